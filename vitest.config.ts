@@ -3,6 +3,8 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    // One real Postgres for the run; `freshDatabase()` of test/support/postgres.ts gives a file its own database on it.
+    globalSetup: ['test/support/global-postgres.ts'],
     // Real servers start inside tests; a slow machine must not turn them into failures.
     testTimeout: 60_000,
     hookTimeout: 120_000,

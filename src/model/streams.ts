@@ -1,2 +1,191 @@
+import { type Column, type Field, type Kind, toColumns } from './columns.ts';
+
+/** The three streams as data, field by field from the service's contract. A new field is one line here. */
 export const STREAM_NAMES = ['clicks', 'leads', 'sales'] as const;
 export type StreamName = (typeof STREAM_NAMES)[number];
+
+export interface Stream {
+  name: StreamName;
+  /** The value of the record's own `event` field. */
+  event: 'click' | 'lead' | 'sale';
+  doc: string;
+  columns: readonly Column[];
+}
+
+const EVENT: readonly Field[] = [
+  { path: 'event', kind: 'text', required: true, doc: 'Kind of event: click, lead or sale.' },
+  { path: 'timestamp', kind: 'timestamp', required: true, doc: 'When the event happened.' },
+  {
+    path: 'eventId',
+    kind: 'text',
+    required: true,
+    doc: "Identity of the event within its source: the click's id; the eventId of a lead or sale; else a hash of the fields that never change.",
+  },
+];
+
+const CLICK: readonly Field[] = [
+  { path: 'click.id', kind: 'text', alias: 'click_id', doc: 'Click identifier.' },
+  {
+    path: 'click.timestamp',
+    kind: 'timestamp',
+    doc: 'When the click happened. On leads and sales some services put the time of the lead or sale here.',
+  },
+  { path: 'click.url', kind: 'text', alias: 'url', doc: 'Destination URL of the click.' },
+  { path: 'click.country', kind: 'text', alias: 'country', doc: 'Country, two-letter ISO 3166-1 code.' },
+  { path: 'click.city', kind: 'text', alias: 'city', doc: 'City.' },
+  { path: 'click.region', kind: 'text', doc: 'Region, ISO 3166-2 code.' },
+  { path: 'click.continent', kind: 'text', alias: 'continent', doc: 'Continent: AF, AN, AS, EU, NA, OC or SA.' },
+  { path: 'click.device', kind: 'text', alias: 'device', doc: 'Device.' },
+  { path: 'click.browser', kind: 'text', alias: 'browser', doc: 'Browser.' },
+  { path: 'click.os', kind: 'text', alias: 'os', doc: 'Operating system.' },
+  { path: 'click.trigger', kind: 'text', doc: 'What caused the click: qr, link or pageview; others have been seen.' },
+  { path: 'click.referer', kind: 'text', doc: 'Referer hostname.' },
+  { path: 'click.refererUrl', kind: 'text', doc: 'Full referer URL.' },
+  { path: 'click.qr', kind: 'boolean', alias: { path: 'qr', kind: 'integer' }, doc: 'Whether a QR code was scanned.' },
+  { path: 'click.ip', kind: 'text', alias: 'ip', personal: 'ip', doc: 'IP address of the visitor. Personal data.' },
+];
+
+/** Everything of a link but its id is joined when the event is read: a rename is no change of the event. */
+const LINK: readonly Field[] = [
+  { path: 'link.id', kind: 'text', alias: 'link_id', doc: 'Unique id of the short link.' },
+  ...joined([
+    { path: 'link.domain', kind: 'text', alias: 'domain', doc: 'Domain of the short link.' },
+    { path: 'link.key', kind: 'text', alias: 'key', doc: 'Slug of the short link.' },
+    { path: 'link.url', kind: 'text', doc: 'Destination URL of the link.' },
+    { path: 'link.trackConversion', kind: 'boolean', doc: 'Whether conversions are tracked.' },
+    { path: 'link.externalId', kind: 'text', doc: "Id of the link in the client's own database." },
+    { path: 'link.tenantId', kind: 'text', doc: "Tenant that created the link in the client's system." },
+    { path: 'link.programId', kind: 'text', doc: 'Program the link belongs to.' },
+    { path: 'link.partnerId', kind: 'text', doc: 'Partner the link belongs to.' },
+    { path: 'link.archived', kind: 'boolean', doc: 'Whether the link is archived.' },
+    { path: 'link.expiresAt', kind: 'timestamp', doc: 'When the link expires.' },
+    { path: 'link.expiredUrl', kind: 'text', doc: 'Where an expired link leads.' },
+    { path: 'link.disabledAt', kind: 'timestamp', doc: 'When the link was disabled.' },
+    {
+      path: 'link.password',
+      kind: 'text',
+      personal: 'linkPassword',
+      doc: 'Password of the link, in plain text. A secret.',
+    },
+    { path: 'link.proxy', kind: 'boolean', doc: 'Whether title, description, image and video make a custom preview.' },
+    { path: 'link.title', kind: 'text', doc: 'Preview title.' },
+    { path: 'link.description', kind: 'text', doc: 'Preview description.' },
+    { path: 'link.image', kind: 'text', doc: 'Preview image.' },
+    { path: 'link.video', kind: 'text', doc: 'Preview video.' },
+    { path: 'link.rewrite', kind: 'boolean', doc: 'Whether the link rewrites instead of redirecting.' },
+    { path: 'link.doIndex', kind: 'boolean', doc: 'Whether search engines may index the link.' },
+    { path: 'link.ios', kind: 'text', doc: 'Destination URL on iOS.' },
+    { path: 'link.android', kind: 'text', doc: 'Destination URL on Android.' },
+    { path: 'link.geo', kind: 'json', doc: 'Map from country code to destination URL.' },
+    { path: 'link.publicStats', kind: 'boolean', doc: 'Whether the statistics of the link are public.' },
+    {
+      path: 'link.tags',
+      kind: 'json',
+      alias: { path: 'link.tagId', kind: 'text', toAlias: firstTagId, toCanonical: tagOfId },
+      doc: 'Tags of the link: a list of {id, name, color}.',
+    },
+    { path: 'link.folderId', kind: 'text', doc: 'Folder of the link.' },
+    { path: 'link.webhookIds', kind: 'json', doc: 'Webhooks of the link: a list of ids.' },
+    { path: 'link.comments', kind: 'text', doc: 'Comments on the link.' },
+    { path: 'link.shortLink', kind: 'text', doc: 'Full short URL, with https.' },
+    { path: 'link.qrCode', kind: 'text', doc: "URL of the short link's QR code." },
+    { path: 'link.utm_source', kind: 'text', doc: 'UTM source.' },
+    { path: 'link.utm_medium', kind: 'text', doc: 'UTM medium.' },
+    { path: 'link.utm_campaign', kind: 'text', doc: 'UTM campaign.' },
+    { path: 'link.utm_term', kind: 'text', doc: 'UTM term.' },
+    { path: 'link.utm_content', kind: 'text', doc: 'UTM content.' },
+    { path: 'link.testVariants', kind: 'json', doc: 'A/B test: a list of {url, percentage}.' },
+    { path: 'link.testStartedAt', kind: 'timestamp', doc: 'When the A/B test started.' },
+    { path: 'link.testCompletedAt', kind: 'timestamp', doc: 'When the A/B test ended.' },
+    { path: 'link.userId', kind: 'text', doc: 'User who owns the link.' },
+    { path: 'link.workspaceId', kind: 'text', alias: 'link.projectId', doc: 'Workspace of the link.' },
+    { path: 'link.clicks', kind: 'integer', doc: 'Clicks of the link so far, at the time of reading.' },
+    { path: 'link.leads', kind: 'integer', doc: 'Leads of the link so far, at the time of reading.' },
+    { path: 'link.conversions', kind: 'integer', doc: 'Leads that became paying customers, at the time of reading.' },
+    { path: 'link.sales', kind: 'integer', doc: 'Sales of the link so far, recurring ones included.' },
+    { path: 'link.saleAmount', kind: 'integer', doc: 'Value of all sales of the link so far, in cents.' },
+    { path: 'link.lastClicked', kind: 'timestamp', doc: 'Last click of the link, at the time of reading.' },
+    { path: 'link.createdAt', kind: 'timestamp', doc: 'When the link was created.' },
+    { path: 'link.updatedAt', kind: 'timestamp', doc: 'When the link was last changed.' },
+  ]),
+];
+
+const CONVERSION: readonly Field[] = [
+  { path: 'eventName', kind: 'text', doc: 'Name of the event, as the client gave it.' },
+  { path: 'metadata', kind: 'json', doc: 'Metadata of the event, as the client gave it.' },
+];
+
+const CUSTOMER: readonly Field[] = [
+  { path: 'customer.id', kind: 'text', doc: 'Customer identifier.' },
+  ...joined([
+    { path: 'customer.externalId', kind: 'text', doc: "Id of the customer in the client's own database." },
+    {
+      path: 'customer.name',
+      kind: 'text',
+      personal: 'customer',
+      doc: 'Name; some services make one up. Personal data.',
+    },
+    { path: 'customer.email', kind: 'text', personal: 'customer', doc: 'E-mail address. Personal data.' },
+    { path: 'customer.avatar', kind: 'text', personal: 'customer', doc: 'Picture URL. Personal data.' },
+    { path: 'customer.country', kind: 'text', doc: 'Country of the customer.' },
+    { path: 'customer.createdAt', kind: 'timestamp', doc: 'When the customer was created.' },
+  ]),
+];
+
+/** Not in the contract; what deployed services send. */
+const SALE: readonly Field[] = [
+  { path: 'sale.amount', kind: 'integer', alias: 'saleAmount', doc: 'Amount of the sale, in cents.' },
+  { path: 'sale.invoiceId', kind: 'text', alias: 'invoice_id', doc: 'Invoice of the sale.' },
+  { path: 'sale.paymentProcessor', kind: 'text', alias: 'payment_processor', doc: 'Payment processor.' },
+  { path: 'sale.currency', kind: 'text', doc: 'Currency, ISO 4217.' },
+];
+
+export const STREAMS: Readonly<Record<StreamName, Stream>> = {
+  clicks: stream('clicks', 'click', 'One row per click on a short link.', [...EVENT, ...CLICK, ...LINK]),
+  leads: stream('leads', 'lead', 'One row per lead: a sign-up or another event that a customer took part in.', [
+    ...EVENT,
+    ...CONVERSION,
+    ...CLICK,
+    ...LINK,
+    ...CUSTOMER,
+  ]),
+  sales: stream('sales', 'sale', 'One row per sale, first-time and recurring.', [
+    ...EVENT,
+    ...CONVERSION,
+    ...CLICK,
+    ...LINK,
+    ...CUSTOMER,
+    ...SALE,
+  ]),
+};
+
+/** What Tributary adds to every row. */
+export const BOOKKEEPING: ReadonlyArray<{ name: string; kind: Kind; nullable: boolean; doc: string }> = [
+  { name: '_source', kind: 'text', nullable: false, doc: 'Source of the row, as named in the config.' },
+  { name: '_extra', kind: 'json', nullable: true, doc: 'What the service sent and no column holds, at its own path.' },
+  { name: '_first_synced_at', kind: 'timestamp', nullable: false, doc: 'When the row was first written.' },
+  {
+    name: '_synced_at',
+    kind: 'timestamp',
+    nullable: false,
+    doc: 'When the row was last written: new, or changed by the service.',
+  },
+  { name: '_run_id', kind: 'text', nullable: false, doc: 'The run that last wrote the row: see tributary.runs.' },
+];
+
+function stream(name: StreamName, event: Stream['event'], doc: string, fields: readonly Field[]): Stream {
+  return { name, event, doc, columns: toColumns(fields) };
+}
+
+function joined(fields: readonly Field[]): Field[] {
+  return fields.map((field) => ({ ...field, volatile: true }));
+}
+
+function firstTagId(tags: unknown): unknown {
+  const first: unknown = Array.isArray(tags) ? tags[0] : undefined;
+  return typeof first === 'object' && first !== null && 'id' in first ? first.id : undefined;
+}
+
+function tagOfId(id: unknown): unknown {
+  return typeof id === 'string' && id !== '' ? [{ id }] : undefined;
+}

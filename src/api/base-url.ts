@@ -1,0 +1,40 @@
+import { BlockList, isIP } from 'node:net';
+
+/** Addresses of this very machine: the only ones where plain HTTP does not put the key on a wire. */
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
+LOOPBACK.addAddress('::1', 'ipv6');
+
+/** Link-local addresses: cloud machines hand out their own credentials there. No attribution service lives on one. */
+const LINK_LOCAL = new BlockList();
+LINK_LOCAL.addSubnet('169.254.0.0', 16, 'ipv4');
+LINK_LOCAL.addSubnet('fe80::', 10, 'ipv6');
+LINK_LOCAL.addAddress('fd00:ec2::254', 'ipv6');
+const METADATA_NAMES = new Set(['metadata', 'metadata.google.internal']);
+
+/** The base address, normalised (no slash at its end), or why it cannot be one. The key is sent there, so it is strict. */
+export function checkBaseUrl(value: unknown): { value: string } | { fault: string } {
+  if (typeof value !== 'string' || value === '') return { fault: 'must be an address such as https://api.example.com' };
+  // The URL parser forgives blanks, backslashes and missing slashes; an address that needs forgiving was mistyped.
+  if (!/^[a-z][a-z0-9+.-]*:\/\/[^\s\\/?#]/i.test(value) || /[\s\\]/.test(value) || !URL.canParse(value)) {
+    return { fault: 'is not an address: write it in full, such as https://api.example.com' };
+  }
+  const url = new URL(value);
+  if (url.username || url.password) return { fault: 'must not hold a user name or password: the key goes into apiKey' };
+  if (/[?#]/.test(value)) return { fault: 'must not hold a query (?) or a fragment (#)' };
+  const { protocol, hostname } = url;
+  if (protocol !== 'https:' && protocol !== 'http:') return { fault: `must start with https://, not ${protocol}//` };
+  const host = hostname.replace(/^\[|\]$|\.$/g, '');
+  if (METADATA_NAMES.has(host) || isIn(LINK_LOCAL, host)) {
+    return { fault: `${host} is a link-local or metadata address: no service of this kind is there` };
+  }
+  if (protocol === 'http:' && host !== 'localhost' && !isIn(LOOPBACK, host)) {
+    return { fault: `must use https: over http the key would travel to ${host} in the clear` };
+  }
+  return { value: url.origin + url.pathname.replace(/\/+$/, '') };
+}
+
+function isIn(list: BlockList, host: string): boolean {
+  const family = isIP(host);
+  return family !== 0 && list.check(host, family === 4 ? 'ipv4' : 'ipv6');
+}

@@ -1,0 +1,36 @@
+export interface Body {
+  text: string;
+  /** Bytes after decompression, as far as they were read. */
+  bytes: number;
+  /** There was more than allowed; reading stopped there. */
+  cut: boolean;
+}
+
+/**
+ * Reads a body as text, up to a limit that is held while reading: a few kilobytes can unpack to gigabytes, and a length
+ * that was announced proves nothing. `chunkCame` hears of every piece, with the bytes so far.
+ */
+export async function readBody(
+  response: Response,
+  maxBytes: number,
+  chunkCame: (bytes: number) => void,
+): Promise<Body> {
+  const reader = response.body?.getReader();
+  if (!reader) return { text: '', bytes: 0, cut: false };
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done || bytes + value.length > maxBytes) {
+      // Cancelling closes the connection, so that the rest is neither sent nor unpacked; how that goes is of no interest.
+      if (!done) reader.cancel().catch(() => {});
+      return { text: decode(chunks), bytes, cut: !done };
+    }
+    chunks.push(value);
+    bytes += value.length;
+    chunkCame(bytes);
+  }
+}
+
+/** TextDecoder also drops a byte order mark, which JSON.parse refuses. */
+const decode = (chunks: readonly Uint8Array[]): string => new TextDecoder().decode(Buffer.concat(chunks));

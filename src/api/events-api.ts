@@ -1,0 +1,116 @@
+import pRetry from 'p-retry';
+import { Fault, RetryLater } from '../model/errors.ts';
+import type { Log } from '../model/log.ts';
+import { cancelled, sleep } from './cancel.ts';
+import type { Client, Page } from './client.ts';
+import type { Lane, Pacer } from './pacer.ts';
+import type { EventsQuery } from './query.ts';
+
+/** Pages of events: paced, tried again where that can help. The one place in the house that retries a request. */
+export interface EventsApi {
+  page(query: EventsQuery, options: { lane: Lane; signal?: AbortSignal | undefined }): Promise<Page>;
+  stats(): ApiStats;
+}
+
+export interface ApiStats {
+  /** Requests sent, the repeated ones among them. */
+  requests: number;
+  retries: number;
+  tooManyRequests: number;
+  bytes: number;
+}
+
+export interface EventsApiOptions {
+  client: Client;
+  pacer: Pacer;
+  log: Log;
+  retries?: { tries?: number; firstWaitMs?: number };
+}
+
+const TRIES = 6;
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 30_000;
+
+export function createEventsApi({ client, pacer, log, retries = {} }: EventsApiOptions): EventsApi {
+  const { tries = TRIES, firstWaitMs = FIRST_WAIT_MS } = retries;
+  const stats: ApiStats = { requests: 0, retries: 0, tooManyRequests: 0, bytes: 0 };
+
+  async function attempt(query: EventsQuery, lane: Lane, signal: AbortSignal | undefined): Promise<Page> {
+    const page = await pacer.run(
+      lane,
+      () => {
+        stats.requests++;
+        return client.get(query, signal);
+      },
+      signal,
+    );
+    stats.bytes += page.bytes;
+    return page;
+  }
+
+  /** A 429 is waited out by the pacer, which holds every lane back; all else waits here, as long as the service asked. */
+  function waitMs(error: RetryLater, attempts: number): number {
+    if (error.answer?.status === 429) return 0;
+    if (error.afterMs !== undefined) return error.afterMs;
+    return Math.min(firstWaitMs * 2 ** (attempts - 1) * (0.5 + Math.random()), LONGEST_WAIT_MS);
+  }
+
+  async function page(query: EventsQuery, lane: Lane, signal: AbortSignal | undefined): Promise<Page> {
+    const started = performance.now();
+    let attempts = 0;
+    try {
+      return await pRetry(() => attempt(query, lane, signal), {
+        retries: tries - 1,
+        // The whole wait is slept below; p-retry's own would come on top of what the service asked for.
+        minTimeout: 0,
+        shouldRetry: ({ error }) => error instanceof RetryLater,
+        async onFailedAttempt({ error, attemptNumber, retriesLeft }) {
+          attempts = attemptNumber;
+          if (!(error instanceof RetryLater)) return;
+          if (error.answer?.status === 429) stats.tooManyRequests++;
+          if (retriesLeft === 0) return;
+          const wait = waitMs(error, attemptNumber);
+          stats.retries++;
+          log.warn(
+            {
+              stream: query.stream,
+              page: query.page,
+              status: error.answer?.status,
+              code: error.answer?.code,
+              attempt: attemptNumber,
+              waitMs: Math.round(error.answer?.status === 429 ? (error.afterMs ?? 0) : wait),
+            },
+            `trying again: ${error.message}`,
+          );
+          if (wait > 0) await sleep(wait, signal);
+        },
+        ...(signal && { signal }),
+      });
+    } catch (error) {
+      if (signal?.aborted) throw cancelled(signal);
+      if (error instanceof RetryLater) throw gaveUp(error, attempts, performance.now() - started);
+      throw error;
+    }
+  }
+
+  return {
+    async page(query, { lane, signal }) {
+      try {
+        return await page(query, lane, signal);
+      } catch (error) {
+        throw error instanceof Fault ? error.at({ stream: query.stream }) : error;
+      }
+    },
+    stats: () => ({ ...stats }),
+  };
+}
+
+function gaveUp(last: RetryLater, tries: number, ms: number): RetryLater {
+  const often = tries === 1 ? 'after one try' : `after ${tries} tries over ${(ms / 1000).toFixed(1)} s`;
+  return new RetryLater(`gave up ${often}: ${last.message}`, {
+    cause: last,
+    afterMs: last.afterMs,
+    ...(last.answer && { answer: last.answer }),
+    ...(last.next && { next: last.next }),
+  });
+}

@@ -1,0 +1,129 @@
+import { type Fault, RetryLater, type ServiceAnswer, StopStream } from '../model/errors.ts';
+import { parseInstant } from '../model/instant.ts';
+import { retryAfterMs } from './retry-after.ts';
+import type { Say } from './say.ts';
+
+/** 403 has three meanings under one code. Only the service's message tells them apart. */
+export type ForbiddenMeaning = 'usage' | 'plan' | 'permission';
+
+const FORBIDDEN_NEXT: Readonly<Record<ForbiddenMeaning, string>> = {
+  usage: 'the monthly usage is exceeded: it clears by itself with the next billing period, or raise the limit',
+  plan: 'the workspace plan is too low: GET /events needs the Business plan or higher',
+  permission: 'give this key permission to read analytics, or use a key that has it',
+};
+
+/** Every error code of the contract. `stop`: asking again as it is cannot help. */
+export interface ServiceCode {
+  code: string;
+  status: number;
+  recovery: 'stop' | 'retry';
+  next: string;
+}
+
+const CHECK_QUERY = 'check the filters and dates of this stream: the service refuses the request as it is';
+
+export const SERVICE_CODES: readonly ServiceCode[] = [
+  { code: 'bad_request', status: 400, recovery: 'stop', next: CHECK_QUERY },
+  { code: 'unauthorized', status: 401, recovery: 'stop', next: 'check apiKey: it may be mistyped, revoked or expired' },
+  { code: 'forbidden', status: 403, recovery: 'stop', next: FORBIDDEN_NEXT.permission },
+  { code: 'not_found', status: 404, recovery: 'stop', next: 'check baseUrl, and the ids in the filters' },
+  { code: 'conflict', status: 409, recovery: 'stop', next: 'run it again later; if it stays, ask the service' },
+  { code: 'invite_expired', status: 410, recovery: 'stop', next: 'renew the invite to the workspace, then the key' },
+  { code: 'unprocessable_entity', status: 422, recovery: 'stop', next: CHECK_QUERY },
+  { code: 'rate_limit_exceeded', status: 429, recovery: 'retry', next: 'check plan, and who else uses this key' },
+  { code: 'internal_server_error', status: 500, recovery: 'retry', next: 'run it again later' },
+];
+
+/** Statuses outside the contract that pass by themselves: request timeout, too early, whatever a gateway says. */
+const passes = (status: number): boolean => status === 408 || status === 425 || status >= 500;
+
+/** Usage is looked for first: "monthly usage exceeded, upgrade your plan" is about usage. */
+export function forbiddenMeaning(message: string): ForbiddenMeaning {
+  if (/exceed|usage|quota|monthly/i.test(message)) return 'usage';
+  if (/\bplan\b|upgrade|subscri|\btier\b|\bbusiness\b/i.test(message)) return 'plan';
+  return 'permission';
+}
+
+/** An answer of the service, read as far as it could be. */
+export interface Reply {
+  status: number;
+  headers: { get(name: string): string | null };
+  text: string;
+}
+
+/** What a refusal means for the caller: stop, or wait. The status decides; a 200 is judged by the code it carries. */
+export function toFault(reply: Reply, say: Say): Fault {
+  const envelope = readEnvelope(reply.text);
+  const known = SERVICE_CODES.find((row) => row.code === envelope?.code);
+  const status = reply.status < 300 ? (known?.status ?? 500) : reply.status;
+  const row = SERVICE_CODES.find((each) => each.status === status);
+  const answer: ServiceAnswer = {
+    status,
+    code: say(envelope?.code ?? row?.code ?? 'unknown'),
+    message: say(envelope?.message ?? reply.text, envelope?.message ? 500 : undefined),
+  };
+  if (envelope?.docUrl) answer.docUrl = say(envelope.docUrl, 300);
+
+  const said = envelope?.message ? answer.message : describeBody(reply.text, say);
+  const sent = reply.status === status ? `${status}` : `${reply.status} with the error ${answer.code}`;
+  const message = `the service answered ${sent}: ${said}`;
+  if ((row?.recovery ?? (passes(status) ? 'retry' : 'stop')) === 'stop') {
+    const next = status === 403 ? FORBIDDEN_NEXT[forbiddenMeaning(answer.message)] : row?.next;
+    return new StopStream(message, { answer, next: next ?? 'check baseUrl: this is no answer of the events listing' });
+  }
+  const afterMs = retryAfterMs(reply.headers, parseInstant(reply.headers.get('date')) ?? Date.now());
+  return new RetryLater(message, { answer, afterMs, next: row?.next ?? 'run it again later' });
+}
+
+/** The redirect is refused, because whoever it points to would receive the key. */
+export function redirectFault(reply: Omit<Reply, 'text'>, requested: URL, say: Say): StopStream {
+  const location = reply.headers.get('location');
+  const known = location && URL.canParse(location, requested.href);
+  const target = known ? new URL(location, requested).host : 'an address that is missing or none';
+  const message = say(`redirected to ${target}`);
+  return new StopStream(
+    `the service answered ${reply.status}: ${message}, which was not followed: it would get the key`,
+    {
+      answer: { status: reply.status, code: 'redirect', message },
+      next: 'set baseUrl to the address of the API itself; a redirect to a login page means that it is not',
+    },
+  );
+}
+
+/** What came instead of what was expected, for a person: never more than its beginning. */
+export function describeBody(text: string, say: Say): string {
+  if (text.trim() === '') return 'an empty body';
+  return `${/^\s*<(!doctype|html|head|body|\?xml)/i.test(text) ? 'an HTML page' : 'a body'} that begins ${say(text)}`;
+}
+
+interface Envelope {
+  code?: string;
+  message?: string;
+  docUrl?: string;
+}
+
+/** The contract's `{ error: { code, message, doc_url } }`, or as much of it as there is. */
+function readEnvelope(text: string): Envelope | undefined {
+  const error = field(tryParse(text), 'error');
+  if (typeof error === 'string') return { message: error };
+  if (typeof error !== 'object' || error === null) return undefined;
+  const [code, message, docUrl] = ['code', 'message', 'doc_url'].map((name) => field(error, name));
+  return {
+    ...(typeof code === 'string' && code !== '' && { code }),
+    ...(typeof message === 'string' && message !== '' && { message }),
+    ...(typeof docUrl === 'string' && docUrl !== '' && { docUrl }),
+  };
+}
+
+export const field = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? (value as Record<string, unknown>)[name]
+    : undefined;
+
+function tryParse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // Not JSON: the body is described instead of read.
+  }
+}

@@ -1,0 +1,47 @@
+import type { Instant } from '../model/instant.ts';
+import type { StreamName } from '../model/streams.ts';
+import type { Queryable } from './database.ts';
+import type { Track } from './ledger.ts';
+
+/** How far a stream has come in a sink. */
+export interface Cursor {
+  since: Instant;
+  completeThrough: Instant | undefined;
+  anchor: Instant | undefined;
+  newestSeen: Instant | undefined;
+}
+
+export async function readCursor(db: Queryable, { source, stream, sink }: Track): Promise<Cursor | undefined> {
+  const [row] = await db.query<{ since: Date; through: Date | null; anchor: Date | null; newest: Date | null }>({
+    text: `
+      select since, complete_through as through, anchor, newest_seen as newest from tributary.cursors
+      where source = $1 and stream = $2 and sink = $3`,
+    values: [source, stream, sink],
+  });
+  if (!row) return undefined;
+  return {
+    since: row.since.getTime(),
+    completeThrough: row.through?.getTime(),
+    anchor: row.anchor?.getTime(),
+    newestSeen: row.newest?.getTime(),
+  };
+}
+
+/** Where several sinks stand together: no further than the one that is furthest behind. */
+export async function lowestCursor(
+  db: Queryable,
+  { source, stream, sinks }: { source: string; stream: StreamName; sinks: readonly string[] },
+): Promise<Cursor | undefined> {
+  const cursors = await Promise.all(sinks.map((sink) => readCursor(db, { source, stream, sink })));
+  const known = cursors.filter((cursor) => cursor !== undefined);
+  if (known.length === 0) return undefined;
+  return {
+    since: Math.min(...known.map((cursor) => cursor.since)),
+    completeThrough: lowest(cursors.map((cursor) => cursor?.completeThrough)),
+    anchor: lowest(cursors.map((cursor) => cursor?.anchor)),
+    newestSeen: lowest(cursors.map((cursor) => cursor?.newestSeen)),
+  };
+}
+
+const lowest = (instants: ReadonlyArray<Instant | undefined>): Instant | undefined =>
+  instants.reduce((a, b) => (a === undefined || b === undefined ? undefined : Math.min(a, b)));

@@ -1,0 +1,112 @@
+import { ConfigError, Fault, RetryLater } from '../model/errors.ts';
+
+/** What of a connection URL may be shown to a person. The password is not in here, so it cannot leak from here. */
+export interface Address {
+  user: string;
+  host: string;
+  port: string;
+  database: string;
+}
+
+const UNENCODED = 'in the user name and password, write @ as %40, / as %2F, # as %23, ? as %3F and % as %25';
+
+/** Reads the URL strictly: what it cannot read is never quoted back, since part of it may be the password. */
+export function addressOf(url: string): Address {
+  const faulty = (what: string): never => {
+    // No cause: Node's own error carries the whole URL, password included, in its `input`.
+    throw new ConfigError(`the database URL ${what}`, {
+      next: `write it as postgresql://user:password@host:5432/database; ${UNENCODED}`,
+    });
+  };
+  if (!URL.canParse(url)) return faulty('is not a valid URL');
+  const { protocol, username, hostname, port, pathname, search, hash, searchParams } = new URL(url);
+  if (protocol !== 'postgres:' && protocol !== 'postgresql:') {
+    return faulty(`must begin with postgresql:// (it begins with ${protocol.slice(0, 20)})`);
+  }
+  // An unencoded / or ? in the password moves its rest, and the @, into the path or the query.
+  if (hash !== '' || /@/.test(pathname + search)) return faulty('holds an unencoded character in its password');
+  try {
+    return {
+      user: decodeURIComponent(username),
+      host: searchParams.get('host') ?? (decodeURIComponent(hostname) || 'localhost'),
+      port: searchParams.get('port') ?? (port || '5432'),
+      database: decodeURIComponent(pathname.slice(1)) || decodeURIComponent(username),
+    };
+  } catch {
+    // Recovery: a % that is no escape; pg would fail on it later, and with a worse message.
+    return faulty('holds a % that is not followed by two hex digits');
+  }
+}
+
+const UNREACHABLE = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EPIPE',
+  'EAI_AGAIN',
+]);
+
+/** SQLSTATE classes and codes after which the same work may succeed: lost connection, no room, conflict, shutdown. */
+const PASSING = /^(08...|53...|57P0[1-5]|40001|40P01|55P03|25P03)$/;
+
+const LOST =
+  /^(Connection terminated|timeout expired|timeout exceeded|Client has encountered a connection error|Client was closed)/;
+
+/**
+ * Turns what pg throws into an error of the house. Faults of the SQL itself (a bug, or a conflict that the caller knows how
+ * to handle by its `code`) come back as they are.
+ */
+export function databaseFault(error: unknown, address: Address): unknown {
+  if (!(error instanceof Error) || error instanceof Fault) return error;
+  const code = codeOf(error);
+  const place = `Postgres at ${address.host}:${address.port}`;
+  switch (code) {
+    case '28P01':
+    case '28000':
+      return new ConfigError(`${place} refused user "${address.user}": ${error.message}`, {
+        next: 'check the user name and the password in the database URL, and pg_hba.conf of the server',
+        cause: error,
+      });
+    case '3D000':
+      return new ConfigError(`${place} has no database "${address.database}"`, {
+        next: `create it (CREATE DATABASE "${address.database}") or correct the name in the database URL`,
+        cause: error,
+      });
+    case 'ENOTFOUND':
+      return new ConfigError(`the host "${address.host}" of the database URL is not known`, {
+        next: 'correct the host name in the database URL, or check the name service of this machine',
+        cause: error,
+      });
+    case '42501':
+      return new ConfigError(
+        `user "${address.user}" may not do this in database "${address.database}": ${error.message}`,
+        {
+          next: `grant the missing right to "${address.user}", or use a database user who has it`,
+          cause: error,
+        },
+      );
+  }
+  if (UNREACHABLE.has(code)) {
+    return new RetryLater(`${place} cannot be reached (${code})`, {
+      next: 'start the server, or correct host and port in the database URL; then run again',
+      cause: error,
+    });
+  }
+  if (PASSING.test(code) || LOST.test(error.message)) {
+    return new RetryLater(`${place}, database "${address.database}": ${error.message}`, {
+      kept: 'a transaction that was not committed changed nothing',
+      next: 'run again',
+      cause: error,
+    });
+  }
+  return error;
+}
+
+/** A name with several addresses (localhost) fails with an AggregateError whose message is empty and whose code is the first's. */
+function codeOf(error: Error): string {
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  if (error instanceof AggregateError && error.errors[0] instanceof Error) return codeOf(error.errors[0]);
+  return '';
+}

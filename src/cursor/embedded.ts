@@ -1,0 +1,171 @@
+import { mkdir } from 'node:fs/promises';
+import { basename, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ConfigError, Fault, RetryLater } from '../model/errors.ts';
+import type { Log } from '../model/log.ts';
+import { findBinaries } from './embedded/binaries.ts';
+import { type Cluster, prepareCluster, sweepUnfinished, USER } from './embedded/cluster.ts';
+import { keepPlace } from './embedded/keep.ts';
+import { lookAtPostmaster, stopPostmaster, until } from './embedded/postmaster.ts';
+import { enter, leave, ownHolder, type Presence, presenceName, takeOwn, takeUse } from './embedded/presence.ts';
+import { chooseRunAs } from './embedded/run-as.ts';
+import { type HasExited, type Settings, startPostmaster } from './embedded/start.ts';
+
+/** A real Postgres in a folder, for those who have no server. */
+export interface EmbeddedPostgres {
+  /** Holds the password: for `connect`, not for messages. */
+  readonly url: string;
+  /** Close your own connections first. Stops the server unless another process still uses it. */
+  close(): Promise<void>;
+}
+
+export interface EmbeddedOptions {
+  /** The state folder; the data lies in `<dir>/postgres`. */
+  dir: string;
+  log: Log;
+  /** For commands that only read: come in beside the process that owns the server, instead of being refused. */
+  attach?: boolean;
+  /** What another process is told that we do; by default our command line. */
+  command?: string;
+  /** For tests: server settings on top of ours, such as fsync=off. */
+  settings?: Settings;
+}
+
+const DATABASE = 'tributary';
+const START_ATTEMPTS = 5;
+
+export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
+  const dir = resolve(options.dir);
+  const { log, attach = false, command = commandLine(), settings = {} } = options;
+  await mkdir(dir, { recursive: true });
+  const programs = await findBinaries(dir);
+  const runAs = chooseRunAs(dir, [dir, programs.postgres, programs.initdb]);
+  const cluster = await prepareCluster(dir, programs, runAs, settings.fsync !== 'off');
+  const enterAndOwn = async (port?: number): Promise<Place> => {
+    const start = () => startPostmaster({ dir, data: cluster.data, programs, runAs, settings, port });
+    const place = await come(cluster, start, presenceName(command));
+    try {
+      if (!attach) await becomeOwner(place.presence, dir);
+      await ensureDatabase(place.presence);
+      if (!attach) await sweepUnfinished(dir);
+    } catch (error) {
+      await leavePlace(place, cluster, log);
+      throw error;
+    }
+    return place;
+  };
+  const place = await enterAndOwn();
+  // On the same port, so that the URL which was given out stays true.
+  const kept = keepPlace(place, () => enterAndOwn(place.port), log);
+  log.debug({ dir, port: place.port, attach }, 'embedded Postgres is ready');
+  const close = async () => {
+    const last = await kept.release();
+    if (last) await leavePlace(last, cluster, log);
+  };
+  let closing: Promise<void> | undefined;
+  return {
+    url: urlOf(cluster, place.port, DATABASE),
+    close() {
+      closing ??= close();
+      return closing;
+    },
+  };
+}
+
+interface Place {
+  presence: Presence;
+  port: number;
+  hasExited: HasExited;
+}
+
+/** Joins the server that runs, whoever started it, or starts it. Others come and go meanwhile: hence the rounds. */
+async function come(cluster: Cluster, start: () => Promise<HasExited>, name: string): Promise<Place> {
+  let hasExited: HasExited = () => true;
+  let failedStarts = 0;
+  for (const deadline = Date.now() + 150_000; Date.now() < deadline; await sleep(20)) {
+    const found = await lookAtPostmaster(cluster.data);
+    if (found.state === 'busy') continue;
+    if (found.state !== 'ready') {
+      try {
+        hasExited = await start();
+      } catch (error) {
+        // Recovery: a port taken under our nose, or a faster process; both pass. What does not pass fails again.
+        failedStarts += 1;
+        if (failedStarts >= START_ATTEMPTS) throw error;
+        // Sessions of a killed server may still be finishing their statement; Postgres waits for the last of them.
+        await sleep(50 * 2 ** failedStarts);
+      }
+      continue;
+    }
+    const presence = await tryEnter(urlOf(cluster, found.port, 'postgres'), name);
+    if (presence) return { presence, port: found.port, hasExited };
+  }
+  throw new RetryLater(`the embedded Postgres in ${cluster.data} was starting or stopping for too long`, {
+    next: 'see postgres.log beside it, and run again',
+  });
+}
+
+async function tryEnter(url: string, name: string): Promise<Presence | undefined> {
+  try {
+    const presence = await enter(url, name);
+    if (await takeUse(presence.session)) return presence;
+    await presence.close();
+  } catch (error) {
+    // Recovery: the server stopped just now; the next round sees that and starts it.
+    if (!(error instanceof RetryLater)) throw error;
+  }
+  return undefined;
+}
+
+async function becomeOwner({ session }: Presence, dir: string): Promise<void> {
+  for (let round = 0; round < 50; round += 1) {
+    if (await takeOwn(session)) return;
+    const holder = await ownHolder(session);
+    // No holder: it left between the two questions.
+    if (holder === undefined) continue;
+    const [, pid = '', command = ''] = /^pid (\d+): (.*)$/.exec(holder.who) ?? [];
+    throw new ConfigError(
+      `the embedded Postgres in ${dir} is in use by another process: pid ${pid} (${command}), since ${holder.since.toISOString()}`,
+      {
+        kept: 'nothing was changed; that process goes on undisturbed',
+        next: `wait until it ends, stop it (kill ${pid}), or set state.url to a Postgres server that processes can share`,
+      },
+    );
+  }
+  throw new RetryLater(`the embedded Postgres in ${dir} changes hands all the time`, { next: 'run again' });
+}
+
+async function ensureDatabase({ session }: Presence): Promise<void> {
+  const found = await session.query({ text: 'SELECT FROM pg_database WHERE datname = $1', values: [DATABASE] });
+  if (found.length > 0) return;
+  await session.query({ text: `CREATE DATABASE ${DATABASE}` }).catch((error: { code?: string }) => {
+    // Recovery: another newcomer made it in the same moment (42P04, or 23505 inside the catalogue).
+    if (error.code !== '42P04' && error.code !== '23505') throw error;
+  });
+}
+
+async function leavePlace({ presence, hasExited }: Place, { data }: Cluster, log: Log): Promise<void> {
+  let last: boolean;
+  try {
+    last = await leave(presence.session);
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    // Recovery: our connection is gone, so the server crashed. If it came back, it stays for the next to take over.
+    log.warn({ data, reason: error.message }, 'the connection to the embedded Postgres was lost before its end');
+    last = false;
+  }
+  if (last && !(await stopPostmaster(data))) {
+    log.warn({ data }, 'the embedded Postgres takes long to stop; the next command takes it over');
+  } else if (last) {
+    // Our child is collected by us; left to a container without an init, it would stay in the process table.
+    await until(1000, async () => hasExited());
+  }
+  await presence.close();
+}
+
+const urlOf = ({ password }: Cluster, port: number, database: string): string =>
+  `postgresql://${USER}:${password}@127.0.0.1:${port}/${database}`;
+
+/** `node dist/cli/main.js sync clicks` → `tributary sync clicks`. Keys and passwords never stand on our command line. */
+const commandLine = (): string =>
+  [basename(process.argv[1] ?? '').replace(/^main\..*/, 'tributary'), ...process.argv.slice(2)].join(' ');

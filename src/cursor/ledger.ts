@@ -1,0 +1,160 @@
+import { completeThrough, type Entry, overlay } from '../model/coverage.ts';
+import { type Instant, toIso } from '../model/instant.ts';
+import type { StreamName } from '../model/streams.ts';
+import type { Window } from '../model/window.ts';
+import type { Queryable } from './database.ts';
+import { checkFence } from './leases.ts';
+import type { Sql } from './sql.ts';
+
+/** A stream of a source in one sink: what cursors and ledger are kept for. */
+export interface Track {
+  source: string;
+  stream: StreamName;
+  sink: string;
+}
+
+/** What a commit says about progress. It is written in the same transaction as the rows wherever that is possible. */
+export interface Advance extends Track {
+  runId: string;
+  epoch: number;
+  /** Where completeness is counted from. */
+  since: Instant;
+  /** The windows that are in the sink once this commit is, in order. None where rows are delivered ahead of the proof. */
+  spans: readonly Span[];
+  /** The newest event that is proven, and the newest of all that is not in the future; undefined where there is none. */
+  anchor: Instant | undefined;
+  newestSeen: Instant | undefined;
+}
+
+export interface Span extends Window {
+  /** Proven complete by the reader. Only such windows carry the watermark. */
+  certified: boolean;
+  rows: number;
+  note?: string | undefined;
+}
+
+/** Checks the fence, writes the windows into the ledger, and moves the cursor as far as the ledger proves. */
+export async function applyAdvance(tx: Queryable, advance: Advance): Promise<void> {
+  await checkFence(tx, advance.source, advance.stream, advance.epoch);
+  const [{ now } = { now: 0 }] = await tx.query<{ now: number }>(databaseNow());
+  for (const { note, ...span } of advance.spans) {
+    const met = await tx.query<LedgerRow>(deleteTouching(advance, span));
+    const provenAt = span.certified ? now : undefined;
+    const added: Entry = { ...span, readAt: now, provenAt, runId: advance.runId, note };
+    await tx.query(insertEntries(advance, overlay(met.map(toEntry), added)));
+  }
+  const [cursor] = await tx.query<{ since: Date; through: Date | null }>(upsertCursor(advance));
+  if (!cursor) throw new Error('the cursor was written and did not come back');
+  const from = cursor.through ?? cursor.since;
+  const ahead = await tx.query<{ start: Date; end: Date }>(certifiedAfter(advance, from));
+  const reached = completeThrough(ahead.map(toWindow), from.getTime());
+  if (reached !== undefined) await tx.query(moveWatermark(advance, reached));
+}
+
+/** The ledger of a track from an instant on, in order. */
+export async function readLedger(db: Queryable, track: Track, from: Instant): Promise<Entry[]> {
+  return (await db.query<LedgerRow>(selectEntries(track, from))).map(toEntry);
+}
+
+interface LedgerRow {
+  start: Date;
+  end: Date;
+  state: string;
+  rows: number;
+  read: Date;
+  proven: Date | null;
+  run_id: string;
+  note: string | null;
+}
+
+const toWindow = ({ start, end }: { start: Date; end: Date }): Window => ({
+  start: start.getTime(),
+  end: end.getTime(),
+});
+
+const toEntry = (row: LedgerRow): Entry => ({
+  ...toWindow(row),
+  certified: row.state === 'certified',
+  rows: row.rows,
+  readAt: row.read.getTime(),
+  provenAt: row.proven?.getTime(),
+  runId: row.run_id,
+  note: row.note ?? undefined,
+});
+
+const keyOf = ({ source, stream, sink }: Track): string[] => [source, stream, sink];
+
+const ENTRY = 'start_at as start, end_at as "end", state, rows, read_at as read, proven_at as proven, run_id, note';
+
+/** Neighbours come too, so that they can grow together. */
+const deleteTouching = (track: Track, { start, end }: Window): Sql => ({
+  text: `
+    delete from tributary.windows
+    where source = $1 and stream = $2 and sink = $3 and start_at <= $5 and end_at >= $4
+    returning ${ENTRY}`,
+  values: [...keyOf(track), toIso(start), toIso(end)],
+});
+
+const insertEntries = (track: Track, entries: readonly Entry[]): Sql => ({
+  text: `
+    insert into tributary.windows (source, stream, sink, start_at, end_at, state, rows, read_at, proven_at, run_id, note)
+    select $1, $2, $3, e.start_at, e.end_at, e.state, e.rows, e.read_at, e.proven_at, e.run_id, e.note
+    from jsonb_to_recordset($4) as e (start_at timestamptz, end_at timestamptz, state text, rows bigint,
+      read_at timestamptz, proven_at timestamptz, run_id text, note text)`,
+  values: [
+    ...keyOf(track),
+    JSON.stringify(
+      entries.map((entry) => ({
+        start_at: toIso(entry.start),
+        end_at: toIso(entry.end),
+        state: entry.certified ? 'certified' : 'uncertified',
+        rows: entry.rows,
+        read_at: toIso(entry.readAt),
+        proven_at: entry.provenAt === undefined ? null : toIso(entry.provenAt),
+        run_id: entry.runId,
+        note: entry.note ?? null,
+      })),
+    ),
+  ],
+});
+
+/**
+ * A `since` that moves back opens time that was never read: what is complete is counted anew from there.
+ * Otherwise the watermark only ever rises.
+ */
+const upsertCursor = (advance: Advance): Sql => ({
+  text: `
+    insert into tributary.cursors as c (source, stream, sink, since, anchor, newest_seen)
+    values ($1, $2, $3, $4, $5, $6)
+    on conflict (source, stream, sink) do update set
+      since = least(c.since, excluded.since),
+      complete_through = case when excluded.since < c.since then null else c.complete_through end,
+      anchor = greatest(c.anchor, excluded.anchor),
+      newest_seen = greatest(c.newest_seen, excluded.newest_seen),
+      updated_at = now()
+    returning since, complete_through as through`,
+  values: [...keyOf(advance), toIso(advance.since), orNull(advance.anchor), orNull(advance.newestSeen)],
+});
+
+const certifiedAfter = (track: Track, from: Date): Sql => ({
+  text: `
+    select start_at as start, end_at as end from tributary.windows
+    where source = $1 and stream = $2 and sink = $3 and state = 'certified' and end_at > $4 order by start_at`,
+  values: [...keyOf(track), from],
+});
+
+const selectEntries = (track: Track, from: Instant): Sql => ({
+  text: `
+    select ${ENTRY} from tributary.windows
+    where source = $1 and stream = $2 and sink = $3 and end_at > $4 order by start_at`,
+  values: [...keyOf(track), toIso(from)],
+});
+
+const moveWatermark = (track: Track, reached: Instant): Sql => ({
+  text: 'update tributary.cursors set complete_through = $4 where source = $1 and stream = $2 and sink = $3',
+  values: [...keyOf(track), toIso(reached)],
+});
+
+const orNull = (instant: Instant | undefined): string | null => (instant === undefined ? null : toIso(instant));
+
+const databaseNow = (): Sql => ({ text: 'select floor(extract(epoch from now()) * 1000)::bigint as now' });

@@ -1,0 +1,24 @@
+import type { Profile } from '../extract/reader.ts';
+import type { StreamName } from '../model/streams.ts';
+import type { Queryable } from './database.ts';
+
+/** What is assumed of a server that nobody has met yet. */
+export const UNKNOWN_SERVER: Profile = { granularity: 'exact', tickMs: 1000, pageRows: 1000 };
+
+export async function readProfile(db: Queryable, source: string, stream: StreamName): Promise<Profile> {
+  const [row] = await db.query<{ granularity: Profile['granularity']; tick_ms: number; page_rows: number }>({
+    text: 'select granularity, tick_ms, page_rows from tributary.profiles where source = $1 and stream = $2',
+    values: [source, stream],
+  });
+  return row ? { granularity: row.granularity, tickMs: row.tick_ms, pageRows: row.page_rows } : UNKNOWN_SERVER;
+}
+
+export async function writeProfile(db: Queryable, source: string, stream: StreamName, profile: Profile): Promise<void> {
+  await db.query({
+    text: `
+      insert into tributary.profiles (source, stream, granularity, tick_ms, page_rows) values ($1, $2, $3, $4, $5)
+      on conflict (source, stream) do update
+        set granularity = excluded.granularity, tick_ms = excluded.tick_ms, page_rows = excluded.page_rows, updated_at = now()`,
+    values: [source, stream, profile.granularity, profile.tickMs, profile.pageRows],
+  });
+}

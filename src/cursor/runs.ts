@@ -1,0 +1,85 @@
+import { randomBytes } from 'node:crypto';
+import type { StreamName } from '../model/streams.ts';
+import type { Queryable } from './database.ts';
+import type { Sql } from './sql.ts';
+
+/** What a run did, as the `runs` table and the summary show it. */
+export interface Tally {
+  read: number;
+  new: number;
+  changed: number;
+  unchanged: number;
+  quarantined: number;
+  requests: number;
+  tooManyRequests: number;
+  /** Per column: how often an alias contradicted its canonical field, how often a value did not fit. */
+  contradictions: Record<string, number>;
+  misfits: Record<string, number>;
+}
+
+export const emptyTally = (): Tally => ({
+  read: 0,
+  new: 0,
+  changed: 0,
+  unchanged: 0,
+  quarantined: 0,
+  requests: 0,
+  tooManyRequests: 0,
+  contradictions: {},
+  misfits: {},
+});
+
+export type RunState = 'done' | 'incomplete' | 'refused' | 'interrupted' | 'failed';
+
+export interface Run {
+  id: string;
+  kind: 'sync';
+  source: string;
+  stream: StreamName;
+}
+
+/** Sortable by time, unique without asking the database. */
+export const newRunId = (now: number = Date.now()): string =>
+  `${new Date(now).toISOString().replace(/[-:.]/g, '').slice(0, 15)}-${randomBytes(4).toString('hex')}`;
+
+export async function startRun(db: Queryable, run: Run): Promise<void> {
+  await db.query(insertRun(run));
+}
+
+export async function finishRun(
+  db: Queryable,
+  id: string,
+  state: RunState,
+  tally: Tally,
+  message?: string,
+): Promise<void> {
+  await db.query(updateRun(id, state, tally, message));
+}
+
+const insertRun = ({ id, kind, source, stream }: Run): Sql => ({
+  text: 'insert into tributary.runs (id, kind, source, stream) values ($1, $2, $3, $4)',
+  values: [id, kind, source, stream],
+});
+
+const updateRun = (id: string, state: RunState, t: Tally, message: string | undefined): Sql => ({
+  text: `
+    update tributary.runs
+    set state = $2, finished_at = now(), message = $3,
+        rows_read = $4, rows_new = $5, rows_changed = $6, rows_unchanged = $7, rows_quarantined = $8,
+        requests = $9, too_many_requests = $10, contradictions = $11, misfits = $12
+    where id = $1`,
+  values: [
+    id,
+    state,
+    message ?? null,
+    t.read,
+    t.new,
+    t.changed,
+    t.unchanged,
+    t.quarantined,
+    t.requests,
+    t.tooManyRequests,
+    JSON.stringify(t.contradictions),
+    JSON.stringify(t.misfits),
+  ],
+});

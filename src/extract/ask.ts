@@ -1,0 +1,91 @@
+import type { EventsApi } from '../api/events-api.ts';
+import { BadRecord } from '../model/errors.ts';
+import type { Flatten, Row } from '../model/flatten.ts';
+import type { Instant } from '../model/instant.ts';
+import type { StreamName } from '../model/streams.ts';
+import type { Attendance, Profile, Rejection } from './reader.ts';
+
+/** One question to the service, in the terms of the proof. */
+export interface Question {
+  order: 'asc' | 'desc';
+  from: Instant;
+  page: number;
+  limit: number;
+  /** Ask only once: the caller has its own use for a failure. */
+  once?: boolean;
+}
+
+/** What came back: neighbours in time, in one snapshot, oldest first whichever way they were asked for. */
+export interface Answer {
+  rows: readonly Row[];
+  rejected: readonly Rejection[];
+  /** Records on the page, usable or not. Fewer than were asked for says nothing: services hide rows after counting them. */
+  count: number;
+  oldest: Instant | undefined;
+  newest: Instant | undefined;
+}
+
+export interface Asker {
+  ask(question: Question): Promise<Answer>;
+  profile: Profile;
+  clock: Clock;
+}
+
+/** The service's clock as of its last answer: ours is not theirs. */
+export interface Clock {
+  now(): Instant;
+  set(instant: Instant): void;
+}
+
+export interface AskerOptions extends Attendance {
+  api: EventsApi;
+  stream: StreamName;
+  filters: Readonly<Record<string, string>>;
+  flatten: Flatten;
+  profile: Profile;
+  clock: Clock;
+}
+
+/** Future-dated events exist; asking this far ahead sees them. */
+const AHEAD_MS = 366 * 86_400_000;
+
+export function createAsker({ api, stream, filters, flatten, profile, clock, lane, signal }: AskerOptions): Asker {
+  return {
+    profile,
+    clock,
+    async ask({ order, from, page, limit, once }) {
+      const query = { stream, start: from, end: clock.now() + AHEAD_MS, sortOrder: order, page, limit, filters };
+      const answer = await api.page(query, { lane, signal, ...(once && { tries: 1 }) });
+      if (answer.serverNow !== undefined) clock.set(answer.serverNow);
+      const { rows, rejected } = flattenAll(answer.records, flatten);
+      rows.sort((a, b) => a.at - b.at);
+      const result = { rows, rejected, count: answer.records.length, oldest: rows[0]?.at, newest: rows.at(-1)?.at };
+      notice(profile, from, result);
+      return result;
+    },
+  };
+}
+
+/** Learns from an answer what the server does with bounds and how fine its clock is. */
+function notice(profile: Profile, from: Instant, { rows, oldest }: Answer): void {
+  if (oldest === undefined) return;
+  const wholeSeconds = rows.filter((row) => row.at % 1000 === 0).length;
+  // One row in a thousand ends in .000 by chance; a tenth of them does not.
+  profile.tickMs = wholeSeconds * 10 > rows.length ? 1000 : 1;
+  if (oldest < from - 1000) profile.granularity = 'day';
+}
+
+function flattenAll(records: readonly unknown[], flatten: Flatten): { rows: Row[]; rejected: Rejection[] } {
+  const rows: Row[] = [];
+  const rejected: Rejection[] = [];
+  for (const record of records) {
+    try {
+      rows.push(flatten(record));
+    } catch (error) {
+      if (!(error instanceof BadRecord)) throw error;
+      // Recovery: the record goes to quarantine with its reason; the page goes on.
+      rejected.push({ record, reason: error.message });
+    }
+  }
+  return { rows, rejected };
+}

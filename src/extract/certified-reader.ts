@@ -1,0 +1,55 @@
+import type { EventsApi } from '../api/events-api.ts';
+import type { Flatten } from '../model/flatten.ts';
+import type { Instant } from '../model/instant.ts';
+import type { StreamName } from '../model/streams.ts';
+import { type Asker, type Clock, createAsker } from './ask.ts';
+import { joins } from './frontier.ts';
+import type { Attendance, Profile, Reader } from './reader.ts';
+import { sweep } from './sweep.ts';
+import { walkBack } from './walk-back.ts';
+
+export interface ReaderOptions {
+  api: EventsApi;
+  stream: StreamName;
+  filters: Readonly<Record<string, string>>;
+  flatten: Flatten;
+  profile: Profile;
+  /** Our clock, for the time before the service has told its own. */
+  now?: () => Instant;
+}
+
+/** Further back than this, an exact server is read faster by the chain, which also keeps what it has proven. */
+const TAIL_PAGES = 8;
+const UNLIMITED = 2000;
+
+export function createReader({ now = Date.now, ...options }: ReaderOptions): Reader {
+  const profile = { ...options.profile };
+  const clock = createClock(now);
+  const attend = ({ lane, signal }: Attendance): Asker => createAsker({ ...options, profile, clock, lane, signal });
+
+  return {
+    profile: () => ({ ...profile }),
+    serverNow: clock.now,
+    async *tail({ floor, from, ...attendance }) {
+      const asker = attend(attendance);
+      const mostPages = profile.granularity === 'day' ? UNLIMITED : TAIL_PAGES;
+      const far = yield* walkBack(asker, { from, floor, mostPages });
+      const reached = floor !== undefined && joins({ at: floor, inclusive: false }, far.above);
+      return { reached, far, serverNow: clock.now() };
+    },
+    async *sweep({ window, far, ...attendance }) {
+      yield* sweep(attend(attendance), window, far);
+    },
+  };
+}
+
+/** Goes on from what the service last said at the speed of our clock: a sweep may take hours. */
+function createClock(ours: () => Instant): Clock {
+  let skew = 0;
+  return {
+    now: () => ours() + skew,
+    set(instant) {
+      skew = instant - ours();
+    },
+  };
+}

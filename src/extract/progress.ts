@@ -1,0 +1,78 @@
+import type { Instant } from '../model/instant.ts';
+import type { Window } from '../model/window.ts';
+import type { Answer, Asker } from './ask.ts';
+import { type Frontier, rowsAhead } from './frontier.ts';
+import type { Rejection, Slice } from './reader.ts';
+
+/** A sweep under way: its frontier, and the slices that moving it makes. */
+export interface Progress {
+  readonly asker: Asker;
+  readonly window: Window;
+  readonly frontier: Readonly<Frontier>;
+  /** The newest row known that is older than the frontier: a page that shows it reaches behind the frontier. */
+  readonly anchor: Instant | undefined;
+  /** The frontier stands on a row: a page that begins at or before it must show that row again. */
+  readonly onRow: boolean;
+  isDone(): boolean;
+  /** Moves the frontier to `to` by a page that the caller has shown to join. */
+  advance(page: Page, to: Instant, doubt?: Doubt): Slice;
+  /** Moves the frontier to the window's end. */
+  finish(page?: Page, doubt?: Doubt): Slice;
+  /** Everything at the frontier's own instant has been delivered. */
+  includeInstant(): void;
+}
+
+export type Page = Pick<Answer, 'rows' | 'rejected'>;
+
+/** What to say of a slice: that it is not proven, or that something in it was set aside. */
+export interface Doubt {
+  certified: boolean;
+  note: string;
+}
+
+const NO_ROWS: Page = { rows: [], rejected: [] };
+
+export function createProgress(asker: Asker, window: Window): Progress {
+  const frontier: Frontier = { at: window.start, inclusive: false };
+  let anchor: Instant | undefined;
+  let onRow = false;
+
+  const move = (page: Page, to: Instant, doubt?: Doubt): Slice => {
+    const end = Math.min(to, window.end);
+    const rows = rowsAhead(page, frontier, end);
+    const span = { start: frontier.at, end };
+    anchor = page.rows.findLast((row) => row.at < to)?.at ?? anchor;
+    frontier.at = to;
+    frontier.inclusive = false;
+    return { window: span, certified: true, rows, rejected: page.rejected, ...doubt };
+  };
+
+  return {
+    asker,
+    window,
+    frontier,
+    get anchor() {
+      return anchor;
+    },
+    get onRow() {
+      return onRow;
+    },
+    isDone: () => frontier.at >= window.end,
+    advance(page, to, doubt) {
+      onRow = true;
+      return move(page, to, doubt);
+    },
+    finish: (page = NO_ROWS, doubt) => move(page, window.end, doubt),
+    includeInstant() {
+      frontier.inclusive = true;
+    },
+  };
+}
+
+/** Rows that are delivered without a word about completeness. */
+export const delivered = (rows: Slice['rows'], rejected: readonly Rejection[] = []): Slice => ({
+  window: undefined,
+  certified: false,
+  rows,
+  rejected,
+});

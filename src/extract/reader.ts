@@ -1,0 +1,76 @@
+import type { Lane } from '../api/pacer.ts';
+import type { Row } from '../model/flatten.ts';
+import type { Instant } from '../model/instant.ts';
+import type { Window } from '../model/window.ts';
+
+/**
+ * Reads one stream of one source and proves what it read. The argument is in docs/extraction.md; its one rule:
+ * a page is a snapshot of neighbours in time, so every row strictly between its oldest and its newest is on it.
+ */
+export interface Reader {
+  /** From the newest event back to `floor`, newest first: what is fresh is delivered before anything is proven. */
+  tail(request: TailRequest): AsyncGenerator<Slice, TailEnd>;
+  /** A window from its start to its end. Slices cover it in order, without gaps; each can be committed on its own. */
+  sweep(request: SweepRequest): AsyncGenerator<Slice, void>;
+  profile(): Profile;
+  /** The service's clock as of its last answer; ours before that. */
+  serverNow(): Instant;
+}
+
+export interface Attendance {
+  lane: Lane;
+  signal: AbortSignal;
+}
+
+export interface TailRequest extends Attendance {
+  /** Everything older than this is proven already; undefined where nothing is. */
+  floor: Instant | undefined;
+  /** How far back to ask: beyond the floor, to a row that is known, so that the page shows where it joins. */
+  from: Instant;
+}
+
+export interface TailEnd {
+  /** The walk met the floor: everything from there on has been delivered. */
+  reached: boolean;
+  far: FarEnd;
+  serverNow: Instant;
+}
+
+/** What the newest page said: every row strictly newer than `above` has been delivered; or there was no row at all. */
+export interface FarEnd {
+  above: Instant | undefined;
+  empty: boolean;
+}
+
+export interface SweepRequest extends Attendance {
+  window: Window;
+  far?: FarEnd;
+}
+
+/** Part of a stream, with every row that was found there. */
+export interface Slice {
+  /** What this slice speaks of; the tail's slices speak of nothing until its end is known. */
+  window: Window | undefined;
+  /** Proven complete. Never set where it was not proven. */
+  certified: boolean;
+  /** Why it could not be proven, or what was set aside. */
+  note?: string;
+  rows: readonly Row[];
+  rejected: readonly Rejection[];
+}
+
+/** Something that could not be read, and why. */
+export interface Rejection {
+  record: unknown;
+  reason: string;
+}
+
+/** What was noticed of this server: hints that save requests, never needed for the proof. */
+export interface Profile {
+  /** `day`: bounds are widened to whole UTC days. */
+  granularity: 'exact' | 'day';
+  /** The coarsest resolution of timestamps seen, in milliseconds. */
+  tickMs: number;
+  /** The most rows the service could put on one page. */
+  pageRows: number;
+}

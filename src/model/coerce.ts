@@ -1,0 +1,54 @@
+import type { Kind } from './columns.ts';
+import { parseInstant } from './instant.ts';
+
+/** What a row holds: text, integers (exact), booleans, instants as numbers, JSON as parsed. */
+export type Value = string | number | bigint | boolean | null | object;
+
+/** Says that a value does not fit its column; the caller keeps the value elsewhere. Distinct from null, which is "none". */
+export const MISFIT = Symbol('misfit');
+
+const INT64_MAX = 2n ** 63n - 1n;
+const INT64_MIN = -(2n ** 63n);
+
+/** Reads a value as the kind of its column. Absent, null and, except in text, "" all mean none. */
+export function coerce(kind: Kind, value: unknown): Value | typeof MISFIT {
+  if (value === undefined || value === null) return null;
+  if (kind === 'text') return toText(value);
+  if (value === '') return null;
+  switch (kind) {
+    case 'integer':
+      return toInteger(value);
+    case 'boolean':
+      return toBoolean(value);
+    case 'timestamp':
+      return parseInstant(value) ?? MISFIT;
+    case 'json':
+      return value as Value;
+  }
+}
+
+function toText(value: unknown): Value | typeof MISFIT {
+  if (typeof value === 'string') return value;
+  return typeof value === 'object' ? MISFIT : String(value);
+}
+
+function toInteger(value: unknown): Value | typeof MISFIT {
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? value : MISFIT;
+  if (typeof value === 'boolean') return value ? 1 : 0;
+  if (typeof value === 'string' && /^-?\d{1,19}$/.test(value)) return toInteger(BigInt(value));
+  if (typeof value !== 'bigint' || value > INT64_MAX || value < INT64_MIN) return MISFIT;
+  return Number.isSafeInteger(Number(value)) ? Number(value) : value;
+}
+
+const BOOLEANS = new Map<unknown, boolean>([
+  [true, true],
+  [1, true],
+  ['1', true],
+  ['true', true],
+  [false, false],
+  [0, false],
+  ['0', false],
+  ['false', false],
+]);
+
+const toBoolean = (value: unknown): Value | typeof MISFIT => BOOLEANS.get(value) ?? MISFIT;

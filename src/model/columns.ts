@@ -1,0 +1,107 @@
+/**
+ * A stream is data. Each field of the service is one line in `streams.ts`; from those lines come the columns that DDL,
+ * COPY, flattening, comments, the data dictionary and the privacy rules are derived from.
+ */
+
+/** What a column holds, before any sink chooses its own type for it. */
+export type Kind = 'text' | 'integer' | 'boolean' | 'timestamp' | 'json';
+
+/** Whose consent a value needs; `privacy` in the config says what becomes of each. */
+export type Personal = 'linkPassword' | 'ip' | 'customer';
+
+/** Where a value comes from: a path in the record, and how to read it where the shape differs. */
+export interface Origin {
+  path: string;
+  via?: (value: unknown) => unknown;
+}
+
+export interface Column {
+  name: string;
+  kind: Kind;
+  /** In order of trust: the canonical path first, then its deprecated alias. */
+  from: readonly Origin[];
+  nullable: boolean;
+  /** The column to use instead. */
+  deprecated?: string;
+  /** Joined when the event is read (link, customer): it moves on its own and never makes an event "changed". */
+  volatile?: true;
+  personal?: Personal;
+  doc: string;
+}
+
+/** One field of the service, as it stands in the tables of `streams.ts`. */
+export interface Field {
+  path: string;
+  kind: Kind;
+  doc: string;
+  required?: true;
+  volatile?: true;
+  personal?: Personal;
+  /** The deprecated name of the same value. */
+  alias?: string | Alias;
+}
+
+export interface Alias {
+  path: string;
+  kind: Kind;
+  /** Only where the two differ in shape, not merely in type. */
+  toAlias?: (value: unknown) => unknown;
+  toCanonical?: (value: unknown) => unknown;
+}
+
+/** `click.refererUrl` → `click_referer_url`: the API's path in snake_case. */
+export function columnName(path: string): string {
+  return path
+    .replaceAll('.', '_')
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .toLowerCase();
+}
+
+/** A field is one column, or two when its deprecated alias has a name of its own. Aliases stand after all canonical columns. */
+export function toColumns(fields: readonly Field[]): Column[] {
+  return [...fields.map(canonicalColumn), ...fields.flatMap(aliasColumn)];
+}
+
+function canonicalColumn(field: Field): Column {
+  const alias = aliasOf(field);
+  return {
+    name: columnName(field.path),
+    kind: field.kind,
+    from: alias ? [{ path: field.path }, origin(alias.path, alias.toCanonical)] : [{ path: field.path }],
+    nullable: !field.required,
+    ...marks(field),
+    doc: field.doc,
+  };
+}
+
+function aliasColumn(field: Field): Column[] {
+  const alias = aliasOf(field);
+  const canonical = columnName(field.path);
+  // `click.id` and its alias `click_id` are the same column: nothing to add.
+  if (!alias || columnName(alias.path) === canonical) return [];
+  const own = origin(alias.path);
+  const derived = origin(field.path, alias.toAlias);
+  return [
+    {
+      name: columnName(alias.path),
+      kind: alias.kind,
+      // Where the shapes differ the two may both be right (any tag, the first tag): each column trusts its own field first.
+      from: alias.toAlias ? [own, derived] : [derived, own],
+      nullable: true,
+      deprecated: canonical,
+      ...marks(field),
+      doc: field.doc,
+    },
+  ];
+}
+
+function aliasOf(field: Field): Alias | undefined {
+  return typeof field.alias === 'string' ? { path: field.alias, kind: field.kind } : field.alias;
+}
+
+const origin = (path: string, via?: (value: unknown) => unknown): Origin => (via ? { path, via } : { path });
+
+const marks = (field: Field): Pick<Column, 'volatile' | 'personal'> => ({
+  ...(field.volatile && { volatile: true }),
+  ...(field.personal && { personal: field.personal }),
+});

@@ -1,0 +1,61 @@
+import { createHash } from 'node:crypto';
+import type { Value } from './coerce.ts';
+import type { JsonObject } from './extra.ts';
+import { stringifyJson } from './json.ts';
+import type { Stream } from './streams.ts';
+
+/**
+ * What tells two events without an id apart: fields that never change between two reads of the same event.
+ * Never extend this list: the ids of rows already stored are made of it, and every such row would come again as a new one.
+ */
+const INVARIANT = [
+  'event',
+  'timestamp',
+  'event_name',
+  'metadata',
+  'click_id',
+  'click_url',
+  'click_country',
+  'click_city',
+  'click_region',
+  'click_device',
+  'click_browser',
+  'click_os',
+  'click_trigger',
+  'click_referer_url',
+  'click_qr',
+  'click_ip',
+  'link_id',
+  'customer_id',
+  'sale_amount',
+  'sale_invoice_id',
+  'sale_currency',
+  'sale_payment_processor',
+];
+
+/** Without one of these a hash would only say "something happened then". */
+const TELLING = ['event_name', 'click_id', 'link_id', 'customer_id', 'sale_invoice_id'];
+
+/** An id for an event that came without one, or undefined where nothing tells it from others. */
+export function identify(stream: Stream, values: readonly Value[]): string | undefined {
+  const own: JsonObject = {};
+  stream.columns.forEach((column, i) => {
+    const value = values[i];
+    if (INVARIANT.includes(column.name) && value !== null && value !== '') own[column.name] = value;
+  });
+  if (!TELLING.some((name) => name in own)) return undefined;
+  return `h_${createHash('sha256')
+    .update(stringifyJson(sorted(own)))
+    .digest('hex')
+    .slice(0, 32)}`;
+}
+
+/** Keys in one order at every depth: the same metadata may come in another order next time. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  const result = Object.create(null) as JsonObject;
+  for (const [key, inner] of entries) result[key] = sorted(inner);
+  return result;
+}

@@ -1,0 +1,71 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { envelope } from './refusal.ts';
+import type { Traits } from './traits.ts';
+
+const compress = promisify(gzip);
+/** Below this, the gzip header costs more than it saves. */
+const WORTH_COMPRESSING = 1024;
+
+export type Headers = Record<string, string>;
+
+export interface Answer {
+  status: number;
+  body: string;
+  headers: Headers;
+}
+
+export const json = (status: number, value: unknown, headers: Headers = {}): Answer => ({
+  status,
+  body: JSON.stringify(value),
+  headers: { 'Content-Type': 'application/json', ...headers },
+});
+
+/** An error in the shape that the trait asks for; without it, the contract's envelope. */
+export function errorAnswer(
+  { status, code, message }: { status: number; code: string; message: string },
+  form: Traits['errorBody'],
+  headers: Headers = {},
+): Answer {
+  switch (form) {
+    case 'html':
+      return {
+        status,
+        body: `<!doctype html><html><head><title>${status}</title></head><body><h1>${status}</h1><p>nginx</p></body></html>`,
+        headers: { 'Content-Type': 'text/html', ...headers },
+      };
+    case 'empty':
+      return { status, body: '', headers };
+    case 'envelope200':
+      return json(200, envelope(code, message), headers);
+    case 'unknown-code':
+      return json(status, envelope('quantum_flux', message), headers);
+    case 'no-doc-url':
+      return json(status, { error: { code, message } }, headers);
+    default:
+      return json(status, envelope(code, message), headers);
+  }
+}
+
+/** Writes the answer. `cut` sends half of the promised bytes and breaks the connection. */
+export async function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  answer: Answer,
+  { date, cut = false }: { date: number; cut?: boolean },
+): Promise<void> {
+  let body: Buffer = Buffer.from(answer.body);
+  const headers: Headers = { Date: new Date(date).toUTCString(), Vary: 'Accept-Encoding', ...answer.headers };
+  if (body.length > WORTH_COMPRESSING && /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))) {
+    body = await compress(body, { level: 1 });
+    headers['Content-Encoding'] = 'gzip';
+  }
+  headers['Content-Length'] = String(body.length);
+  response.writeHead(answer.status, headers);
+  if (!cut) {
+    response.end(request.method === 'HEAD' ? undefined : body);
+    return;
+  }
+  response.write(body.subarray(0, Math.floor(body.length / 2)), () => response.destroy());
+}

@@ -1,0 +1,77 @@
+/** What a request looked like: for the log, and for faults that choose their victims. */
+export interface RequestInfo {
+  method: string;
+  path: string;
+  query: Readonly<Record<string, string>>;
+}
+
+/** An answer that is played instead of the true one. Nothing set but `status`: the envelope of that status. */
+export interface FaultPlan {
+  status?: number;
+  code?: string;
+  message?: string;
+  /** The body as it is; without it an envelope is written. */
+  body?: string;
+  headers?: Readonly<Record<string, string>>;
+  /** Wait so long, then go on: with the true answer when no status is set. */
+  delayMs?: number;
+  /** Never answer. The socket stays open until the client or the sandbox closes it. */
+  hang?: boolean;
+  /** Send half of the true answer, then break the connection. */
+  cut?: boolean;
+  /** Break the connection without a word. */
+  drop?: boolean;
+  /** For how many requests (default 1). */
+  times?: number;
+  /** Only for requests whose query holds all these values. */
+  match?: Readonly<Record<string, string>>;
+  when?: (request: RequestInfo) => boolean;
+}
+
+/** What a fault can say in JSON; `when` is for tests in this process. */
+export const FAULT_KEYS = [
+  'status',
+  'code',
+  'message',
+  'body',
+  'headers',
+  'delayMs',
+  'hang',
+  'cut',
+  'drop',
+  'times',
+  'match',
+] as const satisfies (keyof FaultPlan)[];
+
+export interface Faults {
+  add(...plans: FaultPlan[]): void;
+  clear(): void;
+  /** How many faulty answers are still to come. */
+  readonly pending: number;
+  /** The fault for this request, which is then used up by one. */
+  take(request: RequestInfo): FaultPlan | undefined;
+}
+
+export function createFaults(): Faults {
+  let queue: { plan: FaultPlan; left: number }[] = [];
+  const hits = ({ match, when }: FaultPlan, request: RequestInfo): boolean =>
+    Object.entries(match ?? {}).every(([name, value]) => request.query[name] === value) && (when?.(request) ?? true);
+  return {
+    add(...plans) {
+      queue.push(...plans.map((plan) => ({ plan, left: plan.times ?? 1 })));
+    },
+    clear() {
+      queue = [];
+    },
+    get pending() {
+      return queue.reduce((sum, { left }) => sum + left, 0);
+    },
+    take(request) {
+      const entry = queue.find(({ plan }) => hits(plan, request));
+      if (!entry) return undefined;
+      entry.left -= 1;
+      if (entry.left <= 0) queue = queue.filter((other) => other !== entry);
+      return entry.plan;
+    },
+  };
+}

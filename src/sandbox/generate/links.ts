@@ -1,0 +1,106 @@
+import type { Random } from '../random.ts';
+import type { JsonObject, Link, Partner, Tag } from '../types.ts';
+import { COLORS, DOMAINS, PATHS, UTM } from './words.ts';
+
+export const WORKSPACE_ID = 'ws_sandbox';
+const PROGRAM_IDS = ['prog_affiliates', 'prog_ambassadors'] as const;
+
+const DAY = 86_400_000;
+const LINKS = 96;
+
+/** Every kind of link that a filter can tell apart: root domains, tenants, partners, folders, tags, utm, tests. */
+export function generateLinks(random: Random, now: number, historyStart: number): Link[] {
+  const tags = ['launch', 'evergreen', 'paid', 'influencer', 'internal'].map(
+    (name): Tag => ({ id: random.id('tag_'), name, color: random.pick(COLORS) }),
+  );
+  const partners = generatePartners(random);
+  const folders = Array.from({ length: 4 }, () => random.id('fold_'));
+  const tenants = Array.from({ length: 5 }, (_, i) => `tenant-${i + 1}`);
+  const links: Link[] = [];
+  for (let i = 0; i < LINKS; i++) {
+    const root = i % 16 === 5;
+    const domain = DOMAINS[i % DOMAINS.length] ?? DOMAINS[0];
+    const createdAt = historyStart - random.int(1, 200) * DAY;
+    const often = <T>(items: readonly T[], share: number): T | null =>
+      random.chance(share) ? random.pick(items) : null;
+    links.push({
+      id: random.id('link_'),
+      domain,
+      key: root ? '_root' : random.id('', 7),
+      url: `https://acme.test/${random.pick(PATHS)}`,
+      externalId: random.chance(0.4) ? `crm-${1000 + i}` : null,
+      tenantId: often(tenants, 0.5),
+      partner: root ? null : often(partners, 0.5),
+      tags: tags.filter(() => random.chance(0.25)),
+      folderId: often(folders, 0.6),
+      utm: {
+        source: often(UTM.source, 0.7),
+        medium: often(UTM.medium, 0.7),
+        campaign: often(UTM.campaign, 0.6),
+        term: often(UTM.term, 0.3),
+        content: often(UTM.content, 0.4),
+      },
+      rest: unfilteredFields(random, i, now),
+      createdAt,
+      updatedAt: createdAt + random.int(0, 20) * DAY,
+      lastClicked: null,
+      clicks: 0,
+      leads: 0,
+      conversions: 0,
+      sales: 0,
+      saleAmount: 0,
+    });
+  }
+  return links;
+}
+
+function generatePartners(random: Random): Partner[] {
+  const groups = Array.from({ length: 3 }, () => random.id('grp_'));
+  const tags = Array.from({ length: 4 }, () => random.id('ptag_'));
+  return Array.from({ length: 12 }, (_, i) => ({
+    id: random.id('pn_'),
+    programId: PROGRAM_IDS[i % PROGRAM_IDS.length] ?? PROGRAM_IDS[0],
+    groupId: random.pick(groups),
+    tagIds: tags.filter(() => random.chance(0.4)),
+  }));
+}
+
+/** Null in a field that the contract calls a required string means "never"; render decides how to say that. */
+function unfilteredFields(random: Random, index: number, now: number): JsonObject {
+  const iso = (at: number): string => new Date(at).toISOString();
+  const preview = index % 6 === 0;
+  const tested = index % 8 === 3;
+  return {
+    trackConversion: random.chance(0.7),
+    archived: random.chance(0.1),
+    expiresAt: random.chance(0.2) ? iso(now + random.int(5, 300) * DAY) : null,
+    expiredUrl: random.chance(0.2) ? 'https://acme.test/expired' : null,
+    disabledAt: random.chance(0.05) ? iso(now - random.int(1, 5) * DAY) : null,
+    password: random.chance(0.1) ? random.id('pw-', 8) : null,
+    proxy: preview,
+    title: preview ? 'Acme: links that tell you what works' : null,
+    description: preview ? 'Short links with attribution' : null,
+    image: preview ? 'https://assets.acme.test/og.png' : null,
+    video: null,
+    rewrite: random.chance(0.1),
+    doIndex: random.chance(0.2),
+    ios: random.chance(0.2) ? 'https://apps.example/ios/acme' : null,
+    android: random.chance(0.2) ? 'https://apps.example/android/acme' : null,
+    geo: random.chance(0.2) ? { DE: 'https://acme.test/de', FR: 'https://acme.test/fr' } : null,
+    publicStats: random.chance(0.1),
+    webhookIds: random.chance(0.2) ? [random.id('wh_')] : [],
+    comments: random.chance(0.2) ? 'Approved by marketing' : null,
+    ...(tested && { testVariants: variants(random) }),
+    testStartedAt: tested ? iso(now - 20 * DAY) : null,
+    testCompletedAt: tested ? iso(now + 10 * DAY) : null,
+    userId: random.chance(0.9) ? `user_${(index % 3) + 1}` : null,
+  };
+}
+
+function variants(random: Random): JsonObject[] {
+  const first = random.int(1, 9) * 10;
+  return [
+    { url: 'https://acme.test/a', percentage: first },
+    { url: 'https://acme.test/b', percentage: 100 - first },
+  ];
+}

@@ -1,0 +1,152 @@
+import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
+import { Refusal } from './refusal.ts';
+
+export const INTERVALS = ['24h', '7d', '30d', '90d', '1y', 'mtd', 'qtd', 'ytd', 'all'] as const;
+export type Interval = (typeof INTERVALS)[number];
+const CONTINENTS = ['AF', 'AN', 'AS', 'EU', 'NA', 'OC', 'SA'];
+const TRIGGER_VALUES = ['qr', 'link', 'pageview'];
+const MAX_LIMIT = 1000;
+const MAX_QUERY_LENGTH = 10_000;
+
+/** Parameters with advanced filtering: one value, a list, or an exclusion. */
+export const ADVANCED = [
+  'domain',
+  'linkId',
+  'tenantId',
+  'tagId',
+  'folderId',
+  'partnerTagId',
+  'groupId',
+  'partnerId',
+  'country',
+  'city',
+  'region',
+  'continent',
+  'device',
+  'browser',
+  'os',
+  'trigger',
+  'referer',
+  'refererUrl',
+  'url',
+  'utm_source',
+  'utm_medium',
+  'utm_campaign',
+  'utm_term',
+  'utm_content',
+] as const;
+export type AdvancedName = (typeof ADVANCED)[number];
+
+export interface AdvancedFilter {
+  exclude: boolean;
+  values: ReadonlySet<string>;
+}
+
+export interface EventsQuery {
+  stream: StreamName;
+  advanced: ReadonlyMap<AdvancedName, AdvancedFilter>;
+  key: string | undefined;
+  externalId: string | undefined;
+  customerId: string | undefined;
+  programId: string | undefined;
+  tagIds: ReadonlySet<string> | undefined;
+  root: boolean | undefined;
+  qr: boolean | undefined;
+  saleType: 'new' | 'recurring' | undefined;
+  metadata: { key: string; value: string } | undefined;
+  interval: Interval | undefined;
+  start: string | undefined;
+  end: string | undefined;
+  timezone: string;
+  page: number;
+  limit: number;
+  ascending: boolean;
+}
+
+/** Reads and checks the query, as strictly as the contract's table says. Unknown parameters are ignored. */
+export function readQuery(params: URLSearchParams): EventsQuery {
+  const text = (name: string): string | undefined => params.get(name) || undefined;
+  const oneOf = <T extends string>(name: string, values: readonly T[]): T | undefined => {
+    const given = text(name);
+    const value = values.find((known) => known === given);
+    if (given !== undefined && value === undefined) invalid(name, `expected one of ${values.join(', ')}`);
+    return value;
+  };
+  const bool = (name: string): boolean | undefined => {
+    const value = oneOf(name, ['true', 'false']);
+    return value === undefined ? undefined : value === 'true';
+  };
+  const whole = (name: string, fallback: number, most: number): number => {
+    const given = text(name) ?? String(fallback);
+    const value = /^\d+$/.test(given) ? Number(given) : 0;
+    if (value < 1 || value > most) invalid(name, `expected a whole number from 1 to ${most}`);
+    return value;
+  };
+
+  const stream = oneOf('event', STREAM_NAMES) ?? 'clicks';
+  const advanced = new Map<AdvancedName, AdvancedFilter>();
+  for (const name of ADVANCED) {
+    const given = text(name);
+    if (given !== undefined) advanced.set(name, readAdvanced(name, given));
+  }
+  const key = text('key');
+  if (key && !advanced.has('domain')) throw new Refusal('bad_request', 'key must be used together with domain');
+  oneOf('sortBy', ['timestamp']);
+  const order = oneOf('order', ['asc', 'desc']);
+  return {
+    stream,
+    advanced,
+    key,
+    externalId: readExternalId(text('externalId')),
+    customerId: text('customerId'),
+    programId: text('programId'),
+    tagIds: text('tagIds') ? new Set(text('tagIds')?.split(',')) : undefined,
+    root: bool('root'),
+    qr: bool('qr'),
+    saleType: oneOf('saleType', ['new', 'recurring']),
+    metadata: readMetadataQuery(text('query'), stream),
+    interval: oneOf('interval', INTERVALS),
+    start: text('start'),
+    end: text('end'),
+    timezone: readTimezone(text('timezone')),
+    page: whole('page', 1, Number.MAX_SAFE_INTEGER),
+    limit: whole('limit', 100, MAX_LIMIT),
+    ascending: (oneOf('sortOrder', ['asc', 'desc']) ?? order ?? 'desc') === 'asc',
+  };
+}
+
+export function invalid(name: string, why: string): never {
+  throw new Refusal('unprocessable_entity', `invalid ${name}: ${why}`);
+}
+
+function readAdvanced(name: AdvancedName, given: string): AdvancedFilter {
+  const exclude = given.startsWith('-');
+  const values = (exclude ? given.slice(1) : given).split(',').filter((value) => value !== '');
+  if (values.length === 0) invalid(name, 'no value');
+  const known = name === 'continent' ? CONTINENTS : name === 'trigger' ? TRIGGER_VALUES : undefined;
+  const odd = known && values.find((value) => !known.includes(value));
+  if (odd !== undefined) invalid(name, `"${odd}" is not one of ${known?.join(', ')}`);
+  return { exclude, values: new Set(values) };
+}
+
+function readExternalId(given: string | undefined): string | undefined {
+  if (given !== undefined && !given.startsWith('ext_')) invalid('externalId', 'it must be prefixed with ext_');
+  return given?.slice('ext_'.length);
+}
+
+function readMetadataQuery(given: string | undefined, stream: StreamName): EventsQuery['metadata'] {
+  if (given === undefined) return undefined;
+  if (given.length > MAX_QUERY_LENGTH) invalid('query', `longer than ${MAX_QUERY_LENGTH} characters`);
+  if (stream === 'clicks') invalid('query', 'only lead and sale events have metadata');
+  const match = /^metadata\['([^']+)'\]:'([^']*)'$/.exec(given);
+  if (!match) invalid('query', "expected metadata['<key>']:'<value>'");
+  return { key: match[1] ?? '', value: match[2] ?? '' };
+}
+
+function readTimezone(given = 'UTC'): string {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: given }).resolvedOptions().timeZone;
+  } catch {
+    return invalid('timezone', `"${given}" is no IANA time zone`);
+  }
+}

@@ -1,0 +1,62 @@
+/** Everything generated derives from one seed, so that a failing test can be run again on the very same data. */
+export interface Random {
+  /** In [0, 1). */
+  next(): number;
+  /** A whole number in [from, to]. */
+  int(from: number, to: number): number;
+  chance(share: number): boolean;
+  pick<T>(items: readonly T[]): T;
+  /** Like pick, but the first items come far more often: traffic is never even. */
+  pickSkewed<T>(items: readonly T[]): T;
+  id(prefix: string, length?: number): string;
+  shuffle<T>(items: T[]): T[];
+}
+
+const LETTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZabcdefghjkmnpqrstvwxyz';
+
+export function createRandom(seed: number): Random {
+  let state = seed >>> 0;
+  // mulberry32: small, fast, and good enough to look like life.
+  const next = (): number => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+  };
+  const at = <T>(items: readonly T[], index: number): T => {
+    const item = items[index];
+    if (item === undefined) throw new RangeError('pick from an empty list');
+    return item;
+  };
+  const int = (from: number, to: number): number => from + Math.floor(next() * (to - from + 1));
+  return {
+    next,
+    int,
+    chance: (share) => next() < share,
+    pick: (items) => at(items, Math.floor(next() * items.length)),
+    pickSkewed: (items) => at(items, Math.floor(next() ** 2 * items.length)),
+    id(prefix, length = 16) {
+      // Joined, not added up: a string grown by += keeps all its pieces, and there are many thousand ids.
+      const letters = Array.from({ length }, () => LETTERS[Math.floor(next() * LETTERS.length)]);
+      return prefix + letters.join('');
+    },
+    shuffle(items) {
+      for (let i = items.length - 1; i > 0; i--) {
+        const j = Math.floor(next() * (i + 1));
+        [items[i], items[j]] = [at(items, j), at(items, i)];
+      }
+      return items;
+    },
+  };
+}
+
+/** A number in [0, 1) that belongs to a text: the same row is always chosen by the same trait. */
+export function shareOf(text: string, salt: string): number {
+  let hash = 0x811c9dc5;
+  for (const part of [salt, text]) {
+    for (let i = 0; i < part.length; i++) hash = Math.imul(hash ^ part.charCodeAt(i), 0x01000193);
+  }
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return ((hash ^ (hash >>> 16)) >>> 0) / 4_294_967_296;
+}

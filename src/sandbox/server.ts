@@ -1,0 +1,146 @@
+import { setMaxListeners } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Answer, errorAnswer, type Headers, json, send } from './answer.ts';
+import { CONTROL_PREFIX, control } from './control.ts';
+import type { FaultPlan } from './faults.ts';
+import { checkAccess, checkKey } from './gate.ts';
+import { createLimiter, type LimiterForm, type Plan, planLimit, type Verdict } from './limiter.ts';
+import { rateHeaders } from './rate-headers.ts';
+import { codeOf, Refusal } from './refusal.ts';
+import { createSandboxService, type SandboxService, type ServiceOptions } from './service.ts';
+
+export interface SandboxOptions extends ServiceOptions {
+  /** 0 takes a free port (default). */
+  port?: number | undefined;
+  apiKey?: string | undefined;
+  plan?: Plan | undefined;
+  /** Instead of the plan's limit; null is no limit. */
+  requestsPerSecond?: number | null | undefined;
+  limiter?: LimiterForm | undefined;
+}
+
+export interface Sandbox {
+  baseUrl: string;
+  apiKey: string;
+  port: number;
+  service: SandboxService;
+  /** Closes open connections too, promptly. */
+  close(): Promise<void>;
+}
+
+const HOST = '127.0.0.1';
+
+export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  const { apiKey = 'sandbox-key', plan = 'business', limiter: form = 'sliding' } = options;
+  const service = createSandboxService(options);
+  const limit = options.requestsPerSecond === undefined ? planLimit(plan) : options.requestsPerSecond;
+  const limiter = createLimiter();
+  const closing = new AbortController();
+  // Every answer that waits listens to it; many may wait at once.
+  setMaxListeners(0, closing.signal);
+
+  /** Budgets are kept in real time; what the service says about them is told by its own clock. */
+  const onServiceClock = (verdict: Verdict): Verdict => ({
+    ...verdict,
+    resetAt: verdict.resetAt + service.now() - Date.now(),
+  });
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(`${service.baseUrl}${request.url}`);
+    if (url.pathname.startsWith(CONTROL_PREFIX)) return handleControl(request, response, url.pathname);
+    const info = { method: request.method ?? '', path: url.pathname, query: Object.fromEntries(url.searchParams) };
+    const entry = service.log.arrived(info);
+    let headers: Headers = {};
+    let fault: FaultPlan | undefined;
+    let answer: Answer;
+    let rows = 0;
+    try {
+      checkKey(request, apiKey);
+      const { traits } = service;
+      if (traits.redirect) {
+        service.log.answered(entry, 302);
+        return await send(request, response, redirectTo(traits.redirect), { date: service.now() });
+      }
+      checkAccess(request, url.pathname, plan, traits);
+      const verdict = limit === null ? undefined : limiter.take(traits.limiter ?? form, limit, Date.now());
+      if (verdict && limit !== null) headers = rateHeaders(onServiceClock(verdict), limit, traits, service.now());
+      fault = service.faults.take(info);
+      if (fault?.delayMs) await sleep(fault.delayMs, undefined, { signal: closing.signal });
+      if (fault?.hang) return;
+      if (fault?.drop) {
+        request.socket.destroy();
+        return;
+      }
+      if (fault?.status === undefined && verdict && !verdict.allowed) {
+        throw new Refusal('rate_limit_exceeded', `More than ${limit} requests per second.`);
+      }
+      if (fault && (fault.status !== undefined || fault.body !== undefined)) {
+        answer = faultAnswer(fault, service, headers);
+      } else {
+        const page = service.list(url.searchParams);
+        if (page.delayMs > 0) await sleep(page.delayMs, undefined, { signal: closing.signal });
+        rows = page.rows;
+        const type = { 'Content-Type': 'application/json' };
+        answer = { status: 200, body: page.body, headers: { ...type, ...headers, ...fault?.headers } };
+      }
+    } catch (error) {
+      if (closing.signal.aborted) return;
+      answer = errorAnswer(refusalOf(error), service.traits.errorBody, headers);
+    }
+    service.log.answered(entry, answer.status, rows);
+    await send(request, response, answer, { date: service.now(), cut: fault?.cut ?? false });
+  }
+
+  async function handleControl(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
+    let answer: Answer;
+    try {
+      checkKey(request, apiKey);
+      answer = await control(service, request, path);
+    } catch (error) {
+      answer = errorAnswer(refusalOf(error), undefined);
+    }
+    await send(request, response, answer, { date: service.now() });
+  }
+
+  const server = createServer((request, response) => {
+    // What is left to fail here is a connection that the client broke.
+    handle(request, response).catch(() => response.destroy());
+  });
+  // A client that spaces its requests must not find its idle connection closed under it.
+  server.keepAliveTimeout = 60_000;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port ?? 0, HOST, resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  service.baseUrl = `http://${HOST}:${port}`;
+  return {
+    baseUrl: service.baseUrl,
+    apiKey,
+    port,
+    service,
+    async close() {
+      closing.abort();
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+/** A bug of the sandbox is a 500 too, but one that says what it is. */
+function refusalOf(error: unknown): { status: number; code: string; message: string } {
+  if (error instanceof Refusal) return error;
+  return { status: 500, code: 'internal_server_error', message: `the sandbox failed: ${String(error)}` };
+}
+
+function faultAnswer(fault: FaultPlan, service: SandboxService, limits: Headers): Answer {
+  const { status = 200, code = codeOf(status), message = `Injected fault: ${status}.` } = fault;
+  const headers = { ...limits, ...fault.headers };
+  if (fault.body === undefined) return errorAnswer({ status, code, message }, service.traits.errorBody, headers);
+  return { status, body: fault.body, headers: { 'Content-Type': 'application/json', ...headers } };
+}
+
+const redirectTo = (location: string): Answer => json(302, {}, { Location: location });

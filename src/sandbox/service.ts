@@ -1,0 +1,223 @@
+import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
+import { createArrivals } from './arrivals.ts';
+import { createFaults, type Faults } from './faults.ts';
+import { filterOf } from './filters.ts';
+import { wordAndNumber } from './kinds.ts';
+import { pageOf } from './page.ts';
+import { readQuery } from './params.ts';
+import { createPlanted } from './planted.ts';
+import { createRandom, shareOf } from './random.ts';
+import { eventFromRecord } from './record.ts';
+import { Refusal } from './refusal.ts';
+import { render, renderPage } from './render.ts';
+import { createRequestLog, type RequestLog } from './request-log.ts';
+import type { Reading } from './shape.ts';
+import type { Traits } from './traits.ts';
+import type { Customer, JsonObject, Link, StoredEvent } from './types.ts';
+import { rangeOf } from './window.ts';
+import { createWorld } from './world.ts';
+
+export interface ServiceOptions {
+  seed?: number | undefined;
+  rows?: Partial<Record<StreamName, number>> | undefined;
+  days?: number | undefined;
+  now?: (() => number) | undefined;
+  traits?: Traits | undefined;
+  live?: { perSecond: number } | undefined;
+}
+
+/** One page as text, so that the HTTP skin writes exactly what the service said. */
+export interface EventsPage {
+  body: string;
+  rows: number;
+  delayMs: number;
+}
+
+/** The service without HTTP: what it holds, what it answers, and the strings a test can pull. */
+export interface SandboxService {
+  /** Answers `GET /events`, or throws a Refusal. */
+  list(params: URLSearchParams): EventsPage;
+  /** Truth: every event that any query could show now, as the API would show it, oldest first. Records share their links. */
+  events(stream: StreamName): JsonObject[];
+  /** Truth without the records: `click.id` or `eventId`, oldest first; what was ingested twice is here twice. */
+  ids(stream: StreamName): string[];
+  /** A late or backdated insert of a record in the API's shape; it is handed out as it is. */
+  add(stream: StreamName, record: JsonObject): void;
+  /** So many new generated events between the two instants (default: just now). Returns their ids. */
+  arrive(stream: StreamName, number: number, span?: { from: number; to: number }): string[];
+  remove(stream: StreamName, id: string): boolean;
+  /** The link's events vanish. Returns how many. */
+  deleteLink(linkId: string): number;
+  renameLink(linkId: string, to: { domain?: string; key?: string; url?: string }): void;
+  /** Counters, lastClicked and updatedAt of every link move, as they do when clicks come. */
+  touchCounters(): void;
+  /** Ids of events that were visible once and are gone: by remove, deleteLink, drift or vanish. */
+  removed(stream: StreamName): string[];
+  poisoned(stream: StreamName): string[];
+  readonly links: readonly Link[];
+  readonly customers: readonly Customer[];
+  get traits(): Traits;
+  set traits(traits: Traits);
+  readonly faults: Faults;
+  readonly log: RequestLog;
+  readonly requests: RequestLog['entries'];
+  stats(): SandboxStats;
+  now(): number;
+  /** Where the service answers; the HTTP skin says so when it listens. */
+  baseUrl: string;
+}
+
+export interface SandboxStats {
+  rows: Record<StreamName, number>;
+  requests: number;
+  byStatus: Record<string, number>;
+  pendingFaults: number;
+  waiting: number;
+  now: string;
+}
+
+const DEFAULT_ROWS = { clicks: 12_000, leads: 1_500, sales: 500 };
+const SLOW_PAGE_MS = 1000;
+
+export function createSandboxService(options: ServiceOptions = {}): SandboxService {
+  const clock = options.now ?? Date.now;
+  let traits: Traits = { ...options.traits };
+  const now = (): number => clock() + (traits.clockSkew ?? 0);
+  const random = createRandom(options.seed ?? 1);
+  const world = createWorld({
+    random,
+    now: now(),
+    days: options.days ?? 30,
+    rows: { ...DEFAULT_ROWS, ...options.rows },
+  });
+  const { store } = world;
+  const arrivals = createArrivals({
+    world,
+    random,
+    perSecond: options.live?.perSecond ?? 0,
+    startedAt: now(),
+    traits: () => traits,
+  });
+  const planted = createPlanted(world);
+  planted.apply(traits, now());
+  const gone: Record<StreamName, string[]> = { clicks: [], leads: [], sales: [] };
+  const faults = createFaults();
+  const log = createRequestLog();
+  let reads = 0;
+
+  const reading = (): Reading => ({ traits, baseUrl: service.baseUrl, count: reads, now: now(), links: new Map() });
+  const survives = ({ id }: StoredEvent): boolean =>
+    !traits.dropAfterLimit || shareOf(id, 'drop') >= traits.dropAfterLimit;
+  const visible = (stream: StreamName): StoredEvent[] => {
+    arrivals.catchUp(now());
+    return store.all(stream).filter(survives);
+  };
+  const take = (stream: StreamName, drop: (event: StoredEvent) => boolean): number => {
+    const taken = store.remove(stream, drop);
+    gone[stream].push(...taken.map((event) => event.id));
+    return taken.length;
+  };
+
+  /** What other clients of the service do between two of our pages. */
+  function meanwhile(stream: StreamName): void {
+    const { drift, vanish } = traits;
+    if (drift) {
+      const { word, number } = wordAndNumber(drift, 1);
+      const span = now() - world.historyStart;
+      for (let i = 0; i < number; i++) {
+        if (word !== 'delete') world.put([world.make(stream, world.historyStart + Math.floor(random.next() * span))]);
+        const victim = word === 'insert' ? undefined : store.all(stream)[random.int(0, store.all(stream).length - 1)];
+        if (victim) take(stream, (event) => event === victim);
+      }
+    }
+    if (vanish && reads % vanish === 0 && world.links.length > 1) service.deleteLink(random.pick(world.links).id);
+  }
+
+  const service: SandboxService = {
+    baseUrl: 'http://127.0.0.1',
+    links: world.links,
+    customers: world.customers,
+    faults,
+    log,
+    requests: log.entries,
+    now,
+    get traits() {
+      return traits;
+    },
+    set traits(next) {
+      traits = { ...next };
+      planted.apply(traits, now());
+    },
+    list(params) {
+      arrivals.catchUp(now());
+      reads += 1;
+      const query = readQuery(params);
+      const range = rangeOf(query, traits, now());
+      meanwhile(query.stream);
+      const { maxBytes } = traits;
+      const { word: depth, number: deepAfter } = wordAndNumber(traits.deepPages ?? '', 20);
+      const deep = query.page > deepAfter ? depth : undefined;
+      if (deep === 'fail') throw new Refusal('internal_server_error', 'the query took too long');
+      const filter = filterOf(query, (id) => world.customers.find((customer) => customer.id === id)?.click.id);
+      const page = pageOf({ store, query, range, filter, traits, random });
+      if (page.some(planted.isPoison)) {
+        const code = query.limit === 1 ? 'unprocessable_entity' : 'internal_server_error';
+        throw new Refusal(code, 'a record could not be read');
+      }
+      const rows = page.filter(survives);
+      const body = renderPage(rows, reading());
+      if (maxBytes !== undefined && Buffer.byteLength(body) > maxBytes) {
+        throw new Refusal('internal_server_error', `the response is larger than ${maxBytes} bytes`);
+      }
+      return { body, rows: rows.length, delayMs: deep === 'slow' ? SLOW_PAGE_MS : 0 };
+    },
+    events(stream) {
+      const moment = reading();
+      return visible(stream).map((event) => render(event, moment));
+    },
+    ids: (stream) => visible(stream).map((event) => event.id),
+    add(stream, record) {
+      world.put([eventFromRecord(stream, record, now())]);
+    },
+    arrive(stream, number, span = { from: now() - 1, to: now() - 1 }) {
+      const times = Array.from({ length: number }, () => random.int(span.from, span.to)).sort((a, b) => a - b);
+      const events = times.map((at) => arrivals.happen(stream, at));
+      arrivals.take(events, now());
+      return events.map((event) => event.id);
+    },
+    remove: (stream, id) => take(stream, (event) => event.id === id) > 0,
+    deleteLink(linkId) {
+      const index = world.links.findIndex((link) => link.id === linkId);
+      if (index >= 0) world.links.splice(index, 1);
+      const ofLink = (event: StoredEvent): boolean => event.click.link.id === linkId;
+      return STREAM_NAMES.reduce((sum, stream) => sum + take(stream, ofLink), 0);
+    },
+    renameLink(linkId, to) {
+      const link = world.links.find(({ id }) => id === linkId);
+      if (link) Object.assign(link, to, { updatedAt: now() });
+    },
+    touchCounters() {
+      for (const link of world.links) {
+        link.clicks += 1;
+        link.leads += 1;
+        link.conversions += 1;
+        link.sales += 1;
+        link.saleAmount += 100;
+        link.lastClicked = now();
+        link.updatedAt = now();
+      }
+    },
+    removed: (stream) => [...gone[stream]],
+    poisoned: (stream) =>
+      store
+        .all(stream)
+        .filter(planted.isPoison)
+        .map((event) => event.id),
+    stats() {
+      const rows = { clicks: visible('clicks').length, leads: visible('leads').length, sales: visible('sales').length };
+      const waiting = arrivals.waiting().length;
+      return { rows, ...log.totals(), pendingFaults: faults.pending, waiting, now: new Date(now()).toISOString() };
+    },
+  };
+  return service;
+}

@@ -1,0 +1,113 @@
+import type { StreamName } from '../model/streams.ts';
+
+/** JSON as the service writes it; BigInt stands for integers that a double cannot hold. */
+export type Json = null | boolean | number | bigint | string | Json[] | { [key: string]: Json };
+export type JsonObject = { [key: string]: Json };
+
+export interface Place {
+  continent: string;
+  country: string;
+  region: string;
+  city: string;
+}
+
+export interface Agent {
+  device: string;
+  browser: string;
+  os: string;
+}
+
+export interface Tag {
+  id: string;
+  name: string;
+  color: string;
+}
+
+export interface Partner {
+  id: string;
+  programId: string;
+  groupId: string;
+  tagIds: readonly string[];
+}
+
+/** A link is one object shared by all its events: what changes on it changes on every event that is read later. */
+export interface Link {
+  id: string;
+  domain: string;
+  key: string;
+  url: string;
+  externalId: string | null;
+  tenantId: string | null;
+  partner: Partner | null;
+  tags: readonly Tag[];
+  folderId: string | null;
+  utm: {
+    source: string | null;
+    medium: string | null;
+    campaign: string | null;
+    term: string | null;
+    content: string | null;
+  };
+  /** Fields that nothing filters by, already in the shape of the API. */
+  rest: JsonObject;
+  createdAt: number;
+  updatedAt: number;
+  lastClicked: number | null;
+  clicks: number;
+  leads: number;
+  conversions: number;
+  sales: number;
+  saleAmount: number;
+}
+
+export interface Customer {
+  id: string;
+  externalId: string;
+  /** Null: the service makes up a name whenever the customer is read. */
+  name: string | null;
+  email: string;
+  country: string;
+  createdAt: number;
+  /** The click the customer came by; their sales are credited to it. */
+  click: Click;
+  purchases: number;
+}
+
+export interface Click {
+  id: string;
+  at: number;
+  link: Link;
+  place: Place;
+  agent: Agent;
+  trigger: string | null;
+  referer: string;
+  refererUrl: string;
+  ip: string;
+}
+
+export interface Sale {
+  amount: number;
+  invoiceId: string;
+  paymentProcessor: string;
+  currency: string;
+  first: boolean;
+}
+
+/** The event's own part. Link and customer are references and are joined when the event is read, as the service does. */
+export interface StoredEvent {
+  stream: StreamName;
+  at: number;
+  /** Order of arrival: the stable order among equal instants. */
+  order: number;
+  /** `click.id` of a click, `eventId` of a lead or sale. */
+  id: string;
+  click: Click;
+  name?: string;
+  metadata?: Json;
+  customer?: Customer;
+  sale?: Sale;
+  /** A record that was handed in as it is, and is handed out as it is. */
+  raw?: JsonObject;
+}
+
+export type NewEvent = Omit<StoredEvent, 'order'>;

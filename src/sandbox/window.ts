@@ -1,0 +1,99 @@
+import { parseInstant } from '../model/instant.ts';
+import { type EventsQuery, type Interval, invalid } from './params.ts';
+import type { Traits } from './traits.ts';
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+/** Whole milliseconds, both ends included or not as said: what the server compares `timestamp` with. */
+export interface TimeRange {
+  /** First instant that belongs to the window. */
+  from: number;
+  /** First instant after it. */
+  until: number;
+}
+
+export function rangeOf(query: EventsQuery, traits: Traits, now: number): TimeRange {
+  let { start, end } = askedFor(query, traits, now);
+  if (start > end) {
+    if (!traits.swapReversed) invalid('start', 'it is after end');
+    [start, end] = [end, start];
+  }
+  if (traits.founded !== undefined && query.start !== undefined && start < traits.founded) {
+    invalid('start', `the earliest date is ${new Date(traits.founded).toISOString()}`);
+  }
+  if (traits.widen) {
+    const unit = traits.widen === 'day' ? DAY : HOUR;
+    // As `toStartOfDay` and `toEndOfDay` do: the unit that holds `end` is taken whole.
+    return { from: Math.floor(start / unit) * unit, until: Math.floor(end / unit) * unit + unit };
+  }
+  const bounds = traits.bounds ?? 'exclusive-end';
+  const startBelongs = bounds === 'inclusive' || bounds === 'exclusive-end';
+  const endBelongs = bounds === 'inclusive' || bounds === 'exclusive-start';
+  return { from: startBelongs ? start : start + 1, until: endBelongs ? end + 1 : end };
+}
+
+function askedFor(query: EventsQuery, traits: Traits, now: number): { start: number; end: number } {
+  const given = query.end === undefined ? undefined : readTime('end', query.end, now);
+  if (query.start !== undefined) return { start: readTime('start', query.start, now), end: given ?? now };
+  const end = traits.ignoreEndWithoutStart ? now : (given ?? now);
+  if (query.interval === undefined && traits.defaultWindow !== undefined)
+    return { start: end - traits.defaultWindow, end };
+  return { start: startOf(query.interval ?? '24h', end, query.timezone), end };
+}
+
+/** Dates, instants, `now` and phrases such as `3 hours ago`. */
+function readTime(name: string, text: string, now: number): number {
+  if (text === 'now') return now;
+  const phrase = /^(\d+) (minute|hour|day|week)s? ago$/.exec(text);
+  if (phrase) {
+    const unit = { minute: 60_000, hour: HOUR, day: DAY, week: 7 * DAY }[phrase[2] ?? ''] ?? 0;
+    return now - Number(phrase[1]) * unit;
+  }
+  // In a query a + of an offset arrives as a space.
+  return (
+    parseInstant(text.replace(/ (\d{2}:?\d{2})$/, (whole, zone) => (text.includes('T') ? `+${zone}` : whole))) ??
+    invalid(name, `"${text}" is no date and time`)
+  );
+}
+
+function startOf(interval: Interval, end: number, timezone: string): number {
+  switch (interval) {
+    case '24h':
+      return end - DAY;
+    case '7d':
+    case '30d':
+    case '90d':
+      return end - Number.parseInt(interval, 10) * DAY;
+    case '1y':
+      return end - 365 * DAY;
+    case 'all':
+      return Number.MIN_SAFE_INTEGER;
+    default:
+      return calendarStart(interval, end, timezone);
+  }
+}
+
+/** The first instant of the month, quarter or year that holds the instant, on the calendar of the time zone. */
+function calendarStart(interval: 'mtd' | 'qtd' | 'ytd', at: number, timezone: string): number {
+  const [year = 0, month = 1] = localParts(at, timezone);
+  const first = interval === 'ytd' ? 1 : interval === 'qtd' ? month - ((month - 1) % 3) : month;
+  const asUtc = Date.UTC(year, first - 1, 1);
+  const [y = 0, m = 1, d = 1, hour = 0, minute = 0, second = 0] = localParts(asUtc, timezone);
+  return asUtc - (Date.UTC(y, m - 1, d, hour, minute, second) - asUtc);
+}
+
+function localParts(at: number, timeZone: string): number[] {
+  const format = new Intl.DateTimeFormat('en-US', {
+    timeZone,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric',
+  });
+  const parts = new Map(format.formatToParts(at).map(({ type, value }) => [type, Number(value)]));
+  return (['year', 'month', 'day', 'hour', 'minute', 'second'] as const).map((type) => parts.get(type) ?? 0);
+}

@@ -1,0 +1,104 @@
+import type { Value } from '../../model/coerce.ts';
+import type { Kind } from '../../model/columns.ts';
+import { stringifyJson } from '../../model/json.ts';
+
+/**
+ * Rows in Postgres' binary COPY format. Binary, because text COPY must escape tabs, newlines, backslashes and `\.`, and a
+ * slip there ends the data in silence; and because it is twice as fast to load.
+ */
+export interface CopyEncoder {
+  add(values: readonly Value[]): void;
+  /** Everything encoded so far, as one COPY stream. */
+  finish(): Buffer[];
+}
+
+const HEADER = Buffer.concat([Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1'), Buffer.alloc(8)]);
+const TRAILER = Buffer.from([0xff, 0xff]);
+const CHUNK_BYTES = 256 * 1024;
+const JSONB_VERSION = 1;
+const EPOCH_2000_MS = 946_684_800_000;
+
+export function createCopyEncoder(kinds: readonly Kind[]): CopyEncoder {
+  const done: Buffer[] = [HEADER];
+  let chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+  let used = 0;
+
+  const reserve = (bytes: number): void => {
+    if (used + bytes <= chunk.length) return;
+    if (used > 0) done.push(chunk.subarray(0, used));
+    chunk = Buffer.allocUnsafe(Math.max(CHUNK_BYTES, bytes));
+    used = 0;
+  };
+
+  const text = (value: string, prefix?: number): void => {
+    // Three bytes hold any UTF-16 unit; a lone surrogate becomes U+FFFD in here by itself.
+    reserve(5 + value.length * 3);
+    let at = used + 4;
+    if (prefix !== undefined) at = chunk.writeUInt8(prefix, at);
+    at += chunk.write(value, at, 'utf8');
+    chunk.writeInt32BE(at - used - 4, used);
+    used = at;
+  };
+
+  const int64 = (value: bigint): void => {
+    reserve(12);
+    chunk.writeInt32BE(8, used);
+    used = chunk.writeBigInt64BE(value, used + 4);
+  };
+
+  const nothing = (): void => {
+    reserve(4);
+    used = chunk.writeInt32BE(-1, used);
+  };
+
+  const boolean = (value: boolean): void => {
+    reserve(5);
+    chunk.writeInt32BE(1, used);
+    used = chunk.writeUInt8(value ? 1 : 0, used + 4);
+  };
+
+  const encode: Record<Kind, (value: Value) => void> = {
+    text: (value) => text(storableText(String(value))),
+    json: (value) => text(storableJson(stringifyJson(value)), JSONB_VERSION),
+    integer: (value) => int64(BigInt(value as number | bigint)),
+    timestamp: (value) => int64(micros(value as number)),
+    boolean: (value) => boolean(value === true),
+  };
+  const encoders = kinds.map((kind) => encode[kind]);
+
+  return {
+    add(values) {
+      reserve(2);
+      used = chunk.writeInt16BE(kinds.length, used);
+      encoders.forEach((write, i) => {
+        const value = values[i] ?? null;
+        if (value === null) nothing();
+        else write(value);
+      });
+    },
+    finish() {
+      done.push(chunk.subarray(0, used), TRAILER);
+      return done.splice(0);
+    },
+  };
+}
+
+/** Postgres text cannot hold NUL; the replacement character says that something stood there. */
+function storableText(text: string): string {
+  return text.includes('\0') ? text.replaceAll('\0', '\ufffd') : text;
+}
+
+/**
+ * jsonb refuses `\u0000` and lone surrogates, which JSON.stringify writes as escapes. A backslash before the escape means
+ * that it is no escape but the text of one, hence the pairs of backslashes.
+ */
+function storableJson(text: string): string {
+  if (!text.includes('\\u')) return text;
+  return text.replace(/(?<=(?:^|[^\\])(?:\\\\)*)\\u(?:0000|d[89a-f][0-9a-f]{2})/gi, '\ufffd');
+}
+
+/** Microseconds since 2000, exact: the fraction of a millisecond is rounded on its own. */
+function micros(instant: number): bigint {
+  const whole = Math.floor(instant);
+  return BigInt(whole - EPOCH_2000_MS) * 1000n + BigInt(Math.round((instant - whole) * 1000));
+}

@@ -1,0 +1,61 @@
+import { quoteIdent, type Sql } from '../../cursor/sql.ts';
+import type { Kind } from '../../model/columns.ts';
+import type { Stream } from '../../model/streams.ts';
+import { tableName } from './table.ts';
+import { POSTGRES_TYPES } from './types.ts';
+
+/** The stage: a temp table that COPY fills and the merge reads. It is gone with the transaction. */
+export interface StageColumn {
+  name: string;
+  kind: Kind;
+}
+
+const STAGE = 'stage';
+
+export const stageColumns = (stream: Stream): StageColumn[] => [
+  ...stream.columns.map(({ name, kind }) => ({ name, kind })),
+  { name: '_extra', kind: 'json' },
+  // The order in which rows came: of two with one key and one timestamp, the later wins.
+  { name: '_position', kind: 'integer' },
+];
+
+export const createStage = (stream: Stream): Sql => ({
+  text: `create temp table ${STAGE} (${stageColumns(stream)
+    .map(({ name, kind }) => `${quoteIdent(name)} ${POSTGRES_TYPES[kind]}`)
+    .join(', ')}) on commit drop`,
+});
+
+export const copyIntoStage = (): string => `copy ${STAGE} from stdin (format binary)`;
+
+/**
+ * New events are inserted; known ones are changed only where a field of the event itself differs and the reading is not
+ * older than what is stored. Links and customers are joined by the service at the time of reading: if their counters or names
+ * counted as a change, every sync would rewrite every row.
+ */
+export function mergeStage(schema: string, stream: Stream, source: string, runId: string): Sql {
+  const names = [...stream.columns.map((column) => column.name), '_extra'].map(quoteIdent);
+  const own = stream.columns.filter((column) => !column.volatile && !column.deprecated).map((c) => quoteIdent(c.name));
+  const ownOf = (row: string): string => [...own.map((name) => `${row}.${name}`), ownExtra(row)].join(', ');
+  return {
+    text: `
+with incoming as (
+  select distinct on (event_id) * from ${STAGE} order by event_id, "timestamp" desc, _position desc
+), merged as (
+  insert into ${tableName(schema, stream)} as t (_source, ${names.join(', ')}, _first_synced_at, _synced_at, _run_id)
+  select $1, ${names.join(', ')}, now(), now(), $2 from incoming order by event_id
+  on conflict (_source, event_id) do update
+    set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}, _synced_at = now(), _run_id = $2
+    where excluded."timestamp" >= t."timestamp"
+      and (${ownOf('t')}) is distinct from (${ownOf('excluded')})
+  returning t.xmax = 0 as is_new
+)
+select (select count(*) from incoming) as total,
+       count(*) filter (where is_new) as new,
+       count(*) filter (where not is_new) as changed
+from merged`,
+    values: [source, runId],
+  };
+}
+
+/** What is unknown inside a link or a customer is joined too, and moves on its own. */
+const ownExtra = (row: string): string => `${row}._extra - '{link,customer}'::text[]`;

@@ -1,0 +1,30 @@
+import type { Advance } from '../cursor/ledger.ts';
+import type { Rejected } from '../cursor/quarantine.ts';
+import type { Row } from '../model/flatten.ts';
+import type { Stream } from '../model/streams.ts';
+
+/**
+ * Where rows go. The order of data and cursor is the sink's business and lives in `commit`: whatever happens in between,
+ * a cursor never says more than what the sink holds.
+ */
+export interface Sink {
+  readonly name: string;
+  /** Makes or brings up to date what the stream needs. Safe to call by several processes at once. */
+  prepare(stream: Stream): Promise<void>;
+  open(stream: Stream): Promise<Batch>;
+  close(): Promise<void>;
+}
+
+/** Rows on their way in. Nothing is visible before `commit`; after `abort` nothing ever was. */
+export interface Batch {
+  write(rows: readonly Row[]): Promise<void>;
+  commit(advance: Advance, rejected?: readonly Rejected[]): Promise<Receipt>;
+  abort(): Promise<void>;
+}
+
+/** What a commit did. The three add up to the distinct events of the batch. */
+export interface Receipt {
+  new: number;
+  changed: number;
+  unchanged: number;
+}

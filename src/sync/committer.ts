@@ -1,0 +1,127 @@
+import type { Advance, Span } from '../cursor/ledger.ts';
+import type { Tally } from '../cursor/runs.ts';
+import type { Rejection, Slice } from '../extract/reader.ts';
+import type { Instant } from '../model/instant.ts';
+import type { Stream } from '../model/streams.ts';
+import type { Batch, Sink } from '../sinks/sink.ts';
+
+/** Carries slices into the sinks: batches of a few pages, each committed while the next is being read. */
+export interface Committer {
+  add(slice: Slice): Promise<void>;
+  /** Commits what is left and waits for it. */
+  flush(): Promise<void>;
+  /** Whether some window had to be left uncertified. */
+  hasDoubts(): boolean;
+}
+
+export interface CommitterOptions {
+  sinks: readonly Sink[];
+  stream: Stream;
+  /** The part of every advance that does not change during a run. */
+  base: Pick<Advance, 'source' | 'runId' | 'epoch' | 'since'>;
+  tally: Tally;
+  serverNow: () => Instant;
+  onCommit: (through: Instant | undefined) => void;
+}
+
+/** Large enough that a batch loads at full speed, small enough that two of them bound the memory. */
+const BATCH_ROWS = 5000;
+
+export function createCommitter(options: CommitterOptions): Committer {
+  let batch = newBatch();
+  let underWay: Promise<void> = Promise.resolve();
+  let doubts = false;
+
+  const send = async (): Promise<void> => {
+    const ready = batch;
+    batch = newBatch();
+    await underWay;
+    underWay = commit(options, ready);
+    // The failure is thrown where it is awaited: at the next commit, or at the flush.
+    underWay.catch(() => {});
+  };
+
+  return {
+    async add(slice) {
+      collect(batch, slice, options);
+      doubts ||= slice.window !== undefined && !slice.certified;
+      if (batch.rows >= BATCH_ROWS) await send();
+    },
+    async flush() {
+      if (batch.slices.length > 0) await send();
+      await underWay;
+    },
+    hasDoubts: () => doubts,
+  };
+}
+
+interface Pending {
+  slices: Slice[];
+  rows: number;
+  spans: Span[];
+  rejected: Rejection[];
+  anchor: Instant | undefined;
+  newest: Instant | undefined;
+}
+
+const newBatch = (): Pending => ({
+  slices: [],
+  rows: 0,
+  spans: [],
+  rejected: [],
+  anchor: undefined,
+  newest: undefined,
+});
+
+function collect(batch: Pending, slice: Slice, { tally, serverNow }: CommitterOptions): void {
+  const { window, certified, note, rows, rejected } = slice;
+  batch.slices.push(slice);
+  batch.rows += rows.length;
+  batch.rejected.push(...rejected);
+  if (window) addSpan(batch.spans, { ...window, certified, rows: rows.length, note });
+  for (const row of rows) {
+    if (certified) batch.anchor = Math.max(batch.anchor ?? row.at, row.at);
+    if (row.at <= serverNow()) batch.newest = Math.max(batch.newest ?? row.at, row.at);
+    for (const name of row.contradictions) tally.contradictions[name] = (tally.contradictions[name] ?? 0) + 1;
+    for (const name of row.misfits) tally.misfits[name] = (tally.misfits[name] ?? 0) + 1;
+  }
+  tally.read += rows.length;
+}
+
+/** Slices of one kind that follow each other are one window in the ledger. */
+function addSpan(spans: Span[], span: Span): void {
+  const last = spans.at(-1);
+  if (last && last.end === span.start && last.certified === span.certified && last.note === span.note) {
+    spans[spans.length - 1] = { ...last, end: span.end, rows: last.rows + span.rows };
+  } else if (span.end > span.start) {
+    spans.push(span);
+  }
+}
+
+async function commit(options: CommitterOptions, pending: Pending): Promise<void> {
+  const { sinks, stream, base, tally, onCommit } = options;
+  const { spans, rejected, anchor, newest: newestSeen } = pending;
+  for (const [i, sink] of sinks.entries()) {
+    const batch = await open(sink, stream, pending.slices);
+    const advance = { ...base, stream: stream.name, sink: sink.name, spans, anchor, newestSeen };
+    const receipt = await batch.commit(advance, rejected);
+    // Every sink gets the same rows; the summary counts them once, as the first sink met them.
+    if (i > 0) continue;
+    tally.new += receipt.new;
+    tally.changed += receipt.changed;
+    tally.unchanged += receipt.unchanged;
+    tally.quarantined += rejected.length;
+  }
+  onCommit(spans.findLast((span) => span.certified)?.end);
+}
+
+async function open(sink: Sink, stream: Stream, slices: readonly Slice[]): Promise<Batch> {
+  const batch = await sink.open(stream);
+  try {
+    for (const slice of slices) await batch.write(slice.rows);
+    return batch;
+  } catch (error) {
+    await batch.abort();
+    throw error;
+  }
+}

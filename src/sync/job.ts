@@ -1,0 +1,37 @@
+import type { Database } from '../cursor/database.ts';
+import type { Profile, Reader } from '../extract/reader.ts';
+import type { Instant } from '../model/instant.ts';
+import type { Log } from '../model/log.ts';
+import type { StreamName } from '../model/streams.ts';
+import type { Sink } from '../sinks/sink.ts';
+import type { Upkeep } from './bring-up-to-date.ts';
+
+/** One stream of a source, ready to be synced. */
+export interface StreamJob {
+  source: string;
+  stream: StreamName;
+  upkeep: Upkeep;
+  createReader(profile: Profile): Reader;
+  /** Where the first sync begins, given where it once did. */
+  findSince(known: Instant | undefined, signal: AbortSignal): Promise<Instant>;
+  /** Requests sent for this stream so far, and how many of them were refused for speed. */
+  requests(): { requests: number; tooManyRequests: number };
+}
+
+export interface SyncDeps {
+  state: Database;
+  sinks: readonly Sink[];
+  log: Log;
+  signal: AbortSignal;
+  /** Who is at work, for others who find the stream taken. */
+  holder: string;
+  onProgress(progress: SyncProgress): void;
+}
+
+export interface SyncProgress {
+  source: string;
+  stream: StreamName;
+  rows: number;
+  requests: number;
+  through: Instant | undefined;
+}

@@ -1,0 +1,48 @@
+import { type Entry, gaps } from '../model/coverage.ts';
+import type { Instant } from '../model/instant.ts';
+import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
+
+/** Which windows a sync has to read, from what the ledger says. Pure: the engine asks, the plan answers. */
+
+const HOUR_MS = 3_600_000;
+
+/** What could not be proven is tried again, but not at every poll: it may cost hundreds of requests. */
+const RETRY_UNCERTIFIED_MS = HOUR_MS;
+
+/** Every window up to `end` that is not proven, and the last bit before the watermark again, for events that came late. */
+export function unproven(ledger: readonly Entry[], whole: Window, again: Window, now: Instant): Window[] {
+  const settled = ledger.filter((entry) => entry.certified || entry.readAt > now - RETRY_UNCERTIFIED_MS);
+  const known = settled.flatMap((entry) => gaps([again], entry));
+  return gaps(known, whole);
+}
+
+/** After the end of a day: an hour for stragglers, and two days more for what batch imports bring. */
+const DAY_MARKS_MS = [HOUR_MS, 2 * DAY_MS + HOUR_MS];
+const NIGHTLY_AT_MS = 2 * HOUR_MS;
+
+/**
+ * Windows to read once more although they are proven: backdated events slip in behind the watermark. Each day is read again
+ * on the day after and two days later; with `resweepMs`, everything that young is read again every night.
+ */
+export function resweeps(ledger: readonly Entry[], now: Instant, resweepMs: number | undefined): Window[] {
+  const tonight = startOfDay(now) + NIGHTLY_AT_MS;
+  const isDue = (entry: Entry): boolean => {
+    const proven = entry.provenAt;
+    if (proven === undefined) return false;
+    const dayEnd = startOfDay(entry.end - 1) + DAY_MS;
+    if (DAY_MARKS_MS.some((mark) => now >= dayEnd + mark && proven < dayEnd + mark)) return true;
+    return resweepMs !== undefined && entry.end > now - resweepMs && now >= tonight && proven < tonight;
+  };
+  return ledger.filter(isDue).map(({ start, end }) => ({ start, end }));
+}
+
+/** Windows that touch or overlap become one: fewer questions for the same rows. */
+export function joined(windows: readonly Window[]): Window[] {
+  const result: Window[] = [];
+  for (const { start, end } of [...windows].sort((a, b) => a.start - b.start)) {
+    const last = result.at(-1);
+    if (last && start <= last.end) last.end = Math.max(last.end, end);
+    else result.push({ start, end });
+  }
+  return result;
+}

@@ -1,0 +1,86 @@
+import { type Cursor, lowestCursor } from '../cursor/cursors.ts';
+import { acquireLease } from '../cursor/leases.ts';
+import { emptyTally, finishRun, newRunId, type RunState, startRun, type Tally } from '../cursor/runs.ts';
+import { Cancelled, Fault, RetryLater, StopStream } from '../model/errors.ts';
+import { toIso } from '../model/instant.ts';
+import type { StreamName } from '../model/streams.ts';
+import { describeWindow, type Window } from '../model/window.ts';
+import type { StreamJob, SyncDeps } from './job.ts';
+
+/** A run under way: it holds the lease, counts, and knows which window it is in. */
+export interface OpenRun {
+  id: string;
+  epoch: number;
+  tally: Tally;
+  /** Requests sent by this run so far. */
+  requests(): number;
+  /** Says which window is being read now, for whoever has to read the error. */
+  enter(window: Window): void;
+}
+
+export interface StreamReport {
+  source: string;
+  stream: StreamName;
+  runId: string;
+  state: RunState;
+  tally: Tally;
+  cursor: Cursor | undefined;
+  /** What stopped the run, if something did. */
+  fault: Fault | undefined;
+}
+
+/** Does the work under a lease, and writes into `runs` what came of it, whatever came of it. */
+export async function withRun(
+  deps: SyncDeps,
+  job: StreamJob,
+  work: (run: OpenRun) => Promise<RunState>,
+): Promise<StreamReport> {
+  const { state, sinks, log } = deps;
+  const { source, stream } = job;
+  const tally = emptyTally();
+  const asked = job.requests();
+  let window: Window | undefined;
+  let ended: { state: RunState; fault?: Fault } = { state: 'failed' };
+
+  const lease = await acquireLease(state, source, stream, deps.holder);
+  const run: OpenRun = {
+    id: newRunId(),
+    epoch: lease.epoch,
+    tally,
+    requests: () => job.requests().requests - asked.requests,
+    enter(next) {
+      window = next;
+    },
+  };
+  const readCursor = () => lowestCursor(state, { source, stream, sinks: sinks.map((sink) => sink.name) });
+  try {
+    await startRun(state, { id: run.id, kind: 'sync', source, stream });
+    ended = { state: await work(run) };
+  } catch (error) {
+    // Recovery: a bug goes on up; anything else ends this stream alone and is told with what was kept.
+    if (!(error instanceof Fault)) throw error;
+    const cursor = await readCursor();
+    error.at({ source, stream, ...(window && { window: describeWindow(window) }) });
+    error.kept ??= keptOf(cursor);
+    ended = { state: stateOf(error), fault: error };
+  } finally {
+    const now = job.requests();
+    tally.requests = now.requests - asked.requests;
+    tally.tooManyRequests = now.tooManyRequests - asked.tooManyRequests;
+    await finishRun(state, run.id, ended.state, tally, ended.fault?.message);
+    await lease.release();
+  }
+  log.info({ source, stream, run: run.id, state: ended.state, rows: tally.read, new: tally.new }, 'run ended');
+  return { source, stream, runId: run.id, tally, cursor: await readCursor(), state: ended.state, fault: ended.fault };
+}
+
+function stateOf(fault: Fault): RunState {
+  if (fault instanceof StopStream) return 'refused';
+  if (fault instanceof RetryLater) return 'incomplete';
+  return fault instanceof Cancelled ? 'interrupted' : 'failed';
+}
+
+function keptOf(cursor: Cursor | undefined): string {
+  if (cursor?.completeThrough !== undefined) return `everything through ${toIso(cursor.completeThrough)} is complete`;
+  return cursor ? 'every row that was committed; the next run goes on from there' : 'nothing had been written yet';
+}

@@ -1,0 +1,75 @@
+import type { Queryable } from '../cursor/database.ts';
+import type { StreamName } from '../model/streams.ts';
+
+/** How a stream stands in a sink, as `status` shows it. Times are ISO in UTC; what is unknown is null. */
+export interface StreamStatus {
+  source: string;
+  stream: StreamName;
+  sink: string;
+  since: string;
+  completeThrough: string | null;
+  newestSeen: string | null;
+  /** From the watermark to now. */
+  lagSeconds: number | null;
+  /** Windows that were read and could not be proven. */
+  uncertifiedWindows: number;
+  quarantined: number;
+  lastRun: { id: string; state: string; startedAt: string; finishedAt: string | null; message: string | null } | null;
+}
+
+/** Everything the state knows, whatever the config says now: a source that was taken out is still in the tables. */
+export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
+  const rows = await state.query<StatusRow>({
+    text: `
+      select c.source, c.stream, c.sink, c.since, c.complete_through, c.newest_seen,
+        extract(epoch from now() - c.complete_through)::float8 as lag,
+        (select count(*) from tributary.windows w
+          where (w.source, w.stream, w.sink, w.state) = (c.source, c.stream, c.sink, 'uncertified')) as uncertified,
+        (select count(*) from tributary.quarantine q where (q.source, q.stream) = (c.source, c.stream)) as quarantined,
+        r.id, r.state, r.started_at, r.finished_at, r.message
+      from tributary.cursors c
+      left join lateral (
+        select * from tributary.runs r where (r.source, r.stream) = (c.source, c.stream) order by started_at desc limit 1
+      ) r on true
+      order by c.source, c.stream, c.sink`,
+  });
+  return rows.map(toStatus);
+}
+
+interface StatusRow {
+  source: string;
+  stream: StreamName;
+  sink: string;
+  since: Date;
+  complete_through: Date | null;
+  newest_seen: Date | null;
+  lag: number | null;
+  uncertified: number;
+  quarantined: number;
+  id: string | null;
+  state: string;
+  started_at: Date;
+  finished_at: Date | null;
+  message: string | null;
+}
+
+const toStatus = (row: StatusRow): StreamStatus => ({
+  source: row.source,
+  stream: row.stream,
+  sink: row.sink,
+  since: row.since.toISOString(),
+  completeThrough: row.complete_through?.toISOString() ?? null,
+  newestSeen: row.newest_seen?.toISOString() ?? null,
+  lagSeconds: row.lag === null ? null : Math.round(row.lag),
+  uncertifiedWindows: row.uncertified,
+  quarantined: row.quarantined,
+  lastRun: row.id === null ? null : toRun(row.id, row),
+});
+
+const toRun = (id: string, row: StatusRow): StreamStatus['lastRun'] => ({
+  id,
+  state: row.state,
+  startedAt: row.started_at.toISOString(),
+  finishedAt: row.finished_at?.toISOString() ?? null,
+  message: row.message,
+});

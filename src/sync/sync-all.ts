@@ -1,0 +1,30 @@
+import { Fault } from '../model/errors.ts';
+import type { StreamName } from '../model/streams.ts';
+import type { StreamJob, SyncDeps } from './job.ts';
+import type { StreamReport } from './run.ts';
+import { syncStream } from './sync-stream.ts';
+
+export interface Outcome {
+  source: string;
+  stream: StreamName;
+  /** Absent where the stream could not even be begun. */
+  report: StreamReport | undefined;
+  fault: Fault | undefined;
+}
+
+/** All streams side by side: each waits for the service in turn while the others use the budget. One's fault stops only itself. */
+export function syncAll(deps: SyncDeps, jobs: readonly StreamJob[]): Promise<Outcome[]> {
+  return Promise.all(
+    jobs.map(async (job) => {
+      const { source, stream } = job;
+      try {
+        const report = await syncStream(deps, job);
+        return { source, stream, report, fault: report.fault };
+      } catch (error) {
+        if (!(error instanceof Fault)) throw error;
+        // Recovery: the stream was never begun; the others go on.
+        return { source, stream, report: undefined, fault: error.at({ source, stream }) };
+      }
+    }),
+  );
+}

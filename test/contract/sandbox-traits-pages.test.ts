@@ -1,0 +1,199 @@
+import { describe, expect, test } from 'vitest';
+import { allPages, ask, at, idsOf, rows, sandboxWith, smallSandbox, sorted } from '../support/sandbox.ts';
+
+describe('pages', () => {
+  test('note 9, shuffleTies: the same query orders ties differently, and paging repeats one row and omits another', async () => {
+    const sandbox = await sandboxWith(['shuffleTies', 'ties=400'], { rows: { clicks: 50 } });
+    const first = await rows(sandbox, { sortOrder: 'asc' });
+    const second = await rows(sandbox, { sortOrder: 'asc' });
+    expect(idsOf(first)).not.toEqual(idsOf(second));
+    expect(sorted(idsOf(first))).toEqual(sorted(idsOf(second)));
+    expect(first.map((row) => row.timestamp)).toEqual(second.map((row) => row.timestamp));
+    const paged = (await allPages(sandbox, { limit: 100 })).flat();
+    expect(paged).toHaveLength(450);
+    expect(new Set(idsOf(paged)).size).toBeLessThan(450);
+  });
+
+  test('note 10, dropAfterLimit: short pages in the middle, the same rows gone every time', async () => {
+    const sandbox = await sandboxWith(['dropAfterLimit=0.2']);
+    const pages = await Promise.all([1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((page) => rows(sandbox, { page, limit: 100 })));
+    const sizes = pages.map((page) => page.length);
+    expect(sizes.slice(0, 9).every((size) => size > 0 && size < 100)).toBe(true);
+    expect(sizes[9]).toBe(0);
+    expect(sorted(idsOf(pages.flat()))).toEqual(sorted(sandbox.service.ids('clicks')));
+    expect(sandbox.service.ids('clicks').length).toBeLessThan(900);
+    const single = await Promise.all(Array.from({ length: 30 }, (_, i) => rows(sandbox, { page: i + 1, limit: 1 })));
+    expect(single.some((page) => page.length === 0)).toBe(true);
+  });
+
+  test('note 11, drift=insert: a page repeats rows', async () => {
+    const sandbox = await sandboxWith(['drift=insert:40'], { rows: { clicks: 600 } });
+    const paged = idsOf((await allPages(sandbox, { limit: 100, sortOrder: 'asc' }, 8)).flat());
+    expect(new Set(paged).size).toBeLessThan(paged.length);
+    expect(sandbox.service.ids('clicks').length).toBeGreaterThan(600);
+    expect(sandbox.service.removed('clicks')).toEqual([]);
+  });
+
+  test('note 11, drift=delete: a page skips rows that are there', async () => {
+    const sandbox = await sandboxWith(['drift=delete:20'], { rows: { clicks: 600 } });
+    const paged = new Set(idsOf((await allPages(sandbox, { limit: 100, sortOrder: 'asc' }, 8)).flat()));
+    const skipped = sandbox.service.ids('clicks').filter((id) => !paged.has(id));
+    expect(skipped.length).toBeGreaterThan(0);
+    expect(sandbox.service.removed('clicks').length % 20).toBe(0);
+  });
+
+  test('note 12, lastPage=repeat: a page beyond the end repeats the last page', async () => {
+    const sandbox = await sandboxWith(['lastPage=repeat']);
+    const last = await rows(sandbox, { page: 3, limit: 400 });
+    expect(last).toHaveLength(100);
+    for (const page of [4, 5, 99]) expect(idsOf(await rows(sandbox, { page, limit: 400 }))).toEqual(idsOf(last));
+    expect(await rows(sandbox, { start: '2001-01-01', end: '2001-01-02', page: 2 })).toEqual([]);
+  });
+
+  test('note 13, deepPages=fail@N and slow@N', async () => {
+    const sandbox = await sandboxWith(['deepPages=fail@3']);
+    const statuses = await Promise.all([3, 4].map(async (page) => (await ask(sandbox, { page, limit: 10 })).status));
+    expect(statuses).toEqual([200, 500]);
+    sandbox.service.traits = { deepPages: 'slow@3' };
+    const first = await Promise.race([4, 3].map((page) => rows(sandbox, { page, limit: 10 }).then(() => page)));
+    expect(first).toBe(3);
+  });
+
+  test('note 13, poison: its page fails for ever, 500 and at limit=1 422; smaller limits get the rest out', async () => {
+    const sandbox = await sandboxWith(['poison=1']);
+    const [poison = ''] = sandbox.service.poisoned('clicks');
+    const ids = [...sandbox.service.ids('clicks')];
+    const place = ids.indexOf(poison) + 1;
+    expect(place).toBeGreaterThan(0);
+    const status = async (page: number, limit: number) =>
+      (await ask(sandbox, { interval: 'all', sortOrder: 'asc', page, limit })).status;
+    expect(await status(1, 1000)).toBe(500);
+    expect(await status(1, 1000)).toBe(500);
+    expect(await status(place, 1)).toBe(422);
+    expect(await status(place - 1, 1)).toBe(200);
+    const reached = await allReachable();
+    expect(sorted(reached)).toEqual(sorted(ids.filter((id) => id !== poison)));
+
+    async function allReachable(): Promise<string[]> {
+      const found: string[] = [];
+      for (let page = 1; page <= 9; page++) {
+        const answer = await ask(sandbox, { interval: 'all', sortOrder: 'asc', page, limit: 100 });
+        if (answer.status === 200) found.push(...idsOf((await answer.json()) as never));
+        else {
+          const singles = Array.from({ length: 100 }, (_, i) => (page - 1) * 100 + i + 1);
+          const answers = await Promise.all(
+            singles.map((single) => ask(sandbox, { interval: 'all', sortOrder: 'asc', page: single, limit: 1 })),
+          );
+          for (const one of answers) if (one.status === 200) found.push(...idsOf((await one.json()) as never));
+        }
+      }
+      return found;
+    }
+  });
+
+  test('note 13, maxBytes: a large response is refused, a small one is not', async () => {
+    const sandbox = await sandboxWith(['maxBytes=200kb']);
+    expect((await ask(sandbox, { interval: 'all', limit: 1000 })).status).toBe(500);
+    expect((await ask(sandbox, { interval: 'all', limit: 50 })).status).toBe(200);
+  });
+});
+
+describe('identity and change', () => {
+  test('note 14, duplicates: some ids come twice, with the same content', async () => {
+    const sandbox = await sandboxWith(['duplicates=0.1'], { rows: { clicks: 800, leads: 300, sales: 200 } });
+    for (const event of ['clicks', 'leads', 'sales'] as const) {
+      const found = await rows(sandbox, { event });
+      const twice = found.filter((row, i) => idsOf(found).indexOf(idsOf([row])[0] ?? '') !== i);
+      expect(twice.length).toBeGreaterThan(5);
+      for (const row of twice) {
+        const twin = found.filter((other) => idsOf([other])[0] === idsOf([row])[0]);
+        expect(twin).toHaveLength(2);
+        expect(twin[0]).toEqual(twin[1]);
+      }
+    }
+  });
+
+  test('note 14, rewrites: the same eventId comes again later with other content', async () => {
+    const sandbox = await sandboxWith(['rewrites=0.2']);
+    expect(new Set(sandbox.service.ids('clicks')).size).toBe(900);
+    for (const event of ['leads', 'sales'] as const) {
+      const found = await rows(sandbox, { event, sortOrder: 'asc' });
+      const later = found.filter((row) => String(row.eventName).endsWith('(corrected)'));
+      expect(later.length).toBeGreaterThan(10);
+      for (const row of later) {
+        const [old] = found.filter((other) => other.eventId === row.eventId && other !== row);
+        expect(String(old?.timestamp) < String(row.timestamp)).toBe(true);
+        expect(old?.metadata).not.toEqual(row.metadata);
+        if (event === 'sales') expect(old?.saleAmount).not.toBe(row.saleAmount);
+      }
+    }
+  });
+
+  test('note 15, volatile: counters, lastClicked, updatedAt and generated names differ between two reads', async () => {
+    const sandbox = await sandboxWith(['volatile']);
+    const [first = [], second = []] = [
+      await rows(sandbox, { event: 'leads' }),
+      await rows(sandbox, { event: 'leads' }),
+    ];
+    const changed = new Set<string>();
+    for (const [i, row] of first.entries()) {
+      for (const part of ['link', 'click', 'customer']) {
+        for (const field of Object.keys(row[part] as object)) {
+          const path = `${part}.${field}`;
+          if (JSON.stringify(at(row, path)) !== JSON.stringify(at(second[i] ?? {}, path))) changed.add(path);
+        }
+      }
+    }
+    const counters = ['clicks', 'leads', 'conversions', 'sales', 'saleAmount', 'lastClicked', 'updatedAt'];
+    expect([...changed].sort()).toEqual(['customer.name', ...counters.map((name) => `link.${name}`)].sort());
+    expect(first.map((row) => row.eventId)).toEqual(second.map((row) => row.eventId));
+  });
+
+  test('note 16, deletedCustomers: a placeholder stands for the customer', async () => {
+    const sandbox = await smallSandbox();
+    const before = await rows(sandbox, { event: 'sales' });
+    sandbox.service.traits = { deletedCustomers: 0.3 };
+    const after = await rows(sandbox, { event: 'sales' });
+    expect(idsOf(after)).toEqual(idsOf(before));
+    const deleted = after.filter((row) => at(row, 'customer.name') === 'Deleted customer');
+    expect(deleted.length).toBeGreaterThan(10);
+    expect(deleted.length).toBeLessThan(150);
+    for (const row of deleted) expect(at(row, 'customer.email')).toBeNull();
+    expect(after.map((row) => at(row, 'customer.id'))).toEqual(before.map((row) => at(row, 'customer.id')));
+  });
+
+  test('note 17, lateness: an event happens now and is seen later', async () => {
+    let now = Date.UTC(2026, 5, 1);
+    const sandbox = await sandboxWith(['lateness=90s'], { now: () => now });
+    const ids = sandbox.service.arrive('leads', 5);
+    expect(sandbox.service.stats()).toMatchObject({ waiting: 5, rows: { leads: 300 } });
+    now += 89_000;
+    expect(await rows(sandbox, { event: 'leads' })).toHaveLength(300);
+    now += 1000;
+    const seen = await rows(sandbox, { event: 'leads' });
+    expect(seen).toHaveLength(305);
+    expect(sorted(idsOf(seen.slice(0, 5)))).toEqual(sorted(ids));
+  });
+
+  test('note 17, backdated: new leads and sales are written into the past', async () => {
+    const sandbox = await sandboxWith(['backdated=0.5']);
+    const start = sandbox.service.now() - 60_000;
+    const old = (ids: string[]) =>
+      sandbox.service
+        .events('leads')
+        .filter((row) => ids.includes(String(row.eventId)) && Date.parse(String(row.timestamp)) < start);
+    const ids = sandbox.service.arrive('leads', 100);
+    expect(old(ids).length).toBeGreaterThan(20);
+    expect(old(ids).length).toBeLessThan(80);
+  });
+
+  test('note 18, vanish: links are deleted as time goes by, and their events with them', async () => {
+    const sandbox = await sandboxWith(['vanish=2']);
+    const before = sandbox.service.ids('clicks');
+    for (let i = 0; i < 8; i++) await rows(sandbox, { limit: 1 });
+    const gone = sandbox.service.removed('clicks');
+    expect(gone.length).toBeGreaterThan(0);
+    expect(sorted([...sandbox.service.ids('clicks'), ...gone])).toEqual(sorted(before));
+    expect(sandbox.service.links).toHaveLength(96 - 4);
+  });
+});

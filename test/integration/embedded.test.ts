@@ -1,0 +1,148 @@
+import { chmod, chown, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { connect } from '../../src/cursor/database.ts';
+import { openEmbedded } from '../../src/cursor/embedded.ts';
+import { ConfigError, type Fault } from '../../src/model/errors.ts';
+import type { Log } from '../../src/model/log.ts';
+import { postmasterOf, startChild, temporaryFolder } from '../support/embedded.ts';
+import { silentLog } from '../support/silent-log.ts';
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let dir: string;
+
+beforeEach(async () => {
+  folder = await temporaryFolder();
+  dir = folder.dir;
+});
+
+afterEach(() => folder.remove());
+
+const open = (options: { attach?: boolean; log?: Log } = {}) => openEmbedded({ dir, log: silentLog, ...options });
+
+async function ask(url: string, text: string): Promise<Record<string, unknown>[]> {
+  const db = connect({ url });
+  try {
+    return await db.query({ text });
+  } finally {
+    await db.close();
+  }
+}
+
+describe('the embedded Postgres', () => {
+  it('starts from nothing, keeps its data, and stops without a trace', async () => {
+    const first = await open();
+    await ask(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
+    const pid = await postmasterOf(dir);
+    expect(pid).toBeTypeOf('number');
+    await first.close();
+    await first.close();
+    // Gone from the process table altogether: a dead child that nobody collects would still answer.
+    expect(() => process.kill(pid ?? 0, 0)).toThrow('ESRCH');
+    expect((await readdir(dir)).sort()).toEqual(['postgres', 'postgres.log']);
+    expect(await readdir(join(dir, 'postgres'))).not.toContain('postmaster.pid');
+
+    const started = Date.now();
+    const second = await open();
+    // 0.1 s on an idle machine.
+    expect(Date.now() - started).toBeLessThan(3000);
+    expect(await ask(second.url, 'SELECT * FROM kept')).toEqual([{ answer: 42 }]);
+    await second.close();
+  });
+
+  it('is durable, listens on the loopback only, asks for a password, and speaks UTF-8 everywhere alike', async () => {
+    const server = await open();
+    const [row] = await ask(
+      server.url,
+      `SELECT current_setting('fsync') AS fsync, current_setting('full_page_writes') AS pages,
+        current_setting('listen_addresses') AS listen, current_setting('unix_socket_directories') AS socket,
+        current_setting('TimeZone') AS zone, pg_encoding_to_char(encoding) AS encoding, datlocprovider AS provider,
+        datlocale AS locale, upper('straße é') AS upper FROM pg_database WHERE datname = current_database()`,
+    );
+    expect(row).toEqual({
+      ...{ fsync: 'on', pages: 'on', listen: '127.0.0.1', socket: '', zone: 'UTC' },
+      ...{ encoding: 'UTF8', provider: 'b', locale: 'C.UTF-8', upper: 'STRAßE É' },
+    });
+    const guess = new URL(server.url);
+    guess.password = '';
+    await expect(ask(guess.href, 'SELECT 1')).rejects.toThrow();
+    await server.close();
+  });
+
+  it('keeps its password in a file for the owner only, and out of every message', async () => {
+    const said: unknown[] = [];
+    const note = (fields: object, message: string) => said.push(fields, message);
+    const log: Log = { debug: note, info: note, warn: note, error: note, child: () => log };
+    const server = await open({ log });
+    const { password } = new URL(server.url);
+    expect(password).toMatch(/^[\w-]{32}$/);
+    const refused: Fault = await open({ log }).catch((error) => error);
+    await ask(server.url, `SELECT no_such_column`).catch((error) => said.push(error.message, error.stack));
+    await server.close();
+    said.push(refused.describe(), refused.stack, await readFile(join(dir, 'postgres.log'), 'utf8'));
+    expect(JSON.stringify(said)).not.toContain(password);
+    expect(said).toContain('embedded Postgres is ready');
+    expect((await stat(join(dir, 'postgres', 'tributary.password'))).mode & 0o777).toBe(0o600);
+    expect((await stat(join(dir, 'postgres'))).mode & 0o777).toBe(0o700);
+  });
+
+  it('writes no rows into its log', async () => {
+    const server = await open();
+    await ask(server.url, `CREATE TABLE person (email text UNIQUE)`);
+    const twice = `INSERT INTO person VALUES ('ann@example.com')`;
+    await ask(server.url, twice);
+    await expect(ask(server.url, twice)).rejects.toThrow(/duplicate key/);
+    await server.close();
+    const log = await readFile(join(dir, 'postgres.log'), 'utf8');
+    expect(log).toContain('duplicate key');
+    expect(log).not.toContain('ann@example.com');
+  });
+
+  it('says so when the data belongs to another version of Postgres', async () => {
+    await (await open()).close();
+    await writeFile(join(dir, 'postgres', 'PG_VERSION'), '16\n');
+    const error: Fault = await open().catch((fault) => fault);
+    expect(error).toBeInstanceOf(ConfigError);
+    expect(error.message).toMatch(/belongs to Postgres 16; this tributary brings Postgres 18/);
+  });
+
+  it('says so, with the log, when the server cannot start', async () => {
+    await (await open()).close();
+    await writeFile(join(dir, 'postgres', 'postgresql.conf'), 'nonsense = 1\n');
+    const error: Fault = await open().catch((fault) => fault);
+    expect(error.message).toMatch(/did not start: it ended with 1/);
+    expect(error.next).toContain(join(dir, 'postgres.log'));
+    expect(String(error.cause)).toContain('nonsense');
+  });
+});
+
+describe('users', () => {
+  const uidOf = async (pid = 0) => Number(/^Uid:\s+(\d+)/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]);
+
+  it.runIf(process.platform === 'linux').each(['700', '755'])(
+    'never runs as root, in a folder of mode %s',
+    async (mode) => {
+      await chmod(dir, mode);
+      const server = await open();
+      expect(await uidOf(await postmasterOf(dir))).not.toBe(0);
+      expect(await ask(server.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+      await server.close();
+    },
+  );
+
+  it.runIf(process.platform === 'linux')('serves an ordinary user, and root after them', async () => {
+    const ordinary = process.getuid?.() === 0 ? 65534 : process.getuid?.();
+    if (process.getuid?.() === 0) await chown(dir, 65534, 65534);
+    const child = startChild(dir, { as: dir });
+    const { url = '', uid } = await child.answer;
+    expect(uid).toBe(ordinary);
+    expect(await uidOf(await postmasterOf(dir))).toBe(ordinary);
+    await ask(url, 'CREATE TABLE kept AS SELECT 1 AS one');
+    await child.close();
+    expect(await postmasterOf(dir)).toBeUndefined();
+    const later = await open();
+    expect(await uidOf(await postmasterOf(dir))).toBe(ordinary);
+    expect(await ask(later.url, 'SELECT * FROM kept')).toEqual([{ one: 1 }]);
+    await later.close();
+  });
+});

@@ -1,0 +1,70 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { lookAtPostmaster, stopPostmaster } from '../../src/cursor/embedded/postmaster.ts';
+import { chooseRunAs } from '../../src/cursor/embedded/run-as.ts';
+
+const SCRIPT = fileURLToPath(new URL('embedded-child.ts', import.meta.url));
+
+export interface Child {
+  process: ChildProcess;
+  pid: number;
+  /** What it printed: the URL, or why it was refused. */
+  answer: Promise<{ url?: string; refused?: string; uid?: number }>;
+  /** Ends its input, so that it closes the server and leaves. */
+  close(): Promise<void>;
+  kill(): Promise<void>;
+}
+
+/** A folder like that of `mktemp -d`, and a process in it that uses the embedded Postgres. */
+export function startChild(dir: string, options: { attach?: boolean; as?: string } = {}): Child {
+  const script = ['--import', import.meta.resolve('tsx'), SCRIPT, dir];
+  if (options.attach) script.push('attach');
+  // As the owner of a folder: also where that user could not read this checkout.
+  const runAs = options.as === undefined ? undefined : chooseRunAs(options.as, [process.execPath, SCRIPT]);
+  const launch = runAs?.launch(process.execPath, script) ?? { file: process.execPath, args: script, options: {} };
+  const child = spawn(launch.file, launch.args, {
+    ...launch.options,
+    detached: true,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const exited = once(child, 'exit');
+  const answer = (async () => {
+    for await (const line of createInterface({ input: child.stdout })) return JSON.parse(line) as object;
+    throw new Error(`the child ended without an answer: ${await exited}`);
+  })();
+  answer.catch(() => {});
+  return {
+    process: child,
+    pid: child.pid ?? -1,
+    answer,
+    async close() {
+      child.stdin.end();
+      await exited;
+    },
+    async kill() {
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+}
+
+export async function temporaryFolder(): Promise<{ dir: string; remove(): Promise<void> }> {
+  const dir = await mkdtemp(join(tmpdir(), 'tributary-embedded-'));
+  return {
+    dir,
+    async remove() {
+      await stopPostmaster(join(dir, 'postgres'));
+      await rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+    },
+  };
+}
+
+export async function postmasterOf(dir: string): Promise<number | undefined> {
+  const found = await lookAtPostmaster(join(dir, 'postgres'));
+  return found.state === 'ready' || found.state === 'busy' ? found.pid : undefined;
+}

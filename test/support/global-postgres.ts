@@ -1,0 +1,47 @@
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { dataDirectory } from '../../src/cursor/embedded/cluster.ts';
+import { lookAtPostmaster } from '../../src/cursor/embedded/postmaster.ts';
+import { openEmbedded } from '../../src/cursor/embedded.ts';
+import { silentLog } from './silent-log.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    postgresUrl: string;
+  }
+}
+
+const PREFIX = 'tributary-test-';
+
+/** One Postgres for the whole run. It may lose its data in a power cut: nobody will look for it, and tests run faster. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  await sweepKilledRuns();
+  const dir = await mkdtemp(join(tmpdir(), PREFIX));
+  const settings = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '200' };
+  const server = await openEmbedded({ dir, log: silentLog, command: 'vitest', settings });
+  project.provide('postgresUrl', server.url);
+  return async () => {
+    await server.close();
+    await rm(dir, { recursive: true, force: true });
+  };
+}
+
+/** A run that was killed left its server running. Whoever comes in and leaves as the last stops it: so does this. */
+async function sweepKilledRuns(): Promise<void> {
+  for (const name of (await readdir(tmpdir())).filter((entry) => entry.startsWith(PREFIX))) {
+    const dir = join(tmpdir(), name);
+    try {
+      // Younger ones may just be starting.
+      if (Date.now() - (await stat(dir)).mtimeMs < 60_000) continue;
+      if ((await lookAtPostmaster(dataDirectory(dir))).state === 'ready') {
+        await (await openEmbedded({ dir, log: silentLog, attach: true })).close();
+      }
+      if ((await lookAtPostmaster(dataDirectory(dir))).state === 'absent')
+        await rm(dir, { recursive: true, force: true });
+    } catch {
+      // Recovery: another user's, or swept by another run in this moment; not ours to worry about.
+    }
+  }
+}

@@ -1,0 +1,28 @@
+import { randomBytes } from 'node:crypto';
+import { inject } from 'vitest';
+import { connect } from '../../src/cursor/database.ts';
+import { quoteIdent } from '../../src/cursor/sql.ts';
+
+export interface TestDatabase {
+  url: string;
+  /** Ends connections that are still open, too: a test that leaks one shall not hide behind this, but the run goes on. */
+  drop(): Promise<void>;
+}
+
+/** A database of its own for each test file, on the server that `global-postgres.ts` started for the run. */
+export async function freshDatabase(): Promise<TestDatabase> {
+  const name = `test_${process.pid}_${randomBytes(6).toString('hex')}`;
+  const url = new URL(inject('postgresUrl'));
+  await onServer(`CREATE DATABASE ${quoteIdent(name)}`);
+  url.pathname = `/${name}`;
+  return { url: url.href, drop: () => onServer(`DROP DATABASE ${quoteIdent(name)} WITH (FORCE)`) };
+}
+
+async function onServer(text: string): Promise<void> {
+  const db = connect({ url: inject('postgresUrl'), max: 1, name: 'test' });
+  try {
+    await db.query({ text });
+  } finally {
+    await db.close();
+  }
+}

@@ -1,0 +1,84 @@
+import { afterAll, expect } from 'vitest';
+import type { StreamName } from '../../src/model/streams.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
+import { parseTraits } from '../../src/sandbox/traits.ts';
+import type { Json, JsonObject } from '../../src/sandbox/types.ts';
+
+const open: Sandbox[] = [];
+
+/** Sandboxes of a test file end with the file. */
+afterAll(async () => {
+  await Promise.all(open.splice(0).map((sandbox) => sandbox.close()));
+});
+
+/** A small and unlimited sandbox: its whole history fits one page of 1000. */
+export async function smallSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  const rows = { clicks: 900, leads: 300, sales: 200 };
+  const sandbox = await startSandbox({ requestsPerSecond: null, ...options, rows: { ...rows, ...options.rows } });
+  open.push(sandbox);
+  return sandbox;
+}
+
+/** A small sandbox with traits in their command-line form. */
+export const sandboxWith = (traits: string[], options: SandboxOptions = {}): Promise<Sandbox> =>
+  smallSandbox({ ...options, traits: parseTraits(traits) });
+
+export type Query = Record<string, string | number>;
+
+export function ask(sandbox: Sandbox, query: Query = {}, init: RequestInit = {}): Promise<Response> {
+  const params = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) params.set(name, String(value));
+  return fetch(`${sandbox.baseUrl}/events?${params}`, {
+    redirect: 'manual',
+    ...init,
+    // Packing and unpacking megabytes is most of the time of a request, and only one test is about it.
+    headers: { authorization: `Bearer ${sandbox.apiKey}`, 'accept-encoding': 'identity', ...init.headers },
+  });
+}
+
+/** The rows of one page of the whole history, unless the query says otherwise. */
+export async function rows(sandbox: Sandbox, query: Query = {}): Promise<JsonObject[]> {
+  const response = await ask(sandbox, { interval: 'all', limit: 1000, ...query });
+  expect(response.status, await response.clone().text()).toBe(200);
+  return (await response.json()) as JsonObject[];
+}
+
+/** Pages until an empty page, or so many pages. */
+export async function allPages(sandbox: Sandbox, query: Query, most = 50): Promise<JsonObject[][]> {
+  const pages: JsonObject[][] = [];
+  for (let page = 1; page <= most; page++) {
+    const found = await rows(sandbox, { ...query, page });
+    if (found.length === 0) break;
+    pages.push(found);
+  }
+  return pages;
+}
+
+/** A value inside a record: `at(row, 'click.id')`. */
+export function at(record: JsonObject, path: string): Json | undefined {
+  let value: Json | undefined = record;
+  for (const name of path.split('.')) {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+    value = value[name];
+  }
+  return value;
+}
+
+export const idOf = (record: JsonObject): string => String(record.eventId ?? at(record, 'click.id'));
+export const idsOf = (records: readonly JsonObject[]): string[] => records.map(idOf);
+export const sorted = (ids: readonly string[]): string[] => [...ids].sort();
+
+export async function errorOf(response: Response): Promise<{ code: string; message: string; doc_url: string }> {
+  return ((await response.json()) as { error: { code: string; message: string; doc_url: string } }).error;
+}
+
+/** A request to the sandbox's own control, as another process would send it. */
+export function steer(sandbox: Sandbox, path: string, body?: unknown, key = sandbox.apiKey): Promise<Response> {
+  return fetch(`${sandbox.baseUrl}/_sandbox/${path}`, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { authorization: `Bearer ${key}` },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+}
+
+export const STREAMS: readonly StreamName[] = ['clicks', 'leads', 'sales'];

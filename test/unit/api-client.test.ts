@@ -1,0 +1,217 @@
+import type { RequestListener } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { ANSWER_TOO_LARGE, type ClientOptions, createClient } from '../../src/api/client.ts';
+import type { EventsQuery } from '../../src/api/query.ts';
+import { Cancelled, ConfigError, type Fault, RetryLater, StopStream } from '../../src/model/errors.ts';
+import { serve } from '../support/http-server.ts';
+
+const START = Date.UTC(2026, 10, 14);
+const query: EventsQuery = {
+  stream: 'clicks',
+  start: START,
+  end: START + 1000,
+  sortOrder: 'asc',
+  page: 1,
+  limit: 1000,
+  filters: {},
+};
+
+async function ask(listener: RequestListener, options: Partial<ClientOptions> = {}, signal?: AbortSignal) {
+  const server = await serve(listener);
+  return createClient({ baseUrl: server.baseUrl, apiKey: 'key_1', ...options }).get(query, signal);
+}
+const failure = (asked: Promise<unknown>): Promise<Fault> =>
+  asked.then(
+    () => Promise.reject(new Error('it should have failed')),
+    (error: Fault) => error,
+  );
+const answering =
+  (status: number, body: string, headers: Record<string, string> = {}): RequestListener =>
+  (_request, response) => {
+    response.writeHead(status, headers).end(body);
+  };
+
+describe('one request, one page', () => {
+  it('sends the key as a bearer token, asks for gzip, and keeps large integers exact', async () => {
+    let seen: { url?: string | undefined; auth?: string | undefined; encoding?: unknown } = {};
+    const page = await ask((request, response) => {
+      seen = { url: request.url, auth: request.headers.authorization, encoding: request.headers['accept-encoding'] };
+      response.writeHead(200, { 'content-encoding': 'gzip', date: 'Sat, 14 Nov 2026 10:30:00 GMT' });
+      response.end(gzipSync('\ufeff[{"id":9007199254740993},{"id":2}]'));
+    });
+    expect(page.records).toEqual([{ id: 9007199254740993n }, { id: 2 }]);
+    expect(page.serverNow).toBe(Date.UTC(2026, 10, 14, 10, 30));
+    expect(page.bytes).toBe(37);
+    expect(seen.url).toMatch(/^\/events\?event=clicks&start=2026-11-14T00%3A00%3A00.000Z&end=/);
+    expect(seen.auth).toBe('Bearer key_1');
+    expect(seen.encoding).toContain('gzip');
+  });
+
+  it('keeps the path of the base URL, and takes an empty page without a Date header', async () => {
+    const server = await serve((_request, response) => {
+      response.sendDate = false;
+      response.end('[]');
+    });
+    const client = createClient({ baseUrl: `${server.baseUrl}/v2/`, apiKey: 'key_1' });
+    expect(await client.get(query)).toEqual({ records: [], serverNow: undefined, bytes: 2 });
+    expect(server.seen[0]).toMatch(/^GET \/v2\/events\?/);
+  });
+
+  it('keeps connections open for requests that follow each other', async () => {
+    const ports = new Set<number | undefined>();
+    const server = await serve((request, response) => {
+      ports.add(request.socket.remotePort);
+      response.end('[]');
+    });
+    const client = createClient({ baseUrl: server.baseUrl, apiKey: 'key_1' });
+    for (let i = 0; i < 8; i++) await client.get(query);
+    // fetch may open a second one when the first is not yet back in its pool.
+    expect(ports.size).toBeLessThanOrEqual(2);
+  });
+
+  it('refuses a bad query, base URL or key before anything is sent', async () => {
+    const server = await serve(answering(200, '[]'));
+    const client = createClient({ baseUrl: server.baseUrl, apiKey: 'key_1' });
+    await expect(client.get({ ...query, limit: 1001 })).rejects.toBeInstanceOf(ConfigError);
+    expect(server.seen).toEqual([]);
+    expect(() => createClient({ baseUrl: 'http://example.com', apiKey: 'k' })).toThrow(ConfigError);
+    for (const apiKey of ['', 'sk_se\ncret', 'sk secret', 'sk_secrét']) {
+      expect(() => createClient({ baseUrl: server.baseUrl, apiKey })).toThrow(/^apiKey is empty or holds/);
+    }
+  });
+});
+
+describe('redirects', () => {
+  it.each([301, 302, 303, 307, 308])('%d to another host is refused; that host receives no request', async (status) => {
+    const other = await serve(answering(200, '[]'));
+    const location = `${other.baseUrl}/login?next=x`;
+    const error = await failure(ask(answering(status, 'moved', { location })));
+    expect(error).toBeInstanceOf(StopStream);
+    expect(error.message).toContain(`127.0.0.1:${other.port}`);
+    expect(error.next).toContain('baseUrl');
+    expect(other.seen).toEqual([]);
+  });
+  it('a redirect without a target is refused too', async () => {
+    expect((await failure(ask(answering(302, '')))).message).toContain('missing');
+  });
+});
+
+describe('timeouts, each with its own message', () => {
+  it('no headers', async () => {
+    const error = await failure(ask(() => {}, { timeouts: { headersMs: 80 } }));
+    expect(error).toBeInstanceOf(RetryLater);
+    expect(error.message).toMatch(/did not begin to answer within 0.08 s/);
+  });
+  it('a body that stalls', async () => {
+    const error = await failure(ask((_request, response) => response.write('[1,'), { timeouts: { idleMs: 80 } }));
+    expect(error).toBeInstanceOf(RetryLater);
+    expect(error.message).toMatch(/stalled: nothing came for 0.08 s/);
+  });
+  it('a body that drips for ever', async () => {
+    const drip: RequestListener = (_request, response) => {
+      response.write('[');
+      const timer = setInterval(() => response.write('1,'), 15);
+      response.on('close', () => clearInterval(timer));
+    };
+    const error = await failure(ask(drip, { timeouts: { idleMs: 2000, totalMs: 200 } }));
+    expect(error).toBeInstanceOf(RetryLater);
+    expect(error.message).toMatch(/not complete after 0.2 s/);
+  });
+  it('a body that is slow but never idle comes through', async () => {
+    const steady: RequestListener = async (_request, response) => {
+      response.write('[0');
+      for (let i = 1; i <= 8; i++) {
+        await delay(60);
+        response.write(`,${i}`);
+      }
+      response.end(']');
+    };
+    expect((await ask(steady, { timeouts: { idleMs: 300 } })).records).toHaveLength(9);
+  });
+  it('a refusal whose body stalls is still that refusal', async () => {
+    const refuse: RequestListener = (_request, response) => response.writeHead(401).write('{');
+    expect(await failure(ask(refuse, { timeouts: { idleMs: 80 } }))).toMatchObject({ answer: { status: 401 } });
+  });
+});
+
+describe('abort by the caller', () => {
+  it.each([
+    ['before the request', () => {}, 0],
+    ['before the headers', () => {}, 50],
+    ['inside the body', (_request, response) => response.write('[1,'), 80],
+    ['inside the body of an error', (_request, response) => response.writeHead(500).write('{'), 80],
+  ] satisfies Array<[string, RequestListener, number]>)('%s → Cancelled', async (_name, listener, ms) => {
+    const controller = new AbortController();
+    const reason = new Error('SIGTERM');
+    if (ms === 0) controller.abort(reason);
+    else setTimeout(() => controller.abort(reason), ms);
+    const started = performance.now();
+    const error = await failure(ask(listener, {}, controller.signal));
+    expect(error).toBeInstanceOf(Cancelled);
+    expect(error.cause).toBe(reason);
+    expect(performance.now() - started).toBeLessThan(2000);
+  });
+});
+
+describe('bodies', () => {
+  it('stops reading a body over the limit, and its sender', async () => {
+    let sent = 0;
+    const flood: RequestListener = (_request, response) => {
+      const chunk = Buffer.alloc(64 * 1024, 0x20);
+      const more = (): void => {
+        while (!response.destroyed && sent < 500e6) {
+          sent += chunk.length;
+          if (!response.write(chunk)) return void response.once('drain', more);
+        }
+      };
+      more();
+    };
+    const error = await failure(ask(flood, { maxBodyBytes: 1_000_000 }));
+    expect(error).toBeInstanceOf(StopStream);
+    expect(error).toMatchObject({ answer: { status: 200, code: ANSWER_TOO_LARGE } });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(sent).toBeLessThan(50e6);
+  });
+
+  it('counts what a body unpacks to, not what travels', async () => {
+    const bomb = gzipSync(Buffer.alloc(20_000_000, 0x20));
+    expect(bomb.length).toBeLessThan(50_000);
+    const before = process.memoryUsage().arrayBuffers;
+    const listener: RequestListener = (_request, response) =>
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb);
+    const error = await failure(ask(listener, { maxBodyBytes: 1_000_000 }));
+    expect(error).toMatchObject({ answer: { code: ANSWER_TOO_LARGE } });
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(15_000_000);
+  });
+
+  it('takes a body of exactly the limit', async () => {
+    expect((await ask(answering(200, '[1,2]'), { maxBodyBytes: 5 })).records).toEqual([1, 2]);
+    await expect(ask(answering(200, '[1,2]'), { maxBodyBytes: 4 })).rejects.toBeInstanceOf(StopStream);
+  });
+
+  it.each([
+    ['with a length', { 'content-length': '5000' }],
+    ['in chunks', {}],
+  ])('a body that is cut, %s', async (_name, headers) => {
+    const cut: RequestListener = (request, response) => {
+      response.writeHead(200, headers).write('[1,2');
+      setTimeout(() => request.socket.destroy(), 50);
+    };
+    const error = await failure(ask(cut));
+    expect(error).toBeInstanceOf(RetryLater);
+    expect(error.message).toMatch(/127\.0\.0\.1:\d+: the connection was cut after 4 bytes/);
+  });
+
+  it.each([
+    ['gzip that ends early', gzipSync(JSON.stringify([...Array(5000).keys()])).subarray(0, 2000), /not JSON/],
+    ['gzip that is none', Buffer.from('[1,2,3]'), /damaged/],
+  ])('%s', async (_name, body, message) => {
+    const listener: RequestListener = (_request, response) =>
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(body);
+    const error = await failure(ask(listener));
+    expect(error).toBeInstanceOf(RetryLater);
+    expect(error.message).toMatch(message);
+  });
+});

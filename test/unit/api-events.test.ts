@@ -1,0 +1,156 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { type Client, createClient, type Page } from '../../src/api/client.ts';
+import { createEventsApi } from '../../src/api/events-api.ts';
+import { createPacer, type Lane } from '../../src/api/pacer.ts';
+import type { EventsQuery } from '../../src/api/query.ts';
+import { Cancelled, ConfigError, type Fault, RetryLater, StopStream } from '../../src/model/errors.ts';
+import type { Log } from '../../src/model/log.ts';
+import { serve } from '../support/http-server.ts';
+import { silentLog } from '../support/silent-log.ts';
+
+const query: EventsQuery = { stream: 'sales', start: 0, end: 1000, sortOrder: 'asc', page: 3, limit: 10, filters: {} };
+const PAGE: Page = { records: [1, 2], serverNow: undefined, bytes: 5 };
+const answer = (status: number) => ({ status, code: `code_${status}`, message: 'said' });
+
+/** An API whose client plays the given outcomes in turn, the last one for ever. */
+function playing(outcomes: Array<Page | Error>, retries = { firstWaitMs: 5 }) {
+  const lines: Array<{ fields: Record<string, unknown>; message: string }> = [];
+  const log: Log = {
+    debug: () => {},
+    info: () => {},
+    error: () => {},
+    warn: (fields, message) => void lines.push({ fields: { ...fields }, message }),
+    child: () => log,
+  };
+  const client: Client = {
+    async get() {
+      const outcome = outcomes.length > 1 ? outcomes.shift() : outcomes[0];
+      if (outcome instanceof Error || !outcome) throw outcome;
+      return outcome;
+    },
+  };
+  const pacer = createPacer({ requestsPerSecond: 500 });
+  return { api: createEventsApi({ client, pacer, log, retries }), lines, pacer };
+}
+
+describe('pages of events', () => {
+  it('tries again what may pass, and says so in one line each', async () => {
+    const { api, lines } = playing([new RetryLater('cut'), new RetryLater('503', { answer: answer(503) }), PAGE]);
+    expect(await api.page(query, { lane: 'fresh' })).toBe(PAGE);
+    expect(api.stats()).toEqual({ requests: 3, retries: 2, tooManyRequests: 0, bytes: 5 });
+    expect(lines).toHaveLength(2);
+    expect(lines[1]?.fields).toMatchObject({ stream: 'sales', page: 3, status: 503, code: 'code_503', attempt: 2 });
+    expect(lines[1]?.fields.waitMs).toBeGreaterThan(0);
+  });
+
+  it.each([
+    new StopStream('403', { answer: answer(403) }),
+    new ConfigError('no'),
+    new Cancelled(),
+    new TypeError('x is not a function'),
+    new TypeError('fetch failed'),
+    new Error('unknown'),
+  ])('never tries again: %s', async (error) => {
+    const { api } = playing([error]);
+    await expect(api.page(query, { lane: 'fresh' })).rejects.toBe(error);
+    expect(api.stats()).toMatchObject({ requests: 1, retries: 0 });
+  });
+
+  it('gives up with the tries, the time and the last cause', async () => {
+    const last = new RetryLater('the service answered 503: away', { answer: answer(503), next: 'wait' });
+    const { api } = playing([last]);
+    const error = (await api.page(query, { lane: 'backfill' }).catch((thrown) => thrown)) as RetryLater;
+    expect(error).toBeInstanceOf(RetryLater);
+    expect(error.message).toMatch(/^gave up after 6 tries over \d+\.\d s: the service answered 503: away$/);
+    expect(error).toMatchObject({ cause: last, answer: answer(503), next: 'wait', where: { stream: 'sales' } });
+    expect(api.stats()).toMatchObject({ requests: 6, retries: 5 });
+  });
+
+  it('waits as long as a 503 asks, instead of its own backoff and not on top of it', async () => {
+    const { api } = playing([new RetryLater('503', { answer: answer(503), afterMs: 200 }), PAGE], {
+      firstWaitMs: 9000,
+    });
+    const began = performance.now();
+    await api.page(query, { lane: 'fresh' });
+    expect(performance.now() - began).toBeGreaterThan(190);
+    expect(performance.now() - began).toBeLessThan(1500);
+  });
+
+  it('leaves the wait of a 429 to the pacer, where it holds back everyone', async () => {
+    const { api, pacer, lines } = playing([new RetryLater('429', { answer: answer(429), afterMs: 300 }), PAGE], {
+      firstWaitMs: 9000,
+    });
+    const began = performance.now();
+    const first = api.page(query, { lane: 'fresh' });
+    await delay(50);
+    const other = api.page(query, { lane: 'backfill' });
+    await Promise.all([first, other]);
+    expect(performance.now() - began).toBeGreaterThan(290);
+    expect(performance.now() - began).toBeLessThan(2000);
+    expect(pacer.usage().pauses).toBe(1);
+    expect(api.stats()).toMatchObject({ requests: 3, retries: 1, tooManyRequests: 1 });
+    expect(lines[0]?.fields).toMatchObject({ status: 429, waitMs: 300 });
+  });
+
+  it('adds no wait of its own to a 429 that names no time', async () => {
+    const pacer = {
+      ...createPacer({ requestsPerSecond: 500 }),
+      run: <T>(_lane: Lane, task: () => Promise<T>) => task(),
+    };
+    const answers = [() => Promise.reject(new RetryLater('429', { answer: answer(429) })), async () => PAGE];
+    const client: Client = { get: () => answers.shift()?.() ?? Promise.resolve(PAGE) };
+    const api = createEventsApi({ client, pacer, log: silentLog, retries: { firstWaitMs: 9000 } });
+    const began = performance.now();
+    await api.page(query, { lane: 'fresh' });
+    expect(performance.now() - began).toBeLessThan(1500);
+  });
+
+  it.each([
+    ['its own sleep', new RetryLater('503', { answer: answer(503), afterMs: 60_000 })],
+    ['the pause of a 429', new RetryLater('429', { answer: answer(429), afterMs: 60_000 })],
+  ])('abort during %s returns promptly as Cancelled', async (_name, error) => {
+    const { api } = playing([error]);
+    const controller = new AbortController();
+    const reason = new Error('SIGTERM');
+    setTimeout(() => controller.abort(reason), 80);
+    const began = performance.now();
+    const thrown = (await api.page(query, { lane: 'fresh', signal: controller.signal }).catch((e) => e)) as Fault;
+    expect(thrown).toBeInstanceOf(Cancelled);
+    expect(thrown.cause).toBe(reason);
+    expect(performance.now() - began).toBeLessThan(2000);
+  });
+
+  it('a signal that is aborted already sends nothing', async () => {
+    const { api } = playing([PAGE]);
+    const page = api.page(query, { lane: 'fresh', signal: AbortSignal.abort() });
+    await expect(page).rejects.toBeInstanceOf(Cancelled);
+    expect(api.stats().requests).toBe(0);
+  });
+});
+
+describe('against a server with a sliding limit', () => {
+  it('gets every page, and the key stays out of the log', async () => {
+    const times: number[] = [];
+    const refusedAt = new Set([3, 4]);
+    const server = await serve((_request, response) => {
+      times.push(performance.now());
+      if (refusedAt.has(times.length)) {
+        response
+          .writeHead(429, { 'retry-after': '1' })
+          .end('{"error":{"code":"rate_limit_exceeded","message":"key_9Q!"}}');
+      } else response.end('[{"id":1}]');
+    });
+    const lines: string[] = [];
+    const warn = (fields: object, message: string): void => void lines.push(JSON.stringify({ ...fields, message }));
+    const log: Log = { debug() {}, info() {}, error() {}, warn, child: () => log };
+    const client = createClient({ baseUrl: server.baseUrl, apiKey: 'key_9Q!' });
+    const pacer = createPacer({ requestsPerSecond: 50 });
+    const api = createEventsApi({ client, pacer, log });
+    const pages = await Promise.all(Array.from({ length: 8 }, () => api.page(query, { lane: 'fresh' })));
+    expect(pages.every((page) => page.records.length === 1)).toBe(true);
+    expect(api.stats()).toMatchObject({ requests: 10, retries: 2, tooManyRequests: 2, bytes: 80 });
+    expect(lines).toHaveLength(2);
+    expect(lines.join()).not.toContain('key_9Q!');
+  });
+});

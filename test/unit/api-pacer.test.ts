@@ -1,0 +1,182 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { createPacer, type Lane } from '../../src/api/pacer.ts';
+import { Cancelled, RetryLater, StopStream } from '../../src/model/errors.ts';
+
+const tooMany = (afterMs?: number) =>
+  new RetryLater('slow down', { afterMs, answer: { status: 429, code: 'rate_limit_exceeded', message: '' } });
+
+/** The most starts in any sliding stretch of the given length. */
+const densest = (starts: readonly number[], ms: number): number =>
+  Math.max(...starts.map((from) => starts.filter((start) => start >= from && start < from + ms).length));
+
+describe('the pacer', () => {
+  it('spaces requests: no more in a sliding second than the budget, and most of it is used', async () => {
+    const pacer = createPacer({ requestsPerSecond: 20 });
+    const starts: number[] = [];
+    const one = () =>
+      pacer.run('fresh', async () => {
+        starts.push(performance.now());
+        await delay(80);
+      });
+    await Promise.all(Array.from({ length: 40 }, one));
+    expect(densest(starts, 1000)).toBeLessThanOrEqual(20);
+    expect(densest(starts, 100)).toBeLessThanOrEqual(2);
+    const { requests, share, activeSeconds, pauses } = pacer.usage();
+    expect({ requests, pauses }).toEqual({ requests: 40, pauses: 0 });
+    expect(activeSeconds).toBeGreaterThan(1.9);
+    expect(share).toBeGreaterThan(0.6);
+    expect(share).toBeLessThanOrEqual(1);
+  });
+
+  it('keeps the distance when the process is busy, where planned starts would bunch up', async () => {
+    const pacer = createPacer({ requestsPerSecond: 20 });
+    const starts: number[] = [];
+    const one = () =>
+      pacer.run('fresh', async () => {
+        starts.push(performance.now());
+        if (starts.length % 4 === 0) await delay(40).then(() => busy(70));
+      });
+    await Promise.all(Array.from({ length: 24 }, one));
+    const gaps = starts.slice(1).map((start, i) => start - (starts[i] ?? 0));
+    expect(Math.min(...gaps)).toBeGreaterThan(45);
+  });
+
+  it('serves fresh before repair before backfill, also when they come later', async () => {
+    const pacer = createPacer({ requestsPerSecond: 100 });
+    pacer.pause(150);
+    const order: Lane[] = [];
+    const go = (lane: Lane) => pacer.run(lane, async () => void order.push(lane));
+    const lanes: Lane[] = ['backfill', 'backfill', 'backfill', 'repair', 'fresh', 'repair', 'fresh'];
+    await Promise.all(lanes.map(go));
+    // The first is at the gate already when the others come.
+    expect(order).toEqual(['backfill', 'fresh', 'fresh', 'repair', 'repair', 'backfill', 'backfill']);
+  });
+
+  it('bounds how many are under way', async () => {
+    const pacer = createPacer({ requestsPerSecond: 500, maxConcurrent: 3 });
+    let now = 0;
+    let most = 0;
+    const one = () =>
+      pacer.run('fresh', async () => {
+        most = Math.max(most, ++now);
+        await delay(30);
+        now--;
+      });
+    await Promise.all(Array.from({ length: 15 }, one));
+    expect(most).toBe(3);
+  });
+
+  it('makes one pause of the 429s of requests that were under way together', async () => {
+    const pacer = createPacer({ requestsPerSecond: 50 });
+    await pacer.run('fresh', async () => {});
+    const failing = [150, 170, 190, 210].map((ms) =>
+      expect(
+        pacer.run('fresh', async () => {
+          await delay(ms);
+          throw tooMany(400);
+        }),
+      ).rejects.toThrow('slow down'),
+    );
+    await failing[0];
+    const failedAt = performance.now();
+    const starts = [1, 2, 3].map(() => pacer.run('backfill', async () => performance.now() - failedAt));
+    await Promise.all(failing);
+    expect(Math.min(...(await Promise.all(starts)))).toBeGreaterThan(350);
+    expect(Math.max(...(await Promise.all(starts)))).toBeLessThan(900);
+    expect(pacer.usage().pauses).toBe(1);
+  });
+
+  it('lets exactly one probe through after a pause', async () => {
+    const pacer = createPacer({ requestsPerSecond: 100 });
+    pacer.pause(200);
+    let underWay = 0;
+    const seen: number[] = [];
+    const began = performance.now();
+    const one = () =>
+      pacer.run('fresh', async () => {
+        seen.push(++underWay);
+        await delay(seen.length === 1 ? 120 : 5);
+        underWay--;
+      });
+    await Promise.all(Array.from({ length: 4 }, one));
+    expect(performance.now() - began).toBeGreaterThan(300);
+    expect(seen[0]).toBe(1);
+    expect(seen[1]).toBe(1);
+  });
+
+  it('is not paused by other failures', async () => {
+    const pacer = createPacer({ requestsPerSecond: 100 });
+    const failures = [new RetryLater('503'), new StopStream('401'), new TypeError('bug')];
+    for (const error of failures) {
+      await expect(pacer.run('fresh', () => Promise.reject(error))).rejects.toBe(error);
+    }
+    expect(pacer.usage().pauses).toBe(0);
+  });
+
+  it('lets go of aborted tasks at once, and they take no slot with them', async () => {
+    const pacer = createPacer({ requestsPerSecond: 5 });
+    const controller = new AbortController();
+    await pacer.run('fresh', async () => {});
+    let ran = 0;
+    const doomed = Array.from({ length: 20 }, () => pacer.run('fresh', async () => void ran++, controller.signal));
+    const survivor = pacer.run('backfill', async () => performance.now());
+    const began = performance.now();
+    await delay(20);
+    controller.abort(new Error('SIGTERM'));
+    const outcomes = await Promise.allSettled(doomed);
+    expect(performance.now() - began).toBeLessThan(150);
+    for (const outcome of outcomes) expect(outcome).toMatchObject({ reason: expect.any(Cancelled) });
+    expect((await survivor) - began).toBeLessThan(450);
+    expect(ran).toBe(0);
+    expect(pacer.usage().requests).toBe(2);
+    await expect(pacer.run('fresh', async () => {}, controller.signal)).rejects.toBeInstanceOf(Cancelled);
+  });
+
+  it('lets go of a task that waits in a pause or for a seat', async () => {
+    const pacer = createPacer({ requestsPerSecond: 100, maxConcurrent: 1 });
+    await pacer.run('fresh', async () => {});
+    let finish = (): void => {};
+    const holding = pacer.run('fresh', () => {
+      return new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+    });
+    await delay(40);
+    const seat = pacer.run('fresh', async () => {}, AbortSignal.timeout(60));
+    await expect(seat).rejects.toBeInstanceOf(Cancelled);
+    finish();
+    await holding;
+    pacer.pause(60_000);
+    await expect(pacer.run('fresh', async () => {}, AbortSignal.timeout(60))).rejects.toBeInstanceOf(Cancelled);
+  });
+
+  it('turns everyone away when it is closed', async () => {
+    const pacer = createPacer({ requestsPerSecond: 1 });
+    const first = pacer.run('fresh', () => delay(50, 'done'));
+    await delay(20);
+    const waiting = pacer.run('fresh', async () => {});
+    const refused = expect(waiting).rejects.toBeInstanceOf(Cancelled);
+    pacer.close();
+    await refused;
+    await expect(pacer.run('fresh', async () => {})).rejects.toBeInstanceOf(Cancelled);
+    expect(await first).toBe('done');
+  });
+
+  it('prints no warning about listeners when many tasks share a signal', async () => {
+    const warnings: Error[] = [];
+    const listener = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', listener);
+    const pacer = createPacer({ requestsPerSecond: 1000 });
+    const { signal } = new AbortController();
+    await Promise.all(Array.from({ length: 30 }, () => pacer.run('fresh', async () => {}, signal)));
+    await delay(10);
+    process.off('warning', listener);
+    expect(warnings).toEqual([]);
+  });
+});
+
+function busy(ms: number): void {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
+}

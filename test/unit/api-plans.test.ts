@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest';
+import { requestsPerSecond } from '../../src/api/plans.ts';
+
+describe('requests per second', () => {
+  it.each([
+    [{ plan: 'pro' }, 2],
+    [{ plan: 'business', requestsPerSecond: 1.5 }, 1.5],
+    [{ plan: 'enterprise', requestsPerSecond: 40 }, 40],
+  ])('%j → %d', (source, value) => {
+    expect(requestsPerSecond(source)).toEqual({ value });
+  });
+
+  it.each([
+    [{ plan: 'free' }, /no analytics budget.*Business/],
+    [{ plan: 'free', requestsPerSecond: 1 }, /no analytics budget/],
+    [{ plan: 'enterprise' }, /requestsPerSecond/],
+    [{ plan: 'Gold' }, /free, pro, business/],
+    [{ plan: 'pro', requestsPerSecond: 0 }, /number from/],
+    [{ plan: 'pro', requestsPerSecond: -1 }, /number from/],
+    [{ plan: 'pro', requestsPerSecond: Number.NaN }, /number from/],
+    [{ plan: 'pro', requestsPerSecond: Number.POSITIVE_INFINITY }, /number from/],
+    [{ plan: 'pro', requestsPerSecond: 60_000 }, /number from/],
+    [{ plan: 'pro', requestsPerSecond: '4' }, /number from/],
+  ])('%j is refused', (source, fault) => {
+    expect(requestsPerSecond(source)).toEqual({ fault: expect.stringMatching(fault) });
+  });
+});
