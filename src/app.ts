@@ -22,7 +22,7 @@ import { resolveSince } from './sync/since.ts';
 /** The one place that reads the environment and puts the parts together. */
 
 export const environment = {
-  log: (): Log => createLog(process.env.TRIBUTARY_LOG ?? 'warn'),
+  log: (): Log => createLog({ level: process.env.TRIBUTARY_LOG || 'warn', isForPeople: process.stderr.isTTY === true }),
   noColour: (): boolean => (process.env.NO_COLOR ?? '') !== '',
   config: (path: string): LoadedConfig => loadConfig(path, process.env),
   configOrDefaults: (path: string | undefined): LoadedConfig => loadConfigOrDefaults(path, process.env),

@@ -92,22 +92,23 @@ const source = z
     return z.NEVER;
   });
 
-const sink = z.discriminatedUnion('type', [
-  z.strictObject({
-    type: z.literal('postgres'),
-    url: optionalUrl(['postgres', 'postgresql']).describe('absent: the state database'),
-    schema: z
-      .string()
-      .regex(/^[a-z_][a-z0-9_]{0,62}$/, 'must be a plain lower-case Postgres name')
-      .default('attribution'),
-  }),
-  z.strictObject({
-    type: z.literal('parquet'),
-    path: z.string().min(1).describe('a folder, or s3://bucket/prefix'),
-    partition: z.enum(['day', 'hour']).default('day'),
-    compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd'),
-  }),
-]);
+const postgresSink = z.strictObject({
+  type: z.literal('postgres'),
+  url: optionalUrl(['postgres', 'postgresql']).describe('absent: the state database'),
+  schema: z
+    .string()
+    .regex(/^[a-z_][a-z0-9_]{0,62}$/, 'must be a plain lower-case Postgres name')
+    .default('attribution'),
+});
+
+const parquetSink = z.strictObject({
+  type: z.literal('parquet'),
+  path: z.string().min(1).describe('a folder, or s3://bucket/prefix'),
+  partition: z.enum(['day', 'hour']).default('day'),
+  compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd'),
+});
+
+const sink = z.discriminatedUnion('type', [postgresSink, parquetSink], { error: 'must be postgres or parquet' });
 
 const treatment = (of: keyof typeof TREATMENTS) => z.enum(TREATMENTS[of]).default(DEFAULT_PRIVACY[of]);
 
@@ -141,6 +142,7 @@ export const configSchema = z.strictObject({
   http: http.prefault({}).describe('for start: health, metrics and the dashboard'),
 });
 
+export type ConfigIssue = z.core.$ZodIssue;
 export type Config = z.output<typeof configSchema>;
 export type SourceConfig = Config['sources'][string];
 export type SinkConfig = Config['sinks'][string];

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { type Document, isMap, isScalar, LineCounter, parseDocument, visit } from 'yaml';
-import { type Config, configSchema } from './config-schema.ts';
+import { type Config, type ConfigIssue, configSchema } from './config-schema.ts';
 import { ConfigError } from './model/errors.ts';
 
 export const DEFAULT_CONFIG = 'config/tributary.yaml';
@@ -36,25 +36,28 @@ export function loadConfigOrDefaults(path: string | undefined, env: Environment)
 export function parseConfig(text: string, path: string, env: Environment): LoadedConfig {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-  const faults: string[] = [];
-  const report = (offset: number, message: string): void => {
-    const { line, col } = lines.linePos(offset);
-    faults.push(`${path}:${line}:${col} ${message}`);
-  };
+  const found: Array<{ offset: number; message: string }> = [];
+  const report = (offset: number, message: string): void => void found.push({ offset, message });
 
   for (const error of document.errors) report(error.pos[0], error.message);
-  if (faults.length === 0) fillIn(document, env, report);
+  if (found.length === 0) fillIn(document, env, report);
   const parsed = configSchema.safeParse(document.toJS() ?? {});
-  if (parsed.success && faults.length === 0) return { config: parsed.data, warnings: warningsOf(parsed.data) };
+  if (parsed.success && found.length === 0) return { config: parsed.data, warnings: warningsOf(parsed.data) };
 
   for (const issue of parsed.error?.issues ?? []) {
     const keys = issue.code === 'unrecognized_keys' ? issue.keys : [undefined];
     for (const key of keys) {
       const at = [...issue.path.map(String), ...(key === undefined ? [] : [key])];
-      const message = key === undefined ? issue.message : 'is not a key of the config';
+      const message = key === undefined ? messageOf(issue) : 'is not a key of the config';
       report(offsetOf(document, at), `${at.join('.') || 'the file'}: ${message}`);
     }
   }
+  const faults = found
+    .sort((a, b) => a.offset - b.offset)
+    .map(({ offset, message }) => {
+      const { line, col } = lines.linePos(offset);
+      return `${path}:${line}:${col} ${message}`;
+    });
   throw new ConfigError(`the config has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:`, {
     faults,
     next: 'mend the lines named above; config/tributary.yaml shows every key',
@@ -68,13 +71,18 @@ function fillIn(document: Document, env: Environment, report: (offset: number, m
   visit(document, {
     Scalar(_key, node) {
       if (typeof node.value !== 'string') return;
-      node.value = node.value.replace(VARIABLE, (_whole, variable: string, fallback: string | undefined) => {
+      node.value = node.value.replace(VARIABLE, (whole, variable: string, fallback: string | undefined) => {
         const value = env[variable] || fallback;
         if (value === undefined) report(node.range?.[0] ?? 0, `the environment variable ${variable} is not set`);
-        return value ?? '';
+        return value ?? whole;
       });
     },
   });
+}
+
+function messageOf(issue: ConfigIssue): string {
+  if (issue.code === 'invalid_key') return issue.issues[0]?.message ?? issue.message;
+  return issue.message.endsWith('received undefined') ? 'is missing' : issue.message;
 }
 
 /** Where a key stands in the file, or the nearest thing around it that is there. */

@@ -1,22 +1,27 @@
 import { pino } from 'pino';
 import type { Log } from './model/log.ts';
 
-/** The one home of pino. Lines go to standard error: standard output belongs to results. */
-export function createLog(level: string): Log {
-  // Keys that hold secrets are taken out whatever object carries them here.
-  const redact = [
-    'apiKey',
-    'authorization',
-    'password',
-    'token',
-    'url',
-    '*.apiKey',
-    '*.authorization',
-    '*.password',
-    '*.token',
-  ];
-  return pino(
-    { level, base: null, redact, timestamp: pino.stdTimeFunctions.isoTime },
-    pino.destination({ fd: 2, sync: true }),
-  );
+/** Keys that hold secrets are taken out, whatever object carries them here. */
+const SECRETS = ['apiKey', 'authorization', 'password', 'token', 'url'].flatMap((key) => [key, `*.${key}`]);
+
+/** The one home of pino. Lines go to standard error, because standard output belongs to results: text for a person, else JSON. */
+export function createLog({ level, isForPeople }: { level: string; isForPeople: boolean }): Log {
+  const options = { level, base: null, redact: SECRETS, timestamp: pino.stdTimeFunctions.isoTime };
+  return isForPeople
+    ? pino(options, { write: writeForPeople })
+    : pino(options, pino.destination({ fd: 2, sync: true }));
+}
+
+interface Line {
+  level: number;
+  msg: string;
+  source?: string;
+  stream?: string;
+}
+
+function writeForPeople(json: string): void {
+  const { level, msg, source, stream } = JSON.parse(json) as Line;
+  const place = [source, stream].filter(Boolean).join('/');
+  // The line is cleared first: a progress line may stand there.
+  process.stderr.write(`\r\x1b[2K${pino.levels.labels[level]}: ${place ? `${place}: ` : ''}${msg}\n`);
 }

@@ -8,8 +8,15 @@ import type { EventsQuery } from './query.ts';
 
 /** Pages of events: paced, tried again where that can help. The one place in the house that retries a request. */
 export interface EventsApi {
-  page(query: EventsQuery, options: { lane: Lane; signal?: AbortSignal | undefined }): Promise<Page>;
+  page(query: EventsQuery, options: PageOptions): Promise<Page>;
   stats(): ApiStats;
+}
+
+export interface PageOptions {
+  lane: Lane;
+  signal?: AbortSignal | undefined;
+  /** Fewer tries than usual, where the caller has its own use for a failure. */
+  tries?: number | undefined;
 }
 
 export interface ApiStats {
@@ -32,7 +39,7 @@ const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 30_000;
 
 export function createEventsApi({ client, pacer, log, retries = {} }: EventsApiOptions): EventsApi {
-  const { tries = TRIES, firstWaitMs = FIRST_WAIT_MS } = retries;
+  const { tries: usualTries = TRIES, firstWaitMs = FIRST_WAIT_MS } = retries;
   const stats: ApiStats = { requests: 0, retries: 0, tooManyRequests: 0, bytes: 0 };
 
   async function attempt(query: EventsQuery, lane: Lane, signal: AbortSignal | undefined): Promise<Page> {
@@ -55,7 +62,7 @@ export function createEventsApi({ client, pacer, log, retries = {} }: EventsApiO
     return Math.min(firstWaitMs * 2 ** (attempts - 1) * (0.5 + Math.random()), LONGEST_WAIT_MS);
   }
 
-  async function page(query: EventsQuery, lane: Lane, signal: AbortSignal | undefined): Promise<Page> {
+  async function page(query: EventsQuery, { lane, signal, tries = usualTries }: PageOptions): Promise<Page> {
     const started = performance.now();
     let attempts = 0;
     try {
@@ -94,9 +101,9 @@ export function createEventsApi({ client, pacer, log, retries = {} }: EventsApiO
   }
 
   return {
-    async page(query, { lane, signal }) {
+    async page(query, options) {
       try {
-        return await page(query, lane, signal);
+        return await page(query, options);
       } catch (error) {
         throw error instanceof Fault ? error.at({ stream: query.stream }) : error;
       }

@@ -7,32 +7,32 @@ export type Value = string | number | bigint | boolean | null | object;
 /** Says that a value does not fit its column; the caller keeps the value elsewhere. Distinct from null, which is "none". */
 export const MISFIT = Symbol('misfit');
 
+export type Coerced = Value | typeof MISFIT;
+
 const INT64_MAX = 2n ** 63n - 1n;
 const INT64_MIN = -(2n ** 63n);
 
-/** Reads a value as the kind of its column. Absent, null and, except in text, "" all mean none. */
-export function coerce(kind: Kind, value: unknown): Value | typeof MISFIT {
-  if (value === undefined || value === null) return null;
-  if (kind === 'text') return toText(value);
-  if (value === '') return null;
-  switch (kind) {
-    case 'integer':
-      return toInteger(value);
-    case 'boolean':
-      return toBoolean(value);
-    case 'timestamp':
-      return parseInstant(value) ?? MISFIT;
-    case 'json':
-      return value as Value;
-  }
-}
+/** How each kind reads a value. Absent, null and, except in text, "" all mean none. */
+export const COERCIONS: Readonly<Record<Kind, (value: unknown) => Coerced>> = {
+  text: (value) => (typeof value === 'string' ? value : isAbsent(value) ? null : scalarText(value)),
+  integer: (value) => (isAbsent(value) || value === '' ? null : toInteger(value)),
+  boolean: (value) => (isAbsent(value) || value === '' ? null : (BOOLEANS.get(value) ?? MISFIT)),
+  timestamp: (value) => (isAbsent(value) || value === '' ? null : (parseInstant(value) ?? MISFIT)),
+  json: (value) => (isAbsent(value) || value === '' ? null : (value as Value)),
+};
 
-function toText(value: unknown): Value | typeof MISFIT {
-  if (typeof value === 'string') return value;
-  return typeof value === 'object' ? MISFIT : String(value);
-}
+/** Reads a value as the kind of its column. */
+export const coerce = (kind: Kind, value: unknown): Coerced => COERCIONS[kind](value);
 
-function toInteger(value: unknown): Value | typeof MISFIT {
+/** Where a service has nothing to say it writes null, "" or an empty list; the deprecated field may say more. */
+export const isNone = (value: Value): boolean =>
+  value === null || value === '' || (Array.isArray(value) && value.length === 0);
+
+const isAbsent = (value: unknown): value is undefined | null => value === undefined || value === null;
+
+const scalarText = (value: unknown): Coerced => (typeof value === 'object' ? MISFIT : String(value));
+
+function toInteger(value: unknown): Coerced {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? value : MISFIT;
   if (typeof value === 'boolean') return value ? 1 : 0;
   if (typeof value === 'string' && /^-?\d{1,19}$/.test(value)) return toInteger(BigInt(value));
@@ -50,5 +50,3 @@ const BOOLEANS = new Map<unknown, boolean>([
   ['0', false],
   ['false', false],
 ]);
-
-const toBoolean = (value: unknown): Value | typeof MISFIT => BOOLEANS.get(value) ?? MISFIT;

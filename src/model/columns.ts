@@ -9,10 +9,13 @@ export type Kind = 'text' | 'integer' | 'boolean' | 'timestamp' | 'json';
 /** Whose consent a value needs; `privacy` in the config says what becomes of each. */
 export type Personal = 'linkPassword' | 'ip' | 'customer';
 
+/** Reads a value of another shape; `other` is what the field's second name says, if anything. */
+export type Via = (value: unknown, other: unknown) => unknown;
+
 /** Where a value comes from: a path in the record, and how to read it where the shape differs. */
 export interface Origin {
   path: string;
-  via?: (value: unknown) => unknown;
+  via?: Via;
 }
 
 export interface Column {
@@ -45,8 +48,8 @@ export interface Alias {
   path: string;
   kind: Kind;
   /** Only where the two differ in shape, not merely in type. */
-  toAlias?: (value: unknown) => unknown;
-  toCanonical?: (value: unknown) => unknown;
+  toAlias?: Via;
+  toCanonical?: Via;
 }
 
 /** `click.refererUrl` → `click_referer_url`: the API's path in snake_case. */
@@ -79,14 +82,11 @@ function aliasColumn(field: Field): Column[] {
   const canonical = columnName(field.path);
   // `click.id` and its alias `click_id` are the same column: nothing to add.
   if (!alias || columnName(alias.path) === canonical) return [];
-  const own = origin(alias.path);
-  const derived = origin(field.path, alias.toAlias);
   return [
     {
       name: columnName(alias.path),
       kind: alias.kind,
-      // Where the shapes differ the two may both be right (any tag, the first tag): each column trusts its own field first.
-      from: alias.toAlias ? [own, derived] : [derived, own],
+      from: [origin(field.path, alias.toAlias), { path: alias.path }],
       nullable: true,
       deprecated: canonical,
       ...marks(field),
@@ -99,7 +99,7 @@ function aliasOf(field: Field): Alias | undefined {
   return typeof field.alias === 'string' ? { path: field.alias, kind: field.kind } : field.alias;
 }
 
-const origin = (path: string, via?: (value: unknown) => unknown): Origin => (via ? { path, via } : { path });
+const origin = (path: string, via?: Via): Origin => (via ? { path, via } : { path });
 
 const marks = (field: Field): Pick<Column, 'volatile' | 'personal'> => ({
   ...(field.volatile && { volatile: true }),

@@ -1,56 +1,55 @@
+import { BadRecord } from './errors.ts';
+
 /** The net under the columns: whatever no column takes is carried at its own path. */
 export type JsonObject = Record<string, unknown>;
 
 export interface Extra {
-  /** Keeps a value at a path that columns know but could not hold. */
-  put(path: string, value: unknown): void;
+  /** Keeps a value under its key, at the top or inside `parent`. */
+  put(parent: string | undefined, key: string, value: unknown): void;
   /** All that was kept, or null when the columns took everything. */
   take(): JsonObject | null;
 }
 
-/**
- * Starts with every key that no column reads. Objects are made without a prototype, so that a key called `__proto__`
- * is a key like any other.
- */
-export function createExtra(record: JsonObject, known: ReadonlyMap<string, ReadonlySet<string>>): Extra {
+/** What privacy takes out of a value on its way into the net; undefined: all of it. */
+export type Withhold = (parent: string | undefined, key: string, value: unknown) => unknown;
+
+/** Objects are made without a prototype, so that a key called `__proto__` is a key like any other. */
+export function createExtra(withhold: Withhold): Extra {
   let kept: JsonObject | null = null;
-  const top = (): JsonObject => {
-    kept ??= Object.create(null) as JsonObject;
-    return kept;
-  };
-
-  const put = (parent: string, key: string, value: unknown): void => {
-    if (parent === '') {
-      top()[key] = value;
-      return;
-    }
-    const holder = top()[parent];
-    const inside = typeof holder === 'object' && holder !== null ? (holder as JsonObject) : Object.create(null);
-    inside[key] = value;
-    top()[parent] = inside;
-  };
-
-  const atTop = known.get('') as ReadonlySet<string>;
-  for (const key of Object.keys(record)) {
-    if (atTop.has(key)) continue;
-    const value = record[key];
-    const inside = known.get(key);
-    // An object that columns look into is taken apart; anything else in its place (a string, a list) is carried whole.
-    if (inside && typeof value === 'object' && value !== null && !Array.isArray(value)) {
-      for (const inner of Object.keys(value)) {
-        if (!inside.has(inner)) put(key, inner, (value as JsonObject)[inner]);
-      }
-    } else if (!(inside && (value === null || value === ''))) {
-      put('', key, value);
-    }
-  }
-
   return {
-    put(path, value) {
-      const [first = '', second] = path.split('.');
-      if (second === undefined) put('', first, value);
-      else put(first, second, value);
+    put(parent, key, value) {
+      refuseTooDeep(value);
+      const rest = withhold(parent, key, value);
+      if (rest === undefined) return;
+      kept ??= bare();
+      if (parent === undefined) {
+        kept[key] = rest;
+        return;
+      }
+      const inside = isObject(kept[parent]) ? kept[parent] : bare();
+      inside[key] = rest;
+      kept[parent] = inside;
     },
     take: () => kept,
   };
+}
+
+export const bare = (): JsonObject => Object.create(null) as JsonObject;
+
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/**
+ * JSON.parse takes any depth; JSON.stringify and Postgres run out of stack after some thousand levels. Nothing that a
+ * person made is as deep as this.
+ */
+const DEEPEST = 500;
+
+export function refuseTooDeep(value: unknown): void {
+  if (isDeeper(value, DEEPEST)) throw new BadRecord(`the record is nested deeper than ${DEEPEST} levels`);
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { Value } from './coerce.ts';
-import type { JsonObject } from './extra.ts';
+import { isNone, type Value } from './coerce.ts';
+import { bare } from './extra.ts';
 import { stringifyJson } from './json.ts';
 import type { Stream } from './streams.ts';
 
@@ -38,10 +38,10 @@ const TELLING = ['event_name', 'click_id', 'link_id', 'customer_id', 'sale_invoi
 
 /** An id for an event that came without one, or undefined where nothing tells it from others. */
 export function identify(stream: Stream, values: readonly Value[]): string | undefined {
-  const own: JsonObject = {};
+  const own = bare();
   stream.columns.forEach((column, i) => {
-    const value = values[i];
-    if (INVARIANT.includes(column.name) && value !== null && value !== '') own[column.name] = value;
+    const value = values[i] ?? null;
+    if (INVARIANT.includes(column.name) && !isEmpty(value)) own[column.name] = value;
   });
   if (!TELLING.some((name) => name in own)) return undefined;
   return `h_${createHash('sha256')
@@ -50,12 +50,16 @@ export function identify(stream: Stream, values: readonly Value[]): string | und
     .slice(0, 32)}`;
 }
 
+/** Services leave a key out when it is empty, or do not: `metadata` absent, null, {} and [] are one. */
+const isEmpty = (value: Value): boolean =>
+  isNone(value) || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
+
 /** Keys in one order at every depth: the same metadata may come in another order next time. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== 'object' || value === null) return value;
   const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  const result = Object.create(null) as JsonObject;
+  const result = bare();
   for (const [key, inner] of entries) result[key] = sorted(inner);
   return result;
 }

@@ -2,49 +2,91 @@
  * An instant is a number: milliseconds since 1970 UTC, with a fraction where the service gave microseconds.
  * Services write instants in many forms (ISO with or without milliseconds or zone, a space for the T, epoch digits, the
  * text of a JavaScript Date). All of them are parsed here, once; nothing in the house compares timestamps as text.
+ *
+ * The finest grain is the microsecond, as in Postgres and Parquet; digits beyond it are cut off. A double carries
+ * microseconds exactly until the year 2248; later ones are right to a millisecond.
  */
 export type Instant = number;
 
+/**
+ * The years 1 to 9999. Postgres and Parquet hold more, but ISO text of other years needs a sign and six digits, which
+ * Postgres and most readers refuse: anything outside is a typing error of the service, not an instant.
+ */
+export const EARLIEST: Instant = Date.parse('0001-01-01T00:00:00.000Z');
+export const LATEST: Instant = Date.parse('9999-12-31T23:59:59.999Z');
+
+/** Upper or lower case `T` and `Z`, as RFC 3339 allows; seconds, fraction and zone may be missing. */
 const ISO =
-  /^(\d{4}|[+-]\d{6})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?\s*(Z|z|UTC|[+-]\d{2}(?::?\d{2})?)?)?$/;
+  /^(\d{4}|[+-]\d{6})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?\s*(Z|z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?)?$/;
 
 /** `Mon Jan 15 2024 10:30:00 GMT+0100 (Central European Standard Time)` and the HTTP form `Mon, 15 Jan 2024 10:30:00 GMT`. */
 const WORDS =
   /^[A-Z][a-z]{2},? (?:([A-Z][a-z]{2}) (\d{1,2})|(\d{1,2}) ([A-Z][a-z]{2})) (\d{4}) (\d{2}):(\d{2}):(\d{2}) (?:GMT|UTC)([+-]\d{4})?(?: \(.*\))?$/;
 
-const DIGITS = /^-?\d{9,19}(?:\.\d+)?$/;
+const DIGITS = /^-?\d{9,19}$/;
+const DIGITS_AND_FRACTION = /^-?\d{9,16}\.\d+$/;
+const DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
-
-/** Postgres and Parquet both hold these years; anything outside is a typing error of the service, not an instant. */
-const EARLIEST = Date.UTC(0, 0, 1) - 1900 * 365.25 * 86_400_000;
-const LATEST = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 /** Reads an instant in any form services use, or returns undefined. Text without a zone is UTC. */
 export function parseInstant(value: unknown): Instant | undefined {
-  if (typeof value === 'number' || typeof value === 'bigint') return fromEpoch(Number(value));
-  if (typeof value !== 'string') return undefined;
-  const text = value.trim();
-  return fromIso(text) ?? fromWords(text) ?? (DIGITS.test(text) ? fromEpoch(Number(text)) : undefined);
+  if (typeof value === 'string') return fromUsualIso(value) ?? fromText(value.trim());
+  if (typeof value === 'number') return fromEpoch(value);
+  return typeof value === 'bigint' ? fromLargeEpoch(value) : undefined;
+}
+
+function fromText(text: string): Instant | undefined {
+  if (DIGITS.test(text)) return fromLargeEpoch(BigInt(text));
+  if (DIGITS_AND_FRACTION.test(text)) return fromEpoch(Number(text));
+  return fromIso(text) ?? fromWords(text);
+}
+
+/**
+ * `2026-11-14T10:30:00.123Z`, which nearly every timestamp is, read digit by digit: the general form below takes ten times
+ * as long, and there are nine of them in a record. What is rare (29 February, 24:00, :60) is left to the general form.
+ */
+function fromUsualIso(text: string): Instant | undefined {
+  if (text.length !== 24 || text[10] !== 'T' || text[19] !== '.' || text[23] !== 'Z') return undefined;
+  if (text[4] !== '-' || text[7] !== '-' || text[13] !== ':' || text[16] !== ':') return undefined;
+  const [year, month, day] = [two(text, 0) * 100 + two(text, 2), two(text, 5), two(text, 8)];
+  const [hour, minute, second] = [two(text, 11), two(text, 14), two(text, 17)];
+  const ms = two(text, 20) * 10 + two(text, 21) % 10;
+  // Written so that NaN, which is what other than digits make, fails each of them.
+  if (!(year >= 100 && day >= 1 && day <= (DAYS[month - 1] ?? 0))) return undefined;
+  if (!(hour <= 23 && minute <= 59 && second <= 59 && ms >= 0)) return undefined;
+  return Date.UTC(year, month - 1, day, hour, minute, second, ms);
+}
+
+/** The number that two digits make, or NaN. */
+function two(text: string, at: number): number {
+  const [tens, ones] = [text.charCodeAt(at) - 48, text.charCodeAt(at + 1) - 48];
+  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN;
 }
 
 /** Seconds, milliseconds, microseconds or nanoseconds, told apart by size: each unit is a thousand times the last. */
 function fromEpoch(n: number): Instant | undefined {
   const size = Math.abs(n);
   if (!Number.isFinite(n) || size < 1e8) return undefined;
-  if (size < 1e11) return inRange(toMicros(n * 1000));
-  if (size < 1e14) return inRange(toMicros(n));
-  if (size < 1e17) return inRange(n / 1000);
-  return inRange(Math.floor(n / 1000) / 1000);
+  if (size < 1e11) return fromMicros(Math.round(n * 1e6));
+  if (size < 1e14) return fromMicros(Math.round(n * 1000));
+  if (size < 1e17) return fromMicros(Math.round(n));
+  // A double this large is only right to some hundred nanoseconds: the nearest microsecond is the one that was meant.
+  return fromMicros(Math.round(n / 1000));
+}
+
+/** Nanoseconds are beyond what a double can hold: they are cut to microseconds while they are still exact. */
+function fromLargeEpoch(n: bigint): Instant | undefined {
+  if (n > -(10n ** 17n) && n < 10n ** 17n) return fromEpoch(Number(n));
+  const micros = n / 1000n;
+  return fromMicros(Number(micros * 1000n > n ? micros - 1n : micros));
 }
 
 function fromIso(text: string): Instant | undefined {
   const m = ISO.exec(text);
   if (!m) return undefined;
   const [year, month, day, hour, minute, second] = [m[1], m[2], m[3], m[4] ?? 0, m[5] ?? 0, m[6] ?? 0].map(Number);
-  const whole = utc(year, month, day, hour, minute, second);
-  if (whole === undefined) return undefined;
-  const fraction = m[7] ? Number(`${m[7]}000000`.slice(0, 6)) / 1000 : 0;
-  return inRange(whole + fraction - offset(m[8]));
+  const micros = m[7] ? Number(`${m[7]}000000`.slice(0, 6)) : 0;
+  return build([year, month, day, hour, minute, second], micros, m[8]);
 }
 
 function fromWords(text: string): Instant | undefined {
@@ -52,32 +94,42 @@ function fromWords(text: string): Instant | undefined {
   if (!m) return undefined;
   const month = MONTHS.indexOf(m[1] ?? m[4] ?? '') + 1;
   const [day, year, hour, minute, second] = [m[2] ?? m[3], m[5], m[6], m[7], m[8]].map(Number);
-  const whole = utc(year, month, day, hour, minute, second);
-  return whole === undefined ? undefined : inRange(whole - offset(m[9]));
+  return build([year, month, day, hour, minute, second], 0, m[9]);
 }
 
+type Parts = readonly (number | undefined)[];
+
 /** Date.UTC rolls 30 February over into March; here that is no date at all. */
-function utc(year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0): number | undefined {
-  if (hour > 24 || minute > 59 || second > 60) return undefined;
+function build(parts: Parts, micros: number, zone: string | undefined): Instant | undefined {
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts;
+  const offset = offsetOf(zone);
+  // 24:00 is the end of a day and nothing follows it; :60 is a leap second, which every clock we feed calls the next minute.
+  if (hour > 24 || (hour === 24 && minute + second + micros > 0)) return undefined;
+  if (minute > 59 || second > 60 || offset === undefined) return undefined;
   const date = new Date(0);
   date.setUTCFullYear(year, month - 1, day);
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined;
-  return date.getTime() + ((hour * 60 + minute) * 60 + second) * 1000;
+  return inRange(date.getTime() + ((hour * 60 + minute) * 60 + second) * 1000 - offset + micros / 1000);
 }
 
-function offset(zone: string | undefined): number {
+/** Milliseconds east of UTC; undefined for what no clock shows. */
+function offsetOf(zone: string | undefined): number | undefined {
   const m = /^([+-])(\d{2}):?(\d{2})?$/.exec(zone ?? '');
   if (!m) return 0;
-  return (m[1] === '-' ? -1 : 1) * (Number(m[2]) * 60 + Number(m[3] ?? 0)) * 60_000;
+  const [hours, minutes] = [Number(m[2]), Number(m[3] ?? 0)];
+  if (hours > 23 || minutes > 59) return undefined;
+  return (m[1] === '-' ? -1 : 1) * (hours * 60 + minutes) * 60_000;
 }
 
-const toMicros = (ms: number): number => Math.round(ms * 1000) / 1000;
-const inRange = (ms: number): Instant | undefined => (ms >= EARLIEST && ms <= LATEST ? ms : undefined);
+const fromMicros = (micros: number): Instant | undefined => inRange(micros / 1000);
+const inRange = (ms: number): Instant | undefined => (ms >= EARLIEST && ms < LATEST + 1 ? ms : undefined);
 
 /** `2026-11-14T10:30:00.123Z`; microseconds are printed only where there are some. */
 export function toIso(instant: Instant): string {
-  const ms = Math.floor(instant);
+  const floor = Math.floor(instant);
+  const fraction = Math.round((instant - floor) * 1000);
+  // What is within half a microsecond of the next millisecond is that millisecond.
+  const [ms, micros] = fraction === 1000 ? [floor + 1, 0] : [floor, fraction];
   const iso = new Date(ms).toISOString();
-  const micros = Math.round((instant - ms) * 1000);
   return micros === 0 ? iso : `${iso.slice(0, -1)}${String(micros).padStart(3, '0')}Z`;
 }

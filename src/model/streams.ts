@@ -81,7 +81,7 @@ const LINK: readonly Field[] = [
     {
       path: 'link.tags',
       kind: 'json',
-      alias: { path: 'link.tagId', kind: 'text', toAlias: firstTagId, toCanonical: tagOfId },
+      alias: { path: 'link.tagId', kind: 'text', toAlias: tagIdOf, toCanonical: tagsOfId },
       doc: 'Tags of the link: a list of {id, name, color}.',
     },
     { path: 'link.folderId', kind: 'text', doc: 'Folder of the link.' },
@@ -181,11 +181,14 @@ function joined(fields: readonly Field[]): Field[] {
   return fields.map((field) => ({ ...field, volatile: true }));
 }
 
-function firstTagId(tags: unknown): unknown {
-  const first: unknown = Array.isArray(tags) ? tags[0] : undefined;
-  return typeof first === 'object' && first !== null && 'id' in first ? first.id : undefined;
+/** Any of the tags may stand in the deprecated field; else the first one does. */
+function tagIdOf(tags: unknown, given: unknown): unknown {
+  const ids = (Array.isArray(tags) ? tags : []).map((tag: unknown) =>
+    typeof tag === 'object' && tag !== null && 'id' in tag ? tag.id : undefined,
+  );
+  return ids.includes(given) ? given : ids[0];
 }
 
-function tagOfId(id: unknown): unknown {
-  return typeof id === 'string' && id !== '' ? [{ id }] : undefined;
+function tagsOfId(id: unknown): unknown {
+  return id === '' || typeof id === 'object' ? undefined : [{ id }];
 }

@@ -22,6 +22,8 @@ export interface ServiceOptions {
   rows?: Partial<Record<StreamName, number>> | undefined;
   days?: number | undefined;
   now?: (() => number) | undefined;
+  /** Where the generated history ends (default: now). */
+  historyEnd?: number | undefined;
   traits?: Traits | undefined;
   live?: { perSecond: number } | undefined;
 }
@@ -86,7 +88,7 @@ export function createSandboxService(options: ServiceOptions = {}): SandboxServi
   const random = createRandom(options.seed ?? 1);
   const world = createWorld({
     random,
-    now: now(),
+    now: options.historyEnd ?? now(),
     days: options.days ?? 30,
     rows: { ...DEFAULT_ROWS, ...options.rows },
   });

@@ -9,6 +9,8 @@ import type { Stream } from '../model/streams.ts';
  */
 export interface Sink {
   readonly name: string;
+  /** For people: where the data is. */
+  readonly place: string;
   /** Makes or brings up to date what the stream needs. Safe to call by several processes at once. */
   prepare(stream: Stream): Promise<void>;
   open(stream: Stream): Promise<Batch>;

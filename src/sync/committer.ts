@@ -29,14 +29,22 @@ const BATCH_ROWS = 5000;
 
 export function createCommitter(options: CommitterOptions): Committer {
   let batch = newBatch();
+  let isPrepared = false;
   let underWay: Promise<void> = Promise.resolve();
   let doubts = false;
+
+  /** Tables are made when there is something to put in: a key that is refused leaves nothing behind. */
+  const prepared = async (): Promise<void> => {
+    if (isPrepared) return;
+    for (const sink of options.sinks) await sink.prepare(options.stream);
+    isPrepared = true;
+  };
 
   const send = async (): Promise<void> => {
     const ready = batch;
     batch = newBatch();
     await underWay;
-    underWay = commit(options, ready);
+    underWay = prepared().then(() => commit(options, ready));
     // The failure is thrown where it is awaited: at the next commit, or at the flush.
     underWay.catch(() => {});
   };

@@ -5,8 +5,9 @@ import type { StreamName } from '../model/streams.ts';
 export interface StreamStatus {
   source: string;
   stream: StreamName;
-  sink: string;
-  since: string;
+  /** Null where nothing was ever written. */
+  sink: string | null;
+  since: string | null;
   completeThrough: string | null;
   newestSeen: string | null;
   /** From the watermark to now. */
@@ -21,17 +22,18 @@ export interface StreamStatus {
 export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
   const rows = await state.query<StatusRow>({
     text: `
-      select c.source, c.stream, c.sink, c.since, c.complete_through, c.newest_seen,
+      select k.source, k.stream, c.sink, c.since, c.complete_through, c.newest_seen,
         extract(epoch from now() - c.complete_through)::float8 as lag,
         (select count(*) from tributary.windows w
           where (w.source, w.stream, w.sink, w.state) = (c.source, c.stream, c.sink, 'uncertified')) as uncertified,
-        (select count(*) from tributary.quarantine q where (q.source, q.stream) = (c.source, c.stream)) as quarantined,
+        (select count(*) from tributary.quarantine q where (q.source, q.stream) = (k.source, k.stream)) as quarantined,
         r.id, r.state, r.started_at, r.finished_at, r.message
-      from tributary.cursors c
+      from (select source, stream from tributary.cursors union select source, stream from tributary.runs) k
+      left join tributary.cursors c on (c.source, c.stream) = (k.source, k.stream)
       left join lateral (
-        select * from tributary.runs r where (r.source, r.stream) = (c.source, c.stream) order by started_at desc limit 1
+        select * from tributary.runs r where (r.source, r.stream) = (k.source, k.stream) order by started_at desc limit 1
       ) r on true
-      order by c.source, c.stream, c.sink`,
+      order by k.source, k.stream, c.sink`,
   });
   return rows.map(toStatus);
 }
@@ -39,8 +41,8 @@ export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
 interface StatusRow {
   source: string;
   stream: StreamName;
-  sink: string;
-  since: Date;
+  sink: string | null;
+  since: Date | null;
   complete_through: Date | null;
   newest_seen: Date | null;
   lag: number | null;
@@ -57,7 +59,7 @@ const toStatus = (row: StatusRow): StreamStatus => ({
   source: row.source,
   stream: row.stream,
   sink: row.sink,
-  since: row.since.toISOString(),
+  since: row.since?.toISOString() ?? null,
   completeThrough: row.complete_through?.toISOString() ?? null,
   newestSeen: row.newest_seen?.toISOString() ?? null,
   lagSeconds: row.lag === null ? null : Math.round(row.lag),

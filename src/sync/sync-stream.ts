@@ -14,7 +14,6 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
     const { state, sinks, log, signal, onProgress } = deps;
     const { source, stream, upkeep } = job;
     const names = sinks.map((sink) => sink.name);
-    for (const sink of sinks) await sink.prepare(STREAMS[stream]);
     const cursor = await lowestCursor(state, { source, stream, sinks: names });
     const since = await job.findSince(cursor?.since, signal);
     const reader = job.createReader(await readProfile(state, source, stream));

@@ -2,7 +2,7 @@ import type { Database, Transaction } from '../../cursor/database.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine, type Rejected } from '../../cursor/quarantine.ts';
 import { quoteIdent } from '../../cursor/sql.ts';
-import type { Stream } from '../../model/streams.ts';
+import { STREAM_NAMES, type Stream } from '../../model/streams.ts';
 import type { Batch, Receipt, Sink } from '../sink.ts';
 import { createCopyEncoder } from './copy-encoder.ts';
 import { copyIntoStage, createStage, mergeStage, stageColumns } from './merge.ts';
@@ -19,6 +19,7 @@ export interface PostgresSinkOptions {
 export function createPostgresSink({ name, db, schema, state }: PostgresSinkOptions): Sink {
   return {
     name,
+    place: `Postgres schema ${schema} (${STREAM_NAMES.join(', ')})`,
     prepare: (stream) => prepareTable(db, schema, stream),
     open: async (stream) => openBatch({ name, db, schema, state }, stream),
     close: async () => {},
@@ -30,7 +31,7 @@ async function prepareTable(db: Database, schema: string, stream: Stream): Promi
     // `create … if not exists` of two processes at once can still collide in the catalogue; this lock makes them take turns.
     await tx.query({
       text: 'select pg_advisory_xact_lock(hashtext($1))',
-      values: [`tributary:${schema}.${stream.name}`],
+      values: [`tributary schema ${schema}`],
     });
     const [table] = await tx.query<{ comment: string | null; columns: string[] }>(selectTable(schema, stream));
     if (table?.comment === tableComment(stream)) return;

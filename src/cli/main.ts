@@ -1,0 +1,17 @@
+#!/usr/bin/env node
+import { environment } from '../app.ts';
+import { run } from './program.ts';
+import { createTerminal } from './terminal/terminal.ts';
+
+const terminal = createTerminal(environment.noColour());
+const stop = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    // The second time nobody wants to wait any more. Nothing is lost: what is not committed is read again.
+    if (stop.signal.aborted) process.exit(130);
+    terminal.err('\nstopping; once more to stop at once\n');
+    stop.abort();
+  });
+}
+
+process.exitCode = await run(process.argv.slice(2), { terminal, log: environment.log(), signal: stop.signal });

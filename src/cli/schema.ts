@@ -1,0 +1,40 @@
+import { Option } from 'commander';
+import { STREAM_NAMES, STREAMS } from '../model/streams.ts';
+import { toDbt, toJson, toMarkdown } from '../sinks/dictionary.ts';
+import { tableDefinition } from '../sinks/postgres/table.ts';
+import type { Register } from './command.ts';
+import { EXIT } from './exit-codes.ts';
+
+const EXAMPLES = `
+Examples:
+  tributary schema --format sql        the tables, for a DBA to read or run
+  tributary schema --format markdown   the data dictionary
+  tributary schema --format dbt        sources for a dbt project`;
+
+const DEFAULT_SCHEMA = 'attribution';
+
+const FORMATS = {
+  sql: (schema: string) =>
+    [
+      `create schema if not exists ${schema};`,
+      ...STREAM_NAMES.map((name) => tableDefinition(schema, STREAMS[name])),
+    ].join('\n\n'),
+  markdown: () => toMarkdown(),
+  json: () => toJson(),
+  dbt: (schema: string) => toDbt(schema),
+};
+
+export const registerSchema: Register = (program, action) => {
+  program
+    .command('schema')
+    .description('print the tables and their columns')
+    .addOption(new Option('--format <FORMAT>', 'how to print them').choices(Object.keys(FORMATS)).default('sql'))
+    .addOption(new Option('--json', 'the same as --format json'))
+    .addHelpText('after', EXAMPLES)
+    .action(
+      action(async ({ terminal }, { format, json }: { format: keyof typeof FORMATS; json?: boolean }) => {
+        terminal.out(FORMATS[json ? 'json' : format](DEFAULT_SCHEMA));
+        return EXIT.done;
+      }),
+    );
+};

@@ -1,0 +1,43 @@
+import { describe, expect, test } from 'vitest';
+import { InvariantBroken } from '../support/invariants.ts';
+import { simulate } from '../support/simulation.ts';
+
+/**
+ * The proof by simulation. `SEEDS=20000` runs more seeds, `SEED=1234` runs one and tells every request and commit.
+ * The invariants are in test/support/invariants.ts, the world they must hold in is test/support/scenario.ts.
+ */
+const seeds = Number(process.env.SEEDS ?? 2000);
+const firstSeed = Number(process.env.FIRST_SEED ?? 1);
+const one = process.env.SEED === undefined ? undefined : Number(process.env.SEED);
+const CHUNKS = 20;
+
+describe.runIf(one === undefined)('nothing is lost, nothing is doubled, nothing is certified unproven', () => {
+  for (let chunk = 0; chunk < CHUNKS; chunk++) {
+    const first = firstSeed + Math.floor((seeds * chunk) / CHUNKS);
+    const last = firstSeed + Math.floor((seeds * (chunk + 1)) / CHUNKS) - 1;
+    test(`seeds ${first} to ${last}`, { timeout: 3_600_000 }, async () => {
+      const broken: string[] = [];
+      for (let seed = first; seed <= last; seed++) {
+        const failure = await failureOf(seed);
+        if (failure) broken.push(`${failure}\n  replay: SEED=${seed} npx vitest run test/property/extraction-simulation.test.ts`);
+      }
+      expect(broken.join('\n')).toBe('');
+    });
+  }
+});
+
+test.runIf(one !== undefined)(`seed ${one}`, async () => {
+  const lines: string[] = [];
+  const failure = await failureOf(one ?? 0, (line) => lines.push(line));
+  process.stdout.write(`${lines.join('\n')}\n`);
+  expect(failure).toBeUndefined();
+});
+
+async function failureOf(seed: number, say?: (line: string) => void): Promise<string | undefined> {
+  try {
+    await simulate(seed, say);
+    return undefined;
+  } catch (error) {
+    return error instanceof InvariantBroken ? error.message : String(error instanceof Error ? error.stack : error);
+  }
+}

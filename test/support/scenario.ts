@@ -1,0 +1,194 @@
+import type { Instant } from '../../src/model/instant.ts';
+import { createRandom, type Random } from '../../src/sandbox/random.ts';
+import type { Upkeep } from '../../src/sync/bring-up-to-date.ts';
+import { serviceError } from './service-error.ts';
+import { createSimulatedService, PLAIN, type ServiceTraits, type SimulatedService } from './simulated-service.ts';
+import type { SimulatedEvent } from './simulated-store.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** A world that one seed makes: what the service holds, how it behaves, and what goes on while it is being read. */
+export interface Scenario {
+  random: Random;
+  service: SimulatedService;
+  since: Instant;
+  upkeep: Upkeep;
+  pageRows: number;
+  /** Lets time go by, with whatever happens in it. */
+  idle(ms: number): void;
+  /** From now on nothing fails, nothing changes any more, and nothing is there that no reader could prove. */
+  calmDown(): void;
+  describe(): string;
+}
+
+/** How often things happen, a request. */
+interface Habits {
+  live: number;
+  late: number;
+  backdated: number;
+  future: number;
+  deletes: number;
+  deletesAtEdges: number;
+  hides: number;
+  flaky: number;
+  outages: number;
+  refusals: number;
+}
+
+export function createScenario(seed: number): Scenario {
+  const random = createRandom(seed);
+  const some = (share: number, most: number): number => (random.chance(share) ? random.next() * most : 0);
+  const start = Date.UTC(2026, 2, 10) + random.int(0, 2 * DAY);
+  const service = createSimulatedService(random, start);
+  const pageRows = random.int(4, 20);
+  const ms = random.chance(0.5) ? 1 : 1000;
+  const traits: ServiceTraits = {
+    ...PLAIN,
+    widen: random.chance(0.3),
+    startIncluded: random.chance(0.7),
+    endIncluded: random.chance(0.5),
+    truncated: ms === 1 && random.chance(0.2),
+    shuffledTies: random.chance(0.35),
+    repeatsLastPage: random.chance(0.2),
+    deepestPage: random.chance(0.15) ? random.int(2, 12) : undefined,
+    mostRows: random.chance(0.1) ? random.int(2, pageRows) : undefined,
+    skewMs: random.chance(0.3) ? random.int(-HOUR, HOUR) : 0,
+  };
+  service.traits = traits;
+  const habits: Habits = {
+    live: some(0.5, 0.6),
+    late: some(0.5, 0.3),
+    backdated: some(0.4, 0.1),
+    future: some(0.1, 0.03),
+    deletes: some(0.4, 0.15),
+    deletesAtEdges: some(0.4, 0.3),
+    hides: some(0.2, 0.1),
+    flaky: some(0.3, 0.3),
+    outages: some(0.2, 0.02),
+    refusals: some(0.2, 0.02),
+  };
+  const hiddenShare = some(0.4, 0.3);
+  const upkeep: Upkeep = { settleMs: 10 * MINUTE, lookbackMs: 15 * MINUTE, resweepMs: 365 * DAY };
+  const historyMs = random.pick([HOUR, DAY, 3 * DAY, 20 * DAY]);
+  const since = service.now() - historyMs - random.int(0, HOUR);
+  let calm = false;
+  let born = 0;
+  let edges: SimulatedEvent[] = [];
+  let failing: { left: number; status: number } | undefined;
+
+  const add = (at: Instant, more: Partial<SimulatedEvent> = {}): void => {
+    born += 1;
+    const event: SimulatedEvent = {
+      id: `e${born}`,
+      at: Math.floor(at / ms) * ms,
+      order: random.next(),
+      hidden: random.chance(hiddenShare),
+      poison: false,
+      bornAt: service.now(),
+      goneAt: undefined,
+      ...more,
+    };
+    service.store.add(event);
+  };
+  const past = (): Instant => since + random.next() * (service.now() - since);
+  const anyAlive = (): SimulatedEvent | undefined => {
+    const alive = service.store.alive();
+    return alive.length === 0 ? undefined : random.pick(alive);
+  };
+  const removeSome = (events: readonly SimulatedEvent[]): void => {
+    // A service does not lose half a page between two requests: docs/extraction.md, assumption 5.
+    for (const event of events.slice(0, Math.max(1, Math.floor(pageRows / 4)))) {
+      service.store.remove(event, service.now());
+    }
+  };
+
+  /** The history before the first sync. */
+  function populate(): void {
+    const rows = random.pick([0, 1, random.int(2, 30), random.int(30, 160)]);
+    for (let i = 0; i < rows; i++) add(past(), { bornAt: start - DAY });
+    for (let i = random.int(0, 4); i > 0; i--) tieGroup(random.int(2, 5));
+    if (random.chance(0.3)) tieGroup(random.int(pageRows - 1, 3 * pageRows));
+    if (random.chance(0.2)) hiddenRun(past(), random.int(pageRows, 3 * pageRows));
+    if (random.chance(0.1)) add(past(), { poison: true, hidden: false });
+    if (random.chance(0.05)) add(past(), { poison: true, hidden: false });
+    if (rows > 0) add(since + random.int(0, 2) * ms, { bornAt: start - DAY });
+  }
+  function tieGroup(rows: number): void {
+    const at = Math.floor(past() / 1000) * 1000;
+    for (let i = 0; i < rows; i++) add(at, { bornAt: start - DAY });
+  }
+  function hiddenRun(at: Instant, rows: number): void {
+    for (let i = 0; i < rows; i++) add(at + i * ms, { hidden: true, bornAt: start - DAY });
+  }
+
+  function happen(): void {
+    const now = service.now();
+    if (random.chance(habits.live)) add(now - random.int(0, 2000));
+    if (random.chance(habits.late)) add(Math.max(now - random.next() * 0.95 * upkeep.settleMs, since));
+    if (random.chance(habits.backdated)) {
+      const tie = random.chance(0.3) ? anyAlive()?.at : undefined;
+      add(tie ?? now - random.next() ** 3 * 90 * DAY);
+    }
+    if (random.chance(habits.future)) add(now + random.next() * 2 * DAY);
+    const victim = random.chance(habits.deletes) ? anyAlive() : undefined;
+    if (victim) removeSome([victim]);
+    if (random.chance(habits.deletesAtEdges)) removeSome(random.shuffle([...edges]).slice(0, random.int(1, 3)));
+    const hidden = random.chance(habits.hides) ? anyAlive() : undefined;
+    if (hidden) service.store.hide(hidden, now);
+  }
+
+  function fail(tries: number): void {
+    if (failing) {
+      const { status } = failing;
+      failing.left -= 1;
+      if (failing.left <= 0) failing = undefined;
+      throw serviceError(status);
+    }
+    if (random.chance(habits.flaky ** tries)) throw serviceError(random.pick([429, 500, 503]));
+    if (random.chance(habits.outages)) failing = { left: random.int(1, 30), status: random.pick([429, 500, 503]) };
+    else if (random.chance(habits.refusals)) failing = { left: random.int(1, 5), status: random.pick([401, 403, 422]) };
+  }
+
+  service.onRequest = (_query, tries) => {
+    if (calm) return;
+    happen();
+    fail(tries);
+  };
+  service.onAnswer = (_query, shown) => {
+    const alive = service.store.alive();
+    const [first, last] = [shown[0], shown.at(-1)];
+    if (!first || !last) return;
+    const [a, b] = [alive.indexOf(first), alive.indexOf(last)];
+    edges = [alive[a - 1], first, alive[a + 1], alive[b - 1], last, alive[b + 1]].filter((event) => event !== undefined);
+  };
+  populate();
+
+  return {
+    random,
+    service,
+    since,
+    upkeep,
+    pageRows,
+    idle(idleMs) {
+      for (let step = 0; step < 4; step++) {
+        service.pass(idleMs / 4);
+        if (!calm) happen();
+      }
+    },
+    calmDown() {
+      calm = true;
+      failing = undefined;
+      const hasHidden = service.store.alive().some((event) => event.hidden);
+      const shuffledTies = traits.shuffledTies && !hasHidden;
+      service.traits = { ...traits, shuffledTies, deepestPage: undefined, mostRows: undefined };
+      for (const event of service.store.alive().filter(({ poison }) => poison)) {
+        service.store.remove(event, service.now());
+      }
+      // Behind a run of hidden rows at the very end nothing can be proven until something is seen there.
+      add(service.now(), { hidden: false });
+    },
+    describe: () => JSON.stringify({ pageRows, ms, traits, habits, hiddenShare, since: new Date(since) }),
+  };
+}

