@@ -1,23 +1,18 @@
-import { createClient } from './api/client.ts';
-import { createEventsApi } from './api/events-api.ts';
-import { createPacer, type Pacer } from './api/pacer.ts';
+import { existsSync } from 'node:fs';
 import type { Usage } from './api/usage.ts';
+import { type Choice, chooseStreams, createJob, openBudgets, unknownName } from './app-jobs.ts';
 import { type LoadedConfig, loadConfig, loadConfigOrDefaults } from './config.ts';
-import type { Config, SourceConfig, StreamConfig } from './config-schema.ts';
+import type { Config } from './config-schema.ts';
 import { connect, type Database } from './cursor/database.ts';
 import { openEmbedded } from './cursor/embedded.ts';
 import { migrate } from './cursor/migrate.ts';
 import { MIGRATIONS } from './cursor/migrations.ts';
-import { createReader } from './extract/certified-reader.ts';
 import { createLog } from './log.ts';
 import { ConfigError } from './model/errors.ts';
-import { createFlatten } from './model/flatten.ts';
 import type { Log } from './model/log.ts';
-import { STREAM_NAMES, STREAMS, type StreamName } from './model/streams.ts';
 import { createPostgresSink } from './sinks/postgres/postgres-sink.ts';
 import type { Sink } from './sinks/sink.ts';
 import type { StreamJob } from './sync/job.ts';
-import { resolveSince } from './sync/since.ts';
 
 /** The one place that reads the environment and puts the parts together. */
 
@@ -29,172 +24,113 @@ export const environment = {
 };
 
 /** Where the embedded database lives, next to where the command is run. */
-export const STATE_DIR = '.tributary';
+const STATE_DIR = '.tributary';
+
+/** Whether there can be anything to look at: a command that only reads shall not create a database for it. */
+export const hasState = ({ state }: Config): boolean => state.url !== undefined || existsSync(STATE_DIR);
+
+/** For people: which database the state is in, without user and password. */
+export function stateNameOf({ state: { url } }: Config): string {
+  if (url === undefined) return `embedded Postgres in ${STATE_DIR}/`;
+  const { host, pathname } = new URL(url);
+  return `Postgres at ${host}${pathname}`;
+}
 
 export interface App {
-  config: Config;
   state: Database;
-  /** For people: which database the state is in. */
   stateName: string;
-  sinks: Sink[];
-  /** The streams to sync: all of them, or those of one source, or those named. */
-  jobs(choice: { source?: string | undefined; streams?: readonly StreamName[] }): StreamJob[];
-  /** How the request budget of each source has been used so far. */
+}
+
+/** An app with something to sync, and somewhere to put it. */
+export interface SyncApp extends App {
+  sinks: readonly Sink[];
+  jobs: readonly StreamJob[];
+  /** How the request budget of a source has been used so far. */
   usage(source: string): Usage & { perSecond: number };
-  close(): Promise<void>;
-}
-
-export interface AppOptions {
-  config: Config;
-  log: Log;
-  /** For commands that only read: use the embedded server of another process, if one has it. */
-  attach?: boolean;
-  /** Only this sink. */
-  sink?: string | undefined;
-}
-
-export async function openApp({ config, log, attach = false, sink }: AppOptions): Promise<App> {
-  const closers: Array<() => Promise<void> | void> = [];
-  const close = async (): Promise<void> => {
-    for (const closer of closers.splice(0).reverse()) await closer();
-  };
-  try {
-    const { state, stateName } = await openState(config, log, attach, closers);
-    const sinks = openSinks(config, state, closers, sink);
-    const pacers = openPacers(config, closers);
-    return {
-      config,
-      state,
-      stateName,
-      sinks,
-      jobs: (choice) => chosenJobs(config, choice).map((job) => createJob(job, pacers, config, log)),
-      usage: (source) => usageOf(source, config, pacers),
-      close,
-    };
-  } catch (error) {
-    await close();
-    throw error;
-  }
 }
 
 type Closers = Array<() => Promise<void> | void>;
 
+/** Opens what a sync needs, runs it, and closes everything again. What was chosen is checked before anything is touched. */
+export async function withSyncApp<T>(
+  { config, log, choice = {} }: { config: Config; log: Log; choice?: Choice },
+  work: (app: SyncApp) => Promise<T>,
+): Promise<T> {
+  const streams = chooseStreams(config, choice);
+  const sinks = chooseSinks(config, choice.sink);
+  return closing(async (closers) => {
+    const app = await openState(config, { log, attach: false }, closers);
+    const budgets = openBudgets(config);
+    closers.push(() => budgets.close());
+    return work({
+      ...app,
+      sinks: sinks.map((sink) => openSink(sink, config, app.state, closers)),
+      jobs: streams.map((stream) => createJob(stream, budgets, config, log)),
+      usage: (name) => {
+        const source = config.sources[name];
+        if (!source) throw new Error(`no source ${name}`);
+        return budgets.usage(source);
+      },
+    });
+  });
+}
+
+/** For commands that only read the state: they use the embedded server of another process, if one has it. */
+export function withApp<T>({ config, log }: { config: Config; log: Log }, work: (app: App) => Promise<T>): Promise<T> {
+  return closing(async (closers) => work(await openState(config, { log, attach: true }, closers)));
+}
+
+/** Whatever was opened is closed in the opposite order, also when something further on fails to open. */
+async function closing<T>(work: (closers: Closers) => Promise<T>): Promise<T> {
+  const closers: Closers = [];
+  try {
+    return await work(closers);
+  } finally {
+    for (const closer of closers.reverse()) await closer();
+  }
+}
+
 async function openState(
-  { state: { url } }: Config,
-  log: Log,
-  attach: boolean,
+  config: Config,
+  { log, attach }: { log: Log; attach: boolean },
   closers: Closers,
-): Promise<Pick<App, 'state' | 'stateName'>> {
-  let stateUrl = url;
-  if (stateUrl === undefined) {
+): Promise<App> {
+  let { url } = config.state;
+  if (url === undefined) {
     const embedded = await openEmbedded({ dir: STATE_DIR, log, attach });
     closers.push(() => embedded.close());
-    stateUrl = embedded.url;
+    url = embedded.url;
   }
-  const state = connect({ url: stateUrl });
+  const state = connect({ url });
   closers.push(() => state.close());
   await migrate(state, MIGRATIONS, { schema: 'tributary' });
-  return { state, stateName: url === undefined ? `embedded Postgres in ${STATE_DIR}/` : nameOf(url) };
+  return { state, stateName: stateNameOf(config) };
 }
 
-function openSinks(config: Config, state: Database, closers: Closers, only: string | undefined): Sink[] {
-  const names = Object.keys(config.sinks);
-  if (only !== undefined && !names.includes(only)) throw unknown('sink', only, names);
-  return names
-    .filter((name) => only === undefined || name === only)
-    .map((name) => {
-      const settings = config.sinks[name];
-      if (settings?.type !== 'postgres') {
-        throw new ConfigError(`sink ${name}: parquet is not in this version yet`, {
-          next: `take sinks.${name} out of the config`,
-        });
-      }
-      const { url, schema } = settings;
-      // One database, one transaction: data and cursor can only be told apart by URL.
-      const db = url === undefined || url === config.state.url ? state : connect({ url });
-      if (db !== state) closers.push(() => db.close());
-      const sink = createPostgresSink({ name, db, schema, state });
-      closers.push(() => sink.close());
-      return sink;
-    });
-}
-
-/** One pacer per key: sources that share a key share its budget. */
-function openPacers(config: Config, closers: Closers): Map<string, Pacer> {
-  const pacers = new Map<string, Pacer>();
-  for (const { apiKey, requestsPerSecond } of Object.values(config.sources)) {
-    if (pacers.has(apiKey)) continue;
-    const pacer = createPacer({ requestsPerSecond });
-    closers.push(() => pacer.close());
-    pacers.set(apiKey, pacer);
-  }
-  return pacers;
-}
-
-interface ChosenJob {
+interface ChosenSink {
   name: string;
-  source: SourceConfig;
-  stream: StreamName;
-  settings: StreamConfig;
+  url: string | undefined;
+  schema: string;
 }
 
-function chosenJobs(
-  config: Config,
-  choice: { source?: string | undefined; streams?: readonly StreamName[] },
-): ChosenJob[] {
-  const names = Object.keys(config.sources);
-  if (names.length === 0) {
-    throw new ConfigError('the config names no source', {
-      next: 'add one under sources: in the config file, or try `tributary demo`',
+function chooseSinks({ sinks }: Config, only: string | undefined): ChosenSink[] {
+  const names = Object.keys(sinks);
+  if (only !== undefined && !names.includes(only)) throw unknownName('sink', only, names);
+  return Object.entries(sinks)
+    .filter(([name]) => only === undefined || name === only)
+    .map(([name, settings]) => {
+      if (settings.type === 'postgres') return { name, url: settings.url, schema: settings.schema };
+      throw new ConfigError(`sink "${name}": parquet is not in this version yet`, {
+        next: `take sinks.${name} out of the config, or choose another with --sink`,
+      });
     });
-  }
-  if (choice.source !== undefined && !names.includes(choice.source)) throw unknown('source', choice.source, names);
-  return Object.entries(config.sources)
-    .filter(([name]) => choice.source === undefined || name === choice.source)
-    .flatMap(([name, source]) =>
-      STREAM_NAMES.flatMap((stream) => {
-        const settings = source.streams[stream];
-        const isChosen = !choice.streams?.length || choice.streams.includes(stream);
-        return settings && isChosen ? [{ name, source, stream, settings }] : [];
-      }),
-    );
 }
 
-function createJob(
-  { name, source, stream, settings }: ChosenJob,
-  pacers: Map<string, Pacer>,
-  config: Config,
-  log: Log,
-): StreamJob {
-  const pacer = pacers.get(source.apiKey);
-  if (!pacer) throw new Error(`no pacer for source ${name}`);
-  const api = createEventsApi({ client: createClient(source), pacer, log: log.child({ source: name }) });
-  const filters = settings.filters.query;
-  return {
-    source: name,
-    stream,
-    upkeep: { lookbackMs: settings.lookback, settleMs: settings.settle, resweepMs: settings.resweep },
-    createReader: (profile) =>
-      createReader({ api, stream, filters, profile, flatten: createFlatten(STREAMS[stream], config.privacy) }),
-    findSince: (known, signal) => resolveSince({ since: source.since, known, api, stream, filters, signal }),
-    requests: () => api.stats(),
-  };
-}
-
-function usageOf(name: string, config: Config, pacers: Map<string, Pacer>): Usage & { perSecond: number } {
-  const source = config.sources[name];
-  const pacer = source && pacers.get(source.apiKey);
-  if (!pacer) throw new Error(`no pacer for source ${name}`);
-  return { ...pacer.usage(), perSecond: source.requestsPerSecond };
-}
-
-const unknown = (what: string, name: string, known: readonly string[]): ConfigError =>
-  new ConfigError(`there is no ${what} "${name}" in the config`, {
-    next: known.length > 0 ? `use one of: ${known.join(', ')}` : `add it under ${what}s:`,
-  });
-
-/** A database URL for people: without user and password. */
-function nameOf(url: string): string {
-  const { host, pathname } = new URL(url);
-  return `Postgres at ${host}${pathname}`;
+function openSink({ name, url, schema }: ChosenSink, config: Config, state: Database, closers: Closers): Sink {
+  // One database, one transaction: that it is the same one can only be told by the URL.
+  const db = url === undefined || url === config.state.url ? state : connect({ url });
+  if (db !== state) closers.push(() => db.close());
+  const sink = createPostgresSink({ name, db, schema, state });
+  closers.push(() => sink.close());
+  return sink;
 }

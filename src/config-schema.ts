@@ -2,7 +2,9 @@ import { z } from 'zod';
 import { checkBaseUrl } from './api/base-url.ts';
 import { checkFilters } from './api/filters.ts';
 import { PLAN_NAMES, requestsPerSecond } from './api/plans.ts';
+import { addressOf } from './cursor/database-errors.ts';
 import { parseDuration } from './model/dates.ts';
+import { ConfigError } from './model/errors.ts';
 import { parseInstant } from './model/instant.ts';
 import { DEFAULT_PRIVACY, TREATMENTS } from './model/privacy.ts';
 import { STREAM_NAMES, type StreamName } from './model/streams.ts';
@@ -10,40 +12,56 @@ import { STREAM_NAMES, type StreamName } from './model/streams.ts';
 /** The config file's shape: checked here, documented in config/tributary.yaml, and printed for editors as a JSON schema. */
 
 const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
 
 /** Names become parts of SQL, paths and keys; these characters are safe in all of them. */
 const name = z.string().regex(/^[a-z][a-z0-9_-]{0,39}$/, 'names are lower-case letters, digits, _ and -, at most 40');
 
+/** A hundred years: beyond it somebody slipped on a key, and dates would leave the calendar. */
+const LONGEST_MS = 36_500 * DAY_MS;
+const isDuration = (text: string): boolean => (parseDuration(text) ?? Number.POSITIVE_INFINITY) <= LONGEST_MS;
+
+const A_DURATION = 'must be a duration such as 90s, 15m, 1h or 7d';
 const duration = z
-  .string()
-  .refine((text) => (parseDuration(text) ?? 0) > 0, 'must be a duration such as 90s, 15m, 1h or 7d')
+  .string(A_DURATION)
+  .refine((text) => isDuration(text) && parseDuration(text) !== 0, A_DURATION)
   .transform((text) => parseDuration(text) ?? 0);
 
 /** What the environment filled in is text; a number is meant. */
-const number = z.union([
-  z.number(),
-  z
-    .string()
-    .regex(/^\d+(\.\d+)?$/, 'must be a number')
-    .transform(Number),
-]);
+const number = z.union(
+  [
+    z.number(),
+    z
+      .string()
+      .regex(/^\d+(\.\d+)?$/)
+      .transform(Number),
+  ],
+  { error: 'must be a number' },
+);
 
 /** An empty value is an unset variable: `${DATABASE_URL:-}`. */
-const optionalUrl = (schemes: readonly string[]) =>
-  z
-    .string()
-    .optional()
-    .transform((url) => url || undefined)
-    .refine((url) => url === undefined || schemes.some((scheme) => url.startsWith(`${scheme}://`)), {
-      message: `must begin with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
-    });
-
-const since = z
+const optionalText = z
   .string()
-  .refine(
-    (text) => text === 'all' || parseDuration(text) !== undefined || parseInstant(text) !== undefined,
-    'must be a date (2026-01-01), a duration back from the first sync (30d), or all',
-  )
+  .optional()
+  .transform((text) => text || undefined);
+
+const databaseUrl = optionalText.superRefine((url, context) => {
+  try {
+    if (url !== undefined) addressOf(url);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    context.addIssue({ code: 'custom', message: `${error.message}: ${error.next}` });
+  }
+});
+
+const redisUrl = optionalText.refine((url) => url === undefined || /^rediss?:\/\/./.test(url), {
+  message: 'must begin with redis:// or rediss://',
+});
+
+const A_BEGINNING = 'must be a date (2026-01-01), a duration back from the first sync (30d), or all';
+const since = z
+  .string(A_BEGINNING)
+  .refine((text) => text === 'all' || isDuration(text) || parseInstant(text) !== undefined, A_BEGINNING)
   .default('30d');
 
 const streamOf = (stream: StreamName) =>
@@ -65,11 +83,17 @@ const streamOf = (stream: StreamName) =>
       }),
   });
 
-const streams = z.strictObject({
-  clicks: streamOf('clicks').optional(),
-  leads: streamOf('leads').optional(),
-  sales: streamOf('sales').optional(),
-});
+const streams = z
+  .strictObject({
+    clicks: streamOf('clicks').optional(),
+    leads: streamOf('leads').optional(),
+    sales: streamOf('sales').optional(),
+  })
+  .refine((chosen) => Object.keys(chosen).length > 0, {
+    error: 'names no stream: name one, or leave it out to sync all three',
+    // A stream that is only mistyped is one fault, not two.
+    when: ({ issues }) => issues.length === 0,
+  });
 
 const source = z
   .strictObject({
@@ -81,20 +105,25 @@ const source = z
     }),
     apiKey: z.string().min(1, 'must not be empty').describe('a secret: take it from the environment'),
     plan: z.enum(PLAN_NAMES),
-    requestsPerSecond: number.optional(),
+    requestsPerSecond: number
+      .refine((perSecond) => !budgetFault({ plan: 'enterprise', requestsPerSecond: perSecond }), {
+        error: ({ input }) => budgetFault({ plan: 'enterprise', requestsPerSecond: input }),
+      })
+      .optional(),
     since,
     streams: streams.default(() => allStreams()),
   })
-  .transform((value, context) => {
-    const budget = requestsPerSecond(value);
-    if ('value' in budget) return { ...value, requestsPerSecond: budget.value };
-    context.addIssue({ code: 'custom', message: budget.fault, path: ['plan'] });
-    return z.NEVER;
-  });
+  .refine((value) => !planFault(value), {
+    path: ['plan'],
+    error: ({ input }) => planFault(input),
+    // Also when other keys have faults: all are reported at once.
+    when: ({ value }) => typeof value === 'object' && value !== null,
+  })
+  .transform((value) => ({ ...value, requestsPerSecond: perSecondOf(value) }));
 
 const postgresSink = z.strictObject({
   type: z.literal('postgres'),
-  url: optionalUrl(['postgres', 'postgresql']).describe('absent: the state database'),
+  url: databaseUrl.describe('absent: the state database'),
   schema: z
     .string()
     .regex(/^[a-z_][a-z0-9_]{0,62}$/, 'must be a plain lower-case Postgres name')
@@ -103,7 +132,7 @@ const postgresSink = z.strictObject({
 
 const parquetSink = z.strictObject({
   type: z.literal('parquet'),
-  path: z.string().min(1).describe('a folder, or s3://bucket/prefix'),
+  path: z.string().min(1, 'must not be empty').describe('a folder, or s3://bucket/prefix'),
   partition: z.enum(['day', 'hour']).default('day'),
   compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd'),
 });
@@ -120,22 +149,27 @@ const privacy = z.strictObject({
 
 const http = z.strictObject({
   host: z.string().default('127.0.0.1'),
-  port: number.default(7070),
-  token: z
-    .string()
-    .optional()
-    .transform((token) => token || undefined),
+  port: number
+    .refine((port) => Number.isInteger(port) && port >= 0 && port <= 65_535, 'must be a port number')
+    .default(7070),
+  token: optionalText,
 });
 
 export const configSchema = z.strictObject({
   sources: z.record(name, source).default({}),
-  sinks: z.record(name, sink).default(() => ({ warehouse: sink.parse({ type: 'postgres' }) })),
+  sinks: z
+    .record(name, sink)
+    .refine(
+      (sinks) => Object.keys(sinks).length > 0,
+      'names no sink: name one, or leave it out for tables in the state database',
+    )
+    .default(() => ({ warehouse: sink.parse({ type: 'postgres' }) })),
   state: z
-    .strictObject({ url: optionalUrl(['postgres', 'postgresql']) })
+    .strictObject({ url: databaseUrl })
     .default({ url: undefined })
     .describe('absent: an embedded Postgres under .tributary/'),
   queue: z
-    .strictObject({ url: optionalUrl(['redis', 'rediss']) })
+    .strictObject({ url: redisUrl })
     .default({ url: undefined })
     .describe('for the worker. absent: the queue lives in the state database'),
   privacy: privacy.default(DEFAULT_PRIVACY),
@@ -150,4 +184,23 @@ export type StreamConfig = z.output<ReturnType<typeof streamOf>>;
 
 function allStreams(): z.output<typeof streams> {
   return Object.fromEntries(STREAM_NAMES.map((stream) => [stream, streamOf(stream).parse({})]));
+}
+
+/** Plan and requestsPerSecond are judged together, each only where it is sound by itself. */
+function planFault(source: unknown): string | undefined {
+  const { plan, requestsPerSecond } = source as { plan?: unknown; requestsPerSecond?: unknown };
+  if (!PLAN_NAMES.some((known) => known === plan)) return undefined;
+  const isSound = requestsPerSecond === undefined || !budgetFault({ plan: 'enterprise', requestsPerSecond });
+  return budgetFault({ plan: String(plan), requestsPerSecond: isSound ? requestsPerSecond : 1 });
+}
+
+function budgetFault(source: Parameters<typeof requestsPerSecond>[0]): string | undefined {
+  const budget = requestsPerSecond(source);
+  return 'fault' in budget ? budget.fault : undefined;
+}
+
+function perSecondOf(source: Parameters<typeof requestsPerSecond>[0]): number {
+  const budget = requestsPerSecond(source);
+  if ('fault' in budget) throw new Error(budget.fault);
+  return budget.value;
 }

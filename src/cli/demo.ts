@@ -1,5 +1,6 @@
-import { type App, openApp } from '../app.ts';
+import { type App, withSyncApp } from '../app.ts';
 import { parseConfig } from '../config.ts';
+import type { Config } from '../config-schema.ts';
 import { startSandboxThread } from '../sandbox/start-thread.ts';
 import { untilToday } from '../sandbox/today.ts';
 import type { Context, Register } from './command.ts';
@@ -12,8 +13,9 @@ const EXAMPLES = `
 Example:
   tributary demo
 
-Starts the sandbox service and an embedded Postgres, syncs all three streams inside the plan's budget, and shows a first
-query. It needs no key, no Redis and no Postgres, and leaves the data in .tributary/, where tributary status shows it.`;
+Starts the sandbox service and an embedded Postgres, syncs all three streams
+inside the plan's budget, and shows a first query. It needs no key, no Redis and
+no Postgres, and leaves the data in .tributary/, for tributary status to show.`;
 
 export const registerDemo: Register = (program, action) => {
   const command = program
@@ -29,22 +31,18 @@ async function demo(context: Context, json: boolean): Promise<ExitCode> {
   const sandbox = await startSandboxThread(untilToday(1));
   try {
     say(`the sandbox service plays a workspace on ${sandbox.baseUrl}`);
-    const app = await openApp({ config: demoConfig(sandbox.baseUrl, sandbox.apiKey), log });
-    try {
+    return await withSyncApp({ config: demoConfig(sandbox.baseUrl, sandbox.apiKey), log }, async (app) => {
       say(`the tables are in an ${app.stateName}\n`);
-      const code = await syncAndReport(context, app, { json, streams: [] });
-      if (code !== EXIT.done) return code;
-      if (!json) say(await firstLook(app));
+      const code = await syncAndReport(context, app, { json });
+      if (code === EXIT.done && !json) say(await firstLook(app));
       return code;
-    } finally {
-      await app.close();
-    }
+    });
   } finally {
     await sandbox.close();
   }
 }
 
-function demoConfig(baseUrl: string, apiKey: string): App['config'] {
+function demoConfig(baseUrl: string, apiKey: string): Config {
   const text = `sources: { demo: { baseUrl: "${baseUrl}", apiKey: "${apiKey}", plan: business, since: 31d } }`;
   return parseConfig(text, 'demo', {}).config;
 }

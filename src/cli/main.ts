@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { environment } from '../app.ts';
+import { EXIT } from './exit-codes.ts';
 import { run } from './program.ts';
 import { createTerminal } from './terminal/terminal.ts';
 
@@ -8,10 +9,10 @@ const stop = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
     // The second time nobody wants to wait any more. Nothing is lost: what is not committed is read again.
-    if (stop.signal.aborted) process.exit(130);
-    terminal.err('\nstopping; once more to stop at once\n');
+    if (stop.signal.aborted) process.exit(EXIT.interrupted);
+    terminal.err(`${terminal.isInteractive ? '\n' : ''}stopping; once more to stop at once\n`);
     stop.abort();
   });
 }
 
-process.exitCode = await run(process.argv.slice(2), { terminal, log: environment.log(), signal: stop.signal });
+process.exitCode = await run(process.argv.slice(2), { terminal, createLog: environment.log, signal: stop.signal });

@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { ConfigError } from '../model/errors.ts';
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
 
@@ -11,7 +11,7 @@ export const withSource = (command: Command): Command => command.option('--sourc
 export const withSink = (command: Command): Command => command.option('--sink <NAME>', 'only this sink');
 
 export const withJson = (command: Command): Command =>
-  command.addOption(new Option('--json', 'print JSON for machines instead of text for people'));
+  command.option('--json', 'print JSON for machines instead of text for people');
 
 /** Stream names as typed; every unknown one is named at once. */
 export function parseStreams(names: readonly string[]): StreamName[] {

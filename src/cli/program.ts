@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { Fault } from '../model/errors.ts';
+import type { Log } from '../model/log.ts';
 import type { Action, Context } from './command.ts';
 import { registerDemo } from './demo.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
@@ -8,31 +9,33 @@ import { registerSandbox } from './sandbox.ts';
 import { registerSchema } from './schema.ts';
 import { registerStatus } from './status.ts';
 import { registerSync } from './sync.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
-const COMMANDS = [registerDemo, registerSandbox, registerSync, registerStatus, registerSchema];
+const COMMANDS = [registerDemo, registerSync, registerStatus, registerSchema, registerSandbox];
+
+const EXAMPLES = `
+Examples:
+  tributary demo                see it work, without a key or a database
+  tributary sync                bring the tables up to date
+  tributary sync --help         what a command does, with examples
+
+Exit codes: 0 done · 1 a bug of tributary · 2 usage or config · 3 the service
+refused · 4 incomplete, run it again · 130 interrupted, nothing lost`;
+
+export interface Surroundings extends Pick<Context, 'terminal' | 'signal'> {
+  createLog: () => Log;
+}
 
 /** Runs one command line and returns its exit code. Every error ends here, as one message. */
-export async function run(argv: readonly string[], context: Context): Promise<ExitCode> {
-  const { terminal } = context;
+export async function run(argv: readonly string[], { terminal, signal, createLog }: Surroundings): Promise<ExitCode> {
   let code: ExitCode = EXIT.done;
   const action: Action =
     (work) =>
     async (...args) => {
-      code = await work(context, ...args);
+      code = await work({ terminal, signal, log: createLog() }, ...args);
     };
-
-  const program = new Command('tributary')
-    .description('Keeps a warehouse in sync with a link-attribution service: complete, without doubles, resumable.')
-    .version(version())
-    .configureOutput({ writeOut: (text) => terminal.out(text.trimEnd()), writeErr: terminal.err })
-    .helpCommand(true)
-    .exitOverride();
-  for (const register of COMMANDS) register(program, action);
-  // Commands inherit nothing they were not told: each throws instead of exiting, and writes where we write.
-  for (const command of program.commands) command.copyInheritedSettings(program);
-
   try {
-    await program.parseAsync([...argv], { from: 'user' });
+    await createProgram(action, terminal).parseAsync([...argv], { from: 'user' });
     return code;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
@@ -40,11 +43,32 @@ export async function run(argv: readonly string[], context: Context): Promise<Ex
       terminal.err(`${error.describe()}\n`);
       return exitCodeOf(error);
     }
-    terminal.err(
-      `this is a bug in tributary: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
-    );
+    const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    terminal.err(`this is a bug in tributary, please report it: ${details}\n`);
     return EXIT.bug;
   }
+}
+
+function createProgram(action: Action, terminal: Terminal): Command {
+  const program = new Command('tributary')
+    .description('Keeps a warehouse in sync with a link-attribution service: complete, without doubles, resumable.')
+    .version(version(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand('help [command]', 'print the help of a command')
+    .addHelpText('after', EXAMPLES)
+    .exitOverride();
+  for (const register of COMMANDS) register(program, action);
+  for (const command of [program, ...program.commands]) {
+    // Commands inherit nothing they were not told: each throws instead of exiting, and writes where we write.
+    if (command !== program) command.copyInheritedSettings(program);
+    const help = ['tributary', ...(command === program ? [] : [command.name()]), '--help'].join(' ');
+    command.configureOutput({
+      writeOut: (text) => terminal.out(text.trimEnd()),
+      writeErr: terminal.err,
+      outputError: (text, write) => write(`${text.replace(/^error: /, '').trimEnd()}\nnext: see ${help}\n`),
+    });
+  }
+  return program;
 }
 
 function version(): string {

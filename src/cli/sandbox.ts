@@ -1,70 +1,67 @@
 import { once } from 'node:events';
+import { Option } from 'commander';
 import { ConfigError } from '../model/errors.ts';
-import { startSandbox } from '../sandbox/server.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../sandbox/server.ts';
 import { untilToday } from '../sandbox/today.ts';
 import { parseTraits, TRAITS } from '../sandbox/traits.ts';
 import type { CommonOptions, Register } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 import { withJson } from './options.ts';
+import { describeTerm } from './terminal/wrap.ts';
 
 const EXAMPLES = `
 Examples:
   tributary sandbox --port 8787
-  tributary sandbox --trait widen=day --trait shuffleTies --trait dropAfterLimit=0.1
-  tributary sandbox --port 0 --json     prints {"baseUrl","apiKey"} once it listens
+  tributary sandbox --trait widen=day --trait shuffleTies --trait ties=5000
+  tributary sandbox --port 0 --json   one line, {"baseUrl","apiKey"}
 
 Traits, each a way in which deployed services differ from the contract:
-${TRAITS.map(({ name, values, doc }) => `  ${`${name}${values ? `=${values}` : ''}`.padEnd(44)} ${doc}`).join('\n')}`;
+${TRAITS.map(({ name, values, doc }) => describeTerm(values ? `${name}=${values}` : name, doc, 34)).join('\n')}`;
+
+const PLANS = ['free', 'pro', 'business', 'advanced', 'enterprise'] as const;
 
 interface SandboxFlags extends CommonOptions {
-  port: string;
-  seed: string;
-  plan: string;
-  clicks: string;
-  leads: string;
-  sales: string;
-  days: string;
-  live: string;
-  trait: string[];
+  port: number;
+  seed: number;
+  plan: (typeof PLANS)[number];
+  clicks: number;
+  leads: number;
+  sales: number;
+  days: number;
+  live: number;
+  trait?: string[];
 }
 
-const collect = (value: string, all: string[]): string[] => [...all, value];
+const collect = (value: string, all: string[] = []): string[] => [...all, value];
 
 export const registerSandbox: Register = (program, action) => {
   const command = program
     .command('sandbox')
     .description('play the service over real HTTP on 127.0.0.1, on generated data')
-    .option('--port <N>', 'port to listen on; 0 takes a free one', '8787')
-    .option('--seed <N>', 'what the data is generated from, together with the date', '1')
-    .option('--plan <NAME>', 'pro (2/s), business (4/s), advanced (8/s), free (refused)', 'business')
-    .option('--clicks <N>', 'clicks of history', '12000')
-    .option('--leads <N>', 'leads of history', '1500')
-    .option('--sales <N>', 'sales of history', '500')
-    .option('--days <N>', 'days that the history spans, up to yesterday', '30')
-    .option('--live <N>', 'new events per second', '0')
-    .option('--trait <NAME[=VALUE]>', 'a way of deployed services; may be given again', collect, [])
+    .option('--port <N>', 'port to listen on; 0 takes a free one', whole('port', 65_535), 8787)
+    .option('--seed <N>', 'what the data is generated from, with the date', whole('seed', 1_000_000_000), 1)
+    .addOption(new Option('--plan <NAME>', 'whose limits it enforces').choices(PLANS).default('business'))
+    .option('--clicks <N>', 'clicks of history', whole('clicks', 2_000_000), 12_000)
+    .option('--leads <N>', 'leads of history', whole('leads', 2_000_000), 1500)
+    .option('--sales <N>', 'sales of history', whole('sales', 2_000_000), 500)
+    .option('--days <N>', 'days that the history spans, up to yesterday', whole('days', 36_500), 30)
+    .option('--live <N>', 'new events per second', number('live', 10_000), 0)
+    .option('--trait <NAME[=VALUE]>', 'a way of deployed services; may be repeated', collect)
     .addHelpText('after', EXAMPLES);
   withJson(command).action(
     action(async ({ terminal, signal }, flags: SandboxFlags) => {
-      const sandbox = await startSandbox({
-        port: number('port', flags.port, 65_535),
-        ...untilToday(number('seed', flags.seed)),
-        plan: plan(flags.plan),
-        rows: {
-          clicks: number('clicks', flags.clicks, 2_000_000),
-          leads: number('leads', flags.leads, 2_000_000),
-          sales: number('sales', flags.sales, 2_000_000),
-        },
-        days: number('days', flags.days, 36_500),
-        live: { perSecond: number('live', flags.live, 10_000) },
-        traits: parseTraits(flags.trait),
+      const { port, plan, clicks, leads, sales, days, live, json } = flags;
+      const sandbox = await listen({
+        port,
+        plan,
+        ...untilToday(flags.seed),
+        rows: { clicks, leads, sales },
+        days,
+        live: { perSecond: live },
+        traits: parseTraits(flags.trait ?? []),
       });
       const { baseUrl, apiKey } = sandbox;
-      terminal.out(
-        flags.json
-          ? JSON.stringify({ baseUrl, apiKey })
-          : `the sandbox listens on ${baseUrl}, key ${apiKey}; Ctrl-C stops it\ntry: curl -H 'Authorization: Bearer ${apiKey}' '${baseUrl}/events?limit=1'`,
-      );
+      terminal.out(json ? JSON.stringify({ baseUrl, apiKey }) : greeting(baseUrl, apiKey));
       if (!signal.aborted) await once(signal, 'abort');
       await sandbox.close();
       return EXIT.done;
@@ -72,17 +69,31 @@ export const registerSandbox: Register = (program, action) => {
   );
 };
 
-const PLANS = ['free', 'pro', 'business', 'advanced', 'enterprise'] as const;
+const greeting = (baseUrl: string, apiKey: string): string =>
+  [
+    `the sandbox listens on ${baseUrl}, key ${apiKey}; Ctrl-C stops it`,
+    `try: curl -H 'Authorization: Bearer ${apiKey}' '${baseUrl}/events?limit=1'`,
+  ].join('\n');
 
-function plan(text: string): (typeof PLANS)[number] {
-  const found = PLANS.find((name) => name === text);
-  if (!found) throw new ConfigError(`--plan must be one of ${PLANS.join(', ')}`);
-  return found;
+async function listen(options: SandboxOptions): Promise<Sandbox> {
+  try {
+    return await startSandbox(options);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    const reason = { EADDRINUSE: 'another program listens there', EACCES: 'this user may not' }[String(code)];
+    if (reason === undefined) throw error;
+    throw new ConfigError(`the sandbox cannot listen on port ${options.port}: ${reason}`, {
+      next: 'choose another with --port N; --port 0 takes a free one',
+    });
+  }
 }
 
-function number(flag: string, text: string, most = Number.MAX_SAFE_INTEGER): number {
-  const value = Number(text);
-  if (text.trim() === '' || !(value >= 0 && value <= most))
-    throw new ConfigError(`--${flag} must be a number from 0 to ${most}`);
-  return value;
+const whole = (flag: string, most: number) => number(flag, most, Number.isInteger, 'a whole number');
+
+function number(flag: string, most: number, isSound = Number.isFinite, what = 'a number'): (text: string) => number {
+  return (text) => {
+    const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+    if (isSound(value) && value <= most) return value;
+    throw new ConfigError(`--${flag} must be ${what} from 0 to ${most}`);
+  };
 }

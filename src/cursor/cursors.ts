@@ -2,6 +2,7 @@ import type { Instant } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Queryable } from './database.ts';
 import type { Track } from './ledger.ts';
+import { instantOf } from './sql.ts';
 
 /** How far a stream has come in a sink. */
 export interface Cursor {
@@ -12,18 +13,20 @@ export interface Cursor {
 }
 
 export async function readCursor(db: Queryable, { source, stream, sink }: Track): Promise<Cursor | undefined> {
-  const [row] = await db.query<{ since: Date; through: Date | null; anchor: Date | null; newest: Date | null }>({
+  type Found = { since: Instant; through: Instant | null; anchor: Instant | null; newest: Instant | null };
+  const [row] = await db.query<Found>({
     text: `
-      select since, complete_through as through, anchor, newest_seen as newest from tributary.cursors
-      where source = $1 and stream = $2 and sink = $3`,
+      select ${instantOf('since')} as since, ${instantOf('complete_through')} as through,
+        ${instantOf('anchor')} as anchor, ${instantOf('newest_seen')} as newest
+      from tributary.cursors where source = $1 and stream = $2 and sink = $3`,
     values: [source, stream, sink],
   });
   if (!row) return undefined;
   return {
-    since: row.since.getTime(),
-    completeThrough: row.through?.getTime(),
-    anchor: row.anchor?.getTime(),
-    newestSeen: row.newest?.getTime(),
+    since: row.since,
+    completeThrough: row.through ?? undefined,
+    anchor: row.anchor ?? undefined,
+    newestSeen: row.newest ?? undefined,
   };
 }
 

@@ -41,11 +41,14 @@ export async function acquireLease(db: Database, source: string, stream: StreamN
   };
 }
 
-/** The fence: inside the transaction of every commit. The row stays locked until then, so nobody takes over in between. */
-export async function checkFence(tx: Queryable, source: string, stream: StreamName, epoch: number): Promise<void> {
-  const held = await tx.query(lockLease(source, stream, epoch));
+/**
+ * The fence: inside the transaction of every commit. The row stays locked until then, so nobody takes over in between; a
+ * renewal waits too, so the fence renews.
+ */
+export async function checkFence(tx: Queryable, { source, stream, epoch }: Omit<Lease, 'release'>): Promise<void> {
+  const held = await tx.query(renewLease(source, stream, epoch, 'and expires_at > clock_timestamp() returning epoch'));
   if (held.length > 0) return;
-  throw new RetryLater('another process took over this stream while this one was away', {
+  throw new RetryLater('this process was away too long and lost the stream: another may have taken it over', {
     where: { source, stream },
     kept: 'everything committed so far; this batch was not written',
     next: 'nothing, if the other process is yours; else run again',
@@ -100,22 +103,15 @@ const takeLease = (source: string, stream: string, holder: string): Sql => ({
   values: [source, stream, holder],
 });
 
-const renewLease = (source: string, stream: string, epoch: number): Sql => ({
+const renewLease = (source: string, stream: string, epoch: number, further = ''): Sql => ({
   text: `
     update tributary.leases set expires_at = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
-    where source = $1 and stream = $2 and epoch = $3`,
+    where source = $1 and stream = $2 and epoch = $3 ${further}`,
   values: [source, stream, epoch],
 });
 
 const giveBackLease = (source: string, stream: string, epoch: number): Sql => ({
   text: 'update tributary.leases set expires_at = clock_timestamp() where source = $1 and stream = $2 and epoch = $3',
-  values: [source, stream, epoch],
-});
-
-const lockLease = (source: string, stream: string, epoch: number): Sql => ({
-  text: `
-    select 1 from tributary.leases
-    where source = $1 and stream = $2 and epoch = $3 and expires_at > clock_timestamp() for update`,
   values: [source, stream, epoch],
 });
 

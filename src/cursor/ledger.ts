@@ -4,7 +4,8 @@ import type { StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
 import type { Queryable } from './database.ts';
 import { checkFence } from './leases.ts';
-import type { Sql } from './sql.ts';
+import { instantOf, type Sql } from './sql.ts';
+import { storableText } from './storable.ts';
 
 /** A stream of a source in one sink: what cursors and ledger are kept for. */
 export interface Track {
@@ -35,7 +36,7 @@ export interface Span extends Window {
 
 /** Checks the fence, writes the windows into the ledger, and moves the cursor as far as the ledger proves. */
 export async function applyAdvance(tx: Queryable, advance: Advance): Promise<void> {
-  await checkFence(tx, advance.source, advance.stream, advance.epoch);
+  await checkFence(tx, advance);
   const [{ now } = { now: 0 }] = await tx.query<{ now: number }>(databaseNow());
   for (const { note, ...span } of advance.spans) {
     const met = await tx.query<LedgerRow>(deleteTouching(advance, span));
@@ -43,11 +44,10 @@ export async function applyAdvance(tx: Queryable, advance: Advance): Promise<voi
     const added: Entry = { ...span, readAt: now, provenAt, runId: advance.runId, note };
     await tx.query(insertEntries(advance, overlay(met.map(toEntry), added)));
   }
-  const [cursor] = await tx.query<{ since: Date; through: Date | null }>(upsertCursor(advance));
+  const [cursor] = await tx.query<{ since: Instant; through: Instant | null }>(upsertCursor(advance));
   if (!cursor) throw new Error('the cursor was written and did not come back');
   const from = cursor.through ?? cursor.since;
-  const ahead = await tx.query<{ start: Date; end: Date }>(certifiedAfter(advance, from));
-  const reached = completeThrough(ahead.map(toWindow), from.getTime());
+  const reached = completeThrough(await tx.query<Window>(certifiedAfter(advance, from)), from);
   if (reached !== undefined) await tx.query(moveWatermark(advance, reached));
 }
 
@@ -56,35 +56,30 @@ export async function readLedger(db: Queryable, track: Track, from: Instant): Pr
   return (await db.query<LedgerRow>(selectEntries(track, from))).map(toEntry);
 }
 
-interface LedgerRow {
-  start: Date;
-  end: Date;
+interface LedgerRow extends Window {
   state: string;
   rows: number;
-  read: Date;
-  proven: Date | null;
+  read: Instant;
+  proven: Instant | null;
   run_id: string;
   note: string | null;
 }
 
-const toWindow = ({ start, end }: { start: Date; end: Date }): Window => ({
-  start: start.getTime(),
-  end: end.getTime(),
-});
-
 const toEntry = (row: LedgerRow): Entry => ({
-  ...toWindow(row),
+  start: row.start,
+  end: row.end,
   certified: row.state === 'certified',
   rows: row.rows,
-  readAt: row.read.getTime(),
-  provenAt: row.proven?.getTime(),
+  readAt: row.read,
+  provenAt: row.proven ?? undefined,
   runId: row.run_id,
   note: row.note ?? undefined,
 });
 
 const keyOf = ({ source, stream, sink }: Track): string[] => [source, stream, sink];
 
-const ENTRY = 'start_at as start, end_at as "end", state, rows, read_at as read, proven_at as proven, run_id, note';
+const WINDOW = `${instantOf('start_at')} as start, ${instantOf('end_at')} as "end"`;
+const ENTRY = `${WINDOW}, state, rows, ${instantOf('read_at')} as read, ${instantOf('proven_at')} as proven, run_id, note`;
 
 /** Neighbours come too, so that they can grow together. */
 const deleteTouching = (track: Track, { start, end }: Window): Sql => ({
@@ -112,7 +107,7 @@ const insertEntries = (track: Track, entries: readonly Entry[]): Sql => ({
         read_at: toIso(entry.readAt),
         proven_at: entry.provenAt === undefined ? null : toIso(entry.provenAt),
         run_id: entry.runId,
-        note: entry.note ?? null,
+        note: entry.note === undefined ? null : storableText(entry.note),
       })),
     ),
   ],
@@ -132,15 +127,15 @@ const upsertCursor = (advance: Advance): Sql => ({
       anchor = greatest(c.anchor, excluded.anchor),
       newest_seen = greatest(c.newest_seen, excluded.newest_seen),
       updated_at = now()
-    returning since, complete_through as through`,
+    returning ${instantOf('c.since')} as since, ${instantOf('c.complete_through')} as through`,
   values: [...keyOf(advance), toIso(advance.since), orNull(advance.anchor), orNull(advance.newestSeen)],
 });
 
-const certifiedAfter = (track: Track, from: Date): Sql => ({
+const certifiedAfter = (track: Track, from: Instant): Sql => ({
   text: `
-    select start_at as start, end_at as end from tributary.windows
+    select ${WINDOW} from tributary.windows
     where source = $1 and stream = $2 and sink = $3 and state = 'certified' and end_at > $4 order by start_at`,
-  values: [...keyOf(track), from],
+  values: [...keyOf(track), toIso(from)],
 });
 
 const selectEntries = (track: Track, from: Instant): Sql => ({

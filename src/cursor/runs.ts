@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { StreamName } from '../model/streams.ts';
 import type { Queryable } from './database.ts';
 import type { Sql } from './sql.ts';
+import { storableText } from './storable.ts';
 
 /** What a run did, as the `runs` table and the summary show it. */
 export interface Tally {
@@ -42,7 +43,9 @@ export interface Run {
 export const newRunId = (now: number = Date.now()): string =>
   `${new Date(now).toISOString().replace(/[-:.]/g, '').slice(0, 15)}-${randomBytes(4).toString('hex')}`;
 
+/** The caller holds the lease of the stream: whatever else is still called running has died. */
 export async function startRun(db: Queryable, run: Run): Promise<void> {
+  await db.query(buryRuns(run));
   await db.query(insertRun(run));
 }
 
@@ -61,6 +64,13 @@ const insertRun = ({ id, kind, source, stream }: Run): Sql => ({
   values: [id, kind, source, stream],
 });
 
+const buryRuns = ({ source, stream }: Run): Sql => ({
+  text: `
+    update tributary.runs set state = 'interrupted', finished_at = now(), message = $3
+    where source = $1 and stream = $2 and state = 'running'`,
+  values: [source, stream, 'the process ended without a word; what it committed is kept'],
+});
+
 const updateRun = (id: string, state: RunState, t: Tally, message: string | undefined): Sql => ({
   text: `
     update tributary.runs
@@ -71,7 +81,8 @@ const updateRun = (id: string, state: RunState, t: Tally, message: string | unde
   values: [
     id,
     state,
-    message ?? null,
+    // A service's own words: they may hold what Postgres refuses, and the run must end all the same.
+    message === undefined ? null : storableText(message),
     t.read,
     t.new,
     t.changed,

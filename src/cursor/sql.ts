@@ -18,3 +18,6 @@ export function quoteLiteral(text: string): string {
   // The E form means the same whether or not standard_conforming_strings is on.
   return text.includes('\\') ? `E'${doubled.replaceAll('\\', '\\\\')}'` : `'${doubled}'`;
 }
+
+/** A timestamptz column as an instant. pg's Date cuts microseconds off: a window would grow by what was never read. */
+export const instantOf = (column: string): string => `(extract(epoch from ${column}) * 1000)::float8`;

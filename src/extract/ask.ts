@@ -9,6 +9,8 @@ import type { Attendance, Profile, Rejection } from './reader.ts';
 export interface Question {
   order: 'asc' | 'desc';
   from: Instant;
+  /** Nothing newer is asked for; without it, everything there is, the future included. */
+  until?: Instant | undefined;
   page: number;
   limit: number;
   /** Ask only once: the caller has its own use for a failure. */
@@ -53,8 +55,8 @@ export function createAsker({ api, stream, filters, flatten, profile, clock, lan
   return {
     profile,
     clock,
-    async ask({ order, from, page, limit, once }) {
-      const query = { stream, start: from, end: clock.now() + AHEAD_MS, sortOrder: order, page, limit, filters };
+    async ask({ order, from, until = clock.now() + AHEAD_MS, page, limit, once }) {
+      const query = { stream, start: from, end: until, sortOrder: order, page, limit, filters };
       const answer = await api.page(query, { lane, signal, ...(once && { tries: 1 }) });
       if (answer.serverNow !== undefined) clock.set(answer.serverNow);
       const { rows, rejected } = flattenAll(answer.records, flatten);

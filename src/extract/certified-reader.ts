@@ -14,6 +14,8 @@ export interface ReaderOptions {
   filters: Readonly<Record<string, string>>;
   flatten: Flatten;
   profile: Profile;
+  /** The most rows that may be asked for on a page. */
+  mostRows?: number;
   /** Our clock, for the time before the service has told its own. */
   now?: () => Instant;
 }
@@ -21,21 +23,33 @@ export interface ReaderOptions {
 /** Further back than this, an exact server is read faster by the chain, which also keeps what it has proven. */
 const TAIL_PAGES = 8;
 const UNLIMITED = 2000;
+/** What the contract allows. */
+const MOST_ROWS = 1000;
 
-export function createReader({ now = Date.now, ...options }: ReaderOptions): Reader {
+export function createReader({ now = Date.now, mostRows = MOST_ROWS, ...options }: ReaderOptions): Reader {
   const profile = { ...options.profile };
+  // Whatever made pages smaller may be over: every run tries twice as many rows as the last one ended with.
+  profile.pageRows = Math.min(mostRows, profile.pageRows * 2);
   const clock = createClock(now);
   const attend = ({ lane, signal }: Attendance): Asker => createAsker({ ...options, profile, clock, lane, signal });
 
   return {
     profile: () => ({ ...profile }),
     serverNow: clock.now,
-    async *tail({ floor, from, ...attendance }) {
+    async *tail({ floor, lookback, from, ...attendance }) {
       const asker = attend(attendance);
       const mostPages = profile.granularity === 'day' ? UNLIMITED : TAIL_PAGES;
-      const far = yield* walkBack(asker, { from, floor, mostPages });
+      const walk = walkBack(asker, { from, floor: lookback ?? floor, mostPages });
+      // The clock of the newest page, not of the last one: what arrived during the walk is on none of its pages.
+      let next = await walk.next();
+      const serverNow = clock.now();
+      while (!next.done) {
+        yield next.value;
+        next = await walk.next();
+      }
+      const far = next.value;
       const reached = floor !== undefined && joins({ at: floor, inclusive: false }, far.above);
-      return { reached, far, serverNow: clock.now() };
+      return { reached, far, serverNow };
     },
     async *sweep({ window, far, ...attendance }) {
       yield* sweep(attend(attendance), window, far);

@@ -1,14 +1,16 @@
 import type { Instant } from '../model/instant.ts';
 import type { Answer } from './ask.ts';
 import { joins } from './frontier.ts';
-import { passInstant } from './instant-pass.ts';
-import { delivered, type Progress } from './progress.ts';
+import { type InstantRequest, passInstant } from './instant-pass.ts';
+import type { Progress } from './progress.ts';
 import type { Slice } from './reader.ts';
+import { firstStep } from './steps.ts';
 import { walkBack } from './walk-back.ts';
 
 /**
  * Closes a sweep from the other side. The newest page proves every row newer than its oldest; if that reaches behind the
- * frontier, nothing is left in between. An empty page proves nothing by itself: both ends must be empty.
+ * frontier, nothing is left in between. An empty page proves nothing by itself: both ends must be empty, and no row known
+ * from where they were asked.
  * Returns whether rows are known to lie ahead that the frontier could not be carried to.
  */
 export async function* closeFromFarEnd(
@@ -20,26 +22,30 @@ export async function* closeFromFarEnd(
   const low = Math.min(from, progress.anchor ?? from) - asker.profile.tickMs;
   const far = yield* walkBack(asker, { from: low, floor: undefined, mostPages: 1 });
 
-  if (far.empty && near.count === 0) {
+  if (far.emptyFrom !== undefined && near.count === 0 && progress.anchor === undefined) {
     yield progress.finish();
     return false;
   }
-  // All that is left shares the frontier's own instant: no page can show it between two neighbours.
-  if (far.above === frontier.at && !frontier.inclusive) yield* takeInstant(progress, from);
-  if (joins(frontier, far.above)) yield progress.finish();
+  if (far.above === frontier.at && !frontier.inclusive) {
+    // All that is left shares the frontier's own instant: no page can show it between two neighbours.
+    yield* takeInstant(progress, { from, start: firstStep(asker.profile.pageRows) });
+    if (!frontier.inclusive && frontier.at === far.above) {
+      yield progress.advance({ rows: [], rejected: [] }, frontier.at + 1, UNCOUNTED);
+    }
+  }
+  if (!progress.isDone() && joins(frontier, far.above)) yield progress.finish();
   return far.above !== undefined && far.above > frontier.at;
 }
 
-/** Delivers every row of the frontier's instant and says so, or leaves that instant uncertified and goes on behind it. */
-export async function* takeInstant(progress: Progress, from: Instant): AsyncGenerator<Slice, void> {
+const UNCOUNTED = { certified: false, note: 'the rows of one instant could not be counted; there may be more' };
+
+/** Delivers every row of the frontier's instant and moves over it, certified or not; stays where nothing lies behind it. */
+export async function* takeInstant(
+  progress: Progress,
+  request: Omit<InstantRequest, 'at'>,
+): AsyncGenerator<Slice, void> {
   const { asker, frontier } = progress;
-  const { rows, rejected, proven, past } = await passInstant(asker, from, frontier.at);
-  if (proven) {
-    yield delivered(rows, rejected);
-    progress.includeInstant();
-  } else {
-    const note = `the rows of one instant could not be counted: ${rows.length} found, perhaps more`;
-    yield progress.advance({ rows, rejected }, frontier.at + 1, { certified: false, note });
-  }
-  if (past?.newest !== undefined && joins(frontier, past.oldest)) yield progress.advance(past, past.newest);
+  const { proven, past } = yield* passInstant(asker, { ...request, at: frontier.at });
+  if (proven) progress.includeInstant();
+  if (past?.newest !== undefined) yield progress.advance(past, past.newest, proven ? undefined : UNCOUNTED);
 }

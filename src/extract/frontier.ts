@@ -29,3 +29,6 @@ export function sameRows(a: Pick<Answer, 'rows'>, b: Pick<Answer, 'rows'>): bool
   const ids = new Set(a.rows.map((row) => row.id));
   return b.rows.every((row) => ids.has(row.id));
 }
+
+export const tiesAt = ({ rows }: Pick<Answer, 'rows'>, at: Instant): number =>
+  rows.filter((row) => row.at === at).length;

@@ -20,6 +20,10 @@ export interface Progress {
   finish(page?: Page, doubt?: Doubt): Slice;
   /** Everything at the frontier's own instant has been delivered. */
   includeInstant(): void;
+  /** The same question has a new chance: a fault has passed, or pages have become smaller. */
+  askAgain(): void;
+  /** Whether it does; the chance is used up by asking this. */
+  mayAskAgain(): boolean;
 }
 
 export type Page = Pick<Answer, 'rows' | 'rejected'>;
@@ -30,12 +34,16 @@ export interface Doubt {
   note: string;
 }
 
+/** Halving a page down to one row takes ten chances. */
+const MOST_CHANCES = 20;
 const NO_ROWS: Page = { rows: [], rejected: [] };
 
 export function createProgress(asker: Asker, window: Window): Progress {
   const frontier: Frontier = { at: window.start, inclusive: false };
   let anchor: Instant | undefined;
   let onRow = false;
+  let hasChance = false;
+  let chances = 0;
 
   const move = (page: Page, to: Instant, doubt?: Doubt): Slice => {
     const end = Math.min(to, window.end);
@@ -44,6 +52,7 @@ export function createProgress(asker: Asker, window: Window): Progress {
     anchor = page.rows.findLast((row) => row.at < to)?.at ?? anchor;
     frontier.at = to;
     frontier.inclusive = false;
+    chances = 0;
     return { window: span, certified: true, rows, rejected: page.rejected, ...doubt };
   };
 
@@ -65,6 +74,15 @@ export function createProgress(asker: Asker, window: Window): Progress {
     finish: (page = NO_ROWS, doubt) => move(page, window.end, doubt),
     includeInstant() {
       frontier.inclusive = true;
+    },
+    askAgain() {
+      hasChance = true;
+      chances += 1;
+    },
+    mayAskAgain() {
+      const may = hasChance && chances <= MOST_CHANCES;
+      hasChance = false;
+      return may;
     },
   };
 }

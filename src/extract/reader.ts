@@ -25,7 +25,9 @@ export interface Attendance {
 export interface TailRequest extends Attendance {
   /** Everything older than this is proven already; undefined where nothing is. */
   floor: Instant | undefined;
-  /** How far back to ask: beyond the floor, to a row that is known, so that the page shows where it joins. */
+  /** Read back to here even so: events may have come late behind the floor. */
+  lookback: Instant | undefined;
+  /** How far back to ask: to a row that is known, so that the page shows where it joins. */
   from: Instant;
 }
 
@@ -33,13 +35,16 @@ export interface TailEnd {
   /** The walk met the floor: everything from there on has been delivered. */
   reached: boolean;
   far: FarEnd;
+  /** The service's clock when the newest page was read: what came later may be missing from it. */
   serverNow: Instant;
 }
 
-/** What the newest page said: every row strictly newer than `above` has been delivered; or there was no row at all. */
+/** What the newest pages said of everything there is. */
 export interface FarEnd {
+  /** Every row strictly newer than this has been delivered. */
   above: Instant | undefined;
-  empty: boolean;
+  /** From here on there was no row at all. */
+  emptyFrom: Instant | undefined;
 }
 
 export interface SweepRequest extends Attendance {

@@ -11,16 +11,23 @@ export interface Step {
   end: number;
 }
 
-export const firstStep = (limit: number): Step => ({ page: 1, limit, offset: 0, end: limit });
+/** A page number and a limit: all that a service lets one choose. */
+const stepOf = (page: number, limit: number): Step => ({ page, limit, offset: limit * (page - 1), end: limit * page });
 
-/** The longest page that starts at least `overlap` positions before `covered`; undefined where that would not get ahead. */
-export function nextStep(covered: number, overlap: number, maxLimit: number): Step | undefined {
-  const room = covered - overlap;
-  if (room < 1) return undefined;
-  const before = Math.ceil(room / maxLimit);
-  const limit = Math.floor(room / before);
-  const step = { page: before + 1, limit, offset: limit * before, end: limit * (before + 1) };
-  return step.end > covered ? step : undefined;
+export const firstStep = (limit: number): Step => stepOf(1, limit);
+
+/**
+ * The page that gets furthest ahead of `covered` and starts at least `overlap` positions before it, but not before `low`;
+ * undefined where none gets ahead at all.
+ */
+export function nextStep(covered: number, overlap: number, maxLimit: number, low = 1): Step | undefined {
+  const latest = covered - overlap;
+  let best: Step | undefined;
+  for (let limit = maxLimit; limit > 0; limit--) {
+    const step = stepOf(Math.floor(latest / limit) + 1, limit);
+    if (step.offset >= low && step.end > (best?.end ?? covered)) best = step;
+  }
+  return best;
 }
 
 /** The longest page that starts exactly at a position: its limit must divide it. */
@@ -28,5 +35,5 @@ export function stepAt(offset: number, maxLimit: number): Step {
   if (offset === 0) return firstStep(maxLimit);
   let limit = Math.min(maxLimit, offset);
   while (offset % limit !== 0) limit--;
-  return { page: offset / limit + 1, limit, offset, end: offset + limit };
+  return stepOf(offset / limit + 1, limit);
 }

@@ -1,14 +1,13 @@
 import type { Window } from '../model/window.ts';
 import type { Answer, Asker } from './ask.ts';
 import { closeFromFarEnd } from './far-end.ts';
-import { joins } from './frontier.ts';
+import { joins, rowsAhead } from './frontier.ts';
 import { mayBeOnePage } from './poison.ts';
-import { createProgress, type Progress } from './progress.ts';
+import { createProgress, delivered, type Progress } from './progress.ts';
 import type { FarEnd, Slice } from './reader.ts';
-import { roundPoison } from './round-poison.ts';
-import { walkOn } from './walk-on.ts';
-
-const UNKNOWN: FarEnd = { above: undefined, empty: false };
+import { firstStep } from './steps.ts';
+import { UNSEEN } from './walk-back.ts';
+import { getPast, walkOn } from './walk-on.ts';
 
 /**
  * Reads a window from its start to its end: the chain. Each question asks for the oldest rows from the frontier on, so
@@ -16,14 +15,14 @@ const UNKNOWN: FarEnd = { above: undefined, empty: false };
  * tie group larger than a page, a server that widens bounds to days, hidden rows), the frontier is carried on by other
  * pages under the same rule, or what is left is called uncertified.
  */
-export async function* sweep(asker: Asker, window: Window, far: FarEnd = UNKNOWN): AsyncGenerator<Slice, void> {
+export async function* sweep(asker: Asker, window: Window, far: FarEnd = UNSEEN): AsyncGenerator<Slice, void> {
   const progress = createProgress(asker, window);
   while (!progress.isDone()) {
     // The tail has delivered everything newer than this already.
     if (joins(progress.frontier, far.above)) return yield progress.finish();
     const stood = progress.frontier.at;
     yield* chainOn(progress, far);
-    if (progress.frontier.at === stood) return yield progress.finish(undefined, OUT_OF_REACH);
+    if (progress.frontier.at === stood && !progress.mayAskAgain()) return yield progress.finish(undefined, OUT_OF_REACH);
   }
 }
 
@@ -34,23 +33,29 @@ async function* chainOn(progress: Progress, far: FarEnd): AsyncGenerator<Slice, 
   const { asker, frontier } = progress;
   const stood = frontier.at;
   const from = stood - asker.profile.tickMs;
+  const step = firstStep(asker.profile.pageRows);
   let answer: Answer;
   try {
     answer = await askFromFrontier(progress, from);
   } catch (error) {
     if (!mayBeOnePage(error)) throw error;
-    // Recovery: find the row that breaks the page, set it aside, go on behind it.
-    return yield* roundPoison(progress, from, error);
+    const footing = yield* getPast(progress, from, step, error);
+    if (footing && !progress.isDone()) yield* walkOn(progress, from, footing, { rowsAhead: true });
+    return;
   }
   if (answer.newest !== undefined && answer.newest > stood) return yield progress.advance(answer, answer.newest);
-  if (far.empty && answer.count === 0) return yield progress.finish();
+  const isEmptyAhead = far.emptyFrom !== undefined && far.emptyFrom <= from && progress.anchor === undefined;
+  if (answer.count === 0 && isEmptyAhead) return yield progress.finish();
 
-  // Stuck. A page that is mostly full has more behind it; any other is more likely the end of the data.
+  // Stuck. What the page shows is delivered all the same, in case nothing carries the frontier on.
+  yield delivered(rowsAhead(answer, frontier, progress.window.end), answer.rejected);
+  // A page that is mostly full has more behind it; any other is more likely the end of the data.
+  const footing = { step, last: answer, low: 1, clearOf: undefined };
   const isCrowded = answer.count * 2 > asker.profile.pageRows;
-  if (isCrowded) yield* walkOn(progress, from, answer, { rowsAhead: false });
+  if (isCrowded) yield* walkOn(progress, from, footing, { rowsAhead: false });
   if (frontier.at > stood) return;
-  const rowsAhead = yield* closeFromFarEnd(progress, from, answer);
-  if (frontier.at === stood && rowsAhead) yield* walkOn(progress, from, answer, { rowsAhead });
+  const isMoreAhead = yield* closeFromFarEnd(progress, from, answer);
+  if (frontier.at === stood && isMoreAhead) yield* walkOn(progress, from, footing, { rowsAhead: true });
 }
 
 /** How much further back to ask when the row at the frontier does not show: bounds may be rounded in ways nobody documents. */

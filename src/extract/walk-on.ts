@@ -2,18 +2,16 @@ import type { Instant } from '../model/instant.ts';
 import { DAY_MS, startOfDay } from '../model/window.ts';
 import type { Answer } from './ask.ts';
 import { takeInstant } from './far-end.ts';
-import { joins, sameRows } from './frontier.ts';
-import { mayBeOnePage } from './poison.ts';
+import { joins, rowsAhead, sameRows, tiesAt } from './frontier.ts';
+import { diagnose, mayBeOnePage } from './poison.ts';
 import { delivered, type Progress } from './progress.ts';
 import type { Slice } from './reader.ts';
+import { type Footing, roundPoison } from './round-poison.ts';
 import { nextStep, type Step } from './steps.ts';
-import { walkBack } from './walk-back.ts';
+import { leastOverlap, walkBack } from './walk-back.ts';
 
 /** Enough for a day of a million rows on a server that cannot split it. */
 const MOST_PAGES = 2000;
-const MOST_EMPTY_PAGES = 50;
-const OVERLAP = 5;
-const MOST_OVERLAP = 500;
 
 /**
  * Goes on by page numbers where the chain cannot ask from the frontier itself. Each page overlaps the last in time, so the same
@@ -22,81 +20,98 @@ const MOST_OVERLAP = 500;
 export async function* walkOn(
   progress: Progress,
   from: Instant,
-  first: Answer,
+  footing: Footing,
   known: { rowsAhead: boolean },
 ): AsyncGenerator<Slice, void> {
   const { asker, frontier } = progress;
-  let covered = asker.profile.pageRows;
-  let last = first;
-  let overlap = OVERLAP;
-  let emptyPages = first.count === 0 ? 1 : 0;
+  let { step, last, low, clearOf } = footing;
+  let overlap = leastOverlap(asker);
 
   for (let pages = 0; pages < MOST_PAGES; pages++) {
-    if (isOneInstant(last, frontier.at)) return yield* takeInstant(progress, from);
-    const step = nextStep(covered, overlapAfter(last, frontier.at, overlap), asker.profile.pageRows);
-    if (!step) return;
+    const next = nextStep(step.end, overlapAfter(last, frontier.at, overlap), asker.profile.pageRows, low);
+    // More ties than a page can overlap, or pages that will not meet: this instant needs a pass of its own.
+    if (!next) return yield* takeInstant(progress, { from, start: step });
     let answer: Answer;
     try {
-      answer = await asker.ask({ order: 'asc', from, page: step.page, limit: step.limit });
+      answer = await asker.ask({ order: 'asc', from, page: next.page, limit: next.limit });
     } catch (error) {
       if (!mayBeOnePage(error)) throw error;
-      // Recovery: this server cannot go so deep, or a row breaks the page. Come from the other side.
-      return yield* meetFromBehind(progress, from, error);
+      const further = yield* getPast(progress, from, next, error);
+      if (!further) return;
+      ({ step, last, low, clearOf } = further);
+      if (progress.isDone() || canChain(progress, from, clearOf)) return;
+      continue;
     }
 
     if (answer.count === 0 || sameRows(last, answer)) {
-      emptyPages += 1;
-      if (!known.rowsAhead || emptyPages > MOST_EMPTY_PAGES) return;
-      covered = step.end;
-    } else if (answer.newest === undefined || answer.newest <= frontier.at) {
-      yield delivered([], answer.rejected);
-      [covered, last] = [step.end, answer];
-    } else if (joins(frontier, answer.oldest) || (await isStill(progress, from, step, answer, overlap, emptyPages))) {
+      if (!known.rowsAhead) return;
+      return yield* takeInstant(progress, { from, start: step });
+    }
+    if (answer.newest === undefined || answer.newest <= frontier.at) {
+      yield delivered(rowsAhead(answer, frontier, progress.window.end), answer.rejected);
+      [step, last] = [next, answer];
+    } else if (joins(frontier, answer.oldest)) {
       yield progress.advance(answer, answer.newest);
-      [covered, last, overlap, emptyPages] = [step.end, answer, OVERLAP, 0];
-      if (progress.isDone() || !isWidened(progress, from)) return;
+      [step, last, overlap] = [next, answer, leastOverlap(asker)];
+      if (progress.isDone() || canChain(progress, from, clearOf)) return;
     } else {
       // Rows vanished in between and the pages no longer meet: once more, from further back.
-      overlap *= 4;
+      overlap *= 2;
     }
   }
 }
 
-/** A page of a single instant has no inside: it proves nothing, and overlapping it would never get ahead. */
-const isOneInstant = ({ oldest, newest }: Answer, at: Instant): boolean => oldest === at && newest === at;
-
 /** Up to the frontier everything is known and no overlap is needed; from there on, more than the ties at the page's edge. */
-function overlapAfter({ rows, newest }: Answer, at: Instant, overlap: number): number {
-  if (newest === undefined || newest < at) return overlap;
-  return rows.filter((row) => row.at === newest).length + overlap;
+function overlapAfter(last: Answer, at: Instant, overlap: number): number {
+  if (last.newest === undefined || last.newest < at) return overlap;
+  return tiesAt(last, last.newest) + overlap;
+}
+
+/** Whether the next question from the frontier shows something new, or would be widened back to the day that is being walked. */
+function canChain({ asker: { profile }, frontier }: Progress, from: Instant, clearOf: Instant | undefined): boolean {
+  const next = frontier.at - profile.tickMs;
+  if (clearOf !== undefined && next <= clearOf) return false;
+  return profile.granularity === 'exact' || next >= startOfDay(from) + DAY_MS;
 }
 
 /**
- * Pages that no overlap can join: between them stand only rows that the service hides. Then it counts that the
- * same page reads the same again, so nothing moved while the empty ones were passed.
+ * A page that fails although the service is there. Returns where the walk goes on, or nothing where it ends: the page
+ * passes now, pages have become smaller, or the rest was reached from the other side or given up.
  */
-async function isStill(
-  { asker }: Progress,
+export async function* getPast(
+  progress: Progress,
   from: Instant,
-  { page, limit }: Step,
-  answer: Answer,
-  overlap: number,
-  emptyPages: number,
-): Promise<boolean> {
-  if (emptyPages === 0 && overlap <= MOST_OVERLAP) return false;
-  return sameRows(answer, await asker.ask({ order: 'asc', from, page, limit }));
-}
-
-/** Whether the next question from the frontier would only be widened back to the day that is being walked. */
-function isWidened({ asker: { profile }, frontier }: Progress, from: Instant): boolean {
-  return profile.granularity === 'day' && frontier.at - profile.tickMs < startOfDay(from) + DAY_MS;
+  failed: Step,
+  error: Error,
+): AsyncGenerator<Slice, Footing | undefined> {
+  const { asker } = progress;
+  const diagnosis = await diagnose(asker, from, failed);
+  switch (diagnosis.kind) {
+    case 'passed':
+      progress.askAgain();
+      return undefined;
+    case 'size':
+      asker.profile.pageRows = diagnosis.limit;
+      progress.askAgain();
+      return undefined;
+    case 'deep':
+      yield* meetFromBehind(progress, from, error);
+      return undefined;
+    case 'poison':
+      return yield* roundPoison(progress, from, failed, { position: diagnosis.position, error });
+  }
 }
 
 async function* meetFromBehind(progress: Progress, from: Instant, error: Error): AsyncGenerator<Slice, void> {
   const { asker, frontier } = progress;
-  const far = yield* walkBack(asker, { from, floor: frontier.at, mostPages: MOST_PAGES });
-  if (joins(frontier, far.above)) return yield progress.finish();
-  // The rest of this day is out of reach from both sides; the days after it need not be.
-  const nextDay = startOfDay(Math.max(from, frontier.at)) + DAY_MS;
-  yield progress.advance({ rows: [], rejected: [] }, nextDay, { certified: false, note: error.message });
+  const day = startOfDay(Math.max(from, frontier.at));
+  const isDay = asker.profile.granularity === 'day';
+  // On a server that widens, the first second of a day is the whole day; so the way back starts there and not at the newest of all.
+  const until = isDay && day + DAY_MS < progress.window.end ? { until: day + 1000 } : {};
+  const far = yield* walkBack(asker, { from, floor: frontier.at, mostPages: MOST_PAGES, ...until });
+  const isMet = joins(frontier, far.above);
+  if (isMet && until.until === undefined) return yield progress.finish();
+  // Else the rest of this day is out of reach from both sides; the days after it need not be.
+  const doubt = isMet ? undefined : { certified: false, note: error.message };
+  yield progress.advance({ rows: [], rejected: [] }, day + DAY_MS, doubt);
 }

@@ -12,23 +12,26 @@ export type Coerced = Value | typeof MISFIT;
 const INT64_MAX = 2n ** 63n - 1n;
 const INT64_MIN = -(2n ** 63n);
 
-/** How each kind reads a value. Absent, null and, except in text, "" all mean none. */
-export const COERCIONS: Readonly<Record<Kind, (value: unknown) => Coerced>> = {
-  text: (value) => (typeof value === 'string' ? value : isAbsent(value) ? null : scalarText(value)),
-  integer: (value) => (isAbsent(value) || value === '' ? null : toInteger(value)),
-  boolean: (value) => (isAbsent(value) || value === '' ? null : (BOOLEANS.get(value) ?? MISFIT)),
-  timestamp: (value) => (isAbsent(value) || value === '' ? null : (parseInstant(value) ?? MISFIT)),
-  json: (value) => (isAbsent(value) || value === '' ? null : (value as Value)),
-};
-
-/** Reads a value as the kind of its column. */
-export const coerce = (kind: Kind, value: unknown): Coerced => COERCIONS[kind](value);
+/** Reads a value as the kind of its column. Absent, null and, except in text, "" all mean none. */
+export function coerce(kind: Kind, value: unknown): Coerced {
+  if (value === undefined || value === null) return null;
+  if (kind === 'text') return typeof value === 'string' ? value : scalarText(value);
+  if (value === '') return null;
+  switch (kind) {
+    case 'integer':
+      return toInteger(value);
+    case 'boolean':
+      return typeof value === 'boolean' ? value : (BOOLEANS.get(value) ?? MISFIT);
+    case 'timestamp':
+      return parseInstant(value) ?? MISFIT;
+    case 'json':
+      return value as Value;
+  }
+}
 
 /** Where a service has nothing to say it writes null, "" or an empty list; the deprecated field may say more. */
 export const isNone = (value: Value): boolean =>
   value === null || value === '' || (Array.isArray(value) && value.length === 0);
-
-const isAbsent = (value: unknown): value is undefined | null => value === undefined || value === null;
 
 const scalarText = (value: unknown): Coerced => (typeof value === 'object' ? MISFIT : String(value));
 
@@ -41,11 +44,9 @@ function toInteger(value: unknown): Coerced {
 }
 
 const BOOLEANS = new Map<unknown, boolean>([
-  [true, true],
   [1, true],
   ['1', true],
   ['true', true],
-  [false, false],
   [0, false],
   ['0', false],
   ['false', false],

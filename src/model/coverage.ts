@@ -4,6 +4,7 @@ import { startOfDay, type Window } from './window.ts';
 /** Arithmetic of the ledger: what is covered, what is missing, how far completeness reaches. Pure, so it can be proven. */
 export interface Entry extends Window {
   certified: boolean;
+  /** Rows that were read; an estimate once a later reading has cut the entry. */
   rows: number;
   /** When this span was read, and, if it is certified, the oldest moment that any part of it was proven. */
   readAt: Instant;
@@ -18,11 +19,12 @@ export interface Entry extends Window {
  * reading could not prove it again, since a reading only adds rows.
  */
 export function overlay(entries: readonly Entry[], added: Entry): Entry[] {
-  const kept = entries.flatMap((entry) => (!added.certified && entry.certified ? [entry] : subtract(entry, added)));
+  if (isEmpty(added)) return coalesce([...entries].sort((a, b) => a.start - b.start));
+  const kept = entries.flatMap((entry) => (!added.certified && entry.certified ? [entry] : cutOut(entry, added)));
   const proven = entries.filter((entry) => entry.certified);
   const news = added.certified
     ? [added]
-    : proven.reduce((parts, entry) => parts.flatMap((p) => subtract(p, entry)), [added]);
+    : proven.reduce((parts, entry) => parts.flatMap((part) => cutOut(part, entry)), [added]);
   return coalesce([...kept, ...news].sort((a, b) => a.start - b.start));
 }
 
@@ -36,18 +38,33 @@ export function completeThrough(entries: readonly Window[], since: Instant): Ins
   return end > since ? end : undefined;
 }
 
-/** The parts of a window that no entry covers. */
-export function gaps(entries: readonly Window[], window: Window): Window[] {
+/** The parts of a window that no entry covers, in order. */
+export function gaps(entries: readonly Window[], { start, end }: Window): Window[] {
+  const window = { start, end };
+  if (isEmpty(window)) return [];
   return entries.reduce<Window[]>((open, entry) => open.flatMap((part) => subtract(part, entry)), [window]);
 }
 
 /** What is left of a span when another is cut out of it: nothing, one piece, or two. */
 function subtract<T extends Window>(span: T, cut: Window): T[] {
-  if (cut.end <= span.start || cut.start >= span.end) return [span];
+  if (isEmpty(cut) || cut.end <= span.start || cut.start >= span.end) return [span];
   const left = cut.start > span.start ? [{ ...span, end: cut.start }] : [];
   const right = cut.end < span.end ? [{ ...span, start: cut.end }] : [];
   return [...left, ...right];
 }
+
+/**
+ * Nobody knows how many of an entry's rows lie in a piece of it; its share of the time is the fairest guess. Keeping the
+ * whole number in each piece would count the same rows again with every poll that overlaps the last one.
+ */
+function cutOut(entry: Entry, cut: Window): Entry[] {
+  return subtract(entry, cut).map((piece) => {
+    const share = (piece.end - piece.start) / (entry.end - entry.start);
+    return share === 1 ? piece : { ...piece, rows: Math.round(entry.rows * share) };
+  });
+}
+
+const isEmpty = ({ start, end }: Window): boolean => start >= end;
 
 /** Neighbours of one day and one state become one entry: a stream polled every minute would else leave 1,440 a day. */
 function coalesce(entries: readonly Entry[]): Entry[] {

@@ -1,4 +1,4 @@
-import { type Instant, parseInstant } from './instant.ts';
+import { EARLIEST, type Instant, parseInstant } from './instant.ts';
 
 /** What people type: `90s`, `15m`, `1h`, `7d`, `2w`. */
 const DURATION = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)$/;
@@ -11,16 +11,20 @@ const UNITS: Readonly<Record<string, number>> = {
   w: 7 * 86_400_000,
 };
 
-/** Milliseconds, or undefined for what is no duration. */
+/** Whole milliseconds, or undefined for what is no duration. */
 export function parseDuration(text: string): number | undefined {
   const m = DURATION.exec(text.trim());
   if (!m) return undefined;
-  return Number(m[1]) * (UNITS[m[2] ?? ''] ?? Number.NaN);
+  return Math.round(Number(m[1]) * (UNITS[m[2] ?? ''] ?? Number.NaN));
 }
 
-/** `2026-11-01`, `2026-11-01T10:00Z`, `7d` (that long before now) or `now`. Text without a zone is UTC. */
+/**
+ * `2026-11-01`, `2026-11-01T10:00Z`, `7d` (that long before now) or `now`. Text without a zone is UTC. Longer ago than
+ * instants reach is no date.
+ */
 export function parseDate(text: string, now: Instant): Instant | undefined {
-  if (text === 'now') return now;
+  if (text.trim() === 'now') return now;
   const ago = parseDuration(text);
-  return ago === undefined ? parseInstant(text) : now - ago;
+  if (ago === undefined) return parseInstant(text);
+  return now - ago >= EARLIEST ? now - ago : undefined;
 }

@@ -4,7 +4,7 @@
  * text of a JavaScript Date). All of them are parsed here, once; nothing in the house compares timestamps as text.
  *
  * The finest grain is the microsecond, as in Postgres and Parquet; digits beyond it are cut off. A double carries
- * microseconds exactly until the year 2248; later ones are right to a millisecond.
+ * microseconds exactly from 1691 to 2248 (2^43 ms from 1970); outside of that, instants are whole milliseconds.
  */
 export type Instant = number;
 
@@ -46,21 +46,34 @@ function fromText(text: string): Instant | undefined {
  * as long, and there are nine of them in a record. What is rare (29 February, 24:00, :60) is left to the general form.
  */
 function fromUsualIso(text: string): Instant | undefined {
-  if (text.length !== 24 || text[10] !== 'T' || text[19] !== '.' || text[23] !== 'Z') return undefined;
-  if (text[4] !== '-' || text[7] !== '-' || text[13] !== ':' || text[16] !== ':') return undefined;
-  const [year, month, day] = [two(text, 0) * 100 + two(text, 2), two(text, 5), two(text, 8)];
-  const [hour, minute, second] = [two(text, 11), two(text, 14), two(text, 17)];
-  const ms = two(text, 20) * 10 + two(text, 21) % 10;
+  if (text.length !== 24 || text[4] !== '-' || text[7] !== '-' || text[10] !== 'T') return undefined;
+  if (text[13] !== ':' || text[16] !== ':' || text[19] !== '.' || text[23] !== 'Z') return undefined;
+  const year = two(text, 0) * 100 + two(text, 2);
+  const month = two(text, 5);
+  const day = two(text, 8);
+  const hour = two(text, 11);
+  const minute = two(text, 14);
+  const second = two(text, 17);
+  const ms = two(text, 20) * 10 + (two(text, 21) % 10);
   // Written so that NaN, which is what other than digits make, fails each of them.
-  if (!(year >= 100 && day >= 1 && day <= (DAYS[month - 1] ?? 0))) return undefined;
+  if (!(year >= 1 && day >= 1 && day <= (DAYS[month - 1] ?? 0))) return undefined;
   if (!(hour <= 23 && minute <= 59 && second <= 59 && ms >= 0)) return undefined;
-  return Date.UTC(year, month - 1, day, hour, minute, second, ms);
+  return (((dayNumber(year, month, day) * 24 + hour) * 60 + minute) * 60 + second) * 1000 + ms;
 }
 
 /** The number that two digits make, or NaN. */
 function two(text: string, at: number): number {
-  const [tens, ones] = [text.charCodeAt(at) - 48, text.charCodeAt(at + 1) - 48];
+  const tens = text.charCodeAt(at) - 48;
+  const ones = text.charCodeAt(at + 1) - 48;
   return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN;
+}
+
+/** Days since 1970. The year is counted from March, so that the leap day is its last. */
+function dayNumber(year: number, month: number, day: number): number {
+  const y = month > 2 ? year : year - 1;
+  const m = month > 2 ? month - 3 : month + 9;
+  const leaps = Math.floor(y / 4) - Math.floor(y / 100) + Math.floor(y / 400);
+  return y * 365 + leaps + Math.floor((m * 153 + 2) / 5) + day - 719_469;
 }
 
 /** Seconds, milliseconds, microseconds or nanoseconds, told apart by size: each unit is a thousand times the last. */
@@ -109,7 +122,8 @@ function build(parts: Parts, micros: number, zone: string | undefined): Instant 
   const date = new Date(0);
   date.setUTCFullYear(year, month - 1, day);
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined;
-  return inRange(date.getTime() + ((hour * 60 + minute) * 60 + second) * 1000 - offset + micros / 1000);
+  const ms = date.getTime() + ((hour * 60 + minute) * 60 + second) * 1000 - offset;
+  return fromMicros(ms * 1000 + micros);
 }
 
 /** Milliseconds east of UTC; undefined for what no clock shows. */
@@ -121,8 +135,13 @@ function offsetOf(zone: string | undefined): number | undefined {
   return (m[1] === '-' ? -1 : 1) * (hours * 60 + minutes) * 60_000;
 }
 
-const fromMicros = (micros: number): Instant | undefined => inRange(micros / 1000);
-const inRange = (ms: number): Instant | undefined => (ms >= EARLIEST && ms < LATEST + 1 ? ms : undefined);
+const EXACT = 2 ** 43;
+
+function fromMicros(micros: number): Instant | undefined {
+  const ms = micros / 1000;
+  if (!(ms >= EARLIEST && ms < LATEST + 1)) return undefined;
+  return Math.abs(ms) < EXACT ? ms : Math.floor(ms);
+}
 
 /** `2026-11-14T10:30:00.123Z`; microseconds are printed only where there are some. */
 export function toIso(instant: Instant): string {

@@ -1,34 +1,86 @@
+import { randomUUID } from 'node:crypto';
+
 /**
  * JSON that keeps integers exact. JSON.parse turns 9007199254740993 into …992 without a word; ids and amounts of that size
  * exist. Such integers become BigInt here and are written back as the same digits.
  *
  * JavaScript's own answer (the reviver's `context.source`, `JSON.rawJSON`) needs Node 21; until Node 20 is gone, large
- * integers travel through JSON.parse as marked strings. The mark is a private-use character pair that no service sends.
+ * integers travel through JSON.parse as marked strings. The mark is new in each process: metadata is written by
+ * strangers, and one who knew the mark could make a number of a text, or a page that cannot be read.
  */
-const MARK = '\uf8ff\ue000int:';
+const MARK = `int:${randomUUID()}:`;
 
 /** A cheap look: only pages that show sixteen digits where a value may stand pay for the slow path. */
-const MAY_HOLD_LARGE_INTEGER = /[:[,]\s*-?\d{16}/;
-const STRING_OR_LARGE_INTEGER = /"(?:[^"\\]|\\.)*"|-?\d{16,}(?![\d.eE])/g;
+const MAY_HOLD_LARGE_INTEGER = /(?:^|[:[,\s-])\d{16}/;
+
+/**
+ * A string begins, or an integer of sixteen digits or more stands as a value: not the tail of a fraction or an exponent, not
+ * a key, not a number with a leading zero. What is not JSON must stay so.
+ */
+const STRING_OR_LARGE_INTEGER = /"|(?<![\d.eE+-])-?[1-9]\d{15,}(?=\s*(?:[,\]}]|$))/g;
 const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, 'g');
 
 export function parseJson(text: string): unknown {
   if (!MAY_HOLD_LARGE_INTEGER.test(text)) return JSON.parse(text);
-  const marked = text.replace(STRING_OR_LARGE_INTEGER, (token) =>
-    token.startsWith('"') || Number.isSafeInteger(Number(token)) ? token : `"${MARK}${token}"`,
-  );
-  if (marked === text) return JSON.parse(text);
-  return JSON.parse(marked, (_key, value) =>
-    typeof value === 'string' && value.startsWith(MARK) ? BigInt(value.slice(MARK.length)) : value,
-  );
+  const marked = markLargeIntegers(text);
+  return marked === text ? JSON.parse(text) : unmark(JSON.parse(marked));
 }
 
+/** Steps over strings by hand: a pattern that matches a string of ten megabytes runs out of stack. */
+function markLargeIntegers(text: string): string {
+  const token = new RegExp(STRING_OR_LARGE_INTEGER);
+  let marked = '';
+  let done = 0;
+  for (let match = token.exec(text); match; match = token.exec(text)) {
+    const [found] = match;
+    if (found === '"') {
+      token.lastIndex = endOfString(text, match.index);
+    } else if (!Number.isSafeInteger(Number(found))) {
+      marked += `${text.slice(done, match.index)}"${MARK}${found}"`;
+      done = token.lastIndex;
+    }
+  }
+  return done === 0 ? text : marked + text.slice(done);
+}
+
+function endOfString(text: string, start: number): number {
+  let end = text.indexOf('"', start + 1);
+  while (end >= 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1);
+  return end < 0 ? text.length : end + 1;
+}
+
+/** An odd number of backslashes before it escapes a quote; of an even number each second one is escaped itself. */
+function isEscaped(text: string, quote: number): boolean {
+  let first = quote;
+  while (text[first - 1] === '\\') first--;
+  return (quote - first) % 2 === 1;
+}
+
+/** Not a reviver of JSON.parse: that is recursive and runs out of stack on nesting that JSON.parse itself takes. */
+function unmark(root: unknown): unknown {
+  const holder: [unknown] = [root];
+  const open: object[] = [holder];
+  for (let object = open.pop(); object; object = open.pop()) {
+    for (const [key, value] of Object.entries(object)) {
+      if (typeof value === 'object' && value !== null) open.push(value);
+      else if (typeof value === 'string' && value.startsWith(MARK)) {
+        // Defined, not assigned: the key may be `__proto__`.
+        const own = { value: BigInt(value.slice(MARK.length)), writable: true, enumerable: true, configurable: true };
+        Object.defineProperty(object, key, own);
+      }
+    }
+  }
+  return holder[0];
+}
+
+/** Plain JSON.stringify is five times faster than one with a replacer, and BigInt is rare: it says so by throwing. */
 export function stringifyJson(value: unknown): string {
-  let large = false;
-  const text = JSON.stringify(value, (_key, inner) => {
-    if (typeof inner !== 'bigint') return inner;
-    large = true;
-    return `${MARK}${inner}`;
-  });
-  return large ? text.replace(MARKED, '$1') : text;
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    // Recovery: there is a BigInt inside; it travels as a marked string.
+    const text = JSON.stringify(value, (_key, inner) => (typeof inner === 'bigint' ? `${MARK}${inner}` : inner));
+    return text.replace(MARKED, '$1');
+  }
 }

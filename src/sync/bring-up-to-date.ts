@@ -50,9 +50,9 @@ export async function bringUpToDate(work: Work): Promise<void> {
 async function deliverTail({ upkeep, standing, reader, committer, signal }: Work): Promise<TailEnd> {
   const { since, cursor } = standing;
   const floor = cursor?.completeThrough;
-  const back = floor === undefined ? since : Math.min(cursor?.anchor ?? floor, floor - upkeep.lookbackMs);
-  const from = Math.max(since, back) - reader.profile().tickMs;
-  const slices = reader.tail({ floor, from, lane: 'fresh', signal });
+  const lookback = floor === undefined ? undefined : Math.max(since, floor - upkeep.lookbackMs);
+  const from = Math.max(since, Math.min(cursor?.anchor ?? since, lookback ?? since)) - reader.profile().tickMs;
+  const slices = reader.tail({ floor, lookback, from, lane: 'fresh', signal });
   for (;;) {
     const next = await slices.next();
     if (!next.done) {
@@ -69,13 +69,13 @@ async function deliverTail({ upkeep, standing, reader, committer, signal }: Work
 /** What is left after the tail: windows never proven, and those that are due to be read again. */
 async function windowsToRead(
   { upkeep, standing }: Work,
-  { reached, serverNow }: TailEnd,
+  { serverNow }: TailEnd,
 ): Promise<Array<Pick<SweepRequest, 'window' | 'lane'>>> {
   const { since, cursor } = standing;
   const whole = { start: since, end: serverNow - upkeep.settleMs };
   const floor = cursor?.completeThrough ?? since;
-  // A tail that reached the watermark has read the last bit before it again.
-  const again = { start: reached ? floor : Math.max(since, floor - upkeep.lookbackMs), end: floor };
+  // Where the tail has just read this bit, the sweep sees so at once and asks nothing.
+  const again = { start: Math.max(since, floor - upkeep.lookbackMs), end: floor };
   const ledgers = await standing.ledgers();
   const fresh = ledgers.flatMap((ledger) => unproven(ledger, whole, again, serverNow));
   const repair = ledgers.flatMap((ledger) => resweeps(ledger, serverNow, upkeep.resweepMs));

@@ -29,7 +29,9 @@ export function createInvariants({ service, since, upkeep }: Scenario, sink: Mem
     service.store.everVisible().filter((event) => isVisible(event) && !sink.rows.has(event.id) && must(event));
   const check = (name: string, missing: readonly SimulatedEvent[], why: string): void => {
     if (missing.length === 0) return;
-    const events = missing.slice(0, 5).map((event) => `${event.id}@${toIso(shown(event))} (born ${toIso(event.bornAt)})`);
+    const events = missing
+      .slice(0, 5)
+      .map((event) => `${event.id}@${toIso(shown(event))} (born ${toIso(event.bornAt)})`);
     throw new InvariantBroken(`${name}: ${missing.length} missing ${why}: ${events.join(', ')}`);
   };
 
@@ -55,7 +57,11 @@ export function createInvariants({ service, since, upkeep }: Scenario, sink: Mem
         event.bornAt < event.at + upkeep.settleMs || event.bornAt < started;
       const isOld = (event: SimulatedEvent): boolean => shown(event) >= since && shown(event) < (through ?? since);
       const isBackdated = (event: SimulatedEvent): boolean => event.bornAt >= event.at + upkeep.settleMs;
-      check('I1 behind the watermark', lost((e) => isTimely(e) && isOld(e) && !isBackdated(e)), 'behind the watermark');
+      check(
+        'I1 behind the watermark',
+        lost((e) => isTimely(e) && isOld(e) && !isBackdated(e)),
+        'behind the watermark',
+      );
 
       const ledger = sink.ledger();
       const overlapping = ledger.some((entry, i) => entry.start < (ledger[i - 1]?.end ?? Number.NEGATIVE_INFINITY));
@@ -86,7 +92,11 @@ export function createInvariants({ service, since, upkeep }: Scenario, sink: Mem
         const at = through === undefined ? 'nowhere' : toIso(through);
         throw new InvariantBroken(`I6 comes to rest: complete through ${at}, not ${toIso(reachable)}`);
       }
-      check('I6 equals the service', lost((event) => shown(event) >= since), 'after everything calmed down');
+      check(
+        'I6 equals the service',
+        lost((event) => shown(event) >= since),
+        'after everything calmed down',
+      );
       const known = new Set(service.store.everVisible().map((event) => event.id));
       const invented = [...sink.rows.keys()].filter((id) => !known.has(id));
       if (invented.length > 0) throw new InvariantBroken(`I2 unique: invented ${invented.slice(0, 5).join(', ')}`);

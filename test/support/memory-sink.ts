@@ -1,9 +1,9 @@
 import type { Cursor } from '../../src/cursor/cursors.ts';
 import type { Advance } from '../../src/cursor/ledger.ts';
+import type { Rejection } from '../../src/extract/reader.ts';
 import { completeThrough, type Entry, overlay } from '../../src/model/coverage.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
-import type { Rejection } from '../../src/extract/reader.ts';
 import type { Sink } from '../../src/sinks/sink.ts';
 
 /** Sink and state in memory, with the arithmetic of the real ledger: what `applyAdvance` of src/cursor does in SQL. */

@@ -42,18 +42,20 @@ export function createScenario(seed: number): Scenario {
   const some = (share: number, most: number): number => (random.chance(share) ? random.next() * most : 0);
   const start = Date.UTC(2026, 2, 10) + random.int(0, 2 * DAY);
   const service = createSimulatedService(random, start);
-  const pageRows = random.int(4, 20);
+  const widen = random.chance(0.3);
+  // On a widening server the page number must stay well below the limit, as it does at 1,000 rows a page.
+  const pageRows = widen ? random.int(16, 24) : random.int(8, 20);
   const ms = random.chance(0.5) ? 1 : 1000;
   const traits: ServiceTraits = {
     ...PLAIN,
-    widen: random.chance(0.3),
+    widen,
     startIncluded: random.chance(0.7),
     endIncluded: random.chance(0.5),
     truncated: ms === 1 && random.chance(0.2),
     shuffledTies: random.chance(0.35),
     repeatsLastPage: random.chance(0.2),
     deepestPage: random.chance(0.15) ? random.int(2, 12) : undefined,
-    mostRows: random.chance(0.1) ? random.int(2, pageRows) : undefined,
+    mostRows: random.chance(0.1) ? random.int(Math.max(6, pageRows >> 1), pageRows) : undefined,
     skewMs: random.chance(0.3) ? random.int(-HOUR, HOUR) : 0,
   };
   service.traits = traits;
@@ -76,6 +78,7 @@ export function createScenario(seed: number): Scenario {
   let calm = false;
   let born = 0;
   let edges: SimulatedEvent[] = [];
+  let deletable = 0;
   let failing: { left: number; status: number } | undefined;
 
   const add = (at: Instant, more: Partial<SimulatedEvent> = {}): void => {
@@ -98,8 +101,10 @@ export function createScenario(seed: number): Scenario {
     return alive.length === 0 ? undefined : random.pick(alive);
   };
   const removeSome = (events: readonly SimulatedEvent[]): void => {
-    // A service does not lose half a page between two requests: docs/extraction.md, assumption 5.
-    for (const event of events.slice(0, Math.max(1, Math.floor(pageRows / 4)))) {
+    // A service does not lose a quarter of a page between two requests: docs/extraction.md, assumption 5.
+    for (const event of events) {
+      if (deletable <= 0) return;
+      deletable -= 1;
       service.store.remove(event, service.now());
     }
   };
@@ -125,6 +130,7 @@ export function createScenario(seed: number): Scenario {
 
   function happen(): void {
     const now = service.now();
+    deletable = pageRows >> 2;
     if (random.chance(habits.live)) add(now - random.int(0, 2000));
     if (random.chance(habits.late)) add(Math.max(now - random.next() * 0.95 * upkeep.settleMs, since));
     if (random.chance(habits.backdated)) {
@@ -141,13 +147,15 @@ export function createScenario(seed: number): Scenario {
 
   function fail(tries: number): void {
     if (failing) {
-      const { status } = failing;
-      failing.left -= 1;
-      if (failing.left <= 0) failing = undefined;
-      throw serviceError(status);
+      const { status, left } = failing;
+      // A call with six tries sits out five failures; a refusal is never tried again.
+      const used = status >= 429 ? tries : 1;
+      const lasts = left >= used;
+      failing = lasts ? { status, left: left - used } : undefined;
+      if (lasts) throw serviceError(status);
     }
     if (random.chance(habits.flaky ** tries)) throw serviceError(random.pick([429, 500, 503]));
-    if (random.chance(habits.outages)) failing = { left: random.int(1, 30), status: random.pick([429, 500, 503]) };
+    if (random.chance(habits.outages)) failing = { left: random.int(1, 60), status: random.pick([429, 500, 503]) };
     else if (random.chance(habits.refusals)) failing = { left: random.int(1, 5), status: random.pick([401, 403, 422]) };
   }
 
@@ -161,7 +169,9 @@ export function createScenario(seed: number): Scenario {
     const [first, last] = [shown[0], shown.at(-1)];
     if (!first || !last) return;
     const [a, b] = [alive.indexOf(first), alive.indexOf(last)];
-    edges = [alive[a - 1], first, alive[a + 1], alive[b - 1], last, alive[b + 1]].filter((event) => event !== undefined);
+    edges = [alive[a - 1], first, alive[a + 1], alive[b - 1], last, alive[b + 1]].filter(
+      (event) => event !== undefined,
+    );
   };
   populate();
 

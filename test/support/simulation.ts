@@ -41,7 +41,9 @@ export async function simulate(seed: number, say: (line: string) => void = () =>
 
   sink.onCommit = (moment, advance) => {
     if (moment === 'after') {
-      say(`  commit ${advance.spans.map((s) => `${s.certified ? '+' : '?'}${describeWindow(s)}${s.note ?? ''}`).join(' ')}`);
+      say(
+        `  commit ${advance.spans.map((s) => `${s.certified ? '+' : '?'}${describeWindow(s)}${s.note ?? ''}`).join(' ')}`,
+      );
       invariants.afterCommit(advance);
     }
     if (random.chance(mayCrash)) throw new Crash(`crash ${moment} a commit`);
@@ -58,6 +60,7 @@ export async function simulate(seed: number, say: (line: string) => void = () =>
       filters: {},
       flatten: flattenPair,
       profile,
+      mostRows: scenario.pageRows,
       now: service.ourNow,
     });
     const committer = createCommitter({

@@ -2,27 +2,33 @@
 export interface Terminal {
   out(text: string): void;
   err(text: string): void;
+  /** Whether anybody still reads the results: `| head` goes away when it has seen enough. */
+  hasReader(): boolean;
   /** A person is watching: lines may be rewritten in place. */
   isInteractive: boolean;
-  hasColour: boolean;
+  /** Results go to a screen, and escape codes are welcome there. */
+  isScreen: boolean;
   columns: number;
 }
 
 export function createTerminal(noColour: boolean): Terminal {
   const { stdout, stderr } = process;
-  // A reader that goes away (`| head`) is no error of ours.
-  stdout.on('error', (error: NodeJS.ErrnoException) => {
+  let hasReader = true;
+  // A reader that goes away is no error of ours: the work goes on, its output is dropped.
+  const onError = (error: NodeJS.ErrnoException): void => {
     if (error.code !== 'EPIPE') throw error;
+  };
+  stdout.on('error', (error: NodeJS.ErrnoException) => {
+    hasReader = false;
+    onError(error);
   });
+  stderr.on('error', onError);
   return {
     out: (text) => void stdout.write(`${text}\n`),
     err: (text) => void stderr.write(text),
+    hasReader: () => hasReader,
     isInteractive: stderr.isTTY === true,
-    hasColour: stdout.isTTY === true && !noColour,
-    columns: stdout.columns ?? 80,
+    isScreen: stdout.isTTY === true && !noColour,
+    columns: stderr.columns ?? 80,
   };
 }
-
-export const bold = (terminal: Terminal, text: string): string =>
-  terminal.hasColour ? `\x1b[1m${text}\x1b[22m` : text;
-export const dim = (terminal: Terminal, text: string): string => (terminal.hasColour ? `\x1b[2m${text}\x1b[22m` : text);

@@ -1,3 +1,4 @@
+import { storableJson, storableText } from '../../cursor/storable.ts';
 import type { Value } from '../../model/coerce.ts';
 import type { Kind } from '../../model/columns.ts';
 import { stringifyJson } from '../../model/json.ts';
@@ -81,20 +82,6 @@ export function createCopyEncoder(kinds: readonly Kind[]): CopyEncoder {
       return done.splice(0);
     },
   };
-}
-
-/** Postgres text cannot hold NUL; the replacement character says that something stood there. */
-function storableText(text: string): string {
-  return text.includes('\0') ? text.replaceAll('\0', '\ufffd') : text;
-}
-
-/**
- * jsonb refuses `\u0000` and lone surrogates, which JSON.stringify writes as escapes. A backslash before the escape means
- * that it is no escape but the text of one, hence the pairs of backslashes.
- */
-function storableJson(text: string): string {
-  if (!text.includes('\\u')) return text;
-  return text.replace(/(?<=(?:^|[^\\])(?:\\\\)*)\\u(?:0000|d[89a-f][0-9a-f]{2})/gi, '\ufffd');
 }
 
 /** Microseconds since 2000, exact: the fraction of a millisecond is rounded on its own. */

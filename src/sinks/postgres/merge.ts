@@ -1,4 +1,4 @@
-import { quoteIdent, type Sql } from '../../cursor/sql.ts';
+import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
 import type { Kind } from '../../model/columns.ts';
 import type { Stream } from '../../model/streams.ts';
 import { tableName } from './table.ts';
@@ -35,7 +35,8 @@ export const copyIntoStage = (): string => `copy ${STAGE} from stdin (format bin
 export function mergeStage(schema: string, stream: Stream, source: string, runId: string): Sql {
   const names = [...stream.columns.map((column) => column.name), '_extra'].map(quoteIdent);
   const own = stream.columns.filter((column) => !column.volatile && !column.deprecated).map((c) => quoteIdent(c.name));
-  const ownOf = (row: string): string => [...own.map((name) => `${row}.${name}`), ownExtra(row)].join(', ');
+  const joined = joinedKeys(stream);
+  const ownOf = (row: string): string => [...own.map((name) => `${row}.${name}`), ownExtra(row, joined)].join(', ');
   return {
     text: `
 with incoming as (
@@ -57,5 +58,13 @@ from merged`,
   };
 }
 
-/** What is unknown inside a link or a customer is joined too, and moves on its own. */
-const ownExtra = (row: string): string => `${row}._extra - '{link,customer}'::text[]`;
+/** The keys of a record that hold what is joined: `link`, `customer`, and aliases such as `domain`. */
+const joinedKeys = (stream: Stream): string[] => [
+  ...new Set(
+    stream.columns.filter((c) => c.volatile).flatMap((c) => c.from.map(({ path }) => path.split('.')[0] ?? '')),
+  ),
+];
+
+/** What is unknown there is joined too, and moves on its own. Where nothing else was unknown, `{}` is as good as none. */
+const ownExtra = (row: string, joined: readonly string[]): string =>
+  `nullif(${row}._extra - array[${joined.map(quoteLiteral).join(', ')}]::text[], '{}')`;

@@ -1,12 +1,21 @@
 import type { Database, Transaction } from '../../cursor/database.ts';
+import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
-import { quarantine, type Rejected } from '../../cursor/quarantine.ts';
+import { quarantine } from '../../cursor/quarantine.ts';
 import { quoteIdent } from '../../cursor/sql.ts';
 import { STREAM_NAMES, type Stream } from '../../model/streams.ts';
 import type { Batch, Receipt, Sink } from '../sink.ts';
 import { createCopyEncoder } from './copy-encoder.ts';
 import { copyIntoStage, createStage, mergeStage, stageColumns } from './merge.ts';
-import { addColumns, comments, createIndexes, createTable, selectTable, tableComment } from './table.ts';
+import {
+  addColumns,
+  comments,
+  createIndexes,
+  createTable,
+  missingColumns,
+  selectTable,
+  tableComment,
+} from './table.ts';
 
 export interface PostgresSinkOptions {
   name: string;
@@ -34,9 +43,10 @@ async function prepareTable(db: Database, schema: string, stream: Stream): Promi
       values: [`tributary schema ${schema}`],
     });
     const [table] = await tx.query<{ comment: string | null; columns: string[] }>(selectTable(schema, stream));
-    if (table?.comment === tableComment(stream)) return;
+    const missing = missingColumns(stream, table?.columns ?? []);
+    if (table?.comment === tableComment(stream) && missing.length === 0) return;
     await tx.query({ text: `create schema if not exists ${quoteIdent(schema)}` });
-    const upgrade = table ? addColumns(schema, stream, new Set(table.columns)) : createTable(schema, stream);
+    const upgrade = table ? addColumns(schema, stream, missing) : createTable(schema, stream);
     await tx.query({ text: [upgrade, createIndexes(schema, stream), comments(schema, stream)].join('\n') });
   });
 }
@@ -57,27 +67,20 @@ function openBatch({ db, schema, state }: PostgresSinkOptions, stream: Stream): 
     return { new: merged.new, changed: merged.changed, unchanged: merged.total - merged.new - merged.changed };
   };
 
-  const advanceIn = async (tx: Transaction, advance: Advance, rejected: readonly Rejected[]): Promise<void> => {
-    await quarantine(tx, advance, rejected);
-    await applyAdvance(tx, advance);
-  };
-
   return {
     async write(rows) {
       for (const row of rows) encoder.add([...row.values, row.extra, position++]);
     },
     async commit(advance, rejected = []) {
-      if (db === state) {
-        return db.transaction(async (tx) => {
-          const receipt = await store(tx, advance);
-          await advanceIn(tx, advance, rejected);
-          return receipt;
-        });
-      }
-      // Data first: a crash in between reads the window again, and the merge finds its rows unchanged.
-      const receipt = await db.transaction((tx) => store(tx, advance));
-      await state.transaction((tx) => advanceIn(tx, advance, rejected));
-      return receipt;
+      return state.transaction(async (tx) => {
+        // Before any row is written, and held to the end: a writer that lost its lease must not touch the data either.
+        await checkFence(tx, advance);
+        // Elsewhere the data goes first: a crash in between reads the window again, and the merge finds its rows unchanged.
+        const receipt = db === state ? await store(tx, advance) : await db.transaction((data) => store(data, advance));
+        await quarantine(tx, advance, rejected);
+        await applyAdvance(tx, advance);
+        return receipt;
+      });
     },
     async abort() {
       encoder.finish();

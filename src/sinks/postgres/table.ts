@@ -40,11 +40,14 @@ export function createTable(schema: string, stream: Stream): string {
   ].join('\n');
 }
 
-/** Only columns that are missing: adding one that is there would still lock every reader out for a moment. */
-export function addColumns(schema: string, stream: Stream, present: ReadonlySet<string>): string {
-  const missing = tableColumns(stream).filter((column) => !present.has(column.name));
+/** Columns that a table of an older version, or one that somebody changed, does not have. */
+export const missingColumns = (stream: Stream, present: readonly string[]): TableColumn[] =>
+  tableColumns(stream).filter((column) => !present.includes(column.name));
+
+/** Only these: adding one that is there would still lock every reader out for a moment. Rows that are there have no value. */
+export function addColumns(schema: string, stream: Stream, missing: readonly TableColumn[]): string {
   if (missing.length === 0) return '';
-  const clauses = missing.map((column) => `  add column ${columnDefinition(column)}`);
+  const clauses = missing.map((column) => `  add column ${columnDefinition({ ...column, nullable: true })}`);
   return `alter table ${tableName(schema, stream)}\n${clauses.join(',\n')};`;
 }
 

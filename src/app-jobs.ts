@@ -1,0 +1,103 @@
+import { createClient } from './api/client.ts';
+import { createEventsApi } from './api/events-api.ts';
+import { createPacer, type Pacer } from './api/pacer.ts';
+import type { Usage } from './api/usage.ts';
+import type { Config, SourceConfig, StreamConfig } from './config-schema.ts';
+import { createReader } from './extract/certified-reader.ts';
+import { ConfigError } from './model/errors.ts';
+import { createFlatten } from './model/flatten.ts';
+import type { Log } from './model/log.ts';
+import { STREAM_NAMES, STREAMS, type StreamName } from './model/streams.ts';
+import type { StreamJob } from './sync/job.ts';
+import { resolveSince } from './sync/since.ts';
+
+/** What a person chose to sync. What is left open means all of it. */
+export interface Choice {
+  source?: string | undefined;
+  streams?: readonly StreamName[];
+  sink?: string | undefined;
+}
+
+export interface ChosenStream {
+  name: string;
+  source: SourceConfig;
+  stream: StreamName;
+  settings: StreamConfig;
+}
+
+/** The streams of the config that were chosen, at least one. */
+export function chooseStreams(config: Config, { source: only, streams = [] }: Choice): ChosenStream[] {
+  const names = Object.keys(config.sources);
+  if (names.length === 0) {
+    throw new ConfigError('the config names no source', {
+      next: 'add one under sources: in the config file, or try tributary demo',
+    });
+  }
+  if (only !== undefined && !names.includes(only)) throw unknownName('source', only, names);
+  const chosen = Object.entries(config.sources)
+    .filter(([name]) => only === undefined || name === only)
+    .flatMap(([name, source]) =>
+      STREAM_NAMES.flatMap((stream) => {
+        const settings = source.streams[stream];
+        const isChosen = streams.length === 0 || streams.includes(stream);
+        return settings && isChosen ? [{ name, source, stream, settings }] : [];
+      }),
+    );
+  // A stream that exists but is configured nowhere would otherwise end as a success that did nothing.
+  const idle = streams.filter((stream) => !chosen.some((one) => one.stream === stream));
+  if (idle.length > 0) {
+    const where = only === undefined ? 'no source of the config' : `source "${only}" does not`;
+    throw new ConfigError(`${where} ${only === undefined ? 'syncs' : 'sync'} ${idle.join(', ')}`, {
+      next: `add ${idle.join(', ')} under streams: of the source`,
+    });
+  }
+  return chosen;
+}
+
+export const unknownName = (what: 'source' | 'sink', name: string, known: readonly string[]): ConfigError =>
+  new ConfigError(`there is no ${what} "${name}" in the config`, { next: `use one of: ${known.join(', ')}` });
+
+/** The request budgets of the sources. */
+export interface Budgets {
+  of(source: SourceConfig): Pacer;
+  /** How the budget of a source has been used so far. */
+  usage(source: SourceConfig): Usage & { perSecond: number };
+  close(): void;
+}
+
+/** One pacer per key: sources that share a key share its budget, and the most careful of them sets the pace. */
+export function openBudgets(config: Config): Budgets {
+  const perSecond = new Map<string, number>();
+  for (const { apiKey, requestsPerSecond } of Object.values(config.sources)) {
+    perSecond.set(apiKey, Math.min(requestsPerSecond, perSecond.get(apiKey) ?? requestsPerSecond));
+  }
+  const pacers = new Map([...perSecond].map(([key, rate]) => [key, createPacer({ requestsPerSecond: rate })]));
+  const of = ({ apiKey }: SourceConfig): Pacer => {
+    const pacer = pacers.get(apiKey);
+    if (!pacer) throw new Error('every source of the config has a pacer');
+    return pacer;
+  };
+  return {
+    of,
+    usage: (source) => ({ ...of(source).usage(), perSecond: perSecond.get(source.apiKey) ?? 0 }),
+    close() {
+      for (const pacer of pacers.values()) pacer.close();
+    },
+  };
+}
+
+export function createJob(chosen: ChosenStream, budgets: Budgets, config: Config, log: Log): StreamJob {
+  const { name, source, stream, settings } = chosen;
+  const client = createClient(source);
+  const api = createEventsApi({ client, pacer: budgets.of(source), log: log.child({ source: name }) });
+  const filters = settings.filters.query;
+  return {
+    source: name,
+    stream,
+    upkeep: { lookbackMs: settings.lookback, settleMs: settings.settle, resweepMs: settings.resweep },
+    createReader: (profile) =>
+      createReader({ api, stream, filters, profile, flatten: createFlatten(STREAMS[stream], config.privacy) }),
+    findSince: (known, signal) => resolveSince({ since: source.since, known, api, stream, filters, signal }),
+    requests: () => api.stats(),
+  };
+}

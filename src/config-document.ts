@@ -1,0 +1,180 @@
+import {
+  type Document,
+  isCollection,
+  isMap,
+  isPair,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  type Scalar,
+  visit,
+  type YAMLError,
+} from 'yaml';
+
+/** The one home of `yaml`: a config file as plain data, in which every key still knows its line and column. */
+export interface ConfigDocument {
+  /** The data, with the environment filled in. Of no use where there are faults of `form`. */
+  value: unknown;
+  faults: readonly DocumentFault[];
+  /** Where a key stands, or the nearest thing around it that is there. */
+  offsetOf(path: ReadonlyArray<string | number>): number;
+  /** Whether the value lacks its environment variable: what else is wrong with it cannot be known. */
+  isUnfilled(path: ReadonlyArray<string | number>): boolean;
+  placeOf(offset: number): { line: number; col: number };
+}
+
+export interface DocumentFault {
+  offset: number;
+  message: string;
+  /** `form`: no sound YAML, so its content cannot be judged. */
+  kind: 'form' | 'value';
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Far more than a config needs, and far less than it takes to exhaust the parser's stack. */
+const MOST_CHARACTERS = 262_144;
+const MOST_NESTING = 100;
+
+export function readDocument(text: string, env: Environment): ConfigDocument {
+  const lines = new LineCounter();
+  const faults: DocumentFault[] = [];
+  const excess = tooMuch(text);
+  const options = { lineCounter: lines, prettyErrors: false, logLevel: 'error', stringKeys: true } as const;
+  const document: Document = parseDocument(excess ? '' : text, options);
+  if (excess) faults.push({ offset: 0, message: excess, kind: 'form' });
+  // A warning is a tag that nobody resolves: `!env NAME` would become the text NAME.
+  for (const error of [...document.errors, ...document.warnings]) {
+    faults.push({ offset: error.pos[0], message: wordsFor(error), kind: 'form' });
+  }
+  const unfilled = new Set<unknown>();
+  const report = (node: { range?: unknown }, message: string, kind: DocumentFault['kind']): void => {
+    const offset = Array.isArray(node.range) ? Number(node.range[0]) : 0;
+    faults.push({ offset, message, kind });
+    if (kind === 'value') unfilled.add(node);
+  };
+  if (faults.length === 0) fillIn(document, env, report);
+  return {
+    value: faults.some(({ kind }) => kind === 'form') ? undefined : toData(document, report),
+    faults,
+    offsetOf: (path) => offsetOf(document, path),
+    isUnfilled: (path) => unfilled.has(document.getIn(path, true)),
+    placeOf: (offset) => {
+      // An empty file has no line yet.
+      const { line, col } = lines.linePos(offset);
+      return { line: Math.max(1, line), col: Math.max(1, col) };
+    },
+  };
+}
+
+/** Deep nesting ends the process inside the parser, where nothing can be caught: it is counted before. */
+function tooMuch(text: string): string | undefined {
+  if (text.length > MOST_CHARACTERS) return 'the file is too large for a config';
+  let depth = 0;
+  for (const [mark] of text.matchAll(/[[{\]}]|(?:[-?:]\s+){100}/g)) {
+    depth += mark === ']' || mark === '}' ? -1 : mark.length;
+    if (depth > MOST_NESTING) return 'the file is nested too deeply for a config';
+  }
+  return undefined;
+}
+
+const NO_ALIAS = 'this is no alias: put a value that begins with * in quotes';
+const NO_TAGS = 'tags are not used here: put a value that begins with ! in quotes';
+
+/** The parser quotes what it stumbles over, which may be a key or a password: those of its errors get words of our own. */
+const WORDS: Partial<Record<YAMLError['code'], string>> = {
+  TAB_AS_INDENT: 'is indented by a tab: use blanks',
+  DUPLICATE_KEY: 'this key was given before: keep one of the two',
+  NON_STRING_KEY: 'a key must be a plain word',
+  MULTIPLE_DOCS: 'a second document begins here (---): a config is one',
+  BAD_SCALAR_START: 'a value cannot begin with this character: put it in quotes',
+  BAD_DQ_ESCAPE: 'this is no escape: in double quotes write \\\\ for a backslash, or use single quotes',
+  BAD_ALIAS: NO_ALIAS,
+  TAG_RESOLVE_FAILED: NO_TAGS,
+  BAD_COLLECTION_TYPE: NO_TAGS,
+};
+const QUOTES_NOTHING: readonly string[] = ['MISSING_CHAR', 'BAD_INDENT', 'MULTILINE_IMPLICIT_KEY', 'BLOCK_IN_FLOW'];
+
+function wordsFor({ code, message }: YAMLError): string {
+  if (QUOTES_NOTHING.includes(code)) return message;
+  return WORDS[code] ?? 'this does not belong here: a colon, comma, bracket or quote may be missing before it';
+}
+
+type Report = (node: { range?: unknown }, message: string, kind: DocumentFault['kind']) => void;
+
+/** `${NAME}` or `${NAME:-default}`, and anything else that begins like one. */
+const VARIABLE = /\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-((?:(?!\$\{)[^}])*))?\})?/g;
+
+/** Fills in `${NAME}` inside values, after parsing: what the environment holds can never become YAML of its own. */
+function fillIn(document: Document, env: Environment, report: Report): void {
+  visit(document, {
+    Alias(_key, node) {
+      if (!node.resolve(document)) report(node, NO_ALIAS, 'form');
+    },
+    Collection(_key, node) {
+      if (node.tag) report(node, NO_TAGS, 'form');
+    },
+    Scalar(key, node) {
+      if (node.tag) report(node, NO_TAGS, 'form');
+      if (typeof node.value !== 'string') return;
+      if (key === 'key') checkKey(node, report);
+      else node.value = filledIn(node, node.value, env, report);
+    },
+  });
+}
+
+function checkKey(node: Scalar, report: Report): void {
+  const name = String(node.value);
+  if (name.includes('${')) report(node, 'the environment fills in values, not keys', 'form');
+  // As a key of an object it would vanish instead of being refused.
+  if (name === '__proto__') report(node, '__proto__: is not a key of the config', 'form');
+}
+
+function filledIn(node: Scalar, text: string, env: Environment, report: Report): string {
+  return text.replace(VARIABLE, (whole, variable: string | undefined, fallback: string | undefined) => {
+    if (variable === undefined) {
+      report(node, `write a variable as \${NAME} or \${NAME:-default}, in letters, digits and _`, 'value');
+      return whole;
+    }
+    const value = (Object.hasOwn(env, variable) && env[variable]) || fallback;
+    if (value === undefined) report(node, `the environment variable ${variable} is not set, or empty`, 'value');
+    return value ?? whole;
+  });
+}
+
+function toData(document: Document, report: Report): unknown {
+  try {
+    return document.toJS();
+  } catch {
+    // Recovery: aliases of aliases that multiply to millions of values; the parser counts them and refuses.
+    report({}, 'its aliases (*) multiply to too many values', 'form');
+    return undefined;
+  }
+}
+
+function offsetOf(document: Document, path: ReadonlyArray<string | number>): number {
+  let node: unknown = document.contents;
+  let offset = startOf(node) ?? 0;
+  for (const name of path) {
+    const next = isCollection(node) ? childOf(node as Node, name) : undefined;
+    if (!next) break;
+    offset = startOf(next.mark) ?? offset;
+    node = next.value;
+  }
+  return offset;
+}
+
+/** A key's own place for what a mapping holds, the item's for a list. */
+function childOf(node: Node, name: string | number): { mark: unknown; value: unknown } | undefined {
+  if (isSeq(node)) return { mark: node.items[Number(name)], value: node.items[Number(name)] };
+  if (!isMap(node)) return undefined;
+  const pair = node.items.find((item) => isPair(item) && isScalar(item.key) && String(item.key.value) === String(name));
+  return pair && { mark: pair.key, value: pair.value };
+}
+
+const startOf = (node: unknown): number | undefined =>
+  typeof node === 'object' && node !== null && 'range' in node && Array.isArray(node.range)
+    ? Number(node.range[0])
+    : undefined;

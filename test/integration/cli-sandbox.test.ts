@@ -1,0 +1,100 @@
+import { connect } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { TRAIT_NAMES } from '../../src/sandbox/traits.ts';
+import { freshPlace, type Running } from '../support/cli.ts';
+
+const place = await freshPlace();
+const SMALL = ['--clicks', '50', '--leads', '5', '--sales', '5'];
+
+/** A sandbox in a process of its own, as a person or a script starts it. */
+async function sandbox(...args: string[]): Promise<{ process: Running; baseUrl: string; apiKey: string }> {
+  const process = place.start(['sandbox', '--json', '--port', '0', ...SMALL, ...args]);
+  let line = '';
+  process.child.stdout?.on('data', (chunk: string) => {
+    line += chunk;
+  });
+  await process.saw('\n');
+  return { process, ...(JSON.parse(line) as { baseUrl: string; apiKey: string }) };
+}
+
+async function events(baseUrl: string, apiKey: string, query: string): Promise<Array<{ timestamp: string }>> {
+  const response = await fetch(`${baseUrl}/events?${query}`, { headers: { authorization: `Bearer ${apiKey}` } });
+  expect(response.status).toBe(200);
+  return (await response.json()) as Array<{ timestamp: string }>;
+}
+
+describe('tributary sandbox', () => {
+  it('prints one line of JSON, answers, and ends well on SIGTERM', async () => {
+    const { process, baseUrl, apiKey } = await sandbox();
+    expect(baseUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    expect(await events(baseUrl, apiKey, 'interval=all&limit=1000')).toHaveLength(50);
+    process.child.kill('SIGTERM');
+    const { code, stdout } = await process.done;
+    expect(code).toBe(0);
+    expect(stdout).toBe(`${JSON.stringify({ baseUrl, apiKey })}\n`);
+    const refused = new Promise((resolve) => {
+      connect(Number(new URL(baseUrl).port), '127.0.0.1').once('error', resolve);
+    });
+    expect(await refused).toMatchObject({ code: 'ECONNREFUSED' });
+  });
+
+  it('has the traits in force that were given', async () => {
+    const plain = await sandbox();
+    const widened = await sandbox('--trait', 'widen=day', '--trait', 'shuffleTies');
+    const [newest] = await events(plain.baseUrl, plain.apiKey, 'interval=all&limit=1');
+    const day = newest?.timestamp.slice(0, 10);
+    // A window of one minute, before anything of that day: a service that widens answers with the whole day.
+    const query = `start=${day}T00:00:00Z&end=${day}T00:00:01Z`;
+    expect(await events(plain.baseUrl, plain.apiKey, query)).toEqual([]);
+    expect(await events(widened.baseUrl, widened.apiKey, query)).not.toEqual([]);
+    for (const { process } of [plain, widened]) {
+      process.child.kill('SIGINT');
+      expect((await process.done).code).toBe(0);
+    }
+  });
+
+  it('tells a person how to try it', async () => {
+    const process = place.start(['sandbox', '--port', '0', ...SMALL]);
+    await process.saw(
+      /try: curl -H 'Authorization: Bearer sandbox-key' 'http:\/\/127\.0\.0\.1:\d+\/events\?limit=1'\n/,
+    );
+    process.child.kill('SIGTERM');
+    expect((await process.done).code).toBe(0);
+  });
+
+  it('names the known traits when one is unknown', async () => {
+    const { code, stdout, stderr } = await place.run(['sandbox', '--trait', 'widne=day']);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain('the sandbox has no trait "widne"');
+    for (const name of TRAIT_NAMES) expect(stderr).toContain(name);
+    const { code: bad, stderr: value } = await place.run(['sandbox', '--trait', 'widen=week']);
+    expect([bad, value]).toEqual([2, 'trait widen cannot be "week"\nnext: give widen=day|hour\n']);
+  });
+
+  it('says that a port is taken', async () => {
+    const { process, baseUrl } = await sandbox();
+    const { port } = new URL(baseUrl);
+    const { code, text } = await place.run(['sandbox', '--port', port]);
+    expect([code, text]).toEqual([
+      2,
+      `the sandbox cannot listen on port ${port}: another program listens there\nnext: choose another with --port N; --port 0 takes a free one\n`,
+    ]);
+    process.child.kill('SIGTERM');
+    await process.done;
+  });
+
+  it.each([
+    [['--port', '65536'], '--port must be a whole number from 0 to 65535'],
+    [['--port', '80.5'], '--port must be a whole number from 0 to 65535'],
+    [['--port', '0x50'], '--port must be a whole number from 0 to 65535'],
+    [['--clicks', '-1'], '--clicks must be a whole number from 0 to 2000000'],
+    [['--days', ''], '--days must be a whole number from 0 to 36500'],
+    [['--live', 'fast'], '--live must be a number from 0 to 10000'],
+    [['--plan', 'gold'], "option '--plan <NAME>' argument 'gold' is invalid."],
+  ])('refuses %j', async (args, message) => {
+    const { code, stdout, stderr } = await place.run(['sandbox', ...args]);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(message);
+    expect(stderr.trim().split('\n').length).toBeLessThanOrEqual(2);
+  });
+});

@@ -1,0 +1,146 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { connect } from '../../src/cursor/database.ts';
+import { STREAM_NAMES } from '../../src/model/streams.ts';
+import { freshPlace, longLines, MAIN, startProcess } from '../support/cli.ts';
+import { freshDatabase } from '../support/postgres.ts';
+
+const place = await freshPlace();
+const COMMANDS = ['demo', 'sync', 'status', 'schema', 'sandbox'];
+
+describe('help', () => {
+  it.each([[], ...COMMANDS.map((command) => [command])])(
+    'tributary %s --help has an example and fits 80 columns',
+    async (...command) => {
+      const { code, stdout, stderr } = await place.run([...command.filter(Boolean), '--help']);
+      expect([code, stderr]).toEqual([0, '']);
+      expect(stdout).toMatch(new RegExp(`\nExamples?:\n  tributary ${command[0] ?? 'demo'}`));
+      expect(longLines(stdout)).toEqual([]);
+      expect(stdout).not.toContain('\x1b');
+    },
+  );
+
+  it('without arguments shows the commands, as an error', async () => {
+    const { code, stdout, stderr } = await place.run([]);
+    expect([code, stdout]).toEqual([2, '']);
+    for (const command of COMMANDS) expect(stderr).toMatch(new RegExp(`^  ${command} `, 'm'));
+  });
+
+  it('--version is that of the package', async () => {
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+    expect(await place.run(['--version'])).toMatchObject({ code: 0, stdout: `${version}\n`, stderr: '' });
+  });
+});
+
+describe('what was mistyped', () => {
+  it.each([
+    [['synk'], "unknown command 'synk'\n(Did you mean sync?)\nnext: see tributary --help\n"],
+    [['sync', '--sorce', 'x'], "unknown option '--sorce'\n(Did you mean --source?)\nnext: see tributary sync --help\n"],
+    [['status', '--jsn'], "unknown option '--jsn'\n(Did you mean --json?)\nnext: see tributary status --help\n"],
+    [['sync', '--config'], "option '--config <FILE>' argument missing\nnext: see tributary sync --help\n"],
+    [
+      ['demo', 'now'],
+      "too many arguments for 'demo'. Expected 0 arguments but got 1.\nnext: see tributary demo --help\n",
+    ],
+    [['sync', 'clics', 'sale'], 'unknown stream: clics, sale\nnext: use clicks, leads, sales\n'],
+    [
+      ['schema', '--format', 'xml'],
+      "option '--format <FORMAT>' argument 'xml' is invalid. Allowed choices are sql, markdown, json, dbt.\nnext: see tributary schema --help\n",
+    ],
+  ])('%j', async (args, message) => {
+    expect(await place.run(args)).toMatchObject({ code: 2, stdout: '', stderr: message });
+  });
+
+  it('a log level', async () => {
+    const { code, stdout, stderr } = await place.run(['status'], { TRIBUTARY_LOG: 'loud' });
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toBe(
+      'TRIBUTARY_LOG is none of the log levels\nnext: use one of: trace, debug, info, warn, error, fatal, silent\n',
+    );
+  });
+
+  it('leaves nothing behind', async () => {
+    expect(await place.files()).toEqual({ dir: [], home: [], tmp: [] });
+  });
+});
+
+describe('tributary schema', () => {
+  const schema = async (format: string): Promise<string> => {
+    const { code, stdout, stderr } = await place.run(['schema', '--format', format]);
+    expect([code, stderr]).toEqual([0, '']);
+    return stdout;
+  };
+
+  it('sql runs on a real Postgres, twice, and makes the three tables with their comments', async () => {
+    const sql = await schema('sql');
+    const database = await freshDatabase();
+    const db = connect({ url: database.url, max: 1 });
+    await db.query({ text: sql });
+    await db.query({ text: sql });
+    const found = await db.query({
+      text: `select c.relname as table, count(a.attnum) > 60 as many, bool_and(col_description(c.oid, a.attnum) <> '') as described
+        from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+        where c.relnamespace = 'attribution'::regnamespace and c.relkind = 'r' group by 1 order by 1`,
+    });
+    expect(found).toEqual(STREAM_NAMES.map((table) => ({ table, many: true, described: true })));
+    await db.close();
+    await database.drop();
+  });
+
+  it('json names the same columns, and --json is the same', async () => {
+    const text = await schema('json');
+    const { streams } = JSON.parse(text) as {
+      streams: Array<{ name: string; key: string[]; columns: Array<{ name: string }> }>;
+    };
+    expect(streams.map(({ name }) => name)).toEqual(STREAM_NAMES);
+    for (const { key, columns } of streams) {
+      expect(columns.map(({ name }) => name)).toEqual(
+        expect.arrayContaining([...key, 'timestamp', 'click_id', 'link_id']),
+      );
+    }
+    expect((await place.run(['schema', '--json'])).stdout).toBe(text);
+  });
+
+  it('markdown is the data dictionary that is checked in', async () => {
+    expect(await schema('markdown')).toBe(readFileSync('docs/data-dictionary.md', 'utf8'));
+  });
+
+  it('dbt is YAML with sources, and with tests on the keys', async () => {
+    const dbt = parse(await schema('dbt')) as {
+      sources: Array<{
+        name: string;
+        tables: Array<{ name: string; tests: object[]; columns: Array<{ name: string; tests?: string[] }> }>;
+      }>;
+    };
+    expect(dbt.sources.map(({ name }) => name)).toEqual(['attribution']);
+    const tables = dbt.sources[0]?.tables ?? [];
+    expect(tables.map(({ name }) => name)).toEqual(STREAM_NAMES);
+    for (const { tests, columns } of tables) {
+      expect(tests).toEqual([
+        { 'dbt_utils.unique_combination_of_columns': { combination_of_columns: ['_source', 'event_id'] } },
+      ]);
+      const required = columns.filter((column) => column.tests?.includes('not_null')).map(({ name }) => name);
+      expect(required).toEqual(expect.arrayContaining(['_source', 'event_id', 'timestamp']));
+    }
+  });
+});
+
+describe('a reader that goes away', () => {
+  const shell = (script: string) =>
+    startProcess('/bin/sh', ['-c', script], place.dir, { PATH: process.env.PATH ?? '', NODE: process.execPath, MAIN })
+      .done;
+
+  it('| head -1 is no error', async () => {
+    const { stdout, stderr } = await shell('{ "$NODE" "$MAIN" schema; echo "code $?" >&2; } | head -1');
+    expect(stdout).toBe('create schema if not exists attribution;\n');
+    expect(stderr).toBe('code 0\n');
+  });
+
+  it('nor when it read the messages', async () => {
+    const { stdout } = await shell(
+      '{ "$NODE" "$MAIN" sandbox --trait x 2>&1; echo "code $?" >code; } | true; sleep 1; cat code',
+    );
+    expect(stdout).toBe('code 2\n');
+  });
+});

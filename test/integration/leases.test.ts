@@ -1,0 +1,139 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { hostname } from 'node:os';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { connect, type Database } from '../../src/cursor/database.ts';
+import { acquireLease, checkFence, holderOf, type Lease } from '../../src/cursor/leases.ts';
+import { migrate } from '../../src/cursor/migrate.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import { type Fault, RetryLater } from '../../src/model/errors.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { newSource } from '../support/sink-harness.ts';
+
+let home: TestDatabase;
+let db: Database;
+
+beforeAll(async () => {
+  home = await freshDatabase();
+  db = connect({ url: home.url });
+  await migrate(db, MIGRATIONS, { schema: 'tributary' });
+});
+afterAll(async () => {
+  await db.close();
+  await home.drop();
+});
+
+const fence = (lease: Pick<Lease, 'source' | 'stream' | 'epoch'>) => db.transaction((tx) => checkFence(tx, lease));
+const faultOf = (work: Promise<unknown>): Promise<Fault> =>
+  work.then(
+    () => Promise.reject(new Error('it was not refused')),
+    (error: Fault) => error,
+  );
+
+/** As if so many seconds had passed since the lease was last renewed. */
+const age = (source: string, seconds: number) =>
+  db.query({
+    text: 'update tributary.leases set expires_at = expires_at - make_interval(secs => $2) where source = $1',
+    values: [source, seconds],
+  });
+
+const secondsLeft = async (source: string): Promise<number> => {
+  const text =
+    'select extract(epoch from expires_at - clock_timestamp())::float8 as left from tributary.leases where source = $1';
+  return (await db.query<{ left: number }>({ text, values: [source] }))[0]?.left ?? Number.NaN;
+};
+
+it('goes to exactly one of many who ask at once', async () => {
+  const crowd = Array.from({ length: 6 }, () => connect({ url: home.url, max: 1 }));
+  const source = newSource();
+  const asked = await Promise.allSettled(crowd.map((one, i) => acquireLease(one, source, 'clicks', `number ${i}`)));
+  expect(asked.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  await Promise.all(crowd.map((one) => one.close()));
+});
+
+it('belongs to one stream of one source', async () => {
+  const source = newSource();
+  await acquireLease(db, source, 'clicks', 'one');
+  await acquireLease(db, source, 'leads', 'two');
+  await acquireLease(db, newSource(), 'clicks', 'three');
+});
+
+it('rises in epoch with every holder, and lets only the newest through the fence', async () => {
+  const source = newSource();
+  const first = await acquireLease(db, source, 'sales', 'first');
+  await fence(first);
+  await first.release();
+  const second = await acquireLease(db, source, 'sales', 'second');
+  expect(second.epoch).toBe(first.epoch + 1);
+  await fence(second);
+  expect(await faultOf(fence(first))).toBeInstanceOf(RetryLater);
+  await first.release();
+  await fence(second);
+});
+
+it('cannot commit once it has expired, even when nobody took it', async () => {
+  const lease = await acquireLease(db, newSource(), 'clicks', 'sleeper');
+  await age(lease.source, 61);
+  const fault = await faultOf(fence(lease));
+  expect(fault).toBeInstanceOf(RetryLater);
+  expect(fault.describe()).toMatch(
+    /source-\d+\/clicks: .*lost the stream[\s\S]*kept: .*not written[\s\S]*next: .*run again/,
+  );
+});
+
+it('is renewed by a commit, so that a long one does not lose it halfway', async () => {
+  const lease = await acquireLease(db, newSource(), 'clicks', 'busy');
+  await age(lease.source, 50);
+  await fence(lease);
+  expect(await secondsLeft(lease.source)).toBeGreaterThan(55);
+});
+
+it('cannot be taken over in the middle of a commit', async () => {
+  const lease = await acquireLease(db, newSource(), 'clicks', 'slow');
+  const commit = await db.begin();
+  await checkFence(commit, lease);
+  // The other one waits for the commit, and then finds the lease renewed.
+  const other = faultOf(acquireLease(db, lease.source, 'clicks', 'impatient'));
+  await commit.commit();
+  expect((await other).message).toMatch(/^slow is writing this stream now/);
+});
+
+it('of a process that was killed on this machine is taken over at once; of a living one it is not', async () => {
+  const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
+  await once(child, 'spawn');
+  const source = newSource();
+  const holder = `tributary sync (process ${child.pid} on ${hostname()})`;
+  const held = await acquireLease(db, source, 'clicks', holder);
+
+  const fault = await faultOf(acquireLease(db, source, 'clicks', holderOf('sync')));
+  expect(fault).toBeInstanceOf(RetryLater);
+  expect(fault.message).toBe(`${holder} is writing this stream now`);
+
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  const askers = [1, 2, 3].map(() => acquireLease(db, source, 'clicks', holderOf('sync')));
+  const taken = (await Promise.allSettled(askers)).filter((result) => result.status === 'fulfilled');
+  expect(taken.map(({ value }) => value.epoch)).toEqual([held.epoch + 1]);
+  await expect(fence(held)).rejects.toThrow(RetryLater);
+});
+
+it('of a process on another machine is never guessed to be dead', async () => {
+  const source = newSource();
+  await acquireLease(db, source, 'clicks', 'tributary sync (process 4194304 on another-machine)');
+  await expect(acquireLease(db, source, 'clicks', 'x')).rejects.toThrow(/on another-machine\) is writing/);
+});
+
+it('says who holds it and what to do', async () => {
+  const source = newSource();
+  await acquireLease(db, source, 'leads', holderOf('sync'));
+  await age(source, 20);
+  const fault = await faultOf(acquireLease(db, source, 'leads', holderOf('backfill')));
+  const [what, kept, next] = fault.describe().split('\n');
+  expect(what).toBe(
+    `${source}/leads: tributary sync (process ${process.pid} on ${hostname()}) is writing this stream now`,
+  );
+  expect(kept).toBe('kept: everything; nothing was read or written');
+  expect(next).toMatch(
+    /^next: wait for it to finish, or, if it was killed, (39|40) s for its lease to end; then run again$/,
+  );
+});

@@ -1,0 +1,206 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { lowestCursor, readCursor } from '../../src/cursor/cursors.ts';
+import { connect, type Database } from '../../src/cursor/database.ts';
+import { acquireLease } from '../../src/cursor/leases.ts';
+import { type Advance, applyAdvance, readLedger, type Span } from '../../src/cursor/ledger.ts';
+import { migrate } from '../../src/cursor/migrate.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import { type Entry, overlay } from '../../src/model/coverage.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { certified, MINUTE, NOON, newSource } from '../support/sink-harness.ts';
+
+let home: TestDatabase;
+let db: Database;
+
+beforeAll(async () => {
+  home = await freshDatabase();
+  db = connect({ url: home.url });
+  await migrate(db, MIGRATIONS, { schema: 'tributary' });
+});
+afterAll(async () => {
+  await db.close();
+  await home.drop();
+});
+
+/** A track of its own, and what moves it. */
+async function openTrack(sinks = ['warehouse']) {
+  const lease = await acquireLease(db, newSource(), 'clicks', 'test');
+  const [sink = ''] = sinks;
+  const track = { source: lease.source, stream: lease.stream, sink };
+  return {
+    track,
+    advance: (change: Partial<Advance>) =>
+      db.transaction((tx) =>
+        applyAdvance(tx, {
+          ...track,
+          epoch: lease.epoch,
+          runId: 'run-1',
+          since: NOON,
+          spans: [],
+          anchor: undefined,
+          newestSeen: undefined,
+          ...change,
+        }),
+      ),
+    cursor: (name = sink) => readCursor(db, { ...track, sink: name }),
+    ledger: (name = sink) => readLedger(db, { ...track, sink: name }, 0),
+  };
+}
+
+const at = (minutes: number): number => NOON + minutes * MINUTE;
+const unproven = (start: number, end: number, note?: string): Span => ({ start, end, certified: false, rows: 0, note });
+
+describe('whatever comes, in whatever order', () => {
+  /** Six hours a step, so that days are crossed; every other bound has microseconds. */
+  const bound = (step: number): number => NOON + step * 360 * MINUTE + (step % 2 === 1 ? 0.123 : 0);
+  const STEPS = 16;
+  const span = fc
+    .record({ from: fc.nat(STEPS - 1), length: fc.integer({ min: 1, max: 6 }), certified: fc.boolean() })
+    .map(({ from, length, certified: isProven }): Span & { from: number; to: number } => {
+      const to = Math.min(STEPS, from + length);
+      return { from, to, start: bound(from), end: bound(to), certified: isProven, rows: 1, note: undefined };
+    });
+  const steps = fc.array(
+    fc.record({ spans: fc.array(span, { maxLength: 3 }), since: fc.constantFrom(4, 4, 4, 2, 0) }),
+    {
+      minLength: 1,
+      maxLength: 10,
+    },
+  );
+
+  /** Which neighbours have grown together depends on the order; what is covered, and how, does not. */
+  const stretches = (entries: readonly Entry[]) =>
+    entries.reduce<Array<{ start: number; end: number; isProven: boolean }>>(
+      (all, { start, end, certified: isProven }) => {
+        const last = all.at(-1);
+        if (last?.end === start && last.isProven === isProven) last.end = end;
+        else all.push({ start, end, isProven });
+        return all;
+      },
+      [],
+    );
+
+  it('the database agrees with the pure model and with a count of the cells', async () => {
+    await fc.assert(
+      fc.asyncProperty(steps, async (advances) => {
+        const { advance, cursor, ledger } = await openTrack();
+        const cells = new Array<boolean | undefined>(STEPS).fill(undefined);
+        let model: Entry[] = [];
+        let since = STEPS;
+        let before = Number.NEGATIVE_INFINITY;
+        for (const [i, { spans, since: from }] of advances.entries()) {
+          await advance({ spans, since: bound(from) });
+          if (from < since) before = Number.NEGATIVE_INFINITY;
+          since = Math.min(since, from);
+          for (const { from: a, to: b, ...added } of spans) {
+            const provenAt = added.certified ? i : undefined;
+            model = overlay(model, { ...added, readAt: i, provenAt, runId: 'run-1', note: undefined });
+            for (let cell = a; cell < b; cell++) cells[cell] = cells[cell] || added.certified;
+          }
+          const found = await ledger();
+          expect(stretches(found)).toEqual(stretches(model));
+          for (const [cell, state] of cells.entries()) {
+            const covering = found.filter((entry) => entry.start < bound(cell + 1) && entry.end > bound(cell));
+            expect(covering.map((entry) => entry.certified)).toEqual(state === undefined ? [] : [state]);
+          }
+          let reached = since;
+          while (cells[reached] === true) reached += 1;
+          const through = reached > since ? bound(reached) : undefined;
+          expect(await cursor()).toMatchObject({ since: bound(since), completeThrough: through });
+          expect(through ?? Number.NEGATIVE_INFINITY).toBeGreaterThanOrEqual(before);
+          before = through ?? before;
+        }
+      }),
+      { numRuns: 30 },
+    );
+  });
+});
+
+it('moves the watermark over what was proven ahead of it, once the gap is closed', async () => {
+  const { advance, cursor } = await openTrack();
+  await advance({ spans: [certified(at(10), at(20)), certified(at(20), at(30))] });
+  expect(await cursor()).toMatchObject({ completeThrough: undefined });
+  await advance({ spans: [certified(at(0), at(5)), unproven(at(5), at(10))] });
+  expect(await cursor()).toMatchObject({ completeThrough: at(5) });
+  await advance({ spans: [certified(at(5), at(10))] });
+  expect(await cursor()).toMatchObject({ completeThrough: at(30) });
+});
+
+it('never moves the watermark back: not by doubt, not by an older window, not by a later since', async () => {
+  const { advance, cursor, ledger } = await openTrack();
+  await advance({ spans: [certified(at(0), at(30))] });
+  await advance({ spans: [unproven(at(10), at(20), 'could not be read again')] });
+  await advance({ spans: [certified(at(0), at(5))] });
+  await advance({ since: at(20), spans: [] });
+  expect(await cursor()).toMatchObject({ since: at(0), completeThrough: at(30) });
+  expect(await ledger()).toMatchObject([{ start: at(0), end: at(30), certified: true }]);
+});
+
+it('counts anew from a since that moves back, and joins what is there when the time between is read', async () => {
+  const { advance, cursor } = await openTrack();
+  await advance({ spans: [certified(at(0), at(30))] });
+  await advance({ since: at(-60), spans: [] });
+  expect(await cursor()).toMatchObject({ since: at(-60), completeThrough: undefined });
+  await advance({ since: at(-60), spans: [certified(at(-60), at(-10))] });
+  expect(await cursor()).toMatchObject({ completeThrough: at(-10) });
+  await advance({ since: at(-60), spans: [certified(at(-10), at(0))] });
+  expect(await cursor()).toMatchObject({ completeThrough: at(30) });
+});
+
+it('grows neighbours of one day together, so that polling leaves one entry a day', async () => {
+  const { advance, ledger, cursor } = await openTrack();
+  for (let minute = 0; minute < 10; minute++) await advance({ spans: [certified(at(minute), at(minute + 1), 2)] });
+  expect(await ledger()).toMatchObject([{ start: at(0), end: at(10), rows: 20 }]);
+  const midnight = at(12 * 60);
+  await advance({ spans: [certified(at(10), midnight), certified(midnight, midnight + MINUTE)] });
+  expect((await ledger()).map(({ start, end }) => [start, end])).toEqual([
+    [at(0), midnight],
+    [midnight, midnight + MINUTE],
+  ]);
+  expect(await cursor()).toMatchObject({ completeThrough: midnight + MINUTE });
+});
+
+it('keeps apart what differs in state or note, and the note as it was said', async () => {
+  const { advance, ledger } = await openTrack();
+  const note = 'the service said "nö\0"';
+  await advance({ spans: [certified(at(0), at(1)), unproven(at(1), at(2), note), unproven(at(2), at(3), 'other')] });
+  expect((await ledger()).map((entry) => [entry.certified, entry.note])).toEqual([
+    [true, undefined],
+    [false, 'the service said "nö\ufffd"'],
+    [false, 'other'],
+  ]);
+});
+
+it('keeps anchor and newest at their greatest, to the microsecond', async () => {
+  const { advance, cursor } = await openTrack();
+  await advance({ anchor: at(5) + 0.123, newestSeen: at(7) + 0.456 });
+  await advance({ anchor: at(4), newestSeen: undefined });
+  await advance({});
+  expect(await cursor()).toMatchObject({ anchor: at(5) + 0.123, newestSeen: at(7) + 0.456 });
+});
+
+it('keeps two sinks apart, and tells how far they have come together', async () => {
+  const { advance, cursor, ledger, track } = await openTrack(['warehouse', 'lake']);
+  const together = () => lowestCursor(db, { ...track, sinks: ['warehouse', 'lake'] });
+  expect(await together()).toBeUndefined();
+  await advance({ spans: [certified(at(0), at(30))], anchor: at(29), newestSeen: at(29) });
+  expect(await together()).toEqual({
+    since: NOON,
+    completeThrough: undefined,
+    anchor: undefined,
+    newestSeen: undefined,
+  });
+  await advance({ sink: 'lake', spans: [certified(at(0), at(10))], anchor: at(9), newestSeen: at(9) });
+  expect(await cursor()).toMatchObject({ completeThrough: at(30) });
+  expect(await cursor('lake')).toMatchObject({ completeThrough: at(10) });
+  expect(await ledger('lake')).toHaveLength(1);
+  expect(await together()).toEqual({ since: NOON, completeThrough: at(10), anchor: at(9), newestSeen: at(9) });
+});
+
+it('writes nothing without the lease', async () => {
+  const { advance, cursor, ledger } = await openTrack();
+  await expect(advance({ epoch: 99, spans: [certified(at(0), at(1))] })).rejects.toThrow(/lost the stream/);
+  expect(await cursor()).toBeUndefined();
+  expect(await ledger()).toEqual([]);
+});

@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Column } from '../../src/model/columns.ts';
+import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
+import type { Json, JsonObject } from '../../src/sandbox/types.ts';
+import {
+  configFor,
+  type Engine,
+  expectComplete,
+  forgetProofs,
+  openEngine,
+  sourceOf,
+  sync,
+  syncAllDone,
+  tallies,
+  versionsOf,
+} from '../support/engine.ts';
+import { readTable } from '../support/postgres-place.ts';
+import { at, sandboxWith, smallSandbox } from '../support/sandbox.ts';
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await openEngine();
+});
+afterAll(() => engine.close());
+
+const ROWS = { clicks: 1200, leads: 80, sales: 40 };
+const small = { rows: ROWS, days: 20 };
+
+it('brings every event of all three streams, each once', async () => {
+  const sandbox = await smallSandbox(small);
+  const config = configFor(engine, sandbox);
+  const outcomes = await syncAllDone(config);
+  await expectComplete(engine.db, config, sandbox);
+  expect(tallies(outcomes)).toEqual([
+    [ROWS.clicks, 0],
+    [ROWS.leads, 0],
+    [ROWS.sales, 0],
+  ]);
+  for (const { report } of outcomes) {
+    // Nothing younger than the settle time is called complete.
+    expect(Date.now() - (report?.cursor?.completeThrough ?? 0)).toBeGreaterThan(9 * 60_000);
+    expect(Date.now() - (report?.cursor?.completeThrough ?? 0)).toBeLessThan(12 * 60_000);
+  }
+});
+
+it('changes no row the second time, although everything joined has moved', async () => {
+  const sandbox = await smallSandbox(small);
+  const { service } = sandbox;
+  const config = configFor(engine, sandbox);
+  await syncAllDone(config);
+  const before = await versionsOf(engine.db, config);
+  expect(before).toHaveLength(ROWS.clicks + ROWS.leads + ROWS.sales);
+
+  service.touchCounters();
+  for (const link of service.links) service.renameLink(link.id, { domain: 'renamed.test', key: `new-${link.id}` });
+  service.traits = { volatile: true, deletedCustomers: 0.5, unknownFields: false };
+  // All of it again, not only the tail: as if nothing had been proven.
+  await forgetProofs(engine.db, config);
+  const outcomes = await syncAllDone(config);
+  expect(tallies(outcomes)).toEqual([
+    [0, 0],
+    [0, 0],
+    [0, 0],
+  ]);
+  for (const { stream, report } of outcomes) {
+    expect(report?.tally.unchanged).toBeGreaterThanOrEqual(ROWS[stream]);
+    expect(report?.tally.unchanged).toBe(report?.tally.read);
+  }
+  expect(await versionsOf(engine.db, config)).toEqual(before);
+});
+
+it('has what is new after the next sync, wherever the cursor stands', async () => {
+  const sandbox = await smallSandbox(small);
+  const { service } = sandbox;
+  const config = configFor(engine, sandbox);
+  await syncAllDone(config);
+  for (const stream of STREAM_NAMES) service.arrive(stream, 3);
+  // Late, but within the lookback before the watermark.
+  service.arrive('leads', 2, { from: service.now() - 12 * 60_000, to: service.now() - 11 * 60_000 });
+  const outcomes = await syncAllDone(config);
+  expect(tallies(outcomes)).toEqual([
+    [3, 0],
+    [5, 0],
+    [3, 0],
+  ]);
+  await expectComplete(engine.db, config, sandbox);
+  // A poll of what is known costs a request or two a stream.
+  for (const { report } of outcomes) expect(report?.tally.requests).toBeLessThanOrEqual(4);
+});
+
+it('reads only the streams that were asked for', async () => {
+  const sandbox = await smallSandbox(small);
+  const config = configFor(engine, sandbox);
+  const outcomes = await sync(config, { streams: ['sales'] });
+  expect(outcomes.map(({ stream, report }) => [stream, report?.state])).toEqual([['sales', 'done']]);
+  expect(new Set(sandbox.service.requests.map(({ query }) => query.event))).toEqual(new Set(['sales']));
+});
+
+it('finds the beginning of everything by itself: since all', async () => {
+  const founded = `${daysAgo(50)}T12:00Z`;
+  const sandbox = await sandboxWith([`founded=${founded}`], { ...small, days: 45 });
+  const config = configFor(engine, sandbox, { since: 'all' });
+  const [clicks] = await syncAllDone(config);
+  await expectComplete(engine.db, config, sandbox);
+  expect(clicks?.report?.cursor?.since).toBe(Date.parse(daysAgo(49)));
+  expect(tallies(await syncAllDone(config))).toEqual([
+    [0, 0],
+    [0, 0],
+    [0, 0],
+  ]);
+});
+
+it('opens older time when since moves back', async () => {
+  const sandbox = await smallSandbox({ ...small, days: 60 });
+  const name = 'moved-back';
+  await syncAllDone(configFor(engine, sandbox, { name, since: daysAgo(10) }));
+  const config = configFor(engine, sandbox, { name, since: daysAgo(70) });
+  await syncAllDone(config);
+  await expectComplete(engine.db, config, sandbox);
+});
+
+const daysAgo = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
+
+it('fills every column with what the service said', async () => {
+  const sandbox = await smallSandbox(small);
+  const config = configFor(engine, sandbox);
+  await syncAllDone(config);
+  for (const name of STREAM_NAMES) {
+    const stream = STREAMS[name];
+    const rows = await readTable(engine.db, 'attribution', stream);
+    const records = sandbox.service.events(name);
+    for (const record of [records[0], records[Math.floor(records.length / 2)], records.at(-1)]) {
+      if (!record) throw new Error('the sandbox is empty');
+      const id = String(name === 'clicks' ? at(record, 'click.id') : record.eventId);
+      const row = rows.find((other) => other.event_id === id && other._source === sourceOf(config));
+      for (const column of stream.columns.filter((other) => other.name !== 'event_id')) {
+        expect(row?.[column.name], `${name}.${column.name}`).toEqual(expectedOf(column, record));
+      }
+      expect(row).toMatchObject({ _source: sourceOf(config), _extra: null });
+    }
+  }
+});
+
+function expectedOf({ from: [canonical, alias], ...column }: Column, record: JsonObject): Json {
+  // The password is not kept unless somebody asks for it.
+  if (column.personal === 'linkPassword') return null;
+  const said = at(record, (column.deprecated === undefined ? canonical?.path : alias?.path) ?? '') ?? null;
+  return column.kind === 'timestamp' && said !== null ? Date.parse(String(said)) : said;
+}

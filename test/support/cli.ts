@@ -1,0 +1,108 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll } from 'vitest';
+import { stopPostmaster } from '../../src/cursor/embedded/postmaster.ts';
+
+/** The binary as it is installed: `npm test` builds it first. */
+export const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+
+export interface Finished {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+  /** Everything that was printed. */
+  text: string;
+}
+
+export interface Running {
+  pid: number;
+  child: ChildProcess;
+  done: Promise<Finished>;
+  /** Waits for a text on one of its outputs. */
+  saw(text: string | RegExp): Promise<void>;
+}
+
+/** A folder of its own to run commands in, with a home and a temporary folder that ought to stay empty. */
+export interface Place {
+  dir: string;
+  start(args: readonly string[], env?: Record<string, string>): Running;
+  run(args: readonly string[], env?: Record<string, string>): Promise<Finished>;
+  config(text: string, name?: string): Promise<string>;
+  /** Names of what lies in the folder, in its home and in its temporary folder. */
+  files(): Promise<{ dir: string[]; home: string[]; tmp: string[] }>;
+}
+
+const places: string[] = [];
+const running = new Set<Running>();
+
+/** What a test left behind ends with the file: by its pid, and the embedded server by its own. */
+afterAll(async () => {
+  for (const { child, done } of running) {
+    child.kill('SIGKILL');
+    await done;
+  }
+  for (const root of places.splice(0)) {
+    await stopPostmaster(join(root, 'work/.tributary/postgres')).catch(() => {}); // There was none.
+    await rm(root, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+  }
+});
+
+export async function freshPlace(): Promise<Place> {
+  const root = await mkdtemp(join(tmpdir(), 'tributary-cli-'));
+  places.push(root);
+  const [dir, home, tmp] = ['work', 'home', 'tmp'].map((name) => join(root, name)) as [string, string, string];
+  for (const each of [dir, home, tmp]) await mkdir(each, { mode: 0o700 });
+  const start = (args: readonly string[], env: Record<string, string> = {}): Running =>
+    startProcess(process.execPath, [MAIN, ...args], dir, {
+      PATH: process.env.PATH ?? '',
+      HOME: home,
+      TMPDIR: tmp,
+      ...env,
+    });
+  return {
+    dir,
+    start,
+    run: (args, env) => start(args, env).done,
+    async config(text, name = 't.yaml') {
+      await writeFile(join(dir, name), text);
+      return name;
+    },
+    files: async () => ({ dir: await readdir(dir), home: await readdir(home), tmp: await readdir(tmp) }),
+  };
+}
+
+export function startProcess(file: string, args: string[], cwd: string, env: Record<string, string>): Running {
+  const child = spawn(file, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const output = { stdout: '', stderr: '', text: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (chunk: string) => {
+      output[name] += chunk;
+      output.text += chunk;
+    });
+  }
+  const handle: Running = {
+    pid: child.pid ?? -1,
+    child,
+    done: once(child, 'close').then(([code]) => {
+      running.delete(handle);
+      return { code: code as number | null, ...output };
+    }),
+    async saw(text) {
+      while (!(typeof text === 'string' ? output.text.includes(text) : text.test(output.text))) {
+        if (child.exitCode !== null) throw new Error(`it ended without saying ${text}: ${output.text}`);
+        await sleep(10);
+      }
+    },
+  };
+  running.add(handle);
+  return handle;
+}
+
+/** Every line of at most so many characters; the ones that are longer. */
+export const longLines = (text: string, most = 80): string[] =>
+  text.split('\n').filter((line) => [...line].length > most);

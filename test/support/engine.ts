@@ -1,0 +1,128 @@
+import { expect } from 'vitest';
+import { withSyncApp } from '../../src/app.ts';
+import { parseConfig } from '../../src/config.ts';
+import type { Config } from '../../src/config-schema.ts';
+import { connect, type Database } from '../../src/cursor/database.ts';
+import { holderOf } from '../../src/cursor/leases.ts';
+import { migrate } from '../../src/cursor/migrate.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import { writeProfile } from '../../src/cursor/profiles.ts';
+import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import type { SyncProgress } from '../../src/sync/job.ts';
+import { type Outcome, syncAll } from '../../src/sync/sync-all.ts';
+import { freshDatabase } from './postgres.ts';
+import { silentLog } from './silent-log.ts';
+import { newSource } from './sink-harness.ts';
+
+/** The whole engine on a real database: everything between the service's HTTP and the tables, and nothing of the CLI. */
+export interface Engine {
+  url: string;
+  db: Database;
+  close(): Promise<void>;
+}
+
+export async function openEngine(): Promise<Engine> {
+  const home = await freshDatabase();
+  const db = connect({ url: home.url, max: 3 });
+  await migrate(db, MIGRATIONS, { schema: 'tributary' });
+  return {
+    url: home.url,
+    db,
+    async close() {
+      await db.close();
+      await home.drop();
+    },
+  };
+}
+
+export interface SourceOptions {
+  name?: string;
+  since?: string;
+  /** Where the rows go; the state's database unless said otherwise. */
+  sinkUrl?: string;
+}
+
+/** A config as a person would write it, for one sandbox. */
+export function configFor({ url }: Pick<Engine, 'url'>, sandbox: Sandbox, options: SourceOptions = {}): Config {
+  const { name = newSource(), since = '30d', sinkUrl } = options;
+  const { baseUrl, apiKey } = sandbox;
+  const text = JSON.stringify({
+    sources: { [name]: { baseUrl, apiKey, plan: 'enterprise', requestsPerSecond: 500, since } },
+    sinks: { warehouse: { type: 'postgres', ...(sinkUrl && { url: sinkUrl }) } },
+    state: { url },
+  });
+  return parseConfig(text, 'test.yaml', {}).config;
+}
+
+/** As if the service could not put more rows on a page: many pages without many rows. */
+export async function withSmallPages(db: Database, config: Config, pageRows: number): Promise<void> {
+  for (const stream of STREAM_NAMES) {
+    await writeProfile(db, sourceOf(config), stream, { granularity: 'exact', tickMs: 1000, pageRows });
+  }
+}
+
+export interface SyncOptions {
+  streams?: readonly StreamName[];
+  signal?: AbortSignal;
+  onProgress?(progress: SyncProgress): void;
+}
+
+/** One `tributary sync`. */
+export function sync(config: Config, options: SyncOptions = {}): Promise<Outcome[]> {
+  const { streams = [], signal = new AbortController().signal, onProgress = () => {} } = options;
+  return withSyncApp({ config, log: silentLog, choice: { streams } }, ({ state, sinks, jobs }) =>
+    syncAll({ state, sinks, log: silentLog, signal, holder: holderOf('sync'), onProgress }, jobs),
+  );
+}
+
+/** The states of all streams; a fault is shown in its own words. */
+export const statesOf = (outcomes: readonly Outcome[]): string[] =>
+  outcomes.map(({ report, fault }) => report?.state ?? fault?.describe() ?? 'nothing');
+
+export async function syncAllDone(config: Config): Promise<Outcome[]> {
+  const outcomes = await sync(config);
+  const faults = outcomes.map(({ fault }) => fault?.describe()).filter(Boolean);
+  expect({ states: statesOf(outcomes), faults }).toEqual({ states: ['done', 'done', 'done'], faults: [] });
+  return outcomes;
+}
+
+export const sourceOf = (config: Config): string => Object.keys(config.sources)[0] ?? '';
+
+export async function storedIds(db: Database, config: Config, stream: StreamName): Promise<string[]> {
+  const rows = await db.query<{ id: string }>({
+    text: `select event_id as id from attribution.${stream} where _source = $1 order by event_id collate "C"`,
+    values: [sourceOf(config)],
+  });
+  return rows.map(({ id }) => id);
+}
+
+/** The tables hold what the service has: every event, each once, and nothing else. */
+export async function expectComplete(db: Database, config: Config, { service }: Sandbox): Promise<void> {
+  for (const stream of STREAM_NAMES) {
+    const stored = await storedIds(db, config, stream);
+    const there = new Set(service.ids(stream));
+    const missing = [...there].filter((id) => !stored.includes(id));
+    const invented = stored.filter((id) => !there.has(id));
+    expect({ stream, missing, invented }).toEqual({ stream, missing: [], invented: [] });
+    expect(new Set(stored).size).toBe(stored.length);
+  }
+}
+
+/** As if nothing had been proven: the next sync reads everything again. */
+export async function forgetProofs(db: Database, config: Config): Promise<void> {
+  for (const table of ['cursors', 'windows']) {
+    await db.query({ text: `delete from tributary.${table} where source = $1`, values: [sourceOf(config)] });
+  }
+}
+
+/** Version numbers that Postgres gives rows: they move when a row is written, even with the same values. */
+export async function versionsOf(db: Database, config: Config): Promise<object[]> {
+  const parts = STREAM_NAMES.map(
+    (stream) => `select '${stream}' as stream, event_id, xmin::text from attribution.${stream} where _source = $1`,
+  );
+  return db.query({ text: `${parts.join(' union all ')} order by 1, 2`, values: [sourceOf(config)] });
+}
+
+export const tallies = (outcomes: readonly Outcome[]): Array<[new_: number, changed: number]> =>
+  outcomes.map(({ report }) => [report?.tally.new ?? -1, report?.tally.changed ?? -1]);

@@ -1,0 +1,61 @@
+import { connect, type Database } from '../../src/cursor/database.ts';
+import { migrate } from '../../src/cursor/migrate.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import { instantOf, quoteIdent } from '../../src/cursor/sql.ts';
+import type { Value } from '../../src/model/coerce.ts';
+import type { Kind } from '../../src/model/columns.ts';
+import { parseJson } from '../../src/model/json.ts';
+import { BOOKKEEPING, type Stream } from '../../src/model/streams.ts';
+import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
+import { freshDatabase } from './postgres.ts';
+import type { SinkPlace, StoredRow } from './sink-harness.ts';
+
+export interface PostgresPlace extends SinkPlace {
+  db: Database;
+}
+
+/** An ordinary name for Postgres once it is quoted, and SQL where it is not. */
+export const ODD_SCHEMA = 'odd "schema"; -- $1';
+
+/** A database of its own, with the state in it or in another. */
+export async function postgresPlace({ sameDatabase = true, schema = ODD_SCHEMA } = {}): Promise<PostgresPlace> {
+  const databases = [await freshDatabase()];
+  if (!sameDatabase) databases.push(await freshDatabase());
+  const [first, second] = databases.map(({ url }) => connect({ url }));
+  if (!first) throw new Error('no database');
+  const [state, db] = [first, second ?? first];
+  await migrate(state, MIGRATIONS, { schema: 'tributary' });
+  return {
+    state,
+    db,
+    createSink: () => createPostgresSink({ name: 'warehouse', db, schema, state }),
+    readRows: (stream) => readTable(db, schema, stream),
+    async close() {
+      await first.close();
+      await second?.close();
+      for (const database of databases) await database.drop();
+    },
+  };
+}
+
+export async function readTable(db: Database, schema: string, stream: Stream): Promise<StoredRow[]> {
+  const columns = [...stream.columns, ...BOOKKEEPING];
+  const list = columns.map(({ name, kind }) => `${READ[kind](quoteIdent(name))} as ${quoteIdent(name)}`);
+  const rows = await db.query<StoredRow>({
+    text: `select ${list.join(', ')} from ${quoteIdent(schema)}.${quoteIdent(stream.name)}`,
+  });
+  const json = columns.filter(({ kind }) => kind === 'json').map(({ name }) => name);
+  for (const row of rows) {
+    for (const name of json) if (typeof row[name] === 'string') row[name] = parseJson(row[name]) as Value;
+  }
+  return rows;
+}
+
+/** As it is: pg would cut instants to milliseconds and integers inside JSON to doubles. */
+const READ: Readonly<Record<Kind, (column: string) => string>> = {
+  text: (column) => column,
+  integer: (column) => column,
+  boolean: (column) => column,
+  timestamp: instantOf,
+  json: (column) => `${column}::text`,
+};

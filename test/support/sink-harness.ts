@@ -1,0 +1,94 @@
+import type { Database } from '../../src/cursor/database.ts';
+import { acquireLease, type Lease } from '../../src/cursor/leases.ts';
+import type { Advance } from '../../src/cursor/ledger.ts';
+import type { Rejected } from '../../src/cursor/quarantine.ts';
+import type { Value } from '../../src/model/coerce.ts';
+import type { Row } from '../../src/model/flatten.ts';
+import type { Instant } from '../../src/model/instant.ts';
+import type { Stream } from '../../src/model/streams.ts';
+import type { Receipt, Sink } from '../../src/sinks/sink.ts';
+
+/** A place where a sink writes, and the state beside it. Everything in it is new. */
+export interface SinkPlace {
+  state: Database;
+  /** One more sink on this place, as another process would open it. */
+  createSink(): Sink;
+  /** What a reader of the place finds: text, exact integers, booleans, instants with their microseconds, parsed JSON. */
+  readRows(stream: Stream): Promise<StoredRow[]>;
+  close(): Promise<void>;
+}
+
+/** By column name, bookkeeping included. */
+export type StoredRow = Record<string, Value>;
+
+export type MakeSink = () => Promise<SinkPlace>;
+
+export const NOON: Instant = Date.UTC(2026, 10, 14, 12);
+export const MINUTE = 60_000;
+
+/** A row made by hand, so that what is tested is the sink and not the flattener. */
+export function rowOf(
+  stream: Stream,
+  id: string,
+  at: Instant,
+  values: StoredRow = {},
+  extra: Row['extra'] = null,
+): Row {
+  const given: StoredRow = { event: stream.event, timestamp: at, event_id: id, ...values };
+  return {
+    id,
+    at,
+    values: stream.columns.map((column) => given[column.name] ?? null),
+    extra,
+    contradictions: [],
+    misfits: [],
+  };
+}
+
+/** One writer of one stream of one source: it holds the lease and commits batch after batch. */
+export interface Writer {
+  lease: Lease;
+  advance(change?: Partial<Advance>): Advance;
+  commit(rows: readonly Row[], change?: Partial<Advance>, rejected?: readonly Rejected[]): Promise<Receipt>;
+}
+
+let sources = 0;
+
+/** A source that no other test has, so that tests share a place without meeting. */
+export const newSource = (): string => `source-${++sources}`;
+
+export async function createWriter(place: SinkPlace, stream: Stream, source = newSource()): Promise<Writer> {
+  const sink = place.createSink();
+  const lease = await acquireLease(place.state, source, stream.name, `test of ${source}`);
+  const advance = (change: Partial<Advance> = {}): Advance => ({
+    source,
+    stream: stream.name,
+    sink: sink.name,
+    runId: 'run-1',
+    epoch: lease.epoch,
+    since: NOON,
+    spans: [],
+    anchor: undefined,
+    newestSeen: undefined,
+    ...change,
+  });
+  return {
+    lease,
+    advance,
+    async commit(rows, change, rejected) {
+      const batch = await sink.open(stream);
+      await batch.write(rows);
+      return batch.commit(advance(change), rejected);
+    },
+  };
+}
+
+export const certified = (start: Instant, end: Instant, rows = 0) => ({ start, end, certified: true, rows });
+
+/** The rows of one source, by event id. */
+export async function rowsOf(place: SinkPlace, stream: Stream, source: string): Promise<Map<string, StoredRow>> {
+  const rows = (await place.readRows(stream)).filter((row) => row._source === source);
+  const byId = new Map(rows.map((row) => [String(row.event_id), row]));
+  if (byId.size !== rows.length) throw new Error(`${source}: an event is stored twice`);
+  return byId;
+}

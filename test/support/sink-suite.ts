@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readCursor } from '../../src/cursor/cursors.ts';
+import { readLedger } from '../../src/cursor/ledger.ts';
+import type { Row } from '../../src/model/flatten.ts';
+import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
+import { certified, createWriter, type MakeSink, MINUTE, NOON, rowOf, rowsOf, type SinkPlace } from './sink-harness.ts';
+import { valueSuite } from './sink-values.ts';
+
+/**
+ * What every sink must do, whatever it writes to. A new sink is one folder that passes this: its test says how to open it
+ * on a new place and how to read the rows back.
+ */
+export function sinkSuite(name: string, makeSink: MakeSink): void {
+  describe(`sink: ${name}`, () => {
+    const stream = STREAMS.sales;
+    let place: SinkPlace;
+
+    beforeAll(async () => {
+      place = await makeSink();
+      for (const known of STREAM_NAMES) await place.createSink().prepare(STREAMS[known]);
+    });
+    afterAll(() => place.close());
+
+    const sale = (id: string, minute = 0, amount = 1, extra: Row['extra'] = null): Row =>
+      rowOf(stream, id, NOON + minute * MINUTE, { sale_amount: amount }, extra);
+
+    it('prepares twice, and by several at once', async () => {
+      const fresh = await makeSink();
+      try {
+        const crowd = Array.from({ length: 4 }, () => fresh.createSink());
+        await Promise.all(crowd.flatMap((sink) => STREAM_NAMES.map((known) => sink.prepare(STREAMS[known]))));
+        const writer = await createWriter(fresh, stream);
+        await writer.commit([sale('kept')]);
+        await fresh.createSink().prepare(stream);
+        expect(await fresh.readRows(stream)).toHaveLength(1);
+        expect(await fresh.readRows(STREAMS.clicks)).toEqual([]);
+      } finally {
+        await fresh.close();
+      }
+    });
+
+    it('counts what is new, changed and unchanged, over every batch', async () => {
+      const writer = await createWriter(place, stream);
+      expect(await writer.commit([sale('a'), sale('b'), sale('c')])).toEqual({ new: 3, changed: 0, unchanged: 0 });
+      const again = [sale('a'), sale('b', 0, 2), sale('d')];
+      expect(await writer.commit(again, { runId: 'run-2' })).toEqual({ new: 1, changed: 1, unchanged: 1 });
+      const rows = await rowsOf(place, stream, writer.lease.source);
+      expect([...rows.values()].map((row) => [row.event_id, row.sale_amount, row._run_id]).sort()).toEqual([
+        ['a', 1, 'run-1'],
+        ['b', 2, 'run-2'],
+        ['c', 1, 'run-1'],
+        ['d', 1, 'run-2'],
+      ]);
+    });
+
+    it('keeps the first time a row was written, and moves the last only with the row', async () => {
+      const writer = await createWriter(place, stream);
+      const stored = async () => (await rowsOf(place, stream, writer.lease.source)).get('a');
+      await writer.commit([sale('a')]);
+      const first = await stored();
+      await writer.commit([sale('a')]);
+      expect(await stored()).toEqual(first);
+      await writer.commit([sale('a', 0, 2)]);
+      const changed = await stored();
+      expect(changed?._first_synced_at).toBe(first?._first_synced_at);
+      expect(Number(changed?._synced_at)).toBeGreaterThan(Number(first?._synced_at));
+    });
+
+    it('takes the newest of one key in a batch; of equal ones the last', async () => {
+      const writer = await createWriter(place, stream);
+      const batch = [sale('a', 1, 10), sale('a', 2, 20), sale('a', 0, 30), sale('tie', 5, 1), sale('tie', 5, 2)];
+      expect(await writer.commit(batch)).toEqual({ new: 2, changed: 0, unchanged: 0 });
+      const rows = await rowsOf(place, stream, writer.lease.source);
+      expect(rows.get('a')).toMatchObject({ sale_amount: 20, timestamp: NOON + 2 * MINUTE });
+      expect(rows.get('tie')?.sale_amount).toBe(2);
+    });
+
+    it('never lets an older reading overwrite a newer one', async () => {
+      const writer = await createWriter(place, stream);
+      await writer.commit([sale('a', 5, 50)]);
+      expect(await writer.commit([sale('a', 4, 40)])).toEqual({ new: 0, changed: 0, unchanged: 1 });
+      expect((await rowsOf(place, stream, writer.lease.source)).get('a')?.sale_amount).toBe(50);
+      expect(await writer.commit([sale('a', 6, 60)])).toEqual({ new: 0, changed: 1, unchanged: 0 });
+    });
+
+    it('does not call a row changed for what the service joins when it is read', async () => {
+      const writer = await createWriter(place, stream);
+      const source = writer.lease.source;
+      const values = { text: 'x', integer: 1, boolean: true, timestamp: NOON, json: { x: 1 } };
+      const joined = stream.columns.filter((column) => column.volatile);
+      expect(joined.map((column) => column.name)).toEqual(expect.arrayContaining(['link_clicks', 'customer_name']));
+      await writer.commit([sale('a'), ...joined.map(({ name }) => sale(name))]);
+      const before = await rowsOf(place, stream, source);
+      const moved = joined.map(({ name, kind }) => rowOf(stream, name, NOON, { sale_amount: 1, [name]: values[kind] }));
+      expect(await writer.commit(moved)).toEqual({ new: 0, changed: 0, unchanged: joined.length });
+      // Unknown fields of what is joined, and aliases of it that contradict, move just the same.
+      for (const extra of [{ link: { utmId: 1 } }, { customer: { vip: true } }, { domain: 'old.test', key: 'k' }]) {
+        expect(await writer.commit([sale('a', 0, 1, extra)])).toEqual({ new: 0, changed: 0, unchanged: 1 });
+      }
+      expect(await rowsOf(place, stream, source)).toEqual(before);
+      expect(await writer.commit([sale('a', 0, 1, { taxRate: 19 })])).toEqual({ new: 0, changed: 1, unchanged: 0 });
+      expect(await writer.commit([sale('a', 0, 1, { taxRate: 19, link: { utmId: 2 } })])).toMatchObject({ changed: 0 });
+    });
+
+    it('leaves nothing behind after abort', async () => {
+      const writer = await createWriter(place, stream);
+      const batch = await place.createSink().open(stream);
+      await batch.write([sale('a')]);
+      await batch.abort();
+      expect(await rowsOf(place, stream, writer.lease.source)).toEqual(new Map());
+      expect(await readCursor(place.state, writer.advance())).toBeUndefined();
+    });
+
+    it('shows nothing before commit', async () => {
+      const writer = await createWriter(place, stream);
+      const batch = await place.createSink().open(stream);
+      await batch.write([sale('a')]);
+      await batch.write([sale('b')]);
+      expect(await rowsOf(place, stream, writer.lease.source)).toEqual(new Map());
+      await batch.commit(writer.advance());
+      expect([...(await rowsOf(place, stream, writer.lease.source)).keys()].sort()).toEqual(['a', 'b']);
+    });
+
+    it('advances the ledger by a commit without rows', async () => {
+      const writer = await createWriter(place, stream);
+      const spans = [certified(NOON, NOON + MINUTE)];
+      expect(await writer.commit([], { spans })).toEqual({ new: 0, changed: 0, unchanged: 0 });
+      expect(await readCursor(place.state, writer.advance())).toMatchObject({ completeThrough: NOON + MINUTE });
+      expect(await readLedger(place.state, writer.advance(), 0)).toMatchObject(spans);
+    });
+
+    it('keeps two sources side by side, even where their ids are the same', async () => {
+      const [one, two] = [await createWriter(place, stream), await createWriter(place, stream)];
+      await one.commit([sale('same', 0, 1)]);
+      expect(await two.commit([sale('same', 0, 2)])).toEqual({ new: 1, changed: 0, unchanged: 0 });
+      expect((await rowsOf(place, stream, one.lease.source)).get('same')?.sale_amount).toBe(1);
+      expect((await rowsOf(place, stream, two.lease.source)).get('same')?.sale_amount).toBe(2);
+    });
+
+    const spans = [certified(NOON, NOON + MINUTE, 1)];
+    const rejected = [{ record: { odd: true }, reason: 'odd' }];
+    const refuses = async (writer: Awaited<ReturnType<typeof createWriter>>): Promise<void> => {
+      const { source } = writer.lease;
+      await expect(writer.commit([sale('late')], { spans }, rejected)).rejects.toThrow(/lost the stream/);
+      expect(await rowsOf(place, stream, source)).toEqual(new Map());
+      expect(await readLedger(place.state, writer.advance(), 0)).toEqual([]);
+      const kept = { text: 'select * from tributary.quarantine where source = $1', values: [source] };
+      expect(await place.state.query(kept)).toEqual([]);
+    };
+
+    it('refuses a writer whose lease has ended, and writes nothing of it', async () => {
+      const writer = await createWriter(place, stream);
+      await writer.lease.release();
+      await refuses(writer);
+    });
+
+    it('refuses a writer whose stream another has taken over, and writes nothing of it', async () => {
+      const old = await createWriter(place, stream);
+      await old.lease.release();
+      const next = await createWriter(place, stream, old.lease.source);
+      await refuses(old);
+      expect(await next.commit([sale('late')], { spans })).toEqual({ new: 1, changed: 0, unchanged: 0 });
+    });
+
+    it('never shows a cursor that is ahead of the rows', async () => {
+      // In a table of its own, so that the other tests read small ones.
+      const writer = await createWriter(place, STREAMS.leads);
+      const { source } = writer.lease;
+      const batch = Array.from({ length: 3000 }, (_, i) => rowOf(STREAMS.leads, `e${i}`, NOON));
+      let done = false;
+      const committed = writer.commit(batch, { spans }).finally(() => {
+        done = true;
+      });
+      while (!done) {
+        const cursor = await readCursor(place.state, writer.advance());
+        if (cursor !== undefined) expect((await rowsOf(place, STREAMS.leads, source)).size).toBe(batch.length);
+      }
+      expect(await committed).toMatchObject({ new: 3000 });
+    });
+
+    it('moves no cursor when a commit fails; the same batch again is whole and without doubles', async () => {
+      const writer = await createWriter(place, stream);
+      const { source } = writer.lease;
+      const impossible = [certified(NOON, NOON + MINUTE), certified(NOON + MINUTE, NOON)];
+      await expect(writer.commit([sale('a')], { spans: impossible })).rejects.toThrow();
+      expect(await readCursor(place.state, writer.advance())).toBeUndefined();
+      expect(await readLedger(place.state, writer.advance(), 0)).toEqual([]);
+      const { changed, ...rest } = await writer.commit([sale('a'), sale('b')], { spans });
+      expect(changed).toBe(0);
+      expect(rest.new + rest.unchanged).toBe(2);
+      expect((await rowsOf(place, stream, source)).size).toBe(2);
+    });
+
+    valueSuite(() => place);
+  });
+}

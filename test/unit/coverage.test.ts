@@ -1,0 +1,127 @@
+import { describe, expect, it } from 'vitest';
+import { completeThrough, type Entry, gaps, overlay } from '../../src/model/coverage.ts';
+import { DAY_MS } from '../../src/model/window.ts';
+
+const entry = (start: number, end: number, more: Partial<Entry> = {}): Entry => {
+  const certified = more.certified ?? true;
+  return {
+    start,
+    end,
+    certified,
+    rows: 10,
+    readAt: 1,
+    provenAt: certified ? 1 : undefined,
+    runId: 'r1',
+    note: undefined,
+    ...more,
+  };
+};
+const spans = (entries: readonly Entry[]): [number, number, boolean][] =>
+  entries.map(({ start, end, certified }) => [start, end, certified]);
+
+describe('overlay', () => {
+  it('a newer proof takes the place of what was only read', () => {
+    const result = overlay([entry(0, 10, { certified: false })], entry(3, 6, { readAt: 2, runId: 'r2' }));
+    expect(spans(result)).toEqual([
+      [0, 3, false],
+      [3, 6, true],
+      [6, 10, false],
+    ]);
+    expect(result[1]?.runId).toBe('r2');
+  });
+
+  it('what was proven stays proven when a later reading fails to prove it', () => {
+    const result = overlay([entry(3, 6)], entry(0, 10, { certified: false, readAt: 2 }));
+    expect(spans(result)).toEqual([
+      [0, 3, false],
+      [3, 6, true],
+      [6, 10, false],
+    ]);
+  });
+
+  it('neighbours of one day and one state become one entry', () => {
+    const result = overlay([entry(0, 5, { rows: 7 })], entry(5, 9, { rows: 4, readAt: 2, provenAt: 2, runId: 'r2' }));
+    expect(result).toEqual([entry(0, 9, { rows: 11, readAt: 2, provenAt: 1, runId: 'r2' })]);
+  });
+
+  it('a note, a state or a midnight keeps neighbours apart', () => {
+    expect(overlay([entry(0, 5)], entry(5, 9, { note: 'slow' }))).toHaveLength(2);
+    expect(overlay([entry(0, 5)], entry(5, 9, { certified: false }))).toHaveLength(2);
+    expect(overlay([entry(DAY_MS - 5, DAY_MS)], entry(DAY_MS, DAY_MS + 5))).toHaveLength(2);
+    expect(overlay([entry(DAY_MS - 5, DAY_MS - 2)], entry(DAY_MS - 2, DAY_MS))).toHaveLength(1);
+  });
+
+  it('a poll that overlaps the last one does not count its rows again', () => {
+    let entries: Entry[] = [entry(0, 1000, { rows: 1000 })];
+    for (let end = 1010; end <= 2000; end += 10) entries = overlay(entries, entry(end - 100, end, { rows: 100 }));
+    expect(spans(entries)).toEqual([[0, 2000, true]]);
+    // One row a millisecond; a piece that is cut off takes its share of them along.
+    expect(entries[0]?.rows).toBe(2000);
+  });
+
+  it('an empty reading changes nothing', () => {
+    expect(overlay([entry(0, 10)], entry(5, 5, { rows: 0 }))).toEqual([entry(0, 10)]);
+  });
+});
+
+describe('completeThrough', () => {
+  it.each<[string, [number, number][], number | undefined]>([
+    ['nothing', [], undefined],
+    ['a hole at the beginning', [[1, 5]], undefined],
+    ['only what lies before', [[-9, 0]], undefined],
+    ['one span', [[0, 5]], 5],
+    ['a span from before', [[-3, 5]], 5],
+    [
+      'touching spans, in any order',
+      [
+        [5, 9],
+        [0, 5],
+      ],
+      9,
+    ],
+    [
+      'overlapping and contained spans',
+      [
+        [0, 9],
+        [2, 4],
+        [8, 12],
+      ],
+      12,
+    ],
+    [
+      'a hole later',
+      [
+        [0, 5],
+        [6, 9],
+      ],
+      5,
+    ],
+  ])('%s', (_case, windows, end) => {
+    expect(
+      completeThrough(
+        windows.map(([start, stop]) => ({ start, end: stop })),
+        0,
+      ),
+    ).toBe(end);
+  });
+});
+
+describe('gaps', () => {
+  it('are what no entry covers, in order', () => {
+    const entries = [entry(2, 4), entry(6, 7), entry(9, 20)];
+    expect(gaps(entries, { start: 0, end: 10 })).toEqual([
+      { start: 0, end: 2 },
+      { start: 4, end: 6 },
+      { start: 7, end: 9 },
+    ]);
+  });
+
+  it('are none in an empty window, and an empty entry makes none', () => {
+    expect(gaps([], { start: 5, end: 5 })).toEqual([]);
+    expect(gaps([{ start: 5, end: 5 }], { start: 0, end: 9 })).toEqual([{ start: 0, end: 9 }]);
+  });
+
+  it('are windows and nothing else, also of an entry', () => {
+    expect(gaps([], entry(0, 5))).toEqual([{ start: 0, end: 5 }]);
+  });
+});
