@@ -30,6 +30,8 @@ export interface Answer {
 export interface Asker {
   ask(question: Question): Promise<Answer>;
   profile: Profile;
+  /** What a page may hold; `profile.pageRows` is what the service could put on one lately. */
+  mostRows: number;
   clock: Clock;
 }
 
@@ -45,15 +47,18 @@ export interface AskerOptions extends Attendance {
   filters: Readonly<Record<string, string>>;
   flatten: Flatten;
   profile: Profile;
+  mostRows: number;
   clock: Clock;
 }
 
 /** Future-dated events exist; asking this far ahead sees them. */
 const AHEAD_MS = 366 * 86_400_000;
 
-export function createAsker({ api, stream, filters, flatten, profile, clock, lane, signal }: AskerOptions): Asker {
+export function createAsker(options: AskerOptions): Asker {
+  const { api, stream, filters, flatten, profile, mostRows, clock, lane, signal } = options;
   return {
     profile,
+    mostRows,
     clock,
     async ask({ order, from, until = clock.now() + AHEAD_MS, page, limit, once }) {
       const query = { stream, start: from, end: until, sortOrder: order, page, limit, filters };

@@ -1,7 +1,7 @@
 import type { Instant } from '../model/instant.ts';
 import type { Answer } from './ask.ts';
 import { joins } from './frontier.ts';
-import { type InstantRequest, passInstant } from './instant-pass.ts';
+import { type InstantRequest, passInstant, type Sheet } from './instant-pass.ts';
 import type { Progress } from './progress.ts';
 import type { Slice } from './reader.ts';
 import { firstStep } from './steps.ts';
@@ -22,7 +22,7 @@ export async function* closeFromFarEnd(
   const low = Math.min(from, progress.anchor ?? from) - asker.profile.tickMs;
   const far = yield* walkBack(asker, { from: low, floor: undefined, mostPages: 1 });
 
-  if (far.emptyFrom !== undefined && near.count === 0 && progress.anchor === undefined) {
+  if (far.emptyFrom !== undefined && isEmpty(progress, near)) {
     yield progress.finish();
     return false;
   }
@@ -37,15 +37,25 @@ export async function* closeFromFarEnd(
   return far.above !== undefined && far.above > frontier.at;
 }
 
+/** A page as long as may be shows nothing, and no row is known that it should have shown. */
+export const isEmpty = ({ asker, anchor }: Progress, near: Answer): boolean =>
+  near.count === 0 && anchor === undefined && asker.profile.pageRows === asker.mostRows;
+
 const UNCOUNTED = { certified: false, note: 'the rows of one instant could not be counted; there may be more' };
 
-/** Delivers every row of the frontier's instant and moves over it, certified or not; stays where nothing lies behind it. */
+/**
+ * Delivers every row of the frontier's instant and moves over it, certified or not; stays where nothing lies behind it.
+ * Returns the page that carried it over.
+ */
 export async function* takeInstant(
   progress: Progress,
   request: Omit<InstantRequest, 'at'>,
-): AsyncGenerator<Slice, void> {
+): AsyncGenerator<Slice, Sheet | undefined> {
   const { asker, frontier } = progress;
   const { proven, past } = yield* passInstant(asker, { ...request, at: frontier.at });
   if (proven) progress.includeInstant();
-  if (past?.newest !== undefined) yield progress.advance(past, past.newest, proven ? undefined : UNCOUNTED);
+  if (past?.answer.newest !== undefined) {
+    yield progress.advance(past.answer, past.answer.newest, proven ? undefined : UNCOUNTED);
+  }
+  return past;
 }

@@ -4,6 +4,7 @@ import { mayBeOnePage } from './poison.ts';
 import { delivered } from './progress.ts';
 import type { Slice } from './reader.ts';
 import { firstStep, nextStep, type Step } from './steps.ts';
+import { askNewest } from './walk-back.ts';
 
 /** Where the rows of one instant are looked for. */
 export interface InstantRequest {
@@ -16,7 +17,13 @@ export interface InstantRequest {
 export interface InstantPass {
   proven: boolean;
   /** The page that left the instant behind, where there is one. */
-  past: Answer | undefined;
+  past: Sheet | undefined;
+}
+
+/** A page, and where it was asked for. */
+export interface Sheet {
+  step: Step;
+  answer: Answer;
 }
 
 const MOST_PASSES = 40;
@@ -67,13 +74,7 @@ interface Pass {
   /** It is known where the instant begins, and where it ends. */
   begins: boolean;
   ended: boolean;
-  past: Answer | undefined;
-}
-
-/** A page of a pass, and where it was asked for. */
-interface Sheet {
-  step: Step;
-  answer: Answer;
+  past: Sheet | undefined;
 }
 
 async function* readOnce(asker: Asker, request: InstantRequest): AsyncGenerator<Slice, Pass> {
@@ -91,18 +92,18 @@ async function* readOnce(asker: Asker, request: InstantRequest): AsyncGenerator<
     yield delivered(answer.rows, answer.rejected);
     const last = sheets.at(-1);
     const isPast = answer.newest !== undefined && answer.newest > at;
+    const known = ids.size;
+    for (const row of answer.rows) if (row.at === at) ids.add(row.id);
+    if (!last) pass.begins = step.offset === 0 || (answer.oldest !== undefined && answer.oldest < at);
+    pass.tie = weaker(pass.tie, tieOf(answer, last, at));
     // Behind a page that was not full there is the end, or rows that are hidden, or the last page for ever.
-    const isBehindShort: boolean = last !== undefined && last.answer.count < last.step.limit;
-    if (answer.count === 0 || (isBehindShort && !isPast)) {
-      emptyPages += 1;
+    if (!isPast && (answer.count === 0 || (last && last.answer.count < last.step.limit))) {
+      emptyPages += ids.size > known ? 0 : 1;
       if (emptyPages > MOST_EMPTY_PAGES || (await seesEnd())) break;
     }
-    if (!last) pass.begins = step.offset === 0 || (answer.oldest !== undefined && answer.oldest < at);
-    pass.tie = weaker(pass.tie, tieOf({ step, answer }, last, at));
-    for (const row of answer.rows) if (row.at === at) ids.add(row.id);
     sheets.push({ step, answer: isPast ? answer : withoutValues(answer) });
     if (isPast) {
-      pass.past = answer;
+      pass.past = { step, answer };
       break;
     }
     const isFull: boolean = answer.count === step.limit;
@@ -122,7 +123,7 @@ async function* readOnce(asker: Asker, request: InstantRequest): AsyncGenerator<
 }
 
 /** How a page hangs together with the one before it. */
-function tieOf({ answer }: Sheet, last: Sheet | undefined, at: Instant): Pass['tie'] {
+function tieOf(answer: Answer, last: Sheet | undefined, at: Instant): Pass['tie'] {
   const first = answer.rows.find((row) => row.at >= at);
   if (!last) return 'linked';
   const isShared = first === undefined || last.answer.rows.some((row) => row.id === first.id);
@@ -145,8 +146,8 @@ function countPositions(sheets: readonly Sheet[], at: Instant): number | undefin
 }
 
 async function endsThere(asker: Asker, from: Instant, at: Instant, ids: ReadonlySet<string>): Promise<boolean> {
-  const far = await asker.ask({ order: 'desc', from, page: 1, limit: asker.profile.pageRows });
-  const here = far.rows.filter((row) => row.at === at);
+  const far = await askNewest(asker, { from });
+  const here = far?.answer.rows.filter((row) => row.at === at) ?? [];
   return here.length > 0 && here.every((row) => ids.has(row.id));
 }
 

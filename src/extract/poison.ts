@@ -61,11 +61,11 @@ export async function diagnose(asker: Asker, from: Instant, failed: Step): Promi
   await assertThere(asker);
   if (await attempt(asker, from, failed, { once: true })) return { kind: 'passed' };
   const { position, works } = await (failed.offset === 0 ? halveFirst : halveDeep)(asker, from, failed);
-  if (position === undefined) return { kind: 'size', limit: Math.max(1, works) };
-
-  const fails = !(await attempt(asker, from, worstOf(failed, position), { once: false }));
+  const worst = position === undefined ? failed : worstOf(failed, position);
+  const fails = !(await attempt(asker, from, worst, { once: false }));
   await assertThere(asker);
   if (!fails) return { kind: 'passed' };
+  if (position === undefined) return { kind: 'size', limit: Math.max(1, works) };
   // On the first page there is no depth; elsewhere the next row, which is deeper still, must be there.
   const isPoison = failed.offset === 0 || (await attempt(asker, from, single(position + 1), { once: false }));
   return isPoison ? { kind: 'poison', position } : { kind: 'deep' };

@@ -16,6 +16,8 @@ export interface Progress {
   isDone(): boolean;
   /** Moves the frontier to `to` by a page that the caller has shown to join. */
   advance(page: Page, to: Instant, doubt?: Doubt): Slice;
+  /** Moves the frontier over what could not be read. */
+  leap(to: Instant, doubt: Doubt): Slice;
   /** Moves the frontier to the window's end. */
   finish(page?: Page, doubt?: Doubt): Slice;
   /** Everything at the frontier's own instant has been delivered. */
@@ -70,6 +72,10 @@ export function createProgress(asker: Asker, window: Window): Progress {
     advance(page, to, doubt) {
       onRow = true;
       return move(page, to, doubt);
+    },
+    leap(to, doubt) {
+      onRow = false;
+      return move(NO_ROWS, to, doubt);
     },
     finish: (page = NO_ROWS, doubt) => move(page, window.end, doubt),
     includeInstant() {

@@ -34,25 +34,31 @@ export async function* roundPoison(
   const { asker, frontier } = progress;
   const { position, error } = poison;
   const mark = { asker, from, failed, position };
-  const before = (await standsThere(mark, position)) ? await readUpTo(mark) : undefined;
+  const before = (await standsThere(mark, position + 1)) ? await readRange(mark, failed.offset, position) : undefined;
   const behind = await readBehind(mark);
-  const next = behind?.step.offset ?? position;
-  const after = before && (await standsThere(mark, next)) ? await readUpTo(mark) : undefined;
+  if (!behind) {
+    await assertThere(asker);
+    return undefined;
+  }
+  const { next, bridge, step, answer } = behind;
+  const isStill =
+    before !== undefined &&
+    (await standsThere(mark, next)) &&
+    sameOrder(before, await readRange(mark, failed.offset, position)) &&
+    sameOrder(bridge, await readRange(mark, next, step.offset));
   await assertThere(asker);
-  if (!behind) return undefined;
 
   const rowsBefore = before ?? [];
-  const { rows, rejected, newest, oldest } = behind.answer;
+  const { rows, rejected, newest } = answer;
   const edge = rowsBefore.at(-1)?.at ?? frontier.at;
   const aside = Array.from({ length: next - position }, (_, i) => reject(edge, error.message, i));
-  const page = { rows: [...rowsBefore, ...rows], rejected: [...rejected, ...aside] };
-  const isStill = before !== undefined && after !== undefined && sameOrder(before, after);
+  const page = { rows: [...rowsBefore, ...bridge, ...rows], rejected: [...rejected, ...aside] };
   // The first page of all is a link of the chain; any other one has to join what is known.
   const isJoined = failed.offset === 0 || joins(frontier, rowsBefore[0]?.at);
   if (newest !== undefined && newest > frontier.at) {
     yield progress.advance(page, newest, { certified: isStill && isJoined, note: SET_ASIDE });
   }
-  return { step: behind.step, last: behind.answer, low: next, clearOf: oldest };
+  return { step, last: answer, low: next, clearOf: bridge[0]?.at ?? answer.oldest };
 }
 
 /** The row that fails, and the page that it was found on. */
@@ -75,35 +81,68 @@ async function standsThere({ asker, from, failed, position }: Mark, next: number
   return works(single(next));
 }
 
-/** The rows of the page before the one that fails, in the order they came; undefined where they cannot be had. */
-async function readUpTo({ asker, from, failed, position }: Mark): Promise<Row[] | undefined> {
+/** The rows between two positions, in the order they came; undefined where they cannot be had. */
+async function readRange({ asker, from }: Mark, start: number, end: number): Promise<Row[] | undefined> {
   const rows: Row[] = [];
-  for (let start = failed.offset; start < position; ) {
-    const step = stepAt(start, position - start);
+  for (let position = start; position < end; ) {
+    const step = stepAt(position, end - position);
     const answer = await attempt(asker, from, step, { once: false });
     if (!answer) return undefined;
     rows.push(...answer.rows);
-    start = step.end;
+    position = step.end;
   }
   return rows;
 }
 
-/** The longest page that starts right behind the row, or behind further ones of its kind. */
-async function readBehind({ asker, from, position }: Mark): Promise<{ step: Step; answer: Answer } | undefined> {
-  for (let start = position + 1; start <= position + MOST_ADJACENT; start++) {
-    for (let limit = asker.profile.pageRows; limit > 0; ) {
-      const step = stepAt(start, limit);
-      const answer = await attempt(asker, from, step, { once: step.limit > 1 });
-      if (answer) return answer.count > 0 ? { step, answer } : undefined;
-      limit = step.limit >> 1;
+interface Behind {
+  /** The first position that can be had again. */
+  next: number;
+  /** Rows from there on, as far as pages that start right there are too short to walk on from. */
+  bridge: Row[];
+  step: Step;
+  answer: Answer;
+}
+
+/** What stands right behind the row, or behind further ones of its kind. */
+async function readBehind({ asker, from, position }: Mark): Promise<Behind | undefined> {
+  const most = asker.profile.pageRows;
+  const bridge: Row[] = [];
+  let last: { step: Step; answer: Answer } | undefined;
+  let next = position + 1;
+  for (let start = next; start <= position + MOST_ADJACENT + most; ) {
+    const page = await longestAt(asker, from, start);
+    if (page && page.answer.count > 0) {
+      if (last) bridge.push(...last.answer.rows);
+      last = page;
+      start = page.step.end;
+      if (page.step.limit * 4 >= most || page.answer.count < page.step.limit) break;
+    } else if (last || page || next > position + MOST_ADJACENT) {
+      break;
+    } else {
+      await assertThere(asker);
+      next = ++start;
     }
-    await assertThere(asker);
+  }
+  return last && { next, bridge, ...last };
+}
+
+/** The longest page that starts at a position and does not fail; undefined where the row there fails itself. */
+async function longestAt(
+  asker: Asker,
+  from: Instant,
+  start: number,
+): Promise<{ step: Step; answer: Answer } | undefined> {
+  for (let limit = asker.profile.pageRows; limit > 0; ) {
+    const step = stepAt(start, limit);
+    const answer = await attempt(asker, from, step, { once: step.limit > 1 });
+    if (answer) return { step, answer };
+    limit = step.limit >> 1;
   }
   return undefined;
 }
 
-const sameOrder = (a: readonly Row[], b: readonly Row[]): boolean =>
-  a.length === b.length && a.every((row, i) => row.id === b[i]?.id);
+const sameOrder = (a: readonly Row[], b: readonly Row[] | undefined): boolean =>
+  a.length === b?.length && a.every((row, i) => row.id === b[i]?.id);
 
 /** The row itself was never seen: what is kept is where it stands. The same place makes the same entry next time. */
 const reject = (after: Instant, reason: string, index: number): Rejection => ({

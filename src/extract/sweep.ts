@@ -1,6 +1,7 @@
-import type { Window } from '../model/window.ts';
+import type { Instant } from '../model/instant.ts';
+import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
 import type { Answer, Asker } from './ask.ts';
-import { closeFromFarEnd } from './far-end.ts';
+import { closeFromFarEnd, isEmpty } from './far-end.ts';
 import { joins, rowsAhead } from './frontier.ts';
 import { mayBeOnePage } from './poison.ts';
 import { createProgress, delivered, type Progress } from './progress.ts';
@@ -17,16 +18,31 @@ import { getPast, walkOn } from './walk-on.ts';
  */
 export async function* sweep(asker: Asker, window: Window, far: FarEnd = UNSEEN): AsyncGenerator<Slice, void> {
   const progress = createProgress(asker, window);
+  let hops = 0;
   while (!progress.isDone()) {
     // The tail has delivered everything newer than this already.
     if (joins(progress.frontier, far.above)) return yield progress.finish();
     const stood = progress.frontier.at;
     yield* chainOn(progress, far);
-    if (progress.frontier.at === stood && !progress.mayAskAgain()) return yield progress.finish(undefined, OUT_OF_REACH);
+    if (progress.frontier.at > stood || progress.mayAskAgain()) continue;
+    // One place that cannot be proven must not keep the rest from being read: on behind it, further each time.
+    const beyond = placeBeyond(stood, hops);
+    hops += 1;
+    if (beyond === undefined) return yield progress.finish(undefined, OUT_OF_REACH);
+    yield progress.leap(beyond, OUT_OF_REACH);
   }
 }
 
-const OUT_OF_REACH = { certified: false, note: 'rows lie ahead that no page shows together with what is known' };
+const OUT_OF_REACH = { certified: false, note: 'rows lie here that no page shows together with what is known' };
+
+const LEAPS_MS = [2000, 60_000, 3_600_000];
+const MOST_LEAPS = 40;
+
+function placeBeyond(at: Instant, hops: number): Instant | undefined {
+  if (hops >= MOST_LEAPS) return undefined;
+  const leap = LEAPS_MS[hops % (LEAPS_MS.length + 1)];
+  return leap === undefined ? startOfDay(at) + DAY_MS : at + leap;
+}
 
 /** One link of the chain, or whatever carries the frontier over the place where it cannot move. */
 async function* chainOn(progress: Progress, far: FarEnd): AsyncGenerator<Slice, void> {
@@ -44,8 +60,7 @@ async function* chainOn(progress: Progress, far: FarEnd): AsyncGenerator<Slice, 
     return;
   }
   if (answer.newest !== undefined && answer.newest > stood) return yield progress.advance(answer, answer.newest);
-  const isEmptyAhead = far.emptyFrom !== undefined && far.emptyFrom <= from && progress.anchor === undefined;
-  if (answer.count === 0 && isEmptyAhead) return yield progress.finish();
+  if (isEmpty(progress, answer) && far.emptyFrom !== undefined && far.emptyFrom <= from) return yield progress.finish();
 
   // Stuck. What the page shows is delivered all the same, in case nothing carries the frontier on.
   yield delivered(rowsAhead(answer, frontier, progress.window.end), answer.rejected);

@@ -1,7 +1,7 @@
 import type { Instant } from '../model/instant.ts';
 import type { Answer, Asker } from './ask.ts';
 import { sameRows, tiesAt } from './frontier.ts';
-import { mayBeOnePage } from './poison.ts';
+import { assertThere, mayBeOnePage } from './poison.ts';
 import { delivered } from './progress.ts';
 import type { FarEnd, Slice } from './reader.ts';
 import { firstStep, nextStep, type Step } from './steps.ts';
@@ -26,7 +26,9 @@ export async function* walkBack(asker: Asker, walk: WalkBack): AsyncGenerator<Sl
   const { from, floor, mostPages } = walk;
   const first = await askNewest(asker, walk);
   if (!first) return UNSEEN;
-  if (first.answer.count === 0) return { above: undefined, emptyFrom: from };
+  // Only a full page that is empty says something: rows may be hidden, and a smaller page sees less far.
+  const isFull = first.step.limit === asker.mostRows;
+  if (first.answer.count === 0) return isFull ? { above: undefined, emptyFrom: from } : UNSEEN;
   yield delivered(first.answer.rows, first.answer.rejected);
 
   let { answer: last, step } = first;
@@ -56,9 +58,9 @@ export const leastOverlap = ({ profile }: Asker): number => Math.max(1, Math.min
  * The newest page; smaller where the full one cannot be had, because of its size or of one row that breaks it. Undefined
  * where that is the newest row itself: then the far end cannot be seen, which is no reason to stop.
  */
-async function askNewest(
+export async function askNewest(
   asker: Asker,
-  { from, until }: WalkBack,
+  { from, until }: Pick<WalkBack, 'from' | 'until'>,
 ): Promise<{ answer: Answer; step: Step } | undefined> {
   const full = asker.profile.pageRows;
   for (let limit = full; ; limit = Math.floor(limit / 2)) {
@@ -67,9 +69,9 @@ async function askNewest(
       return { answer, step: firstStep(limit) };
     } catch (error) {
       if (!mayBeOnePage(error)) throw error;
-      // Recovery: half as many rows, down to one. If not even the oldest row can be had, the service is not there.
+      // Recovery: half as many rows, down to one. If that fails too it is the newest row, or the service is not there.
       if (limit > 1) continue;
-      await asker.ask({ order: 'asc', from, until, page: 1, limit: 1 });
+      await assertThere(asker);
       return undefined;
     }
   }

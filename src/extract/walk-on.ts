@@ -29,35 +29,38 @@ export async function* walkOn(
 
   for (let pages = 0; pages < MOST_PAGES; pages++) {
     const next = nextStep(step.end, overlapAfter(last, frontier.at, overlap), asker.profile.pageRows, low);
-    // More ties than a page can overlap, or pages that will not meet: this instant needs a pass of its own.
-    if (!next) return yield* takeInstant(progress, { from, start: step });
-    let answer: Answer;
+    let answer: Answer | undefined;
     try {
-      answer = await asker.ask({ order: 'asc', from, page: next.page, limit: next.limit });
+      answer = next && (await asker.ask({ order: 'asc', from, page: next.page, limit: next.limit }));
     } catch (error) {
       if (!mayBeOnePage(error)) throw error;
-      const further = yield* getPast(progress, from, next, error);
+      const further = next && (yield* getPast(progress, from, next, error));
       if (!further) return;
       ({ step, last, low, clearOf } = further);
       if (progress.isDone() || canChain(progress, from, clearOf)) return;
       continue;
     }
 
-    if (answer.count === 0 || sameRows(last, answer)) {
-      if (!known.rowsAhead) return;
-      return yield* takeInstant(progress, { from, start: step });
-    }
-    if (answer.newest === undefined || answer.newest <= frontier.at) {
+    const isNothing = answer?.count === 0 || (answer && sameRows(last, answer));
+    if (isNothing && !known.rowsAhead) return;
+    if (!next || !answer || isNothing) {
+      // More ties than a page can overlap, or rows that are hidden: this instant needs a pass of its own.
+      const past = yield* takeInstant(progress, { from, start: step });
+      if (!past) return;
+      [step, last, overlap] = [past.step, past.answer, leastOverlap(asker)];
+    } else if (answer.newest === undefined || answer.newest <= frontier.at) {
       yield delivered(rowsAhead(answer, frontier, progress.window.end), answer.rejected);
       [step, last] = [next, answer];
+      continue;
     } else if (joins(frontier, answer.oldest)) {
       yield progress.advance(answer, answer.newest);
       [step, last, overlap] = [next, answer, leastOverlap(asker)];
-      if (progress.isDone() || canChain(progress, from, clearOf)) return;
     } else {
       // Rows vanished in between and the pages no longer meet: once more, from further back.
       overlap *= 2;
+      continue;
     }
+    if (progress.isDone() || canChain(progress, from, clearOf)) return;
   }
 }
 
@@ -105,12 +108,12 @@ export async function* getPast(
 async function* meetFromBehind(progress: Progress, from: Instant, error: Error): AsyncGenerator<Slice, void> {
   const { asker, frontier } = progress;
   const day = startOfDay(Math.max(from, frontier.at));
-  const isDay = asker.profile.granularity === 'day';
   // On a server that widens, the first second of a day is the whole day; so the way back starts there and not at the newest of all.
-  const until = isDay && day + DAY_MS < progress.window.end ? { until: day + 1000 } : {};
-  const far = yield* walkBack(asker, { from, floor: frontier.at, mostPages: MOST_PAGES, ...until });
+  const isOneDay = asker.profile.granularity === 'day' && day + DAY_MS < progress.window.end;
+  const range = isOneDay ? { from: day, until: day + 1000 } : { from };
+  const far = yield* walkBack(asker, { ...range, floor: frontier.at, mostPages: MOST_PAGES });
   const isMet = joins(frontier, far.above);
-  if (isMet && until.until === undefined) return yield progress.finish();
+  if (isMet && !isOneDay) return yield progress.finish();
   // Else the rest of this day is out of reach from both sides; the days after it need not be.
   const doubt = isMet ? undefined : { certified: false, note: error.message };
   yield progress.advance({ rows: [], rejected: [] }, day + DAY_MS, doubt);

@@ -57,10 +57,10 @@ function parseGroups(text: string): number[] {
 }
 
 /** What the fields of each sort may be called where no column finds them. */
-const NAMES: Readonly<Record<Personal, readonly string[]>> = {
-  linkPassword: ['password', 'linkpassword'],
-  ip: ['ip', 'clickip'],
-  customer: ['customer', 'customername', 'customeremail', 'customeravatar'],
+const NAMES: Readonly<Record<Personal, string>> = {
+  linkPassword: '(?:link[_-]?)?password',
+  ip: '(?:click[_-]?)?ip',
+  customer: 'customer(?:[_-]?(?:name|email|avatar))?',
 };
 
 /**
@@ -69,25 +69,24 @@ const NAMES: Readonly<Record<Personal, readonly string[]>> = {
  */
 export function createWithhold(privacy: Privacy): Withhold {
   const sorts = (Object.keys(NAMES) as Personal[]).filter((sort) => privacy[sort] !== 'keep');
-  const names = new Set(sorts.flatMap((sort) => NAMES[sort]));
-  const mention = new RegExp(`\\b(?:${[...names].join('|')})\\b`, 'i');
-  const isHidden = (key: string): boolean => names.has(key.replace(/[_-]/g, '').toLowerCase());
+  if (sorts.length === 0) return (_parent, _key, value) => value;
+  const names = sorts.map((sort) => NAMES[sort]).join('|');
+  const hiddenKey = new RegExp(`^(?:${names})$`, 'i');
+  // JSON inside a text, however often it was encoded, cannot be taken apart; nor can a link or a click that came as text.
+  const hiddenInText = new RegExp(`\\\\*["'](?:${names})\\\\*["']\\s*:`, 'i');
+  const mentioned = new RegExp(`\\b(?:${names})\\b`, 'i');
 
-  const scrub = (value: unknown, isText: (text: string) => unknown): unknown => {
-    if (typeof value === 'string') return isText(value);
-    if (Array.isArray(value)) return value.map((inner) => scrub(inner, isText));
+  const scrub = (value: unknown, hidden: RegExp): unknown => {
+    if (typeof value === 'string') return hidden.test(value) ? undefined : value;
+    if (Array.isArray(value)) return value.map((inner) => scrub(inner, hidden));
     if (!isObject(value)) return value;
     const rest = bare();
-    for (const key of Object.keys(value)) if (!isHidden(key)) rest[key] = scrub(value[key], isText);
+    for (const key of Object.keys(value)) if (!hiddenKey.test(key)) rest[key] = scrub(value[key], hidden);
     return rest;
   };
-  const asItIs = (text: string): unknown => text;
-  // A link or a click that came as text (`{"password":…}` encoded twice) cannot be taken apart.
-  const unlessMentioned = (text: string): unknown => (mention.test(text) ? undefined : text);
 
   return (parent, key, value) => {
-    if (names.size === 0) return value;
-    if (isHidden(key) || (parent !== undefined && isHidden(parent))) return undefined;
-    return scrub(value, parent === undefined && (key === 'link' || key === 'click') ? unlessMentioned : asItIs);
+    if (hiddenKey.test(key) || (parent !== undefined && hiddenKey.test(parent))) return undefined;
+    return scrub(value, parent === undefined && (key === 'link' || key === 'click') ? mentioned : hiddenInText);
   };
 }

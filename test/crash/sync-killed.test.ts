@@ -19,7 +19,7 @@ import { smallSandbox } from '../support/sandbox.ts';
 /** Kill -9 at any moment, run again: nothing lost, nothing double. */
 
 const SCRIPT = fileURLToPath(new URL('../support/sync-child.ts', import.meta.url));
-const KILLS = 4;
+const KILLS = 3;
 
 let state: Engine;
 let warehouse: Engine;
@@ -49,24 +49,27 @@ it.each([
   ['another database', 'elsewhere', 12],
 ])('loses nothing and doubles nothing when it is killed again and again: rows in %s', async (_name, where, seed) => {
   const random = createRandom(seed);
-  const sandbox = await smallSandbox({ rows: { clicks: 1500, leads: 300, sales: 200 }, days: 12, seed });
+  const sandbox = await smallSandbox({ rows: { clicks: 1000, leads: 200, sales: 100 }, days: 12, seed });
   // Every answer takes a little, so that kills fall before, between and in the middle of commits.
   sandbox.service.faults.add({ delayMs: 10, times: 100_000 });
   const [home, sinkUrl] = where === 'here' ? [state, undefined] : [warehouse, warehouse.url];
   const config = configFor(state, sandbox, { name: where, ...(sinkUrl && { sinkUrl }) });
-  await withSmallPages(state.db, config, 40);
-
   let atWork = 0;
-  for (let kill = 0; kill < KILLS; kill++) if (await killedAfter(config, random.int(60, 500))) atWork += 1;
+  for (let kill = 0; kill < KILLS; kill++) {
+    await withSmallPages(state.db, config, 20);
+    if (await killedAfter(config, random.int(30, 400))) atWork += 1;
+  }
   expect(atWork).toBeGreaterThanOrEqual(KILLS / 2);
 
   // At once: the lease of a process that was killed on this machine is nobody's.
   sandbox.service.faults.clear();
   await syncAllDone(config);
   await expectComplete(home.db, config, sandbox);
-  const runs = await state.db.query<{ state: string }>({
-    text: `select state from tributary.runs where source = $1 and (state = 'running' or finished_at is null)`,
+  const runs = await state.db.query<{ state: string; finished_at: Date | null }>({
+    text: 'select state, finished_at from tributary.runs where source = $1',
     values: [sourceOf(config)],
   });
-  expect(runs).toEqual([]);
+  // Nothing is called running that is not, and some kills did fall into a run.
+  expect(runs.filter((run) => run.state === 'running' || run.finished_at === null)).toEqual([]);
+  expect(runs.filter((run) => run.state === 'interrupted')).not.toEqual([]);
 });

@@ -128,13 +128,17 @@ it('moves the watermark over what was proven ahead of it, once the gap is closed
 });
 
 it('never moves the watermark back: not by doubt, not by an older window, not by a later since', async () => {
-  const { advance, cursor, ledger } = await openTrack();
+  const { advance, cursor, ledger, track } = await openTrack();
   await advance({ spans: [certified(at(0), at(30))] });
   await advance({ spans: [unproven(at(10), at(20), 'could not be read again')] });
   await advance({ spans: [certified(at(0), at(5))] });
   await advance({ since: at(20), spans: [] });
   expect(await cursor()).toMatchObject({ since: at(0), completeThrough: at(30) });
   expect(await ledger()).toMatchObject([{ start: at(0), end: at(30), certified: true }]);
+  // Nor by somebody who tidies up the ledger.
+  await db.query({ text: 'delete from tributary.windows where source = $1', values: [track.source] });
+  await advance({ spans: [unproven(at(10), at(20))] });
+  expect(await cursor()).toMatchObject({ completeThrough: at(30) });
 });
 
 it('counts anew from a since that moves back, and joins what is there when the time between is read', async () => {

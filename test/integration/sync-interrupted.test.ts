@@ -22,12 +22,13 @@ beforeAll(async () => {
 });
 afterAll(() => engine.close());
 
+const PAGE = 25;
 const small = { rows: { clicks: 600, leads: 60, sales: 30 }, days: 12 };
 
 async function open() {
   const sandbox = await smallSandbox(small);
   const config = configFor(engine, sandbox);
-  await withSmallPages(engine.db, config, 50);
+  await withSmallPages(engine.db, config, PAGE);
   return { sandbox, service: sandbox.service, config };
 }
 
@@ -136,6 +137,7 @@ it('loses nothing when it is interrupted, and says so', async () => {
   for (const requests of [2, 7, 4]) {
     const interrupt = new AbortController();
     const { when } = after(requests);
+    await withSmallPages(engine.db, config, PAGE);
     const known = (await storedIds(engine.db, config, 'clicks')).length;
     service.faults.add({
       times: 1,

@@ -22,17 +22,17 @@ beforeAll(async () => {
 });
 afterAll(() => engine.close());
 
-const rows = { clicks: 320, leads: 120, sales: 60 };
+const rows = { clicks: 150, leads: 60, sales: 40 };
 /** Less than a stream has, so that every trait is met across pages. */
-const PAGE = 50;
+const PAGE = 20;
 
 const TRAITS = [
   ['widen=day'],
   ['widen=hour'],
   ['bounds=exclusive'],
   ['bounds=inclusive'],
-  ['shuffleTies', 'ties=30'],
-  ['ties=120'],
+  ['shuffleTies', 'ties=15'],
+  ['ties=60'],
   ['dropAfterLimit=0.1'],
   ['lastPage=repeat'],
   ...['iso', 'seconds', 'offset', 'space', 'epoch', 'epoch-ms', 'jsdate'].map((form) => [`timestampForm=${form}`]),

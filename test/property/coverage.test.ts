@@ -43,7 +43,7 @@ describe('the ledger', () => {
     );
   });
 
-  it('holds entries in order, none empty, none overlapping, none over midnight unless read so', () => {
+  it('holds entries in order, none empty, none overlapping, proven exactly where certified', () => {
     fc.assert(
       fc.property(readings, (all) => {
         const entries = replay(all);

@@ -19,7 +19,8 @@ describe.runIf(one === undefined)('nothing is lost, nothing is doubled, nothing 
       const broken: string[] = [];
       for (let seed = first; seed <= last; seed++) {
         const failure = await failureOf(seed);
-        if (failure) broken.push(`${failure}\n  replay: SEED=${seed} npx vitest run test/property/extraction-simulation.test.ts`);
+        if (failure)
+          broken.push(`${failure}\n  replay: SEED=${seed} npx vitest run test/property/extraction-simulation.test.ts`);
       }
       expect(broken.join('\n')).toBe('');
     });

@@ -55,7 +55,7 @@ export function configFor({ url }: Pick<Engine, 'url'>, sandbox: Sandbox, option
   return parseConfig(text, 'test.yaml', {}).config;
 }
 
-/** As if the service could not put more rows on a page: many pages without many rows. */
+/** As if the service had not been able to put more rows on a page: many pages without many rows. The reader tries twice that. */
 export async function withSmallPages(db: Database, config: Config, pageRows: number): Promise<void> {
   for (const stream of STREAM_NAMES) {
     await writeProfile(db, sourceOf(config), stream, { granularity: 'exact', tickMs: 1000, pageRows });

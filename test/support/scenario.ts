@@ -78,6 +78,7 @@ export function createScenario(seed: number): Scenario {
   let calm = false;
   let born = 0;
   let edges: SimulatedEvent[] = [];
+  let hasBigTies = false;
   let deletable = 0;
   let failing: { left: number; status: number } | undefined;
 
@@ -114,7 +115,8 @@ export function createScenario(seed: number): Scenario {
     const rows = random.pick([0, 1, random.int(2, 30), random.int(30, 160)]);
     for (let i = 0; i < rows; i++) add(past(), { bornAt: start - DAY });
     for (let i = random.int(0, 4); i > 0; i--) tieGroup(random.int(2, 5));
-    if (random.chance(0.3)) tieGroup(random.int(pageRows - 1, 3 * pageRows));
+    hasBigTies = random.chance(0.3);
+    if (hasBigTies) tieGroup(random.int(pageRows - 1, 3 * pageRows));
     if (random.chance(0.2)) hiddenRun(past(), random.int(pageRows, 3 * pageRows));
     if (random.chance(0.1)) add(past(), { poison: true, hidden: false });
     if (random.chance(0.05)) add(past(), { poison: true, hidden: false });
@@ -193,7 +195,8 @@ export function createScenario(seed: number): Scenario {
       const hasHidden = service.store.alive().some((event) => event.hidden);
       const shuffledTies = traits.shuffledTies && !hasHidden;
       service.traits = { ...traits, shuffledTies, deepestPage: undefined, mostRows: undefined };
-      for (const event of service.store.alive().filter(({ poison }) => poison)) {
+      const keepsPoison = !hasHidden && !shuffledTies && !hasBigTies && random.chance(0.5);
+      for (const event of service.store.alive().filter(({ poison }) => poison && !keepsPoison)) {
         service.store.remove(event, service.now());
       }
       // Behind a run of hidden rows at the very end nothing can be proven until something is seen there.

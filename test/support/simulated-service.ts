@@ -74,6 +74,7 @@ export function createSimulatedService(random: Random, start: Instant): Simulate
     onAnswer: () => {},
     stats: () => ({ requests, retries: 0, tooManyRequests: 0, bytes: 0 }),
     page: async (query: EventsQuery, options: PageOptions): Promise<Page> => {
+      if (query.start > query.end) throw new Error('start lies after end: the reader asks a question nobody can answer');
       requests += 1;
       clock += random.int(50, 1500);
       service.onRequest(query, options.tries ?? USUAL_TRIES);

@@ -66,7 +66,8 @@ describe('ordinary documents', () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 6 }), fc.boolean(), (text, isPretty) => {
         const written = isPretty ? JSON.stringify(JSON.parse(text), null, 2) : text;
-        expect(parseJson(written)).toEqual(JSON.parse(written));
+        // Through text once more: a double above 2^53 is written as an integer, and comes as one.
+        expect(JSON.parse(stringifyJson(parseJson(written)))).toEqual(JSON.parse(written));
         expect(stringifyJson(parseJson(text))).toBe(JSON.stringify(JSON.parse(text)));
       }),
     );

@@ -1,0 +1,209 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, describe, expect, it } from 'vitest';
+import { connect } from '../../src/cursor/database.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { type Finished, freshPlace, type Place } from '../support/cli.ts';
+import { freshDatabase } from '../support/postgres.ts';
+import { sandboxWith, smallSandbox } from '../support/sandbox.ts';
+
+/** Both would be a disaster in a log, so every run of this file looks for them at the most talkative level. */
+const KEY = 'canary-key-4711';
+const PASSWORD = 'canary-password-0815';
+
+const database = await freshDatabase();
+const sandbox = await smallSandbox({ apiKey: KEY, rows: { clicks: 20, leads: 5, sales: 5 } });
+afterAll(() => database.drop());
+
+interface Settings {
+  baseUrl?: string;
+  plan?: string;
+  /** A line more in the source. */
+  line?: string;
+  rest?: string;
+}
+
+const configOf = ({ baseUrl = sandbox.baseUrl, plan = 'advanced', line = '', rest = '' }: Settings): string =>
+  `sources:\n  main:\n    baseUrl: ${baseUrl}\n    apiKey: \${KEY}\n    plan: ${plan}\n    since: 40d\n${line}\n${rest}\n`;
+
+async function sync(settings: Settings, args: string[] = [], env: Record<string, string> = {}) {
+  const place = await freshPlace();
+  await place.config(configOf(settings));
+  const ended = await place.run(['sync', '--config', 't.yaml', ...args], { KEY, TRIBUTARY_LOG: 'trace', ...env });
+  for (const secret of [KEY, PASSWORD, env.KEY ?? KEY]) expect(ended.text).not.toContain(secret);
+  return { ...ended, place, message: messageOf(ended) };
+}
+
+/** What is for a person: log lines are JSON. */
+function messageOf({ stdout, stderr }: Finished): string {
+  expect(stdout).toBe('');
+  expect(stderr).not.toMatch(/^ +at /m);
+  expect(stderr).not.toContain('bug');
+  return stderr
+    .split('\n')
+    .filter((line) => !line.startsWith('{'))
+    .join('\n');
+}
+
+const untouched = async (place: Place): Promise<void> => expect((await place.files()).dir).toEqual(['t.yaml']);
+
+describe('found before anything is touched', () => {
+  it.each<[string, Settings, string[], string]>([
+    [
+      'bad config',
+      { line: '    sinse: 30d', plan: 'gold' },
+      [],
+      'the config has 2 faults:\n  t.yaml:5:5 sources.main.plan: must be one of free, pro, business, advanced, enterprise\n  t.yaml:7:5 sources.main.sinse: is not a key of the config\nnext: mend',
+    ],
+    [
+      'free plan',
+      { plan: 'free' },
+      [],
+      'the config has a fault:\n  t.yaml:5:5 sources.main.plan: the free plan has no analytics budget',
+    ],
+    [
+      'http to another host',
+      { baseUrl: 'http://api.example.com' },
+      [],
+      'the config has a fault:\n  t.yaml:3:5 sources.main.baseUrl: must use https: over http the key would travel to api.example.com in the clear',
+    ],
+    ['unknown stream', {}, ['clicks', 'visits'], 'unknown stream: visits\nnext: use clicks, leads, sales'],
+    [
+      'a stream that is not configured',
+      { line: '    streams: { clicks: {} }' },
+      ['leads'],
+      'no source of the config syncs leads\nnext: add leads under streams:',
+    ],
+    ['unknown source', {}, ['--source', 'mian'], 'there is no source "mian" in the config\nnext: use one of: main'],
+    ['unknown sink', {}, ['--sink', 'lake'], 'there is no sink "lake" in the config\nnext: use one of: warehouse'],
+    [
+      'a sink of a later version',
+      { rest: 'sinks: { lake: { type: parquet, path: x } }' },
+      [],
+      'sink "lake": parquet is not in this version yet\nnext: take sinks.lake out',
+    ],
+    [
+      'no config',
+      {},
+      ['--config', 'nowhere.yaml'],
+      'the config file nowhere.yaml cannot be read (ENOENT)\nnext: give the file with --config FILE',
+    ],
+    [
+      'a variable that is not set',
+      { rest: `state: { url: "\${NO_SUCH}" }` },
+      [],
+      'the config has a fault:\n  t.yaml:8:15 the environment variable NO_SUCH is not set, or empty',
+    ],
+    [
+      'a database URL that is none',
+      { rest: `state: { url: "postgres://u:${PASSWORD}#@h/d" }` },
+      [],
+      'the config has a fault:\n  t.yaml:8:10 state.url: the database URL',
+    ],
+  ])('%s', async (_, settings, args, wanted) => {
+    const { code, message, place } = await sync(settings, args);
+    expect(message.slice(0, wanted.length)).toBe(wanted);
+    expect(code).toBe(2);
+    await untouched(place);
+  });
+
+  it('a config without a source', async () => {
+    const place = await freshPlace();
+    await place.config('');
+    const { code, text } = await place.run(['sync', '--config', 't.yaml']);
+    expect([code, text]).toEqual([
+      2,
+      expect.stringMatching(/^the config names no source\nnext: add one under sources:/),
+    ]);
+    await untouched(place);
+  });
+});
+
+describe('refused by the database', () => {
+  const withUrl = (change: (url: URL) => void): Settings => {
+    const url = new URL(database.url);
+    change(url);
+    return { rest: `state: { url: "${url.href}" }` };
+  };
+
+  it('a server that is not there: try again later', async () => {
+    const port = await closedPort();
+    const { code, message, place } = await sync(withUrl((url) => Object.assign(url, { port, password: PASSWORD })));
+    expect([code, message]).toEqual([
+      4,
+      `Postgres at 127.0.0.1:${port} cannot be reached (ECONNREFUSED)\nnext: start the server, or correct host and port in the database URL; then run again\n`,
+    ]);
+    await untouched(place);
+  });
+
+  it('a wrong password', async () => {
+    const { code, message, place } = await sync(withUrl((url) => Object.assign(url, { password: PASSWORD })));
+    expect(message).toMatch(
+      /^Postgres at 127\.0\.0\.1:\d+ refused user "\w+": .*\nnext: check the user name and the password/,
+    );
+    expect(code).toBe(2);
+    await untouched(place);
+  });
+});
+
+describe('refused by the service', () => {
+  const onDatabase = { rest: `state: { url: "${database.url}" }` };
+
+  /** It is tried for a while, with pauses, before it is given up: meanwhile the other tests run. */
+  const unreachable = (async () => {
+    const [port, own] = await Promise.all([closedPort(), freshDatabase()]);
+    const baseUrl = `http://127.0.0.1:${port}`;
+    const ended = await sync({ baseUrl, rest: `state: { url: "${own.url}" }` });
+    return { port, ...ended, schemas: await schemas(own.url) };
+  })();
+  unreachable.catch(() => {}); // The test that awaits it fails.
+
+  async function schemas(url = database.url): Promise<unknown[]> {
+    const db = connect({ url, max: 1 });
+    const found = await db.query({ text: "select nspname from pg_namespace where nspname = 'attribution'" });
+    await db.close();
+    return found;
+  }
+
+  it('a wrong key: one message for the three streams, and no table', async () => {
+    const { code, message, place } = await sync(onDatabase, [], { KEY: `wrong-${KEY}` });
+    expect(message).toMatch(
+      /^main\/(\w+): the service answered 401: .*\nkept: nothing had been written yet\nnext: check apiKey: it may be mistyped, revoked or expired\nalso: main\/\w+, main\/\w+\n$/,
+    );
+    expect(code).toBe(3);
+    expect(await schemas()).toEqual([]);
+    await untouched(place);
+  });
+
+  it.each([
+    ['plan', 'the workspace plan is too low'],
+    ['usage', 'the monthly usage is exceeded'],
+    ['permission', 'give this key permission to read analytics'],
+  ])('403 for reasons of %s', async (meaning, next) => {
+    const refusing: Sandbox = await sandboxWith([`forbidden=${meaning}`], { apiKey: KEY, rows: { clicks: 5 } });
+    const { code, message } = await sync({ ...onDatabase, baseUrl: refusing.baseUrl });
+    expect(message).toMatch(/^main\/\w+: the service answered 403: /);
+    expect(message).toContain(`\nnext: ${next}`);
+    expect(message.match(/answered 403/g)).toHaveLength(1);
+    expect(code).toBe(3);
+    expect(await schemas()).toEqual([]);
+  });
+
+  it('a service that is not there: one message, try again later', { timeout: 180_000 }, async () => {
+    const { code, message, port, schemas } = await unreachable;
+    expect(message).toMatch(new RegExp(`^main/\\w+.*: .*127\\.0\\.0\\.1:${port}: nothing listens there`));
+    expect(message).toContain('\nnext: check baseUrl and its port, or wait for the service');
+    expect(message.match(/nothing listens there/g)).toHaveLength(1);
+    expect(code).toBe(4);
+    expect(schemas).toEqual([]);
+  });
+});
+
+/** A port on which nothing listens. */
+async function closedPort(): Promise<string> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return String(port);
+}

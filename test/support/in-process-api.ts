@@ -1,0 +1,33 @@
+import type { EventsApi } from '../../src/api/events-api.ts';
+import { type EventsQuery, toSearchParams } from '../../src/api/query.ts';
+import { Refusal } from '../../src/sandbox/refusal.ts';
+import type { SandboxService } from '../../src/sandbox/service.ts';
+import { serviceError } from './service-error.ts';
+
+export interface InProcessApi extends EventsApi {
+  readonly queries: readonly EventsQuery[];
+  /** Called before each answer; what it throws is the answer. */
+  onRequest: (query: EventsQuery, count: number) => void;
+}
+
+/** The sandbox service without HTTP in between: what it says, parsed, with its refusals as the typed errors of src/api. */
+export function createInProcessApi(service: SandboxService): InProcessApi {
+  const queries: EventsQuery[] = [];
+  const api: InProcessApi = {
+    queries,
+    onRequest: () => {},
+    stats: () => ({ requests: queries.length, retries: 0, tooManyRequests: 0, bytes: 0 }),
+    async page(query) {
+      queries.push(query);
+      api.onRequest(query, queries.length);
+      try {
+        const { body } = service.list(toSearchParams(query));
+        return { records: JSON.parse(body) as unknown[], serverNow: service.now(), bytes: body.length };
+      } catch (error) {
+        if (error instanceof Refusal) throw serviceError(error.status, error.message);
+        throw error;
+      }
+    },
+  };
+  return api;
+}

@@ -1,0 +1,84 @@
+import type { EventsApi } from '../../src/api/events-api.ts';
+import { emptyTally, type Tally } from '../../src/cursor/runs.ts';
+import { createReader } from '../../src/extract/certified-reader.ts';
+import type { Profile, Slice } from '../../src/extract/reader.ts';
+import { Fault } from '../../src/model/errors.ts';
+import type { Flatten } from '../../src/model/flatten.ts';
+import type { Instant } from '../../src/model/instant.ts';
+import { STREAMS, type StreamName } from '../../src/model/streams.ts';
+import type { Window } from '../../src/model/window.ts';
+import { bringUpToDate, type Upkeep } from '../../src/sync/bring-up-to-date.ts';
+import { createCommitter } from '../../src/sync/committer.ts';
+import type { MemorySink } from './memory-sink.ts';
+
+export interface MemorySyncOptions {
+  api: EventsApi;
+  sink: MemorySink;
+  stream?: StreamName;
+  flatten: Flatten;
+  since: Instant;
+  upkeep: Upkeep;
+  now: () => Instant;
+  mostRows?: number;
+  /** After a slice was added: whether to commit now. The real committer waits for 5,000 rows. */
+  commitsNow?: (slice: Slice) => boolean;
+  onWindow?: (window: Window) => void;
+  /** Errors, other than those of the service, that end a run and not the test. */
+  isCrash?: (error: unknown) => boolean;
+}
+
+export interface RunResult {
+  error: Error | undefined;
+  hasDoubts: boolean;
+  requests: number;
+  tally: Tally;
+}
+
+/** What `syncStream` does, with a sink in memory and no database: the engine's heart, the real reader, the real committer. */
+export function createMemorySync(options: MemorySyncOptions): { run(): Promise<RunResult>; profile(): Profile } {
+  const { api, sink, stream = 'clicks', flatten, since, upkeep, now, mostRows = 1000 } = options;
+  let profile: Profile = { granularity: 'exact', tickMs: 1000, pageRows: mostRows };
+  let runs = 0;
+
+  async function run(): Promise<RunResult> {
+    runs += 1;
+    const before = api.stats().requests;
+    const tally = emptyTally();
+    const reader = createReader({ api, stream, filters: {}, flatten, profile, mostRows, now });
+    const base = { source: 'main', runId: `run${runs}`, epoch: 1, since };
+    const committer = createCommitter({
+      sinks: [sink],
+      stream: STREAMS[stream],
+      base,
+      tally,
+      serverNow: reader.serverNow,
+      onCommit: () => {},
+    });
+    const add: typeof committer.add = async (slice) => {
+      await committer.add(slice);
+      if (options.commitsNow?.(slice)) await committer.flush();
+    };
+    let error: Error | undefined;
+    try {
+      try {
+        await bringUpToDate({
+          upkeep,
+          standing: { since, cursor: sink.cursor(), ledgers: async () => [sink.ledger()] },
+          reader,
+          committer: { add, flush: committer.flush },
+          signal: new AbortController().signal,
+          onWindow: options.onWindow ?? (() => {}),
+        });
+      } finally {
+        await committer.flush();
+        profile = reader.profile();
+      }
+    } catch (thrown) {
+      // Recovery: what ends a run in the field ends it here; the state is that of the last commit.
+      if (!(thrown instanceof Fault) && !options.isCrash?.(thrown)) throw thrown;
+      error = thrown as Error;
+    }
+    return { error, hasDoubts: committer.hasDoubts(), requests: api.stats().requests - before, tally };
+  }
+  return { run, profile: () => profile };
+}

@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest';
+import type { SyncApp } from '../../src/app.ts';
+import { EXIT, exitCodeOf, gravest } from '../../src/cli/exit-codes.ts';
+import { notes, summaryJson, summaryTable } from '../../src/cli/summary.ts';
+import { createProgressLine } from '../../src/cli/terminal/progress.ts';
+import { table } from '../../src/cli/terminal/table.ts';
+import type { Terminal } from '../../src/cli/terminal/terminal.ts';
+import { describeTerm, wrap } from '../../src/cli/terminal/wrap.ts';
+import { emptyTally, type Tally } from '../../src/cursor/runs.ts';
+import { createLog, lineForPeople } from '../../src/log.ts';
+import { BadRecord, Cancelled, ConfigError, type Fault, RetryLater, StopStream } from '../../src/model/errors.ts';
+import type { StreamName } from '../../src/model/streams.ts';
+import type { Outcome } from '../../src/sync/sync-all.ts';
+import { longLines } from '../support/cli.ts';
+
+const THROUGH = Date.UTC(2026, 10, 15, 2, 18, 12);
+
+function outcome(stream: StreamName, tally: Partial<Tally> = {}, fault?: Fault): Outcome {
+  const cursor = { since: 0, completeThrough: THROUGH, newestSeen: THROUGH, anchor: undefined };
+  const state = fault ? 'incomplete' : 'done';
+  const full = { ...emptyTally(), ...tally };
+  const report = { source: 'main', stream, runId: 'r1', state, tally: full, cursor, fault } as NonNullable<
+    Outcome['report']
+  >;
+  return { source: 'main', stream, report, fault };
+}
+
+const USAGE = { requests: 17, activeSeconds: 4, share: 1, pauses: 0, perSecond: 4 };
+const APP = {
+  usage: () => USAGE,
+  sinks: [{ place: 'Postgres schema attribution' }],
+  stateName: 'embedded Postgres in .tributary/',
+} as unknown as SyncApp;
+
+describe('the summary of a sync', () => {
+  it('is a table of what happened, and fits 80 columns up to millions', () => {
+    const tally = { read: 120_988, new: 120_000, changed: 12, unchanged: 976, requests: 1213 };
+    const text = summaryTable([outcome('clicks', tally), outcome('leads')]);
+    expect(text.split('\n')).toEqual([
+      'stream          read      new  changed  same  requests  complete through',
+      '───────────  ───────  ───────  ───────  ────  ────────  ────────────────',
+      'main/clicks  120,988  120,000       12   976     1,213  2026-11-15 02:18',
+      'main/leads         0        0        0     0         0  2026-11-15 02:18',
+    ]);
+    expect(longLines(summaryTable([outcome('clicks', { ...tally, read: 1_299_000, new: 1_298_000 })]))).toEqual([]);
+  });
+
+  it('shows what is rare only where it happened', () => {
+    const text = summaryTable([outcome('clicks', { quarantined: 3, tooManyRequests: 2 }), outcome('leads')]);
+    expect(text).toMatch(/^stream +read +new +changed +same +aside +requests +429s +complete through$/m);
+    expect(text).toMatch(/^main\/clicks +0 +0 +0 +0 +3 +0 +2 +2026/m);
+    expect(longLines(text)).toEqual([]);
+  });
+
+  it('says what was not begun', () => {
+    const text = summaryTable([{ source: 'main', stream: 'sales', report: undefined, fault: new RetryLater('x') }]);
+    expect(text).toMatch(/^main\/sales +not begun$/m);
+  });
+
+  it('notes the budget, the places, and what deserves a look', () => {
+    const spoilt = { quarantined: 2, contradictions: { country: 1200 }, misfits: { qr: 1 } };
+    expect(notes([outcome('clicks', spoilt), outcome('leads')], APP)).toEqual([
+      'budget   main: 17 requests, 100 % of 4/s while there was work',
+      'note     main/clicks: old names that contradict their field: country 1,200 (the field won)',
+      'note     main/clicks: values that do not fit their column: qr 1 (kept in _extra)',
+      'note     main/clicks: 2 set aside: see tributary.quarantine',
+      'data in  Postgres schema attribution',
+      'state in embedded Postgres in .tributary/ · times in UTC',
+    ]);
+  });
+
+  it('says the same to machines, with what went wrong', () => {
+    const fault = new RetryLater('the service is away', { next: 'wait' });
+    expect(summaryJson([outcome('clicks', { read: 5 }, fault)], APP)).toMatchObject({
+      streams: [
+        {
+          stream: 'clicks',
+          state: 'incomplete',
+          read: 5,
+          completeThrough: '2026-11-15T02:18:12.000Z',
+          error: { message: 'the service is away', kept: null, next: 'wait' },
+        },
+      ],
+      budget: { main: USAGE },
+    });
+  });
+});
+
+describe('exit codes', () => {
+  it('follow from what is to be done', () => {
+    const faults = [ConfigError, StopStream, RetryLater, BadRecord, Cancelled].map((Kind) => new Kind('x'));
+    expect(faults.map(exitCodeOf)).toEqual([2, 3, 4, 4, 130]);
+  });
+
+  it('are that of the gravest stream', () => {
+    expect(gravest([])).toBe(EXIT.done);
+    expect(gravest([0, 4, 0])).toBe(4);
+    expect(gravest([4, 3])).toBe(3);
+    expect(gravest([3, 2, 4])).toBe(2);
+    expect(gravest([2, 130])).toBe(130);
+  });
+});
+
+describe('the progress line', () => {
+  const progress = { source: 'main', stream: 'clicks', rows: 5000, requests: 6, through: undefined } as const;
+  const written = (terminal: Partial<Terminal>) => {
+    const text: string[] = [];
+    const line = createProgressLine({ err: (s: string) => text.push(s), columns: 80, ...terminal } as Terminal);
+    line.update(progress);
+    line.clear();
+    return text.join('');
+  };
+
+  it('is rewritten in place for a person, and cut where the terminal ends', () => {
+    expect(written({ isInteractive: true })).toBe('\r\x1b[2Kclicks 5,000 rows, 6 requests\r\x1b[2K');
+    expect(written({ isInteractive: true, columns: 13 })).toBe('\r\x1b[2Kclicks 5,000\r\x1b[2K');
+  });
+
+  it('is silent elsewhere for the first seconds, and never an escape code', () => {
+    expect(written({ isInteractive: false })).toBe('');
+  });
+});
+
+describe('text', () => {
+  it('of a table: words to the left, figures to the right', () => {
+    expect(
+      table(
+        ['name', 'rows'],
+        [
+          ['é', '1,000'],
+          ['long name', '5'],
+        ],
+      ),
+    ).toBe('name        rows\n─────────  ─────\né          1,000\nlong name      5');
+  });
+
+  it('wraps at 80 columns', () => {
+    expect(wrap('aaa bbb ccc', 2, 10)).toBe('aaa bbb\n  ccc');
+    expect(describeTerm('a=1', 'what it does', 8)).toBe('  a=1   what it does');
+    expect(describeTerm('a-long-one', 'what it does', 8)).toBe('  a-long-one\n        what it does');
+  });
+
+  it('of a log line for people names the stream, over whatever stood there', () => {
+    const line = { level: 40, msg: 'trying again', source: 'main', stream: 'clicks' };
+    expect(lineForPeople(JSON.stringify(line))).toBe('\r\x1b[2Kwarn: main/clicks: trying again\n');
+    expect(lineForPeople(JSON.stringify({ level: 30, msg: 'x' }))).toBe('\r\x1b[2Kinfo: x\n');
+  });
+
+  it('of a log level that is none', () => {
+    expect(() => createLog({ level: 'loud', isForPeople: false })).toThrow(ConfigError);
+  });
+});
