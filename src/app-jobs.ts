@@ -94,6 +94,7 @@ export function createJob(chosen: ChosenStream, budgets: Budgets, config: Config
   return {
     source: name,
     stream,
+    unknownFields: settings.unknownFields,
     upkeep: { lookbackMs: settings.lookback, settleMs: settings.settle, resweepMs: settings.resweep },
     createReader: (profile) =>
       createReader({ api, stream, filters, profile, flatten: createFlatten(STREAMS[stream], config.privacy) }),

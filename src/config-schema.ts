@@ -8,6 +8,7 @@ import { ConfigError } from './model/errors.ts';
 import { parseInstant } from './model/instant.ts';
 import { DEFAULT_PRIVACY, TREATMENTS } from './model/privacy.ts';
 import { STREAM_NAMES, type StreamName } from './model/streams.ts';
+import { UNKNOWN_FIELDS } from './sync/evolver.ts';
 
 /** The config file's shape: checked here, documented in config/tributary.yaml, and printed for editors as a JSON schema. */
 
@@ -72,6 +73,10 @@ const streamOf = (stream: StreamName) =>
     lookback: duration.default(15 * MINUTE_MS).describe('how far before the watermark each poll reads again'),
     settle: duration.default(10 * MINUTE_MS).describe('how late events may arrive; nothing younger is called complete'),
     resweep: duration.optional().describe('how far back to read again every night, for backdated events'),
+    unknownFields: z
+      .enum(UNKNOWN_FIELDS)
+      .default('evolve')
+      .describe('a field nobody declared: evolve makes it a column, extra keeps it in _extra, freeze stops the stream'),
     filters: z
       .record(z.string(), z.unknown())
       .default({})

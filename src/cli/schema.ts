@@ -1,7 +1,9 @@
 import { Option } from 'commander';
+import { ENTITIES } from '../model/entities.ts';
 import { STREAM_NAMES, STREAMS } from '../model/streams.ts';
 import { toDbt, toJson, toMarkdown } from '../sinks/dictionary.ts';
-import { tableDefinition } from '../sinks/postgres/table.ts';
+import { entityTable, streamTable, tableDefinition } from '../sinks/postgres/table.ts';
+import { dailyLinkPerformanceView, viewDefinition } from '../sinks/postgres/views.ts';
 import type { Register } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 
@@ -17,7 +19,9 @@ const FORMATS = {
   sql: (schema: string) =>
     [
       `create schema if not exists ${schema};`,
-      ...STREAM_NAMES.map((name) => tableDefinition(schema, STREAMS[name])),
+      ...STREAM_NAMES.map((name) => tableDefinition(schema, streamTable(STREAMS[name]))),
+      ...ENTITIES.map((entity) => tableDefinition(schema, entityTable(entity))),
+      viewDefinition(schema, dailyLinkPerformanceView(schema)),
     ].join('\n\n'),
   markdown: () => toMarkdown(),
   json: () => toJson(),

@@ -48,3 +48,31 @@ export async function lowestCursor(
 
 const lowest = (instants: ReadonlyArray<Instant | undefined>): Instant | undefined =>
   instants.reduce((a, b) => (a === undefined || b === undefined ? undefined : Math.min(a, b)));
+
+/** Which commit the state was last told of. */
+export async function lastCommit(db: Queryable, { source, stream, sink }: Track): Promise<string | undefined> {
+  const [row] = await db.query<{ last_commit: string | null }>({
+    text: 'select last_commit from tributary.cursors where source = $1 and stream = $2 and sink = $3',
+    values: [source, stream, sink],
+  });
+  return row?.last_commit ?? undefined;
+}
+
+/** The cursor as the view `coverage` shows it. */
+export async function cursorRow(db: Queryable, { source, stream, sink }: Track): Promise<CursorRow | undefined> {
+  const [row] = await db.query<CursorRow>({
+    text: `
+      select source, stream, complete_through, newest_seen, updated_at from tributary.cursors
+      where source = $1 and stream = $2 and sink = $3`,
+    values: [source, stream, sink],
+  });
+  return row;
+}
+
+export interface CursorRow {
+  source: string;
+  stream: string;
+  complete_through: Date | null;
+  newest_seen: Date | null;
+  updated_at: Date;
+}

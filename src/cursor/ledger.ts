@@ -16,6 +16,8 @@ export interface Track {
 
 /** What a commit says about progress. It is written in the same transaction as the rows wherever that is possible. */
 export interface Advance extends Track {
+  /** Names this commit, so that its outcome can be looked up. */
+  commitId: string;
   runId: string;
   epoch: number;
   /** Where completeness is counted from. */
@@ -31,6 +33,8 @@ export interface Span extends Window {
   /** Proven complete by the reader. Only such windows carry the watermark. */
   certified: boolean;
   rows: number;
+  /** Every row of the window is in this very batch: what the sink has besides is no longer shown by the service. */
+  whole?: boolean | undefined;
   note?: string | undefined;
 }
 
@@ -38,7 +42,7 @@ export interface Span extends Window {
 export async function applyAdvance(tx: Queryable, advance: Advance): Promise<void> {
   await checkFence(tx, advance);
   const [{ now } = { now: 0 }] = await tx.query<{ now: number }>(databaseNow());
-  for (const { note, ...span } of advance.spans) {
+  for (const { note, whole: _, ...span } of advance.spans) {
     const met = await tx.query<LedgerRow>(deleteTouching(advance, span));
     const provenAt = span.certified ? now : undefined;
     const added: Entry = { ...span, readAt: now, provenAt, runId: advance.runId, note };
@@ -119,16 +123,23 @@ const insertEntries = (track: Track, entries: readonly Entry[]): Sql => ({
  */
 const upsertCursor = (advance: Advance): Sql => ({
   text: `
-    insert into tributary.cursors as c (source, stream, sink, since, anchor, newest_seen)
-    values ($1, $2, $3, $4, $5, $6)
+    insert into tributary.cursors as c (source, stream, sink, since, anchor, newest_seen, last_commit)
+    values ($1, $2, $3, $4, $5, $6, $7)
     on conflict (source, stream, sink) do update set
       since = least(c.since, excluded.since),
       complete_through = case when excluded.since < c.since then null else c.complete_through end,
       anchor = greatest(c.anchor, excluded.anchor),
+      last_commit = excluded.last_commit,
       newest_seen = greatest(c.newest_seen, excluded.newest_seen),
       updated_at = now()
     returning ${instantOf('c.since')} as since, ${instantOf('c.complete_through')} as through`,
-  values: [...keyOf(advance), toIso(advance.since), orNull(advance.anchor), orNull(advance.newestSeen)],
+  values: [
+    ...keyOf(advance),
+    toIso(advance.since),
+    orNull(advance.anchor),
+    orNull(advance.newestSeen),
+    advance.commitId,
+  ],
 });
 
 const certifiedAfter = (track: Track, from: Instant): Sql => ({

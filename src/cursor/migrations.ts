@@ -5,7 +5,7 @@ import { quoteIdent } from './sql.ts';
 export const MIGRATIONS: readonly Migration[] = [
   {
     version: 1,
-    name: 'cursors, ledger, runs, leases, profiles, quarantine',
+    name: 'cursors, ledger, runs, leases, profiles, columns, quarantine',
     sql: (schema) => {
       const s = quoteIdent(schema);
       return `
@@ -17,6 +17,7 @@ create table ${s}.cursors (
   complete_through timestamptz,
   anchor           timestamptz,
   newest_seen      timestamptz,
+  last_commit      text,
   updated_at       timestamptz not null default now(),
   primary key (source, stream, sink)
 );
@@ -59,6 +60,7 @@ create table ${s}.runs (
   too_many_requests bigint not null default 0,
   contradictions    jsonb not null default '{}',
   misfits           jsonb not null default '{}',
+  schema_changes    jsonb not null default '[]',
   message           text
 );
 comment on table ${s}.runs is 'The history: one row per run of a stream, with what it read and changed.';
@@ -84,6 +86,19 @@ create table ${s}.profiles (
   primary key (source, stream)
 );
 comment on table ${s}.profiles is 'What was noticed of each server: whether it widens bounds to days, how fine its clock is, how large a page may be.';
+
+create table ${s}.columns (
+  id            bigint generated always as identity primary key,
+  stream        text not null,
+  path          text not null,
+  name          text not null,
+  kind          text not null,
+  previous_kind text,
+  source        text not null,
+  run_id        text not null,
+  changed_at    timestamptz not null default now()
+);
+comment on table ${s}.columns is 'Fields that nobody declared and that became columns, and every widening of one. The last word on a path counts.';
 
 create table ${s}.quarantine (
   id       bigint generated always as identity primary key,

@@ -16,6 +16,8 @@ export interface Tally {
   /** Per column: how often an alias contradicted its canonical field, how often a value did not fit. */
   contradictions: Record<string, number>;
   misfits: Record<string, number>;
+  /** Columns that came or grew. */
+  schemaChanges: string[];
 }
 
 export const emptyTally = (): Tally => ({
@@ -28,6 +30,7 @@ export const emptyTally = (): Tally => ({
   tooManyRequests: 0,
   contradictions: {},
   misfits: {},
+  schemaChanges: [],
 });
 
 export type RunState = 'done' | 'incomplete' | 'refused' | 'interrupted' | 'failed';
@@ -76,7 +79,7 @@ const updateRun = (id: string, state: RunState, t: Tally, message: string | unde
     update tributary.runs
     set state = $2, finished_at = now(), message = $3,
         rows_read = $4, rows_new = $5, rows_changed = $6, rows_unchanged = $7, rows_quarantined = $8,
-        requests = $9, too_many_requests = $10, contradictions = $11, misfits = $12
+        requests = $9, too_many_requests = $10, contradictions = $11, misfits = $12, schema_changes = $13
     where id = $1`,
   values: [
     id,
@@ -92,5 +95,6 @@ const updateRun = (id: string, state: RunState, t: Tally, message: string | unde
     t.tooManyRequests,
     JSON.stringify(t.contradictions),
     JSON.stringify(t.misfits),
+    JSON.stringify(t.schemaChanges),
   ],
 });

@@ -31,7 +31,8 @@ export function createReader({ now = Date.now, mostRows = MOST_ROWS, ...options 
   // Whatever made pages smaller may be over: every run tries twice as many rows as the last one ended with.
   profile.pageRows = Math.min(mostRows, profile.pageRows * 2);
   const clock = createClock(now);
-  const attend = ({ lane, signal }: Attendance): Asker => createAsker({ ...options, profile, mostRows, clock, lane, signal });
+  const attend = ({ lane, signal }: Attendance): Asker =>
+    createAsker({ ...options, profile, mostRows, clock, lane, signal });
 
   return {
     profile: () => ({ ...profile }),

@@ -51,11 +51,13 @@ export function createProgress(asker: Asker, window: Window): Progress {
     const end = Math.min(to, window.end);
     const rows = rowsAhead(page, frontier, end);
     const span = { start: frontier.at, end };
+    // Where an instant was taken by itself, or something was set aside, some rows of the window came with other slices.
+    const whole = page.rows.length > 0 && !frontier.inclusive && doubt === undefined;
     anchor = page.rows.findLast((row) => row.at < to)?.at ?? anchor;
     frontier.at = to;
     frontier.inclusive = false;
     chances = 0;
-    return { window: span, certified: true, rows, rejected: page.rejected, ...doubt };
+    return { window: span, certified: true, whole, rows, rejected: page.rejected, ...doubt };
   };
 
   return {

@@ -58,6 +58,8 @@ export interface Slice {
   window: Window | undefined;
   /** Proven complete. Never set where it was not proven. */
   certified: boolean;
+  /** These rows are all that the service shows of the window now. Not set where some were delivered with other slices. */
+  whole?: boolean;
   /** Why it could not be proven, or what was set aside. */
   note?: string;
   rows: readonly Row[];

@@ -20,6 +20,8 @@ export function coerce(kind: Kind, value: unknown): Coerced {
   switch (kind) {
     case 'integer':
       return toInteger(value);
+    case 'number':
+      return toNumber(value);
     case 'boolean':
       return typeof value === 'boolean' ? value : (BOOLEANS.get(value) ?? MISFIT);
     case 'timestamp':
@@ -51,3 +53,9 @@ const BOOLEANS = new Map<unknown, boolean>([
   ['0', false],
   ['false', false],
 ]);
+
+/** Any JSON number; the integers among them stay exact. */
+function toNumber(value: unknown): Coerced {
+  if (typeof value === 'number') return Number.isFinite(value) ? value : MISFIT;
+  return typeof value === 'bigint' ? value : MISFIT;
+}

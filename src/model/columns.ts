@@ -4,7 +4,7 @@
  */
 
 /** What a column holds, before any sink chooses its own type for it. */
-export type Kind = 'text' | 'integer' | 'boolean' | 'timestamp' | 'json';
+export type Kind = 'text' | 'integer' | 'number' | 'boolean' | 'timestamp' | 'json';
 
 /** Whose consent a value needs; `privacy` in the config says what becomes of each. */
 export type Personal = 'linkPassword' | 'ip' | 'customer';

@@ -159,9 +159,24 @@ export const STREAMS: Readonly<Record<StreamName, Stream>> = {
   ]),
 };
 
-/** What Tributary adds to every row. */
-export const BOOKKEEPING: ReadonlyArray<{ name: string; kind: Kind; nullable: boolean; doc: string }> = [
-  { name: '_source', kind: 'text', nullable: false, doc: 'Source of the row, as named in the config.' },
+export interface Bookkeeping {
+  name: string;
+  kind: Kind;
+  nullable: boolean;
+  doc: string;
+}
+
+/** Whose row it is: the first half of every key. */
+export const SOURCE: Bookkeeping = {
+  name: '_source',
+  kind: 'text',
+  nullable: false,
+  doc: 'Source of the row, as named in the config.',
+};
+
+/** What Tributary adds to every event. */
+export const BOOKKEEPING: readonly Bookkeeping[] = [
+  SOURCE,
   { name: '_extra', kind: 'json', nullable: true, doc: 'What the service sent and no column holds, at its own path.' },
   { name: '_first_synced_at', kind: 'timestamp', nullable: false, doc: 'When the row was first written.' },
   {
@@ -171,6 +186,12 @@ export const BOOKKEEPING: ReadonlyArray<{ name: string; kind: Kind; nullable: bo
     doc: 'When the row was last written: new, or changed by the service.',
   },
   { name: '_run_id', kind: 'text', nullable: false, doc: 'The run that last wrote the row: see tributary.runs.' },
+  {
+    name: '_missing_since',
+    kind: 'timestamp',
+    nullable: true,
+    doc: 'When the service was first seen not to show the event any more; null while it does. Rows are never deleted.',
+  },
 ];
 
 function stream(name: StreamName, event: Stream['event'], doc: string, fields: readonly Field[]): Stream {

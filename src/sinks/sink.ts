@@ -1,7 +1,7 @@
 import type { Advance } from '../cursor/ledger.ts';
 import type { Rejected } from '../cursor/quarantine.ts';
 import type { Row } from '../model/flatten.ts';
-import type { Stream } from '../model/streams.ts';
+import type { Stream, StreamName } from '../model/streams.ts';
 
 /**
  * Where rows go. The order of data and cursor is the sink's business and lives in `commit`: whatever happens in between,
@@ -14,7 +14,17 @@ export interface Sink {
   /** Makes or brings up to date what the stream needs. Safe to call by several processes at once. */
   prepare(stream: Stream): Promise<void>;
   open(stream: Stream): Promise<Batch>;
+  /** After a crash between data and cursor: brings the cursor up to what the sink holds. Called with the lease, before reading. */
+  recover(track: LeasedTrack): Promise<void>;
+  /** A run has ended and the cursor stands: for sinks that show it beside the data. */
+  settled(track: Omit<LeasedTrack, 'epoch'>): Promise<void>;
   close(): Promise<void>;
+}
+
+export interface LeasedTrack {
+  source: string;
+  stream: StreamName;
+  epoch: number;
 }
 
 /** Rows on their way in. Nothing is visible before `commit`; after `abort` nothing ever was. */

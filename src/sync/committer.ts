@@ -1,9 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import type { Advance, Span } from '../cursor/ledger.ts';
 import type { Tally } from '../cursor/runs.ts';
 import type { Rejection, Slice } from '../extract/reader.ts';
+import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { Stream } from '../model/streams.ts';
 import type { Batch, Sink } from '../sinks/sink.ts';
+import type { Evolver } from './evolver.ts';
 
 /** Carries slices into the sinks: batches of a few pages, each committed while the next is being read. */
 export interface Committer {
@@ -16,7 +19,7 @@ export interface Committer {
 
 export interface CommitterOptions {
   sinks: readonly Sink[];
-  stream: Stream;
+  evolver: Evolver;
   /** The part of every advance that does not change during a run. */
   base: Pick<Advance, 'source' | 'runId' | 'epoch' | 'since'>;
   tally: Tally;
@@ -29,22 +32,29 @@ const BATCH_ROWS = 5000;
 
 export function createCommitter(options: CommitterOptions): Committer {
   let batch = newBatch();
-  let isPrepared = false;
+  let shape = '';
   let underWay: Promise<void> = Promise.resolve();
   let doubts = false;
 
-  /** Tables are made when there is something to put in: a key that is refused leaves nothing behind. */
-  const prepared = async (): Promise<void> => {
-    if (isPrepared) return;
-    for (const sink of options.sinks) await sink.prepare(options.stream);
-    isPrepared = true;
+  /** Tables are made when there is something to put in, and again when it has grown: a key that is refused leaves nothing. */
+  const prepare = async (stream: Stream): Promise<void> => {
+    const wanted = stream.columns.map(({ name, kind }) => `${name} ${kind}`).join();
+    if (wanted === shape) return;
+    for (const sink of options.sinks) await sink.prepare(stream);
+    shape = wanted;
+  };
+
+  const carry = async (pending: Pending): Promise<void> => {
+    const { stream, rows } = await options.evolver.evolve(pending.rows);
+    await prepare(stream);
+    await commit(options, stream, { ...pending, rows });
   };
 
   const send = async (): Promise<void> => {
     const ready = batch;
     batch = newBatch();
     await underWay;
-    underWay = prepared().then(() => commit(options, ready));
+    underWay = carry(ready);
     // The failure is thrown where it is awaited: at the next commit, or at the flush.
     underWay.catch(() => {});
   };
@@ -53,10 +63,10 @@ export function createCommitter(options: CommitterOptions): Committer {
     async add(slice) {
       collect(batch, slice, options);
       doubts ||= slice.window !== undefined && !slice.certified;
-      if (batch.rows >= BATCH_ROWS) await send();
+      if (batch.rows.length >= BATCH_ROWS) await send();
     },
     async flush() {
-      if (batch.slices.length > 0) await send();
+      if (!batch.isEmpty) await send();
       await underWay;
     },
     hasDoubts: () => doubts,
@@ -64,8 +74,8 @@ export function createCommitter(options: CommitterOptions): Committer {
 }
 
 interface Pending {
-  slices: Slice[];
-  rows: number;
+  isEmpty: boolean;
+  rows: Row[];
   spans: Span[];
   rejected: Rejection[];
   anchor: Instant | undefined;
@@ -73,8 +83,8 @@ interface Pending {
 }
 
 const newBatch = (): Pending => ({
-  slices: [],
-  rows: 0,
+  isEmpty: true,
+  rows: [],
   spans: [],
   rejected: [],
   anchor: undefined,
@@ -83,10 +93,10 @@ const newBatch = (): Pending => ({
 
 function collect(batch: Pending, slice: Slice, { tally, serverNow }: CommitterOptions): void {
   const { window, certified, note, rows, rejected } = slice;
-  batch.slices.push(slice);
-  batch.rows += rows.length;
+  batch.isEmpty = false;
+  batch.rows.push(...rows);
   batch.rejected.push(...rejected);
-  if (window) addSpan(batch.spans, { ...window, certified, rows: rows.length, note });
+  if (window) addSpan(batch.spans, { ...window, certified, rows: rows.length, note, whole: slice.whole });
   for (const row of rows) {
     if (certified) batch.anchor = Math.max(batch.anchor ?? row.at, row.at);
     if (row.at <= serverNow()) batch.newest = Math.max(batch.newest ?? row.at, row.at);
@@ -99,19 +109,33 @@ function collect(batch: Pending, slice: Slice, { tally, serverNow }: CommitterOp
 /** Slices of one kind that follow each other are one window in the ledger. */
 function addSpan(spans: Span[], span: Span): void {
   const last = spans.at(-1);
-  if (last && last.end === span.start && last.certified === span.certified && last.note === span.note) {
+  if (
+    last &&
+    last.end === span.start &&
+    last.certified === span.certified &&
+    last.note === span.note &&
+    last.whole === span.whole
+  ) {
     spans[spans.length - 1] = { ...last, end: span.end, rows: last.rows + span.rows };
   } else if (span.end > span.start) {
     spans.push(span);
   }
 }
 
-async function commit(options: CommitterOptions, pending: Pending): Promise<void> {
-  const { sinks, stream, base, tally, onCommit } = options;
-  const { spans, rejected, anchor, newest: newestSeen } = pending;
+async function commit(options: CommitterOptions, stream: Stream, pending: Pending): Promise<void> {
+  const { sinks, base, tally, onCommit } = options;
+  const { rows, spans, rejected, anchor, newest: newestSeen } = pending;
   for (const [i, sink] of sinks.entries()) {
-    const batch = await open(sink, stream, pending.slices);
-    const advance = { ...base, stream: stream.name, sink: sink.name, spans, anchor, newestSeen };
+    const batch = await open(sink, stream, rows);
+    const advance = {
+      ...base,
+      commitId: randomUUID(),
+      stream: stream.name,
+      sink: sink.name,
+      spans,
+      anchor,
+      newestSeen,
+    };
     const receipt = await batch.commit(advance, rejected);
     // Every sink gets the same rows; the summary counts them once, as the first sink met them.
     if (i > 0) continue;
@@ -123,10 +147,10 @@ async function commit(options: CommitterOptions, pending: Pending): Promise<void
   onCommit(spans.findLast((span) => span.certified)?.end);
 }
 
-async function open(sink: Sink, stream: Stream, slices: readonly Slice[]): Promise<Batch> {
+async function open(sink: Sink, stream: Stream, rows: readonly Row[]): Promise<Batch> {
   const batch = await sink.open(stream);
   try {
-    for (const slice of slices) await batch.write(slice.rows);
+    await batch.write(rows);
     return batch;
   } catch (error) {
     await batch.abort();

@@ -5,12 +5,14 @@ import type { Log } from '../model/log.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { Upkeep } from './bring-up-to-date.ts';
+import type { UnknownFields } from './evolver.ts';
 
 /** One stream of a source, ready to be synced. */
 export interface StreamJob {
   source: string;
   stream: StreamName;
   upkeep: Upkeep;
+  unknownFields: UnknownFields;
   createReader(profile: Profile): Reader;
   /** Where the first sync begins, given where it once did. */
   findSince(known: Instant | undefined, signal: AbortSignal): Promise<Instant>;

@@ -5,6 +5,7 @@ import { STREAMS } from '../model/streams.ts';
 import { describeWindow } from '../model/window.ts';
 import { bringUpToDate } from './bring-up-to-date.ts';
 import { createCommitter } from './committer.ts';
+import { createEvolver, describeLesson } from './evolver.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import { type StreamReport, withRun } from './run.ts';
 
@@ -14,12 +15,20 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
     const { state, sinks, log, signal, onProgress } = deps;
     const { source, stream, upkeep } = job;
     const names = sinks.map((sink) => sink.name);
+    for (const sink of sinks) await sink.recover({ source, stream, epoch: run.epoch });
     const cursor = await lowestCursor(state, { source, stream, sinks: names });
     const since = await job.findSince(cursor?.since, signal);
     const reader = job.createReader(await readProfile(state, source, stream));
     const committer = createCommitter({
       sinks,
-      stream: STREAMS[stream],
+      evolver: createEvolver({
+        state,
+        stream: STREAMS[stream],
+        source,
+        runId: run.id,
+        unknownFields: job.unknownFields,
+        onLesson: (lesson) => void run.tally.schemaChanges.push(describeLesson(lesson)),
+      }),
       base: { source, runId: run.id, epoch: run.epoch, since },
       tally: run.tally,
       serverNow: reader.serverNow,
@@ -39,6 +48,7 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
     } finally {
       // What was read and proven before an error or Ctrl-C is kept.
       await committer.flush();
+      for (const sink of sinks) await sink.settled({ source, stream });
       await writeProfile(state, source, stream, reader.profile());
     }
     return committer.hasDoubts() ? 'incomplete' : 'done';

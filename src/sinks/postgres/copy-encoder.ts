@@ -2,6 +2,7 @@ import { storableJson, storableText } from '../../cursor/storable.ts';
 import type { Value } from '../../model/coerce.ts';
 import type { Kind } from '../../model/columns.ts';
 import { stringifyJson } from '../../model/json.ts';
+import { encodeNumeric } from './numeric.ts';
 
 /**
  * Rows in Postgres' binary COPY format. Binary, because text COPY must escape tabs, newlines, backslashes and `\.`, and a
@@ -47,6 +48,12 @@ export function createCopyEncoder(kinds: readonly Kind[]): CopyEncoder {
     used = chunk.writeBigInt64BE(value, used + 4);
   };
 
+  const bytes = (value: Buffer): void => {
+    reserve(4 + value.length);
+    used = chunk.writeInt32BE(value.length, used);
+    used += value.copy(chunk, used);
+  };
+
   const nothing = (): void => {
     reserve(4);
     used = chunk.writeInt32BE(-1, used);
@@ -62,6 +69,7 @@ export function createCopyEncoder(kinds: readonly Kind[]): CopyEncoder {
     text: (value) => text(storableText(String(value))),
     json: (value) => text(storableJson(stringifyJson(value)), JSONB_VERSION),
     integer: (value) => int64(BigInt(value as number | bigint)),
+    number: (value) => bytes(encodeNumeric(value as number | bigint)),
     timestamp: (value) => int64(micros(value as number)),
     boolean: (value) => boolean(value === true),
   };

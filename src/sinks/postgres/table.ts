@@ -1,9 +1,19 @@
 import { createHash } from 'node:crypto';
 import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
-import { BOOKKEEPING, type Stream } from '../../model/streams.ts';
-import { POSTGRES_TYPES } from './types.ts';
+import type { Column } from '../../model/columns.ts';
+import type { Entity } from '../../model/entities.ts';
+import { BOOKKEEPING, type Bookkeeping, SOURCE, type Stream } from '../../model/streams.ts';
+import { POSTGRES_TYPES, widening } from './types.ts';
 
-/** A table's DDL, derived from the stream's columns: what `prepare` runs and `schema --format sql` prints. */
+/** A table, derived from columns: what `prepare` makes and `schema --format sql` prints. */
+export interface Table {
+  name: string;
+  doc: string;
+  key: readonly string[];
+  columns: readonly TableColumn[];
+  indexes: readonly string[];
+}
+
 export interface TableColumn {
   name: string;
   type: string;
@@ -11,75 +21,113 @@ export interface TableColumn {
   comment: string;
 }
 
-export function tableColumns(stream: Stream): TableColumn[] {
-  const [source, ...bookkeeping] = BOOKKEEPING;
-  if (!source) throw new Error('every table starts with its source');
-  return [source, ...stream.columns, ...bookkeeping].map((column) => ({
-    name: column.name,
-    type: POSTGRES_TYPES[column.kind],
-    nullable: column.nullable,
-    comment: 'deprecated' in column ? `Deprecated, use ${column.deprecated}. ${column.doc}` : column.doc,
-  }));
+/** One row per event. One index besides the key: people ask for ranges of time. */
+export function streamTable({ name, doc, columns }: Stream): Table {
+  return {
+    name,
+    doc,
+    key: ['_source', 'event_id'],
+    columns: [SOURCE, ...columns, ...BOOKKEEPING.filter((column) => column !== SOURCE)].map(toTableColumn),
+    indexes: ['timestamp'],
+  };
 }
 
-export const tableName = (schema: string, stream: Stream): string => `${quoteIdent(schema)}.${quoteIdent(stream.name)}`;
+/** One row per link or customer. */
+export function entityTable({ name, doc, key, columns }: Entity): Table {
+  return {
+    name,
+    doc,
+    key: ['_source', key],
+    columns: [
+      toTableColumn(SOURCE),
+      ...columns.map((column) => ({ ...toTableColumn(column), nullable: column.name !== key })),
+      toTableColumn({
+        name: '_observed_at',
+        kind: 'timestamp',
+        nullable: false,
+        doc: 'When it was last seen to have changed.',
+      }),
+    ],
+    indexes: [],
+  };
+}
+
+export const tableName = (schema: string, { name }: { name: string }): string =>
+  `${quoteIdent(schema)}.${quoteIdent(name)}`;
 
 /** The table's comment carries a digest of its shape, so that a table that is up to date is left alone. */
-export function tableComment(stream: Stream): string {
-  const shape = JSON.stringify(tableColumns(stream));
-  return `${stream.doc} Shape ${createHash('sha256').update(shape).digest('hex').slice(0, 12)}.`;
+export function tableComment({ doc, ...shape }: Table): string {
+  return `${doc} Shape ${createHash('sha256').update(JSON.stringify(shape)).digest('hex').slice(0, 12)}.`;
 }
 
-export function createTable(schema: string, stream: Stream): string {
-  const columns = tableColumns(stream).map((column) => `  ${columnDefinition(column)}`);
+export function createTable(schema: string, table: Table): string {
   return [
-    `create table if not exists ${tableName(schema, stream)} (`,
-    `${columns.join(',\n')},`,
-    '  primary key (_source, event_id)',
+    `create table if not exists ${tableName(schema, table)} (`,
+    ...table.columns.map((column) => `  ${columnDefinition(column)},`),
+    `  primary key (${table.key.map(quoteIdent).join(', ')})`,
     ');',
   ].join('\n');
 }
 
-/** Columns that a table of an older version, or one that somebody changed, does not have. */
-export const missingColumns = (stream: Stream, present: readonly string[]): TableColumn[] =>
-  tableColumns(stream).filter((column) => !present.includes(column.name));
-
-/** Only these: adding one that is there would still lock every reader out for a moment. Rows that are there have no value. */
-export function addColumns(schema: string, stream: Stream, missing: readonly TableColumn[]): string {
-  if (missing.length === 0) return '';
-  const clauses = missing.map((column) => `  add column ${columnDefinition({ ...column, nullable: true })}`);
-  return `alter table ${tableName(schema, stream)}\n${clauses.join(',\n')};`;
+/** What is there already: columns with their types. */
+export interface Present {
+  comment: string | null;
+  columns: Record<string, string>;
 }
 
-/** One index besides the key: people ask for ranges of time. */
-export function createIndexes(schema: string, stream: Stream): string {
-  const name = quoteIdent(`${stream.name}_timestamp`);
-  return `create index if not exists ${name} on ${tableName(schema, stream)} ("timestamp");`;
+/**
+ * What an existing table lacks: columns, and room in those that must hold more than before. Only what differs is named: a change
+ * that changes nothing would still lock every reader out for a moment.
+ */
+export function alterTable(schema: string, table: Table, present: Present): string {
+  const clauses = table.columns.flatMap((column) => {
+    const type = present.columns[column.name];
+    // Rows that are there have no value for a new column.
+    if (type === undefined) return [`add column ${columnDefinition({ ...column, nullable: true })}`];
+    const wider = widening(column.name, type, column.type);
+    return wider === undefined ? [] : [`alter column ${quoteIdent(column.name)} type ${column.type} using ${wider}`];
+  });
+  return clauses.length === 0 ? '' : `alter table ${tableName(schema, table)}\n  ${clauses.join(',\n  ')};`;
 }
 
-export function comments(schema: string, stream: Stream): string {
-  const table = tableName(schema, stream);
+export function createIndexes(schema: string, table: Table): string {
+  return table.indexes
+    .map((column) => {
+      const name = quoteIdent(`${table.name}_${column}`);
+      return `create index if not exists ${name} on ${tableName(schema, table)} (${quoteIdent(column)});`;
+    })
+    .join('\n');
+}
+
+export function comments(schema: string, table: Table): string {
+  const name = tableName(schema, table);
   return [
-    `comment on table ${table} is ${quoteLiteral(tableComment(stream))};`,
-    ...tableColumns(stream).map(
-      (column) => `comment on column ${table}.${quoteIdent(column.name)} is ${quoteLiteral(column.comment)};`,
+    `comment on table ${name} is ${quoteLiteral(tableComment(table))};`,
+    ...table.columns.map(
+      (column) => `comment on column ${name}.${quoteIdent(column.name)} is ${quoteLiteral(column.comment)};`,
     ),
   ].join('\n');
 }
 
-/** The whole definition of a stream's table, for a person to read or a DBA to run. */
-export function tableDefinition(schema: string, stream: Stream): string {
-  return [createTable(schema, stream), createIndexes(schema, stream), comments(schema, stream)].join('\n');
-}
+/** The whole definition, for a person to read or a DBA to run. */
+export const tableDefinition = (schema: string, table: Table): string =>
+  [createTable(schema, table), createIndexes(schema, table), comments(schema, table)].filter(Boolean).join('\n');
 
-export const selectTable = (schema: string, stream: Stream): Sql => ({
+export const selectTable = (schema: string, name: string): Sql => ({
   text: `
-    select obj_description(c.oid, 'pg_class') as comment, array_agg(a.attname::text) as columns
+    select obj_description(c.oid, 'pg_class') as comment,
+      jsonb_object_agg(a.attname, format_type(a.atttypid, a.atttypmod)) as columns
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
     join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
     where n.nspname = $1 and c.relname = $2 group by c.oid`,
-  values: [schema, stream.name],
+  values: [schema, name],
 });
+
+function toTableColumn(column: Column | Bookkeeping): TableColumn {
+  const { name, kind, nullable, doc } = column;
+  const comment = 'deprecated' in column ? `Deprecated, use ${column.deprecated}. ${doc}` : doc;
+  return { name, type: POSTGRES_TYPES[kind], nullable, comment };
+}
 
 function columnDefinition({ name, type, nullable }: TableColumn): string {
   return `${quoteIdent(name)} ${type}${nullable ? '' : ' not null'}`;

@@ -1,0 +1,42 @@
+import type { Kind } from '../model/columns.ts';
+import type { EvolvedColumn, Lesson } from '../model/evolution.ts';
+import type { StreamName } from '../model/streams.ts';
+import type { Database, Queryable } from './database.ts';
+import type { Sql } from './sql.ts';
+
+/** The columns that grew out of fields nobody declared. The table is a log: every change stays, the last word counts. */
+export async function readEvolved(db: Queryable, stream: StreamName): Promise<EvolvedColumn[]> {
+  return db.query<{ path: string; name: string; kind: Kind }>(selectEvolved(stream));
+}
+
+/** Learns under a lock, so that two processes that meet the same field at once make one column of it. */
+export async function recordLessons(
+  state: Database,
+  { stream, source, runId }: { stream: StreamName; source: string; runId: string },
+  learn: (known: readonly EvolvedColumn[]) => readonly Lesson[],
+): Promise<{ lessons: readonly Lesson[]; evolved: EvolvedColumn[] }> {
+  return state.transaction(async (tx) => {
+    await tx.query({
+      text: 'select pg_advisory_xact_lock(hashtext($1))',
+      values: [`tributary columns of ${stream}`],
+    });
+    const lessons = learn(await readEvolved(tx, stream));
+    for (const lesson of lessons) await tx.query(insertLesson(stream, source, runId, lesson));
+    return { lessons, evolved: await readEvolved(tx, stream) };
+  });
+}
+
+/** In the order in which they were first seen: the order of columns never changes. */
+const selectEvolved = (stream: StreamName): Sql => ({
+  text: `
+    select path, (array_agg(name order by id desc))[1] as name, (array_agg(kind order by id desc))[1] as kind
+    from tributary.columns where stream = $1 group by path order by min(id)`,
+  values: [stream],
+});
+
+const insertLesson = (stream: StreamName, source: string, runId: string, { path, name, kind, was }: Lesson): Sql => ({
+  text: `
+    insert into tributary.columns (stream, path, name, kind, previous_kind, source, run_id)
+    values ($1, $2, $3, $4, $5, $6, $7)`,
+  values: [stream, path, name, kind, was ?? null, source, runId],
+});

@@ -1,0 +1,166 @@
+import { createHash } from 'node:crypto';
+import { coerce, MISFIT, type Value } from './coerce.ts';
+import { type Column, columnName, type Kind } from './columns.ts';
+import { bare, isObject, type JsonObject } from './extra.ts';
+import type { Row } from './flatten.ts';
+import { parseInstant } from './instant.ts';
+import type { Stream } from './streams.ts';
+
+/**
+ * A field that nobody declared becomes a column: named by its path, typed by what was seen in it, widened when something
+ * else comes. Pure; who remembers the columns and who alters tables is said elsewhere.
+ */
+export interface EvolvedColumn {
+  path: string;
+  name: string;
+  kind: Kind;
+}
+
+/** What a batch taught: a column that is new, or one that must hold more than before (`was`). */
+export interface Lesson extends EvolvedColumn {
+  was: Kind | undefined;
+}
+
+/** Postgres ends at 1,600 columns, and a service that sends a new key with every event must not get there. */
+export const MOST_EVOLVED = 300;
+
+const LONGEST_NAME = 63;
+
+/** The kind that holds a value; undefined for none. */
+export function kindOf(value: unknown): Kind | undefined {
+  switch (typeof value) {
+    case 'boolean':
+      return 'boolean';
+    case 'bigint':
+      return BigInt.asIntN(64, value) === value ? 'integer' : 'number';
+    case 'number':
+      return Number.isSafeInteger(value) ? 'integer' : 'number';
+    case 'string':
+      if (value === '') return undefined;
+      // Digits alone are no date here: an id would turn into an instant.
+      return /^\d{4}-\d\d-\d\d[T ]/.test(value) && parseInstant(value) !== undefined ? 'timestamp' : 'text';
+    case 'object':
+      return value === null ? undefined : 'json';
+    default:
+      return undefined;
+  }
+}
+
+/** The narrowest kind that holds both without loss. */
+export function widen(a: Kind, b: Kind): Kind {
+  if (a === b) return a;
+  if (a === 'json' || b === 'json') return 'json';
+  const numbers: readonly Kind[] = ['integer', 'number'];
+  return numbers.includes(a) && numbers.includes(b) ? 'number' : 'text';
+}
+
+/** What a batch shows that the known columns do not hold yet. */
+export function learn(stream: Stream, known: readonly EvolvedColumn[], rows: readonly Row[]): Lesson[] {
+  const declared = declaredPaths(stream);
+  const seen = new Map<string, Kind>();
+  for (const { extra } of rows) {
+    for (const { path, value } of leaves(extra ?? {})) {
+      const kind = declared.has(path) ? undefined : kindOf(value);
+      if (kind === undefined) continue;
+      const before = seen.get(path);
+      seen.set(path, before === undefined ? kind : widen(before, kind));
+    }
+  }
+  const byPath = new Map(known.map((column) => [column.path, column]));
+  const taken = new Set([...stream.columns, ...known].map((column) => column.name));
+  const lessons: Lesson[] = [];
+  // In order of the path, so that the same batch teaches the same names wherever it is read.
+  for (const [path, kind] of [...seen].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const column = byPath.get(path);
+    if (column) {
+      const wide = widen(column.kind, kind);
+      if (wide !== column.kind) lessons.push({ ...column, kind: wide, was: column.kind });
+    } else if (known.length + lessons.length < MOST_EVOLVED) {
+      const name = nameFor(path, taken);
+      taken.add(name);
+      lessons.push({ path, name, kind, was: undefined });
+    }
+  }
+  return lessons;
+}
+
+/** The path rule, made a legal and unique name: where it had to be bent, a digest of the path keeps it apart from others. */
+export function nameFor(path: string, taken: ReadonlySet<string>): string {
+  const plain = columnName(path);
+  const safe = plain.replace(/[^a-z0-9_]/g, '_');
+  if (safe === plain && plain.length <= LONGEST_NAME && /^[a-z]/.test(plain) && !taken.has(plain)) return plain;
+  const digest = createHash('sha256').update(path).digest('hex').slice(0, 8);
+  const stem = safe.replace(/^[^a-z]+/, '') || 'field';
+  return `${stem.slice(0, LONGEST_NAME - 9)}_${digest}`;
+}
+
+/** The stream with its evolved columns behind the declared ones. */
+export function evolvedStream(stream: Stream, evolved: readonly EvolvedColumn[]): Stream {
+  const columns = evolved.map(({ path, name, kind }): Column => {
+    const isJoined = path.startsWith('link.') || path.startsWith('customer.');
+    return {
+      name,
+      kind,
+      from: [{ path }],
+      nullable: true,
+      ...(isJoined && { volatile: true as const }),
+      doc: `Not in the contract; seen in the service's answers as ${path}.`,
+    };
+  });
+  return { ...stream, columns: [...stream.columns, ...columns] };
+}
+
+/** Moves what has a column now out of `_extra` into its place. Rows without anything unknown only grow by nulls. */
+export function promote(stream: Stream, evolved: readonly EvolvedColumn[], rows: readonly Row[]): Row[] {
+  if (evolved.length === 0) return [...rows];
+  const declared = declaredPaths(stream);
+  const places = new Map(evolved.map(({ path, kind }, i) => [path, { i, kind }]));
+  return rows.map((row) => {
+    const added = new Array<Value>(evolved.length).fill(null);
+    const rest = bare();
+    for (const { path, parent, key, value } of leaves(row.extra ?? {})) {
+      const column = declared.has(path) ? undefined : places.get(path);
+      const fitting = column ? coerce(column.kind, value) : MISFIT;
+      if (column && fitting !== MISFIT) added[column.i] = fitting;
+      else putBack(rest, parent, key, value);
+    }
+    const extra = Object.keys(rest).length > 0 ? rest : null;
+    return { ...row, values: [...row.values, ...added], extra };
+  });
+}
+
+interface Leaf {
+  path: string;
+  parent: string | undefined;
+  key: string;
+  value: unknown;
+}
+
+/** The objects that columns look into; everything else that holds others is a value of its own. */
+const PARENTS: ReadonlySet<string> = new Set(['click', 'link', 'customer', 'sale']);
+
+function* leaves(extra: JsonObject): Generator<Leaf> {
+  for (const [key, value] of Object.entries(extra)) {
+    if (!PARENTS.has(key) || !isObject(value)) {
+      yield { path: key, parent: undefined, key, value };
+      continue;
+    }
+    for (const [inner, innerValue] of Object.entries(value)) {
+      yield { path: `${key}.${inner}`, parent: key, key: inner, value: innerValue };
+    }
+  }
+}
+
+/** What a declared column reads and could not hold (a misfit, a contradicting alias) stays in `_extra`: it has its column. */
+const declaredPaths = (stream: Stream): ReadonlySet<string> =>
+  new Set(stream.columns.flatMap((column) => column.from.map(({ path }) => path)));
+
+function putBack(rest: JsonObject, parent: string | undefined, key: string, value: unknown): void {
+  if (parent === undefined) {
+    rest[key] = value;
+    return;
+  }
+  const inside = isObject(rest[parent]) ? rest[parent] : bare();
+  inside[key] = value;
+  rest[parent] = inside;
+}

@@ -1,0 +1,64 @@
+import type { Database, Queryable } from '../../cursor/database.ts';
+import { quoteIdent } from '../../cursor/sql.ts';
+import { ENTITIES } from '../../model/entities.ts';
+import { STREAM_NAMES, STREAMS, type Stream } from '../../model/streams.ts';
+import { createReceipts } from './receipts.ts';
+import {
+  alterTable,
+  comments,
+  createIndexes,
+  createTable,
+  entityTable,
+  type Present,
+  selectTable,
+  streamTable,
+  type Table,
+  tableComment,
+} from './table.ts';
+import { coverageView, dailyLinkPerformanceView, type View, viewComment, viewDefinition } from './views.ts';
+
+export interface Warehouse {
+  db: Database;
+  schema: string;
+  sink: string;
+  /** The cursors are in this database too. */
+  isStateHere: boolean;
+}
+
+/** Makes or brings up to date everything that the sink needs: all tables and views, and this stream's in its present shape. */
+export async function prepareWarehouse({ db, schema, sink, isStateHere }: Warehouse, stream: Stream): Promise<void> {
+  await db.transaction(async (tx) => {
+    // `create … if not exists` of two processes at once can still collide in the catalogue; this lock makes them take turns.
+    await tx.query({ text: 'select pg_advisory_xact_lock(hashtext($1))', values: [`tributary schema ${schema}`] });
+    await tx.query({ text: `create schema if not exists ${quoteIdent(schema)}` });
+    if (!isStateHere) await tx.query({ text: createReceipts(schema) });
+    await bringUpToDate(tx, schema, streamTable(stream));
+    // The others in whatever shape they have by now: views need them to be there.
+    for (const name of STREAM_NAMES.filter((other) => other !== stream.name)) {
+      await ensureTable(tx, schema, streamTable(STREAMS[name]));
+    }
+    for (const entity of ENTITIES) await bringUpToDate(tx, schema, entityTable(entity));
+    for (const view of [coverageView(schema, sink, isStateHere), dailyLinkPerformanceView(schema)]) {
+      await ensureView(tx, schema, view);
+    }
+  });
+}
+
+const lookAt = async (tx: Queryable, schema: string, name: string): Promise<Present | undefined> =>
+  (await tx.query<Present>(selectTable(schema, name)))[0];
+
+async function bringUpToDate(tx: Queryable, schema: string, table: Table): Promise<void> {
+  const present = await lookAt(tx, schema, table.name);
+  const change = present ? alterTable(schema, table, present) : createTable(schema, table);
+  if (change === '' && present?.comment === tableComment(table)) return;
+  await tx.query({ text: [change, createIndexes(schema, table), comments(schema, table)].join('\n') });
+}
+
+async function ensureTable(tx: Queryable, schema: string, table: Table): Promise<void> {
+  if (!(await lookAt(tx, schema, table.name))) await bringUpToDate(tx, schema, table);
+}
+
+async function ensureView(tx: Queryable, schema: string, view: View): Promise<void> {
+  const present = await lookAt(tx, schema, view.name);
+  if (present?.comment !== viewComment(view)) await tx.query({ text: viewDefinition(schema, view) });
+}

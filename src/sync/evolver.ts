@@ -1,0 +1,57 @@
+import { readEvolved, recordLessons } from '../cursor/columns.ts';
+import type { Database } from '../cursor/database.ts';
+import { StopStream } from '../model/errors.ts';
+import { evolvedStream, type Lesson, learn, promote } from '../model/evolution.ts';
+import type { Row } from '../model/flatten.ts';
+import type { Stream } from '../model/streams.ts';
+
+/** What to do with a field that nobody declared: give it a column, keep it in `_extra`, or stop. */
+export const UNKNOWN_FIELDS = ['evolve', 'extra', 'freeze'] as const;
+export type UnknownFields = (typeof UNKNOWN_FIELDS)[number];
+
+export interface Evolver {
+  /** The stream as its table should be now, and the rows in that shape. */
+  evolve(rows: readonly Row[]): Promise<{ stream: Stream; rows: Row[] }>;
+}
+
+export interface EvolverOptions {
+  state: Database;
+  stream: Stream;
+  source: string;
+  runId: string;
+  unknownFields: UnknownFields;
+  /** Told of every change, for the run's record. */
+  onLesson(lesson: Lesson): void;
+}
+
+export function createEvolver(options: EvolverOptions): Evolver {
+  const { state, stream, source, runId, unknownFields, onLesson } = options;
+  return {
+    async evolve(rows) {
+      if (unknownFields === 'extra') return { stream, rows: [...rows] };
+      // Read anew for every batch: another source may have taught the same table something meanwhile.
+      let evolved = await readEvolved(state, stream.name);
+      const news = learn(stream, evolved, rows);
+      if (news.length > 0 && unknownFields === 'freeze') throw frozen(source, stream, news);
+      if (news.length > 0) {
+        const record = { stream: stream.name, source, runId };
+        const taught = await recordLessons(state, record, (known) => learn(stream, known, rows));
+        evolved = taught.evolved;
+        taught.lessons.forEach(onLesson);
+      }
+      return { stream: evolvedStream(stream, evolved), rows: promote(stream, evolved, rows) };
+    },
+  };
+}
+
+function frozen(source: string, { name }: Stream, news: readonly Lesson[]): StopStream {
+  const fields = news.map(({ path, kind, was }) => (was ? `${path} (${kind}, was ${was})` : `${path} (${kind})`));
+  return new StopStream(`the service sent fields that the frozen schema does not have: ${fields.join(', ')}`, {
+    where: { source, stream: name },
+    next: 'set unknownFields of this stream to evolve (new columns) or extra (keep them in _extra), then run again',
+  });
+}
+
+/** For people: `click.ua → click_ua (text)`, `click.score → click_score (integer → number)`. */
+export const describeLesson = ({ path, name, kind, was }: Lesson): string =>
+  `${path} → ${name} (${was ? `${was} → ${kind}` : kind})`;
