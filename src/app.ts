@@ -75,6 +75,17 @@ export async function withSyncApp<T>(
   });
 }
 
+/** For commands that change what is stored without asking the service. */
+export function withSinks<T>(
+  { config, log }: { config: Config; log: Log },
+  work: (app: Pick<SyncApp, 'state' | 'sinks'>) => Promise<T>,
+): Promise<T> {
+  return closing(async (closers) => {
+    const { state } = await openState(config, { log, attach: false }, closers);
+    return work({ state, sinks: chooseSinks(config, undefined).map((sink) => openSink(sink, config, state, closers)) });
+  });
+}
+
 /** For commands that only read the state: they use the embedded server of another process, if one has it. */
 export function withApp<T>({ config, log }: { config: Config; log: Log }, work: (app: App) => Promise<T>): Promise<T> {
   return closing(async (closers) => work(await openState(config, { log, attach: true }, closers)));

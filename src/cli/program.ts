@@ -5,13 +5,14 @@ import type { Log } from '../model/log.ts';
 import type { Action, Context } from './command.ts';
 import { registerDemo } from './demo.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
+import { registerForget } from './forget.ts';
 import { registerSandbox } from './sandbox.ts';
 import { registerSchema } from './schema.ts';
 import { registerStatus } from './status.ts';
 import { registerSync } from './sync.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
-const COMMANDS = [registerDemo, registerSync, registerStatus, registerSchema, registerSandbox];
+const COMMANDS = [registerDemo, registerSync, registerStatus, registerSchema, registerForget, registerSandbox];
 
 const EXAMPLES = `
 Examples:

@@ -100,6 +100,15 @@ create table ${s}.columns (
 );
 comment on table ${s}.columns is 'Fields that nobody declared and that became columns, and every widening of one. The last word on a path counts.';
 
+create table ${s}.forgotten (
+  source       text not null,
+  kind         text not null check (kind in ('customer', 'click')),
+  digest       text not null,
+  forgotten_at timestamptz not null default now(),
+  primary key (source, kind, digest)
+);
+comment on table ${s}.forgotten is 'Digests of ids that somebody asked to have erased: they are kept out of everything that is read later.';
+
 create table ${s}.quarantine (
   id       bigint generated always as identity primary key,
   source   text not null,

@@ -18,8 +18,12 @@ export interface Sink {
   recover(track: LeasedTrack): Promise<void>;
   /** A run has ended and the cursor stands: for sinks that show it beside the data. */
   settled(track: Omit<LeasedTrack, 'epoch'>): Promise<void>;
+  /** Erases what somebody asked to have forgotten. Returns how many rows of which place were touched. */
+  erase(erasure: Erasure): Promise<Record<string, number>>;
   close(): Promise<void>;
 }
+
+export type Erasure = { source: string } & ({ kind: 'customer' | 'click'; id: string } | { kind: 'source' });
 
 export interface LeasedTrack {
   source: string;

@@ -20,6 +20,8 @@ export interface Committer {
 export interface CommitterOptions {
   sinks: readonly Sink[];
   evolver: Evolver;
+  /** Takes out what somebody asked to have forgotten. */
+  scrub: (rows: readonly Row[]) => Row[];
   /** The part of every advance that does not change during a run. */
   base: Pick<Advance, 'source' | 'runId' | 'epoch' | 'since'>;
   tally: Tally;
@@ -45,7 +47,7 @@ export function createCommitter(options: CommitterOptions): Committer {
   };
 
   const carry = async (pending: Pending): Promise<void> => {
-    const { stream, rows } = await options.evolver.evolve(pending.rows);
+    const { stream, rows } = await options.evolver.evolve(options.scrub(pending.rows));
     await prepare(stream);
     await commit(options, stream, { ...pending, rows });
   };

@@ -3,6 +3,7 @@ import { applyAdvance } from '../../cursor/ledger.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
 import type { Sink } from '../sink.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
+import { erase } from './erase.ts';
 import { prepareWarehouse } from './prepare.ts';
 import { copyCursor, readReceipt } from './receipts.ts';
 
@@ -31,6 +32,7 @@ export function createPostgresSink({ name, db, schema, state }: PostgresSinkOpti
       const cursor = await cursorRow(state, { source, stream, sink: name });
       if (cursor) await copyCursor(db, schema, cursor);
     },
+    erase: (erasure) => erase(db, schema, erasure),
     close: async () => {},
   };
 }
