@@ -25,9 +25,9 @@ export async function forgetQuarantined(db: Queryable, source: string, id: strin
   return gone.length;
 }
 
-const STATE_TABLES = ['cursors', 'windows', 'runs', 'leases', 'profiles', 'quarantine', 'forgotten'] as const;
+const STATE_TABLES = ['cursors', 'windows', 'runs', 'leases', 'profiles', 'quarantine'] as const;
 
-/** Everything that the state holds of a source. Returns how many rows went from each table. */
+/** Everything that the state holds of a source, but for what was asked to stay forgotten. Returns how many rows went from each table. */
 export async function forgetSource(db: Queryable, source: string): Promise<Record<string, number>> {
   const touched: Record<string, number> = {};
   for (const table of STATE_TABLES) {

@@ -56,6 +56,7 @@ create table ${s}.runs (
   rows_changed      bigint not null default 0,
   rows_unchanged    bigint not null default 0,
   rows_quarantined  bigint not null default 0,
+  rows_mended       bigint not null default 0,
   requests          bigint not null default 0,
   too_many_requests bigint not null default 0,
   contradictions    jsonb not null default '{}',

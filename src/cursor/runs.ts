@@ -11,6 +11,8 @@ export interface Tally {
   changed: number;
   unchanged: number;
   quarantined: number;
+  /** Rows with characters that a sink could not hold. */
+  mended: number;
   requests: number;
   tooManyRequests: number;
   /** Per column: how often an alias contradicted its canonical field, how often a value did not fit. */
@@ -26,6 +28,7 @@ export const emptyTally = (): Tally => ({
   changed: 0,
   unchanged: 0,
   quarantined: 0,
+  mended: 0,
   requests: 0,
   tooManyRequests: 0,
   contradictions: {},
@@ -79,7 +82,7 @@ const updateRun = (id: string, state: RunState, t: Tally, message: string | unde
     update tributary.runs
     set state = $2, finished_at = now(), message = $3,
         rows_read = $4, rows_new = $5, rows_changed = $6, rows_unchanged = $7, rows_quarantined = $8,
-        requests = $9, too_many_requests = $10, contradictions = $11, misfits = $12, schema_changes = $13
+        requests = $9, too_many_requests = $10, contradictions = $11, misfits = $12, schema_changes = $13, rows_mended = $14
     where id = $1`,
   values: [
     id,
@@ -96,5 +99,6 @@ const updateRun = (id: string, state: RunState, t: Tally, message: string | unde
     JSON.stringify(t.contradictions),
     JSON.stringify(t.misfits),
     JSON.stringify(t.schemaChanges),
+    t.mended,
   ],
 });

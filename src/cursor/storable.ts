@@ -5,7 +5,8 @@
 const REPLACEMENT = '\ufffd';
 
 export function storableText(text: string): string {
-  return text.includes('\0') ? text.replaceAll('\0', REPLACEMENT) : text;
+  const whole = text.isWellFormed() ? text : text.toWellFormed();
+  return whole.includes('\0') ? whole.replaceAll('\0', REPLACEMENT) : whole;
 }
 
 /**

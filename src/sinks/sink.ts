@@ -38,9 +38,11 @@ export interface Batch {
   abort(): Promise<void>;
 }
 
-/** What a commit did. The three add up to the distinct events of the batch. */
+/** What a commit did. New, changed and unchanged add up to the distinct events of the batch. */
 export interface Receipt {
   new: number;
   changed: number;
   unchanged: number;
+  /** Rows with characters that the sink cannot hold, which were replaced and flagged. */
+  mended: number;
 }

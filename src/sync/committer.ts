@@ -144,6 +144,7 @@ async function commit(options: CommitterOptions, stream: Stream, pending: Pendin
     tally.new += receipt.new;
     tally.changed += receipt.changed;
     tally.unchanged += receipt.unchanged;
+    tally.mended += receipt.mended;
     tally.quarantined += rejected.length;
   }
   onCommit(spans.findLast((span) => span.certified)?.end);

@@ -12,6 +12,7 @@ import { createCopyEncoder } from './copy-encoder.ts';
 import { copyIntoStage, createStage, markMissing, mergeStage, stageColumns } from './merge.ts';
 import { mergeEntity } from './merge-entity.ts';
 import { readReceipt, writeReceipt } from './receipts.ts';
+import { createStorable } from './storable-row.ts';
 
 export interface BatchOptions {
   db: Database;
@@ -23,11 +24,13 @@ export interface BatchOptions {
 /** Rows are encoded as they come and sent in one short transaction: none stays open while the service is being asked. */
 export function openBatch({ db, schema, state }: BatchOptions, stream: Stream): Batch {
   const encoder = createCopyEncoder(stageColumns(stream).map((column) => column.kind));
+  const storable = createStorable(stream);
   let position = 0;
+  let mended = 0;
 
   const store = async (tx: Transaction, { source, runId, spans }: Advance): Promise<Receipt> => {
     const whole = spans.filter((span) => span.whole);
-    if (position === 0 && whole.length === 0) return { new: 0, changed: 0, unchanged: 0 };
+    if (position === 0 && whole.length === 0) return { new: 0, changed: 0, unchanged: 0, mended };
     await tx.query(createStage(stream));
     await tx.copyIn(copyIntoStage(), encoder.finish());
     const [merged] = await tx.query<{ total: number; new: number; changed: number }>(
@@ -36,7 +39,8 @@ export function openBatch({ db, schema, state }: BatchOptions, stream: Stream): 
     if (!merged) throw new Error('the merge returned no counts');
     for (const entity of entitiesOf(stream)) await tx.query(mergeEntity(schema, entity, source));
     for (const { start, end } of whole) await tx.query(markMissing(schema, stream, source, toIso(start), toIso(end)));
-    return { new: merged.new, changed: merged.changed, unchanged: merged.total - merged.new - merged.changed };
+    const unchanged = merged.total - merged.new - merged.changed;
+    return { new: merged.new, changed: merged.changed, unchanged, mended };
   };
 
   /** Elsewhere the data goes first, with its receipt: a crash in between is mended from that. */
@@ -53,7 +57,11 @@ export function openBatch({ db, schema, state }: BatchOptions, stream: Stream): 
 
   return {
     async write(rows) {
-      for (const row of rows) encoder.add([...row.values, row.extra, position++]);
+      for (const row of rows) {
+        const { values, isMended } = storable(row);
+        if (isMended) mended++;
+        encoder.add([...values, position++]);
+      }
     },
     async commit(advance, rejected = []) {
       const work = async (tx: Transaction): Promise<Receipt> => {

@@ -1,7 +1,5 @@
-import { storableJson, storableText } from '../../cursor/storable.ts';
 import type { Value } from '../../model/coerce.ts';
 import type { Kind } from '../../model/columns.ts';
-import { stringifyJson } from '../../model/json.ts';
 import { encodeNumeric } from './numeric.ts';
 
 /**
@@ -9,6 +7,7 @@ import { encodeNumeric } from './numeric.ts';
  * slip there ends the data in silence; and because it is twice as fast to load.
  */
 export interface CopyEncoder {
+  /** Values that Postgres can hold, JSON as text: see `storable-row.ts`. */
   add(values: readonly Value[]): void;
   /** Everything encoded so far, as one COPY stream. */
   finish(): Buffer[];
@@ -33,7 +32,7 @@ export function createCopyEncoder(kinds: readonly Kind[]): CopyEncoder {
   };
 
   const text = (value: string, prefix?: number): void => {
-    // Three bytes hold any UTF-16 unit; a lone surrogate becomes U+FFFD in here by itself.
+    // Three bytes hold any UTF-16 unit.
     reserve(5 + value.length * 3);
     let at = used + 4;
     if (prefix !== undefined) at = chunk.writeUInt8(prefix, at);
@@ -66,8 +65,8 @@ export function createCopyEncoder(kinds: readonly Kind[]): CopyEncoder {
   };
 
   const encode: Record<Kind, (value: Value) => void> = {
-    text: (value) => text(storableText(String(value))),
-    json: (value) => text(storableJson(stringifyJson(value)), JSONB_VERSION),
+    text: (value) => text(value as string),
+    json: (value) => text(value as string, JSONB_VERSION),
     integer: (value) => int64(BigInt(value as number | bigint)),
     number: (value) => bytes(encodeNumeric(value as number | bigint)),
     timestamp: (value) => int64(micros(value as number)),
