@@ -3,16 +3,12 @@ import type { Database, Transaction } from '../../cursor/database.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
-import { entitiesOf } from '../../model/entities.ts';
 import { RetryLater } from '../../model/errors.ts';
-import { toIso } from '../../model/instant.ts';
+import type { Row } from '../../model/flatten.ts';
 import type { Stream } from '../../model/streams.ts';
 import type { Batch, Receipt } from '../sink.ts';
-import { createCopyEncoder } from './copy-encoder.ts';
-import { copyIntoStage, createStage, markMissing, mergeStage, stageColumns } from './merge.ts';
-import { mergeEntity } from './merge-entity.ts';
 import { readReceipt, writeReceipt } from './receipts.ts';
-import { createStorable } from './storable-row.ts';
+import { store } from './store.ts';
 
 export interface BatchOptions {
   db: Database;
@@ -21,32 +17,14 @@ export interface BatchOptions {
   state: Database;
 }
 
-/** Rows are encoded as they come and sent in one short transaction: none stays open while the service is being asked. */
+/** Rows are gathered and sent in one short transaction: none stays open while the service is being asked. */
 export function openBatch({ db, schema, state }: BatchOptions, stream: Stream): Batch {
-  const encoder = createCopyEncoder(stageColumns(stream).map((column) => column.kind));
-  const storable = createStorable(stream);
-  let position = 0;
-  let mended = 0;
-
-  const store = async (tx: Transaction, { source, runId, spans }: Advance): Promise<Receipt> => {
-    const whole = spans.filter((span) => span.whole);
-    if (position === 0 && whole.length === 0) return { new: 0, changed: 0, unchanged: 0, mended };
-    await tx.query(createStage(stream));
-    await tx.copyIn(copyIntoStage(), encoder.finish());
-    const [merged] = await tx.query<{ total: number; new: number; changed: number }>(
-      mergeStage(schema, stream, source, runId),
-    );
-    if (!merged) throw new Error('the merge returned no counts');
-    for (const entity of entitiesOf(stream)) await tx.query(mergeEntity(schema, entity, source));
-    for (const { start, end } of whole) await tx.query(markMissing(schema, stream, source, toIso(start), toIso(end)));
-    const unchanged = merged.total - merged.new - merged.changed;
-    return { new: merged.new, changed: merged.changed, unchanged, mended };
-  };
+  const rows: Row[] = [];
 
   /** Elsewhere the data goes first, with its receipt: a crash in between is mended from that. */
   const storeElsewhere = async (advance: Advance): Promise<Receipt> => {
     const work = async (tx: Transaction): Promise<Receipt> => {
-      const receipt = await store(tx, advance);
+      const receipt = await store(tx, { schema, stream, rows }, advance);
       await writeReceipt(tx, schema, advance);
       return receipt;
     };
@@ -56,18 +34,15 @@ export function openBatch({ db, schema, state }: BatchOptions, stream: Stream): 
   };
 
   return {
-    async write(rows) {
-      for (const row of rows) {
-        const { values, isMended } = storable(row);
-        if (isMended) mended++;
-        encoder.add([...values, position++]);
-      }
+    async write(more) {
+      rows.push(...more);
     },
     async commit(advance, rejected = []) {
       const work = async (tx: Transaction): Promise<Receipt> => {
         // Before any row is written, and held to the end: a writer that lost its lease must not touch the data either.
         await checkFence(tx, advance);
-        const receipt = db === state ? await store(tx, advance) : await storeElsewhere(advance);
+        const receipt =
+          db === state ? await store(tx, { schema, stream, rows }, advance) : await storeElsewhere(advance);
         await quarantine(tx, advance, rejected);
         await applyAdvance(tx, advance);
         return receipt;
@@ -76,7 +51,7 @@ export function openBatch({ db, schema, state }: BatchOptions, stream: Stream): 
       return certainly(work, (attempt) => state.transaction(attempt), isThere);
     },
     async abort() {
-      encoder.finish();
+      rows.length = 0;
     },
   };
 }

@@ -2,25 +2,36 @@ import type { Value } from '../../model/coerce.ts';
 import type { Kind } from '../../model/columns.ts';
 import { encodeNumeric } from './numeric.ts';
 
-/**
- * Rows in Postgres' binary COPY format. Binary, because text COPY must escape tabs, newlines, backslashes and `\.`, and a
- * slip there ends the data in silence; and because it is twice as fast to load.
- */
-export interface CopyEncoder {
-  /** Values that Postgres can hold, JSON as text: see `storable-row.ts`. */
-  add(values: readonly Value[]): void;
-  /** Everything encoded so far, as one COPY stream. */
-  finish(): Buffer[];
-}
-
 const HEADER = Buffer.concat([Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1'), Buffer.alloc(8)]);
 const TRAILER = Buffer.from([0xff, 0xff]);
 const CHUNK_BYTES = 256 * 1024;
 const JSONB_VERSION = 1;
 const EPOCH_2000_MS = 946_684_800_000;
 
-export function createCopyEncoder(kinds: readonly Kind[]): CopyEncoder {
-  const done: Buffer[] = [HEADER];
+/**
+ * Rows in Postgres' binary COPY format, chunk by chunk, so that the server loads one while the next is made. Binary, because
+ * text COPY must escape tabs, newlines, backslashes and `\.`, and a slip there ends the data in silence; and because it is
+ * twice as fast to load. Values are such as Postgres can hold, JSON as text: see `storable-row.ts`.
+ */
+export function* encodeCopy(kinds: readonly Kind[], rows: Iterable<readonly Value[]>): Generator<Buffer> {
+  yield HEADER;
+  const writer = createWriter();
+  const encoders = kinds.map((kind) => writer.encode[kind]);
+  for (const values of rows) {
+    writer.int16(kinds.length);
+    for (let i = 0; i < encoders.length; i++) {
+      const value = values[i] ?? null;
+      if (value === null) writer.nothing();
+      else encoders[i]?.(value);
+    }
+    yield* writer.full();
+  }
+  yield* writer.rest();
+  yield TRAILER;
+}
+
+function createWriter() {
+  const done: Buffer[] = [];
   let chunk = Buffer.allocUnsafe(CHUNK_BYTES);
   let used = 0;
 
@@ -53,11 +64,6 @@ export function createCopyEncoder(kinds: readonly Kind[]): CopyEncoder {
     used += value.copy(chunk, used);
   };
 
-  const nothing = (): void => {
-    reserve(4);
-    used = chunk.writeInt32BE(-1, used);
-  };
-
   const boolean = (value: boolean): void => {
     reserve(5);
     chunk.writeInt32BE(1, used);
@@ -72,22 +78,19 @@ export function createCopyEncoder(kinds: readonly Kind[]): CopyEncoder {
     timestamp: (value) => int64(micros(value as number)),
     boolean: (value) => boolean(value === true),
   };
-  const encoders = kinds.map((kind) => encode[kind]);
 
   return {
-    add(values) {
+    encode,
+    int16(value: number): void {
       reserve(2);
-      used = chunk.writeInt16BE(kinds.length, used);
-      encoders.forEach((write, i) => {
-        const value = values[i] ?? null;
-        if (value === null) nothing();
-        else write(value);
-      });
+      used = chunk.writeInt16BE(value, used);
     },
-    finish() {
-      done.push(chunk.subarray(0, used), TRAILER);
-      return done.splice(0);
+    nothing(): void {
+      reserve(4);
+      used = chunk.writeInt32BE(-1, used);
     },
+    full: (): Buffer[] => (done.length > 0 ? done.splice(0) : done),
+    rest: (): Buffer[] => [...done.splice(0), chunk.subarray(0, used)],
   };
 }
 

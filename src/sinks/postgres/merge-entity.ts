@@ -1,13 +1,42 @@
 import { quoteIdent, type Sql } from '../../cursor/sql.ts';
-import type { Entity } from '../../model/entities.ts';
+import { CUSTOMER_KNOWLEDGE, type Entity } from '../../model/entities.ts';
+import type { Row } from '../../model/flatten.ts';
+import type { Stream } from '../../model/streams.ts';
 import { customerIsKnown } from './customers.ts';
-import { STAGE } from './merge.ts';
 import { tableName } from './table.ts';
+import { POSTGRES_TYPES } from './types.ts';
+
+const stageOf = ({ name }: Entity): string => `stage_${name}`;
+
+export const createEntityStage = (entity: Entity): Sql => ({
+  text: `create temp table ${stageOf(entity)} (${entity.columns
+    .map(({ name, kind }) => `${quoteIdent(name)} ${POSTGRES_TYPES[kind]}`)
+    .join(', ')}) on commit drop`,
+});
+
+export const copyIntoEntityStage = (entity: Entity): string => `copy ${stageOf(entity)} from stdin (format binary)`;
 
 /**
- * Links and customers as the service joined them to the events just read. The newest reading wins whatever the time of its
- * event: a backfill of last year shows today's link. A row that did not change is left alone.
+ * The last row of each link or customer in a batch: pages come in the order they were read, whatever the time of their events.
+ * Of a customer, a row that knows something is better than a later placeholder.
  */
+export function newestOf(entity: Entity, stream: Stream, rows: readonly Row[]): Row[] {
+  const place = (name: string): number => stream.columns.findIndex((column) => column.name === name);
+  const key = place(entity.key);
+  const knowledge = entity.name === 'customers' ? CUSTOMER_KNOWLEDGE.map(place) : [];
+  const isKnown = (row: Row): boolean =>
+    knowledge.length === 0 || knowledge.some((i) => (row.values[i] ?? null) !== null);
+  const newest = new Map<unknown, Row>();
+  for (const row of rows) {
+    const id = row.values[key];
+    if (id === null || id === undefined || id === '') continue;
+    const before = newest.get(id);
+    if (!before || isKnown(row) || !isKnown(before)) newest.set(id, row);
+  }
+  return [...newest.values()];
+}
+
+/** The newest reading wins. A row that did not change is left alone, and a placeholder never overwrites a customer. */
 export function mergeEntity(schema: string, entity: Entity, source: string): Sql {
   const names = entity.columns.map(({ name }) => quoteIdent(name));
   const list = names.join(', ');
@@ -15,14 +44,10 @@ export function mergeEntity(schema: string, entity: Entity, source: string): Sql
   const key = quoteIdent(entity.key);
   const isWorthMore =
     entity.name === 'customers' ? `and (${customerIsKnown('excluded')} or not (${customerIsKnown('t')}))` : '';
-  // Of one batch a placeholder counts only where nothing better came with it.
-  const best = entity.name === 'customers' ? `(${customerIsKnown('s')}) desc, ` : '';
   return {
     text: `
       insert into ${tableName(schema, entity)} as t (_source, ${list}, _observed_at)
-      select $1, ${list}, now() from (
-        select distinct on (${key}) * from ${STAGE} s where ${key} is not null order by ${key}, ${best}_position desc
-      ) newest order by ${key}
+      select $1, ${list}, now() from ${stageOf(entity)} order by ${key}
       on conflict (_source, ${key}) do update
         set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}, _observed_at = now()
         where (${of('t')}) is distinct from (${of('excluded')}) ${isWorthMore}`,

@@ -130,5 +130,7 @@ function toTableColumn(column: Column | Bookkeeping): TableColumn {
 }
 
 function columnDefinition({ name, type, nullable }: TableColumn): string {
-  return `${quoteIdent(name)} ${type}${nullable ? '' : ' not null'}`;
+  // Rows that come by COPY leave the times of writing to the server.
+  const isWritten = ['_first_synced_at', '_synced_at'].includes(name);
+  return `${quoteIdent(name)} ${type}${nullable ? '' : ' not null'}${isWritten ? ' default now()' : ''}`;
 }

@@ -1,0 +1,83 @@
+import type { Transaction } from '../../cursor/database.ts';
+import type { Advance } from '../../cursor/ledger.ts';
+import type { Value } from '../../model/coerce.ts';
+import { type Entity, entitiesOf } from '../../model/entities.ts';
+import type { Row } from '../../model/flatten.ts';
+import { toIso } from '../../model/instant.ts';
+import type { Stream } from '../../model/streams.ts';
+import type { Receipt } from '../sink.ts';
+import { encodeCopy } from './copy-encoder.ts';
+import { copyIntoStage, copyIntoTable, createStage, markMissing, mergeStage, selectKnown } from './merge.ts';
+import { copyIntoEntityStage, createEntityStage, mergeEntity, newestOf } from './merge-entity.ts';
+import { createStorable } from './storable-row.ts';
+
+export interface StoreOptions {
+  schema: string;
+  stream: Stream;
+  /** In the order they were read. The same event may come twice. */
+  rows: readonly Row[];
+}
+
+/** Writes a batch inside a transaction: new rows straight into the table, known ones by way of a stage that is compared. */
+export async function store(tx: Transaction, options: StoreOptions, advance: Advance): Promise<Receipt> {
+  const { schema, stream, rows } = options;
+  const { source, runId, spans } = advance;
+  const distinct = newestById(rows);
+  const ids = [...distinct.keys()];
+  const found = ids.length > 0 ? await tx.query<{ event_id: string }>(selectKnown(schema, stream, source, ids)) : [];
+  const known = new Set(found.map(({ event_id }) => event_id));
+
+  const [news, hits]: [Row[], Row[]] = [[], []];
+  for (const row of distinct.values()) (known.has(row.id) ? hits : news).push(row);
+  const storable = createStorable(stream);
+  const kinds = [...stream.columns.map(({ kind }) => kind), 'json'] as const;
+  if (news.length > 0) {
+    const values = storable.all(news, [source, runId]);
+    await tx.copyIn(copyIntoTable(schema, stream), encodeCopy(['text', 'text', ...kinds], values));
+  }
+  let changed = 0;
+  if (hits.length > 0) {
+    await tx.query(createStage(stream));
+    await tx.copyIn(copyIntoStage(), encodeCopy(kinds, storable.all(hits)));
+    changed = (await tx.query(mergeStage(schema, stream, source, runId))).length;
+  }
+  for (const entity of entitiesOf(stream)) await storeEntity(tx, entity, options, source);
+  for (const { start, end } of spans.filter((span) => span.whole)) {
+    await tx.query(markMissing(schema, stream, source, { start: toIso(start), end: toIso(end) }, ids));
+  }
+  return { new: news.length, changed, unchanged: hits.length - changed, mended: storable.mended() };
+}
+
+async function storeEntity(
+  tx: Transaction,
+  entity: Entity,
+  { schema, stream, rows }: StoreOptions,
+  source: string,
+): Promise<void> {
+  const newest = newestOf(entity, stream, rows);
+  if (newest.length === 0) return;
+  const places = entity.columns.map(({ name }) => stream.columns.findIndex((column) => column.name === name));
+  await tx.query(createEntityStage(entity));
+  await tx.copyIn(
+    copyIntoEntityStage(entity),
+    encodeCopy(
+      entity.columns.map(({ kind }) => kind),
+      picked(),
+    ),
+  );
+  await tx.query(mergeEntity(schema, entity, source));
+
+  function* picked(): Generator<Value[]> {
+    for (const values of createStorable(stream).all(newest)) yield places.map((place) => values[place] ?? null);
+  }
+}
+
+/** Of one event that came twice the newer counts; at the same time, the one that was read later. */
+function newestById(rows: readonly Row[]): Map<string, Row> {
+  const newest = new Map<string, Row>();
+  for (const row of rows) {
+    const before = newest.get(row.id);
+    if (!before || row.at >= before.at) newest.set(row.id, row);
+  }
+  return newest;
+}
