@@ -31,7 +31,8 @@ export function createReader({ now = Date.now, mostRows = MOST_ROWS, ...options 
   // Whatever made pages smaller may be over: every run tries twice as many rows as the last one ended with.
   profile.pageRows = Math.min(mostRows, profile.pageRows * 2);
   const clock = createClock(now);
-  const attend = ({ lane, signal }: Attendance): Asker => createAsker({ ...options, profile, mostRows, clock, lane, signal });
+  const attend = ({ lane, signal }: Attendance): Asker =>
+    createAsker({ ...options, profile, mostRows, clock, lane, signal });
 
   return {
     profile: () => ({ ...profile }),
@@ -51,8 +52,8 @@ export function createReader({ now = Date.now, mostRows = MOST_ROWS, ...options 
       const reached = floor !== undefined && joins({ at: floor, inclusive: false }, far.above);
       return { reached, far, serverNow };
     },
-    async *sweep({ window, far, ...attendance }) {
-      yield* sweep(attend(attendance), window, far);
+    async *sweep({ window, since = window.start, far, ...attendance }) {
+      yield* sweep(attend(attendance), { window, since: Math.min(since, window.start), far });
     },
   };
 }
