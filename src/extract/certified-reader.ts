@@ -52,8 +52,8 @@ export function createReader({ now = Date.now, mostRows = MOST_ROWS, ...options 
       const reached = floor !== undefined && joins({ at: floor, inclusive: false }, far.above);
       return { reached, far, serverNow };
     },
-    async *sweep({ window, far, ...attendance }) {
-      yield* sweep(attend(attendance), window, far);
+    async *sweep({ window, since = window.start, far, ...attendance }) {
+      yield* sweep(attend(attendance), { window, since: Math.min(since, window.start), far });
     },
   };
 }

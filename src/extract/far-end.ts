@@ -1,28 +1,22 @@
 import type { Instant } from '../model/instant.ts';
-import type { Answer } from './ask.ts';
+import type { Asker } from './ask.ts';
 import { joins } from './frontier.ts';
 import { type InstantRequest, passInstant, type Sheet } from './instant-pass.ts';
+import { attempt } from './poison.ts';
 import type { Progress } from './progress.ts';
-import type { Slice } from './reader.ts';
+import type { FarEnd, Slice } from './reader.ts';
 import { firstStep } from './steps.ts';
 import { walkBack } from './walk-back.ts';
 
 /**
  * Closes a sweep from the other side. The newest page proves every row newer than its oldest; if that reaches behind the
- * frontier, nothing is left in between. An empty page proves nothing by itself: both ends must be empty, and no row known
- * from where they were asked.
- * Returns whether rows are known to lie ahead that the frontier could not be carried to.
+ * frontier, nothing is left in between. Returns whether rows are known to lie ahead that the frontier could not be carried to.
  */
-export async function* closeFromFarEnd(
-  progress: Progress,
-  from: Instant,
-  near: Answer,
-): AsyncGenerator<Slice, boolean> {
-  const { asker, frontier } = progress;
-  const low = Math.min(from, progress.anchor ?? from) - asker.profile.tickMs;
-  const far = yield* walkBack(asker, { from: low, floor: undefined, mostPages: 1 });
+export async function* closeFromFarEnd(progress: Progress, from: Instant): AsyncGenerator<Slice, boolean> {
+  const { asker, frontier, since } = progress;
+  const far = yield* walkBack(asker, { from: since - asker.profile.tickMs, floor: undefined, mostPages: 1 });
 
-  if (far.emptyFrom !== undefined && isEmpty(progress, near)) {
+  if (await isEmpty(asker, far)) {
     yield progress.finish();
     return false;
   }
@@ -37,9 +31,15 @@ export async function* closeFromFarEnd(
   return far.above !== undefined && far.above > frontier.at;
 }
 
-/** A page as long as may be shows nothing, and no row is known that it should have shown. */
-export const isEmpty = ({ asker, anchor }: Progress, near: Answer): boolean =>
-  near.count === 0 && anchor === undefined && asker.profile.pageRows === asker.mostRows;
+/**
+ * Whether the stream shows nothing at all. An empty page proves nothing by itself, since rows can be hidden after they
+ * were counted: the newest page and the oldest must both be empty, both as long as may be, and from the very beginning.
+ */
+export async function isEmpty(asker: Asker, { emptyFrom }: FarEnd): Promise<boolean> {
+  if (emptyFrom === undefined) return false;
+  const oldest = await attempt(asker, emptyFrom, firstStep(asker.mostRows), { once: false });
+  return oldest?.count === 0;
+}
 
 const UNCOUNTED = { certified: false, note: 'the rows of one instant could not be counted; there may be more' };
 

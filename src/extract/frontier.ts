@@ -3,8 +3,8 @@ import type { Instant } from '../model/instant.ts';
 import type { Answer } from './ask.ts';
 
 /**
- * How far a sweep has come. INVARIANT: every visible row of the window older than `at` has been delivered; with
- * `inclusive`, those at that very instant too. It moves only by the two rules below.
+ * How far a sweep has come. INVARIANT: every visible row of the window older than `at` has been delivered, or lies in a
+ * slice that was called uncertified; with `inclusive`, those at that very instant too.
  */
 export interface Frontier {
   at: Instant;

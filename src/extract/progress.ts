@@ -8,9 +8,9 @@ import type { Rejection, Slice } from './reader.ts';
 export interface Progress {
   readonly asker: Asker;
   readonly window: Window;
+  /** The oldest instant that may be asked for. */
+  readonly since: Instant;
   readonly frontier: Readonly<Frontier>;
-  /** The newest row known that is older than the frontier: a page that shows it reaches behind the frontier. */
-  readonly anchor: Instant | undefined;
   /** The frontier stands on a row: a page that begins at or before it must show that row again. */
   readonly onRow: boolean;
   isDone(): boolean;
@@ -40,9 +40,8 @@ export interface Doubt {
 const MOST_CHANCES = 20;
 const NO_ROWS: Page = { rows: [], rejected: [] };
 
-export function createProgress(asker: Asker, window: Window): Progress {
+export function createProgress(asker: Asker, window: Window, since: Instant): Progress {
   const frontier: Frontier = { at: window.start, inclusive: false };
-  let anchor: Instant | undefined;
   let onRow = false;
   let hasChance = false;
   let chances = 0;
@@ -53,7 +52,6 @@ export function createProgress(asker: Asker, window: Window): Progress {
     const span = { start: frontier.at, end };
     // Where an instant was taken by itself, or something was set aside, some rows of the window came with other slices.
     const whole = page.rows.length > 0 && !frontier.inclusive && doubt === undefined;
-    anchor = page.rows.findLast((row) => row.at < to)?.at ?? anchor;
     frontier.at = to;
     frontier.inclusive = false;
     chances = 0;
@@ -63,10 +61,8 @@ export function createProgress(asker: Asker, window: Window): Progress {
   return {
     asker,
     window,
+    since,
     frontier,
-    get anchor() {
-      return anchor;
-    },
     get onRow() {
       return onRow;
     },

@@ -27,7 +27,7 @@ export interface TailRequest extends Attendance {
   floor: Instant | undefined;
   /** Read back to here even so: events may have come late behind the floor. */
   lookback: Instant | undefined;
-  /** How far back to ask: to a row that is known, so that the page shows where it joins. */
+  /** How far back to ask: beyond a row that is known, so that the page shows where it joins. */
   from: Instant;
 }
 
@@ -49,6 +49,8 @@ export interface FarEnd {
 
 export interface SweepRequest extends Attendance {
   window: Window;
+  /** The oldest instant that may be asked for: what is known from there on shows where the newest page joins. */
+  since?: Instant;
   far?: FarEnd;
 }
 

@@ -2,6 +2,7 @@ import type { Row } from '../model/flatten.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { Answer, Asker } from './ask.ts';
 import { joins } from './frontier.ts';
+import type { Sheet } from './instant-pass.ts';
 import { assertThere, attempt, single, worstOf } from './poison.ts';
 import type { Progress } from './progress.ts';
 import type { Rejection, Slice } from './reader.ts';
@@ -36,30 +37,50 @@ export async function* roundPoison(
   const mark = { asker, from, failed, position };
   const before = (await standsThere(mark, position + 1)) ? await readRange(mark, failed.offset, position) : undefined;
   const behind = await readBehind(mark);
-  if (!behind) {
+  const last = behind?.sheets.at(-1);
+  if (!behind || !last) {
     await assertThere(asker);
     return undefined;
   }
-  const { next, bridge, step, answer } = behind;
+  const { next } = behind;
+  const strip = [...(before ?? []), ...behind.sheets];
   const isStill =
     before !== undefined &&
     (await standsThere(mark, next)) &&
     sameOrder(before, await readRange(mark, failed.offset, position)) &&
-    sameOrder(bridge, await readRange(mark, next, step.offset));
+    sameOrder(behind.sheets.slice(0, -1), await readRange(mark, next, last.step.offset));
   await assertThere(asker);
 
-  const rowsBefore = before ?? [];
-  const { rows, rejected, newest } = answer;
-  const edge = rowsBefore.at(-1)?.at ?? frontier.at;
+  const rows = rowsOf(strip);
+  const edge = rowsOf(before ?? []).at(-1)?.at ?? frontier.at;
   const aside = Array.from({ length: next - position }, (_, i) => reject(edge, error.message, i));
-  const page = { rows: [...rowsBefore, ...bridge, ...rows], rejected: [...rejected, ...aside] };
+  const rejected = [...strip.flatMap(({ answer }) => [...answer.rejected]), ...aside];
   // The first page of all is a link of the chain; any other one has to join what is known.
-  const isJoined = failed.offset === 0 || joins(frontier, rowsBefore[0]?.at);
+  const isJoined = failed.offset === 0 || joins(frontier, rows[0]?.at);
+  const { newest } = last.answer;
   if (newest !== undefined && newest > frontier.at) {
-    yield progress.advance(page, newest, { certified: isStill && isJoined, note: SET_ASIDE });
+    const certified = isStill && isJoined && isSeamless(strip);
+    yield progress.advance({ rows, rejected }, newest, { certified, note: SET_ASIDE });
   }
-  return { step, last: answer, low: next, clearOf: bridge[0]?.at ?? answer.oldest };
+  const clearOf = behind.sheets.find(({ answer }) => answer.oldest !== undefined)?.answer.oldest;
+  return { step: last.step, last: last.answer, low: next, clearOf };
 }
+
+/**
+ * Pages that follow each other without overlapping. Where ties are shuffled, one that should stand on the first may come
+ * twice and another not at all: so no event twice, and each position counted or no seam between two ties.
+ */
+function isSeamless(sheets: readonly Sheet[]): boolean {
+  const rows = rowsOf(sheets);
+  if (new Set(rows.map((row) => row.id)).size < rows.length) return false;
+  const isCounted = sheets.slice(0, -1).every(({ step, answer }) => answer.count === step.limit);
+  return isCounted || sheets.every(({ answer }, i) => i === 0 || isApart(sheets[i - 1]?.answer.newest, answer.oldest));
+}
+
+const isApart = (a: Instant | undefined, b: Instant | undefined): boolean =>
+  a === undefined || b === undefined || a < b;
+
+const rowsOf = (sheets: readonly Sheet[]): Row[] => sheets.flatMap(({ answer }) => [...answer.rows]);
 
 /** The row that fails, and the page that it was found on. */
 interface Mark {
@@ -81,57 +102,51 @@ async function standsThere({ asker, from, failed, position }: Mark, next: number
   return works(single(next));
 }
 
-/** The rows between two positions, in the order they came; undefined where they cannot be had. */
-async function readRange({ asker, from }: Mark, start: number, end: number): Promise<Row[] | undefined> {
-  const rows: Row[] = [];
+/** The pages between two positions; undefined where one cannot be had. */
+async function readRange({ asker, from }: Mark, start: number, end: number): Promise<Sheet[] | undefined> {
+  const sheets: Sheet[] = [];
   for (let position = start; position < end; ) {
     const step = stepAt(position, end - position);
     const answer = await attempt(asker, from, step, { once: false });
     if (!answer) return undefined;
-    rows.push(...answer.rows);
+    sheets.push({ step, answer });
     position = step.end;
   }
-  return rows;
+  return sheets;
 }
 
 interface Behind {
   /** The first position that can be had again. */
   next: number;
-  /** Rows from there on, as far as pages that start right there are too short to walk on from. */
-  bridge: Row[];
-  step: Step;
-  answer: Answer;
+  /** Pages from there on. All but the last are too short to walk on from. */
+  sheets: Sheet[];
 }
 
 /** What stands right behind the row, or behind further ones of its kind. */
 async function readBehind({ asker, from, position }: Mark): Promise<Behind | undefined> {
   const most = asker.profile.pageRows;
-  const bridge: Row[] = [];
-  let last: { step: Step; answer: Answer } | undefined;
+  const sheets: Sheet[] = [];
+  const ids = new Set<string>();
   let next = position + 1;
   for (let start = next; start <= position + MOST_ADJACENT + most; ) {
     const page = await longestAt(asker, from, start);
-    if (page && page.answer.count > 0) {
-      if (last) bridge.push(...last.answer.rows);
-      last = page;
-      start = page.step.end;
-      if (page.step.limit * 4 >= most || page.answer.count < page.step.limit) break;
-    } else if (last || page || next > position + MOST_ADJACENT) {
-      break;
-    } else {
+    if (!page && sheets.length === 0 && next < position + MOST_ADJACENT) {
       await assertThere(asker);
       next = ++start;
+      continue;
     }
+    // The end, or the last page for ever.
+    if (!page || page.answer.count === 0 || page.answer.rows.every((row) => ids.has(row.id))) break;
+    for (const row of page.answer.rows) ids.add(row.id);
+    sheets.push(page);
+    start = page.step.end;
+    if (page.step.limit * 4 >= most || page.answer.count < page.step.limit) break;
   }
-  return last && { next, bridge, ...last };
+  return sheets.length > 0 ? { next, sheets } : undefined;
 }
 
 /** The longest page that starts at a position and does not fail; undefined where the row there fails itself. */
-async function longestAt(
-  asker: Asker,
-  from: Instant,
-  start: number,
-): Promise<{ step: Step; answer: Answer } | undefined> {
+async function longestAt(asker: Asker, from: Instant, start: number): Promise<Sheet | undefined> {
   for (let limit = asker.profile.pageRows; limit > 0; ) {
     const step = stepAt(start, limit);
     const answer = await attempt(asker, from, step, { once: step.limit > 1 });
@@ -141,8 +156,11 @@ async function longestAt(
   return undefined;
 }
 
-const sameOrder = (a: readonly Row[], b: readonly Row[] | undefined): boolean =>
-  a.length === b?.length && a.every((row, i) => row.id === b[i]?.id);
+function sameOrder(a: readonly Sheet[], b: readonly Sheet[] | undefined): boolean {
+  if (!b) return false;
+  const [these, those] = [rowsOf(a), rowsOf(b)];
+  return these.length === those.length && these.every((row, i) => row.id === those[i]?.id);
+}
 
 /** The row itself was never seen: what is kept is where it stands. The same place makes the same entry next time. */
 const reject = (after: Instant, reason: string, index: number): Rejection => ({

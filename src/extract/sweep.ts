@@ -10,20 +10,28 @@ import { firstStep } from './steps.ts';
 import { UNSEEN } from './walk-back.ts';
 import { getPast, walkOn } from './walk-on.ts';
 
+export interface Request {
+  window: Window;
+  since: Instant;
+  far: FarEnd | undefined;
+}
+
 /**
  * Reads a window from its start to its end: the chain. Each question asks for the oldest rows from the frontier on, so
  * no page number grows and nothing that shifts elsewhere can tear it. Where the chain cannot move (the end of the data, a
  * tie group larger than a page, a server that widens bounds to days, hidden rows), the frontier is carried on by other
  * pages under the same rule, or what is left is called uncertified.
  */
-export async function* sweep(asker: Asker, window: Window, far: FarEnd = UNSEEN): AsyncGenerator<Slice, void> {
-  const progress = createProgress(asker, window);
+export async function* sweep(asker: Asker, request: Request): AsyncGenerator<Slice, void> {
+  const { window, since, far = UNSEEN } = request;
+  const progress = createProgress(asker, window, since);
   let hops = 0;
+  if (await isEmpty(asker, far)) return yield progress.finish();
   while (!progress.isDone()) {
     // The tail has delivered everything newer than this already.
     if (joins(progress.frontier, far.above)) return yield progress.finish();
     const stood = progress.frontier.at;
-    yield* chainOn(progress, far);
+    yield* chainOn(progress);
     if (progress.frontier.at > stood || progress.mayAskAgain()) continue;
     // One place that cannot be proven must not keep the rest from being read: on behind it, further each time.
     const beyond = placeBeyond(stood, hops);
@@ -45,14 +53,16 @@ function placeBeyond(at: Instant, hops: number): Instant | undefined {
 }
 
 /** One link of the chain, or whatever carries the frontier over the place where it cannot move. */
-async function* chainOn(progress: Progress, far: FarEnd): AsyncGenerator<Slice, void> {
+async function* chainOn(progress: Progress): AsyncGenerator<Slice, void> {
   const { asker, frontier } = progress;
   const stood = frontier.at;
-  const from = stood - asker.profile.tickMs;
   const step = firstStep(asker.profile.pageRows);
+  let from = stood - asker.profile.tickMs;
   let answer: Answer;
   try {
-    answer = await askFromFrontier(progress, from);
+    const whole = await askForWholeDay(asker, stood);
+    if (whole) from = stood + NOON_MS;
+    answer = whole ?? (await askFromFrontier(progress, from));
   } catch (error) {
     if (!mayBeOnePage(error)) throw error;
     const footing = yield* getPast(progress, from, step, error);
@@ -60,7 +70,6 @@ async function* chainOn(progress: Progress, far: FarEnd): AsyncGenerator<Slice, 
     return;
   }
   if (answer.newest !== undefined && answer.newest > stood) return yield progress.advance(answer, answer.newest);
-  if (isEmpty(progress, answer) && far.emptyFrom !== undefined && far.emptyFrom <= from) return yield progress.finish();
 
   // Stuck. What the page shows is delivered all the same, in case nothing carries the frontier on.
   yield delivered(rowsAhead(answer, frontier, progress.window.end), answer.rejected);
@@ -69,8 +78,20 @@ async function* chainOn(progress: Progress, far: FarEnd): AsyncGenerator<Slice, 
   const isCrowded = answer.count * 2 > asker.profile.pageRows;
   if (isCrowded) yield* walkOn(progress, from, footing, { rowsAhead: false });
   if (frontier.at > stood) return;
-  const isMoreAhead = yield* closeFromFarEnd(progress, from, answer);
+  const isMoreAhead = yield* closeFromFarEnd(progress, from);
   if (frontier.at === stood && isMoreAhead) yield* walkOn(progress, from, footing, { rowsAhead: true });
+}
+
+const NOON_MS = DAY_MS / 2;
+
+/**
+ * A server that widens bounds to days takes a tick before midnight for the whole day before. From noon it shows the day
+ * from midnight on; that it does must be seen on the page, or the question is asked as everywhere else.
+ */
+async function askForWholeDay({ ask, profile }: Asker, at: Instant): Promise<Answer | undefined> {
+  if (profile.granularity !== 'day' || startOfDay(at) !== at) return undefined;
+  const answer = await ask({ order: 'asc', from: at + NOON_MS, page: 1, limit: profile.pageRows });
+  return answer.oldest !== undefined && answer.oldest < at + NOON_MS - 1000 ? answer : undefined;
 }
 
 /** How much further back to ask when the row at the frontier does not show: bounds may be rounded in ways nobody documents. */

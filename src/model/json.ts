@@ -58,19 +58,15 @@ function isEscaped(text: string, quote: number): boolean {
 
 /** Not a reviver of JSON.parse: that is recursive and runs out of stack on nesting that JSON.parse itself takes. */
 function unmark(root: unknown): unknown {
-  const holder: [unknown] = [root];
-  const open: object[] = [holder];
+  const holder = { root };
+  const open: Record<string, unknown>[] = [holder];
   for (let object = open.pop(); object; object = open.pop()) {
     for (const [key, value] of Object.entries(object)) {
-      if (typeof value === 'object' && value !== null) open.push(value);
-      else if (typeof value === 'string' && value.startsWith(MARK)) {
-        // Defined, not assigned: the key may be `__proto__`.
-        const own = { value: BigInt(value.slice(MARK.length)), writable: true, enumerable: true, configurable: true };
-        Object.defineProperty(object, key, own);
-      }
+      if (typeof value === 'object' && value !== null) open.push(value as Record<string, unknown>);
+      else if (typeof value === 'string' && value.startsWith(MARK)) object[key] = BigInt(value.slice(MARK.length));
     }
   }
-  return holder[0];
+  return holder.root;
 }
 
 /** Plain JSON.stringify is five times faster than one with a replacer, and BigInt is rare: it says so by throwing. */

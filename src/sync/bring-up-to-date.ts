@@ -36,12 +36,13 @@ export interface Work {
  * is not yet proven; then what is due to be read again.
  */
 export async function bringUpToDate(work: Work): Promise<void> {
-  const { reader, committer, signal, onWindow } = work;
+  const { standing, reader, committer, signal, onWindow } = work;
   const tail = await deliverTail(work);
   await committer.flush();
   for (const { window, lane } of await windowsToRead(work, tail)) {
     onWindow(window);
-    for await (const slice of reader.sweep({ window, far: tail.far, lane, signal })) await committer.add(slice);
+    const request = { window, since: standing.since, far: tail.far, lane, signal };
+    for await (const slice of reader.sweep(request)) await committer.add(slice);
   }
   await committer.flush();
 }
@@ -51,7 +52,8 @@ async function deliverTail({ upkeep, standing, reader, committer, signal }: Work
   const { since, cursor } = standing;
   const floor = cursor?.completeThrough;
   const lookback = floor === undefined ? undefined : Math.max(since, floor - upkeep.lookbackMs);
-  const from = Math.max(since, Math.min(cursor?.anchor ?? since, lookback ?? since)) - reader.profile().tickMs;
+  // From the very beginning: the newest page is as long either way, and only an older row on it shows that it joins.
+  const from = since - reader.profile().tickMs;
   const slices = reader.tail({ floor, lookback, from, lane: 'fresh', signal });
   for (;;) {
     const next = await slices.next();

@@ -87,6 +87,7 @@ describe('tags and the tag id, which differ in shape', () => {
     for (const strange of ['a,b', { id: 'a' }, [{ id: { deep: 1 } }], ['a']]) {
       const row = flat('clicks', recordWith('clicks', ['link.tags', strange], ['link.tagId', 'b']));
       expect([row.get('link_tags'), row.get('link_tag_id')]).toEqual([strange, 'b']);
+      expect(row).toMatchObject({ extra: null, misfits: [] });
     }
   });
 

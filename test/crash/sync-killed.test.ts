@@ -19,7 +19,7 @@ import { smallSandbox } from '../support/sandbox.ts';
 /** Kill -9 at any moment, run again: nothing lost, nothing double. */
 
 const SCRIPT = fileURLToPath(new URL('../support/sync-child.ts', import.meta.url));
-const KILLS = 3;
+const KILLS = 2;
 
 let state: Engine;
 let warehouse: Engine;
@@ -31,17 +31,22 @@ afterAll(async () => {
   await warehouse.close();
 });
 
-/** Syncs in another process and kills it so long after it began. Returns whether it was still at work. */
-async function killedAfter(config: Config, ms: number): Promise<boolean> {
+/** Syncs in another process and kills it when the moment has come. Returns whether it was still at work. */
+async function killedAt(config: Config, moment: () => Promise<unknown>): Promise<boolean> {
   const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), SCRIPT, JSON.stringify(config)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const exited = once(child, 'exit');
   await once(child.stdout, 'data');
-  await sleep(ms);
+  await moment();
   child.kill('SIGKILL');
   const [, signal] = await exited;
   return signal === 'SIGKILL';
+}
+
+async function ledgerMoves(source: string): Promise<void> {
+  const windows = { text: 'select 1 from tributary.windows where source = $1', values: [source] };
+  while ((await state.db.query(windows)).length === 0) await sleep(1);
 }
 
 it.each([
@@ -57,9 +62,13 @@ it.each([
   let atWork = 0;
   for (let kill = 0; kill < KILLS; kill++) {
     await withSmallPages(state.db, config, 20);
-    if (await killedAfter(config, random.int(30, 400))) atWork += 1;
+    if (await killedAt(config, () => sleep(random.int(30, 400)))) atWork += 1;
   }
   expect(atWork).toBeGreaterThanOrEqual(KILLS / 2);
+
+  // The worst moment: the ledger has just moved. What it speaks of must be there.
+  await withSmallPages(state.db, config, 20);
+  await killedAt(config, () => ledgerMoves(sourceOf(config)));
 
   // At once: the lease of a process that was killed on this machine is nobody's.
   sandbox.service.faults.clear();

@@ -43,7 +43,7 @@ describe('tributary demo', () => {
   it('ends well, within a minute', () => {
     expect(first.code, first.text).toBe(0);
     // On a busy machine, progress: a plain line now and then.
-    expect(first.stderr).not.toMatch(/^(?!\w+ [\d,]+ rows|\{"level":40).+/m);
+    expect(first.stderr).not.toMatch(/^(?!rows: |\{"level":40).+/m);
     expect(took).toBeLessThan(60_000);
   });
 

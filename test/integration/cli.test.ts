@@ -136,6 +136,8 @@ describe('a reader that goes away', () => {
     const { stdout, stderr } = await shell('{ "$NODE" "$MAIN" schema; echo "code $?" >&2; } | head -1');
     expect(stdout).toBe('create schema if not exists attribution;\n');
     expect(stderr).toBe('code 0\n');
+    // Here it is gone before the first line is written.
+    expect((await shell('{ "$NODE" "$MAIN" schema; echo "code $?" >&2; } | true')).stderr).toBe('code 0\n');
   });
 
   it('nor when it read the messages', async () => {

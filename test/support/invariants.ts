@@ -20,6 +20,7 @@ export class InvariantBroken extends Error {}
 
 export function createInvariants({ service, since, upkeep }: Scenario, sink: MemorySink): Invariants {
   let started = 0;
+  let floor = since;
   let watermark: number | undefined;
   let proven = new Set<string>();
 
@@ -38,6 +39,7 @@ export function createInvariants({ service, since, upkeep }: Scenario, sink: Mem
   return {
     runStarts() {
       started = service.now();
+      floor = sink.cursor()?.completeThrough ?? since;
     },
 
     afterCommit({ spans }) {
@@ -79,9 +81,7 @@ export function createInvariants({ service, since, upkeep }: Scenario, sink: Mem
       }
       if (!sound || through === undefined) return;
       const isRecent = (event: SimulatedEvent): boolean =>
-        event.bornAt < started &&
-        shown(event) >= Math.max(since, through - upkeep.lookbackMs) &&
-        shown(event) < through;
+        event.bornAt < started && shown(event) >= Math.max(since, floor - upkeep.lookbackMs) && shown(event) < through;
       check('I1 lookback', lost(isRecent), 'within the lookback after a sound run');
     },
 

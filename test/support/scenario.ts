@@ -27,6 +27,7 @@ export interface Scenario {
 interface Habits {
   live: number;
   late: number;
+  bursts: number;
   backdated: number;
   future: number;
   deletes: number;
@@ -59,9 +60,11 @@ export function createScenario(seed: number): Scenario {
     skewMs: random.chance(0.3) ? random.int(-HOUR, HOUR) : 0,
   };
   service.traits = traits;
+  service.slowness = random.chance(0.15) ? random.int(10, 60) : 1;
   const habits: Habits = {
     live: some(0.5, 0.6),
     late: some(0.5, 0.3),
+    bursts: some(0.4, 1),
     backdated: some(0.4, 0.1),
     future: some(0.1, 0.03),
     deletes: some(0.4, 0.15),
@@ -77,8 +80,10 @@ export function createScenario(seed: number): Scenario {
   const since = service.now() - historyMs - random.int(0, HOUR);
   let calm = false;
   let born = 0;
-  let edges: SimulatedEvent[] = [];
+  /** Where the last page began and ended, in the service's order. */
+  let edges: number[] = [];
   let hasBigTies = false;
+  let hidesRows = hiddenShare > 0 || habits.hides > 0;
   let deletable = 0;
   let failing: { left: number; status: number } | undefined;
 
@@ -102,7 +107,6 @@ export function createScenario(seed: number): Scenario {
     return alive.length === 0 ? undefined : random.pick(alive);
   };
   const removeSome = (events: readonly SimulatedEvent[]): void => {
-    // A service does not lose a quarter of a page between two requests: docs/extraction.md, assumption 5.
     for (const event of events) {
       if (deletable <= 0) return;
       deletable -= 1;
@@ -117,7 +121,9 @@ export function createScenario(seed: number): Scenario {
     for (let i = random.int(0, 4); i > 0; i--) tieGroup(random.int(2, 5));
     hasBigTies = random.chance(0.3);
     if (hasBigTies) tieGroup(random.int(pageRows - 1, 3 * pageRows));
-    if (random.chance(0.2)) hiddenRun(past(), random.int(pageRows, 3 * pageRows));
+    const hasHiddenRun = random.chance(0.2);
+    if (hasHiddenRun) hiddenRun(past(), random.int(pageRows, 3 * pageRows));
+    hidesRows ||= hasHiddenRun;
     if (random.chance(0.1)) add(past(), { poison: true, hidden: false });
     if (random.chance(0.05)) add(past(), { poison: true, hidden: false });
     if (rows > 0) add(since + random.int(0, 2) * ms, { bornAt: start - DAY });
@@ -132,7 +138,8 @@ export function createScenario(seed: number): Scenario {
 
   function happen(): void {
     const now = service.now();
-    deletable = pageRows >> 2;
+    // Where rows are hidden, a service does not lose a quarter of a page between two requests: assumption 4.
+    deletable = hidesRows ? pageRows >> 2 : 2 * pageRows;
     if (random.chance(habits.live)) add(now - random.int(0, 2000));
     if (random.chance(habits.late)) add(Math.max(now - random.next() * 0.95 * upkeep.settleMs, since));
     if (random.chance(habits.backdated)) {
@@ -142,7 +149,10 @@ export function createScenario(seed: number): Scenario {
     if (random.chance(habits.future)) add(now + random.next() * 2 * DAY);
     const victim = random.chance(habits.deletes) ? anyAlive() : undefined;
     if (victim) removeSome([victim]);
-    if (random.chance(habits.deletesAtEdges)) removeSome(random.shuffle([...edges]).slice(0, random.int(1, 3)));
+    if (random.chance(habits.deletesAtEdges) && edges.length > 0) {
+      const first = Math.max(0, random.pick(edges) + random.int(-3, 3));
+      removeSome(service.store.alive().slice(first, first + 1 + Math.floor(random.next() ** 3 * deletable)));
+    }
     const hidden = random.chance(habits.hides) ? anyAlive() : undefined;
     if (hidden) service.store.hide(hidden, now);
   }
@@ -169,11 +179,7 @@ export function createScenario(seed: number): Scenario {
   service.onAnswer = (_query, shown) => {
     const alive = service.store.alive();
     const [first, last] = [shown[0], shown.at(-1)];
-    if (!first || !last) return;
-    const [a, b] = [alive.indexOf(first), alive.indexOf(last)];
-    edges = [alive[a - 1], first, alive[a + 1], alive[b - 1], last, alive[b + 1]].filter(
-      (event) => event !== undefined,
-    );
+    edges = first && last ? [alive.indexOf(first), alive.indexOf(last)] : [];
   };
   populate();
 
@@ -186,7 +192,11 @@ export function createScenario(seed: number): Scenario {
     idle(idleMs) {
       for (let step = 0; step < 4; step++) {
         service.pass(idleMs / 4);
-        if (!calm) happen();
+        if (calm) continue;
+        happen();
+        // Several pages at once, so that a poll has a way to go back.
+        const burst = random.chance(habits.bursts) ? random.int(1, 2 * pageRows) : 0;
+        for (let i = 0; i < burst; i++) add(service.now() - random.next() * Math.min(idleMs / 4, 5 * MINUTE));
       }
     },
     calmDown() {
@@ -195,7 +205,7 @@ export function createScenario(seed: number): Scenario {
       const hasHidden = service.store.alive().some((event) => event.hidden);
       const shuffledTies = traits.shuffledTies && !hasHidden;
       service.traits = { ...traits, shuffledTies, deepestPage: undefined, mostRows: undefined };
-      const keepsPoison = !hasHidden && !shuffledTies && !hasBigTies && random.chance(0.5);
+      const keepsPoison = !hasHidden && !shuffledTies && !hasBigTies && !widen && random.chance(0.5);
       for (const event of service.store.alive().filter(({ poison }) => poison && !keepsPoison)) {
         service.store.remove(event, service.now());
       }

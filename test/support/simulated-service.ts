@@ -47,6 +47,8 @@ export interface SimulatedService extends EventsApi {
   ourNow(): Instant;
   pass(ms: number): void;
   requests(): number;
+  /** A request takes up to 1.5 s, times this. */
+  slowness: number;
   /** Called at every request before it is answered: whatever happens meanwhile, happens here; it may throw. */
   onRequest: (query: EventsQuery, tries: number) => void;
   /** Called with every answer. */
@@ -64,6 +66,7 @@ export function createSimulatedService(random: Random, start: Instant): Simulate
   const service: SimulatedService = {
     store,
     traits: PLAIN,
+    slowness: 1,
     now: () => clock + service.traits.skewMs,
     ourNow: () => clock,
     pass(ms) {
@@ -74,9 +77,10 @@ export function createSimulatedService(random: Random, start: Instant): Simulate
     onAnswer: () => {},
     stats: () => ({ requests, retries: 0, tooManyRequests: 0, bytes: 0 }),
     page: async (query: EventsQuery, options: PageOptions): Promise<Page> => {
-      if (query.start > query.end) throw new Error('start lies after end: the reader asks a question nobody can answer');
+      if (query.start > query.end)
+        throw new Error('start lies after end: the reader asks a question nobody can answer');
       requests += 1;
-      clock += random.int(50, 1500);
+      clock += random.int(50, 1500) * service.slowness;
       service.onRequest(query, options.tries ?? USUAL_TRIES);
       const { traits } = service;
       if (traits.deepestPage !== undefined && query.page > traits.deepestPage) throw serviceError(500);

@@ -56,7 +56,9 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
 
   async function run(): Promise<void> {
     result.runs += 1;
-    say(`run ${result.runs} at ${toIso(service.now())}, complete through ${toIso(sink.cursor()?.completeThrough ?? 0)}`);
+    say(
+      `run ${result.runs} at ${toIso(service.now())}, complete through ${toIso(sink.cursor()?.completeThrough ?? 0)}`,
+    );
     invariants.runStarts();
     const { error, hasDoubts } = await sync.run();
     if (error) say(`  ended: ${error.message}`);

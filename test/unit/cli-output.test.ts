@@ -10,6 +10,7 @@ import { emptyTally, type Tally } from '../../src/cursor/runs.ts';
 import { createLog, lineForPeople } from '../../src/log.ts';
 import { BadRecord, Cancelled, ConfigError, type Fault, RetryLater, StopStream } from '../../src/model/errors.ts';
 import type { StreamName } from '../../src/model/streams.ts';
+import type { SyncProgress } from '../../src/sync/job.ts';
 import type { Outcome } from '../../src/sync/sync-all.ts';
 import { longLines } from '../support/cli.ts';
 
@@ -103,17 +104,28 @@ describe('exit codes', () => {
 
 describe('the progress line', () => {
   const progress = { source: 'main', stream: 'clicks', rows: 5000, requests: 6, through: undefined } as const;
-  const written = (terminal: Partial<Terminal>) => {
+  const written = (terminal: Partial<Terminal>, updates: readonly SyncProgress[] = [progress]) => {
     const text: string[] = [];
     const line = createProgressLine({ err: (s: string) => text.push(s), columns: 80, ...terminal } as Terminal);
-    line.update(progress);
+    for (const each of updates) line.update(each);
     line.clear();
     return text.join('');
   };
 
   it('is rewritten in place for a person, and cut where the terminal ends', () => {
-    expect(written({ isInteractive: true })).toBe('\r\x1b[2Kclicks 5,000 rows, 6 requests\r\x1b[2K');
-    expect(written({ isInteractive: true, columns: 13 })).toBe('\r\x1b[2Kclicks 5,000\r\x1b[2K');
+    expect(written({ isInteractive: true })).toBe('\r\x1b[2Krows: clicks 5,000 · requests: 6\r\x1b[2K');
+    expect(written({ isInteractive: true, columns: 13 })).toBe('\r\x1b[2Krows: clicks\r\x1b[2K');
+  });
+
+  it('holds all streams in 80 columns, and names the source where there are several', () => {
+    const all = (['clicks', 'leads', 'sales'] as const).map((stream) => ({ ...progress, stream, rows: 1_234_567 }));
+    const last = (text: string) => text.split('\r\x1b[2K').at(-2);
+    expect(last(written({ isInteractive: true }, all))).toBe(
+      'rows: clicks 1,234,567 · leads 1,234,567 · sales 1,234,567 · requests: 18',
+    );
+    expect(last(written({ isInteractive: true }, [progress, { ...progress, source: 'eu' }]))).toBe(
+      'rows: main/clicks 5,000 · eu/clicks 5,000 · requests: 12',
+    );
   });
 
   it('is silent elsewhere for the first seconds, and never an escape code', () => {

@@ -44,14 +44,14 @@ describe('what a service does to its pages, at 1,000 rows each', () => {
   });
 
   test('a page past which everything fails with 500, on a server with exact bounds', async () => {
-    const sync = createSandboxSync({ clicks: 20_000, traits: { deepPages: 'fail@2' } });
+    const sync = createSandboxSync({ clicks: 6000, traits: { deepPages: 'fail@2' } });
     expect(await sync.run()).toMatchObject({ error: undefined, hasDoubts: false });
     expectComplete(sync);
   });
 
   test('a page past which everything fails with 500, on a server that widens to days', async () => {
-    // 30,000 rows a day: fifteen pages from either end of a day meet, but never from the far end of all days.
-    const sync = createSandboxSync({ clicks: 90_000, days: 3, traits: { widen: 'day', deepPages: 'fail@20' } });
+    // Up to 9,000 rows a day: six pages from either end of a day meet, but never from the far end of all days.
+    const sync = createSandboxSync({ clicks: 18_000, days: 3, traits: { widen: 'day', deepPages: 'fail@6' } });
     expect(await sync.run()).toMatchObject({ error: undefined, hasDoubts: false });
     expectComplete(sync);
   });
@@ -79,7 +79,7 @@ describe('what a service does to its pages, at 1,000 rows each', () => {
 
   test('ties shuffled, a tenth of the rows hidden, bounds exclusive', async () => {
     const traits = { shuffleTies: true, dropAfterLimit: 0.1, bounds: 'exclusive' } as const;
-    const sync = createSandboxSync({ clicks: 20_000, traits });
+    const sync = createSandboxSync({ clicks: 8000, traits });
     expect(await sync.run()).toMatchObject({ error: undefined, hasDoubts: false });
     expectComplete(sync);
   });
@@ -97,7 +97,7 @@ describe('freshness and events that come late', () => {
   });
 
   test('an event backdated by minutes, behind the watermark, comes in by the lookback', async () => {
-    const sync = createSandboxSync({ clicks: 30_000, days: 1 });
+    const sync = createSandboxSync({ clicks: 15_000, days: 0.25 });
     await sync.run();
     sync.pass(5 * MINUTE);
     const at = sync.now() - UPKEEP.settleMs - 10 * MINUTE;
@@ -137,9 +137,9 @@ describe('freshness and events that come late', () => {
 
 describe('refusals in the middle of a window', () => {
   test.each([401, 403, 422])('%i stops the stream; cursor and everything proven are kept', async (status) => {
-    const sync = createSandboxSync({ clicks: 20_000 });
+    const sync = createSandboxSync({ clicks: 8000 });
     sync.api.onRequest = (_query, count) => {
-      if (count > 8) throw serviceError(status);
+      if (count > 4) throw serviceError(status);
     };
     const { error } = await sync.run();
     expect(error).toMatchObject({ answer: { status } });
@@ -148,7 +148,7 @@ describe('refusals in the middle of a window', () => {
     sync.api.onRequest = () => {};
     expect(await sync.run()).toMatchObject({ error: undefined, hasDoubts: false });
     expectComplete(sync);
-    expect(sync.api.queries.length).toBeLessThan(8 + 16 + 12);
+    expect(sync.api.queries.length).toBeLessThan(4 + 8 + 12);
   });
 
   test.each([429, 500, 503])('a window after %i is the same window', async (status) => {

@@ -16,10 +16,13 @@ export function createProgressLine(terminal: Terminal): ProgressLine {
   let isShown = false;
   let lastPlain = Date.now();
 
-  const text = (): string =>
-    [...latest.values()]
-      .map(({ stream, rows, requests }) => `${stream} ${figure(rows)} rows, ${figure(requests)} requests`)
-      .join(' · ');
+  const text = (): string => {
+    const all = [...latest.values()];
+    const isOne = new Set(all.map(({ source }) => source)).size === 1;
+    const rows = all.map((each) => `${isOne ? '' : `${each.source}/`}${each.stream} ${figure(each.rows)}`);
+    const requests = all.reduce((sum, each) => sum + each.requests, 0);
+    return `rows: ${rows.join(' · ')} · requests: ${figure(requests)}`;
+  };
 
   return {
     update(progress) {

@@ -29,6 +29,7 @@ export function createTerminal(noColour: boolean): Terminal {
     hasReader: () => hasReader,
     isInteractive: stderr.isTTY === true,
     isScreen: stdout.isTTY === true && !noColour,
-    columns: stderr.columns ?? 80,
+    // A terminal that does not know its width says 0.
+    columns: stderr.columns || 80,
   };
 }

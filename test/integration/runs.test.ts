@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { emptyTally, finishRun, newRunId, startRun } from '../../src/cursor/runs.ts';
+import type { StreamName } from '../../src/model/streams.ts';
+import { type Engine, openEngine } from '../support/engine.ts';
+import { newSource } from '../support/sink-harness.ts';
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await openEngine();
+});
+afterAll(() => engine.close());
+
+async function begin(source: string, stream: StreamName = 'clicks'): Promise<string> {
+  const id = newRunId();
+  await startRun(engine.db, { id, kind: 'sync', source, stream });
+  return id;
+}
+
+const runOf = async (id: string): Promise<Record<string, unknown> | undefined> =>
+  (await engine.db.query({ text: 'select * from tributary.runs where id = $1', values: [id] }))[0];
+
+it('is running from its beginning to its end, and then says what it did', async () => {
+  const id = await begin(newSource());
+  expect(await runOf(id)).toMatchObject({ kind: 'sync', state: 'running', finished_at: null, rows_read: 0 });
+  const counts = { read: 9, new: 1, changed: 2, unchanged: 6, quarantined: 3, requests: 4, tooManyRequests: 5 };
+  const tally = { ...emptyTally(), ...counts, contradictions: { country: 7 }, misfits: { 'click_qr"': 8 } };
+  await finishRun(engine.db, id, 'incomplete', tally, 'try later');
+  expect(await runOf(id)).toMatchObject({
+    state: 'incomplete',
+    finished_at: expect.any(Date),
+    message: 'try later',
+    rows_read: 9,
+    rows_new: 1,
+    rows_changed: 2,
+    rows_unchanged: 6,
+    rows_quarantined: 3,
+    requests: 4,
+    too_many_requests: 5,
+    contradictions: { country: 7 },
+    misfits: { 'click_qr"': 8 },
+  });
+});
+
+it('ends whatever the message holds: it may be the words of the service', async () => {
+  const id = await begin(newSource());
+  await finishRun(engine.db, id, 'refused', emptyTally(), 'a\0b\ud800');
+  expect(await runOf(id)).toMatchObject({ state: 'refused', message: 'a\ufffdb\ufffd' });
+});
+
+it('closes the run of a process that died, when the next one begins on the same stream', async () => {
+  const source = newSource();
+  const [dead, otherStream, otherSource] = [
+    await begin(source),
+    await begin(source, 'leads'),
+    await begin(newSource()),
+  ];
+  const next = await begin(source);
+  expect(await runOf(dead)).toMatchObject({ state: 'interrupted', finished_at: expect.any(Date) });
+  expect((await runOf(dead))?.message).toMatch(/ended without a word/);
+  for (const id of [otherStream, otherSource, next]) expect(await runOf(id)).toMatchObject({ state: 'running' });
+});
+
+it('keeps what a run that ended said about itself', async () => {
+  const source = newSource();
+  const done = await begin(source);
+  await finishRun(engine.db, done, 'done', emptyTally());
+  await begin(source);
+  expect(await runOf(done)).toMatchObject({ state: 'done', message: null });
+});
+
+it('has ids that sort by time and do not repeat', () => {
+  const times = [Date.UTC(2026, 10, 14, 10), Date.UTC(2026, 10, 14, 10, 0, 1), Date.UTC(2027, 0, 1)];
+  const ids = times.map((time) => newRunId(time));
+  expect([...ids].sort()).toEqual(ids);
+  expect(new Set(Array.from({ length: 100 }, () => newRunId(0))).size).toBe(100);
+});

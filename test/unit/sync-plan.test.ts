@@ -1,0 +1,104 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Entry } from '../../src/model/coverage.ts';
+import { DAY_MS } from '../../src/model/window.ts';
+import { joined, resweeps, unproven } from '../../src/sync/plan.ts';
+
+const HOUR = 3_600_000;
+const DAY0 = Date.UTC(2026, 10, 10);
+const entry = (start: number, end: number, more: Partial<Entry> = {}): Entry => ({
+  start,
+  end,
+  certified: true,
+  rows: 1,
+  readAt: end,
+  provenAt: end,
+  runId: 'run',
+  note: undefined,
+  ...more,
+});
+const NOTHING = { start: 0, end: 0 };
+
+describe('unproven', () => {
+  test('what no certified entry covers', () => {
+    const ledger = [entry(0, 10), entry(20, 30)];
+    expect(unproven(ledger, { start: 0, end: 40 }, NOTHING, 40)).toEqual([
+      { start: 10, end: 20 },
+      { start: 30, end: 40 },
+    ]);
+  });
+
+  test('the lookback is read again although it is proven', () => {
+    expect(unproven([entry(0, 30)], { start: 0, end: 40 }, { start: 20, end: 30 }, 40)).toEqual([
+      { start: 20, end: 40 },
+    ]);
+  });
+
+  test('what could not be proven is tried again after an hour, not at every poll', () => {
+    const ledger = [entry(0, 10, { certified: false, provenAt: undefined, readAt: HOUR })];
+    const whole = { start: 0, end: 10 };
+    expect(unproven(ledger, whole, NOTHING, HOUR + 60_000)).toEqual([]);
+    expect(unproven(ledger, whole, NOTHING, 2 * HOUR + 1)).toEqual([whole]);
+  });
+});
+
+describe('resweeps', () => {
+  const yesterday = entry(DAY0, DAY0 + DAY_MS, { provenAt: DAY0 + DAY_MS });
+  const windows = (now: number, provenAt = yesterday.provenAt): number =>
+    resweeps([{ ...yesterday, provenAt }], now, undefined).length;
+
+  test('a day is due an hour after its end and two days later, once each', () => {
+    const dayEnd = DAY0 + DAY_MS;
+    expect(windows(dayEnd + HOUR - 1)).toBe(0);
+    expect(windows(dayEnd + HOUR)).toBe(1);
+    expect(windows(dayEnd + 2 * HOUR, dayEnd + HOUR)).toBe(0);
+    expect(windows(dayEnd + 2 * DAY_MS + HOUR, dayEnd + HOUR)).toBe(1);
+    expect(windows(dayEnd + 9 * DAY_MS, dayEnd + 2 * DAY_MS + HOUR)).toBe(0);
+  });
+
+  test('with a re-sweep, everything that young is due every night at two', () => {
+    const old = entry(DAY0 - 30 * DAY_MS, DAY0 - 29 * DAY_MS, { provenAt: DAY0 + HOUR });
+    const due = (now: number, days: number): number => resweeps([old], now, days * DAY_MS).length;
+    expect(due(DAY0 + 2 * HOUR - 1, 90)).toBe(0);
+    expect(due(DAY0 + 2 * HOUR, 90)).toBe(1);
+    expect(due(DAY0 + 2 * HOUR, 7)).toBe(0);
+  });
+
+  test('what is uncertified is no re-sweep', () => {
+    expect(resweeps([{ ...yesterday, certified: false, provenAt: undefined }], DAY0 + 9 * DAY_MS, 90 * DAY_MS)).toEqual(
+      [],
+    );
+  });
+});
+
+describe('joined', () => {
+  test('windows that touch or overlap become one, and no instant is gained or lost', () => {
+    const window = fc.tuple(fc.integer({ min: 0, max: 60 }), fc.integer({ min: 1, max: 9 }));
+    fc.assert(
+      fc.property(fc.array(window), (spans) => {
+        const windows = spans.map(([start, length]) => ({ start, end: start + length }));
+        const result = joined(windows);
+        for (let at = 0; at < 70; at++) {
+          const isIn = (list: readonly { start: number; end: number }[]): boolean =>
+            list.some(({ start, end }) => at >= start && at < end);
+          expect(isIn(result)).toBe(isIn(windows));
+        }
+        result.forEach((one, i) => {
+          expect(one.start).toBeGreaterThan(result[i - 1]?.end ?? -1);
+        });
+      }),
+    );
+  });
+
+  test('the windows that were given stay as they were', () => {
+    const given = [
+      { start: 0, end: 5 },
+      { start: 3, end: 9 },
+    ];
+    joined(given);
+    expect(given).toEqual([
+      { start: 0, end: 5 },
+      { start: 3, end: 9 },
+    ]);
+  });
+});
