@@ -6,7 +6,7 @@ import { addressOf } from './cursor/database-errors.ts';
 import { parseDuration } from './model/dates.ts';
 import { ConfigError } from './model/errors.ts';
 import { parseInstant } from './model/instant.ts';
-import { DEFAULT_PRIVACY, TREATMENTS } from './model/privacy.ts';
+import { DEFAULT_PRIVACY, hashesAnything, SHORTEST_SALT, TREATMENTS } from './model/privacy.ts';
 import { STREAM_NAMES, type StreamName } from './model/streams.ts';
 import { UNKNOWN_FIELDS } from './sync/evolver.ts';
 
@@ -146,11 +146,25 @@ const sink = z.discriminatedUnion('type', [postgresSink, parquetSink], { error: 
 
 const treatment = (of: keyof typeof TREATMENTS) => z.enum(TREATMENTS[of]).default(DEFAULT_PRIVACY[of]);
 
-const privacy = z.strictObject({
-  linkPassword: treatment('linkPassword'),
-  ip: treatment('ip'),
-  customer: treatment('customer'),
-});
+const privacy = z
+  .strictObject({
+    linkPassword: treatment('linkPassword'),
+    ip: treatment('ip'),
+    customer: treatment('customer'),
+    salt: optionalText
+      .refine(
+        (text) => text === undefined || text.length >= SHORTEST_SALT,
+        `must have at least ${SHORTEST_SALT} characters`,
+      )
+      .describe('a secret that hashes are keyed with: needed where anything is hashed. Take it from the environment'),
+  })
+  .refine(({ salt, ...treatments }) => salt !== undefined || !hashesAnything(treatments), {
+    path: ['salt'],
+    error:
+      'is missing: hash needs a secret (openssl rand -hex 32 makes one), or trying all addresses would undo the hashes',
+    // Also when other keys have faults: all are reported at once.
+    when: ({ value }) => typeof value === 'object' && value !== null,
+  });
 
 const http = z.strictObject({
   host: z.string().default('127.0.0.1'),
@@ -177,7 +191,7 @@ export const configSchema = z.strictObject({
     .strictObject({ url: redisUrl })
     .default({ url: undefined })
     .describe('for the worker. absent: the queue lives in the state database'),
-  privacy: privacy.default(DEFAULT_PRIVACY),
+  privacy: privacy.prefault({}),
   http: http.prefault({}).describe('for start: health, metrics and the dashboard'),
 });
 

@@ -3,7 +3,7 @@ import { ConfigError } from './model/errors.ts';
 import type { Log } from './model/log.ts';
 
 /** Keys that hold secrets are taken out, whatever object carries them here. */
-const SECRETS = ['apiKey', 'authorization', 'password', 'token', 'url'].flatMap((key) => [key, `*.${key}`]);
+const SECRETS = ['apiKey', 'authorization', 'password', 'salt', 'token', 'url'].flatMap((key) => [key, `*.${key}`]);
 
 const LEVELS = [...Object.values(pino.levels.labels), 'silent'];
 

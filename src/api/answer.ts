@@ -1,17 +1,20 @@
 import { RetryLater, StopStream } from '../model/errors.ts';
 import { parseJson } from '../model/json.ts';
 import type { Say } from './say.ts';
-import { describeBody, field, type Reply, toFault } from './service-errors.ts';
+import { beginningOf, describeBody, field, type Reply, toFault } from './service-errors.ts';
 
 /** The records of a 200, or the error that says what came instead of a list. */
 export function readRecords(reply: Reply, say: Say): readonly unknown[] {
   const value = parse(reply.text, say);
   if (Array.isArray(value)) return value;
   if (field(value, 'error')) throw toFault(reply, say);
-  throw new StopStream(`the service answered ${reply.status} with JSON that is not a list: ${say(reply.text)}`, {
-    answer: { status: reply.status, code: 'not_a_list', message: say(reply.text) },
-    next: 'check baseUrl: this is no answer of the events listing',
-  });
+  throw new StopStream(
+    `the service answered ${reply.status} with JSON that is not a list: ${beginningOf(reply.text, say)}`,
+    {
+      answer: { status: reply.status, code: 'not_a_list', message: beginningOf(reply.text, say) },
+      next: 'check baseUrl: this is no answer of the events listing',
+    },
+  );
 }
 
 function parse(text: string, say: Say): unknown {

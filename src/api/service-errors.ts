@@ -60,7 +60,7 @@ export function toFault(reply: Reply, say: Say): Fault {
   const answer: ServiceAnswer = {
     status,
     code: say(envelope?.code ?? row?.code ?? 'unknown'),
-    message: say(envelope?.message ?? reply.text, envelope?.message ? 500 : undefined),
+    message: envelope?.message ? say(envelope.message, 500) : beginningOf(reply.text, say),
   };
   if (envelope?.docUrl) answer.docUrl = say(envelope.docUrl, 300);
 
@@ -93,8 +93,21 @@ export function redirectFault(reply: Omit<Reply, 'text'>, requested: URL, say: S
 /** What came instead of what was expected, for a person: never more than its beginning. */
 export function describeBody(text: string, say: Say): string {
   if (text.trim() === '') return 'an empty body';
-  return `${/^\s*<(!doctype|html|head|body|\?xml)/i.test(text) ? 'an HTML page' : 'a body'} that begins ${say(text)}`;
+  return `${/^\s*<(!doctype|html|head|body|\?xml)/i.test(text) ? 'an HTML page' : 'a body'} that begins ${beginningOf(text, say)}`;
 }
+
+/**
+ * The beginning of a body. What begins like JSON may hold events, and with them addresses, names and a link's password: its
+ * shape says enough. The key is masked first, because a quote in it would end a text too early.
+ */
+export function beginningOf(text: string, say: Say): string {
+  if (!/^\s*[[{]/.test(text)) return say(text);
+  const mask = (whole: string, colon: string | undefined): string => (colon === undefined ? '"***"' : whole);
+  return say(say(text.slice(0, LOOKED_AT), LOOKED_AT).replace(/"(?:[^"\\]|\\.)*(?:"(\s*:)?|\\?…?$)/gs, mask));
+}
+
+/** Bodies can be megabytes; of their beginning more is needed than is shown, since masking makes it shorter. */
+const LOOKED_AT = 4000;
 
 interface Envelope {
   code?: string;

@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto';
+import { isObject } from '../model/extra.ts';
 import { stringifyJson } from '../model/json.ts';
+import { DEFAULT_PRIVACY } from '../model/privacy.ts';
 import type { StreamName } from '../model/streams.ts';
+import { createRedact } from '../model/withhold.ts';
 import type { Queryable } from './database.ts';
 import { storableText } from './storable.ts';
 
@@ -10,6 +13,9 @@ export interface Rejected {
   reason: string;
 }
 
+/** The reader has left out what the settings call private; whoever else comes here must not bring a link's password either. */
+const redact = createRedact(DEFAULT_PRIVACY);
+
 /** Keeps each record once, however often it is read again. Written with the batch it came with, so neither is lost. */
 export async function quarantine(
   tx: Queryable,
@@ -17,7 +23,7 @@ export async function quarantine(
   rejected: readonly Rejected[],
 ): Promise<void> {
   for (const { record, reason } of rejected) {
-    const kept = withoutSecrets(record, DEEPEST);
+    const kept = redact(record);
     await tx.query({
       text: `
         insert into tributary.quarantine as q (source, stream, digest, reason, record, run_id)
@@ -28,26 +34,6 @@ export async function quarantine(
       values: [place.source, place.stream, digestOf(kept), storableText(reason), textOf(kept), place.runId],
     });
   }
-}
-
-/** Deep enough for anything that a person made; a record without a bottom would break JSON.stringify. */
-const DEEPEST = 60;
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-/** An unusable record has an odd shape, so the link's password is looked for everywhere, and in text that may be a link. */
-function withoutSecrets(value: unknown, levels: number): unknown {
-  if (typeof value === 'string')
-    return /password[\\"'\s]*[:=]/i.test(value) ? '(left out: it names a password)' : value;
-  if (typeof value !== 'object' || value === null) return value;
-  if (levels === 0) return '(left out: too deep)';
-  if (Array.isArray(value)) return value.map((inner) => withoutSecrets(inner, levels - 1));
-  return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) =>
-      /password/i.test(key) && inner !== null ? [key, '(left out)'] : [key, withoutSecrets(inner, levels - 1)],
-    ),
-  );
 }
 
 /** Link and customer are joined when a record is read: with their counters in it, one record would be kept once a poll. */

@@ -91,7 +91,7 @@ function flattenAll(records: readonly unknown[], flatten: Flatten): { rows: Row[
     } catch (error) {
       if (!(error instanceof BadRecord)) throw error;
       // Recovery: the record goes to quarantine with its reason; the page goes on.
-      rejected.push({ record, reason: error.message });
+      rejected.push({ record: error.remains, reason: error.message });
     }
   }
   return { rows, rejected };

@@ -82,7 +82,10 @@ export class StopStream extends Fault {
 }
 
 /** One record that cannot be used. It goes to quarantine with this reason; its page goes on. */
-export class BadRecord extends Fault {}
+export class BadRecord extends Fault {
+  /** What may be kept of the record: what is private is left out of it. */
+  remains: unknown;
+}
 
 /** The person asked for something that cannot be: every fault found, each with its place. */
 export class ConfigError extends Fault {

@@ -4,9 +4,10 @@ import { BadRecord } from './errors.ts';
 import { createExtra, isObject, type JsonObject, refuseTooDeep } from './extra.ts';
 import { identify } from './identity.ts';
 import type { Instant } from './instant.ts';
-import { createWithhold, DEFAULT_PRIVACY, type Privacy, type Treatment, treat } from './privacy.ts';
+import { DEFAULT_PRIVACY, type Privacy, type Treatment, treat } from './privacy.ts';
 import { createReadColumns, type Findings } from './readers.ts';
 import type { Stream } from './streams.ts';
+import { createRedact, createWithhold } from './withhold.ts';
 
 /** One event, flat: its values stand in the order of the stream's columns. */
 export interface Row {
@@ -31,6 +32,7 @@ export function createFlatten(stream: Stream, privacy: Privacy = DEFAULT_PRIVACY
   const { columns } = stream;
   const readColumns = createReadColumns(columns);
   const withhold = createWithhold(privacy);
+  const redact = createRedact(privacy);
   const treated = columns
     .map((column, i) => ({ i, treatment: treatmentOf(column, privacy) }))
     .filter(({ treatment }) => treatment !== 'keep');
@@ -40,7 +42,7 @@ export function createFlatten(stream: Stream, privacy: Privacy = DEFAULT_PRIVACY
   const [clickId, clickTime] = [place('click_id'), place('click_timestamp')];
   const isClick = stream.name === 'clicks';
 
-  return (record) => {
+  const flatten: Flatten = (record) => {
     if (!isObject(record)) throw new BadRecord(`the record is not an object but ${nameOf(record)}`);
     const findings: Findings = { extra: createExtra(withhold), contradictions: [], misfits: [] };
     const values = readColumns(record, findings);
@@ -61,9 +63,19 @@ export function createFlatten(stream: Stream, privacy: Privacy = DEFAULT_PRIVACY
     values[eventId] = id;
 
     // Last, because the id of an event must not depend on the privacy settings of the day.
-    for (const { i, treatment } of treated) values[i] = treat(values[i] ?? null, treatment);
+    for (const { i, treatment } of treated) values[i] = treat(values[i] ?? null, treatment, privacy.salt);
     const { extra, contradictions, misfits } = findings;
     return { id: String(id), at, values, extra: extra.take(), contradictions, misfits };
+  };
+
+  return (record) => {
+    try {
+      return flatten(record);
+    } catch (error) {
+      // Recovery: the caller's. It gets what may be kept of the record, and need not know about privacy.
+      if (error instanceof BadRecord) error.remains = redact(record);
+      throw error;
+    }
   };
 }
 

@@ -1,12 +1,15 @@
-import { createHash } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { isIPv4, isIPv6 } from 'node:net';
 import type { Value } from './coerce.ts';
 import type { Personal } from './columns.ts';
-import { bare, isObject, type Withhold } from './extra.ts';
 
 /** What becomes of a personal value before it leaves the flattener: no sink, file or log ever sees the original. */
 export type Treatment = 'keep' | 'drop' | 'hash' | 'truncate';
-export type Privacy = Readonly<Record<Personal, Treatment>>;
+
+export interface Privacy extends Readonly<Record<Personal, Treatment>> {
+  /** The secret that hashes are keyed with; whoever hashes needs one. */
+  readonly salt?: string | undefined;
+}
 
 /** Which treatments make sense for which data; the config is checked against this. */
 export const TREATMENTS: Readonly<Record<Personal, readonly Treatment[]>> = {
@@ -17,11 +20,24 @@ export const TREATMENTS: Readonly<Record<Personal, readonly Treatment[]>> = {
 
 export const DEFAULT_PRIVACY: Privacy = { linkPassword: 'drop', ip: 'keep', customer: 'keep' };
 
-export function treat(value: Value, treatment: Treatment): Value {
+/** Shorter ones could be found by trying them all. */
+export const SHORTEST_SALT = 16;
+
+export const hashesAnything = (privacy: Privacy): boolean => SORTS.some((sort) => privacy[sort] === 'hash');
+
+const SORTS = Object.keys(TREATMENTS) as Personal[];
+
+export function treat(value: Value, treatment: Treatment, salt?: string): Value {
   if (treatment === 'keep' || value === null || value === '') return value;
   if (treatment === 'drop') return null;
   const text = String(value);
-  return treatment === 'hash' ? createHash('sha256').update(text).digest('hex') : truncateIp(text);
+  return treatment === 'hash' ? keyedHash(text, salt) : truncateIp(text);
+}
+
+/** A plain hash of an address or a password is undone by hashing all of them: there are only four billion IPv4 addresses. */
+function keyedHash(text: string, salt: string | undefined): string {
+  if (!salt) throw new Error('hashing personal data needs a salt');
+  return createHmac('sha256', salt).update(text).digest('hex');
 }
 
 /**
@@ -54,39 +70,4 @@ function parseGroups(text: string): number[] {
     const [a = 0, b = 0, c = 0, d = 0] = group.split('.').map(Number);
     return [(a << 8) | b, (c << 8) | d];
   });
-}
-
-/** What the fields of each sort may be called where no column finds them. */
-const NAMES: Readonly<Record<Personal, string>> = {
-  linkPassword: '(?:link[_-]?)?password',
-  ip: '(?:click[_-]?)?ip',
-  customer: 'customer(?:[_-]?(?:name|email|avatar))?',
-};
-
-/**
- * Keeps personal data out of the net under the columns as well: a link that comes as a list still holds its password.
- * Unknown fields of a customer are personal until a column says otherwise.
- */
-export function createWithhold(privacy: Privacy): Withhold {
-  const sorts = (Object.keys(NAMES) as Personal[]).filter((sort) => privacy[sort] !== 'keep');
-  if (sorts.length === 0) return (_parent, _key, value) => value;
-  const names = sorts.map((sort) => NAMES[sort]).join('|');
-  const hiddenKey = new RegExp(`^(?:${names})$`, 'i');
-  // JSON inside a text, however often it was encoded, cannot be taken apart; nor can a link or a click that came as text.
-  const hiddenInText = new RegExp(`\\\\*["'](?:${names})\\\\*["']\\s*:`, 'i');
-  const mentioned = new RegExp(`\\b(?:${names})\\b`, 'i');
-
-  const scrub = (value: unknown, hidden: RegExp): unknown => {
-    if (typeof value === 'string') return hidden.test(value) ? undefined : value;
-    if (Array.isArray(value)) return value.map((inner) => scrub(inner, hidden));
-    if (!isObject(value)) return value;
-    const rest = bare();
-    for (const key of Object.keys(value)) if (!hiddenKey.test(key)) rest[key] = scrub(value[key], hidden);
-    return rest;
-  };
-
-  return (parent, key, value) => {
-    if (hiddenKey.test(key) || (parent !== undefined && hiddenKey.test(parent))) return undefined;
-    return scrub(value, parent === undefined && (key === 'link' || key === 'click') ? mentioned : hiddenInText);
-  };
 }

@@ -134,6 +134,22 @@ describe('the key', () => {
   });
 });
 
+describe('events in a body that should not be there', () => {
+  const event = { click: { id: 'c', ip: '203.0.113.9' }, link: { password: 'hunter\\"2' }, customer: { name: 'Ada' } };
+  const list = JSON.stringify([event]);
+  it.each<[string, number, string, string]>([
+    ['a list cut short', 200, list.slice(0, -4), '[{"click":{"id":"***","ip":"***"},"link":{"password":"***"}'],
+    ['a list cut short inside a text', 200, list.slice(0, list.indexOf('hunter') + 4), '"link":{"password":"***"'],
+    ['a list that is wrapped', 200, `{"data":${list}}`, '{"data":[{"click":{"id":"***"'],
+    ['a list with an error status', 500, list, '[{"click":{"id":"***"'],
+  ])('show their shape and nothing of anybody: %s', async (_name, status, body, shape) => {
+    const error = await fault(status, body);
+    const said = `${error.describe()} ${JSON.stringify(error.answer ?? {})}`;
+    expect(error.message).toContain(shape);
+    expect(said).not.toMatch(/203\.0|hunt|Ada/);
+  });
+});
+
 describe('the network', () => {
   it('nothing listens', async () => {
     const server = await serve(() => {});

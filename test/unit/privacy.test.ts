@@ -1,15 +1,16 @@
-import { createHash } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { createFlatten } from '../../src/model/flatten.ts';
 import { DEFAULT_PRIVACY, type Privacy, TREATMENTS, type Treatment, treat } from '../../src/model/privacy.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+const SALT = 'a salt of the tests';
+const hashed = (text: string): string => createHmac('sha256', SALT).update(text).digest('hex');
 
 /** A sale with the given parts, flattened, by column name. */
 function flat(record: object, privacy: Partial<Privacy>): Record<string, unknown> {
   const base = { timestamp: '2026-11-14T10:00:00Z', eventId: 'e1' };
-  const row = createFlatten(STREAMS.sales, { ...DEFAULT_PRIVACY, ...privacy })({ ...base, ...record });
+  const row = createFlatten(STREAMS.sales, { ...DEFAULT_PRIVACY, salt: SALT, ...privacy })({ ...base, ...record });
   const columns = STREAMS.sales.columns.map((column, i) => [column.name, row.values[i]]);
   return { ...Object.fromEntries(columns), _extra: row.extra };
 }
@@ -42,7 +43,7 @@ describe('treatments', () => {
   it.each<[Treatment, unknown]>([
     ['keep', '203.0.113.189'],
     ['drop', null],
-    ['hash', sha256('203.0.113.189')],
+    ['hash', hashed('203.0.113.189')],
     ['truncate', '203.0.113.0'],
   ])('ip: %s, in both of its columns', (ip, value) => {
     for (const record of [{ click: { ip: '203.0.113.189' } }, { ip: '203.0.113.189' }]) {
@@ -55,7 +56,7 @@ describe('treatments', () => {
   it.each<[Treatment, (text: string) => unknown]>([
     ['keep', (text) => text],
     ['drop', () => null],
-    ['hash', sha256],
+    ['hash', hashed],
   ])('customer: %s', (customer, expected) => {
     const row = flat(
       { customer: { id: 'cus_1', name: 'Ada', email: 'ada@x.test', avatar: 'https://a' } },
@@ -70,15 +71,20 @@ describe('treatments', () => {
   it.each<[Treatment, unknown]>([
     ['drop', null],
     ['keep', 'secret'],
-    ['hash', sha256('secret')],
+    ['hash', hashed('secret')],
   ])('linkPassword: %s', (linkPassword, value) => {
     expect(flat({ link: { password: 'secret' } }, { linkPassword }).link_password).toBe(value);
   });
 
+  it('a hash depends on the salt, and without one nothing is hashed', () => {
+    expect(treat('10.0.0.1', 'hash', SALT)).not.toBe(treat('10.0.0.1', 'hash', `${SALT}!`));
+    expect(() => treat('10.0.0.1', 'hash')).toThrow('needs a salt');
+  });
+
   it('none stays none', () => {
     for (const treatment of ['keep', 'drop', 'hash', 'truncate'] as const) {
-      expect(treat(null, treatment)).toBeNull();
-      expect(treat('', treatment)).toBe('');
+      expect(treat(null, treatment, SALT)).toBeNull();
+      expect(treat('', treatment, SALT)).toBe('');
     }
   });
 
@@ -109,18 +115,29 @@ describe('what no column takes is treated too', () => {
     ['a customer that is text', { customer: 'secret' }],
     ['a name that is no text', { customer: { name: ['secret'] } }],
     ['unknown fields of a customer', { customer: { phone: 'secret' } }],
+    [
+      'a password under a name of its own',
+      { link: { passwordPlain: 'secret', old_password: 'secret', passwd: 'secret' } },
+    ],
+    ['an ip under a name of its own', { click: { ipAddress: 'secret', ip_v4: 'secret' }, clientIp: 'secret' }],
+    ['an e-mail address at the top', { email: 'secret', more: { emailAddress: 'secret' } }],
     ['a customer spread over the top', { customer_email: 'secret', customerName: 'secret' }],
   ])('%s', (_shape, record) => {
     expect(JSON.stringify(flat(record, HIDE))).not.toContain('secret');
   });
 
   it('and nothing more than that', () => {
-    const link = { id: 'l1', folder: { name: 'ads', password: 'secret' }, note: 'reset your password' };
-    const { _extra } = flat({ link, click: { ua: 'curl' }, more: ['ip', { ok: true }] }, HIDE);
+    const link = {
+      id: 'l1',
+      folder: { name: 'ads', password: 'secret' },
+      note: 'reset your password',
+      hasPassword: true,
+    };
+    const { _extra } = flat({ link, click: { ua: 'curl', zip: '1' }, more: ['ip', { ok: true, ship: 2 }] }, HIDE);
     expect(_extra).toEqual({
-      link: { folder: { name: 'ads' }, note: 'reset your password' },
-      click: { ua: 'curl' },
-      more: ['ip', { ok: true }],
+      link: { folder: { name: 'ads' }, note: 'reset your password', hasPassword: true },
+      click: { ua: 'curl', zip: '1' },
+      more: ['ip', { ok: true, ship: 2 }],
     });
   });
 
@@ -138,7 +155,7 @@ it('the identity of an event does not depend on the privacy of the day', () => {
     customer: { id: 'x', name: 'A' },
   };
   const ids = (['keep', 'drop', 'hash', 'truncate'] as const).map(
-    (ip) => createFlatten(STREAMS.leads, { linkPassword: 'drop', ip, customer: 'keep' })(record).id,
+    (ip) => createFlatten(STREAMS.leads, { linkPassword: 'drop', ip, customer: 'keep', salt: SALT })(record).id,
   );
   expect(new Set(ids).size).toBe(1);
 });
