@@ -26,6 +26,9 @@ export const MOST_EVOLVED = 300;
 
 const LONGEST_NAME = 63;
 
+/** Every Postgres table has these already. */
+const SYSTEM_COLUMNS: ReadonlySet<string> = new Set(['tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'ctid']);
+
 /** The kind that holds a value; undefined for none. */
 export function kindOf(value: unknown): Kind | undefined {
   switch (typeof value) {
@@ -60,7 +63,7 @@ export function learn(stream: Stream, known: readonly EvolvedColumn[], rows: rea
   const seen = new Map<string, Kind>();
   for (const { extra } of rows) {
     for (const { path, value } of leaves(extra ?? {})) {
-      const kind = declared.has(path) ? undefined : kindOf(value);
+      const kind = declared.has(path) || isEmptyParent(path, value) ? undefined : kindOf(value);
       if (kind === undefined) continue;
       const before = seen.get(path);
       seen.set(path, before === undefined ? kind : widen(before, kind));
@@ -69,13 +72,15 @@ export function learn(stream: Stream, known: readonly EvolvedColumn[], rows: rea
   const byPath = new Map(known.map((column) => [column.path, column]));
   const taken = new Set([...stream.columns, ...known].map((column) => column.name));
   const lessons: Lesson[] = [];
+  let room = MOST_EVOLVED - known.length;
   // In order of the path, so that the same batch teaches the same names wherever it is read.
   for (const [path, kind] of [...seen].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const column = byPath.get(path);
     if (column) {
       const wide = widen(column.kind, kind);
       if (wide !== column.kind) lessons.push({ ...column, kind: wide, was: column.kind });
-    } else if (known.length + lessons.length < MOST_EVOLVED) {
+    } else if (room > 0) {
+      room--;
       const name = nameFor(path, taken);
       taken.add(name);
       lessons.push({ path, name, kind, was: undefined });
@@ -88,16 +93,21 @@ export function learn(stream: Stream, known: readonly EvolvedColumn[], rows: rea
 export function nameFor(path: string, taken: ReadonlySet<string>): string {
   const plain = columnName(path);
   const safe = plain.replace(/[^a-z0-9_]/g, '_');
-  if (safe === plain && plain.length <= LONGEST_NAME && /^[a-z]/.test(plain) && !taken.has(plain)) return plain;
-  const digest = createHash('sha256').update(path).digest('hex').slice(0, 8);
+  const isFree = !taken.has(plain) && !SYSTEM_COLUMNS.has(plain);
+  if (safe === plain && plain.length <= LONGEST_NAME && /^[a-z]/.test(plain) && isFree) return plain;
+  const digest = createHash('sha256').update(path).digest('hex');
   const stem = safe.replace(/^[^a-z]+/, '') || 'field';
-  return `${stem.slice(0, LONGEST_NAME - 9)}_${digest}`;
+  // Longer only where somebody sent a field with the very name that the digest makes.
+  for (let length = 8; ; length++) {
+    const name = `${stem.slice(0, LONGEST_NAME - 1 - length)}_${digest.slice(0, length)}`;
+    if (!taken.has(name) || length === LONGEST_NAME - 2) return name;
+  }
 }
 
 /** The stream with its evolved columns behind the declared ones. */
 export function evolvedStream(stream: Stream, evolved: readonly EvolvedColumn[]): Stream {
   const columns = evolved.map(({ path, name, kind }): Column => {
-    const isJoined = path.startsWith('link.') || path.startsWith('customer.');
+    const isJoined = /^(?:link|customer)(?:\.|$)/.test(path);
     return {
       name,
       kind,
@@ -119,7 +129,7 @@ export function promote(stream: Stream, evolved: readonly EvolvedColumn[], rows:
     const added = new Array<Value>(evolved.length).fill(null);
     const rest = bare();
     for (const { path, parent, key, value } of leaves(row.extra ?? {})) {
-      const column = declared.has(path) ? undefined : places.get(path);
+      const column = declared.has(path) || isEmptyParent(path, value) ? undefined : places.get(path);
       const fitting = column ? coerce(column.kind, value) : MISFIT;
       if (column && fitting !== MISFIT) added[column.i] = fitting;
       else putBack(rest, parent, key, value);
@@ -141,8 +151,8 @@ const PARENTS: ReadonlySet<string> = new Set(['click', 'link', 'customer', 'sale
 
 function* leaves(extra: JsonObject): Generator<Leaf> {
   for (const [key, value] of Object.entries(extra)) {
-    if (!PARENTS.has(key) || !isObject(value)) {
-      yield { path: key, parent: undefined, key, value };
+    if (!PARENTS.has(key) || !isObject(value) || Object.keys(value).length === 0) {
+      yield { path: topPath(key), parent: undefined, key, value };
       continue;
     }
     for (const [inner, innerValue] of Object.entries(value)) {
@@ -150,6 +160,13 @@ function* leaves(extra: JsonObject): Generator<Leaf> {
     }
   }
 }
+
+/** A key may hold a dot itself: `"click.ua"` at the top is another field than `ua` inside `click`. */
+const topPath = (key: string): string => (PARENTS.has(key.split('.')[0] ?? '') ? key.replaceAll('.', '\\.') : key);
+
+/** `sale: {}` is no field of its own; it stays where it is. */
+const isEmptyParent = (path: string, value: unknown): boolean =>
+  PARENTS.has(path) && isObject(value) && Object.keys(value).length === 0;
 
 /** What a declared column reads and could not hold (a misfit, a contradicting alias) stays in `_extra`: it has its column. */
 const declaredPaths = (stream: Stream): ReadonlySet<string> =>

@@ -1,5 +1,7 @@
 import type { Advance } from '../cursor/ledger.ts';
 import type { Rejected } from '../cursor/quarantine.ts';
+import type { Kind } from '../model/columns.ts';
+import { RetryLater } from '../model/errors.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Stream, StreamName } from '../model/streams.ts';
 
@@ -29,6 +31,25 @@ export interface LeasedTrack {
   source: string;
   stream: StreamName;
   epoch: number;
+}
+
+/**
+ * Another process changed the sink's columns since this one looked: `wider` says which evolved columns hold more by now. Nothing
+ * was written. Whoever learns that and prepares again can write the batch.
+ */
+export class ShapeChanged extends RetryLater {
+  readonly wider: Readonly<Record<string, Kind>>;
+
+  constructor(table: string, wider: Readonly<Record<string, Kind>>) {
+    const columns = Object.entries(wider).map(([name, kind]) => `${name} (${kind} now)`);
+    super(
+      `another process changed the columns of ${table} meanwhile${columns.length > 0 ? `: ${columns.join(', ')}` : ''}`,
+      {
+        next: 'run again',
+      },
+    );
+    this.wider = wider;
+  }
 }
 
 /** Rows on their way in. Nothing is visible before `commit`; after `abort` nothing ever was. */

@@ -5,7 +5,7 @@ import type { Rejection, Slice } from '../extract/reader.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { Stream } from '../model/streams.ts';
-import type { Batch, Sink } from '../sinks/sink.ts';
+import { type Batch, ShapeChanged, type Sink } from '../sinks/sink.ts';
 import type { Evolver } from './evolver.ts';
 
 /** Carries slices into the sinks: batches of a few pages, each committed while the next is being read. */
@@ -32,6 +32,9 @@ export interface CommitterOptions {
 /** Large enough that a batch loads at full speed, small enough that two of them bound the memory. */
 const BATCH_ROWS = 5000;
 
+/** A table that changes under every one of them is being changed by more than a few processes that meet the same fields. */
+const MOST_ATTEMPTS = 5;
+
 export function createCommitter(options: CommitterOptions): Committer {
   let batch = newBatch();
   let shape = '';
@@ -47,9 +50,20 @@ export function createCommitter(options: CommitterOptions): Committer {
   };
 
   const carry = async (pending: Pending): Promise<void> => {
-    const { stream, rows } = await options.evolver.evolve(options.scrub(pending.rows));
-    await prepare(stream);
-    await commit(options, stream, { ...pending, rows });
+    const scrubbed = options.scrub(pending.rows);
+    const done = new Set<Sink>();
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const { stream, rows } = await options.evolver.evolve(scrubbed);
+        await prepare(stream);
+        return await commit(options, stream, { ...pending, rows }, done);
+      } catch (error) {
+        // Recovery: another process taught the table something meanwhile; learn it too and write the batch in the new shape.
+        if (!(error instanceof ShapeChanged) || attempt === MOST_ATTEMPTS) throw error;
+        shape = '';
+        await options.evolver.adopt(error.wider);
+      }
+    }
   };
 
   const send = async (): Promise<void> => {
@@ -124,10 +138,11 @@ function addSpan(spans: Span[], span: Span): void {
   }
 }
 
-async function commit(options: CommitterOptions, stream: Stream, pending: Pending): Promise<void> {
+async function commit(options: CommitterOptions, stream: Stream, pending: Pending, done: Set<Sink>): Promise<void> {
   const { sinks, base, tally, onCommit } = options;
   const { rows, spans, rejected, anchor, newest: newestSeen } = pending;
   for (const [i, sink] of sinks.entries()) {
+    if (done.has(sink)) continue;
     const batch = await open(sink, stream, rows);
     const advance = {
       ...base,
@@ -139,6 +154,7 @@ async function commit(options: CommitterOptions, stream: Stream, pending: Pendin
       newestSeen,
     };
     const receipt = await batch.commit(advance, rejected);
+    done.add(sink);
     // Every sink gets the same rows; the summary counts them once, as the first sink met them.
     if (i > 0) continue;
     tally.new += receipt.new;

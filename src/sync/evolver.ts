@@ -1,7 +1,8 @@
 import { readEvolved, recordLessons } from '../cursor/columns.ts';
 import type { Database } from '../cursor/database.ts';
+import type { Kind } from '../model/columns.ts';
 import { StopStream } from '../model/errors.ts';
-import { evolvedStream, type Lesson, learn, promote } from '../model/evolution.ts';
+import { evolvedStream, type Lesson, learn, promote, widen } from '../model/evolution.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Stream } from '../model/streams.ts';
 
@@ -12,6 +13,8 @@ export type UnknownFields = (typeof UNKNOWN_FIELDS)[number];
 export interface Evolver {
   /** The stream as its table should be now, and the rows in that shape. */
   evolve(rows: readonly Row[]): Promise<{ stream: Stream; rows: Row[] }>;
+  /** Columns of the table that hold more than was known here: taught by another process, or by a state that was lost. */
+  adopt(wider: Readonly<Record<string, Kind>>): Promise<void>;
 }
 
 export interface EvolverOptions {
@@ -26,6 +29,7 @@ export interface EvolverOptions {
 
 export function createEvolver(options: EvolverOptions): Evolver {
   const { state, stream, source, runId, unknownFields, onLesson } = options;
+  const record = { stream: stream.name, source, runId };
   return {
     async evolve(rows) {
       if (unknownFields === 'extra') return { stream, rows: [...rows] };
@@ -34,12 +38,20 @@ export function createEvolver(options: EvolverOptions): Evolver {
       const news = learn(stream, evolved, rows);
       if (news.length > 0 && unknownFields === 'freeze') throw frozen(source, stream, news);
       if (news.length > 0) {
-        const record = { stream: stream.name, source, runId };
         const taught = await recordLessons(state, record, (known) => learn(stream, known, rows));
         evolved = taught.evolved;
         taught.lessons.forEach(onLesson);
       }
       return { stream: evolvedStream(stream, evolved), rows: promote(stream, evolved, rows) };
+    },
+    async adopt(wider) {
+      const { lessons } = await recordLessons(state, record, (known) =>
+        known.flatMap((column) => {
+          const kind = widen(column.kind, wider[column.name] ?? column.kind);
+          return kind === column.kind ? [] : [{ ...column, kind, was: column.kind }];
+        }),
+      );
+      lessons.forEach(onLesson);
     },
   };
 }

@@ -34,6 +34,7 @@ async function openTrack(sinks = ['warehouse']) {
       db.transaction((tx) =>
         applyAdvance(tx, {
           ...track,
+          commitId: 'commit-1',
           epoch: lease.epoch,
           runId: 'run-1',
           since: NOON,

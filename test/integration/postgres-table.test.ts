@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { quoteIdent } from '../../src/cursor/sql.ts';
 import { BOOKKEEPING, STREAM_NAMES, STREAMS, type Stream } from '../../src/model/streams.ts';
 import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
-import { tableDefinition } from '../../src/sinks/postgres/table.ts';
+import { streamTable, tableDefinition } from '../../src/sinks/postgres/table.ts';
 import { ODD_SCHEMA, type PostgresPlace, postgresPlace } from '../support/postgres-place.ts';
-import { createWriter, NOON, rowOf } from '../support/sink-harness.ts';
+import { createWriter, NOON, receipt, rowOf } from '../support/sink-harness.ts';
 
 /** What is Postgres' own about the sink: the tables it makes, and how it leaves them alone. */
 
@@ -42,6 +42,7 @@ it.each(STREAM_NAMES)('gives %s every column of its stream, with its type and a 
   const types = {
     text: 'text',
     integer: 'bigint',
+    number: 'numeric',
     boolean: 'boolean',
     timestamp: 'timestamp with time zone',
     json: 'jsonb',
@@ -66,7 +67,10 @@ it('requires a value only where every row has one: what it is, when it was, and 
 it('brings an older table up to date without losing its rows or its columns', async () => {
   const { columns } = STREAMS.sales;
   const older: Stream = { ...STREAMS.sales, columns: columns.filter(({ name }) => !/^sale_|^customer_/.test(name)) };
-  await place.createSink().prepare(older);
+  // As an older version left it: without the views, which a newer one adds.
+  await place.db.query({
+    text: `create schema ${quoteIdent(ODD_SCHEMA)}; ${tableDefinition(ODD_SCHEMA, streamTable(older))}`,
+  });
   const writer = await createWriter(place, older);
   await writer.commit([rowOf(older, 'old', NOON, { event_name: 'kept' })]);
   await place.db.query({ text: `alter table ${quoteIdent(ODD_SCHEMA)}.sales add column own_note text default 'mine'` });
@@ -81,7 +85,7 @@ it('brings an older table up to date without losing its rows or its columns', as
   await writer.lease.release();
   const next = await createWriter(place, STREAMS.sales, writer.lease.source);
   const same = rowOf(STREAMS.sales, 'old', NOON, { event_name: 'kept', sale_amount: 5 });
-  expect(await next.commit([same])).toEqual({ new: 0, changed: 1, unchanged: 0 });
+  expect(await next.commit([same])).toEqual(receipt({ changed: 1 }));
 });
 
 it('puts back a column that somebody dropped, even one that is never empty', async () => {
@@ -146,7 +150,8 @@ it('uses no name as SQL: the schema is exactly what the config says', async () =
 
 it('prints a definition that a DBA can run, and that prepare then has nothing to add to', async () => {
   await place.db.query({ text: 'create schema by_hand' });
-  for (const name of STREAM_NAMES) await place.db.query({ text: tableDefinition('by_hand', STREAMS[name]) });
+  for (const name of STREAM_NAMES)
+    await place.db.query({ text: tableDefinition('by_hand', streamTable(STREAMS[name])) });
   const oid = {
     text: `select array_agg(xmin::text order by attnum) from pg_attribute where attrelid = 'by_hand.sales'::regclass`,
   };

@@ -26,7 +26,7 @@ export function createMemorySink(now: () => Instant): MemorySink {
 
   function apply({ spans, since, anchor, newestSeen, runId }: Advance): void {
     const at = now();
-    for (const { note, ...span } of spans) {
+    for (const { note, whole: _, ...span } of spans) {
       const provenAt = span.certified ? at : undefined;
       ledger = overlay(ledger, { ...span, readAt: at, provenAt, runId, note });
     }
@@ -53,6 +53,9 @@ export function createMemorySink(now: () => Instant): MemorySink {
     cursor: () => cursor,
     onCommit: () => {},
     prepare: async () => {},
+    recover: async () => {},
+    settled: async () => {},
+    erase: async () => ({}),
     close: async () => {},
     async open() {
       const written: Row[] = [];
@@ -68,7 +71,7 @@ export function createMemorySink(now: () => Instant): MemorySink {
           apply(advance);
           commits += 1;
           sink.onCommit('after', advance);
-          return { new: rows.size - known, changed: 0, unchanged: written.length - (rows.size - known) };
+          return { new: rows.size - known, changed: 0, unchanged: written.length - (rows.size - known), mended: 0 };
         },
         async abort() {},
       };

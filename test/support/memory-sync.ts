@@ -48,7 +48,9 @@ export function createMemorySync(options: MemorySyncOptions): { run(): Promise<R
     const base = { source: 'main', runId: `run${runs}`, epoch: 1, since };
     const committer = createCommitter({
       sinks: [sink],
-      stream: STREAMS[stream],
+      // Without a database nobody remembers columns: what is unknown stays in `_extra`.
+      evolver: { evolve: async (rows) => ({ stream: STREAMS[stream], rows: [...rows] }), adopt: async () => {} },
+      scrub: (rows) => [...rows],
       base,
       tally,
       serverNow: reader.serverNow,

@@ -45,16 +45,24 @@ export async function readTable(db: Database, schema: string, stream: Stream): P
     text: `select ${list.join(', ')} from ${quoteIdent(schema)}.${quoteIdent(stream.name)}`,
   });
   const json = columns.filter(({ kind }) => kind === 'json').map(({ name }) => name);
+  const numbers = columns.filter(({ kind }) => kind === 'number').map(({ name }) => name);
   for (const row of rows) {
+    for (const name of numbers) if (typeof row[name] === 'string') row[name] = exactNumber(row[name]);
     for (const name of json) if (typeof row[name] === 'string') row[name] = parseJson(row[name]) as Value;
   }
   return rows;
+}
+
+function exactNumber(text: string): Value {
+  const number = Number(text);
+  return text.includes('.') || Number.isSafeInteger(number) ? number : BigInt(text);
 }
 
 /** As it is: pg would cut instants to milliseconds and integers inside JSON to doubles. */
 const READ: Readonly<Record<Kind, (column: string) => string>> = {
   text: (column) => column,
   integer: (column) => column,
+  number: (column) => `${column}::text`,
   boolean: (column) => column,
   timestamp: instantOf,
   json: (column) => `${column}::text`,

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Database } from '../../src/cursor/database.ts';
 import { acquireLease, type Lease } from '../../src/cursor/leases.ts';
 import type { Advance } from '../../src/cursor/ledger.ts';
@@ -64,6 +65,7 @@ export async function createWriter(place: SinkPlace, stream: Stream, source = ne
     source,
     stream: stream.name,
     sink: sink.name,
+    commitId: randomUUID(),
     runId: 'run-1',
     epoch: lease.epoch,
     since: NOON,
@@ -82,6 +84,15 @@ export async function createWriter(place: SinkPlace, stream: Stream, source = ne
     },
   };
 }
+
+/** What a commit says: what it met, and nothing else unless given. */
+export const receipt = (counts: Partial<Receipt>): Receipt => ({
+  new: 0,
+  changed: 0,
+  unchanged: 0,
+  mended: 0,
+  ...counts,
+});
 
 export const certified = (start: Instant, end: Instant, rows = 0) => ({ start, end, certified: true, rows });
 

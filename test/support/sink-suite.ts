@@ -3,7 +3,17 @@ import { readCursor } from '../../src/cursor/cursors.ts';
 import { readLedger } from '../../src/cursor/ledger.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
-import { certified, createWriter, type MakeSink, MINUTE, NOON, rowOf, rowsOf, type SinkPlace } from './sink-harness.ts';
+import {
+  certified,
+  createWriter,
+  type MakeSink,
+  MINUTE,
+  NOON,
+  receipt,
+  rowOf,
+  rowsOf,
+  type SinkPlace,
+} from './sink-harness.ts';
 import { valueSuite } from './sink-values.ts';
 
 /**
@@ -41,9 +51,11 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
 
     it('counts what is new, changed and unchanged, over every batch', async () => {
       const writer = await createWriter(place, stream);
-      expect(await writer.commit([sale('a'), sale('b'), sale('c')])).toEqual({ new: 3, changed: 0, unchanged: 0 });
+      expect(await writer.commit([sale('a'), sale('b'), sale('c')])).toEqual(
+        receipt({ new: 3, changed: 0, unchanged: 0 }),
+      );
       const again = [sale('a'), sale('b', 0, 2), sale('d')];
-      expect(await writer.commit(again, { runId: 'run-2' })).toEqual({ new: 1, changed: 1, unchanged: 1 });
+      expect(await writer.commit(again, { runId: 'run-2' })).toEqual(receipt({ new: 1, changed: 1, unchanged: 1 }));
       const rows = await rowsOf(place, stream, writer.lease.source);
       expect([...rows.values()].map((row) => [row.event_id, row.sale_amount, row._run_id]).sort()).toEqual([
         ['a', 1, 'run-1'],
@@ -69,7 +81,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
     it('takes the newest of one key in a batch; of equal ones the last', async () => {
       const writer = await createWriter(place, stream);
       const batch = [sale('a', 1, 10), sale('a', 2, 20), sale('a', 0, 30), sale('tie', 5, 1), sale('tie', 5, 2)];
-      expect(await writer.commit(batch)).toEqual({ new: 2, changed: 0, unchanged: 0 });
+      expect(await writer.commit(batch)).toEqual(receipt({ new: 2, changed: 0, unchanged: 0 }));
       const rows = await rowsOf(place, stream, writer.lease.source);
       expect(rows.get('a')).toMatchObject({ sale_amount: 20, timestamp: NOON + 2 * MINUTE });
       expect(rows.get('tie')?.sale_amount).toBe(2);
@@ -78,27 +90,29 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
     it('never lets an older reading overwrite a newer one', async () => {
       const writer = await createWriter(place, stream);
       await writer.commit([sale('a', 5, 50)]);
-      expect(await writer.commit([sale('a', 4, 40)])).toEqual({ new: 0, changed: 0, unchanged: 1 });
+      expect(await writer.commit([sale('a', 4, 40)])).toEqual(receipt({ new: 0, changed: 0, unchanged: 1 }));
       expect((await rowsOf(place, stream, writer.lease.source)).get('a')?.sale_amount).toBe(50);
-      expect(await writer.commit([sale('a', 6, 60)])).toEqual({ new: 0, changed: 1, unchanged: 0 });
+      expect(await writer.commit([sale('a', 6, 60)])).toEqual(receipt({ new: 0, changed: 1, unchanged: 0 }));
     });
 
     it('does not call a row changed for what the service joins when it is read', async () => {
       const writer = await createWriter(place, stream);
       const source = writer.lease.source;
-      const values = { text: 'x', integer: 1, boolean: true, timestamp: NOON, json: { x: 1 } };
+      const values = { text: 'x', integer: 1, number: 1.5, boolean: true, timestamp: NOON, json: { x: 1 } };
       const joined = stream.columns.filter((column) => column.volatile);
       expect(joined.map((column) => column.name)).toEqual(expect.arrayContaining(['link_clicks', 'customer_name']));
       await writer.commit([sale('a'), ...joined.map(({ name }) => sale(name))]);
       const before = await rowsOf(place, stream, source);
       const moved = joined.map(({ name, kind }) => rowOf(stream, name, NOON, { sale_amount: 1, [name]: values[kind] }));
-      expect(await writer.commit(moved)).toEqual({ new: 0, changed: 0, unchanged: joined.length });
+      expect(await writer.commit(moved)).toEqual(receipt({ new: 0, changed: 0, unchanged: joined.length }));
       // Unknown fields of what is joined, and aliases of it that contradict, move just the same.
       for (const extra of [{ link: { utmId: 1 } }, { customer: { vip: true } }, { domain: 'old.test', key: 'k' }]) {
-        expect(await writer.commit([sale('a', 0, 1, extra)])).toEqual({ new: 0, changed: 0, unchanged: 1 });
+        expect(await writer.commit([sale('a', 0, 1, extra)])).toEqual(receipt({ new: 0, changed: 0, unchanged: 1 }));
       }
       expect(await rowsOf(place, stream, source)).toEqual(before);
-      expect(await writer.commit([sale('a', 0, 1, { taxRate: 19 })])).toEqual({ new: 0, changed: 1, unchanged: 0 });
+      expect(await writer.commit([sale('a', 0, 1, { taxRate: 19 })])).toEqual(
+        receipt({ new: 0, changed: 1, unchanged: 0 }),
+      );
       expect(await writer.commit([sale('a', 0, 1, { taxRate: 19, link: { utmId: 2 } })])).toMatchObject({ changed: 0 });
     });
 
@@ -124,7 +138,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
     it('advances the ledger by a commit without rows', async () => {
       const writer = await createWriter(place, stream);
       const spans = [certified(NOON, NOON + MINUTE)];
-      expect(await writer.commit([], { spans })).toEqual({ new: 0, changed: 0, unchanged: 0 });
+      expect(await writer.commit([], { spans })).toEqual(receipt({ new: 0, changed: 0, unchanged: 0 }));
       expect(await readCursor(place.state, writer.advance())).toMatchObject({ completeThrough: NOON + MINUTE });
       expect(await readLedger(place.state, writer.advance(), 0)).toMatchObject(spans);
     });
@@ -132,7 +146,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
     it('keeps two sources side by side, even where their ids are the same', async () => {
       const [one, two] = [await createWriter(place, stream), await createWriter(place, stream)];
       await one.commit([sale('same', 0, 1)]);
-      expect(await two.commit([sale('same', 0, 2)])).toEqual({ new: 1, changed: 0, unchanged: 0 });
+      expect(await two.commit([sale('same', 0, 2)])).toEqual(receipt({ new: 1, changed: 0, unchanged: 0 }));
       expect((await rowsOf(place, stream, one.lease.source)).get('same')?.sale_amount).toBe(1);
       expect((await rowsOf(place, stream, two.lease.source)).get('same')?.sale_amount).toBe(2);
     });
@@ -159,7 +173,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       await old.lease.release();
       const next = await createWriter(place, stream, old.lease.source);
       await refuses(old);
-      expect(await next.commit([sale('late')], { spans })).toEqual({ new: 1, changed: 0, unchanged: 0 });
+      expect(await next.commit([sale('late')], { spans })).toEqual(receipt({ new: 1, changed: 0, unchanged: 0 }));
     });
 
     it('never shows a cursor that is ahead of the rows', async () => {

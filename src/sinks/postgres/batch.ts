@@ -38,12 +38,19 @@ export function openBatch({ db, schema, state }: BatchOptions, stream: Stream): 
       rows.push(...more);
     },
     async commit(advance, rejected = []) {
+      const isHere = db === state;
+      // Elsewhere they go first: a receipt brings back the cursor after a crash, not the records that were set aside.
+      if (!isHere && rejected.length > 0) {
+        await state.transaction(async (tx) => {
+          await checkFence(tx, advance);
+          await quarantine(tx, advance, rejected);
+        });
+      }
       const work = async (tx: Transaction): Promise<Receipt> => {
         // Before any row is written, and held to the end: a writer that lost its lease must not touch the data either.
         await checkFence(tx, advance);
-        const receipt =
-          db === state ? await store(tx, { schema, stream, rows }, advance) : await storeElsewhere(advance);
-        await quarantine(tx, advance, rejected);
+        const receipt = isHere ? await store(tx, { schema, stream, rows }, advance) : await storeElsewhere(advance);
+        if (isHere) await quarantine(tx, advance, rejected);
         await applyAdvance(tx, advance);
         return receipt;
       };

@@ -1,8 +1,9 @@
 import { quoteIdent, type Sql } from '../../cursor/sql.ts';
-import { CUSTOMER_KNOWLEDGE, type Entity } from '../../model/entities.ts';
+import { isNone } from '../../model/coerce.ts';
+import type { Entity } from '../../model/entities.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Stream } from '../../model/streams.ts';
-import { customerIsKnown } from './customers.ts';
+import { isKnown } from './customers.ts';
 import { tableName } from './table.ts';
 import { POSTGRES_TYPES } from './types.ts';
 
@@ -18,39 +19,37 @@ export const copyIntoEntityStage = (entity: Entity): string => `copy ${stageOf(e
 
 /**
  * The last row of each link or customer in a batch: pages come in the order they were read, whatever the time of their events.
- * Of a customer, a row that knows something is better than a later placeholder.
+ * A row that knows something is better than a later one that does not.
  */
 export function newestOf(entity: Entity, stream: Stream, rows: readonly Row[]): Row[] {
   const place = (name: string): number => stream.columns.findIndex((column) => column.name === name);
   const key = place(entity.key);
-  const knowledge = entity.name === 'customers' ? CUSTOMER_KNOWLEDGE.map(place) : [];
-  const isKnown = (row: Row): boolean =>
-    knowledge.length === 0 || knowledge.some((i) => (row.values[i] ?? null) !== null);
+  const knowledge = entity.knowledge.map(place);
+  const knows = (row: Row): boolean => knowledge.some((i) => !isNone(row.values[i] ?? null));
   const newest = new Map<unknown, Row>();
   for (const row of rows) {
     const id = row.values[key];
     if (id === null || id === undefined || id === '') continue;
     const before = newest.get(id);
-    if (!before || isKnown(row) || !isKnown(before)) newest.set(id, row);
+    if (!before || knows(row) || !knows(before)) newest.set(id, row);
   }
   return [...newest.values()];
 }
 
-/** The newest reading wins. A row that did not change is left alone, and a placeholder never overwrites a customer. */
+/** The newest reading wins. A row that did not change is left alone, and what knows nothing never overwrites what does. */
 export function mergeEntity(schema: string, entity: Entity, source: string): Sql {
   const names = entity.columns.map(({ name }) => quoteIdent(name));
   const list = names.join(', ');
   const of = (row: string): string => names.map((name) => `${row}.${name}`).join(', ');
   const key = quoteIdent(entity.key);
-  const isWorthMore =
-    entity.name === 'customers' ? `and (${customerIsKnown('excluded')} or not (${customerIsKnown('t')}))` : '';
+  const isWorthMore = `(${isKnown('excluded', entity.knowledge)} or not (${isKnown('t', entity.knowledge)}))`;
   return {
     text: `
       insert into ${tableName(schema, entity)} as t (_source, ${list}, _observed_at)
       select $1, ${list}, now() from ${stageOf(entity)} order by ${key}
       on conflict (_source, ${key}) do update
         set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}, _observed_at = now()
-        where (${of('t')}) is distinct from (${of('excluded')}) ${isWorthMore}`,
+        where (${of('t')}) is distinct from (${of('excluded')}) and ${isWorthMore}`,
     values: [source],
   };
 }

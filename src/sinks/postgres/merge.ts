@@ -1,6 +1,7 @@
 import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
 import type { Stream } from '../../model/streams.ts';
 import { keepKnownCustomer } from './customers.ts';
+import { MENDED } from './storable-row.ts';
 import { tableName } from './table.ts';
 import { POSTGRES_TYPES } from './types.ts';
 
@@ -62,9 +63,12 @@ const joinedKeys = (stream: Stream): string[] => [
   ),
 ];
 
-/** What is unknown there is joined too, and moves on its own. Where nothing else was unknown, `{}` is as good as none. */
+/**
+ * What is unknown there is joined too, and moves on its own; so does the note that one of its columns was mended. Where nothing
+ * else was unknown, `{}` is as good as none.
+ */
 const ownExtra = (row: string, joined: readonly string[]): string =>
-  `nullif(${row}._extra - array[${joined.map(quoteLiteral).join(', ')}]::text[], '{}')`;
+  `nullif(${row}._extra - array[${[...joined, MENDED].map(quoteLiteral).join(', ')}]::text[], '{}')`;
 
 /** Events of a window that was just read whole and did not show them: kept, and marked. */
 export const markMissing = (

@@ -23,7 +23,7 @@ export function encodeNumeric(value: number | bigint): Buffer {
 
 /** The digits before and after the point, without the exponent that JavaScript writes from 1e21 and below 1e-6. */
 function decimal(value: number | bigint): { isNegative: boolean; whole: string; fraction: string } {
-  const [mantissa = '', exponent = '0'] = String(value).replace('-', '').split('e');
+  const [mantissa = '', exponent = '0'] = String(value).replace(/^-/, '').split('e');
   const [before = '', after = ''] = mantissa.split('.');
   const shift = Number(exponent);
   const digits = shift >= 0 ? before + after.padEnd(shift, '0') : before.padStart(before.length - shift, '0') + after;

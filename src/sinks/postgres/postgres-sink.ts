@@ -5,7 +5,7 @@ import type { Sink } from '../sink.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
 import { erase } from './erase.ts';
 import { prepareWarehouse } from './prepare.ts';
-import { copyCursor, readReceipt } from './receipts.ts';
+import { copyCursor, dropReceipt, readReceipt } from './receipts.ts';
 
 export interface PostgresSinkOptions extends BatchOptions {
   name: string;
@@ -29,8 +29,11 @@ export function createPostgresSink({ name, db, schema, state }: PostgresSinkOpti
     },
     async settled({ source, stream }) {
       if (isStateHere) return;
-      const cursor = await cursorRow(state, { source, stream, sink: name });
-      if (cursor) await copyCursor(db, schema, cursor);
+      const track = { source, stream, sink: name };
+      const [cursor, told] = [await cursorRow(state, track), await lastCommit(state, track)];
+      if (!cursor || told === undefined) return;
+      await copyCursor(db, schema, cursor);
+      await dropReceipt(db, schema, track, told);
     },
     erase: (erasure) => erase(db, schema, erasure),
     close: async () => {},

@@ -1,8 +1,10 @@
 import type { Database, Queryable } from '../../cursor/database.ts';
 import { quoteIdent } from '../../cursor/sql.ts';
 import { ENTITIES } from '../../model/entities.ts';
+import { ConfigError } from '../../model/errors.ts';
 import { STREAM_NAMES, STREAMS, type Stream } from '../../model/streams.ts';
 import { createReceipts } from './receipts.ts';
+import { checkWidenable, evolvedNames } from './shape.ts';
 import {
   alterTable,
   comments,
@@ -32,8 +34,8 @@ export async function prepareWarehouse({ db, schema, sink, isStateHere }: Wareho
     await tx.query({ text: 'select pg_advisory_xact_lock(hashtext($1))', values: [`tributary schema ${schema}`] });
     await tx.query({ text: `create schema if not exists ${quoteIdent(schema)}` });
     if (!isStateHere) await tx.query({ text: createReceipts(schema) });
-    await bringUpToDate(tx, schema, streamTable(stream));
-    // The others in whatever shape they have by now: views need them to be there.
+    await bringUpToDate(tx, schema, streamTable(stream), evolvedNames(stream));
+    // The others in whatever shape they have by now, so long as the views find their columns.
     for (const name of STREAM_NAMES.filter((other) => other !== stream.name)) {
       await ensureTable(tx, schema, streamTable(STREAMS[name]));
     }
@@ -47,15 +49,41 @@ export async function prepareWarehouse({ db, schema, sink, isStateHere }: Wareho
 const lookAt = async (tx: Queryable, schema: string, name: string): Promise<Present | undefined> =>
   (await tx.query<Present>(selectTable(schema, name)))[0];
 
-async function bringUpToDate(tx: Queryable, schema: string, table: Table): Promise<void> {
+async function bringUpToDate(
+  tx: Queryable,
+  schema: string,
+  table: Table,
+  evolved?: ReadonlySet<string>,
+): Promise<void> {
   const present = await lookAt(tx, schema, table.name);
+  if (present) checkWidenable(table, present, evolved);
   const change = present ? alterTable(schema, table, present) : createTable(schema, table);
   if (change === '' && present?.comment === tableComment(table)) return;
-  await tx.query({ text: [change, createIndexes(schema, table), comments(schema, table)].join('\n') });
+  try {
+    await tx.query({ text: [change, createIndexes(schema, table), comments(schema, table)].join('\n') });
+  } catch (error) {
+    throw inTheWay(error, schema, table);
+  }
+}
+
+/** Postgres does not change the type of a column that a view of somebody's looks at. */
+function inTheWay(error: unknown, schema: string, { name }: Table): unknown {
+  const { code, message, detail } = error as { code?: string; message?: string; detail?: string };
+  if (code !== '0A000' || !message?.startsWith('cannot alter type')) return error;
+  const [, user, column] = /^(?:rule \S+ on )?(.*) depends on column "(.*)"$/.exec(detail ?? '') ?? [];
+  const who = user ?? 'something';
+  return new ConfigError(
+    `column ${column ?? ''} of ${schema}.${name} must hold more than its type allows, and ${who} uses it: ${message}`,
+    {
+      next: `drop ${who}, run again, and create it anew; or set unknownFields of the stream to extra, which leaves the columns as they are`,
+      cause: error,
+    },
+  );
 }
 
 async function ensureTable(tx: Queryable, schema: string, table: Table): Promise<void> {
-  if (!(await lookAt(tx, schema, table.name))) await bringUpToDate(tx, schema, table);
+  const present = await lookAt(tx, schema, table.name);
+  if (!present || alterTable(schema, table, present) !== '') await bringUpToDate(tx, schema, table);
 }
 
 async function ensureView(tx: Queryable, schema: string, view: View): Promise<void> {

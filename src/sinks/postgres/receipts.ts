@@ -1,6 +1,7 @@
 import type { Queryable } from '../../cursor/database.ts';
 import type { Advance } from '../../cursor/ledger.ts';
 import { quoteIdent, type Sql } from '../../cursor/sql.ts';
+import { storableJson } from '../../cursor/storable.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { CURSOR_COPY } from './views.ts';
 
@@ -26,7 +27,7 @@ export async function writeReceipt(tx: Queryable, schema: string, advance: Advan
       values ($1, $2, $3, $4, $5)
       on conflict (source, stream, sink) do update
         set commit_id = excluded.commit_id, advance = excluded.advance, committed_at = now()`,
-    values: [source, stream, sink, commitId, JSON.stringify(advance)],
+    values: [source, stream, sink, commitId, storableJson(JSON.stringify(advance))],
   });
 }
 
@@ -50,6 +51,21 @@ const selectReceipt = (schema: string, track: { source: string; stream: string; 
     where source = $1 and stream = $2 and sink = $3`,
   values: [track.source, track.stream, track.sink],
 });
+
+/** Once the state knows of the commit its receipt has done its duty; left there, it would undo a later reset of the cursor. */
+export async function dropReceipt(
+  db: Queryable,
+  schema: string,
+  track: { source: string; stream: string; sink: string },
+  commitId: string,
+): Promise<void> {
+  await db.query({
+    text: `
+      delete from ${quoteIdent(schema)}.${quoteIdent(RECEIPTS)}
+      where source = $1 and stream = $2 and sink = $3 and commit_id = $4`,
+    values: [track.source, track.stream, track.sink, commitId],
+  });
+}
 
 /** A copy of the cursor beside the data, for the view `coverage`. It may be a commit behind, never ahead. */
 export async function copyCursor(

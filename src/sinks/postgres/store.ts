@@ -1,5 +1,6 @@
 import type { Transaction } from '../../cursor/database.ts';
 import type { Advance } from '../../cursor/ledger.ts';
+import { storableText } from '../../cursor/storable.ts';
 import type { Value } from '../../model/coerce.ts';
 import { type Entity, entitiesOf } from '../../model/entities.ts';
 import type { Row } from '../../model/flatten.ts';
@@ -9,7 +10,9 @@ import type { Receipt } from '../sink.ts';
 import { encodeCopy } from './copy-encoder.ts';
 import { copyIntoStage, copyIntoTable, createStage, markMissing, mergeStage, selectKnown } from './merge.ts';
 import { copyIntoEntityStage, createEntityStage, mergeEntity, newestOf } from './merge-entity.ts';
+import { checkShape } from './shape.ts';
 import { createStorable } from './storable-row.ts';
+import { type Present, selectTable, tableName } from './table.ts';
 
 export interface StoreOptions {
   schema: string;
@@ -22,13 +25,14 @@ export interface StoreOptions {
 export async function store(tx: Transaction, options: StoreOptions, advance: Advance): Promise<Receipt> {
   const { schema, stream, rows } = options;
   const { source, runId, spans } = advance;
+  await holdShape(tx, schema, stream);
   const distinct = newestById(rows);
   const ids = [...distinct.keys()];
   const found = ids.length > 0 ? await tx.query<{ event_id: string }>(selectKnown(schema, stream, source, ids)) : [];
   const known = new Set(found.map(({ event_id }) => event_id));
 
   const [news, hits]: [Row[], Row[]] = [[], []];
-  for (const row of distinct.values()) (known.has(row.id) ? hits : news).push(row);
+  for (const row of distinct.values()) (known.has(storableText(row.id)) ? hits : news).push(row);
   const storable = createStorable(stream);
   const kinds = [...stream.columns.map(({ kind }) => kind), 'json'] as const;
   if (news.length > 0) {
@@ -72,12 +76,21 @@ async function storeEntity(
   }
 }
 
+/** Keeps the table's columns as they are to the end of the transaction, and makes sure that they are what the rows were made for. */
+async function holdShape(tx: Transaction, schema: string, stream: Stream): Promise<void> {
+  await tx.query({ text: `lock table ${tableName(schema, stream)} in row exclusive mode` });
+  const [present] = await tx.query<Present>(selectTable(schema, stream.name));
+  if (present) checkShape(stream, present);
+}
+
 /** Of one event that came twice the newer counts; at the same time, the one that was read later. */
 function newestById(rows: readonly Row[]): Map<string, Row> {
   const newest = new Map<string, Row>();
   for (const row of rows) {
-    const before = newest.get(row.id);
-    if (!before || row.at >= before.at) newest.set(row.id, row);
+    // By the id as it will be stored: two that differ only in what Postgres cannot hold are one key there.
+    const id = storableText(row.id);
+    const before = newest.get(id);
+    if (!before || row.at >= before.at) newest.set(id, row);
   }
   return newest;
 }

@@ -14,6 +14,11 @@ export const POSTGRES_TYPES: Readonly<Record<Kind, string>> = {
 /** How `format_type` spells what we call `timestamptz`. */
 const TIMESTAMPTZ = 'timestamp with time zone';
 
+export const formatOf = (type: string): string => (type === POSTGRES_TYPES.timestamp ? TIMESTAMPTZ : type);
+
+export const kindOfFormat = (format: string): Kind | undefined =>
+  (Object.keys(POSTGRES_TYPES) as Kind[]).find((kind) => formatOf(POSTGRES_TYPES[kind]) === format);
+
 /**
  * How a column's values are carried into a wider type without loss; undefined where nothing needs to be done, or where somebody has
  * given the column a type of their own.
