@@ -75,13 +75,13 @@ export async function withSyncApp<T>(
   });
 }
 
-/** For commands that change what is stored without asking the service. */
+/** For commands that change what is stored without asking the service. Leases keep them and a sync apart, so both may be here. */
 export function withSinks<T>(
   { config, log }: { config: Config; log: Log },
   work: (app: Pick<SyncApp, 'state' | 'sinks'>) => Promise<T>,
 ): Promise<T> {
   return closing(async (closers) => {
-    const { state } = await openState(config, { log, attach: false }, closers);
+    const { state } = await openState(config, { log, attach: true }, closers);
     return work({ state, sinks: chooseSinks(config, undefined).map((sink) => openSink(sink, config, state, closers)) });
   });
 }

@@ -1,7 +1,9 @@
 import { environment, withSinks } from '../app.ts';
+import { knownSources } from '../cursor/forgotten.ts';
+import { holderOf } from '../cursor/leases.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { Erasure } from '../sinks/sink.ts';
-import { forget } from '../sync/forget.ts';
+import { forget, type Touched } from '../sync/forget.ts';
 import type { CommonOptions, Register } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 import { withConfig, withJson } from './options.ts';
@@ -11,10 +13,12 @@ const EXAMPLES = `
 Examples:
   tributary forget --source main --customer cus_8pQ2
   tributary forget --source main --click clk_77Xa
-  tributary forget --source old-eu --everything     removes the source: rows, cursors, history
+  tributary forget --source old-eu --everything     the source: rows and cursors
 
-A forgotten customer's events stay, without name, e-mail, ip or metadata; a forgotten click is deleted. Both stay
-forgotten: the service still has them, and later syncs leave them out. This cannot be undone.`;
+A forgotten customer's leads and sales stay, without anything that says who it
+was; a forgotten click is deleted. Both stay forgotten: the service still has
+them, and later syncs leave them out. It is done in every sink of the config,
+also while a sync is running, and cannot be undone.`;
 
 interface ForgetOptions extends CommonOptions {
   source: string;
@@ -36,9 +40,14 @@ export const registerForget: Register = (program, action) => {
     action(async ({ terminal, log }, options: ForgetOptions) => {
       const erasure = erasureOf(options);
       const { config } = environment.configOrDefaults(options.config);
-      const touched = await withSinks({ config, log }, ({ state, sinks }) => forget(state, sinks, erasure));
-      const rows = Object.entries(touched).map(([place, n]) => [place, figure(n)]);
-      terminal.out(options.json ? JSON.stringify({ touched }, null, 2) : table(['where', 'rows'], rows));
+      const configured = Object.keys(config.sources);
+      const touched = await withSinks({ config, log }, async ({ state, sinks }) => {
+        checkSource(erasure.source, new Set([...configured, ...(await knownSources(state))]));
+        return forget({ state, sinks, holder: holderOf('forget') }, erasure);
+      });
+      const isStillThere = erasure.kind === 'source' && configured.includes(erasure.source);
+      if (isStillThere) terminal.err(`note: ${erasure.source} is still in the config: the next sync reads it again\n`);
+      terminal.out(options.json ? JSON.stringify({ touched }, null, 2) : describe(erasure.kind, touched));
       return EXIT.done;
     }),
   );
@@ -46,7 +55,30 @@ export const registerForget: Register = (program, action) => {
 
 function erasureOf({ source, customer, click, everything }: ForgetOptions): Erasure {
   const asked = [customer, click, everything].filter((one) => one !== undefined);
-  if (asked.length !== 1) throw new ConfigError('say what to forget: one of --customer ID, --click ID or --everything');
+  if (asked.length !== 1) {
+    throw new ConfigError('say what to forget', { next: 'give one of --customer ID, --click ID or --everything' });
+  }
+  if (asked[0] === '') throw new ConfigError('the id is empty', { next: 'give the id as it stands in the tables' });
   if (customer !== undefined) return { source, kind: 'customer', id: customer };
   return click === undefined ? { source, kind: 'source' } : { source, kind: 'click', id: click };
+}
+
+/** "0 rows" would be a false comfort for a source that is only mistyped. */
+function checkSource(name: string, known: ReadonlySet<string>): void {
+  if (known.has(name)) return;
+  throw new ConfigError(`there is no source "${name}", neither in the config nor in the state`, {
+    next: known.size > 0 ? `use one of: ${[...known].join(', ')}` : 'nothing has been synced yet',
+  });
+}
+
+/** The id is not repeated: this may end up in a log. */
+function describe(kind: Erasure['kind'], touched: Touched): string {
+  const rows = Object.entries(touched).map(([place, n]) => [place, figure(n)]);
+  const isFound = Object.values(touched).some((n) => n > 0);
+  const stays = 'later syncs leave it out';
+  const end = {
+    found: kind === 'source' ? 'the source is gone' : `the ${kind} is forgotten, and ${stays}`,
+    unknown: kind === 'source' ? 'there was nothing of it' : `no row had this ${kind}; should one come, ${stays}`,
+  };
+  return [table(['where', 'rows'], rows), '', isFound ? end.found : end.unknown].join('\n');
 }

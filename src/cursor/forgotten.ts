@@ -1,12 +1,27 @@
-import { digestOf, type Forgotten } from '../model/forgotten.ts';
+import type { Row } from '../model/flatten.ts';
+import { createMentions, createScrub, digestOf, type Forgotten } from '../model/forgotten.ts';
+import { parseJson } from '../model/json.ts';
+import type { Stream } from '../model/streams.ts';
 import type { Queryable } from './database.ts';
 
-/** What was asked to be erased, by source: read at the start of every run. */
 export async function readForgotten(db: Queryable, source: string): Promise<Forgotten[]> {
   return db.query<Forgotten & Record<string, unknown>>({
     text: 'select kind, digest from tributary.forgotten where source = $1',
     values: [source],
   });
+}
+
+/**
+ * The rows without what somebody asked to have erased. Inside the transaction of a commit and behind its fence: who forgets
+ * waits for commits that have come this far, so nothing slips through between reading this list and writing the rows.
+ */
+export async function withoutForgotten(
+  tx: Queryable,
+  source: string,
+  stream: Stream,
+  rows: readonly Row[],
+): Promise<readonly Row[]> {
+  return createScrub(stream, await readForgotten(tx, source))(rows);
 }
 
 export async function remember(db: Queryable, source: string, kind: Forgotten['kind'], id: string): Promise<void> {
@@ -17,15 +32,29 @@ export async function remember(db: Queryable, source: string, kind: Forgotten['k
 }
 
 /** Records that were set aside are raw: those that mention the id go. Returns how many. */
-export async function forgetQuarantined(db: Queryable, source: string, id: string): Promise<number> {
-  const gone = await db.query({
-    text: 'delete from tributary.quarantine where source = $1 and strpos(record, $2) > 0 returning id',
-    values: [source, JSON.stringify(id)],
+export async function forgetQuarantined(
+  db: Queryable,
+  source: string,
+  kind: Forgotten['kind'],
+  id: string,
+): Promise<number> {
+  const candidates = await db.query<{ id: number; record: string }>({
+    text: 'select id, record from tributary.quarantine where source = $1 and strpos(record, $2) > 0',
+    values: [source, JSON.stringify(id).slice(1, -1)],
   });
+  const mentions = createMentions([{ kind, digest: digestOf(id) }]);
+  const gone = candidates.filter(({ record }) => mentions(parseJson(record)));
+  if (gone.length > 0) {
+    await db.query({
+      text: 'delete from tributary.quarantine where id = any($1)',
+      values: [gone.map((one) => one.id)],
+    });
+  }
   return gone.length;
 }
 
-const STATE_TABLES = ['cursors', 'windows', 'runs', 'leases', 'profiles', 'quarantine'] as const;
+/** Leases stay: their epochs must go on rising, or a writer that slept through it all would pass the fence again. */
+const STATE_TABLES = ['cursors', 'windows', 'runs', 'profiles', 'quarantine'] as const;
 
 /** Everything that the state holds of a source, but for what was asked to stay forgotten. Returns how many rows went from each table. */
 export async function forgetSource(db: Queryable, source: string): Promise<Record<string, number>> {
@@ -38,4 +67,11 @@ export async function forgetSource(db: Queryable, source: string): Promise<Recor
     touched[`tributary.${table}`] = gone.length;
   }
   return touched;
+}
+
+/** The sources that the state knows of, whether or not the config still has them. */
+export async function knownSources(db: Queryable): Promise<string[]> {
+  const tables = [...STATE_TABLES, 'forgotten'].map((table) => `select source from tributary.${table}`);
+  const rows = await db.query<{ source: string }>({ text: `${tables.join(' union ')} order by source` });
+  return rows.map(({ source }) => source);
 }

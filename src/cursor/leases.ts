@@ -55,6 +55,11 @@ export async function checkFence(tx: Queryable, { source, stream, epoch }: Omit<
   });
 }
 
+/** Returns once every commit of the source that is under way now is through: each holds the row of its lease until then. */
+export async function waitForCommits(db: Queryable, source: string): Promise<void> {
+  await db.query({ text: 'select from tributary.leases where source = $1 for share', values: [source] });
+}
+
 async function take(
   db: Database,
   source: string,

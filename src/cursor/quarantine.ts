@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import { isObject } from '../model/extra.ts';
+import { createMentions } from '../model/forgotten.ts';
 import { stringifyJson } from '../model/json.ts';
 import { DEFAULT_PRIVACY } from '../model/privacy.ts';
 import type { StreamName } from '../model/streams.ts';
 import { createRedact } from '../model/withhold.ts';
 import type { Queryable } from './database.ts';
+import { readForgotten } from './forgotten.ts';
 import { storableText } from './storable.ts';
 
 /** A record that could not be used, and why. */
@@ -22,8 +24,11 @@ export async function quarantine(
   place: { source: string; stream: StreamName; runId: string },
   rejected: readonly Rejected[],
 ): Promise<void> {
+  if (rejected.length === 0) return;
+  const isForgotten = createMentions(await readForgotten(tx, place.source));
   for (const { record, reason } of rejected) {
     const kept = redact(record);
+    if (isForgotten(kept)) continue;
     await tx.query({
       text: `
         insert into tributary.quarantine as q (source, stream, digest, reason, record, run_id)

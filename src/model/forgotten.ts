@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Row } from './flatten.ts';
-import type { Stream } from './streams.ts';
+import { STREAMS, type Stream, type StreamName } from './streams.ts';
 
 /** Whom or what a person asked to have erased. The id itself is not kept, only its digest. */
 export interface Forgotten {
@@ -10,36 +10,61 @@ export interface Forgotten {
 
 export const digestOf = (id: string): string => createHash('sha256').update(id).digest('hex');
 
-/** The columns of an event that go when its customer is forgotten: who they are, where they were, what was said of them. */
-export const OF_CUSTOMER = (column: string): boolean =>
-  column.startsWith('customer_') || ['metadata', 'click_ip', 'ip'].includes(column);
+/**
+ * The columns of an event that are emptied when its customer or its click is forgotten. A customer's events lose who it was, what was
+ * said of it, and the click that leads to its address; a click's leads and sales lose the address. Columns that nobody
+ * declared may hold anything, so they go with `_extra`.
+ */
+export function isEmptied(kind: Forgotten['kind'], stream: StreamName): (column: string) => boolean {
+  const declared = new Set(STREAMS[stream].columns.map(({ name }) => name));
+  const emptied = kind === 'customer' ? OF_CUSTOMER : OF_CLICK;
+  return (column) => emptied.test(column) || !declared.has(column);
+}
 
-/** The columns of a lead or sale that go when its click is forgotten. */
-export const OF_CLICK = (column: string): boolean => ['click_ip', 'ip'].includes(column);
+const OF_CUSTOMER = /^(?:customer_.*|metadata|click_id|click_ip|ip)$/;
+const OF_CLICK = /^(?:click_ip|ip)$/;
 
 /**
  * Keeps what was forgotten forgotten: the service still has it, and the next sweep would bring it back. A forgotten click is
  * left out; events of a forgotten customer stay, without anything that says who it was.
  */
-export function createScrub(stream: Stream, forgotten: readonly Forgotten[]): (rows: readonly Row[]) => Row[] {
-  if (forgotten.length === 0) return (rows) => [...rows];
-  const digests = (kind: Forgotten['kind']): Set<string> =>
-    new Set(forgotten.filter((one) => one.kind === kind).map((one) => one.digest));
-  const [customers, clicks] = [digests('customer'), digests('click')];
+export function createScrub(stream: Stream, forgotten: readonly Forgotten[]): (rows: readonly Row[]) => readonly Row[] {
+  if (forgotten.length === 0) return (rows) => rows;
+  const [customers, clicks] = [createIsForgotten(forgotten, 'customer'), createIsForgotten(forgotten, 'click')];
   const place = (name: string): number => stream.columns.findIndex((column) => column.name === name);
   const [customerId, clickId] = [place('customer_id'), place('click_id')];
-  const has = (set: Set<string>, value: unknown): boolean => typeof value === 'string' && set.has(digestOf(value));
-  const without = (row: Row, isGone: (column: string) => boolean): Row => ({
-    ...row,
-    values: row.values.map((value, i) => (isGone(stream.columns[i]?.name ?? '') ? null : value)),
-    extra: null,
-  });
+  const isClicks = stream.name === 'clicks';
+  const emptier = (kind: Forgotten['kind']): ((row: Row) => Row) => {
+    const isColumnGone = isEmptied(kind, stream.name);
+    const isGone = stream.columns.map(({ name }) => isColumnGone(name));
+    return (row) => ({ ...row, values: row.values.map((value, i) => (isGone[i] ? null : value)), extra: null });
+  };
+  const [withoutCustomer, withoutClick] = [emptier('customer'), emptier('click')];
 
   return (rows) =>
     rows.flatMap((row) => {
-      const isClickGone = has(clicks, row.values[clickId]);
-      if (isClickGone && stream.name === 'clicks') return [];
-      const kept = has(customers, row.values[customerId]) ? without(row, OF_CUSTOMER) : row;
-      return [isClickGone ? without(kept, OF_CLICK) : kept];
+      if (isClicks) return clicks(row.id) ? [] : [row];
+      const kept = customers(row.values[customerId]) ? withoutCustomer(row) : row;
+      return [clicks(row.values[clickId]) ? withoutClick(kept) : kept];
     });
+}
+
+/** Whether a record that was set aside names somebody or something forgotten, in whatever place. */
+export function createMentions(forgotten: readonly Forgotten[]): (record: unknown) => boolean {
+  if (forgotten.length === 0) return () => false;
+  const isForgotten = createIsForgotten(forgotten);
+  const mentions = (value: unknown): boolean => {
+    if (typeof value === 'object' && value !== null) {
+      return Array.isArray(value) ? value.some(mentions) : Object.entries(value).some((entry) => entry.some(mentions));
+    }
+    const text = String(value);
+    // A record that came as text: ids are words in it.
+    return isForgotten(text) || (/[^\w.-]/.test(text) && text.split(/[^\w.-]+/).some(isForgotten));
+  };
+  return mentions;
+}
+
+function createIsForgotten(forgotten: readonly Forgotten[], kind?: Forgotten['kind']): (id: unknown) => boolean {
+  const digests = new Set(forgotten.filter((one) => kind === undefined || one.kind === kind).map((one) => one.digest));
+  return (id) => digests.size > 0 && typeof id === 'string' && id !== '' && digests.has(digestOf(id));
 }

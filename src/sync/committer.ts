@@ -20,8 +20,6 @@ export interface Committer {
 export interface CommitterOptions {
   sinks: readonly Sink[];
   evolver: Evolver;
-  /** Takes out what somebody asked to have forgotten. */
-  scrub: (rows: readonly Row[]) => Row[];
   /** The part of every advance that does not change during a run. */
   base: Pick<Advance, 'source' | 'runId' | 'epoch' | 'since'>;
   tally: Tally;
@@ -50,11 +48,10 @@ export function createCommitter(options: CommitterOptions): Committer {
   };
 
   const carry = async (pending: Pending): Promise<void> => {
-    const scrubbed = options.scrub(pending.rows);
     const done = new Set<Sink>();
     for (let attempt = 1; ; attempt++) {
       try {
-        const { stream, rows } = await options.evolver.evolve(scrubbed);
+        const { stream, rows } = await options.evolver.evolve(pending.rows);
         await prepare(stream);
         return await commit(options, stream, { ...pending, rows }, done);
       } catch (error) {

@@ -1,22 +1,54 @@
 import type { Database } from '../cursor/database.ts';
 import { forgetQuarantined, forgetSource, remember } from '../cursor/forgotten.ts';
+import { acquireLease, type Lease, waitForCommits } from '../cursor/leases.ts';
+import { STREAM_NAMES } from '../model/streams.ts';
 import type { Erasure, Sink } from '../sinks/sink.ts';
 
 /** What was touched, by table or place. */
 export type Touched = Record<string, number>;
 
-/**
- * Erases a customer, a click or a whole source from every sink and from the state. What is to stay forgotten is remembered first: a
- * sync that runs at the same time must not bring it back.
- */
-export async function forget(state: Database, sinks: readonly Sink[], erasure: Erasure): Promise<Touched> {
-  const touched: Touched = {};
-  const add = (more: Touched): void => {
-    for (const [place, rows] of Object.entries(more)) touched[place] = (touched[place] ?? 0) + rows;
+export interface ForgetDeps {
+  state: Database;
+  sinks: readonly Sink[];
+  /** Who is at work, for others who find a stream taken. */
+  holder: string;
+}
+
+/** Erases a customer, a click or a whole source from every sink and from the state. */
+export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Erasure): Promise<Touched> {
+  const { source } = erasure;
+  const eraseInSinks = async (): Promise<Touched> => {
+    const touched: Touched = {};
+    for (const sink of sinks) {
+      for (const [place, rows] of Object.entries(await sink.erase(erasure))) {
+        touched[place] = (touched[place] ?? 0) + rows;
+      }
+    }
+    return touched;
   };
-  if (erasure.kind !== 'source') await remember(state, erasure.source, erasure.kind, erasure.id);
-  for (const sink of sinks) add(await sink.erase(erasure));
-  if (erasure.kind === 'source') add(await forgetSource(state, erasure.source));
-  else add({ 'tributary.quarantine': await forgetQuarantined(state, erasure.source, erasure.id) });
-  return touched;
+  if (erasure.kind === 'source') {
+    // A sync under way would go on writing rows of the source, and cursors that say they are complete.
+    return withLeases(state, source, holder, async () => ({
+      ...(await eraseInSinks()),
+      ...(await forgetSource(state, source)),
+    }));
+  }
+  // In this order, so that a sync under way brings nothing back: commits that begin now know of it, those before are waited for.
+  await remember(state, source, erasure.kind, erasure.id);
+  await waitForCommits(state, source);
+  const touched = await eraseInSinks();
+  return {
+    ...touched,
+    'tributary.quarantine': await forgetQuarantined(state, source, erasure.kind, erasure.id),
+  };
+}
+
+async function withLeases<T>(state: Database, source: string, holder: string, work: () => Promise<T>): Promise<T> {
+  const leases: Lease[] = [];
+  try {
+    for (const stream of STREAM_NAMES) leases.push(await acquireLease(state, source, stream, holder));
+    return await work();
+  } finally {
+    for (const lease of leases) await lease.release();
+  }
 }

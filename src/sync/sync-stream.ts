@@ -1,8 +1,6 @@
 import { lowestCursor } from '../cursor/cursors.ts';
-import { readForgotten } from '../cursor/forgotten.ts';
 import { readLedger } from '../cursor/ledger.ts';
 import { readProfile, writeProfile } from '../cursor/profiles.ts';
-import { createScrub } from '../model/forgotten.ts';
 import { STREAMS } from '../model/streams.ts';
 import { describeWindow } from '../model/window.ts';
 import { bringUpToDate } from './bring-up-to-date.ts';
@@ -31,7 +29,6 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
         unknownFields: job.unknownFields,
         onLesson: (lesson) => void run.tally.schemaChanges.push(describeLesson(lesson)),
       }),
-      scrub: createScrub(STREAMS[stream], await readForgotten(state, source)),
       base: { source, runId: run.id, epoch: run.epoch, since },
       tally: run.tally,
       serverNow: reader.serverNow,

@@ -50,7 +50,6 @@ export function createMemorySync(options: MemorySyncOptions): { run(): Promise<R
       sinks: [sink],
       // Without a database nobody remembers columns: what is unknown stays in `_extra`.
       evolver: { evolve: async (rows) => ({ stream: STREAMS[stream], rows: [...rows] }), adopt: async () => {} },
-      scrub: (rows) => [...rows],
       base,
       tally,
       serverNow: reader.serverNow,

@@ -1,5 +1,6 @@
 import { lastCommit } from '../../cursor/cursors.ts';
 import type { Database, Transaction } from '../../cursor/database.ts';
+import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
@@ -22,9 +23,9 @@ export function openBatch({ db, schema, state }: BatchOptions, stream: Stream): 
   const rows: Row[] = [];
 
   /** Elsewhere the data goes first, with its receipt: a crash in between is mended from that. */
-  const storeElsewhere = async (advance: Advance): Promise<Receipt> => {
+  const storeElsewhere = async (kept: readonly Row[], advance: Advance): Promise<Receipt> => {
     const work = async (tx: Transaction): Promise<Receipt> => {
-      const receipt = await store(tx, { schema, stream, rows }, advance);
+      const receipt = await store(tx, { schema, stream, rows: kept }, advance);
       await writeReceipt(tx, schema, advance);
       return receipt;
     };
@@ -49,7 +50,10 @@ export function openBatch({ db, schema, state }: BatchOptions, stream: Stream): 
       const work = async (tx: Transaction): Promise<Receipt> => {
         // Before any row is written, and held to the end: a writer that lost its lease must not touch the data either.
         await checkFence(tx, advance);
-        const receipt = isHere ? await store(tx, { schema, stream, rows }, advance) : await storeElsewhere(advance);
+        const kept = await withoutForgotten(tx, advance.source, stream, rows);
+        const receipt = isHere
+          ? await store(tx, { schema, stream, rows: kept }, advance)
+          : await storeElsewhere(kept, advance);
         if (isHere) await quarantine(tx, advance, rejected);
         await applyAdvance(tx, advance);
         return receipt;

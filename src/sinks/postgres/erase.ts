@@ -1,55 +1,77 @@
 import type { Database, Queryable } from '../../cursor/database.ts';
 import { quoteIdent } from '../../cursor/sql.ts';
 import { ENTITIES } from '../../model/entities.ts';
-import { OF_CLICK, OF_CUSTOMER } from '../../model/forgotten.ts';
-import { STREAM_NAMES, STREAMS, type StreamName } from '../../model/streams.ts';
+import { isEmptied } from '../../model/forgotten.ts';
+import { BOOKKEEPING, STREAM_NAMES } from '../../model/streams.ts';
 import type { Erasure } from '../sink.ts';
+import { type Present, selectTable } from './table.ts';
 
 /** How many rows of which table were touched. */
 type Touched = Record<string, number>;
 
+/** All of it or nothing. Tables that are not there are passed over: a source may have been synced in part. */
 export async function erase(db: Database, schema: string, erasure: Erasure): Promise<Touched> {
   return db.transaction(async (tx) => {
     const touched: Touched = {};
-    const run = async (table: string, text: string, values: readonly unknown[]): Promise<void> => {
-      if (!(await exists(tx, schema, table))) return;
-      const place = `${quoteIdent(schema)}.${quoteIdent(table)}`;
-      touched[`${schema}.${table}`] = (await tx.query({ text: text.replace('TABLE', place), values })).length;
-    };
-    const { source } = erasure;
-    if (erasure.kind === 'source') {
-      for (const table of [...STREAM_NAMES, ...ENTITIES.map(({ name }) => name), '_receipts', '_cursors']) {
-        const owner = table.startsWith('_') ? 'source' : '_source';
-        await run(table, `delete from TABLE where ${owner} = $1 returning 1`, [source]);
-      }
-      return touched;
-    }
-    if (erasure.kind === 'customer') {
-      for (const stream of ['leads', 'sales'] as const)
-        await run(stream, blank(stream, 'customer_id', OF_CUSTOMER), [source, erasure.id]);
-      await run('customers', 'delete from TABLE where _source = $1 and customer_id = $2 returning 1', [
-        source,
-        erasure.id,
-      ]);
-    } else {
-      await run('clicks', 'delete from TABLE where _source = $1 and event_id = $2 returning 1', [source, erasure.id]);
-      for (const stream of ['leads', 'sales'] as const)
-        await run(stream, blank(stream, 'click_id', OF_CLICK), [source, erasure.id]);
+    for (const change of changesFor(erasure)) {
+      const present = await columnsOf(tx, schema, change.table);
+      if (!present) continue;
+      const place = `${quoteIdent(schema)}.${quoteIdent(change.table)}`;
+      const done = await tx.query({
+        text: textOf(change, place, present),
+        values: change.where.map(([, value]) => value),
+      });
+      touched[`${schema}.${change.table}`] = done.length;
     }
     return touched;
   });
 }
 
-function blank(stream: StreamName, key: string, isGone: (column: string) => boolean): string {
-  const columns = STREAMS[stream].columns.map(({ name }) => name).filter(isGone);
-  const sets = [...columns, '_extra'].map((name) => `${quoteIdent(name)} = null`).join(', ');
-  return `update TABLE set ${sets}, _synced_at = now() where _source = $1 and ${quoteIdent(key)} = $2 returning 1`;
+interface Change {
+  table: string;
+  where: ReadonlyArray<readonly [column: string, value: string]>;
+  /** Which columns are emptied; without it the row is deleted. */
+  empties?: (column: string) => boolean;
 }
 
-async function exists(tx: Queryable, schema: string, table: string): Promise<boolean> {
-  const [found] = await tx.query<{ there: string | null }>({
-    text: 'select to_regclass($1)::text as there',
-    values: [`${quoteIdent(schema)}.${quoteIdent(table)}`],
-  });
-  return found?.there != null;
+const EVENTS_OF_CUSTOMERS = ['leads', 'sales'] as const;
+
+function changesFor(erasure: Erasure): Change[] {
+  const { source, kind } = erasure;
+  if (kind === 'source') {
+    return [
+      ...[...STREAM_NAMES, ...ENTITIES.map(({ name }) => name)].map((table) => ({
+        table,
+        where: [['_source', source]] as const,
+      })),
+      ...['_receipts', '_cursors'].map((table) => ({ table, where: [['source', source]] as const })),
+    ];
+  }
+  const { id } = erasure;
+  const of = (column: string): Change['where'] => [
+    ['_source', source],
+    [column, id],
+  ];
+  return [
+    kind === 'customer' ? { table: 'customers', where: of('customer_id') } : { table: 'clicks', where: of('event_id') },
+    ...EVENTS_OF_CUSTOMERS.map((table) => ({ table, where: of(`${kind}_id`), empties: isEmptied(kind, table) })),
+  ];
+}
+
+/** Bookkeeping stays, but for what it holds of the service. */
+const KEPT: ReadonlySet<string> = new Set(BOOKKEEPING.map(({ name }) => name).filter((name) => name !== '_extra'));
+
+function textOf({ where, empties }: Change, place: string, columns: readonly string[]): string {
+  const condition = where.map(([column], i) => `${quoteIdent(column)} = $${i + 1}`).join(' and ');
+  if (!empties) return `delete from ${place} where ${condition} returning 1`;
+  // Of the table as it is: columns that grew out of unknown fields hold as much of a person as those that were planned.
+  const sets = columns
+    .filter((column) => !KEPT.has(column) && empties(column))
+    .map((column) => `${quoteIdent(column)} = null`);
+  return `update ${place} set ${[...sets, '_synced_at = now()'].join(', ')} where ${condition} returning 1`;
+}
+
+async function columnsOf(tx: Queryable, schema: string, table: string): Promise<string[] | undefined> {
+  const [present] = await tx.query<Present>(selectTable(schema, table));
+  return present && Object.keys(present.columns);
 }
