@@ -1,0 +1,118 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connect, type Database } from '../../src/cursor/database.ts';
+import { acquireLease } from '../../src/cursor/leases.ts';
+import { type Finished, freshPlace, longLines, type Place } from '../support/cli.ts';
+import { dump, linesWith } from '../support/dump.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+
+const ID = 'cus_4tHcanary';
+
+describe('tributary forget', () => {
+  let place: Place;
+  let database: TestDatabase;
+  let db: Database;
+
+  beforeAll(async () => {
+    const rows = { clicks: 40, leads: 10, sales: 5 };
+    const [sandbox, ...rest] = await Promise.all([smallSandbox({ rows, days: 5 }), freshPlace(), freshDatabase()]);
+    [place, database] = rest;
+    db = connect({ url: database.url, max: 2 });
+    const [lead] = sandbox.service.events('leads');
+    sandbox.service.add('leads', { ...lead, eventId: 'e-canary', customer: { id: ID, name: 'Ada' } });
+    const source = `{ baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 100 }`;
+    await place.config(`sources: { main: ${source}, other: ${source} }\nstate: { url: "\${DATABASE_URL}" }\n`);
+    await place.config(`sources: { other: ${source} }\nstate: { url: "\${DATABASE_URL}" }\n`, 'without-main.yaml');
+  });
+  afterAll(async () => {
+    await db.close();
+    await database.drop();
+  });
+
+  const run = (args: readonly string[], config = 't.yaml'): Promise<Finished> =>
+    place.run([...args, '--config', config], { DATABASE_URL: database.url, TRIBUTARY_LOG: 'trace' });
+  const forget = (...args: string[]): Promise<Finished> => run(['forget', ...args]);
+
+  it('before anything was synced: nothing is found, and it is remembered all the same', async () => {
+    const { code, stdout, text } = await forget('--source', 'main', '--customer', ID);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^no row had this customer; should one come, later syncs leave it out$/m);
+    expect(text).not.toContain(ID);
+    expect((await run(['sync'])).code).toBe(0);
+    const rows = await db.query({
+      text: `select _source, customer_name from attribution.leads where event_id = 'e-canary' order by 1`,
+    });
+    expect(rows).toEqual([
+      { _source: 'main', customer_name: null },
+      { _source: 'other', customer_name: 'Ada' },
+    ]);
+  });
+
+  it('says what it touched, to people and to machines, and never the id', async () => {
+    const people = await forget('--source', 'other', '--customer', ID);
+    expect(people.code).toBe(0);
+    expect(people.stdout).toMatch(/^attribution\.leads +1$/m);
+    expect(people.stdout).toMatch(/^attribution\.customers +1$/m);
+    expect(people.stdout).toMatch(/^the customer is forgotten, and later syncs leave it out$/m);
+    const machines = await forget('--source', 'other', '--click', 'no-such-click', '--json');
+    expect(machines.code).toBe(0);
+    expect(JSON.parse(machines.stdout)).toEqual({
+      touched: { 'attribution.clicks': 0, 'attribution.leads': 0, 'attribution.sales': 0, 'tributary.quarantine': 0 },
+    });
+    expect(people.text + machines.text).not.toMatch(/canary|no-such-click/);
+    expect(linesWith(await dump(db), ID)).toEqual([]);
+  });
+
+  it.each<[string, string[], RegExp]>([
+    ['no source', ['--customer', 'c'], /--source <NAME>/],
+    ['nothing to forget', ['--source', 'main'], /^say what to forget\nnext: give one of --customer ID, --click ID or/],
+    ['two things', ['--source', 'main', '--customer', 'c', '--click', 'd'], /^say what to forget/],
+    ['an empty id', ['--source', 'main', '--customer', ''], /^the id is empty/],
+    [
+      'an unknown source',
+      ['--source', 'mian', '--everything'],
+      /^there is no source "mian", neither in the config nor in the state\nnext: use one of: main, other$/m,
+    ],
+    ['an unknown option', ['--source', 'main', '--all'], /--all/],
+  ])('usage: %s', async (_what, args, message) => {
+    const { code, stdout, stderr } = await forget(...args);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(message);
+  });
+
+  it('a source that is being synced is left alone', async () => {
+    const lease = await acquireLease(db, 'main', 'leads', 'tributary sync (process 1 on another machine)');
+    const { code, stdout, stderr } = await forget('--source', 'main', '--everything');
+    expect([code, stdout]).toEqual([4, '']);
+    expect(stderr).toMatch(
+      /^main\/leads: tributary sync \(process 1 on another machine\) is writing this stream now\nkept: /m,
+    );
+    await lease.release();
+    expect(await count('main')).toBe(40);
+  });
+
+  it('a source goes, also one that the config no longer has', async () => {
+    const { code, stdout, stderr } = await forget('--source', 'other', '--everything');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^attribution\.clicks +40$/m);
+    expect(stdout).toMatch(/^the source is gone$/m);
+    expect(stderr).toContain('note: other is still in the config: the next sync reads it again\n');
+    expect([await count('other'), await count('main')]).toEqual([0, 40]);
+
+    const second = await run(['forget', '--source', 'main', '--everything'], 'without-main.yaml');
+    expect([second.code, second.stderr.includes('note:')]).toEqual([0, false]);
+    expect(await count('main')).toBe(0);
+  });
+
+  const count = async (source: string): Promise<number> => {
+    const found = await db.query({ text: 'select from attribution.clicks where _source = $1', values: [source] });
+    return found.length;
+  };
+
+  it('explains itself within 80 columns', async () => {
+    const { code, stdout } = await place.run(['forget', '--help']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('tributary forget --source main --customer cus_8pQ2');
+    expect(longLines(stdout)).toEqual([]);
+  });
+});

@@ -1,0 +1,73 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Database } from '../../src/cursor/database.ts';
+import { STREAMS } from '../../src/model/streams.ts';
+import { forget, type Touched } from '../../src/sync/forget.ts';
+import { dump, linesWith } from '../support/dump.ts';
+import { postgresPlace } from '../support/postgres-place.ts';
+import { createWriter, NOON, rowOf, rowsOf } from '../support/sink-harness.ts';
+
+describe.each([true, false])('a sync under way (one database: %s)', (sameDatabase) => {
+  const person = {
+    customer_id: 'cus_1',
+    customer_name: 'Ada',
+    customer_email: 'ada@x.test',
+    click_id: 'c1',
+    ip: '10.0.0.1',
+  };
+  const none = { customer_id: null, customer_name: null, customer_email: null, click_id: null, ip: null };
+  let place: Awaited<ReturnType<typeof postgresPlace>>;
+  beforeAll(async () => {
+    place = await postgresPlace({ sameDatabase, schema: 'attribution' });
+    await place.createSink().prepare(STREAMS.leads);
+  });
+  afterAll(() => place.close());
+
+  const forgetCustomer = (source: string): Promise<Touched> =>
+    forget(
+      { state: place.state, sinks: [place.createSink()], holder: 'a test' },
+      { source, kind: 'customer', id: 'cus_1' },
+    );
+
+  it('cannot write what was forgotten after it was read', async () => {
+    const writer = await createWriter(place, STREAMS.leads);
+    const { source } = writer.lease;
+    const batch = await place.createSink().open(STREAMS.leads);
+    await batch.write([rowOf(STREAMS.leads, 'e1', NOON, person, { phone: '1' })]);
+    expect(await forgetCustomer(source)).toMatchObject({ 'attribution.leads': 0 });
+    await batch.commit(writer.advance(), [{ record: { customer: { id: 'cus_1' } }, reason: 'of no use' }]);
+    expect((await rowsOf(place, STREAMS.leads, source)).get('e1')).toMatchObject({ ...none, _extra: null });
+    expect(linesWith(await dump(place.state), /^quarantine .*cus_1/)).toEqual([]);
+  });
+
+  it('is waited for where it is just writing it', async () => {
+    const writer = await createWriter(place, STREAMS.leads);
+    const { source } = writer.lease;
+    // Somebody else has the key in an open transaction: the commit stands still in the middle of its work.
+    const blocker = await place.db.begin();
+    await blocker.query({
+      text: `insert into attribution.leads (_source, event_id, event, "timestamp", _run_id) values ($1, 'e1', '', now(), '')`,
+      values: [source],
+    });
+    const committing = writer.commit([rowOf(STREAMS.leads, 'e1', NOON, person)]);
+    await waiting(place.db, 1);
+    const forgetting = forgetCustomer(source);
+    const first = await Promise.race([forgetting.then(() => 'forget'), waiting(place.state, sameDatabase ? 2 : 1)]);
+    await blocker.rollback();
+    await committing;
+    expect(await forgetting).toMatchObject({ 'attribution.leads': 1 });
+    expect(first).toBe('both wait');
+    expect((await rowsOf(place, STREAMS.leads, source)).get('e1')).toMatchObject(none);
+  });
+});
+
+/** Until so many connections to the database wait for a lock. */
+async function waiting(db: Database, number: number): Promise<string> {
+  for (;;) {
+    const found = await db.query({
+      text: `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    });
+    if (found.length >= number) return 'both wait';
+    await sleep(10);
+  }
+}
