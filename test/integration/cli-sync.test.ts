@@ -10,6 +10,9 @@ interface Summary {
   budget: Record<string, { requests: number; perSecond: number }>;
 }
 
+/** What a sink makes, whichever streams go into it: views and reports find all of them. */
+const TABLES = ['clicks', 'customers', 'leads', 'links', 'sales'];
+
 describe('tributary sync', () => {
   let place: Place;
   let sandbox: Sandbox;
@@ -60,7 +63,10 @@ state: { url: "\${DATABASE_URL}" }
     expect(stdout).toMatch(/^state in Postgres at 127\.0\.0\.1:\d+\/test_\w+ · times in UTC$/m);
     expect(stdout).not.toContain('main/leads');
     expect(longLines(stdout)).toEqual([]);
-    expect(await tables()).toEqual([{ name: 'copy.clicks' }]);
+    expect(await tables()).toEqual(TABLES.map((table) => ({ name: `copy.${table}` })));
+    for (const table of ['leads', 'sales', 'customers']) {
+      expect(await db.query({ text: `select 1 from copy.${table}` })).toEqual([]);
+    }
   });
 
   it('everything, with JSON and nothing else on standard output', async () => {
@@ -73,7 +79,7 @@ state: { url: "\${DATABASE_URL}" }
     for (const { completeThrough } of streams) expect(Date.parse(completeThrough ?? '')).toBeGreaterThan(0);
     // One key, one budget.
     expect(budget).toMatchObject({ main: { perSecond: 100 }, other: { requests: budget.main?.requests } });
-    expect(await tables()).toHaveLength(6);
+    expect(await tables()).toHaveLength(2 * TABLES.length);
     const wanted = sorted(idsOf(await rows(sandbox, { event: 'leads' })));
     for (const name of ['main', 'other']) {
       expect(sorted(await ids('attribution.leads', name))).toEqual(wanted);

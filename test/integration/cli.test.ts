@@ -2,8 +2,11 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { connect } from '../../src/cursor/database.ts';
-import { STREAM_NAMES } from '../../src/model/streams.ts';
+import { migrate } from '../../src/cursor/migrate.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
 import { toMarkdown } from '../../src/sinks/dictionary.ts';
+import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
 import { freshPlace, longLines, MAIN, startProcess } from '../support/cli.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -73,7 +76,7 @@ describe('tributary schema', () => {
     return stdout;
   };
 
-  it('sql runs on a real Postgres, twice, and makes the three tables with their comments', async () => {
+  it('sql runs on a real Postgres, twice, and makes the tables and the view with their comments, to which prepare adds nothing', async () => {
     const sql = await schema('sql');
     const database = await freshDatabase();
     const db = connect({ url: database.url, max: 1 });
@@ -82,23 +85,40 @@ describe('tributary schema', () => {
     const found = await db.query({
       text: `select c.relname as table, count(a.attnum) > 60 as many, bool_and(col_description(c.oid, a.attnum) <> '') as described
         from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
-        where c.relnamespace = 'attribution'::regnamespace and c.relkind = 'r' group by 1 order by 1`,
+        where c.relnamespace = 'attribution'::regnamespace and c.relkind in ('r', 'v') group by 1 order by 1`,
     });
-    expect(found).toEqual(STREAM_NAMES.map((table) => ({ table, many: true, described: true })));
+    expect(found).toEqual(
+      ['clicks', 'customers', 'daily_link_performance', 'leads', 'links', 'sales'].map((table) => ({
+        table,
+        many: STREAM_NAMES.some((name) => name === table),
+        described: true,
+      })),
+    );
+    const shape = {
+      text: `select attrelid::regclass::text as t, attnum, xmin::text from pg_attribute
+        where attrelid::regclass::text ~ '^attribution[.]' and attrelid::regclass::text !~ 'coverage' order by 1, 2`,
+    };
+    const before = await db.query(shape);
+    await migrate(db, MIGRATIONS, { schema: 'tributary' });
+    const sink = createPostgresSink({ name: 'warehouse', db, schema: 'attribution', state: db });
+    for (const name of STREAM_NAMES) await sink.prepare(STREAMS[name]);
+    expect(await db.query(shape)).toEqual(before);
     await db.close();
     await database.drop();
   });
 
   it('json names the same columns, and --json is the same', async () => {
     const text = await schema('json');
-    const { streams } = JSON.parse(text) as {
-      streams: Array<{ name: string; key: string[]; columns: Array<{ name: string }> }>;
+    const { tables } = JSON.parse(text) as {
+      tables: Array<{ name: string; key: string[]; columns: Array<{ name: string }> }>;
     };
-    expect(streams.map(({ name }) => name)).toEqual(STREAM_NAMES);
-    for (const { key, columns } of streams) {
-      expect(columns.map(({ name }) => name)).toEqual(
-        expect.arrayContaining([...key, 'timestamp', 'click_id', 'link_id']),
-      );
+    expect(tables.map(({ name }) => name)).toEqual([...STREAM_NAMES, 'links', 'customers']);
+    for (const { name, key, columns } of tables) {
+      const names = columns.map((column) => column.name);
+      expect(names).toEqual(expect.arrayContaining(key));
+      if (STREAM_NAMES.some((stream) => stream === name)) {
+        expect(names).toEqual(expect.arrayContaining(['timestamp', 'click_id', 'link_id', '_missing_since']));
+      }
     }
     expect((await place.run(['schema', '--json'])).stdout).toBe(text);
   });
@@ -107,23 +127,35 @@ describe('tributary schema', () => {
     expect(await schema('markdown')).toBe(`${toMarkdown()}\n`);
   });
 
-  it('dbt is YAML with sources, and with tests on the keys', async () => {
+  it('dbt is YAML with sources, with tests on the keys and freshness on coverage', async () => {
     const dbt = parse(await schema('dbt')) as {
       sources: Array<{
         name: string;
-        tables: Array<{ name: string; tests: object[]; columns: Array<{ name: string; tests?: string[] }> }>;
+        tables: Array<{
+          name: string;
+          loaded_at_field?: string;
+          freshness?: { error_after: { count: number; period: string } };
+          tests?: object[];
+          columns: Array<{ name: string; tests?: string[] }>;
+        }>;
       }>;
     };
     expect(dbt.sources.map(({ name }) => name)).toEqual(['attribution']);
     const tables = dbt.sources[0]?.tables ?? [];
-    expect(tables.map(({ name }) => name)).toEqual(STREAM_NAMES);
-    for (const { tests, columns } of tables) {
-      expect(tests).toEqual([
-        { 'dbt_utils.unique_combination_of_columns': { combination_of_columns: ['_source', 'event_id'] } },
-      ]);
-      const required = columns.filter((column) => column.tests?.includes('not_null')).map(({ name }) => name);
-      expect(required).toEqual(expect.arrayContaining(['_source', 'event_id', 'timestamp']));
+    const views = tables.slice(-2);
+    expect(views.map(({ name }) => name)).toEqual(['coverage', 'daily_link_performance']);
+    const keys = { links: 'link_id', customers: 'customer_id' } as Record<string, string>;
+    expect(tables.slice(0, -2).map(({ name }) => name)).toEqual([...STREAM_NAMES, ...Object.keys(keys)]);
+    for (const { name, tests, columns } of tables.slice(0, -2)) {
+      const key = ['_source', keys[name] ?? 'event_id'];
+      expect(tests).toEqual([{ 'dbt_utils.unique_combination_of_columns': { combination_of_columns: key } }]);
+      const required = columns.filter((column) => column.tests?.includes('not_null')).map((column) => column.name);
+      expect(required).toEqual(expect.arrayContaining(key));
     }
+    // Freshness where it is proven: the newest row says nothing of what is missing before it.
+    expect(tables.filter(({ freshness }) => freshness).map(({ name }) => name)).toEqual(['coverage']);
+    expect(views[0]).toMatchObject({ loaded_at_field: 'complete_through', freshness: { error_after: { count: 6 } } });
+    expect(views[0]?.columns.map(({ name }) => name)).toContain('complete_through');
   });
 });
 

@@ -1,0 +1,209 @@
+import { describe, expect, it } from 'vitest';
+import type { Value } from '../../src/model/coerce.ts';
+import type { Kind } from '../../src/model/columns.ts';
+import {
+  type EvolvedColumn,
+  evolvedStream,
+  kindOf,
+  type Lesson,
+  learn,
+  MOST_EVOLVED,
+  nameFor,
+  promote,
+  widen,
+} from '../../src/model/evolution.ts';
+import type { Row } from '../../src/model/flatten.ts';
+import { BOOKKEEPING, STREAMS } from '../../src/model/streams.ts';
+import { NOON, rowOf } from '../support/sink-harness.ts';
+
+const stream = STREAMS.clicks;
+const row = (extra: Row['extra']): Row => rowOf(stream, 'e', NOON, {}, extra);
+const lessonsOf = (...extras: Row['extra'][]): Lesson[] => learn(stream, [], extras.map(row));
+const columnOf = (value: unknown): [string | undefined, Kind | undefined] => {
+  const [lesson] = lessonsOf({ click: { ua: value } });
+  return [lesson?.name, lesson?.kind];
+};
+/** What stands in the evolved columns of a row, by name, and what is left in `_extra`. */
+function placed(
+  known: readonly EvolvedColumn[],
+  extra: Row['extra'],
+): { values: Record<string, Value>; extra: unknown } {
+  const [moved] = promote(stream, known, [row(extra)]);
+  const values = known.map(({ name }, i) => [name, moved?.values[stream.columns.length + i] ?? null] as const);
+  return { values: Object.fromEntries(values), extra: moved?.extra };
+}
+
+describe('the kind of a value', () => {
+  it.each<[unknown, Kind | undefined]>([
+    [true, 'boolean'],
+    [7, 'integer'],
+    [9_007_199_254_740_993n, 'integer'],
+    [2n ** 63n, 'number'],
+    [1.5, 'number'],
+    [1e300, 'number'],
+    ['text', 'text'],
+    ['20261114', 'text'],
+    ['2026-11-14', 'text'],
+    ['2026-11-14T10:00:00Z', 'timestamp'],
+    ['2026-11-14 10:00:00', 'timestamp'],
+    ['2026-99-14T10:00:00Z', 'text'],
+    [[1], 'json'],
+    [{ a: 1 }, 'json'],
+    ['', undefined],
+    [null, undefined],
+    [undefined, undefined],
+  ])('%o is %s', (value, kind) => expect(kindOf(value)).toBe(kind));
+});
+
+describe('widening', () => {
+  it.each<[Kind, Kind, Kind]>([
+    ['integer', 'number', 'number'],
+    ['integer', 'text', 'text'],
+    ['number', 'text', 'text'],
+    ['number', 'json', 'json'],
+    ['text', 'json', 'json'],
+    ['boolean', 'integer', 'text'],
+    ['boolean', 'timestamp', 'text'],
+    ['timestamp', 'number', 'text'],
+    ['timestamp', 'json', 'json'],
+  ])('%s and %s make %s, either way round', (a, b, c) => {
+    expect([widen(a, b), widen(b, a)]).toEqual([c, c]);
+  });
+});
+
+describe('names', () => {
+  it.each([
+    ['click.ua', 'click_ua'],
+    ['click.userAgent', 'click_user_agent'],
+    ['ingestedBy', 'ingested_by'],
+    ['sale.taxAmount', 'sale_tax_amount'],
+  ])('%s is called %s', (path, name) => expect(nameFor(path, new Set())).toBe(name));
+
+  it.each([
+    '_source',
+    '__proto__',
+    'xmin',
+    'ctid',
+    'click.ünïcödé',
+    'click.a b;"\'',
+    '123',
+    '',
+    '💥',
+    `click.${'long'.repeat(40)}`,
+    'a\0b',
+  ])('%j becomes a legal name of its own, the same every time', (path) => {
+    const name = nameFor(path, new Set());
+    expect(name).toMatch(/^[a-z][a-z0-9_]*_[0-9a-f]{8}$/);
+    expect(Buffer.byteLength(name)).toBeLessThanOrEqual(63);
+    expect(nameFor(path, new Set())).toBe(name);
+    expect(BOOKKEEPING.map((column) => column.name)).not.toContain(name);
+  });
+
+  it('keeps apart what the path rule would make one: case, declared columns, long tails, dots in keys', () => {
+    const long = `click.${'x'.repeat(70)}`;
+    const lessons = lessonsOf({
+      click: { ua: 'a', UA: 'b', [`${long}1`]: 1, [`${long}2`]: 2 },
+      'click.ua': 'c',
+      clickId: 'd',
+      click_ip_: 'e',
+      eventID: 'f',
+    });
+    const names = lessons.map(({ name }) => name);
+    expect(lessons).toHaveLength(8);
+    expect(new Set(names).size).toBe(8);
+    expect(names.filter((name) => stream.columns.some((column) => column.name === name))).toEqual([]);
+    expect(lessons.find(({ path }) => path === 'clickId')?.name).toMatch(/^click_id_[0-9a-f]{8}$/);
+    // Whatever the order in which the fields came.
+    expect(learn(stream, [], [row({ clickId: 'd', click: { UA: 'b', ua: 'a' } })]).map(({ name }) => name)).toEqual(
+      lessonsOf({ click: { ua: 'a', UA: 'b' }, clickId: 'd' }).map(({ name }) => name),
+    );
+  });
+
+  it('finds another name even where somebody sent a field called like the digest', () => {
+    const bent = nameFor('click.UA', new Set(['click_ua']));
+    const other = nameFor('click.UA', new Set(['click_ua', bent]));
+    expect(other).not.toBe(bent);
+    expect(other.startsWith(bent.slice(0, -8))).toBe(true);
+  });
+});
+
+describe('lessons', () => {
+  it('one new column for each unknown field, typed by all that was seen in the batch', () => {
+    expect(columnOf(true)).toEqual(['click_ua', 'boolean']);
+    expect(columnOf({ deep: 1 })).toEqual(['click_ua', 'json']);
+    expect(lessonsOf({ n: 1 }, { n: null }, { n: 1.5 }, {}, null)).toEqual([
+      { path: 'n', name: 'n', kind: 'number', was: undefined },
+    ]);
+  });
+
+  it('nothing for what is empty, and nothing for what a declared column reads and could not hold', () => {
+    expect(lessonsOf({ a: null, b: '', sale: {}, country: 'XX', click: { timestamp: [], id: {} } })).toEqual([]);
+  });
+
+  it('a widening where a known column must hold more, and nothing where it holds it already', () => {
+    const known: EvolvedColumn[] = [{ path: 'n', name: 'n', kind: 'integer' }];
+    expect(learn(stream, known, [row({ n: 2 })])).toEqual([]);
+    expect(learn(stream, known, [row({ n: 'two' })])).toEqual([{ path: 'n', name: 'n', kind: 'text', was: 'integer' }]);
+    expect(learn(stream, [{ path: 'n', name: 'n', kind: 'json' }], [row({ n: 'two' })])).toEqual([]);
+  });
+
+  it('ends at the most columns, and widens those that are there all the same', () => {
+    const known = Array.from({ length: MOST_EVOLVED - 1 }, (_, i) => ({
+      path: `f${i}`,
+      name: `f${i}`,
+      kind: 'integer' as const,
+    }));
+    const lessons = learn(stream, known, [row({ f1: 'x', f2: 'x', new1: 1, new2: 2 })]);
+    expect(lessons.map(({ path }) => path)).toEqual(['f1', 'f2', 'new1']);
+  });
+});
+
+describe('what is joined', () => {
+  it.each([
+    ['link.utmId', true],
+    ['customer.vip', true],
+    ['link', true],
+    ['linkage', undefined],
+    ['click.ua', undefined],
+  ])('%s is volatile: %s', (path, volatile) => {
+    const { columns } = evolvedStream(stream, [{ path, name: 'x', kind: 'text' }]);
+    expect(columns.at(-1)).toMatchObject({ name: 'x', nullable: true, from: [{ path }] });
+    expect(columns.at(-1)?.volatile).toBe(volatile);
+  });
+});
+
+describe('promotion', () => {
+  const known: EvolvedColumn[] = [
+    { path: 'click.ua', name: 'click_ua', kind: 'text' },
+    { path: 'score', name: 'score', kind: 'integer' },
+  ];
+
+  it('moves a field into its column and leaves the rest where it was', () => {
+    expect(placed(known, { click: { ua: 'Mozilla', other: 1 }, score: 5 })).toEqual({
+      values: { click_ua: 'Mozilla', score: 5 },
+      extra: { click: { other: 1 } },
+    });
+    expect(placed(known, { click: { ua: 'Mozilla' } }).extra).toBeNull();
+  });
+
+  it('leaves in `_extra` what does not fit, and what has no column', () => {
+    expect(placed(known, { score: 'five', sale: {}, 'click.ua': 'another' })).toEqual({
+      values: { click_ua: null, score: null },
+      extra: { score: 'five', sale: {}, 'click.ua': 'another' },
+    });
+  });
+
+  it('keeps integers above 2^53 exact', () => {
+    expect(placed(known, { score: 9_007_199_254_740_993n }).values.score).toBe(9_007_199_254_740_993n);
+  });
+
+  it('knows a key called __proto__ as any other', () => {
+    const extra = JSON.parse('{"__proto__":"x","click":{"__proto__":1}}') as Row['extra'];
+    const lessons = lessonsOf(extra);
+    expect(lessons.map(({ path }) => path)).toEqual(['__proto__', 'click.__proto__']);
+    const { values, extra: rest } = placed(lessons, extra);
+    expect(Object.values(values)).toEqual(['x', 1]);
+    expect(rest).toBeNull();
+    expect(JSON.stringify(placed([], extra).extra)).toBe(JSON.stringify(extra));
+  });
+});
