@@ -1,0 +1,116 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { quoteIdent } from '../../src/cursor/sql.ts';
+import { configFor, type Engine, openEngine, syncAllDone } from '../support/engine.ts';
+import { sandboxWith } from '../support/sandbox.ts';
+
+/** docs/warehouse.md is for copying from: all its SQL is run as it stands there. */
+
+const BLOCKS = [...readFileSync('docs/warehouse.md', 'utf8').matchAll(/^```sql\n(.*?)^```$/gms)].map(
+  ([, sql = '']) => sql,
+);
+const RECIPE = BLOCKS.find((sql) => sql.startsWith('create role')) ?? '';
+const QUERIES = BLOCKS.filter((sql) => sql !== RECIPE);
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await openEngine();
+  const sandbox = await sandboxWith(['unknownFields', 'dirty'], {
+    rows: { clicks: 60, leads: 20, sales: 10 },
+    days: 5,
+  });
+  await syncAllDone(configFor(engine, sandbox));
+});
+afterAll(() => engine.close());
+
+describe('the queries', () => {
+  it('are all there', () => {
+    expect(QUERIES.length).toBeGreaterThan(8);
+  });
+
+  it.each(QUERIES.map((sql) => [sql.split('\n').find((line) => !line.startsWith('--')), sql]))(
+    '%s',
+    async (_name, sql = '') => {
+      const rows = await engine.db.query({ text: sql });
+      if (!sql.startsWith('create index')) expect(rows.length).toBeGreaterThan(0);
+    },
+  );
+
+  it('count whole days only', async () => {
+    const [report] = QUERIES.filter((sql) => sql.startsWith('-- Whole days only'));
+    const sum = async (): Promise<number> =>
+      (await engine.db.query<{ clicks: number }>({ text: report ?? '' })).reduce((n, { clicks }) => n + clicks, 0);
+    expect(await sum()).toBeGreaterThan(0);
+    // A stream that is not proven at all holds its source back.
+    await engine.db.query({ text: `update tributary.cursors set complete_through = null where stream = 'sales'` });
+    expect(await sum()).toBe(0);
+  });
+});
+
+describe('the read-only role', () => {
+  const role = `bi_reader_${randomBytes(6).toString('hex')}`;
+  beforeAll(async () => {
+    const [{ name } = { name: '' }] = await engine.db.query<{ name: string }>({
+      text: 'select current_database() as name',
+    });
+    expect(RECIPE).toContain('on database warehouse');
+    await engine.db.query({
+      text: RECIPE.replaceAll('bi_reader', role).replace('on database warehouse', `on database ${quoteIdent(name)}`),
+    });
+    // Tables and columns that come after the role was made.
+    await engine.db.query({
+      text: 'create table attribution.later (n int); alter table attribution.clicks add column later int',
+    });
+  });
+  afterAll(async () => {
+    await engine.db.query({ text: `drop owned by ${role}; drop role ${role}` });
+  });
+
+  /** Not as its own login, whose read-only transactions would hide a right too many. */
+  const asReader = (text: string): Promise<object[]> =>
+    engine.db.transaction(async (tx) => {
+      await tx.query({ text: `set local role ${role}` });
+      return tx.query({ text });
+    });
+
+  const VISIBLE = ['clicks', 'leads', 'sales', 'links', 'customers', 'coverage', 'daily_link_performance'];
+
+  it.each([...VISIBLE, 'later'])('reads %s', async (name) => {
+    const rows = await asReader(`select * from attribution.${name}`);
+    if (name !== 'later') expect(rows.length).toBeGreaterThan(0);
+  });
+
+  it('reads everything that the schema has', async () => {
+    const found = await engine.db.query<{ relname: string }>({
+      text: `select relname from pg_class where relnamespace = 'attribution'::regnamespace and relkind in ('r', 'p', 'v', 'm')
+        and not has_table_privilege($1, oid, 'select')`,
+      values: [role],
+    });
+    expect(found).toEqual([]);
+  });
+
+  it.each([
+    'insert into attribution.later values (1)',
+    'update attribution.clicks set click_city = null',
+    'delete from attribution.customers',
+    'truncate attribution.sales',
+    'drop view attribution.coverage',
+    'alter table attribution.links add column mine int',
+    'create table attribution.mine (n int)',
+    'create table public.mine (n int)',
+    'select * from tributary.quarantine',
+    'select * from tributary.cursors',
+    'delete from tributary.forgotten',
+  ])('may not: %s', async (text) => {
+    await expect(asReader(text)).rejects.toThrow(/permission denied|must be owner/);
+  });
+
+  it('logs in to transactions that only read', async () => {
+    const [settings] = await engine.db.query<{ rolconfig: string[] }>({
+      text: 'select rolconfig from pg_roles where rolname = $1',
+      values: [role],
+    });
+    expect(settings?.rolconfig).toEqual(['default_transaction_read_only=on', 'statement_timeout=5min']);
+  });
+});
