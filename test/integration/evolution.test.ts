@@ -1,0 +1,269 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { ConfigError, StopStream } from '../../src/model/errors.ts';
+import { MOST_EVOLVED } from '../../src/model/evolution.ts';
+import type { StreamName } from '../../src/model/streams.ts';
+import type { UnknownFields } from '../../src/sync/evolver.ts';
+import { type Feed, openFeed, recordOf } from '../support/feed.ts';
+import { type PostgresPlace, postgresPlace } from '../support/postgres-place.ts';
+
+/** Fields that nobody declared, on their way into real columns. Every test has fields of its own. */
+
+const schema = 'attribution';
+let place: PostgresPlace;
+beforeAll(async () => {
+  place = await postgresPlace({ schema });
+});
+afterAll(() => place.close());
+
+const feed = (stream: StreamName, unknownFields: UnknownFields = 'evolve', at = place): Promise<Feed> =>
+  openFeed({ state: at.state, sinks: [at.createSink()], stream, unknownFields });
+
+/** One column of one source's rows, in order of their ids, as Postgres shows it in JSON. */
+async function column(stream: StreamName, source: string, name: string, at = place): Promise<unknown[]> {
+  const rows = await at.db.query<{ value: unknown }>({
+    text: `select to_jsonb(t) -> '${name}' #>> '{}' as value from ${schema}.${stream} t where _source = $1 order by event_id`,
+    values: [source],
+  });
+  return rows.map(({ value }) => value);
+}
+
+async function typesOf(stream: StreamName, like: string, at = place): Promise<Record<string, string>> {
+  const found = await at.db.query<{ name: string; type: string }>({
+    text: `
+      select attname as name, format_type(atttypid, atttypmod) as type from pg_attribute
+      where attrelid = $1::regclass and attnum > 0 and not attisdropped and attname ~ $2 order by attnum`,
+    values: [`${schema}.${stream}`, like],
+  });
+  return Object.fromEntries(found.map(({ name, type }) => [name, type]));
+}
+
+const history = (like: string): Promise<object[]> =>
+  place.state.query({
+    text: 'select path, name, kind, previous_kind as was, source from tributary.columns where path ~ $1 order by id',
+    values: [like],
+  });
+
+it('gives a field a column of the type that was seen in it, and a comment that says where it comes from', async () => {
+  const { send, source } = await feed('clicks');
+  const seen = {
+    tFlag: true,
+    tCount: 9_007_199_254_740_993n,
+    tRate: 0.1,
+    tHuge: 2n ** 70n,
+    tWhen: '2026-11-14T10:00:00.123456+02:00',
+    tWord: 'a\tb\\.',
+    tBag: { a: [1, null], big: 9_007_199_254_740_993n },
+  };
+  const { schemaChanges } = await send([recordOf('a', { click: seen }), recordOf('b')]);
+  expect(await typesOf('clicks', '^click_t_')).toEqual({
+    click_t_bag: 'jsonb',
+    click_t_count: 'bigint',
+    click_t_flag: 'boolean',
+    click_t_huge: 'numeric',
+    click_t_rate: 'numeric',
+    click_t_when: 'timestamp with time zone',
+    click_t_word: 'text',
+  });
+  const [stored] = await place.db.query<Record<string, unknown>>({
+    text: `
+      select click_t_flag as flag, click_t_count::text as count, click_t_rate::text as rate, click_t_huge::text as huge,
+        to_char(click_t_when at time zone 'UTC', 'HH24:MI:SS.US') as at, click_t_word as word, click_t_bag::text as bag, _extra
+      from ${schema}.clicks where _source = $1 and event_id = 'a'`,
+    values: [source],
+  });
+  expect(stored).toEqual({
+    flag: true,
+    count: '9007199254740993',
+    rate: '0.1',
+    huge: String(2n ** 70n),
+    at: '08:00:00.123456',
+    word: 'a\tb\\.',
+    bag: '{"a": [1, null], "big": 9007199254740993}',
+    _extra: null,
+  });
+  expect(await column('clicks', source, 'click_t_word')).toEqual(['a\tb\\.', null]);
+  expect(schemaChanges).toContain('click.tCount → click_t_count (integer)');
+  expect(schemaChanges).toHaveLength(7);
+  expect(await history('^click.tFlag$')).toEqual([
+    { path: 'click.tFlag', name: 'click_t_flag', kind: 'boolean', was: null, source },
+  ]);
+  const [comment] = await place.db.query({
+    text: `select col_description('${schema}.clicks'::regclass, attnum) as text from pg_attribute
+      where attrelid = '${schema}.clicks'::regclass and attname = 'click_t_flag'`,
+  });
+  expect(comment).toMatchObject({ text: expect.stringMatching(/Not in the contract.*click\.tFlag/) });
+  // The same again teaches nothing and changes nothing.
+  expect(await send([recordOf('a', { click: seen })])).toMatchObject({ new: 0, changed: 0, schemaChanges: [] });
+});
+
+it('widens a column in place, step by step, and every value stays what it was', async () => {
+  const { send, source } = await feed('leads');
+  const steps: Array<[unknown, string, string]> = [
+    [9_007_199_254_740_993n, 'bigint', '9007199254740993'],
+    [-0.25, 'numeric', '-0.25'],
+    [2n ** 80n, 'numeric', String(2n ** 80n)],
+    ['two', 'text', 'two'],
+    [true, 'text', 'true'],
+    [{ deep: [9_007_199_254_740_993n] }, 'jsonb', '{"deep": [9007199254740993]}'],
+    ['last', 'jsonb', 'last'],
+  ];
+  const expected: string[] = [];
+  const changes: string[] = [];
+  for (const [i, [value, type, shown]] of steps.entries()) {
+    changes.push(...(await send([recordOf(`w${i}`, { wide: value })])).schemaChanges);
+    expected.push(shown);
+    expect(await typesOf('leads', '^wide')).toEqual({ wide: type });
+    expect(await column('leads', source, 'wide')).toEqual(expected);
+  }
+  expect(changes).toEqual([
+    'wide → wide (integer)',
+    'wide → wide (integer → number)',
+    'wide → wide (number → text)',
+    'wide → wide (text → json)',
+  ]);
+  expect(await history('^wide$')).toMatchObject([
+    { kind: 'integer', was: null },
+    { kind: 'number', was: 'integer' },
+    { kind: 'text', was: 'number' },
+    { kind: 'json', was: 'text' },
+  ]);
+  expect(await column('leads', source, '_extra')).toEqual(steps.map(() => null));
+});
+
+it('makes text of truth and time without loss, and JSON of them too', async () => {
+  const { send, source } = await feed('leads');
+  const at = '2026-11-14T10:00:00.123456Z';
+  await send([recordOf('a', { yes: true, when: at, yesBag: false, whenBag: at })]);
+  await send([recordOf('b', { yes: 'maybe', when: 'never', yesBag: [], whenBag: { x: 1 } })]);
+  expect(await column('leads', source, 'yes')).toEqual(['true', 'maybe']);
+  expect(await column('leads', source, 'when')).toEqual([at, 'never']);
+  expect(await column('leads', source, 'yes_bag')).toEqual(['false', '[]']);
+  expect(await column('leads', source, 'when_bag')).toEqual([at, '{"x": 1}']);
+});
+
+it('keeps fields apart whose names would be one, and takes any name', async () => {
+  const { send, source } = await feed('sales');
+  const record = JSON.parse(`{
+    "timestamp": "2026-11-14T12:00:00Z", "eventId": "e", "_source": "mine", "_run_id": "theirs", "xmin": 7, "eventName": "declared",
+    "event_name": "alias?", "click": {"id": "c", "ua": "lower", "UA": "upper"}, "click.ua": "dotted", "__proto__": "proto",
+    "${'é'.repeat(60)}": "long", "drop table sales; --\\"": "sql", "": "empty"
+  }`) as object;
+  const { schemaChanges } = await send([record]);
+  expect(schemaChanges).toHaveLength(11);
+  const [row] = await place.db.query<{ row: Record<string, unknown> }>({
+    text: `select to_jsonb(t) as row from ${schema}.sales t where _source = $1`,
+    values: [source],
+  });
+  const evolved = new Map(
+    (await history('.*')).map((lesson) => {
+      const { path, name } = lesson as { path: string; name: string };
+      return [path, row?.row[name]];
+    }),
+  );
+  expect(Object.fromEntries(evolved)).toMatchObject({
+    _source: 'mine',
+    _run_id: 'theirs',
+    xmin: 7,
+    event_name: 'alias?',
+    'click.ua': 'lower',
+    'click.UA': 'upper',
+    'click\\.ua': 'dotted',
+    'drop table sales; --"': 'sql',
+    '': 'empty',
+  });
+  expect(evolved.get('__proto__')).toBe('proto');
+  expect(row?.row).toMatchObject({ _source: source, event_name: 'declared', _extra: null });
+  expect(await send([record])).toMatchObject({ new: 0, changed: 0, unchanged: 1, schemaChanges: [] });
+});
+
+it('keeps everything unknown in _extra where that is the policy', async () => {
+  const { send, source } = await feed('clicks', 'extra');
+  const { schemaChanges } = await send([recordOf('a', { pExtra: 1, click: { pInner: [2] } })]);
+  expect(schemaChanges).toEqual([]);
+  expect(await typesOf('clicks', '^(click_)?p_')).toEqual({});
+  expect(await column('clicks', source, '_extra')).toEqual(['{"click": {"pInner": [2]}, "pExtra": 1}']);
+});
+
+it('stops a frozen stream with the fields by name, and writes nothing', async () => {
+  await (await feed('clicks')).send([recordOf('a', { fKnown: 1 })]);
+  const { send, source } = await feed('clicks', 'freeze');
+  await send([recordOf('known', { fKnown: 2 })]);
+  const refused = send([recordOf('new', { fNew: 'x', fKnown: 'wider' })]);
+  await expect(refused).rejects.toThrow(StopStream);
+  await expect(refused).rejects.toThrow('fKnown (text, was integer), fNew (text)');
+  await expect(refused).rejects.toMatchObject({ next: expect.stringContaining('unknownFields') });
+  expect(await column('clicks', source, 'f_known')).toEqual(['2']);
+  expect(await typesOf('clicks', '^f_')).toEqual({ f_known: 'bigint' });
+  expect(await history('^fNew')).toEqual([]);
+});
+
+it('never calls a row changed for a joined field that nobody declared', async () => {
+  const { send, source } = await feed('sales');
+  const joined = (n: number) => ({ link: { id: 'l', jRank: n }, customer: { id: 'c', jTier: `t${n}` } });
+  await send([recordOf('a', joined(1)), recordOf('list', { link: ['odd', 1] })]);
+  const versions = () =>
+    place.db.query({ text: `select event_id, xmin::text from ${schema}.sales where _source = $1`, values: [source] });
+  const before = await versions();
+  const again = [recordOf('a', joined(2)), recordOf('list', { link: ['odd', 2] })];
+  expect(await send(again)).toMatchObject({ new: 0, changed: 0, unchanged: 2 });
+  expect(await versions()).toEqual(before);
+  expect(await typesOf('sales', '^(link|link_j_rank|customer_j_tier)$')).toEqual({
+    customer_j_tier: 'text',
+    link_j_rank: 'bigint',
+    link: 'jsonb',
+  });
+  expect(await send([recordOf('a', { ...joined(3), jOwn: true })])).toMatchObject({ changed: 1 });
+  expect(await column('sales', source, 'link_j_rank')).toEqual(['3', null]);
+});
+
+it('makes one column of what several sources teach at once, and keeps the order of columns', async () => {
+  const seen = [1, 2.5, 'three', true, 2n ** 66n, '2026-11-14T10:00:00Z'];
+  const before = Object.keys(await typesOf('clicks', '.'));
+  const feeds = await Promise.all(seen.map(() => feed('clicks')));
+  await Promise.all(feeds.map(({ send }, i) => send([recordOf('a', { both: seen[i], [`own${i}`]: seen[i] })])));
+  const after = Object.keys(await typesOf('clicks', '.'));
+  expect(after.slice(0, before.length)).toEqual(before);
+  expect(after.filter((name) => name.startsWith('both'))).toEqual(['both']);
+  const found = await Promise.all(feeds.map(({ source }) => column('clicks', source, 'both')));
+  expect(found.map(([value]) => value)).toEqual([
+    '1',
+    '2.5',
+    'three',
+    'true',
+    String(2n ** 66n),
+    expect.stringMatching(/^2026-11-14T10:00:00/),
+  ]);
+});
+
+it('ends at the most columns; what is beyond stays in _extra', async () => {
+  const fresh = await postgresPlace({ schema });
+  try {
+    const { send, source } = await feed('clicks', 'evolve', fresh);
+    const many = Object.fromEntries(Array.from({ length: MOST_EVOLVED + 5 }, (_, i) => [`m${1000 + i}`, i]));
+    expect((await send([recordOf('a', many)])).schemaChanges).toHaveLength(MOST_EVOLVED);
+    expect(Object.keys(await typesOf('clicks', '^m\\d+$', fresh))).toHaveLength(MOST_EVOLVED);
+    const [rest] = await column('clicks', source, '_extra', fresh);
+    expect(Object.keys(JSON.parse(String(rest)))).toEqual(['m1300', 'm1301', 'm1302', 'm1303', 'm1304']);
+  } finally {
+    await fresh.close();
+  }
+});
+
+it('says which view stands in the way of a wider column, and what to do; the policy extra goes on', async () => {
+  const { send, source } = await feed('leads');
+  await send([recordOf('a', { vScore: 1 })]);
+  await place.db.query({ text: `create view public."my report" as select v_score from ${schema}.leads` });
+  const stopped = send([recordOf('b', { vScore: 'high' })]);
+  await expect(stopped).rejects.toThrow(ConfigError);
+  await expect(stopped).rejects.toThrow(/column v_score of attribution\.leads .* view "my report" uses it/);
+  await expect(stopped).rejects.toMatchObject({ next: expect.stringMatching(/drop view "my report".*unknownFields/) });
+  expect(await column('leads', source, 'v_score')).toEqual(['1']);
+
+  const other = await feed('leads', 'extra');
+  await other.send([recordOf('b', { vScore: 'high' })]);
+  expect(await column('leads', other.source, '_extra')).toEqual(['{"vScore": "high"}']);
+
+  await place.db.query({ text: 'drop view public."my report"' });
+  await send([recordOf('b', { vScore: 'high' })]);
+  expect(await column('leads', source, 'v_score')).toEqual(['1', 'high']);
+});

@@ -1,0 +1,72 @@
+import type { Database } from '../../src/cursor/database.ts';
+import { acquireLease } from '../../src/cursor/leases.ts';
+import { emptyTally, newRunId, type Tally } from '../../src/cursor/runs.ts';
+import type { Slice } from '../../src/extract/reader.ts';
+import { createFlatten } from '../../src/model/flatten.ts';
+import { parseJson, stringifyJson } from '../../src/model/json.ts';
+import { STREAMS, type StreamName } from '../../src/model/streams.ts';
+import type { Sink } from '../../src/sinks/sink.ts';
+import { createCommitter } from '../../src/sync/committer.ts';
+import { createEvolver, describeLesson, type UnknownFields } from '../../src/sync/evolver.ts';
+import { NOON, newSource } from './sink-harness.ts';
+
+/** Everything between a page and the tables, without a service: records go in as a reader would have handed them on. */
+export interface Feed {
+  source: string;
+  /** Writes the records of one batch; what the run would have counted comes back. */
+  send(records: readonly object[], slice?: Partial<Slice>): Promise<Tally>;
+  release(): Promise<void>;
+}
+
+export interface FeedOptions {
+  state: Database;
+  sinks: readonly Sink[];
+  stream: StreamName;
+  source?: string;
+  unknownFields?: UnknownFields;
+}
+
+export async function openFeed(options: FeedOptions): Promise<Feed> {
+  const { state, sinks, stream, source = newSource(), unknownFields = 'evolve' } = options;
+  const lease = await acquireLease(state, source, stream, `feed of ${source}`);
+  const flatten = createFlatten(STREAMS[stream]);
+  return {
+    source,
+    async send(records, slice = {}) {
+      const tally = emptyTally();
+      const runId = newRunId();
+      const committer = createCommitter({
+        sinks,
+        evolver: createEvolver({
+          state,
+          stream: STREAMS[stream],
+          source,
+          runId,
+          unknownFields,
+          onLesson: (lesson) => void tally.schemaChanges.push(describeLesson(lesson)),
+        }),
+        base: { source, runId, epoch: lease.epoch, since: NOON },
+        tally,
+        serverNow: () => NOON + 86_400_000,
+        onCommit: () => {},
+      });
+      // Through text, as it comes: integers beyond 2^53 and keys called __proto__ included.
+      const rows = records.map((record) => flatten(parseJson(stringifyJson(record))));
+      await committer.add({ window: undefined, certified: false, rejected: [], ...slice, rows });
+      await committer.flush();
+      return tally;
+    },
+    release: () => lease.release(),
+  };
+}
+
+/** A record of any stream: what its identity needs, and the given fields on top. */
+export function recordOf(id: string, fields: Readonly<Record<string, unknown>> = {}, minute = 0): object {
+  const { click, ...rest } = fields;
+  return {
+    timestamp: new Date(NOON + minute * 60_000).toISOString(),
+    eventId: id,
+    click: { id, ...(click as object | undefined) },
+    ...rest,
+  };
+}
