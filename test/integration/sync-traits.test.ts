@@ -5,6 +5,7 @@ import {
   type Engine,
   expectComplete,
   forgetProofs,
+  missingIn,
   openEngine,
   sourceOf,
   syncAllDone,
@@ -74,6 +75,7 @@ describe.each(TRAITS.map((traits) => [traits.join(' '), traits] as const))('%s',
     ]);
     expect(await versionsOf(engine.db, config)).toEqual(before);
     expect(again.map(({ report }) => report?.tally.quarantined)).toEqual([0, 0, 0]);
+    expect(await missingIn(engine.db, config)).toBe(0);
   });
 });
 

@@ -124,5 +124,13 @@ export async function versionsOf(db: Database, config: Config): Promise<object[]
   return db.query({ text: `${parts.join(' union all ')} order by 1, 2`, values: [sourceOf(config)] });
 }
 
+/** How many rows are marked as vanished from the service. */
+export async function missingIn(db: Database, config: Config): Promise<number> {
+  const parts = STREAM_NAMES.map(
+    (stream) => `select 1 from attribution.${stream} where _source = $1 and _missing_since is not null`,
+  );
+  return (await db.query({ text: parts.join(' union all '), values: [sourceOf(config)] })).length;
+}
+
 export const tallies = (outcomes: readonly Outcome[]): Array<[new_: number, changed: number]> =>
   outcomes.map(({ report }) => [report?.tally.new ?? -1, report?.tally.changed ?? -1]);

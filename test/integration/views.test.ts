@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
+import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
+import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+
+/** What a BI tool reads first. */
+
+describe.each([
+  ['the database of the state', false],
+  ['another database', true],
+])('views in %s', (_name, isElsewhere) => {
+  let state: Engine;
+  let warehouse: Engine;
+  let config: ReturnType<typeof configFor>;
+  let source: string;
+  const rows = { clicks: 300, leads: 60, sales: 40 };
+
+  beforeAll(async () => {
+    state = await openEngine();
+    warehouse = isElsewhere ? await openEngine() : state;
+    config = configFor(state, await smallSandbox({ rows, days: 12 }), isElsewhere ? { sinkUrl: warehouse.url } : {});
+    source = sourceOf(config);
+    await syncAllDone(config);
+  });
+  afterAll(async () => {
+    await state.close();
+    if (isElsewhere) await warehouse.close();
+  });
+
+  it('coverage says of every stream how far it is complete, as the cursors do', async () => {
+    const shown = await warehouse.db.query<{ lag: unknown }>({
+      text: `select source, stream, complete_through, newest_seen, updated_at,
+        extract(epoch from lag)::float8 as lag from attribution.coverage where source = $1 order by stream`,
+      values: [source],
+    });
+    const cursors = await state.db.query({
+      text: `select source, stream, complete_through, newest_seen, updated_at from tributary.cursors
+        where source = $1 and sink = 'warehouse' order by stream`,
+      values: [source],
+    });
+    expect(shown.map(({ lag, ...rest }) => rest)).toEqual(cursors);
+    expect(cursors).toHaveLength(3);
+    for (const { lag } of shown) {
+      expect(lag).toBeGreaterThan(590);
+      expect(lag).toBeLessThan(900);
+    }
+  });
+
+  it('daily_link_performance adds up to the tables, and counts nothing that is missing', async () => {
+    const sums = async () =>
+      (
+        await warehouse.db.query({
+          text: `select sum(clicks)::int as clicks, sum(leads)::int as leads, sum(sales)::int as sales,
+            sum(sale_amount)::bigint as amount, count(*) filter (where domain is null) as nameless
+            from attribution.daily_link_performance where source = $1`,
+          values: [source],
+        })
+      )[0];
+    const [{ amount } = { amount: 0 }] = await warehouse.db.query<{ amount: number }>({
+      text: 'select sum(sale_amount)::bigint as amount from attribution.sales where _source = $1',
+      values: [source],
+    });
+    expect(await sums()).toEqual({ ...rows, amount, nameless: 0 });
+    const [day] = await warehouse.db.query<{ clicks: number; counted: number }>({
+      text: `select d.clicks, (select count(*) from attribution.clicks c where c.link_id = d.link_id and c._source = d.source
+          and (c."timestamp" at time zone 'UTC')::date = d.date) as counted
+        from attribution.daily_link_performance d where source = $1 order by d.clicks desc limit 1`,
+      values: [source],
+    });
+    expect(day?.clicks).toBe(day?.counted);
+    expect(day?.clicks).toBeGreaterThan(1);
+    await warehouse.db.query({
+      text: `update attribution.clicks set _missing_since = now()
+        where event_id in (select event_id from attribution.clicks where _source = $1 limit 5)`,
+      values: [source],
+    });
+    expect(await sums()).toMatchObject({ clicks: rows.clicks - 5 });
+  });
+
+  it('calls a sum over several currencies mixed', async () => {
+    const currencies = async () =>
+      (
+        await warehouse.db.query<{ sale_currency: string }>({
+          text: `select distinct sale_currency from attribution.daily_link_performance where source = $1 and sales > 0`,
+          values: [source],
+        })
+      ).map((row) => row.sale_currency);
+    const change = (text: string) => warehouse.db.query({ text, values: [source] });
+    await change("update attribution.sales set sale_currency = 'usd' where _source = $1");
+    expect(await currencies()).toEqual(['usd']);
+    await change(`update attribution.sales set sale_currency = 'eur', link_id = 'one', "timestamp" = '2026-01-01'
+      where event_id in (select event_id from attribution.sales where _source = $1 limit 1)`);
+    await change(`update attribution.sales set link_id = 'one', "timestamp" = '2026-01-01'
+      where event_id in (select event_id from attribution.sales where _source = $1 and link_id <> 'one' limit 1)`);
+    expect((await currencies()).sort()).toEqual(['mixed', 'usd']);
+  });
+
+  it('are described, column by column', async () => {
+    const found = await warehouse.db.query<{ view: string; comment: string | null; columns: Array<string | null> }>({
+      text: `select c.relname as view, obj_description(c.oid, 'pg_class') as comment,
+          array_agg(col_description(c.oid, a.attnum)) as columns
+        from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+        where c.relnamespace = 'attribution'::regnamespace and c.relkind = 'v' group by c.oid, c.relname order by 1`,
+    });
+    expect(found.map(({ view }) => view)).toEqual(['coverage', 'daily_link_performance']);
+    for (const { comment, columns } of found) {
+      expect(comment).toMatch(/\w+ .*\./);
+      for (const column of columns) expect(column).toMatch(/\w+ .*\./);
+    }
+  });
+
+  it('keep the grants on them when they are prepared again, and when they are made anew', async () => {
+    const reader = `reader_${process.pid}_${isElsewhere ? 1 : 0}`;
+    const { db } = warehouse;
+    await db.query({
+      text: `create role ${reader}; grant usage on schema attribution to ${reader};
+        grant select on attribution.coverage, attribution.daily_link_performance to ${reader}`,
+    });
+    try {
+      const sink = createPostgresSink({
+        name: 'warehouse',
+        db,
+        schema: 'attribution',
+        state: isElsewhere ? state.db : db,
+      });
+      const asReader = () =>
+        db.transaction(async (tx) => {
+          await tx.query({ text: `set local role ${reader}` });
+          await tx.query({ text: 'select * from attribution.daily_link_performance limit 1' });
+          return tx.query({ text: 'select stream from attribution.coverage' });
+        });
+      await sink.prepare(STREAMS.clicks);
+      expect(await asReader()).toHaveLength(STREAM_NAMES.length);
+      // As after an upgrade that changes their text.
+      await db.query({
+        text: `comment on view attribution.coverage is 'older'; comment on view attribution.daily_link_performance is 'older'`,
+      });
+      await sink.prepare(STREAMS.clicks);
+      expect(await asReader()).toHaveLength(STREAM_NAMES.length);
+    } finally {
+      await db.query({ text: `drop owned by ${reader}; drop role ${reader}` });
+    }
+  });
+});
