@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { stringifyJson } from '../../src/model/json.ts';
+import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { openFeed, recordOf } from '../support/feed.ts';
+import { type PostgresPlace, postgresPlace } from '../support/postgres-place.ts';
+import { sandboxWith } from '../support/sandbox.ts';
+
+/** FIELD-NOTES 26: stored as it came where Postgres can, made storable and flagged where it cannot. */
+
+const schema = 'attribution';
+let place: PostgresPlace;
+let engine: Engine;
+beforeAll(async () => {
+  [place, engine] = await Promise.all([postgresPlace({ schema }), openEngine()]);
+});
+afterAll(async () => {
+  await place.close();
+  await engine.close();
+});
+
+const feed = () => openFeed({ state: place.state, sinks: [place.createSink()], stream: 'leads' });
+const rowsOf = (source: string) =>
+  place.db.query<Record<string, unknown>>({
+    text: `select event_id, event_name, metadata::text as metadata, dirt, link_title, _extra from ${schema}.leads
+      where _source = $1 order by event_id`,
+    values: [source],
+  });
+
+it('replaces what Postgres cannot hold, and names the columns where it did', async () => {
+  const { send, source } = await feed();
+  const bad = 'a\0b\ud800c';
+  const tally = await send([
+    recordOf('1', { eventName: bad, metadata: { [bad]: [bad] }, dirt: bad }),
+    recordOf('2', { eventName: 'clean', dirt: '\ufffd is their own' }),
+    recordOf('3', { link: { id: 'l', title: bad }, country: bad, click: { country: 'DE' } }),
+  ]);
+  expect(tally).toMatchObject({ new: 3, mended: 2 });
+  const good = 'a\ufffdb\ufffdc';
+  const [one, two, three] = await rowsOf(source);
+  expect(one).toMatchObject({ event_name: good, dirt: good, metadata: `{"${good}": ["${good}"]}` });
+  expect(one?._extra).toEqual({ _mended: ['event_name', 'metadata', 'dirt'] });
+  expect(two).toMatchObject({ event_name: 'clean', dirt: '\ufffd is their own', _extra: null });
+  expect(three?._extra).toEqual({ country: good, _mended: ['link_title', '_extra'] });
+});
+
+it('does not call a row changed because a joined column was mended, or no longer is', async () => {
+  const { send } = await feed();
+  const titled = (title: string) => recordOf('1', { link: { id: 'l', title } });
+  await send([titled('clean')]);
+  expect(await send([titled('dirty \0')])).toMatchObject({ changed: 0, unchanged: 1, mended: 1 });
+  expect(await send([titled('clean')])).toMatchObject({ changed: 0, unchanged: 1, mended: 0 });
+});
+
+it('stores two events whose ids differ only in what cannot be held as one, and not as a failure for ever', async () => {
+  const { send, source } = await feed();
+  const twins = [recordOf('a\0', { eventName: 'first' }), recordOf('a\ufffd', { eventName: 'last' })];
+  expect(await send(twins)).toMatchObject({ new: 1 });
+  expect(await rowsOf(source)).toMatchObject([{ event_id: 'a\ufffd', event_name: 'last' }]);
+  expect(await send(twins)).toMatchObject({ new: 0, changed: 0, unchanged: 1 });
+});
+
+it.each([
+  ['text that ends COPY', '\\.\n\\.\t\\N\\\\'],
+  ['a list', [1, null, 'x']],
+  ['sixty levels', JSON.parse(`${'{"d":'.repeat(60)}1${'}'.repeat(60)}`)],
+  ['an integer beyond 2^53', 9_007_199_254_740_993n],
+  ['a key called __proto__', JSON.parse('{"__proto__": {"x": 1}}')],
+  ['over a megabyte', { blob: 'x\\"\t'.repeat(300_000) }],
+])('stores metadata as it came: %s', async (_name, metadata) => {
+  const { send, source } = await feed();
+  expect(await send([recordOf('1', { metadata })])).toMatchObject({ new: 1, mended: 0 });
+  const [same] = await place.db.query({
+    text: `select metadata = $2::jsonb as same, _extra from ${schema}.leads where _source = $1`,
+    values: [source, stringifyJson(metadata)],
+  });
+  expect(same).toEqual({ same: true, _extra: null });
+  expect(await send([recordOf('1', { metadata })])).toMatchObject({ changed: 0 });
+});
+
+it('counts mended rows in the run', async () => {
+  const sandbox = await sandboxWith(['dirty'], { rows: { clicks: 20, leads: 20, sales: 20 }, days: 5 });
+  const config = configFor(engine, sandbox);
+  await syncAllDone(config);
+  for (const stream of ['clicks', 'leads', 'sales']) {
+    const [{ mended, flagged } = { mended: 0, flagged: 0 }] = await engine.db.query<{
+      mended: number;
+      flagged: number;
+    }>({
+      text: `select r.rows_mended as mended,
+          (select count(*) from attribution.${stream} where _source = $1 and _extra ? '_mended') as flagged
+        from tributary.runs r where source = $1 and stream = $2`,
+      values: [sourceOf(config), stream],
+    });
+    expect(flagged).toBeGreaterThan(0);
+    expect(mended).toBeGreaterThanOrEqual(flagged);
+  }
+});

@@ -1,0 +1,193 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readCursor } from '../../src/cursor/cursors.ts';
+import { connect, type Database } from '../../src/cursor/database.ts';
+import { readLedger } from '../../src/cursor/ledger.ts';
+import { migrate } from '../../src/cursor/migrate.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import { RetryLater } from '../../src/model/errors.ts';
+import { STREAMS } from '../../src/model/streams.ts';
+import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
+import { type CuttingProxy, startCuttingProxy } from '../support/cutting-proxy.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { readTable } from '../support/postgres-place.ts';
+import {
+  certified,
+  createWriter,
+  MINUTE,
+  NOON,
+  receipt,
+  rowOf,
+  rowsOf,
+  type SinkPlace,
+} from '../support/sink-harness.ts';
+
+/** Data and cursor, whatever breaks between them. Both databases are reached through proxies that cut the line on demand. */
+
+const stream = STREAMS.sales;
+const schema = 'attribution';
+const rows = [rowOf(stream, 'a', NOON, { link_id: 'l', link_url: 'u' }), rowOf(stream, 'b', NOON)];
+const spans = [certified(NOON, NOON + MINUTE, 2)];
+const rejected = [{ record: { odd: true }, reason: 'odd \0' }];
+const REJECTED_ROWS = 1;
+
+interface Home extends SinkPlace {
+  db: Database;
+  data: CuttingProxy;
+  cursors: CuttingProxy;
+}
+
+async function openHome(isElsewhere: boolean): Promise<Home> {
+  const homes: TestDatabase[] = [await freshDatabase()];
+  if (isElsewhere) homes.push(await freshDatabase());
+  const [stateUrl = '', dataUrl = stateUrl] = homes.map(({ url }) => url);
+  const cursors = await startCuttingProxy(stateUrl);
+  const data = isElsewhere ? await startCuttingProxy(dataUrl) : cursors;
+  const state = connect({ url: cursors.url });
+  const db = isElsewhere ? connect({ url: data.url }) : state;
+  await migrate(state, MIGRATIONS, { schema: 'tributary' });
+  const createSink = () => createPostgresSink({ name: 'warehouse', db, schema, state });
+  await createSink().prepare(stream);
+  return {
+    state,
+    db,
+    data,
+    cursors,
+    createSink,
+    readRows: (known) => readTable(db, schema, known),
+    async close() {
+      await state.close();
+      if (isElsewhere) await db.close();
+      for (const proxy of new Set([cursors, data])) await proxy.close();
+      for (const home of homes) await home.drop();
+    },
+  };
+}
+
+const quarantined = (home: Home, source: string) =>
+  home.state.query({ text: 'select 1 from tributary.quarantine where source = $1', values: [source] });
+
+describe.each([
+  ['one database', false],
+  ['two databases', true],
+])('in %s', (_name, isElsewhere) => {
+  let home: Home;
+  beforeAll(async () => {
+    home = await openHome(isElsewhere);
+  });
+  afterAll(() => home.close());
+
+  it.each(['data', 'cursors'] as const)(
+    'looks up a commit whose answer was lost (%s), and does not repeat it',
+    async (which) => {
+      const writer = await createWriter(home, stream);
+      const { source } = writer.lease;
+      const cutsBefore = home[which].cuts();
+      // With rejected records elsewhere, the state is told of those first.
+      home[which].cutNext('answer', isElsewhere && which === 'cursors' ? REJECTED_ROWS : 0);
+      expect(await writer.commit(rows, { spans }, rejected)).toEqual(receipt({ new: 2 }));
+      expect(home[which].cuts()).toBe(cutsBefore + 1);
+      expect((await rowsOf(home, stream, source)).size).toBe(2);
+      expect(await readLedger(home.state, writer.advance(), 0)).toMatchObject(spans);
+      expect(await readCursor(home.state, writer.advance())).toMatchObject({ completeThrough: NOON + MINUTE });
+      expect(await quarantined(home, source)).toHaveLength(1);
+      expect(await writer.commit(rows, { spans })).toEqual(receipt({ unchanged: 2 }));
+    },
+  );
+
+  it('says so when a commit never arrived; nothing is told that is not there', async () => {
+    const writer = await createWriter(home, stream);
+    home.data.cutNext('question');
+    await expect(writer.commit(rows, { spans })).rejects.toThrow(RetryLater);
+    expect(await rowsOf(home, stream, writer.lease.source)).toEqual(new Map());
+    expect(await readCursor(home.state, writer.advance())).toBeUndefined();
+    expect(await writer.commit(rows, { spans })).toEqual(receipt({ new: 2 }));
+  });
+});
+
+it('is one transaction where data and state share a database', async () => {
+  const home = await openHome(false);
+  try {
+    const writer = await createWriter(home, stream);
+    await writer.commit(rows, { spans }, rejected);
+    const tables = [
+      'attribution.sales',
+      'attribution.links',
+      ...['cursors', 'windows', 'quarantine', 'leases'].map((t) => `tributary.${t}`),
+    ];
+    const found = await home.db.query({
+      text: tables.map((table) => `select xmin::text as tx from ${table}`).join(' union '),
+    });
+    expect(found).toHaveLength(1);
+  } finally {
+    await home.close();
+  }
+});
+
+describe('data that is there, and a state that was never told', () => {
+  let home: Home;
+  beforeAll(async () => {
+    home = await openHome(true);
+  });
+  afterAll(() => home.close());
+
+  /** The process dies after the data was committed: of the state's transaction nothing arrives. */
+  async function crash() {
+    const writer = await createWriter(home, stream);
+    const noted = [{ ...certified(NOON, NOON + MINUTE, 2), note: 'a note with \0 and \ud800' }];
+    home.cursors.cutNext('question', REJECTED_ROWS);
+    await expect(writer.commit(rows, { spans: noted, anchor: NOON + 0.125 }, rejected)).rejects.toThrow(RetryLater);
+    const { source } = writer.lease;
+    expect((await rowsOf(home, stream, source)).size).toBe(2);
+    expect(await readCursor(home.state, writer.advance())).toBeUndefined();
+    await writer.lease.release();
+    const next = await createWriter(home, stream, source);
+    const track = { source, stream: stream.name };
+    return { next, source, track, recover: () => home.createSink().recover({ ...track, epoch: next.lease.epoch }) };
+  }
+
+  it('is told by recover, once, and the rows are known', async () => {
+    const { next, source, recover } = await crash();
+    await recover();
+    const told = { completeThrough: NOON + MINUTE, anchor: NOON + 0.125, since: NOON };
+    expect(await readCursor(home.state, next.advance())).toMatchObject(told);
+    expect(await readLedger(home.state, next.advance(), 0)).toMatchObject([
+      { ...spans[0], note: 'a note with \ufffd and \ufffd' },
+    ]);
+    // Records that were set aside are not lost either: no receipt holds them.
+    expect(await quarantined(home, source)).toHaveLength(1);
+    const versions = { text: 'select xmin::text from tributary.cursors where source = $1', values: [source] };
+    const before = await home.state.query(versions);
+    await recover();
+    expect(await home.state.query(versions)).toEqual(before);
+    expect(await next.commit(rows, { spans })).toEqual(receipt({ unchanged: 2 }));
+  });
+
+  it('is not told by somebody who has lost the stream', async () => {
+    const { next, track } = await crash();
+    const recovery = home.createSink().recover({ ...track, epoch: next.lease.epoch - 1 });
+    await expect(recovery).rejects.toThrow(/lost the stream/);
+    expect(await readCursor(home.state, next.advance())).toBeUndefined();
+  });
+
+  it('is not told again once a run has settled: a cursor that is reset stays reset', async () => {
+    const writer = await createWriter(home, stream);
+    const { source } = writer.lease;
+    const track = { source, stream: stream.name };
+    const sink = home.createSink();
+    await writer.commit(rows, { spans });
+    await sink.settled(track);
+    for (const table of ['cursors', 'windows']) {
+      await home.state.query({ text: `delete from tributary.${table} where source = $1`, values: [source] });
+    }
+    await sink.recover({ ...track, epoch: writer.lease.epoch });
+    expect(await readCursor(home.state, writer.advance())).toBeUndefined();
+    expect(await readLedger(home.state, writer.advance(), 0)).toEqual([]);
+  });
+
+  it('keeps the receipt of a commit that the state was not told of, even when a run settles', async () => {
+    const { next, track, recover } = await crash();
+    await home.createSink().settled(track);
+    await recover();
+    expect(await readCursor(home.state, next.advance())).toMatchObject({ completeThrough: NOON + MINUTE });
+  });
+});
