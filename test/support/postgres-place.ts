@@ -18,9 +18,17 @@ export interface PostgresPlace extends SinkPlace {
 export const ODD_SCHEMA = 'odd "schema"; -- $1';
 
 /** A database of its own, with the state in it or in another. */
-export async function postgresPlace({ sameDatabase = true, schema = ODD_SCHEMA } = {}): Promise<PostgresPlace> {
-  const databases = [await freshDatabase()];
-  if (!sameDatabase) databases.push(await freshDatabase());
+export async function postgresPlace({
+  sameDatabase = true,
+  schema = ODD_SCHEMA,
+  server,
+}: {
+  sameDatabase?: boolean;
+  schema?: string;
+  server?: string;
+} = {}): Promise<PostgresPlace> {
+  const databases = [await freshDatabase(server)];
+  if (!sameDatabase) databases.push(await freshDatabase(server));
   const [first, second] = databases.map(({ url }) => connect({ url }));
   if (!first) throw new Error('no database');
   const [state, db] = [first, second ?? first];

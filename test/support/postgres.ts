@@ -9,17 +9,17 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** A database of its own for each test file, on the server that `global-postgres.ts` started for the run. */
-export async function freshDatabase(): Promise<TestDatabase> {
+/** A database of its own for each test file, on the server that `global-postgres.ts` started for the run unless another is given. */
+export async function freshDatabase(server = inject('postgresUrl')): Promise<TestDatabase> {
   const name = `test_${process.pid}_${randomBytes(6).toString('hex')}`;
-  const url = new URL(inject('postgresUrl'));
-  await onServer(`CREATE DATABASE ${quoteIdent(name)}`);
+  const url = new URL(server);
+  await onServer(server, `CREATE DATABASE ${quoteIdent(name)}`);
   url.pathname = `/${name}`;
-  return { url: url.href, drop: () => onServer(`DROP DATABASE ${quoteIdent(name)} WITH (FORCE)`) };
+  return { url: url.href, drop: () => onServer(server, `DROP DATABASE ${quoteIdent(name)} WITH (FORCE)`) };
 }
 
-async function onServer(text: string): Promise<void> {
-  const db = connect({ url: inject('postgresUrl'), max: 1, name: 'test' });
+async function onServer(url: string, text: string): Promise<void> {
+  const db = connect({ url, max: 1, name: 'test' });
   try {
     await db.query({ text });
   } finally {

@@ -3,6 +3,7 @@ import { readCursor } from '../../src/cursor/cursors.ts';
 import { readLedger } from '../../src/cursor/ledger.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
+import { growthSuite } from './sink-growth.ts';
 import {
   certified,
   createWriter,
@@ -206,5 +207,6 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
     });
 
     valueSuite(() => place);
+    growthSuite(() => place);
   });
 }

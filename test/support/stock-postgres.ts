@@ -1,0 +1,75 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chownSync, existsSync, mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect } from '../../src/cursor/database.ts';
+
+/** Where Debian and its kin install a server of this version. */
+export const stockPostgres = (version: number): string | undefined => {
+  const bin = `/usr/lib/postgresql/${version}/bin`;
+  return existsSync(join(bin, 'postgres')) ? bin : undefined;
+};
+
+/** A server as the distribution ships it, in a folder of its own. */
+export async function startStock(bin: string): Promise<{ url: string; close(): Promise<void> }> {
+  const dir = mkdtempSync(join(tmpdir(), 'tributary-stock-'));
+  // Postgres refuses to run as root.
+  const isRoot = process.getuid?.() === 0;
+  const user = isRoot ? { uid: idOf('-u'), gid: idOf('-g') } : {};
+  if (user.uid !== undefined) chownSync(dir, user.uid, user.gid);
+  const data = join(dir, 'data');
+  execFileSync(join(bin, 'initdb'), ['-D', data, '-U', 'stock', '-A', 'trust', '-E', 'UTF8', '--locale=C', '-N'], {
+    ...user,
+    cwd: dir,
+    stdio: 'ignore',
+  });
+  const port = await freePort();
+  const options = ['-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', dir, '-F'];
+  const server = spawn(join(bin, 'postgres'), options, { ...user, cwd: dir, stdio: 'ignore' });
+  const exited = once(server, 'exit');
+  const url = `postgresql://stock@127.0.0.1:${port}/postgres`;
+  await untilReady(url);
+  return {
+    url,
+    async close() {
+      server.kill('SIGINT');
+      await exited;
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function idOf(flag: '-u' | '-g'): number {
+  return Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }).trim());
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+async function untilReady(url: string): Promise<void> {
+  const db = connect({ url, max: 1 });
+  try {
+    for (let left = 200; ; left--) {
+      try {
+        await db.query({ text: 'select 1' });
+        return;
+      } catch (error) {
+        // Recovery: it is still starting.
+        if (left === 0) throw error;
+        await sleep(50);
+      }
+    }
+  } finally {
+    await db.close();
+  }
+}
