@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ConfigError, Fault, RetryLater } from '../model/errors.ts';
+import { Fault, RetryLater } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 import { findBinaries } from './embedded/binaries.ts';
 import { type Cluster, prepareCluster, sweepUnfinished, USER } from './embedded/cluster.ts';
@@ -124,7 +124,7 @@ async function becomeOwner({ session }: Presence, dir: string): Promise<void> {
     // No holder: it left between the two questions.
     if (holder === undefined) continue;
     const [, pid = '', command = ''] = /^pid (\d+): (.*)$/.exec(holder.who) ?? [];
-    throw new ConfigError(
+    throw new RetryLater(
       `the embedded Postgres in ${dir} is in use by another process: pid ${pid} (${command}), since ${holder.since.toISOString()}`,
       {
         kept: 'nothing was changed; that process goes on undisturbed',
