@@ -31,14 +31,16 @@ export function createReader({ now = Date.now, mostRows = MOST_ROWS, ...options 
   // Whatever made pages smaller may be over: every run tries twice as many rows as the last one ended with.
   profile.pageRows = Math.min(mostRows, profile.pageRows * 2);
   const clock = createClock(now);
-  const attend = ({ lane, signal }: Attendance): Asker =>
-    createAsker({ ...options, profile, mostRows, clock, lane, signal });
+  const attend = ({ lane, signal }: Attendance, since: Instant): Asker =>
+    createAsker({ ...options, profile, mostRows, clock, since, lane, signal });
 
   return {
     profile: () => ({ ...profile }),
     serverNow: clock.now,
-    async *tail({ floor, lookback, from, ...attendance }) {
-      const asker = attend(attendance);
+    async *tail({ floor, lookback, since, ...attendance }) {
+      const asker = attend(attendance, since);
+      // From the very beginning: only an older row on the newest page shows that it joins.
+      const from = since - profile.tickMs;
       const mostPages = profile.granularity === 'day' ? UNLIMITED : TAIL_PAGES;
       const walk = walkBack(asker, { from, floor: lookback ?? floor, mostPages });
       // The clock of the newest page, not of the last one: what arrived during the walk is on none of its pages.
@@ -53,7 +55,8 @@ export function createReader({ now = Date.now, mostRows = MOST_ROWS, ...options 
       return { reached, far, serverNow };
     },
     async *sweep({ window, since = window.start, far, ...attendance }) {
-      yield* sweep(attend(attendance), { window, since: Math.min(since, window.start), far });
+      const start = Math.min(since, window.start);
+      yield* sweep(attend(attendance, start), { window, since: start, far });
     },
   };
 }

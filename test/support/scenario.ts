@@ -190,6 +190,8 @@ export function createScenario(seed: number): Scenario {
     upkeep,
     pageRows,
     idle(idleMs) {
+      // What was noticed of a server need not stay true.
+      if (widen && !calm && random.chance(0.1)) service.traits = { ...service.traits, widen: !service.traits.widen };
       for (let step = 0; step < 4; step++) {
         service.pass(idleMs / 4);
         if (calm) continue;
