@@ -1,6 +1,5 @@
-import type { Page } from '../api/client.ts';
 import type { EventsApi } from '../api/events-api.ts';
-import { BadRecord, StopStream } from '../model/errors.ts';
+import { BadRecord } from '../model/errors.ts';
 import type { Flatten, Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
@@ -50,31 +49,22 @@ export interface AskerOptions extends Attendance {
   profile: Profile;
   mostRows: number;
   clock: Clock;
-  /** Nothing older is wanted; a question may reach a little further back, so as to see where it joins. */
-  since: Instant;
+  /** The service speaks of nothing older, and refuses to be asked. */
+  earliest: Instant;
 }
 
 /** Future-dated events exist; asking this far ahead sees them. */
 const AHEAD_MS = 366 * 86_400_000;
 
 export function createAsker(options: AskerOptions): Asker {
-  const { api, stream, filters, flatten, profile, mostRows, clock, since, lane, signal } = options;
-  let isFounded = false;
+  const { api, stream, filters, flatten, profile, mostRows, clock, earliest, lane, signal } = options;
   return {
     profile,
     mostRows,
     clock,
     async ask({ order, from, until = clock.now() + AHEAD_MS, page, limit, once }) {
-      const ask = (start: Instant): Promise<Page> => {
-        const query = { stream, start, end: until, sortOrder: order, page, limit, filters };
-        return api.page(query, { lane, signal, ...(once && { tries: 1 }) });
-      };
-      const answer = await ask(isFounded ? Math.max(from, since) : from).catch((error: unknown) => {
-        // Recovery: a little further back lies the time before the service was founded, which it refuses to speak of.
-        if (from >= since || !(error instanceof StopStream) || error.answer?.status !== 422) throw error;
-        isFounded = true;
-        return ask(since);
-      });
+      const query = { stream, start: Math.max(from, earliest), end: until, sortOrder: order, page, limit, filters };
+      const answer = await api.page(query, { lane, signal, ...(once && { tries: 1 }) });
       if (answer.serverNow !== undefined) clock.set(answer.serverNow);
       const { rows, rejected } = flattenAll(answer.records, flatten);
       rows.sort((a, b) => a.at - b.at);

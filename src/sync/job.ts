@@ -11,7 +11,7 @@ export interface StreamJob {
   source: string;
   stream: StreamName;
   upkeep: Upkeep;
-  createReader(profile: Profile): Reader;
+  createReader(profile: Profile, since: Instant): Reader;
   /** Where the first sync begins, given where it once did. */
   findSince(known: Instant | undefined, signal: AbortSignal): Promise<Instant>;
   /** Requests sent for this stream so far, and how many of them were refused for speed. */

@@ -16,7 +16,7 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
     const names = sinks.map((sink) => sink.name);
     const cursor = await lowestCursor(state, { source, stream, sinks: names });
     const since = await job.findSince(cursor?.since, signal);
-    const reader = job.createReader(await readProfile(state, source, stream));
+    const reader = job.createReader(await readProfile(state, source, stream), since);
     const committer = createCommitter({
       sinks,
       stream: STREAMS[stream],
