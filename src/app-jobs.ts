@@ -96,8 +96,11 @@ export function createJob(chosen: ChosenStream, budgets: Budgets, config: Config
     stream,
     unknownFields: settings.unknownFields,
     upkeep: { lookbackMs: settings.lookback, settleMs: settings.settle, resweepMs: settings.resweep },
-    createReader: (profile) =>
-      createReader({ api, stream, filters, profile, flatten: createFlatten(STREAMS[stream], config.privacy) }),
+    createReader: (profile, since) => {
+      const earliest = source.since === 'all' ? since : undefined;
+      const flatten = createFlatten(STREAMS[stream], config.privacy);
+      return createReader({ api, stream, filters, profile, flatten, earliest });
+    },
     findSince: (known, signal) => resolveSince({ since: source.since, known, api, stream, filters, signal }),
     requests: () => api.stats(),
   };

@@ -51,8 +51,8 @@ try {
     print(`new rows, batches of ${size}`, fresh, raw);
     print(`the same rows again, unchanged, batches of ${size}`, await best(() => timed(() => load(sink, size))), raw);
   }
-  console.log(
-    `\n${ROWS.toLocaleString('en')} clicks, ${stream.columns.length + BOOKKEEPING.length} columns, best of ${ROUNDS}; raw COPY = 1`,
+  process.stdout.write(
+    `\n${ROWS.toLocaleString('en')} clicks, ${stream.columns.length + BOOKKEEPING.length} columns, best of ${ROUNDS}; raw COPY = 1\n`,
   );
 } finally {
   await db.close();
@@ -115,5 +115,7 @@ async function best(work: () => Promise<number>): Promise<number> {
 
 function print(what: string, ms: number, raw: number): void {
   const perSecond = Math.round((ROWS / ms) * 1000).toLocaleString('en');
-  console.log(`${(raw / ms).toFixed(2).padStart(5)}  ${what.padEnd(52)} ${perSecond.padStart(8)} rows/s here`);
+  process.stdout.write(
+    `${(raw / ms).toFixed(2).padStart(5)}  ${what.padEnd(52)} ${perSecond.padStart(8)} rows/s here\n`,
+  );
 }

@@ -53,5 +53,7 @@ export function networkFault(error: unknown, url: URL, bytesRead: number): Retry
 function networkCause(error: unknown): { code: string; message: string } | undefined {
   if (!(error instanceof TypeError) || !/^(fetch failed|terminated)$/.test(error.message)) return undefined;
   const cause = error.cause instanceof Error ? error.cause : error;
-  return { code: 'code' in cause && typeof cause.code === 'string' ? cause.code : '', message: cause.message };
+  // Node 24 gives this error a name and no code.
+  const fallback = cause.name === 'HTTPParserError' ? 'HPE_INVALID' : '';
+  return { code: 'code' in cause && typeof cause.code === 'string' ? cause.code : fallback, message: cause.message };
 }

@@ -49,37 +49,22 @@ function demoConfig(baseUrl: string, apiKey: string): Config {
 
 /** A first question to the tables, as an analyst would ask it. */
 const TOP_LINKS = `
-select c.link_domain || '/' || c.link_key as link, count(*) as clicks,
-       count(distinct l.event_id) as leads, coalesce(max(s.sales), 0) as sales, coalesce(max(s.cents), 0) as cents
-from attribution.clicks c
-left join attribution.leads l using (_source, click_id)
-left join (select _source, link_id, count(*) as sales, sum(sale_amount)::bigint as cents from attribution.sales group by 1, 2) s
-  on (s._source, s.link_id) = (c._source, c.link_id)
-where c._source = 'demo'
-group by c._source, c.link_id, 1 order by clicks desc limit 5`;
+select max(c.link_domain || '/' || c.link_key) as link, count(*) as clicks,
+  (select count(*) from attribution.leads l where (l._source, l.link_id) = (c._source, c.link_id)) as leads,
+  (select count(*) from attribution.sales s where (s._source, s.link_id) = (c._source, c.link_id)) as sales
+from attribution.clicks c where c._source = 'demo'
+group by c._source, c.link_id order by clicks desc limit 5`;
 
 interface TopLink {
   link: string;
   clicks: number;
   leads: number;
   sales: number;
-  cents: number;
 }
 
 async function firstLook(app: App): Promise<string> {
   const links = await app.state.query<TopLink>({ text: TOP_LINKS });
-  const rows = links.map(({ link, clicks, leads, sales, cents }) => [
-    link,
-    figure(clicks),
-    figure(leads),
-    figure(sales),
-    `${figure(Math.floor(cents / 100))}.${String(cents % 100).padStart(2, '0')}`,
-  ]);
-  return [
-    '',
-    'top links by clicks:',
-    table(['link', 'clicks', 'leads', 'sales', 'revenue'], rows),
-    '',
-    'next: tributary status',
-  ].join('\n');
+  const rows = links.map(({ link, clicks, leads, sales }) => [link, figure(clicks), figure(leads), figure(sales)]);
+  const top = table(['link', 'clicks', 'leads', 'sales'], rows);
+  return ['', 'top links by clicks:', top, '', 'next: tributary status'].join('\n');
 }

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ConfigError, Fault, RetryLater } from '../model/errors.ts';
+import { Fault, RetryLater } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 import { findBinaries } from './embedded/binaries.ts';
 import { type Cluster, prepareCluster, sweepUnfinished, USER } from './embedded/cluster.ts';
@@ -33,6 +33,8 @@ export interface EmbeddedOptions {
 
 const DATABASE = 'tributary';
 const START_ATTEMPTS = 5;
+const ROUND_MS = 50;
+const ROUNDS_FOR_LEAVING = 20;
 
 export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const dir = resolve(options.dir);
@@ -121,10 +123,13 @@ async function becomeOwner({ session }: Presence, dir: string): Promise<void> {
   for (let round = 0; round < 50; round += 1) {
     if (await takeOwn(session)) return;
     const holder = await ownHolder(session);
-    // No holder: it left between the two questions.
-    if (holder === undefined) continue;
+    // No holder: it left between the two questions. And one that is leaving takes a moment.
+    if (holder === undefined || round < ROUNDS_FOR_LEAVING) {
+      await sleep(ROUND_MS);
+      continue;
+    }
     const [, pid = '', command = ''] = /^pid (\d+): (.*)$/.exec(holder.who) ?? [];
-    throw new ConfigError(
+    throw new RetryLater(
       `the embedded Postgres in ${dir} is in use by another process: pid ${pid} (${command}), since ${holder.since.toISOString()}`,
       {
         kept: 'nothing was changed; that process goes on undisturbed',

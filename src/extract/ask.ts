@@ -49,19 +49,21 @@ export interface AskerOptions extends Attendance {
   profile: Profile;
   mostRows: number;
   clock: Clock;
+  /** The service speaks of nothing older, and refuses to be asked. */
+  earliest: Instant;
 }
 
 /** Future-dated events exist; asking this far ahead sees them. */
 const AHEAD_MS = 366 * 86_400_000;
 
 export function createAsker(options: AskerOptions): Asker {
-  const { api, stream, filters, flatten, profile, mostRows, clock, lane, signal } = options;
+  const { api, stream, filters, flatten, profile, mostRows, clock, earliest, lane, signal } = options;
   return {
     profile,
     mostRows,
     clock,
     async ask({ order, from, until = clock.now() + AHEAD_MS, page, limit, once }) {
-      const query = { stream, start: from, end: until, sortOrder: order, page, limit, filters };
+      const query = { stream, start: Math.max(from, earliest), end: until, sortOrder: order, page, limit, filters };
       const answer = await api.page(query, { lane, signal, ...(once && { tries: 1 }) });
       if (answer.serverNow !== undefined) clock.set(answer.serverNow);
       const { rows, rejected } = flattenAll(answer.records, flatten);

@@ -14,6 +14,8 @@ export interface ReaderOptions {
   filters: Readonly<Record<string, string>>;
   flatten: Flatten;
   profile: Profile;
+  /** The beginning of the service's history, where that was found: it refuses to be asked for anything older. */
+  earliest?: Instant | undefined;
   /** The most rows that may be asked for on a page. */
   mostRows?: number;
   /** Our clock, for the time before the service has told its own. */
@@ -26,19 +28,22 @@ const UNLIMITED = 2000;
 /** What the contract allows. */
 const MOST_ROWS = 1000;
 
-export function createReader({ now = Date.now, mostRows = MOST_ROWS, ...options }: ReaderOptions): Reader {
+export function createReader(settings: ReaderOptions): Reader {
+  const { now = Date.now, mostRows = MOST_ROWS, earliest = Number.NEGATIVE_INFINITY, ...options } = settings;
   const profile = { ...options.profile };
   // Whatever made pages smaller may be over: every run tries twice as many rows as the last one ended with.
   profile.pageRows = Math.min(mostRows, profile.pageRows * 2);
   const clock = createClock(now);
   const attend = ({ lane, signal }: Attendance): Asker =>
-    createAsker({ ...options, profile, mostRows, clock, lane, signal });
+    createAsker({ ...options, profile, mostRows, clock, earliest, lane, signal });
 
   return {
     profile: () => ({ ...profile }),
     serverNow: clock.now,
-    async *tail({ floor, lookback, from, ...attendance }) {
+    async *tail({ floor, lookback, since, ...attendance }) {
       const asker = attend(attendance);
+      // From the very beginning: only an older row on the newest page shows that it joins.
+      const from = since - profile.tickMs;
       const mostPages = profile.granularity === 'day' ? UNLIMITED : TAIL_PAGES;
       const walk = walkBack(asker, { from, floor: lookback ?? floor, mostPages });
       // The clock of the newest page, not of the last one: what arrived during the walk is on none of its pages.
@@ -53,7 +58,8 @@ export function createReader({ now = Date.now, mostRows = MOST_ROWS, ...options 
       return { reached, far, serverNow };
     },
     async *sweep({ window, since = window.start, far, ...attendance }) {
-      yield* sweep(attend(attendance), { window, since: Math.min(since, window.start), far });
+      const start = Math.min(since, window.start);
+      yield* sweep(attend(attendance), { window, since: start, far });
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { Instant } from '../model/instant.ts';
 import type { Answer, Asker } from './ask.ts';
+import { joins } from './frontier.ts';
 import { mayBeOnePage } from './poison.ts';
 import { delivered } from './progress.ts';
 import type { Slice } from './reader.ts';
@@ -58,11 +59,15 @@ export async function* passInstant(asker: Asker, request: InstantRequest): Async
     // An event that came or went shifts positions in the middle of a pass: only what was read since then can be counted.
     if (before?.positions === undefined || before.positions !== pass.positions) found = new Set();
     else for (const id of pass.ids) found.add(id);
-    if (found.size > 0 && found.size === pass.positions) return { proven: true, past: pass.past };
+    if (found.size > 0 && found.size === pass.positions) return { proven: true, past: joinedPast(pass, request.at) };
     before = pass;
   }
   return { proven: false, past: before?.past };
 }
+
+/** Counting proves the instant and nothing behind it: the page that left it behind must still show a row of it. */
+const joinedPast = ({ past }: Pass, at: Instant): Sheet | undefined =>
+  joins({ at, inclusive: true }, past?.answer.oldest) ? past : undefined;
 
 interface Pass {
   /** In the order they came, each once. */

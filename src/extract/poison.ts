@@ -1,3 +1,4 @@
+import { ANSWER_TOO_LARGE } from '../api/client.ts';
 import { RetryLater, StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import type { Answer, Asker } from './ask.ts';
@@ -5,8 +6,10 @@ import { firstStep, type Step, stepAt } from './steps.ts';
 
 /** Failures that a smaller page may get round. 401, 403 and the like would fail at any size. */
 export function mayBeOnePage(error: unknown): error is RetryLater | StopStream {
-  if (error instanceof RetryLater) return error.answer?.status !== 429;
-  return error instanceof StopStream && [413, 422].includes(error.answer?.status ?? 0);
+  // Without an answer nothing is known of the page: nobody listens there, or the network is down.
+  if (error instanceof RetryLater) return error.answer !== undefined && error.answer.status !== 429;
+  if (!(error instanceof StopStream) || !error.answer) return false;
+  return [413, 422].includes(error.answer.status) || error.answer.code === ANSWER_TOO_LARGE;
 }
 
 /** Why an ascending page cannot be had although the service is there. */

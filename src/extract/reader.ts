@@ -27,8 +27,8 @@ export interface TailRequest extends Attendance {
   floor: Instant | undefined;
   /** Read back to here even so: events may have come late behind the floor. */
   lookback: Instant | undefined;
-  /** How far back to ask: beyond a row that is known, so that the page shows where it joins. */
-  from: Instant;
+  /** The oldest instant that is wanted. */
+  since: Instant;
 }
 
 export interface TailEnd {

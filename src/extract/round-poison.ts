@@ -18,7 +18,8 @@ export interface Footing {
   clearOf: Instant | undefined;
 }
 
-const MOST_ADJACENT = 60;
+/** Each of them costs all retries twice; more in a row than this is another kind of trouble. */
+const MOST_ADJACENT = 5;
 const SET_ASIDE = 'a row that the service cannot show was set aside';
 
 /**

@@ -25,17 +25,16 @@ export interface Request {
 export async function* sweep(asker: Asker, request: Request): AsyncGenerator<Slice, void> {
   const { window, since, far = UNSEEN } = request;
   const progress = createProgress(asker, window, since);
-  let hops = 0;
+  let leaps = 0;
   if (await isEmpty(asker, far)) return yield progress.finish();
   while (!progress.isDone()) {
     // The tail has delivered everything newer than this already.
     if (joins(progress.frontier, far.above)) return yield progress.finish();
     const stood = progress.frontier.at;
-    yield* chainOn(progress);
+    const isMoreAhead = yield* chainOn(progress);
     if (progress.frontier.at > stood || progress.mayAskAgain()) continue;
     // One place that cannot be proven must not keep the rest from being read: on behind it, further each time.
-    const beyond = placeBeyond(stood, hops);
-    hops += 1;
+    const beyond = isMoreAhead ? placeBeyond(stood, leaps++) : undefined;
     if (beyond === undefined) return yield progress.finish(undefined, OUT_OF_REACH);
     yield progress.leap(beyond, OUT_OF_REACH);
   }
@@ -44,16 +43,19 @@ export async function* sweep(asker: Asker, request: Request): AsyncGenerator<Sli
 const OUT_OF_REACH = { certified: false, note: 'rows lie here that no page shows together with what is known' };
 
 const LEAPS_MS = [2000, 60_000, 3_600_000];
-const MOST_LEAPS = 40;
+const MOST_LEAPS = 12;
 
-function placeBeyond(at: Instant, hops: number): Instant | undefined {
-  if (hops >= MOST_LEAPS) return undefined;
-  const leap = LEAPS_MS[hops % (LEAPS_MS.length + 1)];
+function placeBeyond(at: Instant, leaps: number): Instant | undefined {
+  if (leaps >= MOST_LEAPS) return undefined;
+  const leap = LEAPS_MS[leaps % (LEAPS_MS.length + 1)];
   return leap === undefined ? startOfDay(at) + DAY_MS : at + leap;
 }
 
-/** One link of the chain, or whatever carries the frontier over the place where it cannot move. */
-async function* chainOn(progress: Progress): AsyncGenerator<Slice, void> {
+/**
+ * One link of the chain, or whatever carries the frontier over the place where it cannot move. Returns whether there may
+ * be more ahead.
+ */
+async function* chainOn(progress: Progress): AsyncGenerator<Slice, boolean> {
   const { asker, frontier } = progress;
   const stood = frontier.at;
   const step = firstStep(asker.profile.pageRows);
@@ -67,9 +69,12 @@ async function* chainOn(progress: Progress): AsyncGenerator<Slice, void> {
     if (!mayBeOnePage(error)) throw error;
     const footing = yield* getPast(progress, from, step, error);
     if (footing && !progress.isDone()) yield* walkOn(progress, from, footing, { rowsAhead: true });
-    return;
+    return true;
   }
-  if (answer.newest !== undefined && answer.newest > stood) return yield progress.advance(answer, answer.newest);
+  if (answer.newest !== undefined && answer.newest > stood) {
+    yield progress.advance(answer, answer.newest);
+    return true;
+  }
 
   // Stuck. What the page shows is delivered all the same, in case nothing carries the frontier on.
   yield delivered(rowsAhead(answer, frontier, progress.window.end), answer.rejected);
@@ -77,9 +82,10 @@ async function* chainOn(progress: Progress): AsyncGenerator<Slice, void> {
   const footing = { step, last: answer, low: 1, clearOf: undefined };
   const isCrowded = answer.count * 2 > asker.profile.pageRows;
   if (isCrowded) yield* walkOn(progress, from, footing, { rowsAhead: false });
-  if (frontier.at > stood) return;
+  if (frontier.at > stood) return true;
   const isMoreAhead = yield* closeFromFarEnd(progress, from);
   if (frontier.at === stood && isMoreAhead) yield* walkOn(progress, from, footing, { rowsAhead: true });
+  return isMoreAhead;
 }
 
 const NOON_MS = DAY_MS / 2;

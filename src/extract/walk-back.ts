@@ -69,10 +69,9 @@ export async function askNewest(
       return { answer, step: firstStep(limit) };
     } catch (error) {
       if (!mayBeOnePage(error)) throw error;
-      // Recovery: half as many rows, down to one. If that fails too it is the newest row, or the service is not there.
-      if (limit > 1) continue;
-      await assertThere(asker);
-      return undefined;
+      // Recovery: half as many rows, down to one, unless the service is not there at all. If one fails too it is the newest row.
+      if (limit === full || limit === 1) await assertThere(asker);
+      if (limit === 1) return undefined;
     }
   }
 }

@@ -52,9 +52,7 @@ async function deliverTail({ upkeep, standing, reader, committer, signal }: Work
   const { since, cursor } = standing;
   const floor = cursor?.completeThrough;
   const lookback = floor === undefined ? undefined : Math.max(since, floor - upkeep.lookbackMs);
-  // From the very beginning: the newest page is as long either way, and only an older row on it shows that it joins.
-  const from = since - reader.profile().tickMs;
-  const slices = reader.tail({ floor, lookback, from, lane: 'fresh', signal });
+  const slices = reader.tail({ floor, lookback, since, lane: 'fresh', signal });
   for (;;) {
     const next = await slices.next();
     if (!next.done) {

@@ -13,7 +13,7 @@ export interface StreamJob {
   stream: StreamName;
   upkeep: Upkeep;
   unknownFields: UnknownFields;
-  createReader(profile: Profile): Reader;
+  createReader(profile: Profile, since: Instant): Reader;
   /** Where the first sync begins, given where it once did. */
   findSince(known: Instant | undefined, signal: AbortSignal): Promise<Instant>;
   /** Requests sent for this stream so far, and how many of them were refused for speed. */

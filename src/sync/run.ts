@@ -59,7 +59,8 @@ export async function withRun(
   } catch (error) {
     // Recovery: a bug goes on up; anything else ends this stream alone and is told with what was kept.
     if (!(error instanceof Fault)) throw error;
-    const cursor = await readCursor();
+    // Where the database is what failed, nobody can say more than the error does.
+    const cursor = await readCursor().catch(() => undefined);
     error.at({ source, stream, ...(window && { window: describeWindow(window) }) });
     error.kept ??= keptOf(cursor);
     ended = { state: stateOf(error), fault: error };
@@ -67,8 +68,11 @@ export async function withRun(
     const now = job.requests();
     tally.requests = now.requests - asked.requests;
     tally.tooManyRequests = now.tooManyRequests - asked.tooManyRequests;
-    await finishRun(state, run.id, ended.state, tally, ended.fault?.message);
-    await lease.release();
+    try {
+      await finishRun(state, run.id, ended.state, tally, ended.fault?.message);
+    } finally {
+      await lease.release();
+    }
   }
   log.info({ source, stream, run: run.id, state: ended.state, rows: tally.read, new: tally.new }, 'run ended');
   return { source, stream, runId: run.id, tally, cursor: await readCursor(), state: ended.state, fault: ended.fault };

@@ -16,6 +16,8 @@ export interface SinceQuestion {
   signal: AbortSignal;
 }
 
+const SECOND_MS = 1000;
+
 /** No service of this kind is older. */
 const BEFORE_ALL = Date.UTC(2000, 0, 1);
 
@@ -32,7 +34,7 @@ export async function resolveSince(question: SinceQuestion): Promise<Instant> {
   return ago === undefined ? findBeginning(question) : startOfDay(Date.now() - ago);
 }
 
-/** Services refuse a start before their founding: the first day that is accepted is found by halving. */
+/** Services refuse a start before their founding: the first second that is accepted is found by halving. */
 async function findBeginning({ api, stream, filters, signal }: SinceQuestion): Promise<Instant> {
   const isAccepted = async (start: Instant): Promise<boolean> => {
     const query = { stream, start, end: start + DAY_MS, sortOrder: 'asc', page: 1, limit: 1, filters } as const;
@@ -46,9 +48,9 @@ async function findBeginning({ api, stream, filters, signal }: SinceQuestion): P
   };
   if (await isAccepted(BEFORE_ALL)) return BEFORE_ALL;
   let refused = BEFORE_ALL;
-  let accepted = startOfDay(Date.now());
-  while (accepted - refused > DAY_MS) {
-    const middle = startOfDay((accepted + refused) / 2);
+  let accepted = Date.now();
+  while (accepted - refused > SECOND_MS) {
+    const middle = Math.floor((accepted + refused) / 2 / SECOND_MS) * SECOND_MS;
     if (await isAccepted(middle)) accepted = middle;
     else refused = middle;
   }

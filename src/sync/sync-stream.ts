@@ -18,7 +18,7 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
     for (const sink of sinks) await sink.recover({ source, stream, epoch: run.epoch });
     const cursor = await lowestCursor(state, { source, stream, sinks: names });
     const since = await job.findSince(cursor?.since, signal);
-    const reader = job.createReader(await readProfile(state, source, stream));
+    const reader = job.createReader(await readProfile(state, source, stream), since);
     const committer = createCommitter({
       sinks,
       evolver: createEvolver({

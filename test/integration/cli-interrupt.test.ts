@@ -42,7 +42,7 @@ describe('a sync under way', () => {
 
   it('is not disturbed by a second one, which is refused and told whom to wait for', async () => {
     const { code, stdout, stderr } = await place.run(['sync', '--config', 'fast.yaml']);
-    expect([code, stdout]).toEqual([2, '']);
+    expect([code, stdout]).toEqual([4, '']);
     expect(stderr).toContain(`is in use by another process: pid ${slow.pid} (tributary sync --config slow.yaml)`);
     expect(stderr).toContain('kept: nothing was changed');
     expect(slow.child.exitCode).toBeNull();

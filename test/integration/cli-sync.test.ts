@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
-import { freshPlace, longLines, type Place } from '../support/cli.ts';
+import { freshPlace, longLines, MAIN, type Place, startProcess } from '../support/cli.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { idsOf, rows, smallSandbox, sorted } from '../support/sandbox.ts';
 
@@ -118,5 +118,13 @@ state: { url: "\${DATABASE_URL}" }
     const lines = stdout.trim().split('\n');
     expect(lines.length).toBeGreaterThan(1);
     for (const line of lines) expect((JSON.parse(line) as Summary).streams.length).toBeGreaterThan(3);
+  });
+
+  it('status --watch ends when nobody reads it any more', async () => {
+    const script = '{ "$NODE" "$MAIN" status --config t.yaml --watch; echo "code $?" >&2; } | head -1';
+    const env = { PATH: process.env.PATH ?? '', NODE: process.execPath, MAIN, DATABASE_URL: database.url };
+    const { stdout, stderr } = await startProcess('/bin/sh', ['-c', script], place.dir, env).done;
+    expect(stdout).toMatch(/^stream +complete through /);
+    expect(stderr).toBe('code 0\n');
   });
 });

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { connect } from '../../src/cursor/database.ts';
 import { until } from '../../src/cursor/embedded/postmaster.ts';
 import { openEmbedded } from '../../src/cursor/embedded.ts';
-import { ConfigError, type Fault } from '../../src/model/errors.ts';
+import { type Fault, RetryLater } from '../../src/model/errors.ts';
 import { type Child, postmasterOf, startChild, temporaryFolder } from '../support/embedded.ts';
 import { silentLog } from '../support/silent-log.ts';
 
@@ -79,7 +79,7 @@ describe('two processes', () => {
     expect(refused).toMatch(/next: wait until it ends, stop it \(kill \d+\), or set state.url/);
     expect(await ask(owner.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
     const again: Fault = await open().catch((error) => error);
-    expect(again).toBeInstanceOf(ConfigError);
+    expect(again).toBeInstanceOf(RetryLater);
     await owner.close();
     const next = await open();
     await next.close();

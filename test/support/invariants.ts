@@ -81,7 +81,7 @@ export function createInvariants({ service, since, upkeep }: Scenario, sink: Mem
       }
       if (!sound || through === undefined) return;
       const isRecent = (event: SimulatedEvent): boolean =>
-        event.bornAt < started && shown(event) >= Math.max(since, floor - upkeep.lookbackMs) && shown(event) < through;
+        event.bornAt < started && shown(event) >= Math.max(since, floor - upkeep.lookbackMs) && shown(event) < floor;
       check('I1 lookback', lost(isRecent), 'within the lookback after a sound run');
     },
 

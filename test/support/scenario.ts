@@ -124,8 +124,8 @@ export function createScenario(seed: number): Scenario {
     const hasHiddenRun = random.chance(0.2);
     if (hasHiddenRun) hiddenRun(past(), random.int(pageRows, 3 * pageRows));
     hidesRows ||= hasHiddenRun;
+    if (random.chance(0.15)) add(past(), { poison: true, hidden: false });
     if (random.chance(0.1)) add(past(), { poison: true, hidden: false });
-    if (random.chance(0.05)) add(past(), { poison: true, hidden: false });
     if (rows > 0) add(since + random.int(0, 2) * ms, { bornAt: start - DAY });
   }
   function tieGroup(rows: number): void {
@@ -190,6 +190,8 @@ export function createScenario(seed: number): Scenario {
     upkeep,
     pageRows,
     idle(idleMs) {
+      // What was noticed of a server need not stay true.
+      if (widen && !calm && random.chance(0.1)) service.traits = { ...service.traits, widen: !service.traits.widen };
       for (let step = 0; step < 4; step++) {
         service.pass(idleMs / 4);
         if (calm) continue;
