@@ -136,6 +136,32 @@ it('counts contradictions in the run and keeps both sides', async () => {
   expect(sample?.country).not.toBe(sample?.other);
 });
 
+it('writes into the run which columns came, once', async () => {
+  const own = await openEngine();
+  try {
+    const config = configFor(own, await sandboxWith(['unknownFields'], { rows, days: 12 }));
+    await syncAllDone(config);
+    await syncAllDone(config);
+    const runs = await own.db.query<{ stream: string; changes: string[] }>({
+      text: 'select stream, schema_changes as changes from tributary.runs order by started_at, stream',
+    });
+    const changes = runs.filter(({ stream }) => stream === 'sales').map((run) => run.changes);
+    expect(changes).toEqual([
+      [
+        'click.asn → click_asn (integer)',
+        'click.ua → click_ua (text)',
+        'customer.stripeCustomerId → customer_stripe_customer_id (text)',
+        'ingestedBy → ingested_by (json)',
+        'link.utmId → link_utm_id (text)',
+        'sale.taxAmount → sale_tax_amount (integer)',
+      ],
+      [],
+    ]);
+  } finally {
+    await own.close();
+  }
+});
+
 it('lets the password of a link into no table, whatever is wrong with its record', async () => {
   const sandbox = await sandboxWith(['password', 'unknownFields'], { rows, days: 12 });
   const { service } = sandbox;
