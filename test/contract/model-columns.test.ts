@@ -98,6 +98,7 @@ it('bookkeeping starts with an underscore and is documented', () => {
     '_first_synced_at',
     '_synced_at',
     '_run_id',
+    '_missing_since',
   ]);
   for (const { doc } of BOOKKEEPING) expect(doc).toMatch(/\.$/);
 });
