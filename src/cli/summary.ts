@@ -42,7 +42,7 @@ export function notes(outcomes: readonly Outcome[], app: SyncApp): string[] {
   const budgets = sourcesOf(outcomes).map((source) => {
     const { requests, share, perSecond, pauses } = app.usage(source);
     const used = share === undefined ? '' : `, ${Math.round(share * 100)} % of ${perSecond}/s while there was work`;
-    const slowed = pauses > 0 ? `, slowed down by 429s: ${pauses}` : '';
+    const slowed = pauses > 0 ? `, 429s: ${pauses}` : '';
     return `budget   ${source}: ${figure(requests)} requests${used}${slowed}`;
   });
   const places = app.sinks.map((sink) => sink.place).join(', ');
