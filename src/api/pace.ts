@@ -4,6 +4,8 @@ export interface Pace {
   waitMs(): number;
   /** A request starts. Returns the era it belongs to, which its outcome is reported with. */
   started(): number;
+  /** The process came round to sending it. */
+  sent(): void;
   succeeded(era: number): void;
   /** The service said 429. Without an era it is news from elsewhere. */
   tooMany(afterMs: number | undefined, era?: number): void;
@@ -46,6 +48,10 @@ export function createPace(requestsPerSecond: number, now: () => number = () => 
       nextStart = now() + planGapMs * widening;
       alone = false;
       return era;
+    },
+    sent() {
+      // A request that was started and then waited for a page to be parsed leaves late: the next one waits as long.
+      nextStart = Math.max(nextStart, now() + planGapMs * widening);
     },
     succeeded(startedIn) {
       if (startedIn < era) return;

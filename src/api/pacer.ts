@@ -66,6 +66,7 @@ export function createPacer({ requestsPerSecond, maxConcurrent = MAX_CONCURRENT 
   async function execute<T>(task: () => Promise<T>): Promise<T> {
     meter.started();
     const era = pace.started();
+    setImmediate(pace.sent);
     try {
       const result = await task();
       pace.succeeded(era);

@@ -37,6 +37,15 @@ describe('the pace of a key', () => {
     expect(pace.waitMs()).toBeGreaterThan(250);
   });
 
+  it('keeps the distance from a request that was sent late, because the process was busy', () => {
+    const { pace, next, tick } = clocked();
+    next();
+    tick(120);
+    expect(pace.waitMs()).toBeLessThan(140);
+    pace.sent();
+    expect(pace.waitMs()).toBeGreaterThan(250);
+  });
+
   it('is paused once by all the 429s of requests that were under way', () => {
     const { pace, next, tick } = clocked();
     const eras = [next().era, next().era, next().era];
