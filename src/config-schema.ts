@@ -198,7 +198,6 @@ export const configSchema = z.strictObject({
 export type ConfigIssue = z.core.$ZodIssue;
 export type Config = z.output<typeof configSchema>;
 export type SourceConfig = Config['sources'][string];
-export type SinkConfig = Config['sinks'][string];
 export type StreamConfig = z.output<ReturnType<typeof streamOf>>;
 
 function allStreams(): z.output<typeof streams> {

@@ -94,7 +94,6 @@ async function load(sink: Sink, size: number): Promise<void> {
       epoch: lease.epoch,
       since: 0,
       spans: [],
-      anchor: undefined,
       newestSeen: undefined,
     });
   }

@@ -8,16 +8,15 @@ import { instantOf } from './sql.ts';
 export interface Cursor {
   since: Instant;
   completeThrough: Instant | undefined;
-  anchor: Instant | undefined;
   newestSeen: Instant | undefined;
 }
 
 export async function readCursor(db: Queryable, { source, stream, sink }: Track): Promise<Cursor | undefined> {
-  type Found = { since: Instant; through: Instant | null; anchor: Instant | null; newest: Instant | null };
+  type Found = { since: Instant; through: Instant | null; newest: Instant | null };
   const [row] = await db.query<Found>({
     text: `
       select ${instantOf('since')} as since, ${instantOf('complete_through')} as through,
-        ${instantOf('anchor')} as anchor, ${instantOf('newest_seen')} as newest
+        ${instantOf('newest_seen')} as newest
       from tributary.cursors where source = $1 and stream = $2 and sink = $3`,
     values: [source, stream, sink],
   });
@@ -25,7 +24,6 @@ export async function readCursor(db: Queryable, { source, stream, sink }: Track)
   return {
     since: row.since,
     completeThrough: row.through ?? undefined,
-    anchor: row.anchor ?? undefined,
     newestSeen: row.newest ?? undefined,
   };
 }
@@ -41,7 +39,6 @@ export async function lowestCursor(
   return {
     since: Math.min(...known.map((cursor) => cursor.since)),
     completeThrough: lowest(cursors.map((cursor) => cursor?.completeThrough)),
-    anchor: lowest(cursors.map((cursor) => cursor?.anchor)),
     newestSeen: lowest(cursors.map((cursor) => cursor?.newestSeen)),
   };
 }

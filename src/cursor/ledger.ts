@@ -24,8 +24,7 @@ export interface Advance extends Track {
   since: Instant;
   /** The windows that are in the sink once this commit is, in order. None where rows are delivered ahead of the proof. */
   spans: readonly Span[];
-  /** The newest event that is proven, and the newest of all that is not in the future; undefined where there is none. */
-  anchor: Instant | undefined;
+  /** The newest event that is not in the future; undefined where there is none. */
   newestSeen: Instant | undefined;
 }
 
@@ -123,23 +122,16 @@ const insertEntries = (track: Track, entries: readonly Entry[]): Sql => ({
  */
 const upsertCursor = (advance: Advance): Sql => ({
   text: `
-    insert into tributary.cursors as c (source, stream, sink, since, anchor, newest_seen, last_commit)
-    values ($1, $2, $3, $4, $5, $6, $7)
+    insert into tributary.cursors as c (source, stream, sink, since, newest_seen, last_commit)
+    values ($1, $2, $3, $4, $5, $6)
     on conflict (source, stream, sink) do update set
       since = least(c.since, excluded.since),
       complete_through = case when excluded.since < c.since then null else c.complete_through end,
-      anchor = greatest(c.anchor, excluded.anchor),
       last_commit = excluded.last_commit,
       newest_seen = greatest(c.newest_seen, excluded.newest_seen),
       updated_at = now()
     returning ${instantOf('c.since')} as since, ${instantOf('c.complete_through')} as through`,
-  values: [
-    ...keyOf(advance),
-    toIso(advance.since),
-    orNull(advance.anchor),
-    orNull(advance.newestSeen),
-    advance.commitId,
-  ],
+  values: [...keyOf(advance), toIso(advance.since), orNull(advance.newestSeen), advance.commitId],
 });
 
 const certifiedAfter = (track: Track, from: Instant): Sql => ({

@@ -15,7 +15,6 @@ create table ${s}.cursors (
   sink             text not null,
   since            timestamptz not null,
   complete_through timestamptz,
-  anchor           timestamptz,
   newest_seen      timestamptz,
   last_commit      text,
   updated_at       timestamptz not null default now(),
@@ -24,7 +23,6 @@ create table ${s}.cursors (
 comment on table ${s}.cursors is 'One row per source, stream and sink: how far it is complete, and how far rows have come.';
 comment on column ${s}.cursors.since is 'Where the first sync began. Completeness is counted from here.';
 comment on column ${s}.cursors.complete_through is 'The watermark: every event before this moment is proven to be in the sink. Null: nothing proven yet.';
-comment on column ${s}.cursors.anchor is 'Time of the newest event that is proven: the next reading must show it again, and so shows that it joins.';
 comment on column ${s}.cursors.newest_seen is 'Time of the newest event delivered, proven or not.';
 
 create table ${s}.windows (

@@ -91,7 +91,6 @@ interface Pending {
   rows: Row[];
   spans: Span[];
   rejected: Rejection[];
-  anchor: Instant | undefined;
   newest: Instant | undefined;
 }
 
@@ -100,7 +99,6 @@ const newBatch = (): Pending => ({
   rows: [],
   spans: [],
   rejected: [],
-  anchor: undefined,
   newest: undefined,
 });
 
@@ -111,7 +109,6 @@ function collect(batch: Pending, slice: Slice, { tally, serverNow }: CommitterOp
   batch.rejected.push(...rejected);
   if (window) addSpan(batch.spans, { ...window, certified, rows: rows.length, note, whole: slice.whole });
   for (const row of rows) {
-    if (certified) batch.anchor = Math.max(batch.anchor ?? row.at, row.at);
     if (row.at <= serverNow()) batch.newest = Math.max(batch.newest ?? row.at, row.at);
     for (const name of row.contradictions) tally.contradictions[name] = (tally.contradictions[name] ?? 0) + 1;
     for (const name of row.misfits) tally.misfits[name] = (tally.misfits[name] ?? 0) + 1;
@@ -137,7 +134,7 @@ function addSpan(spans: Span[], span: Span): void {
 
 async function commit(options: CommitterOptions, stream: Stream, pending: Pending, done: Set<Sink>): Promise<void> {
   const { sinks, base, tally, onCommit } = options;
-  const { rows, spans, rejected, anchor, newest: newestSeen } = pending;
+  const { rows, spans, rejected, newest: newestSeen } = pending;
   for (const [i, sink] of sinks.entries()) {
     if (done.has(sink)) continue;
     const batch = await open(sink, stream, rows);
@@ -147,7 +144,6 @@ async function commit(options: CommitterOptions, stream: Stream, pending: Pendin
       stream: stream.name,
       sink: sink.name,
       spans,
-      anchor,
       newestSeen,
     };
     const receipt = await batch.commit(advance, rejected);

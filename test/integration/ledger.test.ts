@@ -39,7 +39,6 @@ async function openTrack(sinks = ['warehouse']) {
           runId: 'run-1',
           since: NOON,
           spans: [],
-          anchor: undefined,
           newestSeen: undefined,
           ...change,
         }),
@@ -177,30 +176,29 @@ it('keeps apart what differs in state or note, and the note as it was said', asy
   ]);
 });
 
-it('keeps anchor and newest at their greatest, to the microsecond', async () => {
+it('keeps newest at its greatest, to the microsecond', async () => {
   const { advance, cursor } = await openTrack();
-  await advance({ anchor: at(5) + 0.123, newestSeen: at(7) + 0.456 });
-  await advance({ anchor: at(4), newestSeen: undefined });
+  await advance({ newestSeen: at(7) + 0.456 });
+  await advance({ newestSeen: undefined });
   await advance({});
-  expect(await cursor()).toMatchObject({ anchor: at(5) + 0.123, newestSeen: at(7) + 0.456 });
+  expect(await cursor()).toMatchObject({ newestSeen: at(7) + 0.456 });
 });
 
 it('keeps two sinks apart, and tells how far they have come together', async () => {
   const { advance, cursor, ledger, track } = await openTrack(['warehouse', 'lake']);
   const together = () => lowestCursor(db, { ...track, sinks: ['warehouse', 'lake'] });
   expect(await together()).toBeUndefined();
-  await advance({ spans: [certified(at(0), at(30))], anchor: at(29), newestSeen: at(29) });
+  await advance({ spans: [certified(at(0), at(30))], newestSeen: at(29) });
   expect(await together()).toEqual({
     since: NOON,
     completeThrough: undefined,
-    anchor: undefined,
     newestSeen: undefined,
   });
-  await advance({ sink: 'lake', spans: [certified(at(0), at(10))], anchor: at(9), newestSeen: at(9) });
+  await advance({ sink: 'lake', spans: [certified(at(0), at(10))], newestSeen: at(9) });
   expect(await cursor()).toMatchObject({ completeThrough: at(30) });
   expect(await cursor('lake')).toMatchObject({ completeThrough: at(10) });
   expect(await ledger('lake')).toHaveLength(1);
-  expect(await together()).toEqual({ since: NOON, completeThrough: at(10), anchor: at(9), newestSeen: at(9) });
+  expect(await together()).toEqual({ since: NOON, completeThrough: at(10), newestSeen: at(9) });
 });
 
 it('writes nothing without the lease', async () => {

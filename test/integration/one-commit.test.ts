@@ -135,7 +135,7 @@ describe('data that is there, and a state that was never told', () => {
     const writer = await createWriter(home, stream);
     const noted = [{ ...certified(NOON, NOON + MINUTE, 2), note: 'a note with \0 and \ud800' }];
     home.cursors.cutNext('question', REJECTED_ROWS);
-    await expect(writer.commit(rows, { spans: noted, anchor: NOON + 0.125 }, rejected)).rejects.toThrow(RetryLater);
+    await expect(writer.commit(rows, { spans: noted, newestSeen: NOON + 0.125 }, rejected)).rejects.toThrow(RetryLater);
     const { source } = writer.lease;
     expect((await rowsOf(home, stream, source)).size).toBe(2);
     expect(await readCursor(home.state, writer.advance())).toBeUndefined();
@@ -148,7 +148,7 @@ describe('data that is there, and a state that was never told', () => {
   it('is told by recover, once, and the rows are known', async () => {
     const { next, source, recover } = await crash();
     await recover();
-    const told = { completeThrough: NOON + MINUTE, anchor: NOON + 0.125, since: NOON };
+    const told = { completeThrough: NOON + MINUTE, newestSeen: NOON + 0.125, since: NOON };
     expect(await readCursor(home.state, next.advance())).toMatchObject(told);
     expect(await readLedger(home.state, next.advance(), 0)).toMatchObject([
       { ...spans[0], note: 'a note with \ufffd and \ufffd' },

@@ -24,7 +24,7 @@ export function createMemorySink(now: () => Instant): MemorySink {
   let cursor: Cursor | undefined;
   let commits = 0;
 
-  function apply({ spans, since, anchor, newestSeen, runId }: Advance): void {
+  function apply({ spans, since, newestSeen, runId }: Advance): void {
     const at = now();
     for (const { note, whole: _, ...span } of spans) {
       const provenAt = span.certified ? at : undefined;
@@ -36,7 +36,6 @@ export function createMemorySink(now: () => Instant): MemorySink {
     cursor = {
       since: start,
       completeThrough: completeThrough(certified, before ?? start) ?? before,
-      anchor: greatest(cursor?.anchor, anchor),
       newestSeen: greatest(cursor?.newestSeen, newestSeen),
     };
   }

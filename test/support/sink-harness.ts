@@ -70,7 +70,6 @@ export async function createWriter(place: SinkPlace, stream: Stream, source = ne
     epoch: lease.epoch,
     since: NOON,
     spans: [],
-    anchor: undefined,
     newestSeen: undefined,
     ...change,
   });

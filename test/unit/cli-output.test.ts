@@ -17,7 +17,7 @@ import { longLines } from '../support/cli.ts';
 const THROUGH = Date.UTC(2026, 10, 15, 2, 18, 12);
 
 function outcome(stream: StreamName, tally: Partial<Tally> = {}, fault?: Fault): Outcome {
-  const cursor = { since: 0, completeThrough: THROUGH, newestSeen: THROUGH, anchor: undefined };
+  const cursor = { since: 0, completeThrough: THROUGH, newestSeen: THROUGH };
   const state = fault ? 'incomplete' : 'done';
   const full = { ...emptyTally(), ...tally };
   const report = { source: 'main', stream, runId: 'r1', state, tally: full, cursor, fault } as NonNullable<
