@@ -95,6 +95,7 @@ export function createJob(chosen: ChosenStream, budgets: Budgets, config: Config
     source: name,
     stream,
     unknownFields: settings.unknownFields,
+    filters: describeFilters(filters),
     upkeep: { lookbackMs: settings.lookback, settleMs: settings.settle, resweepMs: settings.resweep },
     createReader: (profile, since) => {
       const earliest = source.since === 'all' ? since : undefined;
@@ -105,3 +106,10 @@ export function createJob(chosen: ChosenStream, budgets: Budgets, config: Config
     requests: () => api.stats(),
   };
 }
+
+/** One text for one meaning, whatever the order in the config. */
+const describeFilters = (filters: Readonly<Record<string, string>>): string =>
+  Object.entries(filters)
+    .map(([name, value]) => `${name}=${value}`)
+    .sort()
+    .join('&');

@@ -13,6 +13,8 @@ export interface StreamJob {
   stream: StreamName;
   upkeep: Upkeep;
   unknownFields: UnknownFields;
+  /** What the stream is narrowed to, as one text: completeness holds only for that. */
+  filters: string;
   createReader(profile: Profile, since: Instant): Reader;
   /** Where the first sync begins, given where it once did. */
   findSince(known: Instant | undefined, signal: AbortSignal): Promise<Instant>;
