@@ -48,16 +48,16 @@ export function createCommitter(options: CommitterOptions): Committer {
     chosen: ReadonlySet<string> | undefined,
     work: (committer: SinkCommitter) => Promise<void>,
   ): Promise<void> => {
-    for (const [name, committer] of committers) {
-      if (failed.has(name) || (chosen && !chosen.has(name))) continue;
-      try {
-        await work(committer);
-      } catch (error) {
-        // Recovery: this sink stays where its cursor stands; when it was the last one there is nobody left to read for.
-        if (!(error instanceof Fault)) throw error;
-        failed.set(name, error.at({ sink: name }));
-        if (failed.size === committers.size) throw error;
-      }
+    const all = [...committers].filter(([name]) => !failed.has(name) && (!chosen || chosen.has(name)));
+    // At once, not in turn: a slice is either in the batch of every sink or of none when somebody else asks for a flush.
+    const outcomes = await Promise.allSettled(all.map(([, committer]) => work(committer)));
+    for (const [i, outcome] of outcomes.entries()) {
+      if (outcome.status === 'fulfilled') continue;
+      const [name, error] = [all[i]?.[0] ?? '', outcome.reason];
+      // Recovery: this sink stays where its cursor stands; when it was the last one there is nobody left to read for.
+      if (!(error instanceof Fault)) throw error;
+      failed.set(name, sinks.length > 1 ? error.at({ sink: name }) : error);
+      if (failed.size === committers.size) throw error;
     }
   };
 
