@@ -105,6 +105,7 @@ export function createJob(chosen: ChosenStream, budgets: Budgets, config: Config
     },
     probe: createProbe({ api, stream, filters, flatten }),
     requestsPerSecond: source.requestsPerSecond,
+    everyMs: settings.every,
     findSince: (known, signal) => resolveSince({ since: source.since, known, api, stream, filters, signal }),
     requests: () => api.stats(),
   };

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
+import { registerBackfill } from './backfill.ts';
 import type { Action, Context } from './command.ts';
 import { registerDemo } from './demo.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
@@ -12,7 +13,15 @@ import { registerStatus } from './status.ts';
 import { registerSync } from './sync.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
-const COMMANDS = [registerDemo, registerSync, registerStatus, registerSchema, registerForget, registerSandbox];
+const COMMANDS = [
+  registerDemo,
+  registerSync,
+  registerBackfill,
+  registerStatus,
+  registerSchema,
+  registerForget,
+  registerSandbox,
+];
 
 const EXAMPLES = `
 Examples:

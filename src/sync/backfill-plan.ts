@@ -5,7 +5,7 @@ import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
 /** How a long window is cut up. Pure: from what a probe saw. */
 
 /** The overlap at the edges of a piece costs a request or two: twenty pages a piece keep that under a tenth. */
-const ROWS_A_PIECE = 20_000;
+const PAGES_A_PIECE = 20;
 /** Rows a job of the queue holds: some minutes of work on any plan, so that a lost worker loses little. */
 const ROWS_A_CHUNK = 100_000;
 const MOST_CHUNKS = 400;
@@ -19,8 +19,16 @@ export const sideBySide = ({ tookMs }: Pick<Sample, 'tookMs'>, requestsPerSecond
   Math.min(MOST_SIDE_BY_SIDE, Math.max(1, Math.ceil((tookMs / 1000) * requestsPerSecond * ROOM)));
 
 /** Pieces to be read side by side: whole days, each with enough rows to be worth its edges. */
-export function piecesOf(window: Window, density: number, lanes: number): Window[] {
-  return lanes === 1 ? [window] : cut(window, daysFor(ROWS_A_PIECE, density));
+export function piecesOf(window: Window, { density, pageRows, lanes }: Pieces): Window[] {
+  return lanes === 1 ? [window] : cut(window, daysFor(PAGES_A_PIECE * pageRows, density));
+}
+
+export interface Pieces {
+  /** Rows per millisecond. */
+  density: number;
+  pageRows: number;
+  /** How many are read at a time. */
+  lanes: number;
 }
 
 /** Chunks for a queue: whole days, whatever was proven of them already. */

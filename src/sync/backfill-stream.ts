@@ -41,7 +41,10 @@ export const backfillStream = (
       const shares = shared(await Promise.all(needs));
       const lanes = sideBySide(seen, job.requestsPerSecond);
       const pieces = shares.flatMap(({ window: part, sinks: to }) =>
-        piecesOf(part, seen.density, lanes).map((piece) => ({ window: piece, sinks: to })),
+        piecesOf(part, { density: seen.density, pageRows: reader.profile().pageRows, lanes }).map((piece) => ({
+          window: piece,
+          sinks: to,
+        })),
       );
       const turns = createTurns(run.lease, committer, signal);
       const onSlice = countDone(deps, job, run, pieces);

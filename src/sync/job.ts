@@ -21,6 +21,8 @@ export interface StreamJob {
   probe: Probe;
   /** What the plan grants the key, over all its streams and processes. */
   requestsPerSecond: number;
+  /** How often it is synced. */
+  everyMs: number;
   /** Where the first sync begins, given where it once did. */
   findSince(known: Instant | undefined, signal: AbortSignal): Promise<Instant>;
   /** Requests sent for this stream so far, and how many of them were refused for speed. */

@@ -54,8 +54,11 @@ export async function priceBackfill(
   );
   const toRead = joined(missing.flat());
   const openMs = lengthOf(toRead);
-  let [rows, probes, isCounted] = [0, 1, true];
-  for (const place of placesIn(toRead, openMs / PLACES)) {
+  const isWhole = openMs === window.end - window.start;
+  let [rows, probes, isCounted] = [first.density * openMs, 1, isWhole];
+  // A window that fits a page has been seen already; anything longer is looked at here and there.
+  if (first.isFull) [rows, isCounted] = [0, true];
+  for (const place of first.isFull ? placesIn(toRead, openMs / PLACES) : []) {
     const samples = [await job.probe(place, { lane: 'backfill', signal })];
     if (samples[0]?.isFull) {
       const middle = { start: (place.start + place.end) / 2, end: place.end };
@@ -67,7 +70,8 @@ export async function priceBackfill(
     rows += density * (place.end - place.start);
   }
   const density = rows / Math.max(1, openMs);
-  const pieces = toRead.flatMap((part) => piecesOf(part, density, sideBySide(first, job.requestsPerSecond))).length;
+  const lanes = sideBySide(first, job.requestsPerSecond);
+  const pieces = toRead.flatMap((part) => piecesOf(part, { density, pageRows: PAGE_ROWS, lanes })).length;
   const requests = Math.ceil((rows / PAGE_ROWS) * OVERLAP) + EDGE_REQUESTS * pieces;
   return {
     source,
@@ -81,8 +85,8 @@ export async function priceBackfill(
     probes,
     secondsAt(requestsPerSecond) {
       // What the service is too slow for cannot be bought: its answers come one after another in each of the pieces.
-      const lanes = Math.max(1, Math.min(pieces, sideBySide(first, requestsPerSecond)));
-      return Math.max(requests / requestsPerSecond, (requests * first.tookMs) / 1000 / lanes);
+      const atOnce = Math.max(1, Math.min(pieces, sideBySide(first, requestsPerSecond)));
+      return Math.max(requests / requestsPerSecond, (requests * first.tookMs) / 1000 / atOnce);
     },
   };
 }
