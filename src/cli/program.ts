@@ -6,6 +6,7 @@ import { registerBackfill } from './backfill.ts';
 import type { Action, Context } from './command.ts';
 import { registerDemo } from './demo.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
+import { registerExport } from './export.ts';
 import { registerForget } from './forget.ts';
 import { registerSandbox } from './sandbox.ts';
 import { registerSchema } from './schema.ts';
@@ -17,6 +18,7 @@ const COMMANDS = [
   registerDemo,
   registerSync,
   registerBackfill,
+  registerExport,
   registerStatus,
   registerSchema,
   registerForget,
