@@ -13,12 +13,14 @@ import { registerSchema } from './schema.ts';
 import { registerStatus } from './status.ts';
 import { registerSync } from './sync.ts';
 import type { Terminal } from './terminal/terminal.ts';
+import { registerVerify } from './verify.ts';
 
 const COMMANDS = [
   registerDemo,
   registerSync,
   registerBackfill,
   registerExport,
+  registerVerify,
   registerStatus,
   registerSchema,
   registerForget,
