@@ -10,7 +10,7 @@ const SHOWN = 5;
 export function describeRepair({ before, after, fault }: Repair): string {
   const lines = [describeVerdict(before)];
   if (fault) lines.push(`the repair was stopped: ${fault.describe()}`);
-  if (after) lines.push('', `after the repair: ${describeVerdict(after)}`);
+  if (after) lines.push('after the repair:', describeVerdict(after));
   return lines.join('\n');
 }
 
@@ -18,14 +18,15 @@ function describeVerdict(verdict: Verdict): string {
   const { source, stream, window, against, events, requests, sinks, doubts } = verdict;
   const cost = requests > 0 ? `, requests: ${figure(requests)}` : '';
   return [
-    `${source}/${stream}: ${figure(events)} events of ${against} in ${describeWindow(window)}${cost}`,
+    `${source}/${stream} ${describeWindow(window)}`,
+    `  ${against}: ${figure(events)} events${cost}`,
     ...sinks.map((sink) => describeSink(sink)),
     ...doubts.map((doubt) => `  not comparable: ${describeWindow(doubt)}: ${doubt.note}`),
   ].join('\n');
 }
 
 function describeSink(verdict: SinkVerdict): string {
-  const { sink, days, examples, windows } = verdict;
+  const { sink, days, examples, windows, neverRead } = verdict;
   if (windows.length === 0) return `  ${sink}: as it should be, every day of ${days.length}`;
   const total = totalOf(verdict);
   const rows = days
@@ -39,6 +40,8 @@ function describeSink(verdict: SinkVerdict): string {
       const fields = columns.length > 0 ? ` in ${columns.join(', ')}` : '';
       return `  e.g. ${kind}: ${id} of ${toIso(at)}${fields}`;
     }),
+    ...neverRead.map((window) => `  never read into ${sink}: ${describeWindow(window)}`),
+    ...(neverRead.length > 0 ? ['  what is missing there comes with a sync, a backfill or --repair'] : []),
   ].join('\n');
 }
 
@@ -60,6 +63,7 @@ const verdictJson = ({ window, sinks, doubts, ...verdict }: Verdict): object => 
     sink: sink.sink,
     ...totalOf(sink),
     days: sink.days.map(({ day, ...counts }) => ({ day: toIso(day).slice(0, 10), ...counts })),
+    neverRead: sink.neverRead.map(({ start, end }) => ({ from: toIso(start), to: toIso(end) })),
     examples: sink.examples.map((example) => ({ ...example, at: toIso(example.at) })),
   })),
   notComparable: doubts.map(({ start, end, note }) => ({ from: toIso(start), to: toIso(end), note })),

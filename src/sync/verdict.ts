@@ -2,7 +2,7 @@ import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
-import type { Difference, Sink } from '../sinks/sink.ts';
+import type { Difference } from '../sinks/sink.ts';
 import type { Chunk } from './chunks.ts';
 
 /** What came of a comparison. */
@@ -27,6 +27,8 @@ export interface SinkVerdict {
   examples: readonly Difference[];
   /** Where the differences are: what a repair has to read again. */
   windows: readonly Window[];
+  /** What was never read into this sink: that events are missing there is no surprise. */
+  neverRead: readonly Window[];
 }
 
 export interface DayVerdict extends Counts {
@@ -56,7 +58,7 @@ export const totalOf = ({ days }: SinkVerdict): Counts & { events: number } =>
 const EXAMPLES = 20;
 
 interface VerdictOptions extends Pick<Verdict, 'source' | 'stream' | 'window' | 'against'> {
-  sinks: readonly Sink[];
+  sinks: ReadonlyArray<{ name: string; neverRead: readonly Window[] }>;
 }
 
 /** Counts by day while the chunks come in. */
@@ -64,9 +66,9 @@ export function createVerdict({ sinks, ...subject }: VerdictOptions) {
   const doubts = new Map<Instant, Window & { note: string }>();
   let events = 0;
   const bySink = new Map(
-    sinks.map(({ name }) => [
+    sinks.map(({ name, neverRead }) => [
       name,
-      { days: new Map<Instant, DayVerdict>(), examples: [] as Difference[], windows: [] as Window[] },
+      { days: new Map<Instant, DayVerdict>(), examples: [] as Difference[], windows: [] as Window[], neverRead },
     ]),
   );
   const dayOf = (days: Map<Instant, DayVerdict>, at: Instant): DayVerdict => {

@@ -1,7 +1,10 @@
 import { readEvolved } from '../cursor/columns.ts';
+import type { Database } from '../cursor/database.ts';
 import { withoutForgotten } from '../cursor/forgotten.ts';
+import { readLedger } from '../cursor/ledger.ts';
 import { readProfile } from '../cursor/profiles.ts';
 import type { Reader } from '../extract/reader.ts';
+import { gaps } from '../model/coverage.ts';
 import { ConfigError } from '../model/errors.ts';
 import { evolvedStream, promote } from '../model/evolution.ts';
 import type { Row } from '../model/flatten.ts';
@@ -25,7 +28,13 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
   const inShape = async (rows: readonly Row[]): Promise<Row[]> =>
     promote(STREAMS[name], evolved, await withoutForgotten(state, source, STREAMS[name], rows));
   const reader = job.createReader(await readProfile(state, source, name), window.start);
-  const verdict = createVerdict({ source, stream: name, window, against: 'the service', sinks });
+  const verdict = createVerdict({
+    source,
+    stream: name,
+    window,
+    against: 'the service',
+    sinks: await Promise.all(sinks.map((sink) => withUnread(state, job, sink, window))),
+  });
 
   for await (const chunk of chunked(readWhole(reader, window, signal))) {
     const rows = await inShape(chunk.rows);
@@ -59,12 +68,27 @@ export async function verifyBetween(
   [first, second]: readonly [Sink, Sink],
 ): Promise<Verdict> {
   const stream = evolvedStream(STREAMS[name], await readEvolved(state, name));
-  const verdict = createVerdict({ source, stream: name, window, against: first.name, sinks: [second] });
+  const verdict = createVerdict({
+    source,
+    stream: name,
+    window,
+    against: first.name,
+    sinks: [await withUnread(state, { source, stream: name }, second, window)],
+  });
   for await (const chunk of chunked(whole(first.read(stream, source, window), window))) {
     signal.throwIfAborted();
     verdict.add(second.name, chunk, chunk.rows, await compare(second, { stream, source, chunk, rows: chunk.rows }));
   }
   return verdict.close(0);
+}
+
+async function withUnread(
+  state: Database,
+  { source, stream }: Pick<StreamJob, 'source' | 'stream'>,
+  { name }: Sink,
+  window: Window,
+): Promise<{ name: string; neverRead: Window[] }> {
+  return { name, neverRead: gaps(await readLedger(state, { source, stream, sink: name }, window.start), window) };
 }
 
 const compare = (

@@ -114,6 +114,16 @@ it('an event that vanished from the service is too much until it is marked; one 
   expect(isClean(await verify(config))).toBe(true);
 });
 
+it('says where a sink was never asked to hold anything', async () => {
+  const sandbox = await sandboxOf();
+  const since = TODAY - 4 * DAY_MS;
+  const config = configFor(engine, sandbox, { since: new Date(since).toISOString().slice(0, 10) });
+  await syncAllDone(config);
+  const verdict = await verify(config);
+  expect(counts(verdict)?.missing).toBeGreaterThan(100);
+  expect(verdict.sinks[0]?.neverRead[0]).toEqual({ start: TODAY - 11 * DAY_MS, end: since });
+});
+
 it('a clean range brings no row back from the sink', async () => {
   const sandbox = await sandboxOf();
   const config = configFor(engine, sandbox);
