@@ -1,0 +1,65 @@
+import { RetryLater } from '../model/errors.ts';
+import type { Database, Session } from './database.ts';
+import type { Sql } from './sql.ts';
+
+/**
+ * A connection of its own to the state, opened when it is needed and again when it was lost. In the pool a question about
+ * the budget would stand behind transactions that load rows, and a turn that comes late is a turn lost.
+ */
+export interface Line {
+  query<T extends object = Record<string, unknown>>(sql: Sql): Promise<T[]>;
+  close(): Promise<void>;
+}
+
+const LONGEST_ANSWER_MS = 5000;
+
+export function createLine(db: Database): Line {
+  let session: Promise<Session> | undefined;
+
+  async function open(): Promise<Session> {
+    const opened = await db.session();
+    // What a crash of the database takes back is younger than the crash took; by then every slot in it has passed.
+    await opened.query({ text: 'set synchronous_commit = off' });
+    return opened;
+  }
+
+  /** Without waiting: the end of a connection that hangs never comes. */
+  function drop(lost: Promise<Session>): void {
+    if (session === lost) session = undefined;
+    lost.then((one) => one.close()).catch(() => {}); // It could not be opened, so there is nothing to close.
+  }
+
+  return {
+    async query<T extends object>(sql: Sql) {
+      session ??= open();
+      const current = session;
+      try {
+        return await inTime(current.then((one) => one.query<T>(sql)));
+      } catch (error) {
+        drop(current);
+        throw error;
+      }
+    },
+    async close() {
+      if (session) await inTime(session.then((one) => one.close())).catch(() => {}); // Lost already: it is closed.
+      session = undefined;
+    },
+  };
+}
+
+/** A server that is stopped, or behind a network that swallows packets, never answers. */
+async function inTime<T>(work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLate = new Promise<never>((_resolve, reject) => {
+    const seconds = LONGEST_ANSWER_MS / 1000;
+    const fault = new RetryLater(`the state database did not answer within ${seconds} s`, {
+      next: 'check the server and the network to it; then run again',
+    });
+    timer = setTimeout(() => reject(fault), LONGEST_ANSWER_MS);
+  });
+  try {
+    return await Promise.race([work, tooLate]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
