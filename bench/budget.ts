@@ -27,11 +27,18 @@ const commits = async (): Promise<number> => {
   return row?.n ?? 0;
 };
 
-const lines = ['| per second | processes | budget use | 429s | backfill | statements a request |', '|---|---|---|---|---|---|'];
+const lines = [
+  '| per second | processes | budget use | 429s | backfill | statements a request |',
+  '|---|---|---|---|---|---|',
+];
 for (const perSecond of [2, 4, 8]) {
   for (const processes of [1, 4]) {
     const apiKey = `bench-${perSecond}-${processes}`;
-    const sandbox = await startSandbox({ apiKey, requestsPerSecond: perSecond, rows: { clicks: 50, leads: 50, sales: 50 } });
+    const sandbox = await startSandbox({
+      apiKey,
+      requestsPerSecond: perSecond,
+      rows: { clicks: 50, leads: 50, sales: 50 },
+    });
     const { baseUrl } = sandbox;
     const lanesOf = (i: number): Lane[] => (processes === 1 ? ['fresh', 'backfill'] : [i < 3 ? 'fresh' : 'backfill']);
     const options = Array.from({ length: processes }, (_, i) => ({

@@ -1,16 +1,20 @@
-/** The rules of the pace, for the slots of one process and for those that all processes share. */
-
 /**
- * At 4/s exactly, five requests stand in half of all sliding seconds. A budget of N puts N gaps of (1 + margin)/N between a
- * request and the one that must not share its second: whatever N is, the margin times one second is what lateness may take
- * before the service counts one too many. Of these 25 ms, slots themselves may be taken 10 late (`FORGIVEN_MS`, so that
- * timers and round trips cost no budget); 15 are left for the way to the service.
+ * The rules of the pace, for the slots of one process and for those that all processes share.
+ *
+ * **Never one too many.** The requests of a budget of N a second form N chains: each one belongs to the chain of the N-th
+ * before it and leaves a second and `CHAIN_MARGIN` after that one really left. A stretch of one second then holds at most one
+ * request of each chain, N in all, however late single ones were and whichever overtook another. Only what nobody sees, the
+ * way to the service, can bring two of a chain closer: the margin is for that.
+ *
+ * **Spaced.** A plan with even gaps, a little wider, keeps the chains apart. Lateness of up to half a gap does not move the
+ * plan: counting each request from the one right before it would lose N times as much to timers that fire late.
  */
-export const MARGIN = 0.025;
-export const FORGIVEN_MS = 10;
+export const CHAIN_MARGIN = 0.015;
+export const PLAN_MARGIN = 0.02;
 
-/** The distance between two requests. */
-export const gapMs = (perSecond: number, widening: number): number => ((1 + MARGIN) / perSecond) * 1000 * widening;
+/** Of budgets above this, so many requests are chained, and the time between two of a chain is shorter. */
+export const MOST_CHAINS = 16;
+export const chainsOf = (perSecond: number): number => Math.min(Math.max(Math.floor(perSecond), 1), MOST_CHAINS);
 
 /** After a 429 the gap is so much wider, and back to the plan's own this long after the pause. */
 export const WIDEN = 1.5;
@@ -32,5 +36,6 @@ export const COLD_MS = 500;
 /** A lane that waits lets so many of the more urgent ones pass, and then goes: with all three lanes full, 3 : 1 : 1. */
 export const PASSES = 3;
 
-/** How long past the moment that it was told a waiting lane is still expected: its process may be parsing a page. */
-export const graceMs = (gap: number): number => Math.max(gap / 4, 20);
+/** How long past the moment that it was told a waiting lane is still expected, in gaps: its process may be parsing a page. */
+export const GRACE_GAPS = 0.25;
+export const LEAST_GRACE_MS = 20;

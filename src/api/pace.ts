@@ -1,17 +1,19 @@
 import {
+  CHAIN_MARGIN,
   COLD_MS,
+  chainsOf,
   FIRST_PAUSE_MS,
-  FORGIVEN_MS,
-  gapMs,
-  graceMs,
+  GRACE_GAPS,
+  LEAST_GRACE_MS,
   LONGEST_PAUSE_MS,
   PASSES,
+  PLAN_MARGIN,
   PROBE_MS,
   RESTORE_MS,
   WIDEN,
   WIDEST,
 } from './pace-rules.ts';
-import { LANES, type Lane, type Slots } from './slots.ts';
+import { type Grant, LANES, type Slots } from './slots.ts';
 
 const NEVER = Number.NEGATIVE_INFINITY;
 
@@ -23,7 +25,11 @@ const NEVER = Number.NEGATIVE_INFINITY;
  * era they are known to belong to that pause, and do not start another.
  */
 export function createPace(requestsPerSecond: number, now: () => number = () => performance.now()): Slots {
+  const chains = chainsOf(requestsPerSecond);
+  const chainMs = ((1000 * chains) / requestsPerSecond) * (1 + CHAIN_MARGIN);
   const lanes = LANES.map(() => ({ waitsUntil: NEVER, passedOver: 0 }));
+  /** When the last request of each chain left, the next in turn first. */
+  let leftAt: { at: number; grant?: Grant }[] = Array.from({ length: chains }, () => ({ at: NEVER }));
   let nextAt = NEVER;
   let pausedUntil = NEVER;
   let aloneUntil = NEVER;
@@ -45,38 +51,40 @@ export function createPace(requestsPerSecond: number, now: () => number = () => 
   }
 
   function comeBackAt(rank: number, at: number, gap: number): number | undefined {
-    const opensAt = Math.max(nextAt, pausedUntil);
+    const opensAt = Math.max(nextAt, (leftAt[0]?.at ?? NEVER) + chainMs, pausedUntil);
     if (opensAt > at) return opensAt;
-    if (aloneUntil > at) return Math.min(aloneUntil, at + gap / 4);
+    if (aloneUntil > at) return Math.min(aloneUntil, at + gap * GRACE_GAPS);
     return rivalUntil(rank, at);
   }
 
-  function take(rank: number, isCold: boolean, at: number, gap: number): boolean {
-    nextAt = Math.max(nextAt, at - FORGIVEN_MS) + gap;
+  function take(rank: number, isCold: boolean, at: number, gap: number): Grant {
+    const grant: Grant = { granted: true, era, alone: isProbing || isCold };
+    nextAt = (at - nextAt > gap / 2 ? at : nextAt) + gap;
+    leftAt = [...leftAt.slice(1), { at, grant }];
     if (isProbing) aloneUntil = at + PROBE_MS;
     else if (isCold) aloneUntil = at + COLD_MS;
-    const isAlone = isProbing || isCold;
     isProbing = false;
     for (const [one, lane] of lanes.entries()) {
       if (one === rank) lane.passedOver = 0;
       else if (one > rank && lane.waitsUntil > at) lane.passedOver++;
     }
-    return isAlone;
+    return grant;
   }
 
   return {
-    async ask(lane: Lane, isCold) {
+    async ask(lane, isCold) {
       const [rank, at] = [LANES.indexOf(lane), now()];
-      const gap = gapMs(requestsPerSecond, wideningAt(at));
+      const gap = (1000 / requestsPerSecond) * (1 + PLAN_MARGIN) * wideningAt(at);
       const comeBack = comeBackAt(rank, at, gap);
-      if (comeBack === undefined) return { granted: true, era, alone: take(rank, isCold, at, gap), gapMs: gap };
+      if (comeBack === undefined) return take(rank, isCold, at, gap);
       const own = lanes[rank];
-      if (own) own.waitsUntil = Math.max(own.waitsUntil, comeBack + graceMs(gap));
+      const grace = Math.max(gap * GRACE_GAPS, LEAST_GRACE_MS);
+      if (own) own.waitsUntil = Math.max(own.waitsUntil, comeBack + grace);
       return { granted: false, era, waitMs: comeBack - at };
     },
-    departed({ gapMs: gap }) {
-      // A request that was started and then waited for a page to be parsed leaves late: the next one waits as long.
-      nextAt = Math.max(nextAt, now() - FORGIVEN_MS + gap);
+    departed(grant) {
+      const own = leftAt.find((one) => one.grant === grant);
+      if (own) own.at = now();
     },
     settled(grant) {
       if (!grant.alone || grant.era < era) return;

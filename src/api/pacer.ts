@@ -88,8 +88,7 @@ export function createPacer(options: PacerOptions): Pacer {
     }
   }
 
-  const rest = (ms: number, { left }: Ticket): Promise<void> =>
-    sleep(Math.max(1, Math.ceil(ms)), left).catch(() => {}); // It left: the loop sees that.
+  const rest = (ms: number, { left }: Ticket): Promise<void> => sleep(Math.max(1, Math.ceil(ms)), left).catch(() => {}); // It left: the loop sees that.
 
   async function execute<T>(task: () => Promise<T>, grant: Grant): Promise<T> {
     meter.started();

@@ -9,8 +9,6 @@ export interface Grant {
   era: number;
   /** Nobody else leaves before it is answered: a probe after a pause, or the first on a cold connection. */
   alone: boolean;
-  /** The distance that the next one keeps from it. */
-  gapMs: number;
 }
 
 /** Not yet: ask again after so long. */
@@ -29,7 +27,7 @@ export type Turn = Grant | Refusal;
  */
 export interface Slots {
   ask(lane: Lane, cold: boolean): Promise<Turn>;
-  /** The process came round to sending it: perhaps late, and then the next one is held back as long. */
+  /** The process came round to sending it: perhaps late, and then what is counted from it is, too. */
   departed(grant: Grant): void;
   /** It came home with something else than a 429. */
   settled(grant: Grant): void;

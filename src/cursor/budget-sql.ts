@@ -1,10 +1,13 @@
 import {
+  CHAIN_MARGIN,
   COLD_MS,
   FIRST_PAUSE_MS,
-  FORGIVEN_MS,
-  gapMs,
+  GRACE_GAPS,
+  LEAST_GRACE_MS,
   LONGEST_PAUSE_MS,
+  MOST_CHAINS,
   PASSES,
+  PLAN_MARGIN,
   PROBE_MS,
   RESTORE_MS,
   WIDEN,
@@ -26,6 +29,7 @@ const HELD = `
 
 const ms = (value: number | string): string => `make_interval(secs => (${value}) / 1000.0)`;
 const msOf = (interval: string): string => `(extract(epoch from ${interval}) * 1000)::float8`;
+const seconds = (value: string): string => `make_interval(secs => ${value})`;
 
 const WIDENING = `1 + (widening - 1) * least(greatest(1 - ${msOf('now - paused_until')} / ${RESTORE_MS}, 0), 1)`;
 
@@ -37,12 +41,20 @@ export const createBudget = (keyHash: string, perSecond: number): Sql => ({
 export interface Asked {
   granted: boolean;
   era: number;
-  wait: number | null;
+  /** Until it may leave, when it is granted; until it may ask again, when not. */
+  wait: number;
   alone: boolean;
-  gap: number;
+  /** Counts the grants of the key. */
+  number: number;
   /** How long the statement waited for the row. */
   queued: number;
 }
+
+/**
+ * A slot is granted so long before it opens: the process has its answer, and a timer, by then. Without it every round trip
+ * and every timer that fires late would come out of the budget.
+ */
+const AHEAD_MS = 25;
 
 /** A rate that nobody has asked with for this long is no longer the most careful one. */
 const CAREFUL_MS = 10_000;
@@ -52,10 +64,13 @@ export const askForSlot = (keyHash: string, rank: number, perSecond: number, isC
   text: `
     with ${HELD},
     paced as (
-      select timed.*, rate, gap, ${ms(`greatest(${msOf('gap')} / 4, 20)`)} as grace, rival, careful_until <= now or $3 <= per_second as is_careful
+      select timed.*, rate, gap, rival, careful_until <= now or $3 <= per_second as is_careful,
+        greatest(gap * ${GRACE_GAPS}, ${ms(LEAST_GRACE_MS)}) as grace,
+        greatest(next_at, left_at[chains] + ${seconds(`chains / rate * ${1 + CHAIN_MARGIN}`)}, paused_until) as opens
       from timed,
         lateral (select case when $3 <= per_second or careful_until <= now then $3 else per_second end as rate) r,
-        lateral (select ${ms(`${gapMs(1, 1)} / rate * (${WIDENING})`)} as gap) g,
+        lateral (select least(greatest(floor(rate), 1), ${MOST_CHAINS})::int as chains) c,
+        lateral (select ${seconds(`${1 + PLAN_MARGIN} / rate * (${WIDENING})`)} as gap) g,
         lateral (
           select max(until) as rival from unnest(waits_until, passed_over) with ordinality as lane(until, passes, rank)
           where rank <> $2 and until > now
@@ -65,8 +80,8 @@ export const askForSlot = (keyHash: string, rank: number, perSecond: number, isC
     ),
     decided as (
       select paced.*, case
-        when greatest(next_at, paused_until) > now then greatest(next_at, paused_until)
-        when alone_until > now then least(alone_until, now + gap / 4)
+        when opens - ${ms(AHEAD_MS)} > now then opens - ${ms(AHEAD_MS)}
+        when alone_until > now then least(alone_until, now + gap * ${GRACE_GAPS})
         else rival end as come_back
       from paced
     ),
@@ -74,7 +89,9 @@ export const askForSlot = (keyHash: string, rank: number, perSecond: number, isC
       update tributary.budgets b set
         per_second = rate,
         careful_until = case when is_careful then now + ${ms(CAREFUL_MS)} else d.careful_until end,
-        next_at = greatest(d.next_at, now - ${ms(FORGIVEN_MS)}) + gap,
+        next_at = gap + case when greatest(opens, now) - d.next_at > gap / 2 then greatest(opens, now) else d.next_at end,
+        left_at = (greatest(opens, now) || d.left_at)[1:${MOST_CHAINS}],
+        grants = d.grants + 1,
         probing = false,
         alone_until = case when d.probing then now + ${ms(PROBE_MS)} when $4 then now + ${ms(COLD_MS)} else d.alone_until end,
         passed_over = array(
@@ -99,18 +116,18 @@ export const askForSlot = (keyHash: string, rank: number, perSecond: number, isC
       where b.key_hash = d.key_hash and come_back is not null
         and (d.waits_until[$2] < come_back + grace or is_careful and d.careful_until < now + ${ms(CAREFUL_MS / 2)})
     )
-    select come_back is null as granted, era, ${msOf('come_back - now')} as wait, probing or $4 as alone,
-      ${msOf('gap')} as gap, ${msOf('now - statement_timestamp()')} as queued
+    select come_back is null as granted, era, ${msOf("greatest(coalesce(come_back, opens) - now, interval '0')")} as wait, probing or $4 as alone,
+      grants + 1 as number, ${msOf('now - statement_timestamp()')} as queued
     from decided`,
   values: [keyHash, rank, perSecond, isCold],
 });
 
-/** A request left late: the next one is held back as long. Greatest: another may have been granted since. */
-export const moveNext = (keyHash: string, gap: number): Sql => ({
+/** A request left late: the next of its chain is counted from when it really did. */
+export const leftLate = (keyHash: string, grantNumber: number): Sql => ({
   text: `
-    update tributary.budgets
-    set next_at = greatest(next_at, clock_timestamp() + ${ms('$2::float8')} - ${ms(FORGIVEN_MS)}) where key_hash = $1`,
-  values: [keyHash, gap],
+    update tributary.budgets set left_at[(grants - $2)::int + 1] = clock_timestamp()
+    where key_hash = $1 and grants - $2 < ${MOST_CHAINS}`,
+  values: [keyHash, grantNumber],
 });
 
 /** The one that went alone came home: the others may go. */

@@ -1,6 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Grant, LANES, type Slots } from '../api/slots.ts';
 import { RetryLater } from '../model/errors.ts';
-import { type Asked, askForSlot, createBudget, endAlone, moveNext, pauseAll } from './budget-sql.ts';
+import { type Asked, askForSlot, createBudget, endAlone, leftLate, pauseAll } from './budget-sql.ts';
 import { forgetOldUse, keyHashOf } from './budget-use.ts';
 import type { Database } from './database.ts';
 import { createLine, type Line } from './line.ts';
@@ -11,10 +12,11 @@ export interface SharedBudgets {
   close(): Promise<void>;
 }
 
-export function openSharedBudgets(db: Database): SharedBudgets {
+/** The clock is this process's own, for what it measures of itself; slots are counted on the database's. */
+export function openSharedBudgets(db: Database, clock: () => number = () => performance.now()): SharedBudgets {
   const line = explained(createLine(db));
   return {
-    slots: (apiKey, requestsPerSecond) => createSharedSlots(line, keyHashOf(apiKey), requestsPerSecond),
+    slots: (apiKey, requestsPerSecond) => createSharedSlots(line, keyHashOf(apiKey), requestsPerSecond, clock),
     close: () => line.close(),
   };
 }
@@ -33,10 +35,10 @@ const explained = (line: Line): Line => ({
     }) as never,
 });
 
-/** A grant that reached the process later than this after it was made is passed on to the next one as lateness. */
+/** A request that leaves later than this is reported late. */
 const LATE_MS = 5;
-/** At high rates half a gap is less than any process can promise. */
-const AWAY_MS = 20;
+/** Later than this, the next of its chain may have got its turn before the report comes: better not to leave at all. */
+const AWAY_MS = 500;
 const HOUR_MS = 3_600_000;
 
 /** A 429 that could not be told to the others yet. */
@@ -45,9 +47,10 @@ interface Unsaid {
   era: number | undefined;
 }
 
-function createSharedSlots(line: Line, keyHash: string, requestsPerSecond: number): Slots {
-  /** When each grant was asked for and what that usually takes, on our own clock. */
-  const asked = new WeakMap<Grant, number>();
+function createSharedSlots(line: Line, keyHash: string, requestsPerSecond: number, clock: () => number): Slots {
+  /** When each granted request should leave, on our own clock. */
+  const granted = new WeakMap<Grant, { number: number; due: number }>();
+  /** The least that a question and its answer take. What they take above that is lateness. */
   let usualTrip = Number.POSITIVE_INFINITY;
   let firstEra: number | undefined;
   let era = 0;
@@ -63,7 +66,7 @@ function createSharedSlots(line: Line, keyHash: string, requestsPerSecond: numbe
   async function prepare(): Promise<void> {
     await line.query(createBudget(keyHash, requestsPerSecond));
     await line.query(forgetOldUse);
-    sweptAt = performance.now();
+    sweptAt = clock();
   }
 
   async function tellPause({ afterMs, era: leftIn }: Unsaid): Promise<void> {
@@ -73,19 +76,16 @@ function createSharedSlots(line: Line, keyHash: string, requestsPerSecond: numbe
 
   /** What must be done before anything is asked for. */
   async function catchUp(): Promise<void> {
-    if (performance.now() - sweptAt > HOUR_MS) await prepare();
+    if (clock() - sweptAt > HOUR_MS) await prepare();
     if (!unsaid) return;
     await tellPause(unsaid);
     unsaid = undefined;
   }
 
-  /** Late by how much more than the way from the database usually takes. */
-  const latenessOf = (askedAt: number): number => performance.now() - askedAt - usualTrip;
-
   return {
     async ask(lane, isCold) {
       await catchUp();
-      const askedAt = performance.now();
+      const askedAt = clock();
       const sql = askForSlot(keyHash, LANES.indexOf(lane) + 1, requestsPerSecond, isCold);
       const [row] = await line.query<Asked>(sql);
       if (!row) {
@@ -93,19 +93,22 @@ function createSharedSlots(line: Line, keyHash: string, requestsPerSecond: numbe
         return { granted: false, era, waitMs: 0 };
       }
       seen(row.era);
-      if (!row.granted) return { granted: false, era: row.era, waitMs: row.wait ?? 0 };
-      const leftAt = askedAt + row.queued;
-      usualTrip = Math.min(performance.now() - leftAt, usualTrip * 1.1);
-      // Away for so long that another may have left in the meantime: two would stand too close. One slot is lost.
-      if (latenessOf(leftAt) > Math.max(row.gap / 2, AWAY_MS)) return { granted: false, era: row.era, waitMs: 0 };
-      const grant: Grant = { granted: true, era: row.era, alone: row.alone, gapMs: row.gap };
-      asked.set(grant, leftAt);
+      usualTrip = Math.min(clock() - askedAt - row.queued, usualTrip * 1.1);
+      if (!row.granted) return { granted: false, era: row.era, waitMs: row.wait };
+      // The rest is slept on our own clock, from the moment at which the answer came.
+      if (row.wait > 0) await sleep(Math.round(row.wait));
+      const due = askedAt + row.queued + usualTrip + row.wait;
+      // Recovery: ask again. One slot is lost.
+      if (clock() - due > AWAY_MS) return { granted: false, era: row.era, waitMs: 0 };
+      const grant: Grant = { granted: true, era: row.era, alone: row.alone };
+      granted.set(grant, { number: row.number, due });
       return grant;
     },
     departed(grant) {
-      if (latenessOf(asked.get(grant) ?? 0) < LATE_MS) return;
-      // Recovery: none needed. The next one may leave a little early, and the margin of the pace takes that.
-      line.query(moveNext(keyHash, grant.gapMs)).catch(() => {});
+      const known = granted.get(grant);
+      if (!known || clock() - known.due < LATE_MS) return;
+      // Recovery: none needed. The next of its chain leaves a little early, and the margin is for that.
+      line.query(leftLate(keyHash, known.number)).catch(() => {});
     },
     settled(grant) {
       // Recovery: the others wait until its time has passed.

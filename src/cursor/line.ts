@@ -15,6 +15,7 @@ const LONGEST_ANSWER_MS = 5000;
 
 export function createLine(db: Database): Line {
   let session: Promise<Session> | undefined;
+  let last: Promise<unknown> = Promise.resolve();
 
   async function open(): Promise<Session> {
     const opened = await db.session();
@@ -33,8 +34,11 @@ export function createLine(db: Database): Line {
     async query<T extends object>(sql: Sql) {
       session ??= open();
       const current = session;
+      // One question at a time, as a connection has it; each has its own time, whatever those before it took.
+      const answer = last.then(() => inTime(current.then((one) => one.query<T>(sql))));
+      last = answer.catch(() => {}); // Its own caller hears of it.
       try {
-        return await inTime(current.then((one) => one.query<T>(sql)));
+        return await answer;
       } catch (error) {
         drop(current);
         throw error;

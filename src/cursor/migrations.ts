@@ -135,6 +135,8 @@ create table ${s}.budgets (
   per_second     float8 not null,
   careful_until  timestamptz not null default 'epoch',
   next_at        timestamptz not null default 'epoch',
+  left_at        timestamptz[] not null default array_fill('epoch'::timestamptz, '{16}'),
+  grants         bigint not null default 0,
   paused_until   timestamptz not null default 'epoch',
   widening       float8 not null default 1,
   era            integer not null default 0,
@@ -147,6 +149,7 @@ create table ${s}.budgets (
 comment on table ${s}.budgets is 'One row per API key: when the next request of any process may leave. Times are of this database''s clock.';
 comment on column ${s}.budgets.key_hash is 'A digest of the key, never the key.';
 comment on column ${s}.budgets.per_second is 'The rate in force: the most careful one that was asked with of late (careful_until).';
+comment on column ${s}.budgets.left_at is 'When the last requests left, the newest first.';
 comment on column ${s}.budgets.era is 'Rises with every pause. A 429 of a request that left in an earlier era starts no new pause.';
 comment on column ${s}.budgets.waits_until is 'Fresh, repair, backfill: until when somebody of this lane is expected to come for a turn.';
 comment on column ${s}.budgets.passed_over is 'Fresh, repair, backfill: how many of more urgent lanes went since this one, which waits, had a turn.';
