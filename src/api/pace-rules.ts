@@ -9,8 +9,8 @@
  * **Spaced.** A plan with even gaps, a little wider, keeps the chains apart. Lateness of up to half a gap does not move the
  * plan: counting each request from the one right before it would lose N times as much to timers that fire late.
  */
-export const CHAIN_MARGIN = 0.015;
-export const PLAN_MARGIN = 0.02;
+export const CHAIN_MARGIN = 0.02;
+export const PLAN_MARGIN = 0.025;
 
 /** Of budgets above this, so many requests are chained, and the time between two of a chain is shorter. */
 export const MOST_CHAINS = 16;

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { PLAN_MARGIN } from '../../src/api/pace-rules.ts';
 import { type Grant, LANES, type Lane, type Slots, type Turn } from '../../src/api/slots.ts';
 
 /** Slots on a clock that the test moves. */
@@ -21,6 +22,7 @@ export function slotsSuite(name: string, createHarness: () => Promise<SlotsHarne
       slots = await harness.open(4);
     });
 
+    const GAP = (1000 / 4) * (1 + PLAN_MARGIN);
     const waitOf = (turn: Turn): number => (turn.granted ? 0 : turn.waitMs);
     const about = (ms: number, expected: number): void => {
       expect(ms).toBeGreaterThan(expected - harness.toleranceMs - 1);
@@ -42,7 +44,7 @@ export function slotsSuite(name: string, createHarness: () => Promise<SlotsHarne
       about((await go()).waited, 0);
       const began = harness.now();
       for (let i = 0; i < perSecond * 2; i++) await go();
-      about(harness.now() - began, 2035);
+      about(harness.now() - began, 2045);
     });
 
     it('puts a second between a request and the fourth after it, however late that one left', async () => {
@@ -57,12 +59,12 @@ export function slotsSuite(name: string, createHarness: () => Promise<SlotsHarne
 
     it('takes back lateness of up to half a gap, and begins anew after more', async () => {
       await go();
-      await harness.pass(255 + 100);
+      await harness.pass(GAP + 100);
       await go();
-      about((await go()).waited, 155);
+      about((await go()).waited, GAP - 100);
       await harness.pass(1000);
       await go();
-      about((await go()).waited, 255);
+      about((await go()).waited, GAP);
     });
 
     it('lets the more urgent lane go first, also when it came last', async () => {
@@ -79,7 +81,7 @@ export function slotsSuite(name: string, createHarness: () => Promise<SlotsHarne
       const told = waitOf(await slots.ask('fresh', false));
       await harness.pass(told + 2);
       const turn = await slots.ask('backfill', false);
-      about(waitOf(turn), 255 / 4 - 2);
+      about(waitOf(turn), GAP / 4 - 2);
       await harness.pass(waitOf(turn) + 1);
       expect((await slots.ask('backfill', false)).granted).toBe(true);
     });
@@ -141,17 +143,17 @@ export function slotsSuite(name: string, createHarness: () => Promise<SlotsHarne
       await slots.tooMany(1000);
       slots.settled((await go()).grant);
       const widened = (await go()).waited;
-      expect(widened).toBeGreaterThan(255 * 1.5 - 20 - harness.toleranceMs);
+      expect(widened).toBeGreaterThan(GAP * 1.5 - 20 - harness.toleranceMs);
       await harness.pass(14_000);
       await go();
       await go();
       const half = (await go()).waited;
-      expect(half / 255).toBeGreaterThan(1.15);
-      expect(half / 255).toBeLessThan(1.3);
+      expect(half / GAP).toBeGreaterThan(1.15);
+      expect(half / GAP).toBeLessThan(1.3);
       await harness.pass(15_000);
       await go();
       await go();
-      expect((await go()).waited / 255).toBeLessThan(1.02);
+      expect((await go()).waited / GAP).toBeLessThan(1.02);
     });
 
     it('without a time from the service, pauses longer with each probe that fails, within bounds', async () => {
