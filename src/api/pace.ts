@@ -1,13 +1,12 @@
 import {
-  CHAIN_MARGIN,
   COLD_MS,
   chainsOf,
   FIRST_PAUSE_MS,
   GRACE_GAPS,
   LEAST_GRACE_MS,
   LONGEST_PAUSE_MS,
+  MARGIN,
   PASSES,
-  PLAN_MARGIN,
   PROBE_MS,
   RESTORE_MS,
   WIDEN,
@@ -26,7 +25,7 @@ const NEVER = Number.NEGATIVE_INFINITY;
  */
 export function createPace(requestsPerSecond: number, now: () => number = () => performance.now()): Slots {
   const chains = chainsOf(requestsPerSecond);
-  const chainMs = ((1000 * chains) / requestsPerSecond) * (1 + CHAIN_MARGIN);
+  const chainMs = ((1000 * chains) / requestsPerSecond) * (1 + MARGIN);
   const lanes = LANES.map(() => ({ waitsUntil: NEVER, passedOver: 0 }));
   /** When the last request of each chain left, the next in turn first. */
   let leftAt: { at: number; grant?: Grant }[] = Array.from({ length: chains }, () => ({ at: NEVER }));
@@ -74,7 +73,7 @@ export function createPace(requestsPerSecond: number, now: () => number = () => 
   return {
     async ask(lane, isCold) {
       const [rank, at] = [LANES.indexOf(lane), now()];
-      const gap = (1000 / requestsPerSecond) * (1 + PLAN_MARGIN) * wideningAt(at);
+      const gap = (1000 / requestsPerSecond) * (1 + MARGIN) * wideningAt(at);
       const comeBack = comeBackAt(rank, at, gap);
       if (comeBack === undefined) return take(rank, isCold, at, gap);
       const own = lanes[rank];

@@ -79,7 +79,9 @@ export function createPacer(options: PacerOptions): Pacer {
       try {
         const turn = await seated(slots.ask(ticket.lane, isCold));
         if (!turn.granted) await rest(turn.waitMs, ticket);
-        else if (!ticket.left.aborted) return ticket.start(turn);
+        else if (ticket.left.aborted)
+          slots.settled(turn); // One slot is lost; nobody waits for its answer.
+        else return ticket.start(turn);
       } catch (error) {
         // Recovery: ask again for a while. Never without a turn: others would be refused for it.
         if (!(error instanceof RetryLater) || performance.now() > patience) throw error;

@@ -1,13 +1,12 @@
 import {
-  CHAIN_MARGIN,
   COLD_MS,
   FIRST_PAUSE_MS,
   GRACE_GAPS,
   LEAST_GRACE_MS,
   LONGEST_PAUSE_MS,
+  MARGIN,
   MOST_CHAINS,
   PASSES,
-  PLAN_MARGIN,
   PROBE_MS,
   RESTORE_MS,
   WIDEN,
@@ -66,11 +65,11 @@ export const askForSlot = (keyHash: string, rank: number, perSecond: number, isC
     paced as (
       select timed.*, rate, gap, rival, careful_until <= now or $3 <= per_second as is_careful,
         greatest(gap * ${GRACE_GAPS}, ${ms(LEAST_GRACE_MS)}) as grace,
-        greatest(next_at, left_at[chains] + ${seconds(`chains / rate * ${1 + CHAIN_MARGIN}`)}, paused_until) as opens
+        greatest(next_at, left_at[chains] + ${seconds(`chains / rate * ${1 + MARGIN}`)}, paused_until) as opens
       from timed,
         lateral (select case when $3 <= per_second or careful_until <= now then $3 else per_second end as rate) r,
         lateral (select least(greatest(floor(rate), 1), ${MOST_CHAINS})::int as chains) c,
-        lateral (select ${seconds(`${1 + PLAN_MARGIN} / rate * (${WIDENING})`)} as gap) g,
+        lateral (select ${seconds(`${1 + MARGIN} / rate * (${WIDENING})`)} as gap) g,
         lateral (
           select max(until) as rival from unnest(waits_until, passed_over) with ordinality as lane(until, passes, rank)
           where rank <> $2 and until > now

@@ -5,6 +5,7 @@ import { type Asked, askForSlot, createBudget, endAlone, leftLate, pauseAll } fr
 import { forgetOldUse, keyHashOf } from './budget-use.ts';
 import type { Database } from './database.ts';
 import { createLine, type Line } from './line.ts';
+import type { Sql } from './sql.ts';
 
 /** The budgets that all processes on this state database share: one row per key. */
 export interface SharedBudgets {
@@ -24,15 +25,18 @@ export function openSharedBudgets(db: Database, clock: () => number = () => perf
 /** Who reads of a database in the middle of a sync wants to know what it has to do with the service. */
 const explained = (line: Line): Line => ({
   ...line,
-  query: (sql) =>
-    line.query(sql).catch((error: unknown) => {
+  async query<T extends object>(sql: Sql) {
+    try {
+      return await line.query<T>(sql);
+    } catch (error) {
       if (!(error instanceof RetryLater)) throw error;
       throw new RetryLater(`the request budget, which all processes share, cannot be reached: ${error.message}`, {
         kept: 'everything; no request was sent without it',
         cause: error,
         ...(error.next && { next: error.next }),
       });
-    }) as never,
+    }
+  },
 });
 
 /** A request that leaves later than this is reported late. */

@@ -1,4 +1,4 @@
-import { RetryLater } from '../model/errors.ts';
+import { Cancelled, RetryLater } from '../model/errors.ts';
 import type { Database, Session } from './database.ts';
 import type { Sql } from './sql.ts';
 
@@ -16,6 +16,7 @@ const LONGEST_ANSWER_MS = 5000;
 export function createLine(db: Database): Line {
   let session: Promise<Session> | undefined;
   let last: Promise<unknown> = Promise.resolve();
+  let isClosed = false;
 
   async function open(): Promise<Session> {
     const opened = await db.session();
@@ -32,6 +33,8 @@ export function createLine(db: Database): Line {
 
   return {
     async query<T extends object>(sql: Sql) {
+      // A request that comes home later would open a connection that nobody closes.
+      if (isClosed) throw new Cancelled('the connection to the budget is closed');
       session ??= open();
       const current = session;
       // One question at a time, as a connection has it; each has its own time, whatever those before it took.
@@ -45,6 +48,7 @@ export function createLine(db: Database): Line {
       }
     },
     async close() {
+      isClosed = true;
       if (session) await inTime(session.then((one) => one.close())).catch(() => {}); // Lost already: it is closed.
       session = undefined;
     },

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createPacer } from '../../src/api/pacer.ts';
 import type { Slots } from '../../src/api/slots.ts';
-import { keyHashOf, readBudgetUse } from '../../src/cursor/budget-use.ts';
+import { keyHashOf, readBudgets, readBudgetUse } from '../../src/cursor/budget-use.ts';
 import { openSharedBudgets, type SharedBudgets } from '../../src/cursor/budgets.ts';
 import { connect } from '../../src/cursor/database.ts';
 import { RetryLater } from '../../src/model/errors.ts';
@@ -111,6 +111,11 @@ it('keeps the books of seven days, by key and minute', async () => {
   expect(await readBudgetUse(engine.db, week)).toMatchObject([{ requests: 370, tooManyRequests: 3 }]);
   await go(shared.slots(key, 4));
   expect(await readBudgetUse(engine.db, week)).toMatchObject([{ requests: 361, tooManyRequests: 2 }]);
+
+  await shared.slots(key, 4).tooMany(9000);
+  const mine = (await readBudgets(engine.db)).find((one) => one.keyHash === keyHash);
+  expect(mine).toMatchObject({ perSecond: 4, pausedSeconds: expect.closeTo(9, 0) });
+  expect(await readBudgetUse(engine.db, week)).toMatchObject([{ tooManyRequests: 3, pauses: 1 }]);
 });
 
 it('waits for a database that is away, and sends nothing until it is back and knows of the 429', async () => {
