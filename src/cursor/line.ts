@@ -20,7 +20,7 @@ export function createLine(db: Database): Line {
 
   async function open(): Promise<Session> {
     const opened = await db.session();
-    // What a crash of the database takes back is younger than the crash took; by then every slot in it has passed.
+    // What a crash of the database takes back is less than a second old; when it is up again, every slot in it has passed.
     await opened.query({ text: 'set synchronous_commit = off' });
     return opened;
   }
