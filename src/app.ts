@@ -60,7 +60,7 @@ export async function withSyncApp<T>(
   const sinks = chooseSinks(config, choice.sink);
   return closing(async (closers) => {
     const app = await openState(config, { log, attach: false }, closers);
-    const budgets = openBudgets(config);
+    const budgets = openBudgets(config, app.state);
     closers.push(() => budgets.close());
     return work({
       ...app,
