@@ -16,6 +16,8 @@ export interface Page {
   serverNow: Instant | undefined;
   /** Size of the answer after decompression. */
   bytes: number;
+  /** What the service says of the budget. Hints for people: what the numbers count differs from service to service. */
+  limits?: { limit: string | null; remaining: string | null };
 }
 
 /** One GET, one page or one typed error. No pacing and no second try: those belong to the layers around it. */
@@ -62,7 +64,11 @@ export function createClient({ baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BOD
     const { text, bytes, cut } = await readBody(response, maxBodyBytes, progress);
     if (cut) throw tooLarge(status, maxBodyBytes);
     const records = readRecords({ status, headers: response.headers, text }, say);
-    return { records, serverNow: parseInstant(response.headers.get('date')), bytes };
+    const limits = {
+      limit: response.headers.get('x-ratelimit-limit'),
+      remaining: response.headers.get('x-ratelimit-remaining'),
+    };
+    return { records, serverNow: parseInstant(response.headers.get('date')), bytes, limits };
   }
 
   return {

@@ -1,5 +1,7 @@
 import type { Command } from 'commander';
+import { parseDate } from '../model/dates.ts';
 import { ConfigError } from '../model/errors.ts';
+import type { Instant } from '../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
 
 /** Options that several commands share, each in one place. */
@@ -22,3 +24,28 @@ export function parseStreams(names: readonly string[]): StreamName[] {
   }
   return names.filter(isStream);
 }
+
+/** "Nothing there" would be a false comfort for a source that is only mistyped. */
+export function checkSource(name: string | undefined, known: Iterable<string>): void {
+  const names = [...new Set(known)];
+  if (name === undefined || names.includes(name)) return;
+  throw new ConfigError(`there is no source "${name}", neither in the config nor in the state`, {
+    next: names.length > 0 ? `use one of: ${names.join(', ')}` : 'nothing has been synced yet',
+  });
+}
+
+/** A date as people type it; the clock is this machine's. */
+export function parseDateOption(flag: string, text: string): Instant {
+  const instant = parseDate(text, Date.now());
+  if (instant !== undefined) return instant;
+  throw new ConfigError(`${flag} is no date`, {
+    next: 'write 2026-11-01, 2026-11-01T10:00Z, 7d (that long ago) or now; times are UTC',
+  });
+}
+
+export const parseCount =
+  (flag: string) =>
+  (text: string): number => {
+    if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
+    throw new ConfigError(`${flag} must be a whole number from 1 to 999999`);
+  };

@@ -40,7 +40,7 @@ export type RunState = 'done' | 'incomplete' | 'refused' | 'interrupted' | 'fail
 
 export interface Run {
   id: string;
-  kind: 'sync';
+  kind: 'sync' | 'retry';
   source: string;
   stream: StreamName;
 }

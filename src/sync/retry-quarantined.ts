@@ -1,0 +1,102 @@
+import { lowestCursor } from '../cursor/cursors.ts';
+import type { Database } from '../cursor/database.ts';
+import { acquireLease } from '../cursor/leases.ts';
+import { dropQuarantined, type Quarantined } from '../cursor/quarantined.ts';
+import { emptyTally, finishRun, newRunId, startRun } from '../cursor/runs.ts';
+import { BadRecord, ConfigError, Fault } from '../model/errors.ts';
+import type { Flatten, Row } from '../model/flatten.ts';
+import { parseJson } from '../model/json.ts';
+import { STREAMS, type StreamName } from '../model/streams.ts';
+import { withoutLeftOut } from '../model/withhold.ts';
+import type { Sink } from '../sinks/sink.ts';
+import { createCommitter } from './committer.ts';
+import { createEvolver, type UnknownFields } from './evolver.ts';
+
+export interface RetryDeps {
+  state: Database;
+  sinks: readonly Sink[];
+  holder: string;
+}
+
+/** Records of one stream that were set aside, and how the config reads that stream now. */
+export interface RetryJob {
+  source: string;
+  stream: StreamName;
+  unknownFields: UnknownFields;
+  flatten: Flatten;
+  records: readonly Quarantined[];
+}
+
+export interface Retried {
+  id: number;
+  /** Undefined where it is in the tables now; else why it still cannot be used. */
+  reason: string | undefined;
+}
+
+/**
+ * Reads the records once more: the rules may have changed since, or somebody has mended the record. What is sound now is written
+ * into every sink and leaves the quarantine; the rest stays as it is.
+ */
+export async function retryQuarantined(deps: RetryDeps, job: RetryJob): Promise<Retried[]> {
+  const { state, sinks, holder } = deps;
+  const { source, stream } = job;
+  const results = job.records.map((record) => ({ id: record.id, ...readAgain(record, job.flatten) }));
+  const rows = results.flatMap(({ row }) => (row ? [row] : []));
+  if (rows.length > 0) {
+    const lease = await acquireLease(state, source, stream, holder);
+    try {
+      await write(deps, job, lease.epoch, rows);
+      // Only now: a record is never in neither place. In both, it is written again, which changes nothing.
+      await dropQuarantined(
+        state,
+        results.flatMap(({ id, row }) => (row ? [id] : [])),
+      );
+      for (const sink of sinks) await sink.settled({ source, stream });
+    } finally {
+      await lease.release();
+    }
+  }
+  return results.map(({ id, reason }) => ({ id, reason }));
+}
+
+function readAgain({ record }: Quarantined, flatten: Flatten): { row?: Row; reason: string | undefined } {
+  try {
+    return { row: flatten(withoutLeftOut(parseJson(record))), reason: undefined };
+  } catch (error) {
+    // Recovery: it stays where it is, with what is wrong with it today.
+    if (error instanceof BadRecord) return { reason: error.message };
+    if (error instanceof SyntaxError) return { reason: 'the record is no JSON any more' };
+    throw error;
+  }
+}
+
+async function write({ state, sinks }: RetryDeps, job: RetryJob, epoch: number, rows: readonly Row[]): Promise<void> {
+  const { source, stream, unknownFields } = job;
+  for (const sink of sinks) await sink.recover({ source, stream, epoch });
+  const cursor = await lowestCursor(state, { source, stream, sinks: sinks.map(({ name }) => name) });
+  if (!cursor) {
+    throw new ConfigError('nothing was ever synced into these sinks', {
+      where: { source, stream },
+      next: 'run tributary sync first',
+    });
+  }
+  const runId = newRunId();
+  const tally = emptyTally();
+  await startRun(state, { id: runId, kind: 'retry', source, stream });
+  const committer = createCommitter({
+    sinks,
+    evolver: createEvolver({ state, stream: STREAMS[stream], source, runId, unknownFields, onLesson: () => {} }),
+    base: { source, runId, epoch, since: cursor.since },
+    tally,
+    serverNow: Date.now,
+    onCommit: () => {},
+  });
+  try {
+    await committer.add({ window: undefined, certified: false, rows, rejected: [] });
+    await committer.flush();
+    await finishRun(state, runId, 'done', tally);
+  } catch (error) {
+    await finishRun(state, runId, 'failed', tally, error instanceof Fault ? error.message : 'a bug of tributary');
+    throw error;
+  }
+}
