@@ -54,7 +54,7 @@ const QUESTIONS: readonly Question[] = [
   { name: 'since', asks: 'Where shall the first sync begin? (a date, 30d, or all)', fallback: '30d' },
   {
     name: 'databaseVariable',
-    asks: 'Which environment variable holds the URL of your Postgres? (unset: an embedded one)',
+    asks: 'Which variable holds the URL of your Postgres? (unset: embedded)',
     fallback: 'DATABASE_URL',
   },
   { name: 'lake', asks: 'Parquet files too? (a folder or s3://…; empty: none)', fallback: '' },

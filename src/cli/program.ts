@@ -65,6 +65,7 @@ export async function run(argv: readonly string[], { terminal, signal, createLog
 
 /** The one that was asked for; all of them for the help, for the completion, and to find what a mistyped one is near to. */
 function commandsFor([name = '']: readonly string[]): Promise<Register[]> {
+  if (name === '--version' || name === '-V') return Promise.resolve([]);
   const one = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   return Promise.all((one ? [one] : [...Object.values(COMMANDS), completion]).map((load) => load()));
 }

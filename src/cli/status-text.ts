@@ -16,7 +16,7 @@ export function describeStatus(
   if (streams.length === 0)
     return `nothing has been synced yet (state: ${stateName})\nnext: tributary sync, or tributary demo`;
   return [
-    tableOf(streams),
+    tableOf(streams, columns),
     ...bars(streams, columns),
     ...[...sources.flatMap(useOf), ...streams.flatMap(notesOn)].map((line) => wrap(line, 2, columns)),
     '',
@@ -24,26 +24,36 @@ export function describeStatus(
   ].join('\n');
 }
 
-function tableOf(streams: readonly StreamStatus[]): string {
-  const rows = streams.map((s) => [
-    `${s.source}/${s.stream}`,
-    minute(s.completeThrough) || 'not proven yet',
-    minute(s.newestSeen),
-    s.lagSeconds === null ? '' : duration(s.lagSeconds),
-    s.lastRun ? `${s.lastRun.state} ${minute(s.lastRun.startedAt).slice(5)}` : '',
-    s.sink ?? '',
-  ]);
-  const headers = ['stream', 'complete through', 'newest', 'lag', 'last run', 'sink'];
+/** The order is that of the screen; `spare` says which go first where it is too narrow for all. */
+const COLUMNS: ReadonlyArray<{ header: string; of(status: StreamStatus): string; spare?: number }> = [
+  { header: 'stream', of: (s) => `${s.source}/${s.stream}` },
+  { header: 'complete through', of: (s) => minute(s.completeThrough) || 'not proven yet' },
+  { header: 'newest', of: (s) => minute(s.newestSeen), spare: 1 },
+  { header: 'lag', of: (s) => (s.lagSeconds === null ? '' : duration(s.lagSeconds)), spare: 3 },
+  {
+    header: 'last run',
+    of: ({ lastRun }) => (lastRun ? `${lastRun.state} ${minute(lastRun.startedAt).slice(5)}` : ''),
+    spare: 2,
+  },
+  { header: 'sink', of: (s) => s.sink ?? '' },
+];
+
+function tableOf(streams: readonly StreamStatus[], columns: number): string {
   // The sink is worth its column only where there are several.
-  const width = hasSeveralSinks(streams) ? headers.length : headers.length - 1;
-  return table(
-    headers.slice(0, width),
-    rows.map((row) => row.slice(0, width)),
-  );
+  let shown = COLUMNS.filter(({ header }) => header !== 'sink' || hasSeveralSinks(streams));
+  for (let spare = 1; ; spare++) {
+    const text = table(
+      shown.map(({ header }) => header),
+      streams.map((status) => shown.map(({ of }) => of(status))),
+    );
+    const isWide = text.split('\n').some((line) => line.length > columns);
+    if (!isWide || !shown.some((column) => column.spare === spare)) return text;
+    shown = shown.filter((column) => column.spare !== spare);
+  }
 }
 
 const hasSeveralSinks = (streams: readonly StreamStatus[]): boolean =>
-  new Set(streams.map(({ sink }) => sink)).size > 1;
+  new Set(streams.flatMap(({ sink }) => sink ?? [])).size > 1;
 
 /** One bar a stream and sink, from where it begins to now. */
 function bars(streams: readonly StreamStatus[], columns: number): string[] {
@@ -80,6 +90,7 @@ function notesOn(status: StreamStatus): string[] {
   if (uncertifiedWindows > 0) {
     lines.push(`windows not proven complete: ${figure(uncertifiedWindows)}; tributary.windows says which and why`);
   }
+  if (status.byHandWindows > 0) lines.push(`windows called complete by hand, unread: ${figure(status.byHandWindows)}`);
   if (quarantined > 0) lines.push(`${figure(quarantined)} set aside: tributary quarantine list says why`);
   if (parked) lines.push(`parked: ${parked.reason}; ${parked.next ?? 'tributary doctor says what to mend'}`);
   else if (status.nextRunAt) lines.push(`next run ${minute(status.nextRunAt)}`);

@@ -4,6 +4,7 @@ import { readUpcoming, type Upcoming } from '../cursor/upcoming.ts';
 import { type CoverageState, coverageSpans } from '../model/coverage-spans.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
+import { BY_HAND } from './move-cursor.ts';
 
 /** How a stream stands in a sink, as `status` shows it. Times are ISO in UTC; what is unknown is null. docs/operations.md describes it. */
 export interface StreamStatus {
@@ -20,6 +21,8 @@ export interface StreamStatus {
   coverage: Array<{ start: string; end: string; state: CoverageState }>;
   /** Windows that were read and could not be proven. */
   uncertifiedWindows: number;
+  /** Windows that somebody called complete unread, by `cursor set --force`. */
+  byHandWindows: number;
   quarantined: number;
   /** Why the stream waits for a person: the service refused it, and asking again would not help. */
   parked: { reason: string; next: string | null; since: string } | null;
@@ -62,6 +65,7 @@ interface LedgerWindow {
   start: Instant;
   end: Instant;
   certified: boolean;
+  by_hand: boolean;
 }
 
 const trackOf = (row: { source: string; stream: string; sink: string | null }): string =>
@@ -71,8 +75,9 @@ async function readWindows(state: Queryable): Promise<Map<string, LedgerWindow[]
   const rows = await state.query<LedgerWindow & { source: string; stream: string; sink: string }>({
     text: `
       select source, stream, sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end",
-        state = 'certified' as certified
+        state = 'certified' as certified, note is not distinct from $1 as by_hand
       from tributary.windows order by source, stream, sink, start_at`,
+    values: [BY_HAND],
   });
   const byTrack = new Map<string, LedgerWindow[]>();
   for (const row of rows) {
@@ -118,6 +123,7 @@ const toStatus = (row: StatusRow, windows: readonly LedgerWindow[], upcoming: Up
           state,
         })),
   uncertifiedWindows: windows.filter(({ certified }) => !certified).length,
+  byHandWindows: windows.filter(({ by_hand }) => by_hand).length,
   quarantined: row.quarantined,
   parked: parkedOf(row, upcoming),
   lastRun: row.id === null ? null : toRun(row.id, row),
