@@ -26,7 +26,8 @@ Examples:
 
 Moving back is safe: rows stay, and the next sync reads again from there. Moving
 forward calls time complete that nobody has read; that needs --force, and the
-ledger says so ever after. It is refused while a sync is under way. Times are UTC.`;
+ledger says so ever after. It is refused while a sync is under way. Times are
+UTC.`;
 
 const RESET = `
 Examples:

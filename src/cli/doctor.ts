@@ -17,7 +17,7 @@ Examples:
 Looks at the config, the state, each sink, the queue, each service, the disk and
 Node. It changes nothing and asks each service once. Every line is ok, a note,
 or a fault with its fix. Exit codes: 0 all well, perhaps with notes · 2 the
-config or a database needs you · 3 the service refuses · 4 something is away now.`;
+config or a database needs you · 3 the service refuses · 4 something is away.`;
 
 export const registerDoctor: Register = (program, action) => {
   const command = program

@@ -48,7 +48,7 @@ export async function run(argv: readonly string[], { terminal, signal, createLog
       code = await work({ terminal, signal, log: createLog() }, ...args);
     };
   try {
-    const program = createProgram(await commandsFor(argv), action, terminal);
+    const program = await loadProgram(argv, action, terminal);
     await program.parseAsync([...argv], { from: 'user' });
     return code;
   } catch (error) {
@@ -70,7 +70,7 @@ function commandsFor([name = '']: readonly string[]): Promise<Register[]> {
   return Promise.all((one ? [one] : [...Object.values(COMMANDS), completion]).map((load) => load()));
 }
 
-function createProgram(commands: readonly Register[], action: Action, terminal: Terminal): Command {
+export async function loadProgram(argv: readonly string[], action: Action, terminal: Terminal): Promise<Command> {
   const program = new Command('tributary')
     .description('Keeps a warehouse in sync with a link-attribution service: complete, without doubles, resumable.')
     .version(version(), '-V, --version', 'print the version')
@@ -78,7 +78,7 @@ function createProgram(commands: readonly Register[], action: Action, terminal: 
     .helpCommand('help [command]', 'print the help of a command')
     .addHelpText('after', EXAMPLES)
     .exitOverride();
-  for (const register of commands) register(program, action);
+  for (const register of await commandsFor(argv)) register(program, action);
   settle(program, ['tributary'], terminal);
   return program;
 }
