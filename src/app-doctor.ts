@@ -5,7 +5,7 @@ import { checkState } from './cursor/check-state.ts';
 import type { Database } from './cursor/database.ts';
 import { MIGRATIONS } from './cursor/migrations.ts';
 import { readKnownProfiles } from './cursor/profiles.ts';
-import { type Finding, findingOf, ok } from './model/finding.ts';
+import { type Finding, findingOf, note, ok } from './model/finding.ts';
 import type { Log } from './model/log.ts';
 import { STREAM_NAMES } from './model/streams.ts';
 import type { Sink } from './sinks/sink.ts';
@@ -33,7 +33,8 @@ export async function examine({ config, log, signal, onFinding }: DoctorDeps): P
     for (const name of Object.keys(config.sinks)) tell(await checkSink(name, sink));
     tell(await profileFindings(state, Object.keys(config.sources)));
   }).catch((error: unknown) => tell([findingOf('state', error)]));
-  if (config.queue.url === undefined) tell([ok('queue', 'in the state database')]);
+  const isRedis = config.queue.url !== undefined;
+  tell([isRedis ? note('queue', 'Redis: looked at when the worker starts') : ok('queue', 'in the state database')]);
   for (const [name, { streams, ...source }] of Object.entries(config.sources)) {
     const stream = STREAM_NAMES.find((each) => streams[each]) ?? 'clicks';
     tell(await checkService({ name, stream, ...source }, signal));

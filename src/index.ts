@@ -102,6 +102,9 @@ const configOf = (config: string | object): Config =>
 
 function instantOf(to: Date | string): Instant {
   const instant = parseInstant(to instanceof Date ? to.toISOString() : to);
-  if (instant === undefined) throw new ConfigError('the cursor cannot move there: it is no date');
+  if (instant === undefined)
+    throw new ConfigError('the cursor cannot move there: it is no date', {
+      next: 'give a Date, or a text such as 2026-11-01T10:00Z',
+    });
   return instant;
 }

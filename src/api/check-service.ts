@@ -32,7 +32,7 @@ export async function checkService(service: ServiceToCheck, signal: AbortSignal)
     return [
       ok(subject, `${host} answers and takes the key`),
       ...(await tlsFindings(subject, new URL(baseUrl))),
-      budgetFinding(subject, service.requestsPerSecond, page.limits),
+      budgetFinding(subject, service.requestsPerSecond, page.namedLimit),
       clockFinding(subject, page.serverNow, (started + Date.now()) / 2),
     ];
   } catch (error) {
@@ -41,11 +41,10 @@ export async function checkService(service: ServiceToCheck, signal: AbortSignal)
 }
 
 /** The limit is described per hour and counts seconds in practice: it is compared, never computed with. */
-function budgetFinding(subject: string, perSecond: number, limits: { limit: string | null } | undefined): Finding {
-  const said = limits?.limit ?? null;
-  if (said === null) return ok(subject, `paced at ${perSecond}/s; the service names no limit`);
-  const both = `paced at ${perSecond}/s; the service names a limit of ${said.slice(0, 20)}`;
-  if (!(Number(said) < perSecond)) return ok(subject, both);
+function budgetFinding(subject: string, perSecond: number, limit: string | undefined): Finding {
+  if (limit === undefined) return ok(subject, `paced at ${perSecond}/s; the service names no limit`);
+  const both = `paced at ${perSecond}/s; the service names a limit of ${limit}`;
+  if (!(Number(limit) < perSecond)) return ok(subject, both);
   return note(subject, both, 'check plan and requestsPerSecond: if this counts seconds, every burst meets a 429');
 }
 

@@ -16,8 +16,8 @@ export interface Page {
   serverNow: Instant | undefined;
   /** Size of the answer after decompression. */
   bytes: number;
-  /** What the service says of the budget. Hints for people: what the numbers count differs from service to service. */
-  limits?: { limit: string | null; remaining: string | null };
+  /** The limit that the service names. For people: what it counts differs from service to service. */
+  namedLimit?: string;
 }
 
 /** One GET, one page or one typed error. No pacing and no second try: those belong to the layers around it. */
@@ -44,7 +44,11 @@ export function createClient({ baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BOD
   const base = checkBaseUrl(baseUrl);
   if ('fault' in base) throw new ConfigError(`baseUrl ${base.fault}`);
   // fetch would refuse such a key too, with an error message that quotes it.
-  if (!/^[\x21-\x7e]+$/.test(apiKey)) throw new ConfigError('apiKey is empty or holds characters that no key has');
+  if (!/^[\x21-\x7e]+$/.test(apiKey)) {
+    throw new ConfigError('apiKey is empty or holds characters that no key has', {
+      next: 'look for a blank or a line break in the environment variable that holds it',
+    });
+  }
   const say = createSay(apiKey);
   const headers = { authorization: `Bearer ${apiKey}`, accept: 'application/json', 'user-agent': 'tributary' };
 
@@ -64,11 +68,9 @@ export function createClient({ baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BOD
     const { text, bytes, cut } = await readBody(response, maxBodyBytes, progress);
     if (cut) throw tooLarge(status, maxBodyBytes);
     const records = readRecords({ status, headers: response.headers, text }, say);
-    const limits = {
-      limit: response.headers.get('x-ratelimit-limit'),
-      remaining: response.headers.get('x-ratelimit-remaining'),
-    };
-    return { records, serverNow: parseInstant(response.headers.get('date')), bytes, limits };
+    const serverNow = parseInstant(response.headers.get('date'));
+    const limit = response.headers.get('x-ratelimit-limit');
+    return { records, serverNow, bytes, ...(limit !== null && { namedLimit: say(limit, 20) }) };
   }
 
   return {

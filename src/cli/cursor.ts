@@ -64,7 +64,10 @@ export const registerCursor: Register = (program, action) => {
   ).action(
     action((context, names: string[], options: Options) => {
       const [streams, to] = [parseStreams(names), parseDateOption('--to', options.to)];
-      if (to > Date.now()) throw new ConfigError('--to lies in the future: nothing can be complete there');
+      if (to > Date.now())
+        throw new ConfigError('--to lies in the future', {
+          next: 'give a moment that has passed: nothing later can be complete',
+        });
       const force = options.force === true;
       if (force) context.terminal.err('warning: --force gives up the proof: events may be missing for good\n');
       return change(context, streams, options, (deps, track) => moveCursor(deps, track, { to, force }));

@@ -1,9 +1,9 @@
-import { lowestCursor } from '../cursor/cursors.ts';
+import { readCursor } from '../cursor/cursors.ts';
 import type { Database } from '../cursor/database.ts';
 import { acquireLease } from '../cursor/leases.ts';
 import { dropQuarantined, type Quarantined } from '../cursor/quarantined.ts';
-import { emptyTally, finishRun, newRunId, startRun } from '../cursor/runs.ts';
-import { BadRecord, ConfigError, Fault } from '../model/errors.ts';
+import { emptyTally, finishRun, newRunId, startRun, type Tally } from '../cursor/runs.ts';
+import { BadRecord, Fault } from '../model/errors.ts';
 import type { Flatten, Row } from '../model/flatten.ts';
 import { parseJson } from '../model/json.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
@@ -38,7 +38,7 @@ export interface Retried {
  * into every sink and leaves the quarantine; the rest stays as it is.
  */
 export async function retryQuarantined(deps: RetryDeps, job: RetryJob): Promise<Retried[]> {
-  const { state, sinks, holder } = deps;
+  const { state, holder } = deps;
   const { source, stream } = job;
   const results = job.records.map((record) => ({ id: record.id, ...readAgain(record, job.flatten) }));
   const rows = results.flatMap(({ row }) => (row ? [row] : []));
@@ -51,7 +51,6 @@ export async function retryQuarantined(deps: RetryDeps, job: RetryJob): Promise<
         state,
         results.flatMap(({ id, row }) => (row ? [id] : [])),
       );
-      for (const sink of sinks) await sink.settled({ source, stream });
     } finally {
       await lease.release();
     }
@@ -70,33 +69,48 @@ function readAgain({ record }: Quarantined, flatten: Flatten): { row?: Row; reas
   }
 }
 
-async function write({ state, sinks }: RetryDeps, job: RetryJob, epoch: number, rows: readonly Row[]): Promise<void> {
-  const { source, stream, unknownFields } = job;
-  for (const sink of sinks) await sink.recover({ source, stream, epoch });
-  const cursor = await lowestCursor(state, { source, stream, sinks: sinks.map(({ name }) => name) });
-  if (!cursor) {
-    throw new ConfigError('nothing was ever synced into these sinks', {
-      where: { source, stream },
-      next: 'run tributary sync first',
-    });
-  }
+async function write(deps: RetryDeps, job: RetryJob, epoch: number, rows: readonly Row[]): Promise<void> {
+  const { state, sinks } = deps;
+  const { source, stream } = job;
   const runId = newRunId();
   const tally = emptyTally();
   await startRun(state, { id: runId, kind: 'retry', source, stream });
+  try {
+    for (const [i, sink] of sinks.entries()) {
+      // Every sink gets the same rows; they are counted once.
+      await writeInto(sink, deps, job, { epoch, runId, rows, tally: i === 0 ? tally : emptyTally() });
+    }
+    await finishRun(state, runId, 'done', tally);
+  } catch (error) {
+    await finishRun(state, runId, 'failed', tally, error instanceof Fault ? error.message : 'a bug of tributary');
+    throw error;
+  }
+}
+
+interface Writing {
+  epoch: number;
+  runId: string;
+  rows: readonly Row[];
+  tally: Tally;
+}
+
+/** One sink at a time, because each has its own beginning: that of another would open time that was never read. */
+async function writeInto(sink: Sink, { state }: RetryDeps, job: RetryJob, writing: Writing): Promise<void> {
+  const { source, stream, unknownFields } = job;
+  const { epoch, runId, rows, tally } = writing;
+  await sink.recover({ source, stream, epoch });
+  const cursor = await readCursor(state, { source, stream, sink: sink.name });
+  // Nothing was ever synced into it: the first sync brings its rows, and sets aside again what is to be.
+  if (!cursor) return;
   const committer = createCommitter({
-    sinks,
+    sinks: [sink],
     evolver: createEvolver({ state, stream: STREAMS[stream], source, runId, unknownFields, onLesson: () => {} }),
     base: { source, runId, epoch, since: cursor.since },
     tally,
     serverNow: Date.now,
     onCommit: () => {},
   });
-  try {
-    await committer.add({ window: undefined, certified: false, rows, rejected: [] });
-    await committer.flush();
-    await finishRun(state, runId, 'done', tally);
-  } catch (error) {
-    await finishRun(state, runId, 'failed', tally, error instanceof Fault ? error.message : 'a bug of tributary');
-    throw error;
-  }
+  await committer.add({ window: undefined, certified: false, rows, rejected: [] });
+  await committer.flush();
+  await sink.settled({ source, stream });
 }

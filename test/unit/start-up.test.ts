@@ -37,3 +37,11 @@ it.each(['cli/schema.ts', 'cli/completion.ts', 'cli/sandbox.ts'])(
 it('the seer of this test sees: a sync loads them all', () => {
   expect([...loadedBy('cli/sync.ts').packages]).toEqual(expect.arrayContaining(['pg', 'zod', 'yaml', 'bottleneck']));
 });
+
+it.each(['cli/status.ts', 'cli/runs.ts', 'cli/cursor.ts', 'cli/doctor.ts'])(
+  '%s brings no lake, no queue and no web server',
+  (file) => {
+    const heavy = /^(@aws-sdk|hyparquet|@bokuweb|bullmq|ioredis|fastify|@bull-board|prom-client)/;
+    expect([...loadedBy(file).packages].filter((name) => heavy.test(name))).toEqual([]);
+  },
+);
