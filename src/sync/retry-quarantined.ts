@@ -3,7 +3,7 @@ import type { Database } from '../cursor/database.ts';
 import { acquireLease } from '../cursor/leases.ts';
 import { dropQuarantined, type Quarantined } from '../cursor/quarantined.ts';
 import { emptyTally, finishRun, newRunId, startRun, type Tally } from '../cursor/runs.ts';
-import { BadRecord, Fault } from '../model/errors.ts';
+import { BadRecord, ConfigError, Fault, type Where } from '../model/errors.ts';
 import type { Flatten, Row } from '../model/flatten.ts';
 import { parseJson } from '../model/json.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
@@ -76,10 +76,13 @@ async function write(deps: RetryDeps, job: RetryJob, epoch: number, rows: readon
   const tally = emptyTally();
   await startRun(state, { id: runId, kind: 'retry', source, stream });
   try {
-    for (const [i, sink] of sinks.entries()) {
+    let written = 0;
+    for (const sink of sinks) {
       // Every sink gets the same rows; they are counted once.
-      await writeInto(sink, deps, job, { epoch, runId, rows, tally: i === 0 ? tally : emptyTally() });
+      const counts = written === 0 ? tally : emptyTally();
+      if (await writeInto(sink, deps, job, { epoch, runId, rows, tally: counts })) written++;
     }
+    if (written === 0) throw nowhere({ source, stream });
     await finishRun(state, runId, 'done', tally);
   } catch (error) {
     await finishRun(state, runId, 'failed', tally, error instanceof Fault ? error.message : 'a bug of tributary');
@@ -95,13 +98,13 @@ interface Writing {
 }
 
 /** One sink at a time, because each has its own beginning: that of another would open time that was never read. */
-async function writeInto(sink: Sink, { state }: RetryDeps, job: RetryJob, writing: Writing): Promise<void> {
+async function writeInto(sink: Sink, { state }: RetryDeps, job: RetryJob, writing: Writing): Promise<boolean> {
   const { source, stream, unknownFields } = job;
   const { epoch, runId, rows, tally } = writing;
   await sink.recover({ source, stream, epoch });
   const cursor = await readCursor(state, { source, stream, sink: sink.name });
   // Nothing was ever synced into it: the first sync brings its rows, and sets aside again what is to be.
-  if (!cursor) return;
+  if (!cursor) return false;
   const committer = createCommitter({
     sinks: [sink],
     evolver: createEvolver({ state, stream: STREAMS[stream], source, runId, unknownFields, onLesson: () => {} }),
@@ -113,4 +116,12 @@ async function writeInto(sink: Sink, { state }: RetryDeps, job: RetryJob, writin
   await committer.add({ window: undefined, certified: false, rows, rejected: [] });
   await committer.flush();
   await sink.settled({ source, stream });
+  return true;
 }
+
+const nowhere = (where: Where): ConfigError =>
+  new ConfigError('nothing was ever synced into these sinks: there is nowhere to write the records', {
+    where,
+    kept: 'the records stay where they are',
+    next: 'run tributary sync first',
+  });

@@ -101,6 +101,16 @@ describe('quarantine', () => {
     expect(await db.query({ text: 'select 1 from tributary.quarantine' })).toHaveLength(2);
   });
 
+  it('retry does not let go of a record that no sink could take', async () => {
+    await place.config(
+      `sinks: { fresh: { type: postgres, schema: fresh } }\nstate: { url: "${database.url}" }\n`,
+      'fresh.yaml',
+    );
+    const ended = await place.run(['quarantine', 'retry', '1', '--config', 'fresh.yaml']);
+    expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining('kept: the records stay where they are') });
+    expect(await db.query({ text: 'select 1 from tributary.quarantine' })).toHaveLength(2);
+  });
+
   it('retry writes what is sound now into every sink, and keeps the rest with its reason', async () => {
     const watermark = { text: `select complete_through from tributary.cursors where stream = 'leads' order by sink` };
     const before = await db.query(watermark);
@@ -118,7 +128,9 @@ describe('quarantine', () => {
     }
     const left = await db.query({ text: 'select id from tributary.quarantine' });
     expect(left).toEqual([{ id: 2 }]);
-    const [run] = await db.query({ text: `select kind, state, rows_new from tributary.runs where kind = 'retry'` });
+    const [run] = await db.query({
+      text: `select kind, state, rows_new from tributary.runs where kind = 'retry' order by started_at desc`,
+    });
     expect(run).toEqual({ kind: 'retry', state: 'done', rows_new: 1 });
     // Rows prove nothing about the time around them.
     expect(await db.query(watermark)).toEqual(before);
