@@ -9,6 +9,7 @@ import { type MoveDeps, moveCursor, resetCursor } from '../sync/move-cursor.ts';
 import type { CommonOptions, Context, Register } from './command.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { checkSource, parseDateOption, parseStreams, withConfig, withJson, withSink, withSource } from './options.ts';
+import { type FittedColumn, fittedTable } from './terminal/fitted-table.ts';
 import { table } from './terminal/table.ts';
 import { minute } from './terminal/words.ts';
 
@@ -92,7 +93,12 @@ async function get({ terminal, log }: Context, streams: readonly StreamName[], o
   checkSource(options.source, [...Object.keys(config.sources), ...all.map(({ source }) => source)]);
   const tracks = choose(all, streams, options);
   if (options.json) terminal.out(JSON.stringify({ cursors: tracks.map(toJson) }, null, 2));
-  else terminal.out(tracks.length === 0 ? 'nothing has been synced yet' : describe(tracks));
+  else
+    terminal.out(
+      tracks.length === 0
+        ? 'nothing has been synced yet'
+        : `${fittedTable(COLUMNS, tracks, terminal.columns)}\n\ntimes in UTC`,
+    );
   return EXIT.done;
 }
 
@@ -149,21 +155,13 @@ const toJson = (track: KnownTrack): object => ({
 
 const throughOf = (track: KnownTrack): string => minute(isoOrNull(track.completeThrough)) || 'not proven yet';
 
-const describe = (tracks: readonly KnownTrack[]): string =>
-  [
-    table(
-      ['stream', 'sink', 'since', 'complete through', 'newest'],
-      tracks.map((track) => [
-        `${track.source}/${track.stream}`,
-        track.sink,
-        minute(toIso(track.since)).slice(0, 10),
-        throughOf(track),
-        minute(isoOrNull(track.newestSeen)),
-      ]),
-    ),
-    '',
-    'times in UTC',
-  ].join('\n');
+const COLUMNS: ReadonlyArray<FittedColumn<KnownTrack>> = [
+  { header: 'stream', of: (track) => `${track.source}/${track.stream}` },
+  { header: 'sink', of: (track) => track.sink },
+  { header: 'since', of: (track) => minute(toIso(track.since)).slice(0, 10), spare: 2 },
+  { header: 'complete through', of: throughOf },
+  { header: 'newest', of: (track) => minute(isoOrNull(track.newestSeen)), spare: 1 },
+];
 
 function describeChange(before: readonly KnownTrack[], after: readonly KnownTrack[]): string {
   const rows = before.map((track) => {

@@ -16,15 +16,20 @@ const shown = (record: string, raw: boolean): unknown => {
 
 export function describeList(records: readonly Quarantined[], total: number, columns: number): string {
   if (records.length === 0) return 'nothing was set aside';
-  const room = Math.max(20, columns - 46);
-  const rows = records.map(({ id, source, stream, lastAt, reason }) => [
+  const rows = records.map(({ id, source, stream, lastAt }) => [
     String(id),
     `${source}/${stream}`,
     minute(lastAt.toISOString()),
-    reason.length > room ? `${reason.slice(0, room - 1)}…` : reason,
   ]);
+  const headers = ['id', 'stream', 'last seen', 'reason'];
+  const taken = [0, 1, 2].map((i) => Math.max(...[headers, ...rows].map((row) => row[i]?.length ?? 0)) + 2);
+  const room = Math.max(12, columns - taken.reduce((a, b) => a + b, 0));
+  for (const [i, row] of rows.entries()) {
+    const { reason = '' } = records[i] ?? {};
+    row.push(reason.length > room ? `${reason.slice(0, room - 1)}…` : reason);
+  }
   const more = total > records.length ? ` · the newest ${records.length} of ${total}; --limit shows more` : '';
-  return [table(['id', 'stream', 'last seen', 'reason'], rows), '', `times in UTC${more}`].join('\n');
+  return [table(headers, rows), '', `times in UTC${more}`].join('\n');
 }
 
 export function describeOne(record: Quarantined, raw: boolean): string {

@@ -6,7 +6,8 @@ import { STREAM_NAMES } from '../model/streams.ts';
 import type { CommonOptions, Register } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 import { checkSource, parseCount, parseDateOption, withConfig, withJson, withSource } from './options.ts';
-import { figure, table } from './terminal/table.ts';
+import { type FittedColumn, fittedTable } from './terminal/fitted-table.ts';
+import { figure } from './terminal/table.ts';
 import { duration, minute } from './terminal/words.ts';
 import { wrap } from './terminal/wrap.ts';
 
@@ -51,25 +52,26 @@ export const registerRuns: Register = (program, action) => {
   );
 };
 
+const COLUMNS: ReadonlyArray<FittedColumn<RunRecord>> = [
+  { header: 'started', of: (run) => minute(run.startedAt).slice(5) },
+  { header: 'kind', of: (run) => run.kind, spare: 3 },
+  { header: 'stream', of: (run) => `${run.source}/${run.stream}` },
+  { header: 'state', of: (run) => run.state },
+  { header: 'read', of: (run) => figure(run.read), spare: 4 },
+  { header: 'new', of: (run) => figure(run.new) },
+  { header: 'requests', of: (run) => figure(run.requests), spare: 2 },
+  { header: 'took', of: (run) => tookOf(run), spare: 1 },
+];
+
 function describe(runs: readonly RunRecord[], limit: number, columns: number): string {
   if (runs.length === 0) return 'no run fits';
-  const rows = runs.map((run) => [
-    minute(run.startedAt).slice(5),
-    run.kind,
-    `${run.source}/${run.stream}`,
-    run.state,
-    figure(run.read),
-    figure(run.new),
-    figure(run.requests),
-    tookOf(run),
-  ]);
   // One message each, the newest: the rest of them say the same, or are of the past.
   const last = new Map([...runs].reverse().map((run) => [`${run.source}/${run.stream}`, run]));
   const messages = [...last]
     .filter(([, run]) => run.message)
     .map(([name, run]) => wrap(`${name}: ${run.message}`, 2, columns));
   return [
-    table(['started', 'kind', 'stream', 'state', 'read', 'new', 'requests', 'took'], rows),
+    fittedTable(COLUMNS, runs, columns),
     ...messages,
     '',
     `times in UTC${runs.length === limit ? ` · the newest ${limit}; --limit shows more` : ''}`,

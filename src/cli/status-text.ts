@@ -1,6 +1,7 @@
 import type { SourceUse, StreamStatus } from '../sync/status.ts';
 import { COVERAGE_LEGEND, coverageBar } from './terminal/coverage-bar.ts';
-import { figure, table } from './terminal/table.ts';
+import { type FittedColumn, fittedTable } from './terminal/fitted-table.ts';
+import { figure } from './terminal/table.ts';
 import { counted, duration, minute } from './terminal/words.ts';
 import { wrap } from './terminal/wrap.ts';
 
@@ -24,8 +25,7 @@ export function describeStatus(
   ].join('\n');
 }
 
-/** The order is that of the screen; `spare` says which go first where it is too narrow for all. */
-const COLUMNS: ReadonlyArray<{ header: string; of(status: StreamStatus): string; spare?: number }> = [
+const COLUMNS: ReadonlyArray<FittedColumn<StreamStatus>> = [
   { header: 'stream', of: (s) => `${s.source}/${s.stream}` },
   { header: 'complete through', of: (s) => minute(s.completeThrough) || 'not proven yet' },
   { header: 'newest', of: (s) => minute(s.newestSeen), spare: 1 },
@@ -38,19 +38,13 @@ const COLUMNS: ReadonlyArray<{ header: string; of(status: StreamStatus): string;
   { header: 'sink', of: (s) => s.sink ?? '' },
 ];
 
-function tableOf(streams: readonly StreamStatus[], columns: number): string {
-  // The sink is worth its column only where there are several.
-  let shown = COLUMNS.filter(({ header }) => header !== 'sink' || hasSeveralSinks(streams));
-  for (let spare = 1; ; spare++) {
-    const text = table(
-      shown.map(({ header }) => header),
-      streams.map((status) => shown.map(({ of }) => of(status))),
-    );
-    const isWide = text.split('\n').some((line) => line.length > columns);
-    if (!isWide || !shown.some((column) => column.spare === spare)) return text;
-    shown = shown.filter((column) => column.spare !== spare);
-  }
-}
+/** The sink is worth its column only where there are several. */
+const tableOf = (streams: readonly StreamStatus[], width: number): string =>
+  fittedTable(
+    COLUMNS.filter(({ header }) => header !== 'sink' || hasSeveralSinks(streams)),
+    streams,
+    width,
+  );
 
 const hasSeveralSinks = (streams: readonly StreamStatus[]): boolean =>
   new Set(streams.flatMap(({ sink }) => sink ?? [])).size > 1;

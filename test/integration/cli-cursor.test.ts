@@ -56,6 +56,7 @@ describe('cursor', () => {
       stdout.match(/^main\/(clicks|leads|sales) +(copy|warehouse) +\d{4}-\d\d-\d\d +\d{4}-\d\d-\d\d \d\d:\d\d /gm),
     ).toHaveLength(6);
     expect(stdout).toMatch(/times in UTC\n$/);
+    expect(plain((await runOnTerminal(place, ['cursor', 'get', '--config', 'config.yaml'])).text)).toBe(stdout);
   });
 
   it('set back marks everything after to be read again, in every sink, and touches no row', async () => {
@@ -92,6 +93,7 @@ describe('cursor', () => {
   });
 
   it('set forward by force warns, and the ledger and the status say so ever after', async () => {
+    await cursors('set', 'sales', '--to', '10d', '--sink', 'copy');
     const { code, stdout, stderr } = await tributary(
       'cursor',
       'set',
