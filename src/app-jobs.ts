@@ -1,9 +1,11 @@
 import { createClient } from './api/client.ts';
 import { createEventsApi } from './api/events-api.ts';
+import { checkFilters } from './api/filters.ts';
 import { createPacer, type Pacer } from './api/pacer.ts';
 import type { Usage } from './api/usage.ts';
 import type { Config, SourceConfig, StreamConfig } from './config-schema.ts';
 import { createReader } from './extract/certified-reader.ts';
+import { createProbe } from './extract/probe.ts';
 import { ConfigError } from './model/errors.ts';
 import { createFlatten } from './model/flatten.ts';
 import type { Log } from './model/log.ts';
@@ -16,6 +18,8 @@ export interface Choice {
   source?: string | undefined;
   streams?: readonly StreamName[];
   sink?: string | undefined;
+  /** On top of those of the config. */
+  filters?: Readonly<Record<string, string>>;
 }
 
 export interface ChosenStream {
@@ -86,22 +90,48 @@ export function openBudgets(config: Config): Budgets {
   };
 }
 
-export function createJob(chosen: ChosenStream, budgets: Budgets, config: Config, log: Log): StreamJob {
+export function createJob(
+  chosen: ChosenStream,
+  budgets: Budgets,
+  config: Config,
+  log: Log,
+  further: Readonly<Record<string, string>> = {},
+): StreamJob {
   const { name, source, stream, settings } = chosen;
   const client = createClient(source);
   const api = createEventsApi({ client, pacer: budgets.of(source), log: log.child({ source: name }) });
-  const filters = settings.filters.query;
+  const filters = { ...settings.filters.query, ...soundFilters(stream, further) };
+  const flatten = createFlatten(STREAMS[stream], config.privacy);
   return {
     source: name,
     stream,
     unknownFields: settings.unknownFields,
+    filters: describeFilters(filters),
     upkeep: { lookbackMs: settings.lookback, settleMs: settings.settle, resweepMs: settings.resweep },
     createReader: (profile, since) => {
       const earliest = source.since === 'all' ? since : undefined;
-      const flatten = createFlatten(STREAMS[stream], config.privacy);
       return createReader({ api, stream, filters, profile, flatten, earliest });
     },
+    probe: createProbe({ api, stream, filters, flatten }),
+    requestsPerSecond: source.requestsPerSecond,
+    everyMs: settings.every,
     findSince: (known, signal) => resolveSince({ since: source.since, known, api, stream, filters, signal }),
     requests: () => api.stats(),
   };
+}
+
+/** One text for one meaning, whatever the order in the config. */
+const describeFilters = (filters: Readonly<Record<string, string>>): string =>
+  Object.entries(filters)
+    .map(([name, value]) => `${name}=${value}`)
+    .sort()
+    .join('&');
+
+function soundFilters(stream: StreamName, raw: Readonly<Record<string, string>>): Record<string, string> {
+  const { query, faults } = checkFilters(stream, raw);
+  if (faults.length === 0) return query;
+  throw new ConfigError('a filter cannot be used:', {
+    faults: faults.map(({ message }) => message),
+    next: 'mend it; the parameters are those of GET /events',
+  });
 }

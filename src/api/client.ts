@@ -18,6 +18,8 @@ export interface Page {
   bytes: number;
   /** The limit that the service names. For people: what it counts differs from service to service. */
   namedLimit?: string;
+  /** From the question to the parsed answer, without any waiting for its turn. */
+  tookMs: number;
 }
 
 /** One GET, one page or one typed error. No pacing and no second try: those belong to the layers around it. */
@@ -53,6 +55,7 @@ export function createClient({ baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BOD
   const headers = { authorization: `Bearer ${apiKey}`, accept: 'application/json', 'user-agent': 'tributary' };
 
   async function ask(url: URL, deadline: Deadline, progress: (bytes: number) => void): Promise<Page> {
+    const asked = performance.now();
     const response = await fetch(url, { headers, redirect: 'manual', signal: deadline.signal });
     deadline.headersCame();
     const { status } = response;
@@ -70,7 +73,8 @@ export function createClient({ baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BOD
     const records = readRecords({ status, headers: response.headers, text }, say);
     const serverNow = parseInstant(response.headers.get('date'));
     const limit = response.headers.get('x-ratelimit-limit');
-    return { records, serverNow, bytes, ...(limit !== null && { namedLimit: say(limit, 20) }) };
+    const tookMs = performance.now() - asked;
+    return { records, serverNow, bytes, tookMs, ...(limit !== null && { namedLimit: say(limit, 20) }) };
   }
 
   return {

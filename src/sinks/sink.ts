@@ -4,7 +4,9 @@ import type { Kind } from '../model/columns.ts';
 import { RetryLater } from '../model/errors.ts';
 import type { Finding } from '../model/finding.ts';
 import type { Row } from '../model/flatten.ts';
+import type { Instant } from '../model/instant.ts';
 import type { Stream, StreamName } from '../model/streams.ts';
+import type { Window } from '../model/window.ts';
 
 /**
  * Where rows go. The order of data and cursor is the sink's business and lives in `commit`: whatever happens in between,
@@ -14,6 +16,8 @@ export interface Sink {
   readonly name: string;
   /** For people: where the data is. */
   readonly place: string;
+  /** Rows that a commit should hold: enough to load at full speed, few enough that two batches bound the memory. */
+  readonly batchRows: number;
   /** Makes or brings up to date what the stream needs. Safe to call by several processes at once. */
   prepare(stream: Stream): Promise<void>;
   open(stream: Stream): Promise<Batch>;
@@ -25,7 +29,31 @@ export interface Sink {
   erase(erasure: Erasure): Promise<Record<string, number>>;
   /** For `doctor`: whether the sink can create, write and read, tried out without leaving anything behind. */
   check?(): Promise<readonly Finding[]>;
+  /** What the sink holds of a window, held against rows that ought to be there. Nothing is changed. */
+  compare(question: Comparison): Promise<Difference[]>;
+  /** The rows of a window in order of time, a few thousand at a time: for comparing two sinks. */
+  read(stream: Stream, source: string, window: Window): AsyncGenerator<Row[]>;
   close(): Promise<void>;
+}
+
+export interface Comparison {
+  stream: Stream;
+  source: string;
+  window: Window;
+  /** In the stream's columns. */
+  rows: readonly Row[];
+  /** These are all that the window has: whatever else the sink shows there is too much. */
+  isWhole: boolean;
+}
+
+/** An event that is not as it should be. */
+export interface Difference {
+  /** The sink lacks it; or has it and nobody else does (and it is not marked as vanished); or has it with another content. */
+  kind: 'missing' | 'extra' | 'different';
+  id: string;
+  at: Instant;
+  /** Which fields of the event differ. */
+  columns: readonly string[];
 }
 
 export type Erasure = { source: string } & ({ kind: 'customer' | 'click'; id: string } | { kind: 'source' });

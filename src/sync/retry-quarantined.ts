@@ -9,8 +9,8 @@ import { parseJson } from '../model/json.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
 import { withoutLeftOut } from '../model/withhold.ts';
 import type { Sink } from '../sinks/sink.ts';
-import { createCommitter } from './committer.ts';
 import { createEvolver, type UnknownFields } from './evolver.ts';
+import { createSinkCommitter } from './sink-committer.ts';
 
 export interface RetryDeps {
   state: Database;
@@ -76,11 +76,12 @@ async function write(deps: RetryDeps, job: RetryJob, epoch: number, rows: readon
   const tally = emptyTally();
   await startRun(state, { id: runId, kind: 'retry', source, stream });
   try {
+    tally.read = rows.length;
     let written = 0;
     for (const sink of sinks) {
       // Every sink gets the same rows; they are counted once.
-      const counts = written === 0 ? tally : emptyTally();
-      if (await writeInto(sink, deps, job, { epoch, runId, rows, tally: counts })) written++;
+      const counted = written === 0 ? { tally } : {};
+      if (await writeInto(sink, deps, job, { epoch, runId, rows, ...counted })) written++;
     }
     if (written === 0) throw nowhere({ source, stream });
     await finishRun(state, runId, 'done', tally);
@@ -94,24 +95,24 @@ interface Writing {
   epoch: number;
   runId: string;
   rows: readonly Row[];
-  tally: Tally;
+  tally?: Tally;
 }
 
 /** One sink at a time, because each has its own beginning: that of another would open time that was never read. */
 async function writeInto(sink: Sink, { state }: RetryDeps, job: RetryJob, writing: Writing): Promise<boolean> {
   const { source, stream, unknownFields } = job;
-  const { epoch, runId, rows, tally } = writing;
+  const { epoch, runId, rows, ...counted } = writing;
   await sink.recover({ source, stream, epoch });
   const cursor = await readCursor(state, { source, stream, sink: sink.name });
   // Nothing was ever synced into it: the first sync brings its rows, and sets aside again what is to be.
   if (!cursor) return false;
-  const committer = createCommitter({
-    sinks: [sink],
+  const committer = createSinkCommitter({
+    sink,
     evolver: createEvolver({ state, stream: STREAMS[stream], source, runId, unknownFields, onLesson: () => {} }),
-    base: { source, runId, epoch, since: cursor.since },
-    tally,
+    base: () => ({ source, runId, epoch, since: cursor.since }),
     serverNow: Date.now,
     onCommit: () => {},
+    ...counted,
   });
   await committer.add({ window: undefined, certified: false, rows, rejected: [] });
   await committer.flush();

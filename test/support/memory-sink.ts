@@ -43,6 +43,7 @@ export function createMemorySink(now: () => Instant): MemorySink {
   const sink: MemorySink = {
     name: 'memory',
     place: 'memory',
+    batchRows: 5000,
     rows,
     rejected,
     get commits() {
@@ -55,6 +56,8 @@ export function createMemorySink(now: () => Instant): MemorySink {
     recover: async () => {},
     settled: async () => {},
     erase: async () => ({}),
+    compare: async () => [],
+    async *read() {},
     close: async () => {},
     async open() {
       const written: Row[] = [];

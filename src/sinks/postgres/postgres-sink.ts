@@ -4,19 +4,24 @@ import { STREAM_NAMES } from '../../model/streams.ts';
 import type { Sink } from '../sink.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
 import { checkPostgres } from './check.ts';
+import { compare } from './compare.ts';
 import { erase } from './erase.ts';
 import { prepareWarehouse } from './prepare.ts';
+import { readRows } from './read-rows.ts';
 import { copyCursor, dropReceipt, readReceipt } from './receipts.ts';
 
 export interface PostgresSinkOptions extends BatchOptions {
   name: string;
 }
 
+const BATCH_ROWS = 5000;
+
 export function createPostgresSink({ name, db, schema, state }: PostgresSinkOptions): Sink {
   const isStateHere = db === state;
   return {
     name,
     place: `Postgres schema ${schema} (${[...STREAM_NAMES, 'links', 'customers'].join(', ')})`,
+    batchRows: BATCH_ROWS,
     prepare: (stream) => prepareWarehouse({ db, schema, sink: name, isStateHere }, stream),
     open: async (stream) => openBatch({ db, schema, state }, stream),
     async recover({ source, stream, epoch }) {
@@ -38,6 +43,8 @@ export function createPostgresSink({ name, db, schema, state }: PostgresSinkOpti
     },
     erase: (erasure) => erase(db, schema, erasure),
     check: () => checkPostgres(db, schema, `sink ${name}`, isStateHere ? 'the state database' : 'its database'),
+    compare: (question) => compare(db, schema, question),
+    read: (stream, source, window) => readRows(db, schema, stream, { source, window }),
     close: async () => {},
   };
 }
