@@ -19,7 +19,8 @@ export function describeStatus(
   return [
     tableOf(streams, columns),
     ...bars(streams, columns),
-    ...[...sources.flatMap(useOf), ...streams.flatMap(notesOn)].map((line) => wrap(line, 2, columns)),
+    // What is true of the stream is said once, however many sinks it has.
+    ...[...new Set([...sources.flatMap(useOf), ...streams.flatMap(notesOn)])].map((line) => wrap(line, 2, columns)),
     '',
     `state: ${stateName} · times in UTC`,
   ].join('\n');
@@ -82,12 +83,18 @@ function notesOn(status: StreamStatus): string[] {
     lines.push(`${counted(open.length, 'gap')} in ${sink}, the first from ${first}: the next sync reads it`);
   }
   if (uncertifiedWindows > 0) {
-    lines.push(`windows not proven complete: ${figure(uncertifiedWindows)}; tributary.windows says which and why`);
+    lines.push(
+      `windows not proven complete in ${sink}: ${figure(uncertifiedWindows)}; tributary.windows says which and why`,
+    );
   }
-  if (status.byHandWindows > 0) lines.push(`windows called complete by hand, unread: ${figure(status.byHandWindows)}`);
+  if (status.byHandWindows > 0)
+    lines.push(`windows called complete by hand in ${sink}, unread: ${figure(status.byHandWindows)}`);
   if (quarantined > 0) lines.push(`${figure(quarantined)} set aside: tributary quarantine list says why`);
-  if (parked) lines.push(`parked: ${parked.reason}; ${parked.next ?? 'tributary doctor says what to mend'}`);
-  else if (status.nextRunAt) lines.push(`next run ${minute(status.nextRunAt)}`);
+  if (parked) {
+    const again = parked.nextProbeAt ? `, tried again ${minute(parked.nextProbeAt)}` : '';
+    lines.push(`parked since ${minute(parked.since)}${again}: ${parked.reason}`);
+    lines.push(`next: ${parked.nextStep ?? 'tributary doctor says what to mend'}`);
+  } else if (status.nextRunAt) lines.push(`next run ${minute(status.nextRunAt)}`);
   if (!parked && lastRun?.message && lastRun.message !== lastRun.state) lines.push(`last run: ${lastRun.message}`);
   return lines.map((line) => `${source}/${stream}: ${line}`);
 }

@@ -3,10 +3,10 @@ import type { Queryable } from './database.ts';
 /** What the worker has written down of a stream: when it is due, and whether it waits for a person. */
 export interface Upcoming {
   nextRunAt: Date | undefined;
-  parked: { reason: string; next: string | null; since: Date } | undefined;
+  parked: { reason: string; nextStep: string | null; since: Date; nextProbeAt: Date } | undefined;
 }
 
-type ParkedRow = { source: string; stream: string; reason: string; next: string | null; since: Date };
+type ParkedRow = NonNullable<Upcoming['parked']> & { source: string; stream: string };
 
 /** A state that no worker has seen yet has none of these tables. */
 export async function readUpcoming(state: Queryable): Promise<(source: string, stream: string) => Upcoming> {
@@ -21,7 +21,7 @@ export async function readUpcoming(state: Queryable): Promise<(source: string, s
   const parked = !has?.parked
     ? []
     : await state.query<ParkedRow>({
-        text: 'select source, stream, reason, next_step as next, since from tributary.parked',
+        text: 'select source, stream, reason, next_step as "nextStep", since, next_probe_at as "nextProbeAt" from tributary.parked',
       });
   return (source, stream) => ({
     nextRunAt: schedules.find((one) => one.source === source && one.stream === stream)?.next,

@@ -25,7 +25,7 @@ export interface StreamStatus {
   byHandWindows: number;
   quarantined: number;
   /** Why the stream waits for a person: the service refused it, and asking again would not help. */
-  parked: { reason: string; next: string | null; since: string } | null;
+  parked: { reason: string; nextStep: string | null; since: string; nextProbeAt: string | null } | null;
   lastRun: LastRun | null;
   /** When the worker reads the stream again. Null where no worker has scheduled it. */
   nextRunAt: string | null;
@@ -132,9 +132,13 @@ const toStatus = (row: StatusRow, windows: readonly LedgerWindow[], upcoming: Up
 
 /** Without a worker nobody parks a stream; that its last run was refused says the same. */
 function parkedOf(row: StatusRow, { parked }: Upcoming): StreamStatus['parked'] {
-  if (parked) return { reason: parked.reason, next: parked.next, since: parked.since.toISOString() };
+  if (parked) {
+    const { reason, nextStep, since, nextProbeAt } = parked;
+    return { reason, nextStep, since: since.toISOString(), nextProbeAt: nextProbeAt.toISOString() };
+  }
   if (row.id === null || row.state !== 'refused') return null;
-  return { reason: row.message ?? 'the service refused', next: null, since: row.started_at.toISOString() };
+  const since = row.started_at.toISOString();
+  return { reason: row.message ?? 'the service refused', nextStep: null, since, nextProbeAt: null };
 }
 
 const toRun = (id: string, row: StatusRow): LastRun => ({

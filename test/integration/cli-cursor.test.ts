@@ -108,7 +108,9 @@ describe('cursor', () => {
     expect(stdout).toMatch(/^main\/sales +copy +\d{4}-\S+ \S+ +\d{4}-\S+ \S+$/m);
     const noted = await db.query({ text: 'select sink from tributary.windows where note = $1', values: [BY_HAND] });
     expect(noted).toEqual([{ sink: 'copy' }]);
-    expect((await tributary('status')).stdout).toContain('main/sales: windows called complete by hand, unread: 1\n');
+    expect((await tributary('status')).stdout).toContain(
+      'main/sales: windows called complete by hand in copy, unread: 1\n',
+    );
   });
 
   it.each([
