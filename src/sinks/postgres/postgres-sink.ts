@@ -3,6 +3,7 @@ import { applyAdvance } from '../../cursor/ledger.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
 import type { Sink } from '../sink.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
+import { checkPostgres } from './check.ts';
 import { compare } from './compare.ts';
 import { erase } from './erase.ts';
 import { prepareWarehouse } from './prepare.ts';
@@ -41,6 +42,7 @@ export function createPostgresSink({ name, db, schema, state }: PostgresSinkOpti
       await dropReceipt(db, schema, track, told);
     },
     erase: (erasure) => erase(db, schema, erasure),
+    check: () => checkPostgres(db, schema, `sink ${name}`, isStateHere ? 'the state database' : 'its database'),
     compare: (question) => compare(db, schema, question),
     read: (stream, source, window) => readRows(db, schema, stream, { source, window }),
     close: async () => {},
