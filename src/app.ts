@@ -52,15 +52,23 @@ export interface SyncApp extends App {
 
 type Closers = Array<() => Promise<void> | void>;
 
+export interface SyncAppOptions {
+  config: Config;
+  log: Log;
+  choice?: Choice;
+  /** Comes in beside a process that has the embedded server: for work that lets syncs go first. */
+  beside?: boolean;
+}
+
 /** Opens what a sync needs, runs it, and closes everything again. What was chosen is checked before anything is touched. */
 export async function withSyncApp<T>(
-  { config, log, choice = {} }: { config: Config; log: Log; choice?: Choice },
+  { config, log, choice = {}, beside = false }: SyncAppOptions,
   work: (app: SyncApp) => Promise<T>,
 ): Promise<T> {
   const streams = chooseStreams(config, choice);
   const sinks = chooseSinks(config, choice.sink);
   return closing(async (closers) => {
-    const app = await openState(config, { log, attach: false }, closers);
+    const app = await openState(config, { log, attach: beside }, closers);
     const budgets = openBudgets(config, app.state);
     closers.push(() => budgets.close());
     return work({

@@ -4,7 +4,7 @@ import { STREAM_NAMES } from '../../model/streams.ts';
 import type { Sink } from '../sink.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
 import { checkPostgres } from './check.ts';
-import { compare } from './compare.ts';
+import { findDifferences } from './differences.ts';
 import { erase } from './erase.ts';
 import { prepareWarehouse } from './prepare.ts';
 import { readRows } from './read-rows.ts';
@@ -43,7 +43,7 @@ export function createPostgresSink({ name, db, schema, state }: PostgresSinkOpti
     },
     erase: (erasure) => erase(db, schema, erasure),
     check: () => checkPostgres(db, schema, `sink ${name}`, isStateHere ? 'the state database' : 'its database'),
-    compare: (question) => compare(db, schema, question),
+    compare: (question) => findDifferences(db, schema, question),
     read: (stream, source, window) => readRows(db, schema, stream, { source, window }),
     close: async () => {},
   };

@@ -13,7 +13,7 @@ import { type Present, selectTable, tableName } from './table.ts';
  * The rows that ought to be there travel to the server and are compared there, by its own idea of equality: a range that is as it
  * should be costs no row on the way back.
  */
-export function compare(db: Database, schema: string, question: Comparison): Promise<Difference[]> {
+export function findDifferences(db: Database, schema: string, question: Comparison): Promise<Difference[]> {
   const { stream, rows } = question;
   return db.transaction(async (tx) => {
     const [present] = await tx.query<Present>(selectTable(schema, stream.name));
