@@ -4,6 +4,7 @@ import { ENTITIES } from '../../model/entities.ts';
 import { isEmptied } from '../../model/forgotten.ts';
 import { BOOKKEEPING, STREAM_NAMES } from '../../model/streams.ts';
 import type { Erasure } from '../sink.ts';
+import { keysName } from './keys.ts';
 import { type Present, selectTable } from './table.ts';
 
 /** How many rows of which table were touched. */
@@ -40,7 +41,7 @@ function changesFor(erasure: Erasure): Change[] {
   const { source, kind } = erasure;
   if (kind === 'source') {
     return [
-      ...[...STREAM_NAMES, ...ENTITIES.map(({ name }) => name)].map((table) => ({
+      ...[...STREAM_NAMES, ...STREAM_NAMES.map(keysName), ...ENTITIES.map(({ name }) => name)].map((table) => ({
         table,
         where: [['_source', source]] as const,
       })),
@@ -53,7 +54,9 @@ function changesFor(erasure: Erasure): Change[] {
     [column, id],
   ];
   return [
-    kind === 'customer' ? { table: 'customers', where: of('customer_id') } : { table: 'clicks', where: of('event_id') },
+    ...(kind === 'customer'
+      ? [{ table: 'customers', where: of('customer_id') }]
+      : ['clicks', keysName('clicks')].map((table) => ({ table, where: of('event_id') }))),
     ...EVENTS_OF_CUSTOMERS.map((table) => ({ table, where: of(`${kind}_id`), empties: isEmptied(kind, table) })),
   ];
 }

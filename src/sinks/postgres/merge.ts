@@ -1,9 +1,19 @@
-import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
+import { instantOf, quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
+import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { keepKnownCustomer } from './customers.ts';
+import { followMoved, keysPlace } from './keys.ts';
+import { isWithin, monthsOf, type Partition } from './months.ts';
 import { MENDED } from './storable-row.ts';
 import { tableName } from './table.ts';
 import { POSTGRES_TYPES } from './types.ts';
+
+/** Where rows go: the table of a stream, in one piece or in partitions. */
+export interface Target {
+  schema: string;
+  stream: Stream;
+  partition: Partition;
+}
 
 /** The stage: a temp table for rows that the target knows already. It is gone with the transaction. */
 const STAGE = 'stage';
@@ -24,9 +34,18 @@ export const copyIntoTable = (schema: string, stream: Stream): string =>
   `copy ${tableName(schema, stream)} (${['_source', '_run_id', ...rowColumns(stream)].map(quoteIdent).join(', ')})
     from stdin (format binary)`;
 
-/** Which of these events the table has. */
-export const selectKnown = (schema: string, stream: Stream, source: string, ids: readonly string[]): Sql => ({
-  text: `select event_id from ${tableName(schema, stream)} where _source = $1 and event_id = any($2)`,
+export interface Known {
+  event_id: string;
+  /** When, where there are partitions: to look only into those that have one of the events. */
+  at?: Instant;
+}
+
+/** Which of these events there are. */
+export const selectKnown = ({ schema, stream, partition }: Target, source: string, ids: readonly string[]): Sql => ({
+  text: `
+    select event_id${partition === 'month' ? `, ${instantOf('"timestamp"')} as at` : ''}
+    from ${partition === 'month' ? keysPlace(schema, stream) : tableName(schema, stream)}
+    where _source = $1 and event_id = any($2)`,
   values: [source, ids],
 });
 
@@ -35,7 +54,8 @@ export const selectKnown = (schema: string, stream: Stream, source: string, ids:
  * Links and customers are joined by the service at the time of reading: if their counters or names counted as a change, every
  * sync would rewrite every row. A row that was missed and is back is no longer missing.
  */
-export function mergeStage(schema: string, stream: Stream, source: string, runId: string): Sql {
+export function mergeStage(target: Target, known: readonly Known[], source: string, runId: string): Sql {
+  const { schema, stream, partition } = target;
   const names = rowColumns(stream);
   const own = stream.columns.filter((column) => !column.volatile && !column.deprecated).map((c) => quoteIdent(c.name));
   const joined = joinedKeys(stream);
@@ -43,17 +63,25 @@ export function mergeStage(schema: string, stream: Stream, source: string, runId
   const isCustomers = names.includes('customer_id');
   const newValue = (name: string): string =>
     isCustomers && name.startsWith('customer_') ? keepKnownCustomer('t', 's', name) : `s.${quoteIdent(name)}`;
-  return {
-    text: `
+  const keys = { from: '', where: '' };
+  if (partition === 'month') {
+    const months = monthsOf(known.flatMap(({ at }) => at ?? []));
+    keys.from = `join ${keysPlace(schema, stream)} k on k._source = $1 and k.event_id = s.event_id`;
+    keys.where = `and t."timestamp" = k."timestamp" and (${isWithin('t."timestamp"', months)})`;
+  }
+  const update = `
 update ${tableName(schema, stream)} as t
 set ${names.map((name) => `${quoteIdent(name)} = ${newValue(name)}`).join(', ')},
   _synced_at = now(), _run_id = $2, _missing_since = null
-from ${STAGE} s
-where t._source = $1 and t.event_id = s.event_id and s."timestamp" >= t."timestamp"
+from ${STAGE} s ${keys.from}
+where t._source = $1 and t.event_id = s.event_id and s."timestamp" >= t."timestamp" ${keys.where}
   and (t._missing_since is not null or (${ownOf('t')}) is distinct from (${ownOf('s')}))
-returning 1`,
-    values: [source, runId],
-  };
+returning t.event_id, t."timestamp"`;
+  const text =
+    partition === 'month'
+      ? `with changed as (${update}), moved as (${followMoved(schema, stream, 'changed')}) select from changed`
+      : update;
+  return { text, values: [source, runId] };
 }
 
 /** The keys of a record that hold what is joined: `link`, `customer`, and aliases such as `domain`. */

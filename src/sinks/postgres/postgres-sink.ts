@@ -4,20 +4,23 @@ import { STREAM_NAMES } from '../../model/streams.ts';
 import type { Sink } from '../sink.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
 import { erase } from './erase.ts';
+import type { Partition } from './months.ts';
 import { prepareWarehouse } from './prepare.ts';
 import { copyCursor, dropReceipt, readReceipt } from './receipts.ts';
 
-export interface PostgresSinkOptions extends BatchOptions {
+export interface PostgresSinkOptions extends Omit<BatchOptions, 'partition'> {
   name: string;
+  partition?: Partition;
 }
 
-export function createPostgresSink({ name, db, schema, state }: PostgresSinkOptions): Sink {
+export function createPostgresSink(options: PostgresSinkOptions): Sink {
+  const { name, db, schema, state, partition = 'none' } = options;
   const isStateHere = db === state;
   return {
     name,
     place: `Postgres schema ${schema} (${[...STREAM_NAMES, 'links', 'customers'].join(', ')})`,
-    prepare: (stream) => prepareWarehouse({ db, schema, sink: name, isStateHere }, stream),
-    open: async (stream) => openBatch({ db, schema, state }, stream),
+    prepare: (stream) => prepareWarehouse({ db, schema, sink: name, isStateHere, partition }, stream),
+    open: async (stream) => openBatch({ db, schema, state, partition }, stream),
     async recover({ source, stream, epoch }) {
       if (isStateHere) return;
       const track = { source, stream, sink: name };
