@@ -28,7 +28,7 @@ export interface CommitterOptions {
 }
 
 /** Large enough that a batch loads at full speed, small enough that two of them bound the memory. */
-const BATCH_ROWS = 5000;
+export const BATCH_ROWS = 5000;
 
 /** A table that changes under every one of them is being changed by more than a few processes that meet the same fields. */
 const MOST_ATTEMPTS = 5;
