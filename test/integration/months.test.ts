@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { createSeen, selectChanged } from '../../src/sinks/postgres/compare.ts';
 import { createStage, markMissing, mergeStage } from '../../src/sinks/postgres/merge.ts';
 import { keysOf, monthsPlace, partsOf, SALES, saleAt } from '../support/months.ts';
 import { createWriter, newSource, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
@@ -147,6 +148,11 @@ it('reads only the months that are asked for: reports, the merge, and the marks 
   const known = [1, 3].map((i) => ({ event_id: `e${i}`, at: Date.parse(times[i] ?? '') }));
   const merge = mergeStage(target, known, source, 'run');
   expect(await planOf(merge.text, merge.values ?? [], createStage(SALES).text)).toEqual([
+    'sales_2024_02',
+    'sales_2024_04',
+  ]);
+  const compare = selectChanged(target, known, source);
+  expect(await planOf(compare.text, compare.values ?? [], createSeen(SALES).text)).toEqual([
     'sales_2024_02',
     'sales_2024_04',
   ]);

@@ -1,10 +1,9 @@
-import { instantOf, quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
+import { instantOf, quoteIdent, type Sql } from '../../cursor/sql.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { keepKnownCustomer } from './customers.ts';
 import { followMoved, keysPlace } from './keys.ts';
 import { isWithin, monthsOf, type Partition } from './months.ts';
-import { MENDED } from './storable-row.ts';
 import { tableName } from './table.ts';
 import { POSTGRES_TYPES } from './types.ts';
 
@@ -15,19 +14,8 @@ export interface Target {
   partition: Partition;
 }
 
-/** The stage: a temp table for rows that the target knows already. It is gone with the transaction. */
-const STAGE = 'stage';
-
 /** What of a row comes from the service, in the order of `createStorable`. */
 export const rowColumns = (stream: Stream): string[] => [...stream.columns.map(({ name }) => name), '_extra'];
-
-export const createStage = (stream: Stream): Sql => ({
-  text: `create temp table ${STAGE} (${stream.columns
-    .map(({ name, kind }) => `${quoteIdent(name)} ${POSTGRES_TYPES[kind]}`)
-    .join(', ')}, _extra jsonb) on commit drop`,
-});
-
-export const copyIntoStage = (): string => `copy ${STAGE} from stdin (format binary)`;
 
 /** New rows go straight into the table: they need no comparing, and the lease keeps any other writer of their keys away. */
 export const copyIntoTable = (schema: string, stream: Stream): string =>
@@ -49,54 +37,50 @@ export const selectKnown = ({ schema, stream, partition }: Target, source: strin
   values: [source, ids],
 });
 
-/**
- * A known event is changed only where a field of the event itself differs and the reading is not older than what is stored.
- * Links and customers are joined by the service at the time of reading: if their counters or names counted as a change, every
- * sync would rewrite every row. A row that was missed and is back is no longer missing.
- */
+/** How the rows of a stage (`s`) find theirs in the table (`t`). */
+export function matchKnown(
+  { schema, stream, partition }: Target,
+  known: readonly Known[],
+): { keys: string; is: string } {
+  const is = 't._source = $1 and t.event_id = s.event_id';
+  if (partition === 'none') return { keys: '', is };
+  const months = monthsOf(known.flatMap(({ at }) => at ?? []));
+  return {
+    keys: `join ${keysPlace(schema, stream)} k on k._source = $1 and k.event_id = s.event_id`,
+    is: `${is} and t."timestamp" = k."timestamp" and (${isWithin('t."timestamp"', months)})`,
+  };
+}
+
+/** A temp table for rows that changed. It is gone with the transaction. */
+const STAGE = 'stage';
+
+export const createStage = (stream: Stream): Sql => ({
+  text: `create temp table ${STAGE} (${stream.columns
+    .map(({ name, kind }) => `${quoteIdent(name)} ${POSTGRES_TYPES[kind]}`)
+    .join(', ')}, _extra jsonb) on commit drop`,
+});
+
+export const copyIntoStage = (): string => `copy ${STAGE} from stdin (format binary)`;
+
+/** The rows of the stage take the place of those in the table. A row that was missed and is back is no longer missing. */
 export function mergeStage(target: Target, known: readonly Known[], source: string, runId: string): Sql {
   const { schema, stream, partition } = target;
+  const { keys, is } = matchKnown(target, known);
   const names = rowColumns(stream);
-  const own = stream.columns.filter((column) => !column.volatile && !column.deprecated).map((c) => quoteIdent(c.name));
-  const joined = joinedKeys(stream);
-  const ownOf = (row: string): string => [...own.map((name) => `${row}.${name}`), ownExtra(row, joined)].join(', ');
   const isCustomers = names.includes('customer_id');
   const newValue = (name: string): string =>
     isCustomers && name.startsWith('customer_') ? keepKnownCustomer('t', 's', name) : `s.${quoteIdent(name)}`;
-  const keys = { from: '', where: '' };
-  if (partition === 'month') {
-    const months = monthsOf(known.flatMap(({ at }) => at ?? []));
-    keys.from = `join ${keysPlace(schema, stream)} k on k._source = $1 and k.event_id = s.event_id`;
-    keys.where = `and t."timestamp" = k."timestamp" and (${isWithin('t."timestamp"', months)})`;
-  }
   const update = `
 update ${tableName(schema, stream)} as t
 set ${names.map((name) => `${quoteIdent(name)} = ${newValue(name)}`).join(', ')},
   _synced_at = now(), _run_id = $2, _missing_since = null
-from ${STAGE} s ${keys.from}
-where t._source = $1 and t.event_id = s.event_id and s."timestamp" >= t."timestamp" ${keys.where}
-  and (t._missing_since is not null or (${ownOf('t')}) is distinct from (${ownOf('s')}))
-returning t.event_id, t."timestamp"`;
+from ${STAGE} s ${keys} where ${is}`;
   const text =
-    partition === 'month'
-      ? `with changed as (${update}), moved as (${followMoved(schema, stream, 'changed')}) select from changed`
-      : update;
+    partition === 'none'
+      ? update
+      : `with changed as (${update} returning t.event_id, t."timestamp") ${followMoved(schema, stream, 'changed')}`;
   return { text, values: [source, runId] };
 }
-
-/** The keys of a record that hold what is joined: `link`, `customer`, and aliases such as `domain`. */
-const joinedKeys = (stream: Stream): string[] => [
-  ...new Set(
-    stream.columns.filter((c) => c.volatile).flatMap((c) => c.from.map(({ path }) => path.split('.')[0] ?? '')),
-  ),
-];
-
-/**
- * What is unknown there is joined too, and moves on its own; so does the note that one of its columns was mended. Where nothing
- * else was unknown, `{}` is as good as none.
- */
-const ownExtra = (row: string, joined: readonly string[]): string =>
-  `nullif(${row}._extra - array[${[...joined, MENDED].map(quoteLiteral).join(', ')}]::text[], '{}')`;
 
 /** Events of a window that was just read whole and did not show them: kept, and marked. */
 export const markMissing = (

@@ -9,19 +9,11 @@ import type { Stream } from '../../model/streams.ts';
 import type { Receipt } from '../sink.ts';
 import { encodeCopy } from './copy-encoder.ts';
 import { copyIntoKeys, KEY_KINDS } from './keys.ts';
-import {
-  copyIntoStage,
-  copyIntoTable,
-  createStage,
-  type Known,
-  markMissing,
-  mergeStage,
-  selectKnown,
-  type Target,
-} from './merge.ts';
+import { copyIntoTable, type Known, markMissing, selectKnown, type Target } from './merge.ts';
 import { copyIntoEntityStage, createEntityStage, mergeEntity, newestOf } from './merge-entity.ts';
 import { checkShape } from './shape.ts';
 import { createStorable } from './storable-row.ts';
+import { picked, storeKnown } from './store-known.ts';
 import { type Present, selectTable, tableName } from './table.ts';
 
 export interface StoreOptions extends Target {
@@ -50,12 +42,7 @@ export async function store(tx: Transaction, options: StoreOptions, advance: Adv
     if (partition === 'month')
       await tx.copyIn(copyIntoKeys(schema, stream), encodeCopy(KEY_KINDS, keysOf(source, news)));
   }
-  let changed = 0;
-  if (hits.length > 0) {
-    await tx.query(createStage(stream));
-    await tx.copyIn(copyIntoStage(), encodeCopy(kinds, storable.all(hits)));
-    changed = (await tx.query(mergeStage(options, found, source, runId))).length;
-  }
+  const changed = await storeKnown(tx, options, { rows: hits, known: found, storable }, advance);
   for (const entity of entitiesOf(stream)) await storeEntity(tx, entity, options, source);
   for (const { start, end } of spans.filter((span) => span.whole)) {
     await tx.query(markMissing(schema, stream, source, { start: toIso(start), end: toIso(end) }, ids));
@@ -77,14 +64,10 @@ async function storeEntity(
     copyIntoEntityStage(entity),
     encodeCopy(
       entity.columns.map(({ kind }) => kind),
-      picked(),
+      picked(createStorable(stream).all(newest), places),
     ),
   );
   await tx.query(mergeEntity(schema, entity, source));
-
-  function* picked(): Generator<Value[]> {
-    for (const values of createStorable(stream).all(newest)) yield places.map((place) => values[place] ?? null);
-  }
 }
 
 function* keysOf(source: string, rows: readonly Row[]): Generator<Value[]> {

@@ -1,0 +1,75 @@
+import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
+import type { Kind } from '../../model/columns.ts';
+import type { Stream } from '../../model/streams.ts';
+import { type Known, matchKnown, type Target } from './merge.ts';
+import { MENDED } from './storable-row.ts';
+import { tableName } from './table.ts';
+import { POSTGRES_TYPES } from './types.ts';
+
+/**
+ * Which known events changed. Most that come again did not, and half of a row is of no account for that, so only the other half is
+ * sent to be compared: a known event is changed only where a field of the event itself differs. Links and customers are
+ * joined by the service at the time of reading: if their counters or names counted as a change, every sync would rewrite every row.
+ */
+
+/** A temp table for what is compared of known rows. It is gone with the transaction. */
+const SEEN = 'seen';
+
+export interface ComparedColumn {
+  name: string;
+  kind: Kind;
+  /** Where the value stands in a row of `createStorable`. */
+  place: number;
+}
+
+/** The fields of the event itself; deprecated ones repeat another. */
+export const comparedColumns = ({ columns }: Stream): ComparedColumn[] => [
+  ...columns
+    .map((column, place) => ({ column, place }))
+    .filter(({ column }) => !column.volatile && !column.deprecated)
+    .map(({ column: { name, kind }, place }) => ({ name, kind, place })),
+  { name: '_extra', kind: 'json', place: columns.length },
+];
+
+/**
+ * Rows that come again were mostly written a short while ago and are in memory; priced as if they were not, the planner would
+ * read all of a middling table to find a few thousand.
+ */
+export const createSeen = (stream: Stream): Sql => ({
+  text: `set local random_page_cost = 1.1; create temp table ${SEEN} (${comparedColumns(stream)
+    .map(({ name, kind }) => `${quoteIdent(name)} ${POSTGRES_TYPES[kind]}`)
+    .join(', ')}) on commit drop`,
+});
+
+export const copyIntoSeen = (): string => `copy ${SEEN} from stdin (format binary)`;
+
+/** Those that differ and are no older than what is stored; and those that were missing and are back. */
+export function selectChanged(target: Target, known: readonly Known[], source: string): Sql {
+  const { schema, stream } = target;
+  const { keys, is } = matchKnown(target, known);
+  const joined = joinedKeys(stream);
+  const own = (row: string): string =>
+    comparedColumns(stream)
+      .map(({ name }) => (name === '_extra' ? ownExtra(row, joined) : `${row}.${quoteIdent(name)}`))
+      .join(', ');
+  return {
+    text: `
+      select s.event_id from ${SEEN} s ${keys} join ${tableName(schema, stream)} t on ${is}
+      where s."timestamp" >= t."timestamp" and (t._missing_since is not null or (${own('t')}) is distinct from (${own('s')}))`,
+    values: [source],
+  };
+}
+
+/** The keys of a record that hold what is joined: `link`, `customer`, and aliases such as `domain`. */
+const joinedKeys = (stream: Stream): string[] => [
+  ...new Set(
+    stream.columns.filter((c) => c.volatile).flatMap((c) => c.from.map(({ path }) => path.split('.')[0] ?? '')),
+  ),
+];
+
+/**
+ * What is unknown there is joined too, and moves on its own; so does the note that one of its columns was mended. Where nothing
+ * else was unknown, `{}` is as good as none.
+ */
+const ownExtra = (row: string, joined: readonly string[]): string =>
+  `nullif(${row}._extra - array[${[...joined, MENDED].map(quoteLiteral).join(', ')}]::text[], '{}')`;

@@ -1,0 +1,52 @@
+import type { Transaction } from '../../cursor/database.ts';
+import { storableText } from '../../cursor/storable.ts';
+import type { Value } from '../../model/coerce.ts';
+import type { Row } from '../../model/flatten.ts';
+import { comparedColumns, copyIntoSeen, createSeen, selectChanged } from './compare.ts';
+import { encodeCopy } from './copy-encoder.ts';
+import { copyIntoStage, createStage, type Known, mergeStage, type Target } from './merge.ts';
+import { createStorable, type Storable } from './storable-row.ts';
+
+export interface KnownRows {
+  rows: readonly Row[];
+  known: readonly Known[];
+  storable: Storable;
+}
+
+/** Rows that the table has already: compared, and written where they changed. Returns how many did. */
+export async function storeKnown(
+  tx: Transaction,
+  target: Target,
+  { rows, known, storable }: KnownRows,
+  { source, runId }: { source: string; runId: string },
+): Promise<number> {
+  const { stream } = target;
+  if (rows.length === 0) return 0;
+  await tx.query(createSeen(stream));
+  const compared = comparedColumns(stream);
+  await tx.copyIn(
+    copyIntoSeen(),
+    encodeCopy(
+      compared.map(({ kind }) => kind),
+      picked(
+        storable.all(rows),
+        compared.map(({ place }) => place),
+      ),
+    ),
+  );
+  const found = await tx.query<{ event_id: string }>(selectChanged(target, known, source));
+  if (found.length === 0) return 0;
+
+  const ids = new Set(found.map(({ event_id }) => event_id));
+  const changed = rows.filter(({ id }) => ids.has(storableText(id)));
+  const kinds = [...stream.columns.map(({ kind }) => kind), 'json'] as const;
+  await tx.query(createStage(stream));
+  await tx.copyIn(copyIntoStage(), encodeCopy(kinds, createStorable(stream).all(changed)));
+  await tx.query(mergeStage(target, known, source, runId));
+  return changed.length;
+}
+
+/** Only these places of each row. */
+export function* picked(rows: Iterable<readonly Value[]>, places: readonly number[]): Generator<Value[]> {
+  for (const values of rows) yield places.map((place) => values[place] ?? null);
+}
