@@ -31,12 +31,8 @@ export const comparedColumns = ({ columns }: Stream): ComparedColumn[] => [
   { name: '_extra', kind: 'json', place: columns.length },
 ];
 
-/**
- * Rows that come again were mostly written a short while ago and are in memory; priced as if they were not, the planner would
- * read all of a middling table to find a few thousand.
- */
 export const createSeen = (stream: Stream): Sql => ({
-  text: `set local random_page_cost = 1.1; create temp table ${SEEN} (${comparedColumns(stream)
+  text: `create temp table ${SEEN} (${comparedColumns(stream)
     .map(({ name, kind }) => `${quoteIdent(name)} ${POSTGRES_TYPES[kind]}`)
     .join(', ')}) on commit drop`,
 });
@@ -56,7 +52,7 @@ export function selectChanged(target: Target, known: readonly Known[], source: s
     text: `
       select s.event_id from ${SEEN} s ${keys} join ${tableName(schema, stream)} t on ${is}
       where s."timestamp" >= t."timestamp" and (t._missing_since is not null or (${own('t')}) is distinct from (${own('s')}))`,
-    values: [source],
+    values: [source, known.map(({ event_id }) => event_id)],
   };
 }
 

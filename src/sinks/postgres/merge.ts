@@ -37,17 +37,22 @@ export const selectKnown = ({ schema, stream, partition }: Target, source: strin
   values: [source, ids],
 });
 
-/** How the rows of a stage (`s`) find theirs in the table (`t`). */
+/**
+ * How the rows of a stage (`s`) find theirs in the table (`t`). The ids are given once more ($2), though the stage has them: of a source
+ * that is new in an old table the statistics know nothing, and a planner that takes it for empty would read all of it, batch
+ * after batch.
+ */
 export function matchKnown(
   { schema, stream, partition }: Target,
   known: readonly Known[],
 ): { keys: string; is: string } {
-  const is = 't._source = $1 and t.event_id = s.event_id';
-  if (partition === 'none') return { keys: '', is };
+  const isOne = (row: string): string =>
+    `${row}._source = $1 and ${row}.event_id = s.event_id and ${row}.event_id = any($2)`;
+  if (partition === 'none') return { keys: '', is: isOne('t') };
   const months = monthsOf(known.flatMap(({ at }) => at ?? []));
   return {
-    keys: `join ${keysPlace(schema, stream)} k on k._source = $1 and k.event_id = s.event_id`,
-    is: `${is} and t."timestamp" = k."timestamp" and (${isWithin('t."timestamp"', months)})`,
+    keys: `join ${keysPlace(schema, stream)} k on ${isOne('k')}`,
+    is: `${isOne('t')} and t."timestamp" = k."timestamp" and (${isWithin('t."timestamp"', months)})`,
   };
 }
 
@@ -73,16 +78,19 @@ export function mergeStage(target: Target, known: readonly Known[], source: stri
   const update = `
 update ${tableName(schema, stream)} as t
 set ${names.map((name) => `${quoteIdent(name)} = ${newValue(name)}`).join(', ')},
-  _synced_at = now(), _run_id = $2, _missing_since = null
+  _synced_at = now(), _run_id = $3, _missing_since = null
 from ${STAGE} s ${keys} where ${is}`;
   const text =
     partition === 'none'
       ? update
       : `with changed as (${update} returning t.event_id, t."timestamp") ${followMoved(schema, stream, 'changed')}`;
-  return { text, values: [source, runId] };
+  return { text, values: [source, known.map(({ event_id }) => event_id), runId] };
 }
 
-/** Events of a window that was just read whole and did not show them: kept, and marked. */
+/**
+ * Events of a window that was just read whole and did not show them: kept, and marked. They are looked up by time: `|| ''` keeps the
+ * planner from taking the key of a source that it believes to be empty, and from reading all of it.
+ */
 export const markMissing = (
   schema: string,
   stream: Stream,
@@ -92,7 +100,7 @@ export const markMissing = (
 ): Sql => ({
   text: `
     update ${tableName(schema, stream)} as t set _missing_since = now()
-    where _source = $1 and "timestamp" >= $2 and "timestamp" < $3 and _missing_since is null
+    where _source || '' = $1 and "timestamp" >= $2 and "timestamp" < $3 and _missing_since is null
       and not exists (select from unnest($4::text[]) as shown (id) where shown.id = t.event_id)`,
   values: [source, window.start, window.end, shown],
 });

@@ -42,7 +42,14 @@ export async function storeKnown(
   const kinds = [...stream.columns.map(({ kind }) => kind), 'json'] as const;
   await tx.query(createStage(stream));
   await tx.copyIn(copyIntoStage(), encodeCopy(kinds, createStorable(stream).all(changed)));
-  await tx.query(mergeStage(target, known, source, runId));
+  await tx.query(
+    mergeStage(
+      target,
+      known.filter(({ event_id }) => ids.has(event_id)),
+      source,
+      runId,
+    ),
+  );
   return changed.length;
 }
 
