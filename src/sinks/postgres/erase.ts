@@ -2,6 +2,7 @@ import type { Database, Queryable } from '../../cursor/database.ts';
 import { quoteIdent } from '../../cursor/sql.ts';
 import { ENTITIES } from '../../model/entities.ts';
 import { isEmptied } from '../../model/forgotten.ts';
+import { fitId } from '../../model/identity.ts';
 import { BOOKKEEPING, STREAM_NAMES } from '../../model/streams.ts';
 import type { Erasure } from '../sink.ts';
 import { keysName } from './keys.ts';
@@ -49,14 +50,14 @@ function changesFor(erasure: Erasure): Change[] {
     ];
   }
   const { id } = erasure;
-  const of = (column: string): Change['where'] => [
+  const of = (column: string, value = id): Change['where'] => [
     ['_source', source],
-    [column, id],
+    [column, value],
   ];
   return [
     ...(kind === 'customer'
       ? [{ table: 'customers', where: of('customer_id') }]
-      : ['clicks', keysName('clicks')].map((table) => ({ table, where: of('event_id') }))),
+      : ['clicks', keysName('clicks')].map((table) => ({ table, where: of('event_id', fitId(id)) }))),
     ...EVENTS_OF_CUSTOMERS.map((table) => ({ table, where: of(`${kind}_id`), empties: isEmptied(kind, table) })),
   ];
 }
