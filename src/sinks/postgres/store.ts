@@ -76,7 +76,7 @@ function* keysOf(source: string, rows: readonly Row[]): Generator<Value[]> {
 
 /** Keeps the table's columns as they are to the end of the transaction, and makes sure that they are what the rows were made for. */
 async function holdShape(tx: Transaction, schema: string, stream: Stream): Promise<void> {
-  await tx.query({ text: `lock table ${tableName(schema, stream)} in row exclusive mode` });
+  await tx.query({ text: `lock table only ${tableName(schema, stream)} in row exclusive mode` });
   const [present] = await tx.query<Present>(selectTable(schema, stream.name));
   if (present) checkShape(stream, present);
 }
