@@ -1,9 +1,8 @@
 import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
 import type { Kind } from '../../model/columns.ts';
 import type { Stream } from '../../model/streams.ts';
-import { type Known, matchKnown, type Target } from './merge.ts';
+import { joinKnown, type Known, type Target } from './merge.ts';
 import { MENDED } from './storable-row.ts';
-import { tableName } from './table.ts';
 import { POSTGRES_TYPES } from './types.ts';
 
 /**
@@ -41,18 +40,18 @@ export const copyIntoSeen = (): string => `copy ${SEEN} from stdin (format binar
 
 /** Those that differ and are no older than what is stored; and those that were missing and are back. */
 export function selectChanged(target: Target, known: readonly Known[], source: string): Sql {
-  const { schema, stream } = target;
-  const { keys, is } = matchKnown(target, known);
+  const { stream } = target;
   const joined = joinedKeys(stream);
   const own = (row: string): string =>
     comparedColumns(stream)
       .map(({ name }) => (name === '_extra' ? ownExtra(row, joined) : `${row}.${quoteIdent(name)}`))
       .join(', ');
+  const columns = [...comparedColumns(stream).map(({ name }) => name), '_missing_since'].map(quoteIdent).join(', ');
   return {
     text: `
-      select s.event_id from ${SEEN} s ${keys} join ${tableName(schema, stream)} t on ${is}
+      select s.event_id from ${SEEN} s ${joinKnown(target, known, columns)}
       where s."timestamp" >= t."timestamp" and (t._missing_since is not null or (${own('t')}) is distinct from (${own('s')}))`,
-    values: [source, known.map(({ event_id }) => event_id)],
+    values: [source],
   };
 }
 

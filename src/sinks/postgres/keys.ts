@@ -32,8 +32,3 @@ export const keysPlace = (schema: string, stream: Stream): string =>
 
 export const copyIntoKeys = (schema: string, stream: Stream): string =>
   `copy ${keysPlace(schema, stream)} (${COLUMNS.map(({ name }) => quoteIdent(name)).join(', ')}) from stdin (format binary)`;
-
-/** After rows were changed: those that moved to another time are found there from now on. */
-export const followMoved = (schema: string, stream: Stream, changed: string): string => `
-  update ${keysPlace(schema, stream)} as k set "timestamp" = c."timestamp" from ${changed} c
-  where k._source = $1 and k.event_id = c.event_id and k.event_id = any($2) and k."timestamp" <> c."timestamp"`;

@@ -2,7 +2,7 @@ import { instantOf, quoteIdent, type Sql } from '../../cursor/sql.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { keepKnownCustomer } from './customers.ts';
-import { followMoved, keysPlace } from './keys.ts';
+import { keysPlace } from './keys.ts';
 import { isWithin, monthsOf, type Partition } from './months.ts';
 import { tableName } from './table.ts';
 import { POSTGRES_TYPES } from './types.ts';
@@ -38,22 +38,18 @@ export const selectKnown = ({ schema, stream, partition }: Target, source: strin
 });
 
 /**
- * How the rows of a stage (`s`) find theirs in the table (`t`). The ids are given once more ($2), though the stage has them: of a source
- * that is new in an old table the statistics know nothing, and a planner that takes it for empty would read all of it, batch
- * after batch.
+ * The row of the table (`t`, with these columns) that each row of a stage (`s`) is about. One by one, by key: `limit 1` is a fence for
+ * the planner. Of a source that is new in an old table the statistics know nothing; taking it for empty, a plain join reads
+ * all of it with every batch, or compares each row of the batch with each.
  */
-export function matchKnown(
-  { schema, stream, partition }: Target,
-  known: readonly Known[],
-): { keys: string; is: string } {
-  const isOne = (row: string): string =>
-    `${row}._source = $1 and ${row}.event_id = s.event_id and ${row}.event_id = any($2)`;
-  if (partition === 'none') return { keys: '', is: isOne('t') };
+export function joinKnown({ schema, stream, partition }: Target, known: readonly Known[], columns: string): string {
+  const row = (table: string, select: string, where: string): string => `
+    cross join lateral (
+      select ${select} from ${table} r where r._source = $1 and r.event_id = s.event_id${where} limit 1)`;
+  if (partition === 'none') return `${row(tableName(schema, stream), columns, '')} t`;
   const months = monthsOf(known.flatMap(({ at }) => at ?? []));
-  return {
-    keys: `join ${keysPlace(schema, stream)} k on ${isOne('k')}`,
-    is: `${isOne('t')} and t."timestamp" = k."timestamp" and (${isWithin('t."timestamp"', months)})`,
-  };
+  const isThere = ` and r."timestamp" = k."timestamp" and (${isWithin('r."timestamp"', months)})`;
+  return `${row(keysPlace(schema, stream), '"timestamp"', '')} k ${row(tableName(schema, stream), columns, isThere)} t`;
 }
 
 /** A temp table for rows that changed. It is gone with the transaction. */
@@ -70,22 +66,33 @@ export const copyIntoStage = (): string => `copy ${STAGE} from stdin (format bin
 /** The rows of the stage take the place of those in the table. A row that was missed and is back is no longer missing. */
 export function mergeStage(target: Target, known: readonly Known[], source: string, runId: string): Sql {
   const { schema, stream, partition } = target;
-  const { keys, is } = matchKnown(target, known);
   const names = rowColumns(stream);
   const isCustomers = names.includes('customer_id');
   const newValue = (name: string): string =>
     isCustomers && name.startsWith('customer_') ? keepKnownCustomer('t', 's', name) : `s.${quoteIdent(name)}`;
-  const update = `
+  const months = partition === 'none' ? [] : monthsOf(known.flatMap(({ at }) => at ?? []));
+  return {
+    text: `
 update ${tableName(schema, stream)} as t
 set ${names.map((name) => `${quoteIdent(name)} = ${newValue(name)}`).join(', ')},
-  _synced_at = now(), _run_id = $3, _missing_since = null
-from ${STAGE} s ${keys} where ${is}`;
-  const text =
-    partition === 'none'
-      ? update
-      : `with changed as (${update} returning t.event_id, t."timestamp") ${followMoved(schema, stream, 'changed')}`;
-  return { text, values: [source, known.map(({ event_id }) => event_id), runId] };
+  _synced_at = now(), _run_id = $2, _missing_since = null
+from (
+  select s.*, t._part, t._row from ${STAGE} s ${joinKnown(target, known, 'tableoid as _part, ctid as _row')}
+) s
+where t.ctid = s._row and t.tableoid = s._part${months.length > 0 ? ` and (${isWithin('t."timestamp"', months)})` : ''}`,
+    values: [source, runId],
+  };
 }
+
+/** After the merge: where events moved to another time, their keys follow. */
+export const followStage = (schema: string, stream: Stream, source: string): Sql => ({
+  text: `
+    insert into ${keysPlace(schema, stream)} as k (_source, event_id, "timestamp")
+    select $1, event_id, "timestamp" from ${STAGE}
+    on conflict (_source, event_id) do update set "timestamp" = excluded."timestamp"
+      where k."timestamp" <> excluded."timestamp"`,
+  values: [source],
+});
 
 /**
  * Events of a window that was just read whole and did not show them: kept, and marked. They are looked up by time: `|| ''` keeps the

@@ -4,7 +4,7 @@ import type { Value } from '../../model/coerce.ts';
 import type { Row } from '../../model/flatten.ts';
 import { comparedColumns, copyIntoSeen, createSeen, selectChanged } from './compare.ts';
 import { encodeCopy } from './copy-encoder.ts';
-import { copyIntoStage, createStage, type Known, mergeStage, type Target } from './merge.ts';
+import { copyIntoStage, createStage, followStage, type Known, mergeStage, type Target } from './merge.ts';
 import { createStorable, type Storable } from './storable-row.ts';
 
 export interface KnownRows {
@@ -50,6 +50,7 @@ export async function storeKnown(
       runId,
     ),
   );
+  if (target.partition === 'month') await tx.query(followStage(target.schema, stream, source));
   return changed.length;
 }
 
