@@ -3,7 +3,7 @@ import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { keepKnownCustomer } from './customers.ts';
 import { keysPlace } from './keys.ts';
-import { isWithin, monthsOf, type Partition } from './months.ts';
+import { isWithin, type Month, monthsOf, type Partition } from './months.ts';
 import { tableName } from './table.ts';
 import { POSTGRES_TYPES } from './types.ts';
 
@@ -47,10 +47,11 @@ export function joinKnown({ schema, stream, partition }: Target, known: readonly
     cross join lateral (
       select ${select} from ${table} r where r._source = $1 and r.event_id = s.event_id${where} limit 1)`;
   if (partition === 'none') return `${row(tableName(schema, stream), columns, '')} t`;
-  const months = monthsOf(known.flatMap(({ at }) => at ?? []));
-  const isThere = ` and r."timestamp" = k."timestamp" and (${isWithin('r."timestamp"', months)})`;
+  const isThere = ` and r."timestamp" = k."timestamp" and (${isWithin('r."timestamp"', monthsOfKnown(known))})`;
   return `${row(keysPlace(schema, stream), '"timestamp"', '')} k ${row(tableName(schema, stream), columns, isThere)} t`;
 }
+
+const monthsOfKnown = (known: readonly Known[]): Month[] => monthsOf(known.flatMap(({ at }) => at ?? []));
 
 /** A temp table for rows that changed. It is gone with the transaction. */
 const STAGE = 'stage';
@@ -70,7 +71,7 @@ export function mergeStage(target: Target, known: readonly Known[], source: stri
   const isCustomers = names.includes('customer_id');
   const newValue = (name: string): string =>
     isCustomers && name.startsWith('customer_') ? keepKnownCustomer('t', 's', name) : `s.${quoteIdent(name)}`;
-  const months = partition === 'none' ? [] : monthsOf(known.flatMap(({ at }) => at ?? []));
+  const isNear = partition === 'none' ? '' : ` and (${isWithin('t."timestamp"', monthsOfKnown(known))})`;
   return {
     text: `
 update ${tableName(schema, stream)} as t
@@ -79,7 +80,7 @@ set ${names.map((name) => `${quoteIdent(name)} = ${newValue(name)}`).join(', ')}
 from (
   select s.*, t._part, t._row from ${STAGE} s ${joinKnown(target, known, 'tableoid as _part, ctid as _row')}
 ) s
-where t.ctid = s._row and t.tableoid = s._part${months.length > 0 ? ` and (${isWithin('t."timestamp"', months)})` : ''}`,
+where t.ctid = s._row and t.tableoid = s._part${isNear}`,
     values: [source, runId],
   };
 }
