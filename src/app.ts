@@ -11,6 +11,7 @@ import { MIGRATIONS } from './cursor/migrations.ts';
 import { logOfEnvironment, variables, wantsNoColour } from './environment.ts';
 import { ConfigError } from './model/errors.ts';
 import type { Log } from './model/log.ts';
+import type { Partition } from './sinks/postgres/months.ts';
 import { createPostgresSink } from './sinks/postgres/postgres-sink.ts';
 import type { Sink } from './sinks/sink.ts';
 import type { StreamJob } from './sync/job.ts';
@@ -170,6 +171,7 @@ interface ChosenSink {
   name: string;
   url: string | undefined;
   schema: string;
+  partition: Partition;
 }
 
 function chooseSinks({ sinks }: Config, only: string | undefined): ChosenSink[] {
@@ -178,18 +180,24 @@ function chooseSinks({ sinks }: Config, only: string | undefined): ChosenSink[] 
   return Object.entries(sinks)
     .filter(([name]) => only === undefined || name === only)
     .map(([name, settings]) => {
-      if (settings.type === 'postgres') return { name, url: settings.url, schema: settings.schema };
+      if (settings.type === 'postgres')
+        return { name, url: settings.url, schema: settings.schema, partition: settings.partition };
       throw new ConfigError(`sink "${name}": parquet is not in this version yet`, {
         next: `take sinks.${name} out of the config, or choose another with --sink`,
       });
     });
 }
 
-function openSink({ name, url, schema }: ChosenSink, config: Config, state: Database, closers: Closers): Sink {
+function openSink(
+  { name, url, schema, partition }: ChosenSink,
+  config: Config,
+  state: Database,
+  closers: Closers,
+): Sink {
   // One database, one transaction: that it is the same one can only be told by the URL.
   const db = url === undefined || url === config.state.url ? state : connect({ url });
   if (db !== state) closers.push(() => db.close());
-  const sink = createPostgresSink({ name, db, schema, state });
+  const sink = createPostgresSink({ name, db, schema, state, partition });
   closers.push(() => sink.close());
   return sink;
 }

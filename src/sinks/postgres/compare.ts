@@ -1,0 +1,87 @@
+import type { Transaction } from '../../cursor/database.ts';
+import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
+import type { Value } from '../../model/coerce.ts';
+import type { Kind } from '../../model/columns.ts';
+import type { Stream } from '../../model/streams.ts';
+import { encodeCopy } from './copy-encoder.ts';
+import { joinKnown, type Known, type Target } from './merge.ts';
+import { MENDED } from './storable-row.ts';
+import { POSTGRES_TYPES } from './types.ts';
+
+/**
+ * Which known events changed. Most that come again did not, and half of a row is of no account for that, so only the other half is
+ * sent to be compared: a known event is changed only where a field of the event itself differs. Links and customers are
+ * joined by the service at the time of reading: if their counters or names counted as a change, every sync would rewrite every row.
+ */
+
+/** A temp table for what is compared of known rows. It is gone with the transaction. */
+export const SEEN = 'seen';
+
+export interface ComparedColumn {
+  name: string;
+  kind: Kind;
+  /** Where the value stands in a row of `createStorable`. */
+  place: number;
+}
+
+/** The fields of the event itself; deprecated ones repeat another. */
+export const comparedColumns = ({ columns }: Stream): ComparedColumn[] => [
+  ...columns
+    .map((column, place) => ({ column, place }))
+    .filter(({ column }) => !column.volatile && !column.deprecated)
+    .map(({ column: { name, kind }, place }) => ({ name, kind, place })),
+  { name: '_extra', kind: 'json', place: columns.length },
+];
+
+/** Sends that half of the rows, which are as `createStorable` makes them. */
+export async function sendSeen(tx: Transaction, stream: Stream, rows: Iterable<readonly Value[]>): Promise<void> {
+  const columns = comparedColumns(stream);
+  const kinds = columns.map(({ kind }) => kind);
+  const places = columns.map(({ place }) => place);
+  await tx.query(createSeen(stream));
+  await tx.copyIn(copyIntoSeen(), encodeCopy(kinds, picked(rows, places)));
+}
+
+/** Only these places of each row. */
+export function* picked(rows: Iterable<readonly Value[]>, places: readonly number[]): Generator<Value[]> {
+  for (const values of rows) yield places.map((place) => values[place] ?? null);
+}
+
+export const createSeen = (stream: Stream): Sql => ({
+  text: `create temp table ${SEEN} (${comparedColumns(stream)
+    .map(({ name, kind }) => `${quoteIdent(name)} ${POSTGRES_TYPES[kind]}`)
+    .join(', ')}) on commit drop`,
+});
+
+const copyIntoSeen = (): string => `copy ${SEEN} from stdin (format binary)`;
+
+/** Those that differ and are no older than what is stored; and those that were missing and are back. */
+export function selectChanged(target: Target, known: readonly Known[], source: string): Sql {
+  const { stream } = target;
+  const joined = joinedKeys(stream);
+  const own = (row: string): string =>
+    comparedColumns(stream)
+      .map(({ name }) => (name === '_extra' ? ownExtra(row, joined) : `${row}.${quoteIdent(name)}`))
+      .join(', ');
+  const columns = [...comparedColumns(stream).map(({ name }) => name), '_missing_since'].map(quoteIdent).join(', ');
+  return {
+    text: `
+      select s.event_id from ${SEEN} s ${joinKnown(target, known, columns)}
+      where s."timestamp" >= t."timestamp" and (t._missing_since is not null or (${own('t')}) is distinct from (${own('s')}))`,
+    values: [source],
+  };
+}
+
+/** The keys of a record that hold what is joined: `link`, `customer`, and aliases such as `domain`. */
+export const joinedKeys = (stream: Stream): string[] => [
+  ...new Set(
+    stream.columns.filter((c) => c.volatile).flatMap((c) => c.from.map(({ path }) => path.split('.')[0] ?? '')),
+  ),
+];
+
+/**
+ * What is unknown there is joined too, and moves on its own; so does the note that one of its columns was mended. Where nothing
+ * else was unknown, `{}` is as good as none.
+ */
+export const ownExtra = (row: string, joined: readonly string[]): string =>
+  `nullif(${row}._extra - array[${[...joined, MENDED].map(quoteLiteral).join(', ')}]::text[], '{}')`;
