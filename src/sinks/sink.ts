@@ -13,6 +13,8 @@ export interface Sink {
   readonly name: string;
   /** For people: where the data is. */
   readonly place: string;
+  /** How many rows a commit should hold, so that writing it is worth its fixed cost and memory stays bounded. */
+  readonly batchRows: number;
   /** Makes or brings up to date what the stream needs. Safe to call by several processes at once. */
   prepare(stream: Stream): Promise<void>;
   open(stream: Stream): Promise<Batch>;

@@ -1,5 +1,6 @@
 import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
 import type { Stream } from '../../model/streams.ts';
+import { joinedKeys, ownColumns } from '../merge-rule.ts';
 import { keepKnownCustomer } from './customers.ts';
 import { MENDED } from './storable-row.ts';
 import { tableName } from './table.ts';
@@ -37,7 +38,7 @@ export const selectKnown = (schema: string, stream: Stream, source: string, ids:
  */
 export function mergeStage(schema: string, stream: Stream, source: string, runId: string): Sql {
   const names = rowColumns(stream);
-  const own = stream.columns.filter((column) => !column.volatile && !column.deprecated).map((c) => quoteIdent(c.name));
+  const own = ownColumns(stream).map(({ name }) => quoteIdent(name));
   const joined = joinedKeys(stream);
   const ownOf = (row: string): string => [...own.map((name) => `${row}.${name}`), ownExtra(row, joined)].join(', ');
   const isCustomers = names.includes('customer_id');
@@ -55,13 +56,6 @@ returning 1`,
     values: [source, runId],
   };
 }
-
-/** The keys of a record that hold what is joined: `link`, `customer`, and aliases such as `domain`. */
-const joinedKeys = (stream: Stream): string[] => [
-  ...new Set(
-    stream.columns.filter((c) => c.volatile).flatMap((c) => c.from.map(({ path }) => path.split('.')[0] ?? '')),
-  ),
-];
 
 /**
  * What is unknown there is joined too, and moves on its own; so does the note that one of its columns was mended. Where nothing

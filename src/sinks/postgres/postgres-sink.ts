@@ -16,6 +16,7 @@ export function createPostgresSink({ name, db, schema, state }: PostgresSinkOpti
   return {
     name,
     place: `Postgres schema ${schema} (${[...STREAM_NAMES, 'links', 'customers'].join(', ')})`,
+    batchRows: 5000,
     prepare: (stream) => prepareWarehouse({ db, schema, sink: name, isStateHere }, stream),
     open: async (stream) => openBatch({ db, schema, state }, stream),
     async recover({ source, stream, epoch }) {
