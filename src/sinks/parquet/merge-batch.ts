@@ -1,0 +1,132 @@
+import type { Queryable } from '../../cursor/database.ts';
+import type { Advance } from '../../cursor/ledger.ts';
+import { instantOf } from '../../cursor/sql.ts';
+import type { Value } from '../../model/coerce.ts';
+import type { Row } from '../../model/flatten.ts';
+import type { Instant } from '../../model/instant.ts';
+import type { Stream } from '../../model/streams.ts';
+import { newestById } from '../newest-by-id.ts';
+import { createStorable, type Storable } from '../postgres/storable-row.ts';
+import type { Receipt } from '../sink.ts';
+import type { Lake } from './lake.ts';
+import { bookkeeping, createMergeRule } from './merge-row.ts';
+import { filePath, type Partition, partitionOf } from './partition.ts';
+import { openPartition } from './partition-file.ts';
+import { replaceFiles, type Work } from './replace-files.ts';
+import { columnsOf } from './shape.ts';
+import { type Findings, type Incoming, survey } from './survey.ts';
+import { addKeys, findHomes, keyOf, partitionsWithin } from './whereabouts.ts';
+
+export interface MergeOptions {
+  lake: Lake;
+  track: number;
+  stream: Stream;
+  /** In the order they were read. The same event may come twice. */
+  rows: readonly Row[];
+  advance: Advance;
+  /** Called between files and groups: this may take longer than a lease lasts. */
+  beat(): Promise<void>;
+}
+
+/**
+ * Merges a batch into the files. First every file that may hold one of its events is looked into; then those in which something
+ * is new or different are made anew, beside the present ones; when all of them are on disk, one after the other takes its place.
+ */
+export async function mergeBatch(tx: Queryable, options: MergeOptions): Promise<Receipt> {
+  const { lake, track, stream, advance } = options;
+  const now = await databaseNow(tx);
+  const storable = createStorable(stream);
+  const incoming = readyRows(storable, options, bookkeeping(now, advance.runId));
+  const { works, stored, changed } = await surveyAll(tx, options, incoming);
+  const news = incoming.filter(({ id }) => !stored.has(id));
+  for (const one of news) {
+    const partition = partitionOf(lake.scheme, one.at);
+    const work = works.get(partition) ?? { path: pathOf(options, partition), surveyed: undefined, added: [] };
+    work.added.push(one);
+    works.set(partition, work);
+  }
+  await replaceFiles(tx, options, works, now);
+  for (const [partition, { added }] of works) {
+    await addKeys(tx, track, partition, added.map(keyOfIncoming));
+  }
+  return { new: news.length, changed, unchanged: stored.size - changed, mended: storable.mended() };
+}
+
+/** What the files say about events that are in them already. */
+async function surveyAll(
+  tx: Queryable,
+  options: MergeOptions,
+  incoming: readonly Incoming[],
+): Promise<{ works: Map<Partition, Work>; stored: Set<string>; changed: number }> {
+  const { lake, stream, advance, beat } = options;
+  const wholes = advance.spans.filter((span) => span.whole);
+  const rule = createMergeRule(stream, columnsOf(stream));
+  const shown = new Set(incoming.map(({ id }) => id));
+  const works = new Map<Partition, Work>();
+  const stored = new Set<string>();
+  let changed = 0;
+  for (const [partition, candidates] of await candidatesIn(tx, options, incoming)) {
+    await beat();
+    const path = pathOf(options, partition);
+    const present = await openPartition(lake.store, path, advance);
+    if (!present) continue;
+    try {
+      const findings = await survey(present, { rule, candidates, wholes, shown });
+      for (const id of findings.found) stored.add(id);
+      const changes = countOf(findings.changed) + countOf(findings.moved);
+      changed += changes;
+      const surveyed = { findings, identity: present.identity };
+      if (changes + findings.missing.size > 0) works.set(partition, { path, surveyed, added: [] });
+    } finally {
+      await present.close();
+    }
+  }
+  return { works, stored, changed };
+}
+
+/** Where the index says that they may be; and the files of windows that were read whole, for what these no longer show. */
+async function candidatesIn(
+  tx: Queryable,
+  { track, advance }: MergeOptions,
+  incoming: readonly Incoming[],
+): Promise<Map<Partition, Incoming[]>> {
+  const homes = await findHomes(tx, track, incoming.map(keyOfIncoming));
+  const wholes = advance.spans.filter((span) => span.whole);
+  const candidates = new Map<Partition, Incoming[]>(
+    (await partitionsWithin(tx, track, wholes)).map((partition) => [partition, []]),
+  );
+  for (const one of incoming) {
+    for (const partition of homes.get(one.key) ?? []) {
+      const known = candidates.get(partition);
+      if (known) known.push(one);
+      else candidates.set(partition, [one]);
+    }
+  }
+  return candidates;
+}
+
+/** The distinct events of the batch as rows of a file, with what the sink adds to them behind. */
+function readyRows(storable: Storable, { rows, advance }: MergeOptions, behind: readonly Value[]): Incoming[] {
+  const distinct = newestById(rows);
+  const ready: Incoming[] = [];
+  const ids = distinct.entries();
+  for (const values of storable.all([...distinct.values()], [advance.source])) {
+    const [id, { at }] = ids.next().value as [string, Row];
+    ready.push({ id, key: keyOf(id), at, row: [...values, ...behind] });
+  }
+  return ready;
+}
+
+const pathOf = ({ lake, stream, advance }: MergeOptions, partition: Partition): string =>
+  filePath(lake.scheme, stream.name, advance.source, partition);
+
+const keyOfIncoming = ({ key }: Incoming): bigint => key;
+
+const countOf = (notes: Findings['changed']): number =>
+  [...notes.values()].reduce((sum, rows) => sum + rows.size, 0);
+
+export async function databaseNow(tx: Queryable): Promise<Instant> {
+  const [row] = await tx.query<{ now: Instant }>({ text: `select ${instantOf('now()')} as now` });
+  if (!row) throw new Error('the database does not know the time');
+  return row.now;
+}
