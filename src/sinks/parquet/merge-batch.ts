@@ -1,9 +1,7 @@
 import type { Queryable } from '../../cursor/database.ts';
 import type { Advance } from '../../cursor/ledger.ts';
-import { instantOf } from '../../cursor/sql.ts';
 import type { Value } from '../../model/coerce.ts';
 import type { Row } from '../../model/flatten.ts';
-import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { newestById } from '../newest-by-id.ts';
 import { createStorable, type Storable } from '../postgres/storable-row.ts';
@@ -15,7 +13,7 @@ import { openPartition } from './partition-file.ts';
 import { replaceFiles, type Work } from './replace-files.ts';
 import { columnsOf } from './shape.ts';
 import { type Findings, type Incoming, survey } from './survey.ts';
-import { addKeys, findHomes, keyOf, partitionsWithin } from './whereabouts.ts';
+import { addKeys, databaseNow, findHomes, keyOf, partitionsWithin } from './whereabouts.ts';
 
 export interface MergeOptions {
   lake: Lake;
@@ -122,11 +120,4 @@ const pathOf = ({ lake, stream, advance }: MergeOptions, partition: Partition): 
 
 const keyOfIncoming = ({ key }: Incoming): bigint => key;
 
-const countOf = (notes: Findings['changed']): number =>
-  [...notes.values()].reduce((sum, rows) => sum + rows.size, 0);
-
-export async function databaseNow(tx: Queryable): Promise<Instant> {
-  const [row] = await tx.query<{ now: Instant }>({ text: `select ${instantOf('now()')} as now` });
-  if (!row) throw new Error('the database does not know the time');
-  return row.now;
-}
+const countOf = (notes: Findings['changed']): number => [...notes.values()].reduce((sum, rows) => sum + rows.size, 0);

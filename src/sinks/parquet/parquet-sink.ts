@@ -1,10 +1,10 @@
+import type { StreamName } from '../../model/streams.ts';
 import type { Sink } from '../sink.ts';
 import { openBatch } from './batch.ts';
 import { prepareLake } from './catalog.ts';
 import { erase } from './erase.ts';
 import type { Lake } from './lake.ts';
 import { type Rewrites, rewriteLake } from './rewrite-lake.ts';
-import type { StreamName } from '../../model/streams.ts';
 
 /** A sink of Parquet files. */
 export interface ParquetSink extends Sink {

@@ -1,4 +1,4 @@
-import { ConfigError, StopStream } from '../../model/errors.ts';
+import { ConfigError } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { type ParquetFile, readFooter, readGroup, type StoredGroup } from './format/index.ts';
@@ -36,26 +36,13 @@ export async function openPartition(
   const open = await store.open(path);
   if (!open) return undefined;
   try {
-    const file = await footerOf(open, path);
+    const file = await readFooter(open);
     const isOurs = file.metadata[META.source] === source && file.metadata[META.stream] === stream;
     if (!isOurs) throw notOurs(path, source);
     return partitionFile(path, open, file);
   } catch (error) {
     await open.close();
     throw error;
-  }
-}
-
-export async function footerOf(open: OpenFile, path: string): Promise<ParquetFile> {
-  try {
-    return await readFooter(open);
-  } catch (error) {
-    if (error instanceof Error && 'next' in error) throw error;
-    throw new StopStream(`${path} in the lake cannot be read: ${error instanceof Error ? error.message : error}`, {
-      kept: 'the file as it is; nothing was written to this partition',
-      next: 'put it back from a copy; or move it away and read its days again (tributary backfill --force)',
-      cause: error,
-    });
   }
 }
 

@@ -1,5 +1,5 @@
-import type { Instant } from '../../model/instant.ts';
 import { ConfigError } from '../../model/errors.ts';
+import type { Instant } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 
 /** How a lake is cut into files: one a day or one an hour, in UTC, in folders that every reader of Hive layouts knows. */

@@ -1,7 +1,7 @@
 import type { Queryable } from '../../cursor/database.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import type { Lake } from './lake.ts';
-import { type Partition, fileName, partitionAt } from './partition.ts';
+import { fileName, type Partition, partitionAt } from './partition.ts';
 import { openPartition, type PartitionFile, timesOf } from './partition-file.ts';
 import { addKeys, dropFile, keyOf, knownFiles, recordFile } from './whereabouts.ts';
 

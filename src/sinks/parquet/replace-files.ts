@@ -85,7 +85,8 @@ async function prepareFile(options: Options, work: Work, now: Instant): Promise<
 function metadataOf({ source, stream, runId, spans }: Advance, present: PartitionFile | undefined) {
   const first = spans[0];
   const last = spans.at(-1);
-  const window = first && last ? describeWindow({ start: first.start, end: last.end }) : present?.file.metadata[META.window];
+  const window =
+    first && last ? describeWindow({ start: first.start, end: last.end }) : present?.file.metadata[META.window];
   return {
     [META.source]: source,
     [META.stream]: stream,

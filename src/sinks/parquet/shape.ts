@@ -28,21 +28,28 @@ export const columnsOf = ({ columns }: Stream): FileColumn[] =>
   }));
 
 /**
- * The columns of a file once rows of the stream are in it. A column that only the file knows (the state was lost, or the field comes
- * no more) stays, behind the others. One that holds more in the file than the stream knows of must be learnt first.
+ * The columns of a file once rows of the stream are in it: of each the kind that holds both. A column that only the file knows (the
+ * state was lost, or the field comes no more) stays, behind the others.
  */
-export function unitedColumns(stream: Stream, present: readonly FileColumn[]): FileColumn[] {
-  const columns = columnsOf(stream);
+export function widestColumns(stream: Stream, present: readonly FileColumn[]): FileColumn[] {
   const found = new Map(present.map((column) => [column.name, column]));
-  const wider: Record<string, Kind> = {};
-  for (const { name, kind } of columns) {
-    const held = found.get(name)?.kind ?? kind;
-    const both = widen(held, kind);
-    if (both !== kind) wider[name] = both;
-  }
-  if (Object.keys(wider).length > 0) throw new ShapeChanged(`the lake's ${stream.name}`, wider);
-  const known = new Set(columns.map(({ name }) => name));
-  return [...columns, ...present.filter(({ name }) => !known.has(name))];
+  const columns = columnsOf(stream).map((column) => {
+    const held = found.get(column.name);
+    found.delete(column.name);
+    return held ? { ...column, kind: widen(held.kind, column.kind) } : column;
+  });
+  return [...columns, ...found.values()];
+}
+
+/** The same, where rows of the stream are about to be written: what the file holds beyond the stream's kinds must be learnt first. */
+export function unitedColumns(stream: Stream, present: readonly FileColumn[]): FileColumn[] {
+  const columns = widestColumns(stream, present);
+  const wider = stream.columns.flatMap(({ name, kind }): Array<[string, Kind]> => {
+    const held = columns.find((column) => column.name === name)?.kind ?? kind;
+    return held === kind ? [] : [[name, held]];
+  });
+  if (wider.length > 0) throw new ShapeChanged(`the lake's ${stream.name}`, Object.fromEntries(wider));
+  return columns;
 }
 
 /** Brings rows of a file into the columns of another: new ones are null, and what must hold more does. */

@@ -63,7 +63,8 @@ export async function survey(partition: PartitionFile, question: Question): Prom
       if (incoming) {
         findings.found.add(id);
         sought.delete(id);
-        if (rule.isChanged(stored, incoming.row)) note(incoming.at === at ? findings.changed : findings.moved, i, n, incoming);
+        if (rule.isChanged(stored, incoming.row))
+          note(incoming.at === at ? findings.changed : findings.moved, i, n, incoming);
       } else if ((stored[missingAt] ?? null) === null && !shown.has(id) && wholes.some((window) => holds(window, at))) {
         const marks = findings.missing.get(i) ?? new Set();
         findings.missing.set(i, marks.add(n));
@@ -75,7 +76,8 @@ export async function survey(partition: PartitionFile, question: Question): Prom
   const rest: Array<[GroupNumber, StoredGroup]> = [];
   for (const [i, group] of groups.entries()) {
     const { oldest, newest } = timesOf(group);
-    const mayHold = hasBetween(times, oldest, newest) || wholes.some(({ start, end }) => start <= newest && end > oldest);
+    const mayHold =
+      hasBetween(times, oldest, newest) || wholes.some(({ start, end }) => start <= newest && end > oldest);
     if (mayHold) await examine(i, group);
     else rest.push([i, group]);
   }

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Queryable } from '../../cursor/database.ts';
 import type { Track } from '../../cursor/ledger.ts';
-import type { Sql } from '../../cursor/sql.ts';
+import { instantOf, type Sql } from '../../cursor/sql.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
+import type { StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import type { Partition } from './partition.ts';
 
@@ -48,6 +49,22 @@ export async function lockTrack(tx: Queryable, { sink, stream, source }: Track):
   });
 }
 
+export async function findTrack(tx: Queryable, { sink, stream, source }: Track): Promise<number | undefined> {
+  const [found] = await tx.query<{ id: number }>({
+    text: 'select id from tributary.lake_tracks where sink = $1 and stream = $2 and source = $3',
+    values: [sink, stream, source],
+  });
+  return found?.id;
+}
+
+export async function sourcesIn(state: Queryable, sink: string, stream: StreamName): Promise<string[]> {
+  const found = await state.query<{ source: string }>({
+    text: 'select source from tributary.lake_tracks where sink = $1 and stream = $2 order by source',
+    values: [sink, stream],
+  });
+  return found.map(({ source }) => source);
+}
+
 /** Everything about a source that is gone. */
 export async function dropTrack(tx: Queryable, id: number): Promise<void> {
   for (const table of ['lake_keys', 'lake_files']) {
@@ -65,11 +82,7 @@ export async function knownFiles(tx: Queryable, track: number): Promise<Map<Part
 }
 
 /** The partitions that hold events of these windows, wherever they would belong by their time. */
-export async function partitionsWithin(
-  tx: Queryable,
-  track: number,
-  windows: readonly Window[],
-): Promise<Partition[]> {
+export async function partitionsWithin(tx: Queryable, track: number, windows: readonly Window[]): Promise<Partition[]> {
   if (windows.length === 0) return [];
   const found = await tx.query<{ partition: Partition }>({
     text: `
@@ -139,6 +152,12 @@ export async function dropFile(tx: Queryable, track: number, partition: Partitio
       values: [track, partition],
     });
   }
+}
+
+export async function databaseNow(tx: Queryable): Promise<Instant> {
+  const [row] = await tx.query<{ now: Instant }>({ text: `select ${instantOf('now()')} as now` });
+  if (!row) throw new Error('the database does not know the time');
+  return row.now;
 }
 
 const isoOf = (instant: Instant | undefined): string | null => (instant === undefined ? null : toIso(instant));
