@@ -26,6 +26,9 @@ export interface PartitionFile {
   close(): Promise<void>;
 }
 
+/** More columns than this are read with their whole group. */
+const MANY = 4;
+
 const COPY_BYTES = 1024 * 1024;
 
 export async function openPartition(
@@ -52,7 +55,16 @@ function partitionFile(path: string, open: OpenFile, file: ParquetFile): Partiti
     path,
     identity: open.identity,
     file,
-    rows: (group, names) => readGroup(open, asText, group, names),
+    async rows(group, names) {
+      if (!names || names.length < MANY) return readGroup(open, asText, group, names);
+      // All of it at once: every column would be a request of its own, and in a bucket each takes its time.
+      const bytes = await open.read(group.start, group.end);
+      const held = {
+        ...open,
+        read: async (start: number, end: number) => bytes.subarray(start - group.start, end - group.start),
+      };
+      return readGroup(held, asText, group, names);
+    },
     async *bytes({ start, end }) {
       for (let at = start; at < end; at += COPY_BYTES) yield await open.read(at, Math.min(end, at + COPY_BYTES));
     },

@@ -12,9 +12,10 @@ import {
 } from 'node:fs/promises';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { ConfigError } from '../../../model/errors.ts';
+import { identityOf, openFile } from './folder-file.ts';
 import { isLeft, isLock, lockFile } from './folder-lock.ts';
 import { type Held, holdName, isAbandoned } from './holder.ts';
-import { type Listed, type OpenFile, replacedMeanwhile, type Staged, type Store } from './store.ts';
+import { type Listed, replacedMeanwhile, type Staged, type Store } from './store.ts';
 
 /** A lake in a folder. A rename within one directory is atomic: whoever looks finds the old file or the new one, whole. */
 export function createFolderStore(path: string): Store {
@@ -129,26 +130,6 @@ function stageAt(handle: FileHandle, { root, temp, target, file, held }: Place):
   };
 }
 
-async function openFile(handle: FileHandle, name: string): Promise<OpenFile> {
-  const stats = await handle.stat({ bigint: true });
-  return {
-    name,
-    size: Number(stats.size),
-    identity: identityOf(stats),
-    async read(start, end) {
-      const bytes = Buffer.allocUnsafe(end - start);
-      let done = 0;
-      while (done < bytes.length) {
-        const { bytesRead } = await handle.read(bytes, done, bytes.length - done, start + done);
-        if (bytesRead === 0) throw new Error(`${name} ends at byte ${start + done}, before ${end}`);
-        done += bytesRead;
-      }
-      return bytes;
-    },
-    close: () => handle.close(),
-  };
-}
-
 async function openExisting(target: string, file: string): Promise<FileHandle | undefined> {
   try {
     return await open(target, constants.O_RDONLY | constants.O_NOFOLLOW);
@@ -157,10 +138,6 @@ async function openExisting(target: string, file: string): Promise<FileHandle | 
     return ifAbsent(error);
   }
 }
-
-/** A file that was replaced is another inode, or was written at another time. */
-const identityOf = ({ ino, mtimeNs, size }: { ino: bigint; mtimeNs: bigint; size: bigint }): string =>
-  `${ino}-${mtimeNs}-${size}`;
 
 async function identityAt(target: string, file: string): Promise<string | undefined> {
   const stats = await lstat(target, { bigint: true }).catch(ifAbsent);
