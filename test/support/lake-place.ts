@@ -1,14 +1,18 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
+import { GetObjectCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
 import { connect } from '../../src/cursor/database.ts';
 import { migrate } from '../../src/cursor/migrate.ts';
 import { MIGRATIONS } from '../../src/cursor/migrations.ts';
 import type { Lake } from '../../src/sinks/parquet/lake.ts';
 import { createParquetSink, type ParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
 import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
+import { createS3Store } from '../../src/sinks/parquet/store/s3-store.ts';
+import type { Store } from '../../src/sinks/parquet/store/store.ts';
 import { readWithDuckdb } from './lake-readers.ts';
 import { freshDatabase } from './postgres.ts';
+import type { S3Server } from './s3-server.ts';
 import type { SinkPlace } from './sink-harness.ts';
 
 export interface LakePlace extends SinkPlace {
@@ -17,9 +21,45 @@ export interface LakePlace extends SinkPlace {
   createSink(): ParquetSink;
 }
 
+type Settings = Partial<Pick<Lake, 'scheme' | 'compression'>>;
+
 /** A lake in a folder of its own, with a state of its own. */
-export async function lakePlace(settings: Partial<Pick<Lake, 'scheme' | 'compression'>> = {}): Promise<LakePlace> {
+export async function lakePlace(settings: Settings = {}): Promise<LakePlace> {
   const folder = await mkdtemp(join(tmpdir(), 'tributary-lake-'));
+  return placeOf({
+    folder,
+    settings,
+    createStore: () => createFolderStore(folder),
+    readRows: (stream) => readWithDuckdb(folder, stream),
+  });
+}
+
+/** A lake in a bucket of a local S3 server. What its readers read is a copy in a folder. */
+export async function s3Place(server: S3Server, settings: Settings = {}): Promise<LakePlace & { prefix: string }> {
+  const folder = await mkdtemp(join(tmpdir(), 'tributary-lake-'));
+  const prefix = `lakes/${basename(folder)}`;
+  const createStore = (): Store => createS3Store({ url: `s3://${server.bucket}/${prefix}`, pathStyle: true });
+  const place = await placeOf({
+    folder,
+    settings,
+    createStore,
+    async readRows(stream) {
+      await rm(join(folder, stream.name), { recursive: true, force: true });
+      await download(server, `${prefix}/${stream.name}/`, join(folder, stream.name));
+      return readWithDuckdb(folder, stream);
+    },
+  });
+  return { ...place, prefix };
+}
+
+interface Made {
+  folder: string;
+  settings: Settings;
+  createStore(): Store;
+  readRows: SinkPlace['readRows'];
+}
+
+async function placeOf({ folder, settings, createStore, readRows }: Made): Promise<LakePlace> {
   const home = await freshDatabase();
   const state = connect({ url: home.url });
   await migrate(state, MIGRATIONS, { schema: 'tributary' });
@@ -28,12 +68,28 @@ export async function lakePlace(settings: Partial<Pick<Lake, 'scheme' | 'compres
     state,
     folder,
     stateUrl: home.url,
-    createSink: () => createParquetSink({ ...lake, store: createFolderStore(folder) }),
-    readRows: (stream) => readWithDuckdb(folder, stream),
+    createSink: () => createParquetSink({ ...lake, store: createStore() }),
+    readRows,
     async close() {
       await state.close();
       await home.drop();
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Copies every object below a prefix into a folder, by the client that others use too. */
+async function download({ bucket }: S3Server, prefix: string, folder: string): Promise<void> {
+  const client = new S3Client({ forcePathStyle: true });
+  try {
+    const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix }));
+    for (const { Key = '' } of Contents) {
+      const { Body } = await client.send(new GetObjectCommand({ Bucket: bucket, Key }));
+      const file = join(folder, Key.slice(prefix.length));
+      await mkdir(dirname(file), { recursive: true });
+      await writeFile(file, (await Body?.transformToByteArray()) ?? '');
+    }
+  } finally {
+    client.destroy();
+  }
 }
