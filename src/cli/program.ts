@@ -6,13 +6,22 @@ import type { Action, Context } from './command.ts';
 import { registerDemo } from './demo.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
 import { registerForget } from './forget.ts';
+import { registerLake } from './lake.ts';
 import { registerSandbox } from './sandbox.ts';
 import { registerSchema } from './schema.ts';
 import { registerStatus } from './status.ts';
 import { registerSync } from './sync.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
-const COMMANDS = [registerDemo, registerSync, registerStatus, registerSchema, registerForget, registerSandbox];
+const COMMANDS = [
+  registerDemo,
+  registerSync,
+  registerStatus,
+  registerSchema,
+  registerForget,
+  registerLake,
+  registerSandbox,
+];
 
 const EXAMPLES = `
 Examples:
@@ -59,10 +68,10 @@ function createProgram(action: Action, terminal: Terminal): Command {
     .addHelpText('after', EXAMPLES)
     .exitOverride();
   for (const register of COMMANDS) register(program, action);
-  for (const command of [program, ...program.commands]) {
+  for (const command of withSubcommands(program)) {
     // Commands inherit nothing they were not told: each throws instead of exiting, and writes where we write.
     if (command !== program) command.copyInheritedSettings(program);
-    const help = ['tributary', ...(command === program ? [] : [command.name()]), '--help'].join(' ');
+    const help = `${fullName(command)} --help`;
     command.configureOutput({
       writeOut: (text) => terminal.out(text.trimEnd()),
       writeErr: terminal.err,
@@ -71,6 +80,11 @@ function createProgram(action: Action, terminal: Terminal): Command {
   }
   return program;
 }
+
+const withSubcommands = (command: Command): Command[] => [command, ...command.commands.flatMap(withSubcommands)];
+
+const fullName = (command: Command): string =>
+  command.parent ? `${fullName(command.parent)} ${command.name()}` : command.name();
 
 function version(): string {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {

@@ -23,11 +23,17 @@ export interface LakePlace extends SinkPlace {
 
 type Settings = Partial<Pick<Lake, 'scheme' | 'compression'>>;
 
-/** A lake in a folder of its own, with a state of its own. */
-export async function lakePlace(settings: Settings = {}): Promise<LakePlace> {
-  const folder = await mkdtemp(join(tmpdir(), 'tributary-lake-'));
+const newFolder = (): Promise<string> => mkdtemp(join(tmpdir(), 'tributary-lake-'));
+
+/** A lake with a state of its own, in a folder of its own or in one that others write to as well. */
+export async function lakePlace({
+  folder: shared,
+  ...settings
+}: Settings & { folder?: string } = {}): Promise<LakePlace> {
+  const folder = shared ?? (await newFolder());
   return placeOf({
     folder,
+    isOwn: shared === undefined,
     settings,
     createStore: () => createFolderStore(folder),
     readRows: (stream) => readWithDuckdb(folder, stream),
@@ -36,11 +42,12 @@ export async function lakePlace(settings: Settings = {}): Promise<LakePlace> {
 
 /** A lake in a bucket of a local S3 server. What its readers read is a copy in a folder. */
 export async function s3Place(server: S3Server, settings: Settings = {}): Promise<LakePlace & { prefix: string }> {
-  const folder = await mkdtemp(join(tmpdir(), 'tributary-lake-'));
+  const folder = await newFolder();
   const prefix = `lakes/${basename(folder)}`;
   const createStore = (): Store => createS3Store({ url: `s3://${server.bucket}/${prefix}`, pathStyle: true });
   const place = await placeOf({
     folder,
+    isOwn: true,
     settings,
     createStore,
     async readRows(stream) {
@@ -54,12 +61,14 @@ export async function s3Place(server: S3Server, settings: Settings = {}): Promis
 
 interface Made {
   folder: string;
+  /** Nobody else writes there. */
+  isOwn: boolean;
   settings: Settings;
   createStore(): Store;
   readRows: SinkPlace['readRows'];
 }
 
-async function placeOf({ folder, settings, createStore, readRows }: Made): Promise<LakePlace> {
+async function placeOf({ folder, isOwn, settings, createStore, readRows }: Made): Promise<LakePlace> {
   const home = await freshDatabase();
   const state = connect({ url: home.url });
   await migrate(state, MIGRATIONS, { schema: 'tributary' });
@@ -73,7 +82,7 @@ async function placeOf({ folder, settings, createStore, readRows }: Made): Promi
     async close() {
       await state.close();
       await home.drop();
-      await rm(folder, { recursive: true, force: true });
+      if (isOwn) await rm(folder, { recursive: true, force: true });
     },
   };
 }

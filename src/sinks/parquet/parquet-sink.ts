@@ -32,4 +32,6 @@ export function createParquetSink(lake: Lake): ParquetSink {
   };
 }
 
+export type { Rewrites };
+
 export const isParquetSink = (sink: Sink): sink is ParquetSink => 'rewrite' in sink;
