@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
-import { parquetReadObjects } from 'hyparquet';
+import { parquetRead, parquetReadObjects } from 'hyparquet';
 import { afterAll } from 'vitest';
 import type { Value } from '../../src/model/coerce.ts';
 import { unpackers } from '../../src/sinks/parquet/format/compression.ts';
@@ -33,6 +33,20 @@ export const sourceOf = (bytes: Uint8Array): ByteSource => ({
   size: bytes.length,
   read: async (start, end) => bytes.subarray(start, end),
 });
+
+/** A source that notes how many bytes each read asked for. */
+export function countingSource(bytes: Uint8Array): ByteSource & { asked: number[] } {
+  const asked: number[] = [];
+  const source = sourceOf(bytes);
+  return {
+    ...source,
+    asked,
+    read(start, end) {
+      asked.push(end - start);
+      return source.read(start, end);
+    },
+  };
+}
 
 export interface Duck {
   /** Writes the bytes where DuckDB can read them; `$file` in a query stands for the newest of them. */
@@ -67,14 +81,21 @@ export async function openDuck(): Promise<Duck> {
 
 /** What hyparquet makes of a file by itself, except that instants and JSON come as they stand there. */
 export async function readWithHyparquet(bytes: Uint8Array): Promise<Record<string, unknown>[]> {
-  const { buffer, byteOffset, byteLength } = bytes;
   const toText = (raw: Uint8Array | undefined) => (raw === undefined ? raw : Buffer.from(raw).toString('utf8'));
   return parquetReadObjects({
-    file: {
-      byteLength,
-      slice: (start, end) => buffer.slice(byteOffset + start, byteOffset + (end ?? byteLength)) as ArrayBuffer,
-    },
+    file: bufferOf(bytes),
     compressors: await unpackers(),
     parsers: { timestampFromMicroseconds: (micros) => micros, jsonFromBytes: toText, stringFromBytes: toText },
   });
 }
+
+export async function countPages(bytes: Uint8Array): Promise<number> {
+  let pages = 0;
+  await parquetRead({ file: bufferOf(bytes), compressors: await unpackers(), onPage: () => pages++ });
+  return pages;
+}
+
+const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array) => ({
+  byteLength,
+  slice: (start: number, end = byteLength) => buffer.slice(byteOffset + start, byteOffset + end) as ArrayBuffer,
+});

@@ -73,9 +73,8 @@ function cutUpwards(text: string): Bound | undefined {
   for (let last = points.pop(); last !== undefined; last = points.pop()) {
     const raised = (last.codePointAt(0) ?? 0) + 1;
     if (raised > LAST_CODE_POINT) continue;
-    // Between U+D7FF and U+E000 there are only the halves of pairs.
-    const next = String.fromCodePoint(raised === 0xd800 ? 0xe000 : raised);
-    return { bytes: Buffer.from(points.join('') + next, 'utf8'), isExact: false };
+    // Behind U+D7FF come the halves of pairs; one of those is written as U+FFFD, which is larger still.
+    return { bytes: Buffer.from(points.join('') + String.fromCodePoint(raised), 'utf8'), isExact: false };
   }
   return undefined;
 }

@@ -42,22 +42,20 @@ type ChunkEntry = NonNullable<GroupEntry['columns'][number]['meta_data']>;
 
 export function readStoredGroup(source: ByteSource, columns: readonly FileColumn[], group: GroupEntry): StoredGroup {
   const start = Number(group.file_offset);
-  const length = Number(group.total_compressed_size);
-  const leaves = leavesOf(columns);
-  const entries = group.columns.map(({ meta_data: entry }) => entry);
   const rows = Number(group.num_rows);
+  const leaves = leavesOf(columns);
+  const entries = group.columns.map(({ meta_data: entry }) => entry as ChunkEntry);
   const isWhole =
     entries.length === leaves.length &&
     leaves.every(({ name }, i) => entries[i]?.path_in_schema[0] === name && Number(entries[i]?.num_values) === rows);
   if (!isWhole) throw torn(source, 'a group has other columns or rows than it should');
-  const chunks = entries.map((entry) => readChunk(entry as ChunkEntry, start));
-  let at = 0;
+  const chunks = entries.map((entry) => readChunk(entry, start));
+  let length = 0;
   for (const chunk of chunks) {
-    if (chunk.at !== at) throw torn(source, 'the columns of a group do not follow one another');
-    at += chunk.length;
+    if (chunk.at !== length) throw torn(source, 'the columns of a group do not follow one another');
+    length += chunk.length;
   }
-  if (at !== length) throw torn(source, 'the columns of a group do not add up to its length');
-  return { rows, length, chunks, start, end: start + length, ranges: rangesOf(leaves, entries as ChunkEntry[]) };
+  return { rows, length, chunks, start, end: start + length, ranges: rangesOf(leaves, entries) };
 }
 
 function readChunk(entry: ChunkEntry, start: number): Chunk {
