@@ -1,15 +1,12 @@
 import { Bytes } from './bytes.ts';
 import { ENCODING } from './chunk.ts';
-import { encodeSchema, TYPE } from './schema.ts';
-import { PHYSICAL } from './stored.ts';
+import { type Leaf, leavesOf } from './leaves.ts';
+import { encodeSchema, PHYSICAL } from './schema.ts';
 import { binary, bool, encodeThrift, i32, i64, list, struct, type Thrift, text } from './thrift.ts';
 import { type Chunk, type Compression, type FileColumn, MAGIC, type PlacedGroup } from './types.ts';
 
 /** Who wrote the file. Readers look here for bugs of known writers; we look here for files that are not ours to replace. */
 export const CREATED_BY = 'tributary version 1';
-
-/** Columns of numbers are text to everybody else; this entry of the metadata names them. */
-export const NUMBERS = 'tributary.numbers';
 
 /** Parquet's numbers for the compressions. */
 export const CODEC: Readonly<Record<Compression, number>> = { snappy: 1, gzip: 2, zstd: 6 };
@@ -24,13 +21,13 @@ export function encodeFooter(
   groups: readonly PlacedGroup[],
   metadata: Readonly<Record<string, string>>,
 ): Uint8Array {
-  const numbers = columns.filter(({ kind }) => kind === 'number').map(({ name }) => name);
-  const entries = Object.entries({ ...metadata, ...(numbers.length > 0 && { [NUMBERS]: JSON.stringify(numbers) }) });
+  const leaves = leavesOf(columns);
+  const entries = Object.entries(metadata);
   let start = MAGIC.length;
   const placed = groups
     .filter(({ rows }) => rows > 0)
     .map((group) => {
-      const encoded = encodeGroupEntry(columns, group, start);
+      const encoded = encodeGroupEntry(leaves, group, start);
       start += group.length;
       return encoded;
     });
@@ -42,7 +39,7 @@ export function encodeFooter(
       4: list(placed),
       5: entries.length > 0 ? list(entries.map(([key, value]) => struct({ 1: text(key), 2: text(value) }))) : undefined,
       6: text(CREATED_BY),
-      7: list(columns.map(() => TYPE_ORDER)),
+      7: list(leaves.map(() => TYPE_ORDER)),
     }),
   );
   const out = new Bytes();
@@ -52,12 +49,12 @@ export function encodeFooter(
   return out.view();
 }
 
-function encodeGroupEntry(columns: readonly FileColumn[], group: PlacedGroup, start: number): Thrift {
-  if (group.chunks.length !== columns.length) {
-    throw new Error(`a group of ${group.chunks.length} columns cannot stand in a file of ${columns.length}`);
+function encodeGroupEntry(leaves: readonly Leaf[], group: PlacedGroup, start: number): Thrift {
+  if (group.chunks.length !== leaves.length) {
+    throw new Error(`a group of ${group.chunks.length} columns cannot stand in a file of ${leaves.length}`);
   }
   return struct({
-    1: list(columns.map((column, i) => encodeChunkEntry(column, group.chunks[i] as Chunk, start))),
+    1: list(leaves.map((leaf, i) => encodeChunkEntry(leaf, group.chunks[i] as Chunk, start))),
     2: i64(group.chunks.reduce((sum, { unpacked }) => sum + unpacked, 0)),
     3: i64(group.rows),
     5: i64(start),
@@ -65,11 +62,11 @@ function encodeGroupEntry(columns: readonly FileColumn[], group: PlacedGroup, st
   });
 }
 
-function encodeChunkEntry({ name, kind }: FileColumn, chunk: Chunk, start: number): Thrift {
+function encodeChunkEntry({ name, type }: Leaf, chunk: Chunk, start: number): Thrift {
   const { dictionaryAt, min, max } = chunk;
   const encodings = [ENCODING.plain, ENCODING.runs, ...(dictionaryAt === undefined ? [] : [ENCODING.dictionary])];
   const meta = struct({
-    1: i32(TYPE[PHYSICAL[kind]]),
+    1: i32(PHYSICAL[type]),
     2: list(encodings.map(i32)),
     3: list([text(name)]),
     4: i32(CODEC[chunk.compression]),

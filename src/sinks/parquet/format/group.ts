@@ -3,6 +3,7 @@ import type { Value } from '../../../model/coerce.ts';
 import { Bytes } from './bytes.ts';
 import { writeChunk } from './chunk.ts';
 import { packer } from './compression.ts';
+import { leavesOf } from './leaves.ts';
 import type { Chunk, Compression, EncodedGroup, FileColumn } from './types.ts';
 
 /** Leases are renewed and requests are answered between columns. */
@@ -19,8 +20,8 @@ export async function encodeGroup(
   const out = new Bytes();
   const chunks: Chunk[] = [];
   let began = performance.now();
-  for (const [at, column] of columns.entries()) {
-    chunks.push(writeChunk(out, column, at, rows, { compression, pack }));
+  for (const leaf of leavesOf(columns)) {
+    chunks.push(writeChunk(out, leaf, rows, { compression, pack }));
     if (performance.now() - began < LONGEST_BREATH_MS) continue;
     await pause();
     began = performance.now();

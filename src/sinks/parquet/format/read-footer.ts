@@ -1,3 +1,4 @@
+import { Fault } from '../../../model/errors.ts';
 import { CREATED_BY } from './footer.ts';
 import { type Metadata, parseMetadata } from './hyparquet.ts';
 import { readColumns, readEntries, readStoredGroup } from './read-metadata.ts';
@@ -12,11 +13,20 @@ const ENDING = 8;
 /** What a file says of itself. Throws at what is torn, and at what somebody else wrote: neither may be merged or replaced. */
 export async function readFooter(source: ByteSource): Promise<ParquetFile> {
   const footer = await readEnding(source);
-  const metadata = parse(source, footer);
+  try {
+    return readMetadata(source, parseMetadata(footer), source.size - footer.length);
+  } catch (error) {
+    if (error instanceof Fault) throw error;
+    // Recovery: none; what is said of the file tells the person how to get its rows back.
+    throw torn(source, 'its footer cannot be read', error);
+  }
+}
+
+function readMetadata(source: ByteSource, metadata: Metadata, footerAt: number): ParquetFile {
   if (!metadata.created_by?.startsWith(WRITER)) throw foreign(source, `it says ${metadata.created_by ?? 'nothing'}`);
   const columns = readColumns(source, metadata);
   const groups = metadata.row_groups.map((group) => readStoredGroup(source, columns, group));
-  checkPlaces(source, groups, source.size - footer.length);
+  checkPlaces(source, groups, footerAt);
   const rows = groups.reduce((sum, group) => sum + group.rows, 0);
   if (rows !== Number(metadata.num_rows)) throw torn(source, 'its groups do not add up to its rows');
   return { columns, rows, metadata: readEntries(metadata), groups };
@@ -40,15 +50,6 @@ async function readEnding(source: ByteSource): Promise<Uint8Array> {
 }
 
 const isMagic = (bytes: Uint8Array): boolean => Buffer.compare(bytes, MAGIC) === 0;
-
-function parse(source: ByteSource, footer: Uint8Array): Metadata {
-  try {
-    return parseMetadata(footer);
-  } catch (error) {
-    // Recovery: none; what is said of the file tells the person how to get its rows back.
-    throw torn(source, 'its footer cannot be read', error);
-  }
-}
 
 /** The groups fill the file from MAGIC to the footer: bytes between them would be lost when they are copied, and nobody would know. */
 function checkPlaces(source: ByteSource, groups: readonly StoredGroup[], footerAt: number): void {

@@ -3,7 +3,8 @@ import type { Value } from '../../../model/coerce.ts';
 import type { Kind } from '../../../model/columns.ts';
 import { encodeFooter } from './footer.ts';
 import { openGroup, parseMetadata } from './hyparquet.ts';
-import { restoreInstant, restoreInteger, restoreNumber } from './stored.ts';
+import { exactName } from './leaves.ts';
+import { restoreInstant, restoreInteger } from './stored.ts';
 import { torn } from './torn.ts';
 import { type ByteSource, MAGIC, type ParquetFile, type StoredGroup } from './types.ts';
 
@@ -36,13 +37,9 @@ export async function readGroup(
   try {
     const readColumn = await openGroup(parseMetadata(encodeFooter(file.columns, [group], {})), read);
     for (const [at, name] of wanted.entries()) {
-      const restore = RESTORE[kinds.get(name) as Kind];
-      const values = await readColumn(name);
-      if (values.length !== group.rows) throw new RangeError(`column ${name} has ${values.length} values`);
-      for (let row = 0; row < group.rows; row++) {
-        const value = values[row] ?? null;
-        if (value !== null) (rows[row] as Value[])[at] = restore(value as never);
-      }
+      const kind = kinds.get(name) as Kind;
+      fill(rows, at, await readColumn(name), RESTORE[kind]);
+      if (kind === 'number') fill(rows, at, await readColumn(exactName(name)), BigInt);
       if (performance.now() - began < LONGEST_BREATH_MS) continue;
       await pause();
       began = performance.now();
@@ -54,13 +51,21 @@ export async function readGroup(
   return rows;
 }
 
+function fill(rows: Value[][], at: number, values: ArrayLike<unknown>, restore: (value: never) => Value): void {
+  if (values.length !== rows.length) throw new RangeError(`a column has ${values.length} values`);
+  rows.forEach((row, i) => {
+    const value = values[i] ?? null;
+    if (value !== null) row[at] = restore(value as never);
+  });
+}
+
 const same = (value: Value): Value => value;
 
 const RESTORE: Readonly<Record<Kind, (value: never) => Value>> = {
   text: same,
   json: same,
   boolean: same,
+  number: same,
   integer: restoreInteger,
   timestamp: restoreInstant,
-  number: restoreNumber,
 };

@@ -1,0 +1,101 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { DuckDBInstance } from '@duckdb/node-api';
+import { makeTable, type Table } from './rows.ts';
+import { WRITERS, type Write } from './writers.ts';
+
+/**
+ * The lake's writer beside others: the same rows, in one run, taking turns. `npx tsx bench/parquet/bench.ts [rows] [columns]`.
+ * Rows a second are the machine's; the ratios travel.
+ */
+const [ROWS = 40_000, COLUMNS = 125] = process.argv.slice(2, 4).map(Number);
+const ROUNDS = 3;
+const BASE = 'DuckDB appender → COPY, zstd';
+
+const dir = mkdtempSync(join(tmpdir(), 'tributary-bench-'));
+const pathOf = (name: string): string => join(dir, `${name.replaceAll(/\W+/g, '-')}.parquet`);
+try {
+  const [only] = process.argv.slice(4);
+  if (only === undefined) await compare();
+  else process.stdout.write(String(await peakOf(WRITERS[only] as Write)));
+} finally {
+  rmSync(dir, { recursive: true, force: true });
+}
+
+async function compare(): Promise<void> {
+  const table = makeTable(ROWS, COLUMNS);
+  const times = new Map<string, number[]>();
+  // The first round warms everybody up and does not count.
+  for (let round = 0; round <= ROUNDS; round++) {
+    for (const [name, write] of Object.entries(WRITERS)) {
+      const start = performance.now();
+      await write(table, pathOf(name));
+      if (round > 0) times.set(name, [...(times.get(name) ?? []), performance.now() - start]);
+    }
+  }
+  const best = (name: string): number => Math.min(...(times.get(name) ?? []));
+  const sizeOf = (name: string): number => statSync(pathOf(name)).size;
+  line('writer', 'rows/s', 'ratio', 'size', 'peak MB', '2^53+1 becomes');
+  for (const [name, write] of Object.entries(WRITERS)) {
+    line(
+      name,
+      Math.round((table.rows.length / best(name)) * 1000).toLocaleString('en'),
+      (best(BASE) / best(name)).toFixed(2),
+      (sizeOf(name) / sizeOf(BASE)).toFixed(2),
+      peakInChild(name),
+      await largeInteger(write),
+    );
+  }
+  process.stdout.write(
+    `\n${table.rows.length.toLocaleString('en')} clicks, ${table.columns.length} columns, best of ${ROUNDS}; ${BASE} = 1\n`,
+  );
+}
+
+function line(name: string, ...cells: string[]): void {
+  process.stdout.write(`${name.padEnd(34)}${cells.map((cell) => cell.padStart(10)).join('')}\n`);
+}
+
+/** A process of its own for each: what one leaves behind in memory would be counted against the next. */
+function peakInChild(name: string): string {
+  const [node, ...flags] = [process.execPath, ...process.execArgv];
+  const script = process.argv[1] as string;
+  return execFileSync(node, [...flags, script, String(ROWS), String(COLUMNS), name], { encoding: 'utf8' });
+}
+
+/** How far memory grows over what the rows themselves take, in MB. Only Linux says. */
+async function peakOf(write: Write): Promise<string> {
+  const table = makeTable(ROWS, COLUMNS);
+  await write({ ...table, rows: table.rows.slice(0, 10) }, pathOf('warm'));
+  setFlagsFromString('--expose-gc');
+  runInNewContext('gc')();
+  try {
+    // 5 resets the high-water mark.
+    writeFileSync('/proc/self/clear_refs', '5');
+  } catch {
+    // Recovery: the figure is left out.
+    return '?';
+  }
+  const before = process.memoryUsage.rss();
+  await write(table, pathOf('peak'));
+  const [, peak = ''] = /VmHWM:\s+(\d+) kB/.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
+  return ((Number(peak) * 1024 - before) / 1e6).toFixed(0);
+}
+
+/** Reads back, with DuckDB, what became of an integer that a double cannot hold. */
+async function largeInteger(write: Write): Promise<string> {
+  const table: Table = { columns: [{ name: 'n', kind: 'integer', nullable: false }], rows: [[2n ** 53n + 1n]] };
+  const path = pathOf('large');
+  try {
+    await write(table, path);
+    const connection = await (await DuckDBInstance.create()).connect();
+    const [row] = (await connection.runAndReadAll(`select n::varchar as n from '${path}'`)).getRowObjects();
+    return String(row?.n);
+  } catch (error) {
+    // Recovery: that it could not be written, or read, is the answer.
+    return `an error: ${String(error).slice(0, 60)}`;
+  }
+}
