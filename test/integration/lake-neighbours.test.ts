@@ -88,7 +88,7 @@ it('refuses the second of two writers that do not know of each other', async () 
   const path = `${folder}/main.parquet`;
   const make = async (text: string) => {
     const staged = await store.stage(path);
-    await staged.write(Buffer.from(text));
+    await staged.write(Buffer.from(text), 0);
     await (await staged.finish()).close();
     return staged;
   };

@@ -7,6 +7,7 @@ import type { Kind } from '../../src/model/columns.ts';
 import { parseJson } from '../../src/model/json.ts';
 import { BOOKKEEPING, type Stream, type StreamName } from '../../src/model/streams.ts';
 import { unpackers } from '../../src/sinks/parquet/format/compression.ts';
+import { exactName } from '../../src/sinks/parquet/format/leaves.ts';
 import type { StoredRow } from './sink-harness.ts';
 
 /** A lake as others see it: two readers that know nothing of Tributary, each with the naive glob of a person. */
@@ -46,7 +47,8 @@ export async function readWithDuckdb(folder: string, stream: Stream): Promise<St
   const there = new Set((await queryDuckdb(`describe select * from ${glob}`)).map((row) => row.column_name));
   const list = columnsOf(stream).map(({ name, kind }) => {
     const quoted = `"${name}"`;
-    return `${there.has(name) ? FROM_DUCKDB[kind](quoted) : 'null'} as ${quoted}`;
+    const digits = there.has(exactName(name)) ? `"${exactName(name)}"` : 'null';
+    return `${there.has(name) ? FROM_DUCKDB[kind](quoted, digits) : 'null'} as ${quoted}`;
   });
   const rows = await queryDuckdb(`select ${list.join(', ')} from ${glob}`);
   const text = columnsOf(stream).filter(({ kind }) => kind === 'text');
@@ -54,11 +56,11 @@ export async function readWithDuckdb(folder: string, stream: Stream): Promise<St
   return rows.map((row) => restored(stream, row));
 }
 
-const FROM_DUCKDB: Readonly<Record<Kind, (column: string) => string>> = {
+const FROM_DUCKDB: Readonly<Record<Kind, (column: string, digits: string) => string>> = {
   // DuckDB's JavaScript side swallows a byte order mark at the beginning of a text; behind a letter it stays.
   text: (column) => `'=' || ${column}`,
   integer: (column) => column,
-  number: (column) => `${column}::varchar`,
+  number: (column, digits) => `coalesce(${digits}, ${column}::varchar)`,
   boolean: (column) => column,
   timestamp: (column) => `epoch_us(${column})`,
   json: (column) => `${column}::varchar`,
@@ -84,7 +86,7 @@ export async function readWithHyparquet(folder: string, stream: Stream): Promise
 function restored(stream: Stream, row: Record<string, unknown>): StoredRow {
   return Object.fromEntries(
     columnsOf(stream).map(({ name, kind }) => {
-      const value = row[name];
+      const value = row[exactName(name)] ?? row[name];
       return [name, value === null || value === undefined ? null : RESTORE[kind](value)];
     }),
   );

@@ -86,18 +86,32 @@ describe('the footer', () => {
     }
   });
 
+  it('finds groups wherever they stand', async () => {
+    const [one, two] = [await encodeGroup(COLUMNS, ROWS, 'zstd'), await encodeGroup(COLUMNS, ROWS.slice(0, 1), 'zstd')];
+    const gap = Buffer.alloc(100);
+    const starts = [MAGIC.length + two.length + gap.length, MAGIC.length];
+    const footer = encodeFooter(COLUMNS, [one, two], {}, starts);
+    const source = sourceOf(Buffer.concat([MAGIC, two.bytes, gap, one.bytes, footer]));
+    const file = await readFooter(source);
+    expect(file.groups.map(({ start, rows }) => [start, rows])).toEqual([
+      [starts[0], ROWS.length],
+      [starts[1], 1],
+    ]);
+    const [first, second] = await Promise.all(file.groups.map((group) => readGroup(source, file, group)));
+    expect(first).toHaveLength(ROWS.length);
+    expect(second).toEqual(first?.slice(0, 1));
+  });
+
   it('belongs to its groups: rows and places are counted', async () => {
     const group = await encodeGroup(COLUMNS, ROWS, 'zstd');
     const [first, ...others] = group.chunks;
-    const junk = Buffer.alloc(5);
-    const longer = { ...group, length: group.length + junk.length };
     const swapped = { ...group, chunks: [...others, first as Chunk] };
     const refused = async (why: string, ...parts: Uint8Array[]) =>
       expect(readFooter(sourceOf(Buffer.concat([MAGIC, ...parts])))).rejects.toThrow(why);
     const { bytes } = group;
-    await refused('do not reach to its footer', bytes, bytes, encodeFooter(COLUMNS, [group], {}));
-    await refused('do not reach to its footer', bytes, encodeFooter(COLUMNS, [group, group], {}));
-    await refused('do not follow one another', bytes, junk, bytes, encodeFooter(COLUMNS, [longer, group], {}));
+    await refused('reach into its footer', bytes, encodeFooter(COLUMNS, [group, group], {}));
+    await refused('overlap', bytes, bytes, encodeFooter(COLUMNS, [group, group], {}, [4, 5]));
+    await refused('overlap', bytes, encodeFooter(COLUMNS, [group], {}, [3]));
     await refused('columns of a group do not follow', bytes, encodeFooter(COLUMNS, [swapped], {}));
     await refused('other columns or rows', bytes, encodeFooter(COLUMNS, [{ ...group, rows: 4 }], {}));
     const file = await encodeFile(COLUMNS, [ROWS]);

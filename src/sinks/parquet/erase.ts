@@ -4,7 +4,7 @@ import type { Instant } from '../../model/instant.ts';
 import { BOOKKEEPING, STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import type { Erasure } from '../sink.ts';
 import type { Lake } from './lake.ts';
-import type { PartitionFile } from './partition-file.ts';
+import { META, type PartitionFile } from './partition-file.ts';
 import { type Rework, visitFiles } from './rework.ts';
 import type { Edit } from './rewrite.ts';
 import type { LakeRow } from './shape.ts';
@@ -74,6 +74,8 @@ async function eraseIn(
     if (hits > 0) edits.set(i, edit);
     found += hits;
   }
+  // Nobody can say what replaced groups hold that are still in the file: it is made anew without them.
+  const isClean = found === 0 && file.metadata[META.replaced] !== 'yes';
   const dropped = empties ? [] : [keyOf(id)];
-  return { rework: found === 0 ? 'leave' : { columns, edits, dropped }, rows: found };
+  return { rework: isClean ? 'leave' : { columns, edits, dropped }, rows: found };
 }

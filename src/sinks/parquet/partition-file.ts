@@ -12,6 +12,8 @@ export const META = {
   schema: 'tributary.schema',
   run: 'tributary.run',
   window: 'tributary.window',
+  /** Whether the file still holds groups that it does not speak of: see `layout.ts`. */
+  replaced: 'tributary.replaced',
 } as const;
 
 /** A partition's present file, open. */

@@ -70,6 +70,7 @@ const remake = (lake: Lake, present: PartitionFile, { columns, edits }: Rework) 
     columns,
     edits,
     added: [],
+    isFresh: true,
     compression: lake.compression,
     metadata: present.file.metadata,
     beat: async () => {},

@@ -8,9 +8,11 @@ import {
   MAGIC,
   type PlacedGroup,
   readFooter,
+  type StoredGroup,
 } from './format/index.ts';
+import { createLayout, freshLayout, type Layout } from './layout.ts';
 import { META, type PartitionFile, timesOf } from './partition-file.ts';
-import { evenParts, planSegments } from './plan.ts';
+import { evenParts, planSegments, type Segment } from './plan.ts';
 import { createReshape, jsonAsText, type LakeRow, schemaVersion } from './shape.ts';
 import type { Staged, Store } from './store/store.ts';
 
@@ -25,6 +27,8 @@ export interface Rewrite {
   /** By the number of the group. */
   edits: ReadonlyMap<number, Edit>;
   added: readonly LakeRow[];
+  /** Leaves nothing of what was replaced in the new file. */
+  isFresh?: boolean;
   compression: Compression;
   metadata: Readonly<Record<string, string>>;
   /** Called between groups: this may take longer than a lease lasts. */
@@ -37,76 +41,105 @@ export interface Rewritten {
   rows: number;
   oldest: Instant | undefined;
   newest: Instant | undefined;
-  /** What it took, for the bench. */
-  encodedRows: number;
-  copiedRows: number;
 }
 
 /** In bounded memory: whatever the size of the file, no more than a group and the rows on their way into it are held at once. */
 export async function rewrite(options: Rewrite): Promise<Rewritten> {
-  const { store, path, present, columns, edits, compression, beat } = options;
-  const groups = present?.file.groups ?? [];
-  const isSameShape = present !== undefined && fitsSchema(present.file, columns);
-  const reshape = createReshape(present?.file.columns ?? columns, columns);
-  const place = (name: string): number => columns.findIndex((column) => column.name === name);
-  const order = inOrder(place('timestamp'), place('event_id'));
-  const timeOf = (row: LakeRow): Instant => Number(row[place('timestamp')]);
-  const segments = planSegments(
-    groups.map((group, i) => ({
-      rows: group.rows,
-      ...timesOf(group),
-      isTouched: edits.has(i) || !isSameShape,
-    })),
-    [...options.added].sort(order).map((row) => ({ at: timeOf(row), row })),
-  );
-
-  const written: PlacedGroup[] = [];
-  const made = { rows: 0, oldest: undefined as Instant | undefined, newest: undefined as Instant | undefined };
-  const work = { encodedRows: 0, copiedRows: 0 };
-  const count = (rows: number, oldest: Instant, newest: Instant): void => {
-    made.rows += rows;
-    made.oldest = Math.min(made.oldest ?? oldest, oldest);
-    made.newest = Math.max(made.newest ?? newest, newest);
-  };
-  const staged = await store.stage(path);
+  const staged = await options.store.stage(options.path);
   try {
-    await staged.write(MAGIC);
-    for (const segment of segments) {
-      await beat();
-      if ('copy' in segment) {
-        const group = groups[segment.copy];
-        if (!group || !present) continue;
-        for await (const bytes of present.bytes(group)) await staged.write(bytes);
-        written.push({ rows: group.rows, length: group.length, chunks: group.chunks });
-        const { oldest, newest } = timesOf(group);
-        count(group.rows, oldest, newest);
-        work.copiedRows += group.rows;
-        continue;
-      }
-      const rows: LakeRow[] = [];
-      for (const i of segment.groups) {
-        const group = groups[i];
-        const stored = group && present ? (await present.rows(group)).map(reshape) : [];
-        rows.push(...(edits.get(i)?.(stored) ?? stored));
-      }
-      rows.push(...segment.added);
-      rows.sort(order);
-      for (const part of evenParts(rows)) {
-        const { bytes, rows: n, length, chunks } = await encodeGroup(jsonAsText(columns), part, compression);
-        await staged.write(bytes);
-        written.push({ rows: n, length, chunks });
-        count(n, timeOf(part[0] ?? []), timeOf(part.at(-1) ?? []));
-        work.encodedRows += n;
-      }
-    }
-    const metadata = { ...options.metadata, [META.schema]: schemaVersion(columns) };
-    await staged.write(encodeFooter(columns, written, metadata));
-    await checkReadable(staged, path, made.rows);
-    return { staged, ...made, ...work };
+    const groups = await writeGroups(options, staged);
+    const rows = groups.reduce((sum, group) => sum + group.rows, 0);
+    await checkReadable(staged, options.path, rows);
+    return { staged, rows, ...extentOf(groups) };
   } catch (error) {
     await staged.discard();
     throw error;
   }
+}
+
+/** A group of the new file, and when its first and its last event happened. */
+interface Written extends PlacedGroup {
+  start: number;
+  oldest: Instant;
+  newest: Instant;
+}
+
+async function writeGroups(options: Rewrite, staged: Staged): Promise<Written[]> {
+  const { present, columns, edits, compression, beat } = options;
+  const groups = present?.file.groups ?? [];
+  const segments = segmentsOf(options, groups);
+  const copied = new Set(segments.flatMap((segment) => ('copy' in segment ? [segment.copy] : [])));
+  const layout = options.isFresh ? freshLayout() : createLayout(groups, (i) => copied.has(i));
+  const reshape = createReshape(present?.file.columns ?? columns, columns);
+  const order = inOrder(columns);
+  const time = placeOf(columns, 'timestamp');
+  const written: Written[] = [];
+
+  const copy = async (group: StoredGroup, start: number): Promise<void> => {
+    let at = start;
+    for await (const bytes of present?.bytes(group) ?? []) {
+      await staged.write(bytes, at);
+      at += bytes.length;
+    }
+  };
+  const encode = async (rows: readonly LakeRow[]): Promise<void> => {
+    const { bytes, rows: n, length, chunks } = await encodeGroup(jsonAsText(columns), rows, compression);
+    const start = layout.place(length);
+    await staged.write(bytes, start);
+    const [oldest, newest] = [Number(rows[0]?.[time]), Number(rows.at(-1)?.[time])];
+    written.push({ rows: n, length, chunks, start, oldest, newest });
+  };
+
+  await staged.write(MAGIC, 0);
+  if (layout.isKept) for (const group of groups) await copy(group, group.start);
+  for (const segment of segments) {
+    await beat();
+    if ('copy' in segment) {
+      const group = groups[segment.copy] as StoredGroup;
+      const start = layout.isKept ? group.start : layout.place(group.length);
+      if (!layout.isKept) await copy(group, start);
+      written.push({ rows: group.rows, length: group.length, chunks: group.chunks, start, ...timesOf(group) });
+      continue;
+    }
+    const rows = [...segment.added];
+    for (const i of segment.groups) {
+      const stored = (await present?.rows(groups[i] as StoredGroup))?.map(reshape) ?? [];
+      rows.push(...(edits.get(i)?.(stored) ?? stored));
+    }
+    for (const part of evenParts(rows.sort(order))) await encode(part);
+  }
+  const metadata = { ...options.metadata, ...marksOf(columns, groups, copied, layout) };
+  const starts = written.map(({ start }) => start);
+  await staged.write(encodeFooter(columns, written, metadata, starts), layout.end());
+  return written;
+}
+
+function segmentsOf({ present, columns, edits, added }: Rewrite, groups: readonly StoredGroup[]): Segment<LakeRow>[] {
+  const isSameShape = present !== undefined && fitsSchema(present.file, columns);
+  const time = placeOf(columns, 'timestamp');
+  return planSegments(
+    groups.map((group, i) => ({ rows: group.rows, ...timesOf(group), isTouched: edits.has(i) || !isSameShape })),
+    [...added].sort(inOrder(columns)).map((row) => ({ at: Number(row[time]), row })),
+  );
+}
+
+/** Its schema; and whether it still has groups that it does not speak of: they may hold what somebody wants erased. */
+function marksOf(
+  columns: readonly FileColumn[],
+  groups: readonly StoredGroup[],
+  copied: ReadonlySet<number>,
+  layout: Layout,
+): Record<string, string> {
+  const isClean = !layout.isKept || groups.every((_, i) => copied.has(i));
+  return { [META.schema]: schemaVersion(columns), [META.replaced]: isClean ? 'no' : 'yes' };
+}
+
+function extentOf(groups: readonly Written[]): Pick<Rewritten, 'oldest' | 'newest'> {
+  if (groups.length === 0) return { oldest: undefined, newest: undefined };
+  return {
+    oldest: Math.min(...groups.map(({ oldest }) => oldest)),
+    newest: Math.max(...groups.map(({ newest }) => newest)),
+  };
 }
 
 /** Before anybody sees it: what is on disk is a file, and holds what was put in. */
@@ -120,7 +153,11 @@ async function checkReadable(staged: Staged, path: string, rows: number): Promis
   }
 }
 
+const placeOf = (columns: readonly FileColumn[], wanted: string): number =>
+  columns.findIndex(({ name }) => name === wanted);
+
 /** By time, then by id: the same rows make the same file. */
-function inOrder(time: number, id: number): (a: LakeRow, b: LakeRow) => number {
+function inOrder(columns: readonly FileColumn[]): (a: LakeRow, b: LakeRow) => number {
+  const [time, id] = [placeOf(columns, 'timestamp'), placeOf(columns, 'event_id')];
   return (a, b) => Number(a[time]) - Number(b[time]) || (String(a[id]) < String(b[id]) ? -1 : 1);
 }

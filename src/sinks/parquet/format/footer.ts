@@ -15,22 +15,25 @@ const VERSION = 1;
 /** The bounds follow the order of the column's type; without this, readers do not trust those of text. */
 const TYPE_ORDER = struct({ 1: struct({}) });
 
-/** The end of a file: all that is known of the groups, in the order in which they stand behind MAGIC, its length, and MAGIC again. */
+/**
+ * The end of a file: all that is known of the groups, its length, and MAGIC again. They stand one after the
+ * other behind MAGIC, unless `starts` says where each of them is.
+ */
 export function encodeFooter(
   columns: readonly FileColumn[],
   groups: readonly PlacedGroup[],
   metadata: Readonly<Record<string, string>>,
+  starts?: readonly number[],
 ): Uint8Array {
   const leaves = leavesOf(columns);
   const entries = Object.entries(metadata);
   let start = MAGIC.length;
-  const placed = groups
-    .filter(({ rows }) => rows > 0)
-    .map((group) => {
-      const encoded = encodeGroupEntry(leaves, group, start);
-      start += group.length;
-      return encoded;
-    });
+  const placed = groups.flatMap((group, i) => {
+    if (group.rows === 0) return [];
+    const encoded = encodeGroupEntry(leaves, group, starts?.[i] ?? start);
+    start += group.length;
+    return [encoded];
+  });
   const footer = encodeThrift(
     struct({
       1: i32(VERSION),

@@ -25,3 +25,9 @@ export async function openFile(handle: FileHandle, name: string): Promise<OpenFi
 /** A file that was replaced is another inode, or was written at another time. */
 export const identityOf = ({ ino, mtimeNs, size }: { ino: bigint; mtimeNs: bigint; size: bigint }): string =>
   `${ino}-${mtimeNs}-${size}`;
+
+export async function writeAt(handle: FileHandle, bytes: Uint8Array, at: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    done += (await handle.write(bytes, done, bytes.length - done, at + done)).bytesWritten;
+  }
+}

@@ -12,7 +12,7 @@ import {
 } from 'node:fs/promises';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { ConfigError } from '../../../model/errors.ts';
-import { identityOf, openFile } from './folder-file.ts';
+import { identityOf, openFile, writeAt } from './folder-file.ts';
 import { isLeft, isLock, lockFile } from './folder-lock.ts';
 import { type Held, holdName, isAbandoned } from './holder.ts';
 import { type Listed, replacedMeanwhile, type Staged, type Store } from './store.ts';
@@ -69,7 +69,7 @@ export function createFolderStore(path: string): Store {
     async writeText(file, text) {
       const staged = await stage(file);
       try {
-        await staged.write(Buffer.from(text));
+        await staged.write(Buffer.from(text), 0);
         await (await staged.finish()).close();
         const target = await locate(file);
         await staged.publish(await identityAt(target, file));
@@ -101,9 +101,7 @@ interface Place {
 function stageAt(handle: FileHandle, { root, temp, target, file, held }: Place): Staged {
   let isThere = true;
   return {
-    async write(bytes) {
-      await handle.writeFile(bytes);
-    },
+    write: (bytes, at) => writeAt(handle, bytes, at),
     async finish() {
       await handle.sync();
       await handle.close();

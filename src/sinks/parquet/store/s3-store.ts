@@ -83,7 +83,7 @@ interface Place {
 async function stageObject({ bucket, scratch, key, path }: Place): Promise<Staged> {
   const file = await scratch.create(path);
   return {
-    write: (bytes) => file.write(bytes),
+    write: (bytes, at) => file.write(bytes, at),
     finish: () => file.finish(),
     async publish(over) {
       // Should the answer be lost and the request be sent again, the mark tells our own object from another's.

@@ -2,7 +2,7 @@ import { type FileHandle, lstat, mkdir, open, readdir, rm } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { ConfigError } from '../../../model/errors.ts';
-import { openFile } from './folder-file.ts';
+import { openFile, writeAt } from './folder-file.ts';
 import { holdName, isAbandoned } from './holder.ts';
 import type { OpenFile } from './store.ts';
 
@@ -15,7 +15,7 @@ export interface Scratch {
 
 export interface ScratchFile {
   readonly path: string;
-  write(bytes: Uint8Array): Promise<void>;
+  write(bytes: Uint8Array, at: number): Promise<void>;
   finish(): Promise<OpenFile>;
   discard(): Promise<void>;
 }
@@ -33,7 +33,7 @@ export function openScratch(): Scratch {
       const handle: FileHandle = await open(path, 'wx', 0o600);
       return {
         path,
-        write: (bytes) => handle.writeFile(bytes),
+        write: (bytes, at) => writeAt(handle, bytes, at),
         async finish() {
           await handle.close();
           return openFile(await open(path, 'r'), name);

@@ -33,7 +33,8 @@ export interface OpenFile extends ByteSource {
 
 /** A file that is being made. It is seen under its name only once it is published, and then whole. */
 export interface Staged {
-  write(bytes: Uint8Array): Promise<void>;
+  /** At a place of the file. What nothing is written to reads as zeros. */
+  write(bytes: Uint8Array, at: number): Promise<void>;
   /** Everything is on disk; what was written can be read. */
   finish(): Promise<OpenFile>;
   /** Puts it in the place of the file it was made from; undefined: where there was none. Returns its identity. */
