@@ -13,9 +13,6 @@ interface NodeZstd {
 
 const native: NodeZstd = zlib as NodeZstd;
 
-/** Level 6, which is zlib's own choice, takes three times as long for a twentieth less. */
-const GZIP = { level: 4 };
-
 let wasm: Promise<void> | undefined;
 
 /** Older Nodes get zstd as WebAssembly, which is loaded once, when it is first needed. */
@@ -33,7 +30,7 @@ export async function packer(compression: Compression): Promise<Pack> {
     case 'snappy':
       return snappyCompress;
     case 'gzip':
-      return (bytes) => zlib.gzipSync(bytes, GZIP);
+      return (bytes) => zlib.gzipSync(bytes);
   }
 }
 
