@@ -17,6 +17,8 @@ const ROUNDS = 3;
 const BASE = 'DuckDB appender → COPY, zstd';
 
 const dir = mkdtempSync(join(tmpdir(), 'tributary-bench-'));
+// The first rows are for warming up and do not count.
+const warmUp = (table: Table): Table => ({ ...table, rows: table.rows.slice(0, 1000) });
 const pathOf = (name: string): string => join(dir, `${name.replaceAll(/\W+/g, '-')}.parquet`);
 try {
   const [only] = process.argv.slice(4);
@@ -54,8 +56,6 @@ async function compare(): Promise<void> {
     `\n${table.rows.length.toLocaleString('en')} clicks, ${table.columns.length} columns, best of ${ROUNDS}; ${BASE} = 1\n`,
   );
 }
-
-const warmUp = (table: Table): Table => ({ ...table, rows: table.rows.slice(0, 1000) });
 
 function line(name: string, ...cells: string[]): void {
   const last = cells.pop();

@@ -34,8 +34,15 @@ export async function packer(compression: Compression): Promise<Pack> {
   }
 }
 
+export type Unpack = (bytes: Uint8Array, length: number) => Uint8Array;
+
 /** By Parquet's names. Snappy is missing because the reader brings it. */
-export async function unpackers(): Promise<Record<'ZSTD' | 'GZIP', Pack>> {
+export async function unpackers(): Promise<Record<'ZSTD' | 'GZIP', Unpack>> {
   await loadZstd();
-  return { ZSTD: native.zstdDecompressSync ?? decompress, GZIP: (bytes) => zlib.gunzipSync(bytes) };
+  const { zstdDecompressSync: unzstd } = native;
+  return {
+    // What was packed as a stream does not say how long it was; the page does.
+    ZSTD: (bytes, length) => (unzstd ? unzstd(bytes) : decompress(bytes, { defaultHeapSize: length })),
+    GZIP: (bytes) => zlib.gunzipSync(bytes),
+  };
 }
