@@ -13,9 +13,6 @@ interface NodeZstd {
 
 const native: NodeZstd = zlib as NodeZstd;
 
-/** Level 6, which is zlib's own choice, takes three times as long for a twentieth less. */
-const GZIP = { level: 4 };
-
 let wasm: Promise<void> | undefined;
 
 /** Older Nodes get zstd as WebAssembly, which is loaded once, when it is first needed. */
@@ -33,12 +30,19 @@ export async function packer(compression: Compression): Promise<Pack> {
     case 'snappy':
       return snappyCompress;
     case 'gzip':
-      return (bytes) => zlib.gzipSync(bytes, GZIP);
+      return (bytes) => zlib.gzipSync(bytes);
   }
 }
 
+export type Unpack = (bytes: Uint8Array, length: number) => Uint8Array;
+
 /** By Parquet's names. Snappy is missing because the reader brings it. */
-export async function unpackers(): Promise<Record<'ZSTD' | 'GZIP', Pack>> {
+export async function unpackers(): Promise<Record<'ZSTD' | 'GZIP', Unpack>> {
   await loadZstd();
-  return { ZSTD: native.zstdDecompressSync ?? decompress, GZIP: (bytes) => zlib.gunzipSync(bytes) };
+  const { zstdDecompressSync: unzstd } = native;
+  return {
+    // What was packed as a stream does not say how long it was; the page does.
+    ZSTD: (bytes, length) => (unzstd ? unzstd(bytes) : decompress(bytes, { defaultHeapSize: length })),
+    GZIP: (bytes) => zlib.gunzipSync(bytes),
+  };
 }
