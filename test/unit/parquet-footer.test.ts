@@ -33,7 +33,7 @@ describe('the footer', () => {
     const file = await encodeFile(COLUMNS, [ROWS], { metadata });
     expect((await readFooter(sourceOf(file))).metadata).toEqual(metadata);
     const entries = await duck.query(file, 'select decode(key) k, decode(value) v from parquet_kv_metadata($file)');
-    expect(Object.fromEntries(entries.map(({ k, v }) => [k, v]))).toEqual(metadata);
+    expect(Object.fromEntries(entries.map(({ k, v }) => [k, v]))).toMatchObject(metadata);
     const [about] = await duck.query(
       file,
       'select created_by, num_rows, num_row_groups from parquet_file_metadata($file)',
@@ -89,8 +89,8 @@ describe('the footer', () => {
   it('finds groups wherever they stand', async () => {
     const [one, two] = [await encodeGroup(COLUMNS, ROWS, 'zstd'), await encodeGroup(COLUMNS, ROWS.slice(0, 1), 'zstd')];
     const gap = Buffer.alloc(100);
-    const starts = [MAGIC.length + two.length + gap.length, MAGIC.length];
-    const footer = encodeFooter(COLUMNS, [one, two], {}, starts);
+    const starts = [MAGIC.length + two.length + gap.length, MAGIC.length] as const;
+    const footer = encodeFooter(COLUMNS, [one, two], {}, { starts, footerAt: starts[0] + one.length });
     const source = sourceOf(Buffer.concat([MAGIC, two.bytes, gap, one.bytes, footer]));
     const file = await readFooter(source);
     expect(file.groups.map(({ start, rows }) => [start, rows])).toEqual([
@@ -109,9 +109,18 @@ describe('the footer', () => {
     const refused = async (why: string, ...parts: Uint8Array[]) =>
       expect(readFooter(sourceOf(Buffer.concat([MAGIC, ...parts])))).rejects.toThrow(why);
     const { bytes } = group;
-    await refused('reach into its footer', bytes, encodeFooter(COLUMNS, [group, group], {}));
-    await refused('overlap', bytes, bytes, encodeFooter(COLUMNS, [group, group], {}, [4, 5]));
-    await refused('overlap', bytes, encodeFooter(COLUMNS, [group], {}, [3]));
+    const end = MAGIC.length + bytes.length;
+    const at = (footerAt: number, ...starts: number[]) =>
+      encodeFooter(
+        COLUMNS,
+        starts.map(() => group),
+        {},
+        { starts, footerAt },
+      );
+    await refused('bytes are missing in it', bytes, bytes, encodeFooter(COLUMNS, [group], {}));
+    await refused('reach into its footer', bytes, at(end, 4 + 1));
+    await refused('overlap', bytes, bytes, at(end + bytes.length, 4, 5));
+    await refused('overlap', bytes, at(end, 3));
     await refused('columns of a group do not follow', bytes, encodeFooter(COLUMNS, [swapped], {}));
     await refused('other columns or rows', bytes, encodeFooter(COLUMNS, [{ ...group, rows: 4 }], {}));
     const file = await encodeFile(COLUMNS, [ROWS]);

@@ -109,8 +109,8 @@ async function writeGroups(options: Rewrite, staged: Staged): Promise<Written[]>
     for (const part of evenParts(rows.sort(order))) await encode(part);
   }
   const metadata = { ...options.metadata, ...marksOf(columns, groups, copied, layout) };
-  const starts = written.map(({ start }) => start);
-  await staged.write(encodeFooter(columns, written, metadata, starts), layout.end());
+  const places = { starts: written.map(({ start }) => start), footerAt: layout.end() };
+  await staged.write(encodeFooter(columns, written, metadata, places), places.footerAt);
   return written;
 }
 

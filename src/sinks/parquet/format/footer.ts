@@ -15,32 +15,41 @@ const VERSION = 1;
 /** The bounds follow the order of the column's type; without this, readers do not trust those of text. */
 const TYPE_ORDER = struct({ 1: struct({}) });
 
+/** The entry of the metadata that says a second time where groups and footer are: what was moved or cut is noticed. */
+export const PLACES = 'tributary.places';
+
+export const placesText = (groups: ReadonlyArray<{ start: number; end: number }>, footerAt: number): string =>
+  [...groups.map(({ start, end }) => `${start}-${end}`), footerAt].join();
+
+export interface Places {
+  /** Of each group; none of them is empty. */
+  starts: readonly number[];
+  footerAt: number;
+}
+
 /**
  * The end of a file: all that is known of the groups, its length, and MAGIC again. They stand one after the
- * other behind MAGIC, unless `starts` says where each of them is.
+ * other behind MAGIC, unless `places` says where each of them is.
  */
 export function encodeFooter(
   columns: readonly FileColumn[],
   groups: readonly PlacedGroup[],
   metadata: Readonly<Record<string, string>>,
-  starts?: readonly number[],
+  places?: Places,
 ): Uint8Array {
   const leaves = leavesOf(columns);
-  const entries = Object.entries(metadata);
-  let start = MAGIC.length;
-  const placed = groups.flatMap((group, i) => {
-    if (group.rows === 0) return [];
-    const encoded = encodeGroupEntry(leaves, group, starts?.[i] ?? start);
-    start += group.length;
-    return [encoded];
-  });
+  const filled = groups.filter(({ rows }) => rows > 0);
+  const { starts, footerAt } = places ?? oneAfterAnother(filled);
+  const placed = filled.map((group, i) => encodeGroupEntry(leaves, group, starts[i] as number));
+  const ranges = filled.map(({ length }, i) => ({ start: starts[i] as number, end: (starts[i] as number) + length }));
+  const entries = Object.entries({ ...metadata, [PLACES]: placesText(ranges, footerAt) });
   const footer = encodeThrift(
     struct({
       1: i32(VERSION),
       2: encodeSchema(columns),
       3: i64(groups.reduce((sum, { rows }) => sum + rows, 0)),
       4: list(placed),
-      5: entries.length > 0 ? list(entries.map(([key, value]) => struct({ 1: text(key), 2: text(value) }))) : undefined,
+      5: list(entries.map(([key, value]) => struct({ 1: text(key), 2: text(value) }))),
       6: text(CREATED_BY),
       7: list(leaves.map(() => TYPE_ORDER)),
     }),
@@ -50,6 +59,15 @@ export function encodeFooter(
   out.int32(footer.length);
   out.append(MAGIC);
   return out.view();
+}
+
+function oneAfterAnother(groups: readonly PlacedGroup[]): Places {
+  let footerAt = MAGIC.length;
+  const starts = groups.map(({ length }) => {
+    footerAt += length;
+    return footerAt - length;
+  });
+  return { starts, footerAt };
 }
 
 function encodeGroupEntry(leaves: readonly Leaf[], group: PlacedGroup, start: number): Thrift {

@@ -1,5 +1,5 @@
 import { Fault } from '../../../model/errors.ts';
-import { CREATED_BY } from './footer.ts';
+import { CREATED_BY, PLACES, placesText } from './footer.ts';
 import { type Metadata, parseMetadata } from './hyparquet.ts';
 import { readColumns, readEntries, readStoredGroup } from './read-metadata.ts';
 import { foreign, torn } from './torn.ts';
@@ -26,10 +26,12 @@ function readMetadata(source: ByteSource, metadata: Metadata, footerAt: number):
   if (!metadata.created_by?.startsWith(WRITER)) throw foreign(source, `it says ${metadata.created_by ?? 'nothing'}`);
   const columns = readColumns(source, metadata);
   const groups = metadata.row_groups.map((group) => readStoredGroup(source, columns, group));
+  const { [PLACES]: places, ...entries } = readEntries(metadata);
+  if (places !== placesText(groups, footerAt)) throw torn(source, 'bytes are missing in it, or too many');
   checkPlaces(source, groups, footerAt);
   const rows = groups.reduce((sum, group) => sum + group.rows, 0);
   if (rows !== Number(metadata.num_rows)) throw torn(source, 'its groups do not add up to its rows');
-  return { columns, rows, metadata: readEntries(metadata), groups };
+  return { columns, rows, metadata: entries, groups };
 }
 
 /** Without the version. */
