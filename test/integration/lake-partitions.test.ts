@@ -3,6 +3,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { STREAMS } from '../../src/model/streams.ts';
 import { DAY_MS } from '../../src/model/window.ts';
+import { readGroup } from '../../src/sinks/parquet/format/index.ts';
+import { openPartition } from '../../src/sinks/parquet/partition-file.ts';
+import { jsonAsText } from '../../src/sinks/parquet/shape.ts';
+import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
 import { type LakePlace, lakePlace } from '../support/lake-place.ts';
 import { filesIn, globOf, queryDuckdb } from '../support/lake-readers.ts';
 import { certified, createWriter, MINUTE, NOON, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
@@ -76,6 +80,39 @@ describe.each(['day', 'hour'] as const)('a lake with a file each %s', (scheme) =
     await writer.commit([sale('new', NOON + 5 * step)], { spans });
     const marked = [...(await rowsOf(place, stream, source))].filter(([, row]) => row._missing_since !== null);
     expect(marked.map(([id]) => id)).toEqual(['moves']);
+  });
+
+  it('lets whoever has seen the old file read it in the new one', async () => {
+    const writer = await createWriter(place, stream);
+    const path = pathOf(writer.lease.source, NOON);
+    const store = createFolderStore(place.folder);
+    const at = { source: writer.lease.source, stream: stream.name };
+    const look = async () => {
+      const file = await openPartition(store, path, at);
+      if (!file) throw new Error('no file');
+      const rows = await Promise.all(file.file.groups.map((group) => file.rows(group)));
+      await file.close();
+      return { file: file.file, rows };
+    };
+    await writer.commit([sale('a', NOON), sale('b', NOON + 5)]);
+    // Every kind of change: behind the others, between them, of one of them; as often as it takes to fill what was left free.
+    for (let i = 1; i < 12; i++) {
+      const seen = await look();
+      await writer.commit([sale('a', NOON, i + 1), sale(`n${i}`, NOON + (i % 3 === 0 ? 2 : 100 + i))]);
+      const open = await store.open(path);
+      if (!open) throw new Error('no file');
+      const again = await Promise.all(
+        seen.file.groups.map((group) =>
+          readGroup(open, { ...seen.file, columns: jsonAsText(seen.file.columns) }, group),
+        ),
+      );
+      await open.close();
+      expect(again).toEqual(seen.rows);
+      expect((await look()).rows.flat()).toHaveLength(2 + i);
+    }
+    const { size } = await stat(join(place.folder, path));
+    const groups = (await look()).file.groups.reduce((sum, { length }) => sum + length, 0);
+    expect(size).toBeLessThan(8 * groups);
   });
 
   it('keeps rows in order of time, in groups of bounded size, whatever the order they come in', async () => {
