@@ -9,7 +9,7 @@ import S3rver from 's3rver';
 
 /**
  * A local S3 server: s3rver, which keeps objects, signatures and multipart uploads, behind a gate of ours that does what s3rver
- * leaves out and we depend on: If-Match and If-None-Match of PUT, of the end of a multipart upload and of DELETE, checksums, and
+ * leaves out and we depend on: If-Match and If-None-Match of GET, PUT, DELETE and of the end of a multipart upload, checksums, and
  * the list of unfinished uploads.
  */
 export interface S3Server {
@@ -25,6 +25,13 @@ export interface S3Server {
   onRequest: (request: IncomingMessage, response: ServerResponse) => void;
   /** Called when the storage has done its work and the answer is on its way back. */
   onAnswer: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Bytes change on their way to the storage. */
+  bend: boolean;
+  /** As if somebody had begun an upload and gone away. */
+  leaveUpload(key: string, begun: Date): void;
+  /** As if somebody had replaced an object, and as if that had not been. */
+  touch(key: string): void;
+  untouch(): void;
   close(): Promise<void>;
 }
 
@@ -39,6 +46,7 @@ export async function startS3(bucket = 'lake'): Promise<S3Server> {
   });
   const { port } = (await storage.run()) as AddressInfo;
   const etags = new Map<string, string>();
+  const touched = new Set<string>();
   const uploads = new Map<string, { key: string; begun: Date }>();
   /** One at a time, so that a condition holds until the request it guards is through. */
   let turn: Promise<unknown> = Promise.resolve();
@@ -57,12 +65,13 @@ export async function startS3(bucket = 'lake'): Promise<S3Server> {
     const { pathname, searchParams } = new URL(incoming.url ?? '/', url);
     const key = decodeURIComponent(pathname);
     const body = Buffer.concat(await incoming.toArray());
+    if (gate.bend && body.length > 0) body[0] = (body[0] ?? 0) ^ 1;
     const isList = incoming.method === 'GET' && searchParams.has('uploads');
     if (isList) return answer(response, 200, uploadsXml(uploads, searchParams.get('prefix') ?? ''));
     const isPart = searchParams.has('partNumber');
     const isEnd = incoming.method === 'POST' && searchParams.has('uploadId');
-    const writes = (incoming.method === 'PUT' && !isPart) || isEnd || incoming.method === 'DELETE';
-    if (writes && !holds(incoming.headers, etags.get(key))) {
+    const isConditional = !isPart && (incoming.method !== 'POST' || isEnd);
+    if (isConditional && !holds(incoming.headers, touched.has(key) ? '"another"' : etags.get(key))) {
       return answer(response, 412, errorXml('PreconditionFailed', 'At least one of the preconditions did not hold'));
     }
     if (!isWhole(incoming.headers['x-amz-checksum-crc32'], body)) {
@@ -111,6 +120,10 @@ export async function startS3(bucket = 'lake'): Promise<S3Server> {
     uploads: () => [...uploads.values()].map(({ key }) => key),
     onRequest: () => {},
     onAnswer: () => {},
+    bend: false,
+    leaveUpload: (key, begun) => void uploads.set(`left-${key}`, { key, begun }),
+    touch: (key) => void touched.add(`/${bucket}/${key}`),
+    untouch: () => touched.clear(),
     async close() {
       server.closeAllConnections();
       server.close();

@@ -55,6 +55,11 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
     }
   };
 
+  /** Where its last request was refused, Upload leaves the parts. */
+  const abort = (key: string, id: string): Promise<unknown> =>
+    // Recovery: what cannot be ended now is found when leftovers are looked for.
+    client.send(new AbortMultipartUploadCommand({ ...at(key), UploadId: id })).catch(() => undefined);
+
   return {
     async *list(prefix) {
       let token: string | undefined;
@@ -94,6 +99,7 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
       try {
         return { identity: (await upload.done()).ETag ?? '' };
       } catch (error) {
+        if (upload.uploadId !== undefined) await abort(key, upload.uploadId);
         if (!isRefused(error)) throw s3Fault(error, name);
         // Recovery: the request may have been sent twice, and the first have done its work.
         const there = await head(key);
