@@ -110,13 +110,11 @@ it('says what is wrong with a bucket, and never shows the key', async () => {
   const nowhere = createS3Store({ url: 's3://nowhere/lake', pathStyle: true });
   const fault = await nowhere.writeText('x', 'y').catch((error: unknown) => error);
   expect(fault).toMatchObject({ name: 'ConfigError', next: expect.stringContaining('create the bucket') });
-  process.env.AWS_SECRET_ACCESS_KEY = 'a-wrong-secret';
+  Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'a-stranger', AWS_SECRET_ACCESS_KEY: 'a-wrong-secret' });
   const stranger = createS3Store({ url: `s3://${server.bucket}/lake`, pathStyle: true });
-  process.env.AWS_SECRET_ACCESS_KEY = 'S3RVER';
-  const refused = await stranger.readText('x').then(
-    () => 'read',
-    (error: unknown) => error,
-  );
+  const refused = await stranger.readText('x').catch((error: unknown) => error);
+  Object.assign(process.env, server.environment);
+  expect(refused).toMatchObject({ name: 'ConfigError', next: expect.stringContaining('credentials') });
   expect(JSON.stringify(refused) + String(refused)).not.toContain('a-wrong-secret');
 });
 

@@ -34,9 +34,10 @@ export function openBatch(lake: Lake, stream: Stream, met: Set<number>): Batch {
       const { id, isUnsettled } = await enterTrack(state, advance);
       const isToCompare = isUnsettled || !met.has(id);
       const work = async (tx: Transaction): Promise<Receipt> => {
+        // Before the fence: whoever waits behind a long rewrite goes on renewing its lease meanwhile.
+        await lockTrack(tx, advance);
         await checkFence(tx, advance);
         const kept = await withoutForgotten(tx, advance.source, stream, rows);
-        await lockTrack(tx, advance);
         if (isToCompare) await reconcile(tx, lake, advance, id);
         const beat = createBeat(tx, advance);
         const receipt = await mergeBatch(tx, { lake, track: id, stream, rows: kept, advance, beat });

@@ -1,3 +1,4 @@
+import type { Queryable } from '../../cursor/database.ts';
 import type { Kind } from '../../model/columns.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { BOOKKEEPING, type Stream, type StreamName } from '../../model/streams.ts';
@@ -34,7 +35,7 @@ interface CatalogColumn extends FileColumn {
 const PARQUET: Readonly<Record<Kind, string>> = {
   text: 'STRING',
   integer: 'INT64',
-  number: 'STRING (exact decimal digits: cast it to what you calculate with)',
+  number: 'DOUBLE (and all the digits in _exact_<name>, where a double is not exact)',
   boolean: 'BOOLEAN',
   timestamp: 'TIMESTAMP (microseconds, UTC)',
   json: 'JSON (a string, for readers that do not know it)',
@@ -43,9 +44,7 @@ const PARQUET: Readonly<Record<Kind, string>> = {
 /** Writes the catalogue, where it is not up to date. Also the place where a lake of another layout is refused. */
 export async function prepareLake(lake: Lake, stream: Stream): Promise<void> {
   await lake.state.transaction(async (tx) => {
-    // Streams are prepared side by side, and all of them stand in one file.
-    const lock = `tributary lake ${lake.name} catalogue`;
-    await tx.query({ text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))', values: [lock] });
+    await lockCatalog(tx, lake);
     const text = await lake.store.readText(CATALOG);
     const present = text === undefined ? undefined : parse(text);
     checkScheme(lake, present?.partition);
@@ -61,6 +60,14 @@ export async function prepareLake(lake: Lake, stream: Stream): Promise<void> {
     // Once: whoever adds a word to it shall keep it.
     if ((await lake.store.readText('README.md')) === undefined)
       await lake.store.writeText('README.md', README(lake.scheme));
+  });
+}
+
+/** Streams are prepared side by side, and all of them stand in one file. */
+export async function lockCatalog(tx: Queryable, { name }: Lake): Promise<void> {
+  await tx.query({
+    text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
+    values: [`tributary lake ${name} catalogue`],
   });
 }
 

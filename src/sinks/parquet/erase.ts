@@ -3,6 +3,7 @@ import { isEmptied } from '../../model/forgotten.ts';
 import type { Instant } from '../../model/instant.ts';
 import { BOOKKEEPING, STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import type { Erasure } from '../sink.ts';
+import { hideCoverage } from './coverage.ts';
 import type { Lake } from './lake.ts';
 import { META, type PartitionFile } from './partition-file.ts';
 import { type Rework, visitFiles } from './rework.ts';
@@ -32,6 +33,7 @@ export async function erase(lake: Lake, erasure: Erasure): Promise<Record<string
         const id = await findTrack(tx, track);
         if (id !== undefined) await dropTrack(tx, id);
       });
+      await hideCoverage(lake, track);
     }
   }
   return touched;

@@ -2,6 +2,7 @@ import type { StreamName } from '../../model/streams.ts';
 import type { Sink } from '../sink.ts';
 import { openBatch } from './batch.ts';
 import { prepareLake } from './catalog.ts';
+import { showCoverage } from './coverage.ts';
 import { erase } from './erase.ts';
 import type { Lake } from './lake.ts';
 import { type Rewrites, rewriteLake } from './rewrite-lake.ts';
@@ -25,7 +26,7 @@ export function createParquetSink(lake: Lake): ParquetSink {
     open: async (stream) => openBatch(lake, stream, met),
     // Every commit looks whether the one before it was cut short, and mends the index first.
     recover: async () => {},
-    settled: async () => {},
+    settled: (track) => showCoverage(lake, track),
     erase: (erasure) => erase(lake, erasure),
     rewrite: (streams) => rewriteLake(lake, streams),
     close: () => lake.store.close(),
