@@ -59,6 +59,15 @@ export async function s3Place(server: S3Server, settings: Settings = {}): Promis
   return { ...place, prefix };
 }
 
+/** What works on a place without a sink. */
+export const lakeOf = ({ state, folder }: LakePlace): Lake => ({
+  name: 'lake',
+  state,
+  scheme: 'day',
+  compression: 'zstd',
+  store: createFolderStore(folder),
+});
+
 interface Made {
   folder: string;
   /** Nobody else writes there. */

@@ -20,6 +20,8 @@ describe('how the next file of a partition is made of the present one', () => {
       { groups: [], added: [20, 21] },
     ]);
     expect(planSegments([full, group(15_000, 10, 19)], added(12))).toEqual([{ copy: 0 }, { groups: [1], added: [12] }]);
+    expect(planSegments([group(9, 10, 19), full], added(5))).toEqual([{ groups: [0], added: [5] }, { copy: 1 }]);
+    expect(planSegments([full], added(-5))).toEqual([{ groups: [], added: [-5] }, { copy: 0 }]);
     expect(planSegments([full, group(15_000, 10, 19, true)], [])).toEqual([{ copy: 0 }, { groups: [1], added: [] }]);
   });
 

@@ -76,8 +76,8 @@ async function eraseIn(
     if (hits > 0) edits.set(i, edit);
     found += hits;
   }
-  // Nobody can say what replaced groups hold that are still in the file: it is made anew without them.
-  const isClean = found === 0 && file.metadata[META.replaced] !== 'yes';
+  // Nobody can say what the version before holds that is still in the file: it is made anew without it.
+  const isClean = found === 0 && file.metadata[META.before] !== 'yes';
   const dropped = empties ? [] : [keyOf(id)];
   return { rework: isClean ? 'leave' : { columns, edits, dropped }, rows: found };
 }

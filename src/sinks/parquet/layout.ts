@@ -1,40 +1,50 @@
-import { MAGIC, type StoredGroup } from './format/index.ts';
+import { MAGIC, type ParquetFile } from './format/index.ts';
 
 /**
- * Where in the next file each group stands. Some readers open a file twice: once to see what is in it, and a moment later, by its name,
- * to read that. DuckDB is one. For them the next file must hold, at the same places, everything that the present one speaks of; so
- * groups stay where they are, those that are replaced stay for one more version, and new ones go where neither is.
+ * Where in the next file everything stands. Some readers open a file twice: once to see how long it is and what is in it, and a moment
+ * later, by its name, to read that. DuckDB is one, Spark another. For them the next file must be the present one as far as that goes:
+ * its groups and its footer stay where they are, also those groups that are replaced, and what is new goes behind it, or where
+ * the version before the present one had something. So each file holds two versions: the new one and the one before.
  */
 export interface Layout {
-  /** Whether the groups of the present file stay where they are. */
-  readonly isKept: boolean;
+  /** What is copied from the present file, each to where it was. */
+  readonly kept: readonly Stretch[];
   /** Where so many bytes have room. */
   place(length: number): number;
   /** Behind everything: where the footer goes. */
   end(): number;
 }
 
-/** Room that is not used may be as large as what is; small files may have more, which costs nobody anything. */
-const SPARE_BYTES = 4 * 1024 * 1024;
+export interface Stretch {
+  start: number;
+  end: number;
+}
 
-export function createLayout(present: readonly StoredGroup[], isCopied: (group: number) => boolean): Layout {
-  const used = present.reduce((sum, { length }, i) => sum + (isCopied(i) ? length : 0), 0);
-  const extent = Math.max(MAGIC.length, ...present.map(({ end }) => end));
-  const isKept = extent - used <= Math.max(SPARE_BYTES, used);
-  return { isKept, ...createSpace(isKept ? present : []) };
+/** Room that is not used may be as large as what is; small files may have more of it. */
+const SPARE_BYTES = 1024 * 1024;
+
+export function createLayout(
+  present: { file: ParquetFile; size: number },
+  isCopied: (group: number) => boolean,
+): Layout {
+  const { groups, footerAt } = present.file;
+  const used = groups.reduce((sum, { length }, i) => sum + (isCopied(i) ? length : 0), 0);
+  const isWasteful = present.size - used > Math.max(SPARE_BYTES, used);
+  return isWasteful ? freshLayout() : layoutAround([...groups, { start: footerAt, end: present.size }]);
 }
 
 /** Everything anew, without what was replaced: nothing that was erased may stay in a file. */
-export const freshLayout = (): Layout => ({ isKept: false, ...createSpace([]) });
+export const freshLayout = (): Layout => layoutAround([]);
 
-function createSpace(taken: readonly StoredGroup[]): Omit<Layout, 'isKept'> {
-  const gaps: Array<{ start: number; end: number }> = [];
+function layoutAround(kept: readonly Stretch[]): Layout {
+  const gaps: Stretch[] = [];
   let end = MAGIC.length;
-  for (const group of [...taken].sort((a, b) => a.start - b.start)) {
-    if (group.start > end) gaps.push({ start: end, end: group.start });
-    end = Math.max(end, group.end);
+  for (const stretch of [...kept].sort((a, b) => a.start - b.start)) {
+    if (stretch.start > end) gaps.push({ start: end, end: stretch.start });
+    end = stretch.end;
   }
   return {
+    kept: kept.map(({ start, end: last }) => ({ start, end: last })),
     place(length) {
       const gap = gaps.find((room) => room.end - room.start >= length);
       if (!gap) {

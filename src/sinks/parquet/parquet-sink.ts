@@ -6,6 +6,7 @@ import { showCoverage } from './coverage.ts';
 import { erase } from './erase.ts';
 import type { Lake } from './lake.ts';
 import { type Rewrites, rewriteLake } from './rewrite-lake.ts';
+import { tidy } from './tidy.ts';
 
 /** A sink of Parquet files. */
 export interface ParquetSink extends Sink {
@@ -26,7 +27,10 @@ export function createParquetSink(lake: Lake): ParquetSink {
     open: async (stream) => openBatch(lake, stream, met),
     // Every commit looks whether the one before it was cut short, and mends the index first.
     recover: async () => {},
-    settled: (track) => showCoverage(lake, track),
+    async settled(track) {
+      await tidy(lake, track);
+      await showCoverage(lake, track);
+    },
     erase: (erasure) => erase(lake, erasure),
     rewrite: (streams) => rewriteLake(lake, streams),
     close: () => lake.store.close(),

@@ -12,8 +12,8 @@ export const META = {
   schema: 'tributary.schema',
   run: 'tributary.run',
   window: 'tributary.window',
-  /** Whether the file still holds groups that it does not speak of: see `layout.ts`. */
-  replaced: 'tributary.replaced',
+  /** Whether the file still holds the version before: see `layout.ts`. */
+  before: 'tributary.before',
 } as const;
 
 /** A partition's present file, open. */
@@ -23,8 +23,9 @@ export interface PartitionFile {
   readonly file: ParquetFile;
   /** Rows of a group, or of some of its columns, in the order asked for. JSON comes as text. */
   rows(group: StoredGroup, names?: readonly string[]): Promise<LakeRow[]>;
-  /** The bytes of a group, a piece at a time. */
-  bytes(group: StoredGroup): AsyncIterable<Uint8Array>;
+  readonly size: number;
+  /** A stretch of the file, a piece at a time. */
+  bytes(stretch: { start: number; end: number }): AsyncIterable<Uint8Array>;
   close(): Promise<void>;
 }
 
@@ -56,6 +57,7 @@ function partitionFile(path: string, open: OpenFile, file: ParquetFile): Partiti
   return {
     path,
     identity: open.identity,
+    size: open.size,
     file,
     async rows(group, names) {
       if (!names || names.length < MANY) return readGroup(open, asText, group, names);

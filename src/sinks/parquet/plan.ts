@@ -35,8 +35,10 @@ export function planSegments<R>(
   };
   groups.forEach(({ rows, oldest, newest, isTouched }, i) => {
     const between = takeBefore(oldest);
-    if (between.length > 0) pieces.push(newPiece(between));
-    const inside = takeBefore(newest);
+    // A few rows before a group go into it: a group of their own would cost every reader more than they are worth.
+    const isFew = between.length < rows && between.length + rows <= GROUP_ROWS;
+    if (between.length > 0 && !isFew) pieces.push(newPiece(between));
+    const inside = [...(isFew ? between : []), ...takeBefore(newest)];
     pieces.push({ groups: [i], added: inside, rows: rows + inside.length, isTouched: isTouched || inside.length > 0 });
   });
   const after = takeBefore(Number.POSITIVE_INFINITY);

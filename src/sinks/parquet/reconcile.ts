@@ -2,7 +2,7 @@ import type { Queryable } from '../../cursor/database.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import type { Lake } from './lake.ts';
 import { fileName, type Partition, partitionAt } from './partition.ts';
-import { openPartition, type PartitionFile, timesOf } from './partition-file.ts';
+import { META, openPartition, type PartitionFile, timesOf } from './partition-file.ts';
 import { addKeys, dropFile, keyOf, knownFiles, recordFile } from './whereabouts.ts';
 
 /**
@@ -51,6 +51,7 @@ function extentOf({ file }: PartitionFile) {
   const times = file.groups.map(timesOf);
   return {
     rows: file.rows,
+    holdsBefore: file.metadata[META.before] === 'yes',
     oldest: times.length === 0 ? undefined : Math.min(...times.map(({ oldest }) => oldest)),
     newest: times.length === 0 ? undefined : Math.max(...times.map(({ newest }) => newest)),
   };

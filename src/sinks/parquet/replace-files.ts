@@ -46,9 +46,9 @@ export async function replaceFiles(
   const ready: Ready[] = [];
   try {
     for (const [partition, work] of works) ready.push({ partition, ...(await prepareFile(options, work, now)) });
-    for (const { partition, staged, over, rows, oldest, newest } of ready) {
+    for (const { staged, over, ...made } of ready) {
       const identity = await staged.publish(over);
-      await recordFile(tx, options.track, { partition, identity, rows, oldest, newest });
+      await recordFile(tx, options.track, { ...made, identity });
     }
   } finally {
     for (const { staged } of ready) await staged.discard();

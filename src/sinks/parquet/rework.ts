@@ -2,7 +2,7 @@ import type { Queryable } from '../../cursor/database.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import type { FileColumn } from './format/index.ts';
 import type { Lake } from './lake.ts';
-import { fileName, type Partition, partitionAt } from './partition.ts';
+import { fileName, filePath, type Partition, partitionAt } from './partition.ts';
 import { openPartition, type PartitionFile } from './partition-file.ts';
 import { type Edit, rewrite } from './rewrite.ts';
 import { dropFile, dropKeys, findTrack, lockTrack, recordFile } from './whereabouts.ts';
@@ -15,27 +15,29 @@ export interface Rework {
   dropped: readonly bigint[];
 }
 
+type Visit = (file: PartitionFile, tx: Queryable) => Promise<Rework | 'leave' | 'remove'>;
+
 /** Visits every file of a track, each in a transaction of its own: a sync that wants to write waits for one file, not for all. */
-export async function visitFiles(
-  lake: Lake,
-  track: Track,
-  visit: (file: PartitionFile, tx: Queryable) => Promise<Rework | 'leave' | 'remove'>,
-): Promise<void> {
+export async function visitFiles(lake: Lake, track: Track, visit: Visit): Promise<void> {
   for await (const { path } of lake.store.list(track.stream, fileName(track.source))) {
     const partition = partitionAt(lake.scheme, path);
-    if (partition === undefined) continue;
-    await lake.state.transaction(async (tx) => {
-      await lockTrack(tx, track);
-      const file = await openPartition(lake.store, path, track);
-      if (!file) return;
-      try {
-        const wish = await visit(file, tx);
-        if (wish !== 'leave') await fulfil(tx, lake, { file, partition, id: await findTrack(tx, track) }, wish);
-      } finally {
-        await file.close();
-      }
-    });
+    if (partition !== undefined) await visitFile(lake, track, partition, visit);
   }
+}
+
+export async function visitFile(lake: Lake, track: Track, partition: Partition, visit: Visit): Promise<void> {
+  await lake.state.transaction(async (tx) => {
+    await lockTrack(tx, track);
+    const path = filePath(lake.scheme, track.stream, track.source, partition);
+    const file = await openPartition(lake.store, path, track);
+    if (!file) return;
+    try {
+      const wish = await visit(file, tx);
+      if (wish !== 'leave') await fulfil(tx, lake, { file, partition, id: await findTrack(tx, track) }, wish);
+    } finally {
+      await file.close();
+    }
+  });
 }
 
 /** An index that lacks these changes is not wrong: it only says where to look, and no event is new. */
@@ -52,10 +54,9 @@ async function fulfil(
       if (id !== undefined) await dropFile(tx, id, partition);
       return;
     }
-    const { rows, oldest, newest, staged } = made;
-    const identity = await staged.publish(file.identity);
+    const identity = await made.staged.publish(file.identity);
     if (id === undefined) return;
-    await recordFile(tx, id, { partition, identity, rows, oldest, newest });
+    await recordFile(tx, id, { ...made, partition, identity });
     await dropKeys(tx, id, partition, wish.dropped);
   } finally {
     await made?.staged.discard();

@@ -10,7 +10,7 @@ import {
   readFooter,
   type StoredGroup,
 } from './format/index.ts';
-import { createLayout, freshLayout, type Layout } from './layout.ts';
+import { createLayout, freshLayout, type Stretch } from './layout.ts';
 import { META, type PartitionFile, timesOf } from './partition-file.ts';
 import { evenParts, planSegments, type Segment } from './plan.ts';
 import { createReshape, jsonAsText, type LakeRow, schemaVersion } from './shape.ts';
@@ -41,16 +41,18 @@ export interface Rewritten {
   rows: number;
   oldest: Instant | undefined;
   newest: Instant | undefined;
+  /** The version before it is still in it. */
+  holdsBefore: boolean;
 }
 
 /** In bounded memory: whatever the size of the file, no more than a group and the rows on their way into it are held at once. */
 export async function rewrite(options: Rewrite): Promise<Rewritten> {
   const staged = await options.store.stage(options.path);
   try {
-    const groups = await writeGroups(options, staged);
+    const { groups, holdsBefore } = await writeGroups(options, staged);
     const rows = groups.reduce((sum, group) => sum + group.rows, 0);
     await checkReadable(staged, options.path, rows);
-    return { staged, rows, ...extentOf(groups) };
+    return { staged, rows, holdsBefore, ...extentOf(groups) };
   } catch (error) {
     await staged.discard();
     throw error;
@@ -64,20 +66,21 @@ interface Written extends PlacedGroup {
   newest: Instant;
 }
 
-async function writeGroups(options: Rewrite, staged: Staged): Promise<Written[]> {
+async function writeGroups(options: Rewrite, staged: Staged): Promise<{ groups: Written[]; holdsBefore: boolean }> {
   const { present, columns, edits, compression, beat } = options;
   const groups = present?.file.groups ?? [];
   const segments = segmentsOf(options, groups);
   const copied = new Set(segments.flatMap((segment) => ('copy' in segment ? [segment.copy] : [])));
-  const layout = options.isFresh ? freshLayout() : createLayout(groups, (i) => copied.has(i));
+  const layout = present && !options.isFresh ? createLayout(present, (i) => copied.has(i)) : freshLayout();
+  const isKept = layout.kept.length > 0;
   const reshape = createReshape(present?.file.columns ?? columns, columns);
   const order = inOrder(columns);
   const time = placeOf(columns, 'timestamp');
   const written: Written[] = [];
 
-  const copy = async (group: StoredGroup, start: number): Promise<void> => {
+  const copy = async (stretch: Stretch, start: number): Promise<void> => {
     let at = start;
-    for await (const bytes of present?.bytes(group) ?? []) {
+    for await (const bytes of present?.bytes(stretch) ?? []) {
       await staged.write(bytes, at);
       at += bytes.length;
     }
@@ -91,13 +94,13 @@ async function writeGroups(options: Rewrite, staged: Staged): Promise<Written[]>
   };
 
   await staged.write(MAGIC, 0);
-  if (layout.isKept) for (const group of groups) await copy(group, group.start);
+  for (const stretch of layout.kept) await copy(stretch, stretch.start);
   for (const segment of segments) {
     await beat();
     if ('copy' in segment) {
       const group = groups[segment.copy] as StoredGroup;
-      const start = layout.isKept ? group.start : layout.place(group.length);
-      if (!layout.isKept) await copy(group, start);
+      const start = isKept ? group.start : layout.place(group.length);
+      if (!isKept) await copy(group, start);
       written.push({ rows: group.rows, length: group.length, chunks: group.chunks, start, ...timesOf(group) });
       continue;
     }
@@ -108,10 +111,10 @@ async function writeGroups(options: Rewrite, staged: Staged): Promise<Written[]>
     }
     for (const part of evenParts(rows.sort(order))) await encode(part);
   }
-  const metadata = { ...options.metadata, ...marksOf(columns, groups, copied, layout) };
+  const metadata = { ...options.metadata, ...marksOf(columns, isKept) };
   const places = { starts: written.map(({ start }) => start), footerAt: layout.end() };
   await staged.write(encodeFooter(columns, written, metadata, places), places.footerAt);
-  return written;
+  return { groups: written, holdsBefore: isKept };
 }
 
 function segmentsOf({ present, columns, edits, added }: Rewrite, groups: readonly StoredGroup[]): Segment<LakeRow>[] {
@@ -123,16 +126,11 @@ function segmentsOf({ present, columns, edits, added }: Rewrite, groups: readonl
   );
 }
 
-/** Its schema; and whether it still has groups that it does not speak of: they may hold what somebody wants erased. */
-function marksOf(
-  columns: readonly FileColumn[],
-  groups: readonly StoredGroup[],
-  copied: ReadonlySet<number>,
-  layout: Layout,
-): Record<string, string> {
-  const isClean = !layout.isKept || groups.every((_, i) => copied.has(i));
-  return { [META.schema]: schemaVersion(columns), [META.replaced]: isClean ? 'no' : 'yes' };
-}
+/** Its schema; and whether it still holds the version before: that may have what somebody wants erased. */
+const marksOf = (columns: readonly FileColumn[], isKept: boolean): Record<string, string> => ({
+  [META.schema]: schemaVersion(columns),
+  [META.before]: isKept ? 'yes' : 'no',
+});
 
 function extentOf(groups: readonly Written[]): Pick<Rewritten, 'oldest' | 'newest'> {
   if (groups.length === 0) return { oldest: undefined, newest: undefined };

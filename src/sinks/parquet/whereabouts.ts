@@ -22,6 +22,8 @@ export interface FileRecord extends KnownFile {
   rows: number;
   oldest: Instant | undefined;
   newest: Instant | undefined;
+  /** The version before it is still in it: see `layout.ts`. */
+  holdsBefore: boolean;
 }
 
 /** 64 bits of a digest. Two events that share them are told apart in the file. */
@@ -81,6 +83,22 @@ export async function knownFiles(tx: Queryable, track: number): Promise<Map<Part
   return new Map(files.map(({ partition, identity }) => [partition, identity]));
 }
 
+/** Partitions that nothing was written to for a while and whose files still hold more than they speak of. */
+export async function quietPartitions(
+  state: Queryable,
+  track: number,
+  { quietSeconds, most }: { quietSeconds: number; most: number },
+): Promise<Partition[]> {
+  const found = await state.query<{ partition: Partition }>({
+    text: `
+      select partition from tributary.lake_files
+      where track = $1 and holds_before and written_at < now() - make_interval(secs => $2)
+      order by written_at limit $3`,
+    values: [track, quietSeconds, most],
+  });
+  return found.map(({ partition }) => partition);
+}
+
 /** The partitions that hold events of these windows, wherever they would belong by their time. */
 export async function partitionsWithin(tx: Queryable, track: number, windows: readonly Window[]): Promise<Partition[]> {
   if (windows.length === 0) return [];
@@ -138,10 +156,12 @@ export async function dropKeys(
 export async function recordFile(tx: Queryable, track: number, file: FileRecord): Promise<void> {
   await tx.query({
     text: `
-      insert into tributary.lake_files (track, partition, identity, rows, oldest, newest) values ($1, $2, $3, $4, $5, $6)
+      insert into tributary.lake_files (track, partition, identity, rows, oldest, newest, holds_before)
+      values ($1, $2, $3, $4, $5, $6, $7)
       on conflict (track, partition) do update
-        set identity = excluded.identity, rows = excluded.rows, oldest = excluded.oldest, newest = excluded.newest`,
-    values: [track, file.partition, file.identity, file.rows, isoOf(file.oldest), isoOf(file.newest)],
+        set identity = excluded.identity, rows = excluded.rows, oldest = excluded.oldest, newest = excluded.newest,
+          holds_before = excluded.holds_before, written_at = now()`,
+    values: [track, file.partition, file.identity, file.rows, isoOf(file.oldest), isoOf(file.newest), file.holdsBefore],
   });
 }
 

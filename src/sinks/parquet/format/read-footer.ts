@@ -31,7 +31,7 @@ function readMetadata(source: ByteSource, metadata: Metadata, footerAt: number):
   checkPlaces(source, groups, footerAt);
   const rows = groups.reduce((sum, group) => sum + group.rows, 0);
   if (rows !== Number(metadata.num_rows)) throw torn(source, 'its groups do not add up to its rows');
-  return { columns, rows, metadata: entries, groups };
+  return { footerAt, columns, rows, metadata: entries, groups };
 }
 
 /** Without the version. */

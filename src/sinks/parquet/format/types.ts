@@ -67,6 +67,8 @@ export interface StoredGroup extends PlacedGroup {
 }
 
 export interface ParquetFile {
+  /** Where the footer begins; it ends with the file. */
+  footerAt: number;
   columns: readonly FileColumn[];
   rows: number;
   metadata: Record<string, string>;
