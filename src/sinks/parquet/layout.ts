@@ -21,7 +21,7 @@ export interface Stretch {
 }
 
 /** Room that is not used may be as large as what is; small files may have more of it. */
-const SPARE_BYTES = 1024 * 1024;
+const SPARE_BYTES = 4 * 1024 * 1024;
 
 export function createLayout(
   present: { file: ParquetFile; size: number },
