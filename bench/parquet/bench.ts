@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { DuckDBInstance } from '@duckdb/node-api';
+import type { Value } from '../../src/model/coerce.ts';
+import type { Kind } from '../../src/model/columns.ts';
 import { makeTable, type Table } from './rows.ts';
 import { WRITERS, type Write } from './writers.ts';
 
@@ -41,7 +43,7 @@ async function compare(): Promise<void> {
   }
   const best = (name: string): number => Math.min(...(times.get(name) ?? []));
   const sizeOf = (name: string): number => statSync(pathOf(name)).size;
-  line('writer', 'rows/s', 'ratio', 'size', 'peak MB', '2^53+1 becomes');
+  line('writer', 'rows/s', 'ratio', 'size', 'peak MB', 'finds 😀', '2^53+1 becomes');
   for (const [name, write] of Object.entries(WRITERS)) {
     line(
       name,
@@ -49,6 +51,7 @@ async function compare(): Promise<void> {
       (best(BASE) / best(name)).toFixed(2),
       (sizeOf(name) / sizeOf(BASE)).toFixed(2),
       peakInChild(name),
+      await emojiFound(write),
       await largeInteger(write),
     );
   }
@@ -88,17 +91,23 @@ async function peakOf(write: Write): Promise<string> {
   return ((Number(peak) * 1024 - before) / 1e6).toFixed(0);
 }
 
-/** Reads back, with DuckDB, what became of an integer that a double cannot hold. */
-async function largeInteger(write: Write): Promise<string> {
-  const table: Table = { columns: [{ name: 'n', kind: 'integer', nullable: false }], rows: [[2n ** 53n + 1n]] };
-  const path = pathOf('large');
-  try {
-    await write(table, path);
-    const connection = await (await DuckDBInstance.create()).connect();
-    const [row] = (await connection.runAndReadAll(`select n::varchar as n from '${path}'`)).getRowObjects();
-    return String(row?.n);
-  } catch (error) {
-    // Recovery: that it could not be written, or read, is the answer.
-    return `an error: ${String(error).slice(0, 60)}`;
-  }
+/** Asks DuckDB for a text that bounds in the order of UTF-16 hide. */
+async function emojiFound(write: Write): Promise<string> {
+  const texts = ['！', '😀', 'z'].map((text) => [text]);
+  return (await ask(write, 'text', texts, `select count(*) as answer from $file where c = '😀'`)) === '1'
+    ? 'yes'
+    : 'no';
+}
+
+/** What DuckDB reads of an integer that a double cannot hold. */
+function largeInteger(write: Write): Promise<string> {
+  return ask(write, 'integer', [[2n ** 53n + 1n]], 'select c as answer from $file');
+}
+
+async function ask(write: Write, kind: Kind, rows: Value[][], sql: string): Promise<string> {
+  const path = pathOf('ask');
+  await write({ columns: [{ name: 'c', kind, nullable: false }], rows }, path);
+  const connection = await (await DuckDBInstance.create()).connect();
+  const result = await connection.runAndReadAll(sql.replace('$file', `'${path}'`));
+  return String(result.getRowObjects()[0]?.answer);
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Value } from '../../src/model/coerce.ts';
+import { RetryLater } from '../../src/model/errors.ts';
 import { compareText } from '../../src/sinks/parquet/format/bounds.ts';
 import { unpackers } from '../../src/sinks/parquet/format/compression.ts';
 import {
@@ -100,6 +101,16 @@ describe('groups', () => {
     expect(bytes).toBe([0, 3, 4].reduce((sum, i) => sum + (chunks[i]?.length ?? 0), 0));
     expect(bytes).toBeLessThan(length);
     await expect(readGroup(counting, parsed, groupAt(parsed, 1), ['nope'])).rejects.toThrow('has no column nope');
+  });
+
+  it('are not called torn when it is the network that fails', async () => {
+    const file = await encodeFile(COLUMNS, [rowsOf(0)]);
+    const parsed = await readFooter(sourceOf(file));
+    const cut = new RetryLater('the connection was cut');
+    const source = { size: file.length, read: () => Promise.reject(cut) };
+    await expect(readGroup(source, parsed, groupAt(parsed, 0))).rejects.toBe(cut);
+    await expect(readGroup(source, parsed, groupAt(parsed, 0), ['amount'])).rejects.toBe(cut);
+    await expect(readFooter(source)).rejects.toBe(cut);
   });
 
   it('fit a file of the same columns only', async () => {

@@ -46,5 +46,6 @@ export function packBits(values: readonly Stored[]): Uint8Array {
 export function plainBytes(put: Put, value: Stored): Uint8Array {
   const out = new Bytes();
   put(out, value);
-  return out.view();
+  // A copy of its own: the view would keep a kilobyte alive for each bound of each column of each group.
+  return new Uint8Array(out.view());
 }
