@@ -78,6 +78,20 @@ it('removes a source and leaves the others', async () => {
   expect(await again.commit([rowOf(STREAMS.sales, 'x', NOON)])).toEqual(receipt({ new: 1 }));
 });
 
+it('is not undone by a sync that had read it before', async () => {
+  const source = newSource();
+  const writer = await createWriter(place, STREAMS.leads, source);
+  const batch = await place.createSink().open(STREAMS.leads);
+  await batch.write([rowOf(STREAMS.leads, 'e1', NOON, { customer_id: 'cus_7', customer_name: 'Seventh' })]);
+  await forgetIn({ source, kind: 'customer', id: 'cus_7' });
+  await batch.commit(writer.advance());
+  expect((await rowsOf(place, STREAMS.leads, source)).get('e1')).toMatchObject({
+    customer_id: null,
+    customer_name: null,
+  });
+  expect(await holds('Seventh')).toEqual([]);
+});
+
 it('does not lose what a sync writes at the same time', async () => {
   const source = newSource();
   const writer = await createWriter(place, STREAMS.leads, source);

@@ -77,6 +77,7 @@ it('does not follow links out of the lake, nor names that lead there', async () 
   await expect(writer.commit([click('a')])).rejects.toThrow(/leads out of the lake/);
   expect(await readFile(target, 'utf8')).toBe('theirs');
   await rm(join(place.folder, DAY, `${writer.lease.source}.parquet`));
+  await rm(outside, { recursive: true });
   const sly = await createWriter(place, stream, '../../sly');
   await expect(sly.commit([click('a')])).rejects.toThrow(/cannot be the name of a file/);
   await expect(createFolderStore(place.folder).stage('../sly.parquet')).rejects.toThrow(/leads out of the lake/);

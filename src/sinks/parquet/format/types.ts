@@ -2,7 +2,7 @@ import type { Value } from '../../../model/coerce.ts';
 import type { Kind } from '../../../model/columns.ts';
 
 /**
- * The words of the Parquet codec. A file is MAGIC, row groups one after another, and a footer that says where everything stands.
+ * The words of the Parquet codec. A file is MAGIC, row groups, and a footer that says where everything stands.
  * Inside a group all places are counted from its first byte: that is what makes a group movable.
  */
 export type Compression = 'zstd' | 'snappy' | 'gzip';
