@@ -2,6 +2,7 @@ import type { StreamName } from '../../model/streams.ts';
 import type { Sink } from '../sink.ts';
 import { openBatch } from './batch.ts';
 import { prepareLake } from './catalog.ts';
+import { checkLake } from './check.ts';
 import { compareLake } from './compare.ts';
 import { showCoverage } from './coverage.ts';
 import { erase } from './erase.ts';
@@ -34,6 +35,7 @@ export function createParquetSink(lake: Lake): ParquetSink {
       await showCoverage(lake, track);
     },
     erase: (erasure) => erase(lake, erasure),
+    check: () => checkLake(lake.store, `sink ${lake.name}`),
     compare: (question) => compareLake(lake, question),
     read: (stream, source, window) => readLake(lake, stream, source, window),
     rewrite: (streams) => rewriteLake(lake, streams),
