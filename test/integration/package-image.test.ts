@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs';
+import { copyFile, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { type Finished, startProcess } from '../support/cli.ts';
+import { argv, filledEnvExample, readCompose, readDockerfile, said } from '../support/docker.ts';
+import { emptyFolder, listing, npmCi, pack } from '../support/package.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+
+/**
+ * What the Dockerfile does, done in an empty folder: the package unpacked over the lock file's dependencies, and then the
+ * image's own command line, with the environment that compose gives it.
+ */
+
+const image = readDockerfile().at(-1);
+
+let root: string;
+let home: TestDatabase;
+let sandbox: Sandbox;
+beforeAll(async () => {
+  [root, home, sandbox] = await Promise.all([emptyFolder(), freshDatabase(), smallSandbox()]);
+  const { path } = await pack();
+  for (const folder of ['app', 'tributary/config', 'tributary/data', 'tmp'])
+    await mkdir(join(root, folder), { recursive: true });
+  for (const file of ['package.json', 'package-lock.json']) await copyFile(file, join(root, 'app', file));
+  await npmCi(join(root, 'app'), ['--omit=dev', '--omit=optional']);
+  const unpacked = startProcess('tar', ['-xzf', path, '--strip-components=1'], join(root, 'app'), {});
+  expect((await unpacked.done).code).toBe(0);
+  await copyFile('docker/tributary.yaml', join(root, 'tributary/config/tributary.yaml'));
+});
+afterAll(() => home.drop());
+
+function environment(): Record<string, string> {
+  const { environment: given } = readCompose(filledEnvExample()).services.tributary ?? {};
+  const ofImage = Object.fromEntries((said(image, 'ENV') ?? '').split(' ').map((pair) => pair.split('=')));
+  // Where compose has servers of its own, these are ours; the queue's place is then the state database.
+  const servers = { DATABASE_URL: home.url, REDIS_URL: '', TRIBUTARY_BASE_URL: sandbox.baseUrl };
+  return { ...given, ...ofImage, ...servers, TRIBUTARY_API_KEY: sandbox.apiKey, TMPDIR: join(root, 'tmp') };
+}
+
+/** `docker run tributary …`: the entry point with these arguments, in the image's working folder. */
+function inContainer(...args: string[]): Promise<Finished> {
+  const [program = '', ...entry] = argv(said(image, 'ENTRYPOINT'));
+  expect(program).toBe('node');
+  const moved = entry.map((part) => part.replace(/^\/app\//, join(root, 'app/')));
+  const folder = join(root, said(image, 'WORKDIR') ?? '');
+  return startProcess(process.execPath, [...moved, ...args], folder, environment()).done;
+}
+
+it('is the version of this package', async () => {
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+  expect(await inContainer('--version')).toMatchObject({ code: 0, stdout: `${version}\n` });
+});
+
+it('finds its config, which is sound, and everything behind it', async () => {
+  expect(await inContainer('config', 'check')).toMatchObject({ code: 0, stderr: '' });
+  const { code, stdout, text } = await inContainer('doctor', '--json');
+  expect(code, text).toBe(0);
+  expect(stdout).not.toContain(sandbox.apiKey);
+});
+
+it('syncs without the optional packages, and writes to no file of its own', async () => {
+  const before = await listing(root);
+  const { code, stdout, text } = await inContainer('sync', '--json');
+  expect(code, text).toBe(0);
+  const { streams } = JSON.parse(stdout) as { streams: Array<{ state: string; new: number }> };
+  expect(streams.map(({ state, new: rows }) => [state, rows])).toEqual([
+    ['done', 900],
+    ['done', 300],
+    ['done', 200],
+  ]);
+  expect(await listing(root)).toEqual(before);
+});
