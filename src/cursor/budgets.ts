@@ -31,10 +31,9 @@ const explained = (line: Line): Line => ({
     } catch (error) {
       if (!(error instanceof RetryLater)) throw error;
       throw new RetryLater(`the request budget, which all processes share, cannot be reached: ${error.message}`, {
-        next: 'run again once the state database answers',
         kept: 'everything; no request was sent without it',
         cause: error,
-        ...(error.next && { next: error.next }),
+        next: error.next ?? 'run again once the state database answers',
       });
     }
   },
