@@ -8,11 +8,22 @@ import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
 import { registerForget } from './forget.ts';
 import { registerSandbox } from './sandbox.ts';
 import { registerSchema } from './schema.ts';
+import { registerStart } from './start.ts';
 import { registerStatus } from './status.ts';
 import { registerSync } from './sync.ts';
 import type { Terminal } from './terminal/terminal.ts';
+import { registerWorker } from './worker.ts';
 
-const COMMANDS = [registerDemo, registerSync, registerStatus, registerSchema, registerForget, registerSandbox];
+const COMMANDS = [
+  registerDemo,
+  registerSync,
+  registerWorker,
+  registerStart,
+  registerStatus,
+  registerSchema,
+  registerForget,
+  registerSandbox,
+];
 
 const EXAMPLES = `
 Examples:
