@@ -34,6 +34,7 @@ export function runWorkerApp({ config, log, signal, pace, onRun, onReady }: Work
         log,
         signal,
         holder: holderOf('worker'),
+        backfillHolder: holderOf('worker, backfill'),
         queue,
         plans,
         webhook: config.alerts.webhook,

@@ -90,13 +90,19 @@ function describe(streams: readonly StreamStatus[], stateName: string): string {
   return lines.join('\n');
 }
 
-function notesOn({ source, stream, quarantined, uncertifiedWindows, lastRun }: StreamStatus): string[] {
+function notesOn({ source, stream, quarantined, uncertifiedWindows, ...rest }: StreamStatus): string[] {
+  const { parkedWindows, parked, lastRun } = rest;
   const lines: string[] = [];
+  if (parked) {
+    lines.push(`parked since ${minute(parked.since)}, tried again ${minute(parked.nextProbeAt)}: ${parked.reason}`);
+    if (parked.nextStep) lines.push(`next: ${parked.nextStep}`);
+  }
   if (quarantined > 0) lines.push(`${figure(quarantined)} set aside, with the reason in tributary.quarantine`);
   if (uncertifiedWindows > 0) {
     lines.push(`windows not proven complete: ${figure(uncertifiedWindows)}; tributary.windows says which and why`);
   }
-  if (lastRun?.message && lastRun.message !== lastRun.state) lines.push(`last run: ${lastRun.message}`);
+  if (parkedWindows > 0) lines.push(`of these, given up after five tries: ${figure(parkedWindows)}`);
+  if (!parked && lastRun?.message && lastRun.message !== lastRun.state) lines.push(`last run: ${lastRun.message}`);
   return lines.map((line) => `${source}/${stream}: ${line}`);
 }
 

@@ -73,8 +73,7 @@ async function attempt({ log }: TickerDeps, what: string, work: () => Promise<vo
   try {
     await work();
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    if (error instanceof Fault) log.warn({ reason }, `${what} failed; trying again`);
-    else log.warn({ reason, err: error }, `${what} failed; trying again`);
+    log.warn({ reason: error instanceof Error ? error.message : String(error) }, `${what} failed; trying again`);
+    if (!(error instanceof Fault)) log.debug({ err: error }, 'this is where');
   }
 }

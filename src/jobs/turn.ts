@@ -1,4 +1,5 @@
 import type { Database } from '../cursor/database.ts';
+import { giveBackOwn } from '../cursor/leases.ts';
 import { claimProbe, park, readParked, unpark, WHOLE_SOURCE } from '../cursor/parked.ts';
 import { claimTurn, type Due, isLeased, planNext, readSchedule } from '../cursor/schedules.ts';
 import { Fault } from '../model/errors.ts';
@@ -19,7 +20,7 @@ export interface TurnDeps extends Omit<SyncDeps, 'signal'> {
 const EARLY_MS = 1000;
 
 /**
- * Follows a hint that a stream is due. The state decides whether it is, so hints may come twice, late or for nothing. Returns what
+ * Follows a hint that a stream is due; the caller has no other run on it. The state decides whether it is, so hints may come twice, late or for nothing. Returns what
  * came of the run, or nothing where there was none.
  */
 export async function takeTurn(
@@ -42,6 +43,7 @@ export async function takeTurn(
   let report: StreamReport | undefined;
   let fault: Fault | undefined;
   try {
+    await giveBackOwn(state, source, stream, deps.holder);
     report = await syncStream({ ...deps, signal }, plan.job);
     fault = report.fault;
   } catch (error) {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Fault } from '../model/errors.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
@@ -15,6 +16,8 @@ export interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   queue: JobQueue;
   plans: readonly StreamPlan[];
   webhook: string | undefined;
+  /** Who is at work on history, for others who find the stream taken. */
+  backfillHolder: string;
   readWindow: WindowTurnDeps['readWindow'];
   /** Told of every run that ended, by a sync or a backfill. */
   onRun?(report: StreamReport): void;
@@ -49,8 +52,9 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
       const report = await takeTurn(shared, { source, stream }, AbortSignal.any([signal, slice.signal]));
       if (report) onRun(report);
     } catch (error) {
-      log.error({ source, stream, err: error }, 'a bug ended this run; other streams go on');
-      throw error;
+      // Recovery: other streams go on, and this one is looked at again when the turn it had claimed is over.
+      if (error instanceof Fault) log.warn({ source, stream, reason: error.message }, 'a run ended without a word');
+      else log.error({ source, stream, err: error }, 'a bug ended this run');
     } finally {
       slice.end();
       atWork.delete(key);
@@ -65,7 +69,8 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
       onRun(report);
       return report;
     };
-    return takeWindow({ ...shared, readWindow }, data, signal);
+    // A holder of its own: a sync of this process must not take a window's lease for one that it left behind.
+    return takeWindow({ ...shared, readWindow, holder: deps.backfillHolder }, data, signal);
   };
 
   const delay = measureLoopDelay();

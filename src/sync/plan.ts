@@ -10,7 +10,7 @@ const HOUR_MS = 3_600_000;
 const RETRY_UNCERTIFIED_MS = HOUR_MS;
 
 /** A window that so many runs could not prove is left alone: the others go on, and the watermark waits before it. */
-const MOST_TRIES = 5;
+export const MOST_TRIES = 5;
 
 /** Every window up to `end` that is not proven, and the last bit before the watermark again, for events that came late. */
 export function unproven(ledger: readonly Entry[], whole: Window, again: Window, now: Instant): Window[] {
