@@ -4,6 +4,8 @@ import { createPacer, type Pacer } from './api/pacer.ts';
 import type { Usage } from './api/usage.ts';
 import type { Config, SourceConfig, StreamConfig } from './config-schema.ts';
 import { createReader } from './extract/certified-reader.ts';
+import { createProbe } from './extract/probe.ts';
+import { periodOf } from './jobs/schedule.ts';
 import { ConfigError } from './model/errors.ts';
 import { createFlatten } from './model/flatten.ts';
 import type { Log } from './model/log.ts';
@@ -91,17 +93,28 @@ export function createJob(chosen: ChosenStream, budgets: Budgets, config: Config
   const client = createClient(source);
   const api = createEventsApi({ client, pacer: budgets.of(source), log: log.child({ source: name }) });
   const filters = settings.filters.query;
+  const flatten = createFlatten(STREAMS[stream], config.privacy);
   return {
     source: name,
     stream,
     unknownFields: settings.unknownFields,
+    filters: describeFilters(filters),
     upkeep: { lookbackMs: settings.lookback, settleMs: settings.settle, resweepMs: settings.resweep },
     createReader: (profile, since) => {
       const earliest = source.since === 'all' ? since : undefined;
-      const flatten = createFlatten(STREAMS[stream], config.privacy);
       return createReader({ api, stream, filters, profile, flatten, earliest });
     },
+    probe: createProbe({ api, stream, filters, flatten }),
+    requestsPerSecond: source.requestsPerSecond,
+    everyMs: periodOf(settings.schedule),
     findSince: (known, signal) => resolveSince({ since: source.since, known, api, stream, filters, signal }),
     requests: () => api.stats(),
   };
 }
+
+/** One text for one meaning, whatever the order in the config. */
+const describeFilters = (filters: Readonly<Record<string, string>>): string =>
+  Object.entries(filters)
+    .map(([name, value]) => `${name}=${value}`)
+    .sort()
+    .join('&');

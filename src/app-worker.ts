@@ -8,8 +8,8 @@ import type { Pace, StreamPlan } from './jobs/plan.ts';
 import { scheduleText } from './jobs/schedule.ts';
 import { runWorker } from './jobs/worker.ts';
 import type { Log } from './model/log.ts';
+import { backfillStream } from './sync/backfill-stream.ts';
 import type { StreamReport } from './sync/run.ts';
-import { syncStream } from './sync/sync-stream.ts';
 
 /** Puts the worker together from the config. */
 
@@ -38,7 +38,7 @@ export function runWorkerApp({ config, log, signal, pace, onRun, onReady }: Work
         queue,
         plans,
         webhook: config.alerts.webhook,
-        readWindow: syncStream,
+        readWindow: backfillStream,
         ...(onRun && { onRun }),
         onReady: () => onReady?.({ streams: plans.length, queue: queue.place, state: app.stateName }),
         ...(pace && { pace }),

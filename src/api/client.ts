@@ -16,6 +16,8 @@ export interface Page {
   serverNow: Instant | undefined;
   /** Size of the answer after decompression. */
   bytes: number;
+  /** From the question to the parsed answer, without any waiting for its turn. */
+  tookMs: number;
 }
 
 /** One GET, one page or one typed error. No pacing and no second try: those belong to the layers around it. */
@@ -47,6 +49,7 @@ export function createClient({ baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BOD
   const headers = { authorization: `Bearer ${apiKey}`, accept: 'application/json', 'user-agent': 'tributary' };
 
   async function ask(url: URL, deadline: Deadline, progress: (bytes: number) => void): Promise<Page> {
+    const asked = performance.now();
     const response = await fetch(url, { headers, redirect: 'manual', signal: deadline.signal });
     deadline.headersCame();
     const { status } = response;
@@ -62,7 +65,7 @@ export function createClient({ baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BOD
     const { text, bytes, cut } = await readBody(response, maxBodyBytes, progress);
     if (cut) throw tooLarge(status, maxBodyBytes);
     const records = readRecords({ status, headers: response.headers, text }, say);
-    return { records, serverNow: parseInstant(response.headers.get('date')), bytes };
+    return { records, serverNow: parseInstant(response.headers.get('date')), bytes, tookMs: performance.now() - asked };
   }
 
   return {

@@ -1,6 +1,9 @@
 import type { Command } from 'commander';
+import { parseDate } from '../model/dates.ts';
 import { ConfigError } from '../model/errors.ts';
+import { type Instant, toIso } from '../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
+import type { Window } from '../model/window.ts';
 
 /** Options that several commands share, each in one place. */
 export const withConfig = (command: Command): Command =>
@@ -12,6 +15,33 @@ export const withSink = (command: Command): Command => command.option('--sink <N
 
 export const withJson = (command: Command): Command =>
   command.option('--json', 'print JSON for machines instead of text for people');
+
+/** A range of dates, which a command cannot do without. */
+export interface WindowOptions {
+  from: string;
+  to: string;
+}
+
+export const withWindow = (command: Command): Command =>
+  command
+    .requiredOption('--from <DATE>', 'the beginning: 2026-11-01, 2026-11-01T10:00Z, 7d (ago), now')
+    .requiredOption('--to <DATE>', 'the end, which is not part of it');
+
+/** `[from, to)` in UTC. */
+export function parseWindow({ from, to }: WindowOptions, now: Instant = Date.now()): Window {
+  const parse = (name: string, text: string): Instant => {
+    const instant = parseDate(text, now);
+    if (instant !== undefined) return instant;
+    throw new ConfigError(`${name} is no date: ${JSON.stringify(text)}`, {
+      next: 'write 2026-11-01, 2026-11-01T10:00Z, 7d (that long ago) or now; dates are UTC',
+    });
+  };
+  const window = { start: parse('--from', from), end: parse('--to', to) };
+  if (window.start < window.end) return window;
+  throw new ConfigError(`--from (${toIso(window.start)}) is not before --to (${toIso(window.end)})`, {
+    next: '--to is exclusive: for one day, give the next day as --to',
+  });
+}
 
 /** Stream names as typed; every unknown one is named at once. */
 export function parseStreams(names: readonly string[]): StreamName[] {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
+import { registerBackfill } from './backfill.ts';
 import type { Action, Context } from './command.ts';
 import { registerDemo } from './demo.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
@@ -17,6 +18,7 @@ import { registerWorker } from './worker.ts';
 const COMMANDS = [
   registerDemo,
   registerSync,
+  registerBackfill,
   registerWorker,
   registerStart,
   registerStatus,

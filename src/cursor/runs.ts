@@ -38,9 +38,11 @@ export const emptyTally = (): Tally => ({
 
 export type RunState = 'done' | 'incomplete' | 'refused' | 'interrupted' | 'failed';
 
+export type RunKind = 'sync' | 'backfill' | 'verify';
+
 export interface Run {
   id: string;
-  kind: 'sync';
+  kind: RunKind;
   source: string;
   stream: StreamName;
 }
@@ -49,7 +51,10 @@ export interface Run {
 export const newRunId = (now: number = Date.now()): string =>
   `${new Date(now).toISOString().replace(/[-:.]/g, '').slice(0, 15)}-${randomBytes(4).toString('hex')}`;
 
-/** The caller holds the lease of the stream: whatever else is still called running has died. */
+/**
+ * The caller holds the lease of the stream: whatever else of its kind is still called running has died. A backfill that gave way to
+ * a sync is alive.
+ */
 export async function startRun(db: Queryable, run: Run): Promise<void> {
   await db.query(buryRuns(run));
   await db.query(insertRun(run));
@@ -70,11 +75,11 @@ const insertRun = ({ id, kind, source, stream }: Run): Sql => ({
   values: [id, kind, source, stream],
 });
 
-const buryRuns = ({ source, stream }: Run): Sql => ({
+const buryRuns = ({ source, stream, kind }: Run): Sql => ({
   text: `
     update tributary.runs set state = 'interrupted', finished_at = now(), message = $3
-    where source = $1 and stream = $2 and state = 'running'`,
-  values: [source, stream, 'the process ended without a word; what it committed is kept'],
+    where source = $1 and stream = $2 and kind = $4 and state = 'running'`,
+  values: [source, stream, 'the process ended without a word; what it committed is kept', kind],
 });
 
 const updateRun = (id: string, state: RunState, t: Tally, message: string | undefined): Sql => ({

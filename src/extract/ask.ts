@@ -84,7 +84,7 @@ function notice(profile: Profile, from: Instant, { rows, oldest }: Answer): void
   if (oldest < from - 1000) profile.granularity = 'day';
 }
 
-function flattenAll(records: readonly unknown[], flatten: Flatten): { rows: Row[]; rejected: Rejection[] } {
+export function flattenAll(records: readonly unknown[], flatten: Flatten): { rows: Row[]; rejected: Rejection[] } {
   const rows: Row[] = [];
   const rejected: Rejection[] = [];
   for (const record of records) {

@@ -27,6 +27,14 @@ export function nextRun(text: string, after: Instant): Instant {
   return interval.next().getTime();
 }
 
+/** How long it is between two runs; of a calendar, between the next two. */
+export function periodOf(schedule: Schedule, now: Instant = Date.now()): number {
+  if ('every' in schedule) return schedule.every;
+  const text = scheduleText(schedule, '');
+  const next = nextRun(text, now);
+  return nextRun(text, next) - next;
+}
+
 /** What is wrong with a cron line, for the person who wrote it; undefined when nothing is. */
 export function cronFault(cron: string, timezone: string): string | undefined {
   if (!isTimezone(timezone)) return undefined; // Said where the time zone is checked.

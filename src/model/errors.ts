@@ -9,6 +9,7 @@ export interface Where {
   source?: string;
   stream?: string;
   window?: string;
+  sink?: string;
 }
 
 export interface FaultDetails {
@@ -49,8 +50,8 @@ export abstract class Fault extends Error {
 
   /** The whole message for a person: where, what happened, what was kept, what to do. */
   describe(): string {
-    const { source, stream, window } = this.where;
-    const place = [[source, stream].filter(Boolean).join('/'), window].filter(Boolean).join(' ');
+    const { source, stream, window, sink } = this.where;
+    const place = [[source, stream].filter(Boolean).join('/'), window, sink && `in ${sink}`].filter(Boolean).join(' ');
     const lines = [place ? `${place}: ${this.message}` : this.message];
     if (this.kept) lines.push(`kept: ${this.kept}`);
     if (this.next) lines.push(`next: ${this.next}`);

@@ -13,6 +13,8 @@ export interface Sink {
   readonly name: string;
   /** For people: where the data is. */
   readonly place: string;
+  /** Rows that a commit should hold: enough to load at full speed, few enough that two batches bound the memory. */
+  readonly batchRows: number;
   /** Makes or brings up to date what the stream needs. Safe to call by several processes at once. */
   prepare(stream: Stream): Promise<void>;
   open(stream: Stream): Promise<Batch>;

@@ -1,10 +1,9 @@
-import type { Cursor } from '../cursor/cursors.ts';
-import type { Reader, SweepRequest, TailEnd } from '../extract/reader.ts';
+import type { Reader, TailEnd } from '../extract/reader.ts';
 import type { Entry } from '../model/coverage.ts';
 import type { Instant } from '../model/instant.ts';
 import type { Window } from '../model/window.ts';
 import type { Committer } from './committer.ts';
-import { joined, resweeps, unproven } from './plan.ts';
+import { resweeps, type Share, shared, unproven } from './plan.ts';
 
 /** How a stream is to be kept: what the config says of it. */
 export interface Upkeep {
@@ -16,9 +15,15 @@ export interface Upkeep {
 
 export interface Standing {
   since: Instant;
-  cursor: Cursor | undefined;
-  /** The ledger of each sink, as it is when asked. */
-  ledgers(): Promise<ReadonlyArray<readonly Entry[]>>;
+  sinks: readonly SinkStanding[];
+}
+
+/** How far a sink had come when the run began. */
+export interface SinkStanding {
+  sink: string;
+  completeThrough: Instant | undefined;
+  /** As it is when asked. */
+  ledger(): Promise<readonly Entry[]>;
 }
 
 export interface Work {
@@ -39,18 +44,26 @@ export async function bringUpToDate(work: Work): Promise<void> {
   const { standing, reader, committer, signal, onWindow } = work;
   const tail = await deliverTail(work);
   await committer.flush();
-  for (const { window, lane } of await windowsToRead(work, tail)) {
+  const { fresh, repair } = await windowsToRead(work, tail);
+  for (const { window, sinks } of fresh) {
     onWindow(window);
-    const request = { window, since: standing.since, far: tail.far, lane, signal };
-    for await (const slice of reader.sweep(request)) await committer.add(slice);
+    const request = { window, since: standing.since, far: tail.far, lane: 'fresh', signal } as const;
+    for await (const slice of reader.sweep(request)) await committer.add(slice, sinks);
+  }
+  for (const { window, sinks } of repair) {
+    onWindow(window);
+    // Without the far end: what the tail has read is read again, or nobody would notice that an event of it has vanished.
+    const request = { window, since: standing.since, lane: 'repair', signal } as const;
+    for await (const slice of reader.sweep(request)) await committer.add(slice, sinks);
   }
   await committer.flush();
 }
 
 /** Delivers what is new. If it meets what is known, that is the whole work of a poll, and its proof. */
 async function deliverTail({ upkeep, standing, reader, committer, signal }: Work): Promise<TailEnd> {
-  const { since, cursor } = standing;
-  const floor = cursor?.completeThrough;
+  const { since } = standing;
+  // Up to the sink that is furthest ahead: what another lacks behind that is a window of its own, and is read for it alone.
+  const floor = furthest(standing);
   const lookback = floor === undefined ? undefined : Math.max(since, floor - upkeep.lookbackMs);
   const slices = reader.tail({ floor, lookback, since, lane: 'fresh', signal });
   for (;;) {
@@ -66,21 +79,33 @@ async function deliverTail({ upkeep, standing, reader, committer, signal }: Work
   }
 }
 
-/** What is left after the tail: windows never proven, and those that are due to be read again. */
+const furthest = ({ sinks }: Standing): Instant | undefined =>
+  sinks.reduce<Instant | undefined>(
+    (most, { completeThrough: at }) => (most === undefined || at === undefined ? (most ?? at) : Math.max(most, at)),
+    undefined,
+  );
+
+/** What is left after the tail: windows never proven, and those that are due to be read again; each with the sinks it is for. */
 async function windowsToRead(
   { upkeep, standing }: Work,
   { serverNow }: TailEnd,
-): Promise<Array<Pick<SweepRequest, 'window' | 'lane'>>> {
-  const { since, cursor } = standing;
+): Promise<{ fresh: Share[]; repair: Share[] }> {
+  const { since, sinks } = standing;
   const whole = { start: since, end: serverNow - upkeep.settleMs };
-  const floor = cursor?.completeThrough ?? since;
-  // Where the tail has just read this bit, the sweep sees so at once and asks nothing.
-  const again = { start: Math.max(since, floor - upkeep.lookbackMs), end: floor };
-  const ledgers = await standing.ledgers();
-  const fresh = ledgers.flatMap((ledger) => unproven(ledger, whole, again, serverNow));
-  const repair = ledgers.flatMap((ledger) => resweeps(ledger, serverNow, upkeep.resweepMs));
-  return [
-    ...joined(fresh).map((window) => ({ window, lane: 'fresh' as const })),
-    ...joined(repair).map((window) => ({ window, lane: 'repair' as const })),
-  ];
+  const needs = await Promise.all(
+    sinks.map(async ({ sink, completeThrough: floor = since, ledger }) => {
+      // Where the tail has just read this bit, the sweep sees so at once and asks nothing.
+      const again = { start: Math.max(since, floor - upkeep.lookbackMs), end: floor };
+      const entries = await ledger();
+      return {
+        sink,
+        fresh: unproven(entries, whole, again, serverNow),
+        repair: resweeps(entries, serverNow, upkeep.resweepMs),
+      };
+    }),
+  );
+  return {
+    fresh: shared(needs.map(({ sink, fresh }) => ({ sink, windows: fresh }))),
+    repair: shared(needs.map(({ sink, repair }) => ({ sink, windows: repair }))),
+  };
 }

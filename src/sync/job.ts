@@ -1,4 +1,5 @@
 import type { Database } from '../cursor/database.ts';
+import type { Probe } from '../extract/probe.ts';
 import type { Profile, Reader } from '../extract/reader.ts';
 import type { Instant } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
@@ -13,7 +14,15 @@ export interface StreamJob {
   stream: StreamName;
   upkeep: Upkeep;
   unknownFields: UnknownFields;
+  /** What the stream is narrowed to, as one text: completeness holds only for that. */
+  filters: string;
   createReader(profile: Profile, since: Instant): Reader;
+  /** One look at the service, for planning. */
+  probe: Probe;
+  /** What the plan grants the key, over all its streams and processes. */
+  requestsPerSecond: number;
+  /** How often it is synced. */
+  everyMs: number;
   /** Where the first sync begins, given where it once did. */
   findSince(known: Instant | undefined, signal: AbortSignal): Promise<Instant>;
   /** Requests sent for this stream so far, and how many of them were refused for speed. */
@@ -36,4 +45,6 @@ export interface SyncProgress {
   rows: number;
   requests: number;
   through: Instant | undefined;
+  /** From 0 to 1, where the work has an end. */
+  done?: number;
 }

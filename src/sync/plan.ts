@@ -51,3 +51,32 @@ export function joined(windows: readonly Window[]): Window[] {
   }
   return result;
 }
+
+/** A window, and the sinks that it is to be read for. */
+export interface Share {
+  window: Window;
+  sinks: ReadonlySet<string>;
+}
+
+/** One reading feeds every sink that needs it: what several need is read once, what one lacks is read for it alone. */
+export function shared(needs: ReadonlyArray<{ sink: string; windows: readonly Window[] }>): Share[] {
+  const all = needs.map(({ sink, windows }) => ({ sink, windows: joined(windows) }));
+  const edges = [...new Set(all.flatMap(({ windows }) => windows.flatMap(({ start, end }) => [start, end])))];
+  edges.sort((a, b) => a - b);
+  const result: Share[] = [];
+  for (const [i, start] of edges.slice(0, -1).entries()) {
+    const end = edges[i + 1] ?? start;
+    const isNeeded = (window: Window): boolean => window.start <= start && end <= window.end;
+    const sinks = new Set(all.filter(({ windows }) => windows.some(isNeeded)).map(({ sink }) => sink));
+    const last = result.at(-1);
+    if (last && last.window.end === start && areSame(last.sinks, sinks)) {
+      last.window.end = end;
+    } else if (sinks.size > 0) {
+      result.push({ window: { start, end }, sinks });
+    }
+  }
+  return result;
+}
+
+const areSame = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean =>
+  a.size === b.size && [...a].every((each) => b.has(each));

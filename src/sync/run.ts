@@ -1,6 +1,6 @@
 import { type Cursor, lowestCursor } from '../cursor/cursors.ts';
-import { acquireLease } from '../cursor/leases.ts';
-import { emptyTally, finishRun, newRunId, type RunState, startRun, type Tally } from '../cursor/runs.ts';
+import { acquireLease, type Lease } from '../cursor/leases.ts';
+import { emptyTally, finishRun, newRunId, type RunKind, type RunState, startRun, type Tally } from '../cursor/runs.ts';
 import { Cancelled, Fault, RetryLater, StopStream } from '../model/errors.ts';
 import { toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
@@ -10,7 +10,7 @@ import type { StreamJob, SyncDeps } from './job.ts';
 /** A run under way: it holds the lease, counts, and knows which window it is in. */
 export interface OpenRun {
   id: string;
-  epoch: number;
+  lease: Lease;
   tally: Tally;
   /** Requests sent by this run so far. */
   requests(): number;
@@ -33,6 +33,7 @@ export interface StreamReport {
 export async function withRun(
   deps: SyncDeps,
   job: StreamJob,
+  kind: RunKind,
   work: (run: OpenRun) => Promise<RunState>,
 ): Promise<StreamReport> {
   const { state, sinks, log } = deps;
@@ -42,10 +43,14 @@ export async function withRun(
   let window: Window | undefined;
   let ended: { state: RunState; fault?: Fault } = { state: 'failed' };
 
-  const lease = await acquireLease(state, source, stream, deps.holder);
+  // Long work lets the short go first: a backfill never delays fresh data.
+  const lease = await acquireLease(state, source, stream, deps.holder, {
+    givesWay: kind !== 'sync',
+    signal: deps.signal,
+  });
   const run: OpenRun = {
     id: newRunId(),
-    epoch: lease.epoch,
+    lease,
     tally,
     requests: () => job.requests().requests - asked.requests,
     enter(next) {
@@ -54,7 +59,7 @@ export async function withRun(
   };
   const readCursor = () => lowestCursor(state, { source, stream, sinks: sinks.map((sink) => sink.name) });
   try {
-    await startRun(state, { id: run.id, kind: 'sync', source, stream });
+    await startRun(state, { id: run.id, kind, source, stream });
     ended = { state: await work(run) };
   } catch (error) {
     // Recovery: a bug goes on up; anything else ends this stream alone and is told with what was kept.

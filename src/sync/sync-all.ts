@@ -1,5 +1,6 @@
 import { Fault } from '../model/errors.ts';
 import type { StreamName } from '../model/streams.ts';
+import { type BackfillRequest, backfillStream } from './backfill-stream.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import type { StreamReport } from './run.ts';
 import { syncStream } from './sync-stream.ts';
@@ -13,12 +14,18 @@ export interface Outcome {
 }
 
 /** All streams side by side: each waits for the service in turn while the others use the budget. One's fault stops only itself. */
-export function syncAll(deps: SyncDeps, jobs: readonly StreamJob[]): Promise<Outcome[]> {
+export const syncAll = (deps: SyncDeps, jobs: readonly StreamJob[]): Promise<Outcome[]> =>
+  forAll(jobs, (job) => syncStream(deps, job));
+
+export const backfillAll = (deps: SyncDeps, jobs: readonly StreamJob[], request: BackfillRequest): Promise<Outcome[]> =>
+  forAll(jobs, (job) => backfillStream(deps, job, request));
+
+function forAll(jobs: readonly StreamJob[], work: (job: StreamJob) => Promise<StreamReport>): Promise<Outcome[]> {
   return Promise.all(
     jobs.map(async (job) => {
       const { source, stream } = job;
       try {
-        const report = await syncStream(deps, job);
+        const report = await work(job);
         return { source, stream, report, fault: report.fault };
       } catch (error) {
         if (!(error instanceof Fault)) throw error;

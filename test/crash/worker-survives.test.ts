@@ -126,7 +126,10 @@ describe.each(BACKENDS)('workers with their queue in %s', (backend) => {
     await until('another has the stream', async () => (await epochOf(scene.db, 'clicks')) > before);
     stopped.child.kill('SIGCONT');
     await until('it notices', () => stopped.runs().length > told);
-    const clicks = stopped.runs().slice(told).find(({ stream }) => stream === 'clicks');
+    const clicks = stopped
+      .runs()
+      .slice(told)
+      .find(({ stream }) => stream === 'clicks');
     expect(clicks).toMatchObject({ state: 'incomplete', fault: expect.stringContaining('lost the stream') });
   });
 

@@ -9,8 +9,9 @@ import { MIGRATIONS } from '../../src/cursor/migrations.ts';
 import { writeProfile } from '../../src/cursor/profiles.ts';
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
+import type { BackfillRequest } from '../../src/sync/backfill-stream.ts';
 import type { SyncProgress } from '../../src/sync/job.ts';
-import { type Outcome, syncAll } from '../../src/sync/sync-all.ts';
+import { backfillAll, type Outcome, syncAll } from '../../src/sync/sync-all.ts';
 import { freshDatabase } from './postgres.ts';
 import { silentLog } from './silent-log.ts';
 import { newSource } from './sink-harness.ts';
@@ -41,15 +42,20 @@ export interface SourceOptions {
   since?: string;
   /** Where the rows go; the state's database unless said otherwise. */
   sinkUrl?: string;
+  /** Other sinks, instead of that one. */
+  sinks?: Record<string, object>;
+  streams?: Record<string, object>;
+  requestsPerSecond?: number;
 }
 
 /** A config as a person would write it, for one sandbox. */
 export function configFor({ url }: Pick<Engine, 'url'>, sandbox: Sandbox, options: SourceOptions = {}): Config {
-  const { name = newSource(), since = '30d', sinkUrl } = options;
+  const { name = newSource(), since = '30d', sinkUrl, streams, requestsPerSecond = 500 } = options;
+  const { sinks = { warehouse: { type: 'postgres', ...(sinkUrl && { url: sinkUrl }) } } } = options;
   const { baseUrl, apiKey } = sandbox;
   const text = JSON.stringify({
-    sources: { [name]: { baseUrl, apiKey, plan: 'enterprise', requestsPerSecond: 500, since } },
-    sinks: { warehouse: { type: 'postgres', ...(sinkUrl && { url: sinkUrl }) } },
+    sources: { [name]: { baseUrl, apiKey, plan: 'enterprise', requestsPerSecond, since, ...(streams && { streams }) } },
+    sinks,
     state: { url },
   });
   return parseConfig(text, 'test.yaml', {}).config;
@@ -76,6 +82,17 @@ export function sync(config: Config, options: SyncOptions = {}): Promise<Outcome
   );
 }
 
+/** One `tributary backfill`. */
+export function backfill(
+  config: Config,
+  request: BackfillRequest,
+  { streams = [], signal = new AbortController().signal, onProgress = () => {} }: SyncOptions = {},
+): Promise<Outcome[]> {
+  return withSyncApp({ config, log: silentLog, choice: { streams } }, ({ state, sinks, jobs }) =>
+    backfillAll({ state, sinks, log: silentLog, signal, holder: holderOf('backfill'), onProgress }, jobs, request),
+  );
+}
+
 /** The states of all streams; a fault is shown in its own words. */
 export const statesOf = (outcomes: readonly Outcome[]): string[] =>
   outcomes.map(({ report, fault }) => report?.state ?? fault?.describe() ?? 'nothing');
@@ -89,9 +106,14 @@ export async function syncAllDone(config: Config): Promise<Outcome[]> {
 
 export const sourceOf = (config: Config): string => Object.keys(config.sources)[0] ?? '';
 
-export async function storedIds(db: Database, config: Config, stream: StreamName): Promise<string[]> {
+export async function storedIds(
+  db: Database,
+  config: Config,
+  stream: StreamName,
+  schema = 'attribution',
+): Promise<string[]> {
   const rows = await db.query<{ id: string }>({
-    text: `select event_id as id from attribution.${stream} where _source = $1 order by event_id collate "C"`,
+    text: `select event_id as id from ${schema}.${stream} where _source = $1 order by event_id collate "C"`,
     values: [sourceOf(config)],
   });
   return rows.map(({ id }) => id);

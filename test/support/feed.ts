@@ -45,7 +45,7 @@ export async function openFeed(options: FeedOptions): Promise<Feed> {
           unknownFields,
           onLesson: (lesson) => void tally.schemaChanges.push(describeLesson(lesson)),
         }),
-        base: { source, runId, epoch: lease.epoch, since: NOON },
+        base: () => ({ source, runId, epoch: lease.epoch, since: NOON }),
         tally,
         serverNow: () => NOON + 86_400_000,
         onCommit: () => {},

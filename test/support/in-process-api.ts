@@ -22,7 +22,7 @@ export function createInProcessApi(service: SandboxService): InProcessApi {
       api.onRequest(query, queries.length);
       try {
         const { body } = service.list(toSearchParams(query));
-        return { records: JSON.parse(body) as unknown[], serverNow: service.now(), bytes: body.length };
+        return { records: JSON.parse(body) as unknown[], serverNow: service.now(), bytes: body.length, tookMs: 0 };
       } catch (error) {
         if (error instanceof Refusal) throw serviceError(error.status, error.message);
         throw error;

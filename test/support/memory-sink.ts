@@ -43,6 +43,7 @@ export function createMemorySink(now: () => Instant): MemorySink {
   const sink: MemorySink = {
     name: 'memory',
     place: 'memory',
+    batchRows: 5000,
     rows,
     rejected,
     get commits() {

@@ -50,13 +50,13 @@ export function createMemorySync(options: MemorySyncOptions): { run(): Promise<R
       sinks: [sink],
       // Without a database nobody remembers columns: what is unknown stays in `_extra`.
       evolver: { evolve: async (rows) => ({ stream: STREAMS[stream], rows: [...rows] }), adopt: async () => {} },
-      base,
+      base: () => base,
       tally,
       serverNow: reader.serverNow,
       onCommit: () => {},
     });
-    const add: typeof committer.add = async (slice) => {
-      await committer.add(slice);
+    const add: typeof committer.add = async (slice, sinks) => {
+      await committer.add(slice, sinks);
       if (options.commitsNow?.(slice)) await committer.flush();
     };
     let error: Error | undefined;
@@ -64,7 +64,12 @@ export function createMemorySync(options: MemorySyncOptions): { run(): Promise<R
       try {
         await bringUpToDate({
           upkeep,
-          standing: { since, cursor: sink.cursor(), ledgers: async () => [sink.ledger()] },
+          standing: {
+            since,
+            sinks: [
+              { sink: sink.name, completeThrough: sink.cursor()?.completeThrough, ledger: async () => sink.ledger() },
+            ],
+          },
           reader,
           committer: { add, flush: committer.flush },
           signal: new AbortController().signal,

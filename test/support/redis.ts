@@ -107,7 +107,9 @@ export function ensureRedis(): void {
     }
     if (has('redis-server')) return;
   }
-  throw new Error('the tests need redis-server: apt-get install redis-server, or brew install redis, and run them again');
+  throw new Error(
+    'the tests need redis-server: apt-get install redis-server, or brew install redis, and run them again',
+  );
 }
 
 function has(program: string): boolean {

@@ -91,7 +91,7 @@ export function createSimulatedService(random: Random, start: Instant): Simulate
       service.onAnswer(query, rows);
       // The Date header is in whole seconds.
       const serverNow = Math.floor(service.now() / 1000) * 1000;
-      return { records: visible.map((event) => [event.id, shownAt(event, traits)]), serverNow, bytes: 0 };
+      return { records: visible.map((event) => [event.id, shownAt(event, traits)]), serverNow, bytes: 0, tookMs: 0 };
     },
   };
   return service;

@@ -18,5 +18,6 @@ await runWorkerApp({
   signal: stop.signal,
   pace,
   onReady: () => say({ ready: true }),
-  onRun: ({ source, stream, state, tally, fault }) => say({ source, stream, state, new: tally.new, fault: fault?.message }),
+  onRun: ({ source, stream, state, tally, fault }) =>
+    say({ source, stream, state, new: tally.new, fault: fault?.message }),
 });

@@ -55,7 +55,12 @@ describe('one request, one page', () => {
       response.end('[]');
     });
     const client = createClient({ baseUrl: `${server.baseUrl}/v2/`, apiKey: 'key_1' });
-    expect(await client.get(query)).toEqual({ records: [], serverNow: undefined, bytes: 2 });
+    expect(await client.get(query)).toEqual({
+      records: [],
+      serverNow: undefined,
+      bytes: 2,
+      tookMs: expect.any(Number),
+    });
     expect(server.seen[0]).toMatch(/^GET \/v2\/events\?/);
   });
 

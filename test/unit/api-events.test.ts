@@ -10,7 +10,7 @@ import { serve } from '../support/http-server.ts';
 import { silentLog } from '../support/silent-log.ts';
 
 const query: EventsQuery = { stream: 'sales', start: 0, end: 1000, sortOrder: 'asc', page: 3, limit: 10, filters: {} };
-const PAGE: Page = { records: [1, 2], serverNow: undefined, bytes: 5 };
+const PAGE: Page = { records: [1, 2], serverNow: undefined, bytes: 5, tookMs: 1 };
 const answer = (status: number) => ({ status, code: `code_${status}`, message: 'said' });
 
 /** An API whose client plays the given outcomes in turn, the last one for ever. */

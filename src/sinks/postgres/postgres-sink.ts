@@ -11,11 +11,14 @@ export interface PostgresSinkOptions extends BatchOptions {
   name: string;
 }
 
+const BATCH_ROWS = 5000;
+
 export function createPostgresSink({ name, db, schema, state }: PostgresSinkOptions): Sink {
   const isStateHere = db === state;
   return {
     name,
     place: `Postgres schema ${schema} (${[...STREAM_NAMES, 'links', 'customers'].join(', ')})`,
+    batchRows: BATCH_ROWS,
     prepare: (stream) => prepareWarehouse({ db, schema, sink: name, isStateHere }, stream),
     open: async (stream) => openBatch({ db, schema, state }, stream),
     async recover({ source, stream, epoch }) {

@@ -1,0 +1,18 @@
+/** Parquet, read and written without touching a disk or a network: see `types.ts` for the words. */
+export { encodeFooter } from './footer.ts';
+export { encodeGroup } from './group.ts';
+export { readFooter } from './read-footer.ts';
+export { readGroup } from './read-group.ts';
+export { fitsSchema } from './schema.ts';
+export {
+  type ByteSource,
+  type Chunk,
+  type Compression,
+  type EncodedGroup,
+  type FileColumn,
+  MAGIC,
+  type ParquetFile,
+  type PlacedGroup,
+  type Range,
+  type StoredGroup,
+} from './types.ts';

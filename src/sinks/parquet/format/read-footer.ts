@@ -1,0 +1,61 @@
+import { CREATED_BY } from './footer.ts';
+import { type Metadata, parseMetadata } from './hyparquet.ts';
+import { readColumns, readEntries, readStoredGroup } from './read-metadata.ts';
+import { foreign, torn } from './torn.ts';
+import { type ByteSource, MAGIC, type ParquetFile, type StoredGroup } from './types.ts';
+
+/** Enough for the footer of most files, so that one request brings it. */
+const TAIL_BYTES = 128 * 1024;
+/** The footer's length, four bytes, and MAGIC. */
+const ENDING = 8;
+
+/** What a file says of itself. Throws at what is torn, and at what somebody else wrote: neither may be merged or replaced. */
+export async function readFooter(source: ByteSource): Promise<ParquetFile> {
+  const footer = await readEnding(source);
+  const metadata = parse(source, footer);
+  if (!metadata.created_by?.startsWith(WRITER)) throw foreign(source, `it says ${metadata.created_by ?? 'nothing'}`);
+  const columns = readColumns(source, metadata);
+  const groups = metadata.row_groups.map((group) => readStoredGroup(source, columns, group));
+  checkPlaces(source, groups, source.size - footer.length);
+  const rows = groups.reduce((sum, group) => sum + group.rows, 0);
+  if (rows !== Number(metadata.num_rows)) throw torn(source, 'its groups do not add up to its rows');
+  return { columns, rows, metadata: readEntries(metadata), groups };
+}
+
+/** Without the version. */
+const WRITER = CREATED_BY.replace(/\d+$/, '');
+
+/** The footer with its length and MAGIC behind it. */
+async function readEnding(source: ByteSource): Promise<Uint8Array> {
+  const { size } = source;
+  if (size < MAGIC.length + ENDING) throw torn(source, `it has ${size} bytes`);
+  const [head, tail] = await Promise.all([
+    source.read(0, MAGIC.length),
+    source.read(Math.max(0, size - TAIL_BYTES), size),
+  ]);
+  if (!isMagic(head) || !isMagic(tail.subarray(-MAGIC.length))) throw torn(source, 'it does not begin and end as one');
+  const length = new DataView(tail.buffer, tail.byteOffset + tail.length - ENDING).getUint32(0, true) + ENDING;
+  if (length > size - MAGIC.length) throw torn(source, 'its footer would be longer than the file');
+  return length <= tail.length ? tail.subarray(-length) : source.read(size - length, size);
+}
+
+const isMagic = (bytes: Uint8Array): boolean => Buffer.compare(bytes, MAGIC) === 0;
+
+function parse(source: ByteSource, footer: Uint8Array): Metadata {
+  try {
+    return parseMetadata(footer);
+  } catch (error) {
+    // Recovery: none; what is said of the file tells the person how to get its rows back.
+    throw torn(source, 'its footer cannot be read', error);
+  }
+}
+
+/** The groups fill the file from MAGIC to the footer: bytes between them would be lost when they are copied, and nobody would know. */
+function checkPlaces(source: ByteSource, groups: readonly StoredGroup[], footerAt: number): void {
+  let at = MAGIC.length;
+  for (const { start, end } of groups) {
+    if (start !== at) throw torn(source, 'its groups do not follow one another');
+    at = end;
+  }
+  if (at !== footerAt) throw torn(source, 'its groups do not reach to its footer');
+}

@@ -1,0 +1,81 @@
+import { Bytes } from './bytes.ts';
+
+/**
+ * Thrift's compact protocol, the part of it that Parquet's headers and footer are written in. A value knows its type and how to
+ * write itself; a struct is its fields by number, and those that are undefined are left out.
+ */
+export interface Thrift {
+  type: number;
+  write(out: Bytes): void;
+}
+
+export type Fields = Readonly<Record<number, Thrift | undefined>>;
+
+const TRUE = 1;
+const FALSE = 2;
+const I32 = 5;
+const I64 = 6;
+const BINARY = 8;
+const LIST = 9;
+const STRUCT = 12;
+/** Longer lists, and fields further apart, write the number on its own. */
+const SHORT = 15;
+
+const zigzag = (value: number): number => (value < 0 ? -2 * value - 1 : 2 * value);
+
+export const i32 = (value: number): Thrift => ({ type: I32, write: (out) => out.varint(zigzag(value)) });
+export const i64 = (value: number): Thrift => ({ type: I64, write: (out) => out.varint(zigzag(value)) });
+/** As a field only: there the type is the value. */
+export const bool = (value: boolean): Thrift => ({ type: value ? TRUE : FALSE, write: () => {} });
+export const text = (value: string): Thrift => binary(Buffer.from(value, 'utf8'));
+
+export function binary(value: Uint8Array): Thrift {
+  return {
+    type: BINARY,
+    write(out) {
+      out.varint(value.length);
+      out.append(value);
+    },
+  };
+}
+
+export function list(items: readonly Thrift[]): Thrift {
+  const type = items[0]?.type ?? STRUCT;
+  return {
+    type: LIST,
+    write(out) {
+      if (items.length < SHORT) {
+        out.uint8((items.length << 4) | type);
+      } else {
+        out.uint8((SHORT << 4) | type);
+        out.varint(items.length);
+      }
+      for (const item of items) item.write(out);
+    },
+  };
+}
+
+export function struct(fields: Fields): Thrift {
+  return {
+    type: STRUCT,
+    write(out) {
+      let last = 0;
+      // Whole numbers as keys come in ascending order.
+      for (const [key, value] of Object.entries(fields)) {
+        if (value === undefined) continue;
+        const id = Number(key);
+        // No field of Parquet's structs is more than fifteen after the one before.
+        out.uint8(((id - last) << 4) | value.type);
+        value.write(out);
+        last = id;
+      }
+      out.uint8(0);
+    },
+  };
+}
+
+export function encodeThrift(value: Thrift): Uint8Array {
+  const out = new Bytes();
+  value.write(out);
+  return out.view();
+}

@@ -1,0 +1,54 @@
+import type { Sample } from '../extract/probe.ts';
+import type { Instant } from '../model/instant.ts';
+import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
+
+/** How a long window is cut up. Pure: from what a probe saw. */
+
+/** The overlap at the edges of a piece costs a request or two: twenty pages a piece keep that under a tenth. */
+const PAGES_A_PIECE = 20;
+/** Rows a job of the queue holds: some minutes of work on any plan, so that a lost worker loses little. */
+const ROWS_A_CHUNK = 100_000;
+const MOST_CHUNKS = 400;
+
+/** Requests that must be under way at once for the budget to be used up, with some room for slow answers. */
+const ROOM = 1.5;
+const MOST_SIDE_BY_SIDE = 8;
+
+/** Latency times budget: a chain waits for each answer before it can ask on, so slow services need several. */
+export const sideBySide = ({ tookMs }: Pick<Sample, 'tookMs'>, requestsPerSecond: number): number =>
+  Math.min(MOST_SIDE_BY_SIDE, Math.max(1, Math.ceil((tookMs / 1000) * requestsPerSecond * ROOM)));
+
+/** Pieces to be read side by side: whole days, each with enough rows to be worth its edges. */
+export function piecesOf(window: Window, { density, pageRows, lanes }: Pieces): Window[] {
+  return lanes === 1 ? [window] : cut(window, daysFor(PAGES_A_PIECE * pageRows, density));
+}
+
+export interface Pieces {
+  /** Rows per millisecond. */
+  density: number;
+  pageRows: number;
+  /** How many are read at a time. */
+  lanes: number;
+}
+
+/** Chunks for a queue: whole days, whatever was proven of them already. */
+export function chunksOf(window: Window, density: number): Window[] {
+  const days = Math.ceil((window.end - window.start) / DAY_MS);
+  return cut(window, Math.max(daysFor(ROWS_A_CHUNK, density), Math.ceil(days / MOST_CHUNKS)));
+}
+
+/** A stream without rows is cut into months: a handful of requests each. */
+const LONGEST_DAYS = 31;
+
+const daysFor = (rows: number, density: number): number =>
+  Math.min(LONGEST_DAYS, Math.max(1, Math.floor(rows / (density * DAY_MS))));
+
+function cut({ start, end }: Window, days: number): Window[] {
+  const pieces: Window[] = [];
+  for (let at: Instant = start; at < end; ) {
+    const next = Math.min(end, startOfDay(at) + days * DAY_MS);
+    pieces.push({ start: at, end: next });
+    at = next;
+  }
+  return pieces;
+}

@@ -1,0 +1,103 @@
+import { readLedger } from '../cursor/ledger.ts';
+import { gaps } from '../model/coverage.ts';
+import type { Instant } from '../model/instant.ts';
+import type { StreamName } from '../model/streams.ts';
+import type { Window } from '../model/window.ts';
+import { piecesOf, sideBySide } from './backfill-plan.ts';
+import type { BackfillRequest } from './backfill-stream.ts';
+import type { StreamJob, SyncDeps } from './job.ts';
+import { joined } from './plan.ts';
+
+/** What a backfill of one stream will cost, before it runs. */
+export interface Price {
+  source: string;
+  stream: StreamName;
+  /** What was asked for, up to what is old enough to be called complete. */
+  window: Window;
+  /** What is still to be read, in order. */
+  toRead: readonly Window[];
+  /** The part of the window, by time, that every sink has proven already and that will be skipped. */
+  certified: number;
+  rows: number;
+  /** Every row was counted; otherwise guessed from how closely they follow each other at the places looked at. */
+  isCounted: boolean;
+  requests: number;
+  /** Requests that finding this out took. */
+  probes: number;
+  /** How long it takes where nothing else uses the budget. */
+  secondsAt(requestsPerSecond: number): number;
+}
+
+/** How many stretches of time are looked at, each at its beginning and, where there is much, in its middle. */
+const PLACES = 8;
+const PAGE_ROWS = 1000;
+/** Pages overlap by the rows of one instant. */
+const OVERLAP = 1.02;
+/** To find a piece's beginning and to prove its end. */
+const EDGE_REQUESTS = 2;
+
+export async function priceBackfill(
+  { state, sinks, signal }: Pick<SyncDeps, 'state' | 'sinks' | 'signal'>,
+  job: StreamJob,
+  { window: asked, force = false }: BackfillRequest,
+): Promise<Price> {
+  const { source, stream, upkeep } = job;
+  const first = await job.probe(asked, { lane: 'backfill', signal });
+  const end: Instant = Math.min(asked.end, (first.serverNow ?? Date.now()) - upkeep.settleMs);
+  const window = { start: asked.start, end: Math.max(asked.start, end) };
+  const missing = await Promise.all(
+    sinks.map(async ({ name: sink }) => {
+      const ledger = force ? [] : await readLedger(state, { source, stream, sink }, window.start);
+      const proven = ledger.filter((entry) => entry.certified);
+      return gaps(proven, window);
+    }),
+  );
+  const toRead = joined(missing.flat());
+  const openMs = lengthOf(toRead);
+  const isWhole = openMs === window.end - window.start;
+  let [rows, probes, isCounted] = [first.density * openMs, 1, isWhole];
+  // A window that fits a page has been seen already; anything longer is looked at here and there.
+  if (first.isFull) [rows, isCounted] = [0, true];
+  for (const place of first.isFull ? placesIn(toRead, openMs / PLACES) : []) {
+    const samples = [await job.probe(place, { lane: 'backfill', signal })];
+    if (samples[0]?.isFull) {
+      const middle = { start: (place.start + place.end) / 2, end: place.end };
+      samples.push(await job.probe(middle, { lane: 'backfill', signal }));
+      isCounted = false;
+    }
+    probes += samples.length;
+    const density = samples.reduce((sum, sample) => sum + sample.density, 0) / samples.length;
+    rows += density * (place.end - place.start);
+  }
+  const density = rows / Math.max(1, openMs);
+  const lanes = sideBySide(first, job.requestsPerSecond);
+  const pieces = toRead.flatMap((part) => piecesOf(part, { density, pageRows: PAGE_ROWS, lanes })).length;
+  const requests = Math.ceil((rows / PAGE_ROWS) * OVERLAP) + EDGE_REQUESTS * pieces;
+  return {
+    source,
+    stream,
+    window,
+    toRead,
+    certified: 1 - openMs / Math.max(1, window.end - window.start),
+    rows: Math.round(rows),
+    isCounted,
+    requests,
+    probes,
+    secondsAt(requestsPerSecond) {
+      // What the service is too slow for cannot be bought: its answers come one after another in each of the pieces.
+      const atOnce = Math.max(1, Math.min(pieces, sideBySide(first, requestsPerSecond)));
+      return Math.max(requests / requestsPerSecond, (requests * first.tookMs) / 1000 / atOnce);
+    },
+  };
+}
+
+const lengthOf = (windows: readonly Window[]): number => windows.reduce((sum, { start, end }) => sum + end - start, 0);
+
+/** Stretches of about the same length, none across a gap. */
+function placesIn(windows: readonly Window[], lengthMs: number): Window[] {
+  return windows.flatMap(({ start, end }) => {
+    const count = Math.max(1, Math.round((end - start) / lengthMs));
+    const edge = (i: number): Instant => Math.round(start + ((end - start) * i) / count);
+    return Array.from({ length: count }, (_, i) => ({ start: edge(i), end: edge(i + 1) }));
+  });
+}

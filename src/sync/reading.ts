@@ -1,0 +1,70 @@
+import { type Cursor, readCursor } from '../cursor/cursors.ts';
+import { acceptFilters } from '../cursor/filters.ts';
+import { readProfile, writeProfile } from '../cursor/profiles.ts';
+import type { RunState } from '../cursor/runs.ts';
+import type { Reader } from '../extract/reader.ts';
+import type { Instant } from '../model/instant.ts';
+import { STREAMS } from '../model/streams.ts';
+import { type Committer, createCommitter } from './committer.ts';
+import { createEvolver, describeLesson } from './evolver.ts';
+import type { StreamJob, SyncDeps } from './job.ts';
+import type { OpenRun } from './run.ts';
+
+/** A stream being read into its sinks: what a sync and a backfill have in common. */
+export interface Reading {
+  since: Instant;
+  /** By sink, as they stood when the run began; undefined where nothing was ever written. */
+  cursors: ReadonlyMap<string, Cursor | undefined>;
+  reader: Reader;
+  committer: Committer;
+}
+
+/** Opens reader and committer under the run's lease, and keeps what was read whatever happens in between. */
+export async function withReading(
+  deps: SyncDeps,
+  job: StreamJob,
+  run: OpenRun,
+  work: (reading: Reading) => Promise<void>,
+): Promise<RunState> {
+  const { state, sinks, log, signal, onProgress } = deps;
+  const { source, stream } = job;
+  for (const sink of sinks) await sink.recover({ source, stream, epoch: run.lease.epoch });
+  if (await acceptFilters(state, { source, stream, epoch: run.lease.epoch }, job.filters)) {
+    log.warn({ source, stream, filters: job.filters }, 'the filters have changed: what is complete is counted anew');
+  }
+  const cursors = new Map<string, Cursor | undefined>();
+  for (const { name: sink } of sinks) cursors.set(sink, await readCursor(state, { source, stream, sink }));
+  const since = await job.findSince(earliest([...cursors.values()]), signal);
+  const reader = job.createReader(await readProfile(state, source, stream), since);
+  const committer = createCommitter({
+    sinks,
+    evolver: createEvolver({
+      state,
+      stream: STREAMS[stream],
+      source,
+      runId: run.id,
+      unknownFields: job.unknownFields,
+      onLesson: (lesson) => void run.tally.schemaChanges.push(describeLesson(lesson)),
+    }),
+    base: () => ({ source, runId: run.id, epoch: run.lease.epoch, since }),
+    tally: run.tally,
+    serverNow: reader.serverNow,
+    onCommit: (through) => onProgress({ source, stream, rows: run.tally.read, requests: run.requests(), through }),
+  });
+  try {
+    await work({ since, cursors, reader, committer });
+  } finally {
+    // What was read and proven before an error or Ctrl-C is kept.
+    await committer.flush();
+    for (const sink of sinks) await sink.settled({ source, stream });
+    await writeProfile(state, source, stream, reader.profile());
+  }
+  const fault = committer.fault();
+  if (fault) throw fault;
+  return committer.hasDoubts() ? 'incomplete' : 'done';
+}
+
+const earliest = (cursors: ReadonlyArray<Cursor | undefined>): Instant | undefined => {
+  const known = cursors.flatMap((cursor) => (cursor ? [cursor.since] : []));
+  return known.length === 0 ? undefined : Math.min(...known);
+};
