@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -31,6 +31,7 @@ export async function startRedis(settings: Readonly<Record<string, string>> = {}
   const start = async () => {
     const args = Object.entries(all).flatMap(([name, value]) => [`--${name}`, value]);
     const server = spawn('redis-server', args, { stdio: 'ignore' });
+    // A server that is not installed is an error of `once` too: global-redis.ts has said what to do.
     const exited = once(server, 'exit');
     await untilReady(url);
     return { server, exited };
@@ -90,33 +91,4 @@ async function freePort(): Promise<number> {
   server.close();
   if (address === null || typeof address === 'string') throw new Error('no port');
   return address.port;
-}
-
-/** Makes sure that a redis-server is here, before any test runs: installs it where that is possible, else says what to do. */
-export function ensureRedis(): void {
-  if (has('redis-server')) return;
-  if (process.getuid?.() === 0 && has('apt-get')) {
-    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-    const install = ['install', '-y', '--no-install-recommends', 'redis-server'];
-    try {
-      execFileSync('apt-get', install, { stdio: 'ignore', env });
-    } catch {
-      // Recovery: the lists of packages may be missing or old; with new ones it is tried once more.
-      execFileSync('apt-get', ['update'], { stdio: 'ignore', env });
-      execFileSync('apt-get', install, { stdio: 'inherit', env });
-    }
-    if (has('redis-server')) return;
-  }
-  throw new Error(
-    'the tests need redis-server: apt-get install redis-server, or brew install redis, and run them again',
-  );
-}
-
-function has(program: string): boolean {
-  try {
-    execFileSync(program, ['--version'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
 }
