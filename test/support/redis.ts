@@ -26,7 +26,7 @@ afterAll(async () => {
 export async function startRedis(settings: Readonly<Record<string, string>> = {}): Promise<TestRedis> {
   const dir = await mkdtemp(join(tmpdir(), 'tributary-redis-'));
   const port = await freePort();
-  const url = `redis://127.0.0.1:${port}`;
+  const url = `redis://${settings.requirepass ? `:${settings.requirepass}@` : ''}127.0.0.1:${port}`;
   const all = { port: String(port), bind: '127.0.0.1', dir, save: '', appendonly: 'no', ...settings };
   const start = async () => {
     const args = Object.entries(all).flatMap(([name, value]) => [`--${name}`, value]);
