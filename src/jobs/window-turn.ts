@@ -13,6 +13,7 @@ import type { StreamJob, SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
 import { hintWindows } from './backfills.ts';
 import type { JobQueue } from './bull.ts';
+import { eitherSignal } from './either-signal.ts';
 import type { WindowPayload } from './payloads.ts';
 import { type Pace, type Plans, planKey } from './plan.ts';
 
@@ -51,12 +52,9 @@ export async function takeWindow(
   const wanted = new AbortController();
   const over = new AbortController();
   const keeping = keep(deps, id, start, { wanted, over: over.signal });
-  const outcome = await read(
-    deps,
-    plan.job,
-    { window, force: backfill.force },
-    AbortSignal.any([signal, wanted.signal]),
-  );
+  const either = eitherSignal(signal, wanted.signal);
+  const outcome = await read(deps, plan.job, { window, force: backfill.force }, either.signal);
+  either.letGo();
   over.abort();
   await keeping;
 

@@ -4,6 +4,7 @@ import type { Sink } from '../sinks/sink.ts';
 import type { SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
 import type { Crew, JobQueue } from './bull.ts';
+import { eitherSignal } from './either-signal.ts';
 import { measureLoopDelay } from './loop-delay.ts';
 import type { ParentPayload, SyncPayload, WindowPayload } from './payloads.ts';
 import { PACE, type Pace, planKey, plansByKey, type StreamPlan } from './plan.ts';
@@ -48,14 +49,16 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
     if (atWork.has(key) || signal.aborted) return undefined;
     atWork.add(key);
     const slice = createSlice(queue, pace.sliceMs);
+    const either = eitherSignal(signal, slice.signal);
     try {
-      const report = await takeTurn(shared, { source, stream }, AbortSignal.any([signal, slice.signal]));
+      const report = await takeTurn(shared, { source, stream }, either.signal);
       if (report) onRun(report);
     } catch (error) {
       // Recovery: other streams go on, and this one is looked at again when the turn it had claimed is over.
       if (error instanceof Fault) log.warn({ source, stream, reason: error.message }, 'a run ended without a word');
       else log.error({ source, stream, err: error }, 'a bug ended this run');
     } finally {
+      either.letGo();
       slice.end();
       atWork.delete(key);
     }
