@@ -52,7 +52,7 @@ export const pauseBackfill = (deps: BackfillDeps, id: string): Promise<void> =>
 
 export async function resumeBackfill(deps: BackfillDeps, id: string): Promise<void> {
   await move(deps, id, { from: ['paused'], to: 'queued' });
-  await hintWindows(deps);
+  await hurryWindows(deps);
 }
 
 /** For good. What it has read stays. */
@@ -63,15 +63,22 @@ export const cancelBackfill = (deps: BackfillDeps, id: string): Promise<void> =>
 export async function retryBackfill(deps: BackfillDeps, id: string): Promise<void> {
   await move(deps, id, { from: ['failed'], to: 'queued' });
   await requeueFailed(deps.state, id);
-  await hintWindows(deps);
+  await hurryWindows(deps);
 }
 
 /** Windows that could be read now, given to a queue that may have forgotten them. */
 export async function hintWindows({ state, queue }: BackfillDeps): Promise<void> {
   for (const { id, start } of await nextWindows(state)) {
+    await queue.hint('backfill', windowHint({ backfill: id, start }));
+  }
+}
+
+/** The stream is free: whoever waits for that need not wait longer. One that failed keeps the time it was given. */
+export async function hurryWindows({ state, queue }: BackfillDeps): Promise<void> {
+  for (const { id, start, tries } of await nextWindows(state)) {
     const hint = windowHint({ backfill: id, start });
     await queue.hint('backfill', hint);
-    await queue.hurry('backfill', hint.id);
+    if (tries === 0) await queue.hurry('backfill', hint.id);
   }
 }
 

@@ -24,7 +24,9 @@ export function consequenceOf(fault: Fault | undefined, failures: number): Conse
   return { kind: 'retry', afterMs: Math.max(asked, afterMs) };
 }
 
-const isKeyRefused = ({ answer }: StopStream): boolean => answer?.status === 401 || answer?.status === 403;
+/** The key, its permissions or its plan: what every stream of the source needs. */
+export const isKeyRefused = (fault: Fault): boolean =>
+  fault instanceof StopStream && (fault.answer?.status === 401 || fault.answer?.status === 403);
 
 /** A failed run waits no longer than its plan says, however often it failed: the service has its own pauses for that. */
 export const retryAt = (now: Instant, afterMs: number, planned: Instant): Instant => Math.min(planned, now + afterMs);

@@ -6,16 +6,20 @@ import {
   keepWindow,
   readBackfills,
   readBackfillWindows,
+  type WindowEnd,
 } from '../cursor/backfills.ts';
+import { readParked } from '../cursor/parked.ts';
+import { isLeased } from '../cursor/schedules.ts';
 import { Fault, RetryLater } from '../model/errors.ts';
 import type { Window } from '../model/window.ts';
 import type { StreamJob, SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
-import { hintWindows } from './backfills.ts';
+import { hurryWindows } from './backfills.ts';
 import type { JobQueue } from './bull.ts';
 import { eitherSignal } from './either-signal.ts';
 import type { WindowPayload } from './payloads.ts';
 import { type Pace, type Plans, planKey } from './plan.ts';
+import { isKeyRefused } from './policy.ts';
 
 export interface WindowTurnDeps extends Omit<SyncDeps, 'signal'> {
   plans: Plans;
@@ -43,6 +47,7 @@ export async function takeWindow(
   const plan = backfill && plans.get(planKey(backfill.source, backfill.stream));
   // A source that the config no longer has: the backfill waits in the state, should it come back.
   if (!backfill || !plan) return undefined;
+  if ((await readParked(state, backfill.source, backfill.stream)).length > 0) return pace.recheckMs;
   const claim = await claimWindow(state, id, start);
   if (claim === 'over') return undefined;
   if (claim === 'busy') return pace.busyMs;
@@ -59,18 +64,33 @@ export async function takeWindow(
   await keeping;
 
   const { fault, rows } = outcome;
-  if (!fault) {
-    await endWindow(state, id, start, { state: 'done', rows, tried: true });
-  } else {
-    const isTried = fault instanceof RetryLater && !wanted.signal.aborted && !signal.aborted;
-    const isFailed = !signal.aborted && !wanted.signal.aborted && (!isTried || window.tries >= MOST_TRIES);
-    const message = signal.aborted || wanted.signal.aborted ? undefined : fault.message;
-    await endWindow(state, id, start, { state: isFailed ? 'failed' : 'queued', rows, message, tried: isTried });
-    if (isTried && !isFailed) return pace.busyMs * window.tries;
-  }
+  const isInterrupted = signal.aborted || wanted.signal.aborted;
+  const verdict = await judge(deps, plan.job, fault, { isInterrupted, tries: window.tries });
+  await endWindow(state, id, start, { ...verdict, rows });
+  if (verdict.state === 'queued' && !isInterrupted) return pace.busyMs * (verdict.tried ? window.tries : 1);
   await finishBackfills(state);
-  if (!signal.aborted) await hintWindows(deps);
+  if (!signal.aborted) await hurryWindows(deps);
   return undefined;
+}
+
+type Verdict = Omit<WindowEnd, 'rows'>;
+
+/** What becomes of the window: only what the service did with it counts as a try. */
+async function judge(
+  { state }: WindowTurnDeps,
+  { source, stream }: StreamJob,
+  fault: Fault | undefined,
+  { isInterrupted, tries }: { isInterrupted: boolean; tries: number },
+): Promise<Verdict> {
+  if (!fault) return { state: 'done', tried: true };
+  if (isInterrupted) return { state: 'queued', tried: false };
+  const { message } = fault;
+  // The next sync parks the source, and its windows wait with it.
+  if (isKeyRefused(fault)) return { state: 'queued', message, tried: false };
+  if (!(fault instanceof RetryLater)) return { state: 'failed', message, tried: true };
+  // A sync has the stream: it goes first, and for as long as it takes.
+  if (await isLeased(state, source, stream)) return { state: 'queued', tried: false };
+  return { state: tries >= MOST_TRIES ? 'failed' : 'queued', message, tried: true };
 }
 
 interface Outcome {
