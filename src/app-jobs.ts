@@ -1,5 +1,6 @@
 import { createClient } from './api/client.ts';
 import { createEventsApi } from './api/events-api.ts';
+import { checkFilters } from './api/filters.ts';
 import { createPacer, type Pacer } from './api/pacer.ts';
 import type { Usage } from './api/usage.ts';
 import type { Config, SourceConfig, StreamConfig } from './config-schema.ts';
@@ -18,6 +19,8 @@ export interface Choice {
   source?: string | undefined;
   streams?: readonly StreamName[];
   sink?: string | undefined;
+  /** On top of those of the config. */
+  filters?: Readonly<Record<string, string>>;
 }
 
 export interface ChosenStream {
@@ -88,11 +91,17 @@ export function openBudgets(config: Config): Budgets {
   };
 }
 
-export function createJob(chosen: ChosenStream, budgets: Budgets, config: Config, log: Log): StreamJob {
+export function createJob(
+  chosen: ChosenStream,
+  budgets: Budgets,
+  config: Config,
+  log: Log,
+  further: Readonly<Record<string, string>> = {},
+): StreamJob {
   const { name, source, stream, settings } = chosen;
   const client = createClient(source);
   const api = createEventsApi({ client, pacer: budgets.of(source), log: log.child({ source: name }) });
-  const filters = settings.filters.query;
+  const filters = { ...settings.filters.query, ...soundFilters(stream, further) };
   const flatten = createFlatten(STREAMS[stream], config.privacy);
   return {
     source: name,
@@ -118,3 +127,12 @@ const describeFilters = (filters: Readonly<Record<string, string>>): string =>
     .map(([name, value]) => `${name}=${value}`)
     .sort()
     .join('&');
+
+function soundFilters(stream: StreamName, raw: Readonly<Record<string, string>>): Record<string, string> {
+  const { query, faults } = checkFilters(stream, raw);
+  if (faults.length === 0) return query;
+  throw new ConfigError('a filter cannot be used:', {
+    faults: faults.map(({ message }) => message),
+    next: 'mend it; the parameters are those of GET /events',
+  });
+}

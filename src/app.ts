@@ -77,6 +77,19 @@ export async function withSyncApp<T>(
   });
 }
 
+/** For commands that only ask the service: no state, no sink, and a pace of their own. */
+export function withJobs<T>(
+  { config, log, choice }: { config: Config; log: Log; choice: Choice },
+  work: (jobs: readonly StreamJob[]) => Promise<T>,
+): Promise<T> {
+  const streams = chooseStreams(config, choice);
+  return closing(async (closers) => {
+    const budgets = openBudgets(config);
+    closers.push(() => budgets.close());
+    return work(streams.map((stream) => createJob(stream, budgets, config, log, choice.filters)));
+  });
+}
+
 /** For commands that change what is stored without asking the service. Leases keep them and a sync apart, so both may be here. */
 export function withSinks<T>(
   { config, log }: { config: Config; log: Log },

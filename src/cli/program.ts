@@ -6,6 +6,7 @@ import { registerBackfill } from './backfill.ts';
 import type { Action, Context } from './command.ts';
 import { registerDemo } from './demo.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
+import { registerExport } from './export.ts';
 import { registerForget } from './forget.ts';
 import { registerSandbox } from './sandbox.ts';
 import { registerSchema } from './schema.ts';
@@ -13,12 +14,15 @@ import { registerStart } from './start.ts';
 import { registerStatus } from './status.ts';
 import { registerSync } from './sync.ts';
 import type { Terminal } from './terminal/terminal.ts';
+import { registerVerify } from './verify.ts';
 import { registerWorker } from './worker.ts';
 
 const COMMANDS = [
   registerDemo,
   registerSync,
   registerBackfill,
+  registerExport,
+  registerVerify,
   registerWorker,
   registerStart,
   registerStatus,

@@ -3,7 +3,9 @@ import type { Rejected } from '../cursor/quarantine.ts';
 import type { Kind } from '../model/columns.ts';
 import { RetryLater } from '../model/errors.ts';
 import type { Row } from '../model/flatten.ts';
+import type { Instant } from '../model/instant.ts';
 import type { Stream, StreamName } from '../model/streams.ts';
+import type { Window } from '../model/window.ts';
 
 /**
  * Where rows go. The order of data and cursor is the sink's business and lives in `commit`: whatever happens in between,
@@ -24,7 +26,31 @@ export interface Sink {
   settled(track: Omit<LeasedTrack, 'epoch'>): Promise<void>;
   /** Erases what somebody asked to have forgotten. Returns how many rows of which place were touched. */
   erase(erasure: Erasure): Promise<Record<string, number>>;
+  /** What the sink holds of a window, held against rows that ought to be there. Nothing is changed. */
+  compare(question: Comparison): Promise<Difference[]>;
+  /** The rows of a window in order of time, a few thousand at a time: for comparing two sinks. */
+  read(stream: Stream, source: string, window: Window): AsyncGenerator<Row[]>;
   close(): Promise<void>;
+}
+
+export interface Comparison {
+  stream: Stream;
+  source: string;
+  window: Window;
+  /** In the stream's columns. */
+  rows: readonly Row[];
+  /** These are all that the window has: whatever else the sink shows there is too much. */
+  isWhole: boolean;
+}
+
+/** An event that is not as it should be. */
+export interface Difference {
+  /** The sink lacks it; or has it and nobody else does (and it is not marked as vanished); or has it with another content. */
+  kind: 'missing' | 'extra' | 'different';
+  id: string;
+  at: Instant;
+  /** Which fields of the event differ. */
+  columns: readonly string[];
 }
 
 export type Erasure = { source: string } & ({ kind: 'customer' | 'click'; id: string } | { kind: 'source' });

@@ -1,4 +1,4 @@
-import type { Reader, TailEnd } from '../extract/reader.ts';
+import type { Reader, Slice, TailEnd } from '../extract/reader.ts';
 import type { Entry } from '../model/coverage.ts';
 import type { Instant } from '../model/instant.ts';
 import type { Window } from '../model/window.ts';
@@ -45,15 +45,13 @@ export async function bringUpToDate(work: Work): Promise<void> {
   const tail = await deliverTail(work);
   await committer.flush();
   const { fresh, repair } = await windowsToRead(work, tail);
-  for (const { window, sinks } of fresh) {
+  const toRead = [
+    ...fresh.map((share) => ({ ...share, lane: 'fresh' as const })),
+    ...repair.map((share) => ({ ...share, lane: 'repair' as const })),
+  ];
+  for (const { window, sinks, lane } of toRead) {
     onWindow(window);
-    const request = { window, since: standing.since, far: tail.far, lane: 'fresh', signal } as const;
-    for await (const slice of reader.sweep(request)) await committer.add(slice, sinks);
-  }
-  for (const { window, sinks } of repair) {
-    onWindow(window);
-    // Without the far end: what the tail has read is read again, or nobody would notice that an event of it has vanished.
-    const request = { window, since: standing.since, lane: 'repair', signal } as const;
+    const request = { window, since: standing.since, far: tail.far, lane, signal };
     for await (const slice of reader.sweep(request)) await committer.add(slice, sinks);
   }
   await committer.flush();
@@ -66,15 +64,30 @@ async function deliverTail({ upkeep, standing, reader, committer, signal }: Work
   const floor = furthest(standing);
   const lookback = floor === undefined ? undefined : Math.max(since, floor - upkeep.lookbackMs);
   const slices = reader.tail({ floor, lookback, since, lane: 'fresh', signal });
+  let held: Slice | undefined;
+  let pages = 0;
   for (;;) {
-    const next = await slices.next();
+    const next = await slices.next().catch(async (error: unknown) => {
+      if (held) await committer.add(held);
+      throw error;
+    });
     if (!next.done) {
-      await committer.add(next.value);
+      if (held) await committer.add(held);
+      held = next.value;
+      pages += 1;
       continue;
     }
     const { reached, far, serverNow } = next.value;
     const window = { start: Math.max(since, Math.floor(far.above ?? since) + 1), end: serverNow - upkeep.settleMs };
-    if (reached && window.start < window.end) await committer.add({ window, certified: true, rows: [], rejected: [] });
+    if (!reached || window.start >= window.end) {
+      if (held) await committer.add(held);
+    } else if (held && pages === 1) {
+      // One page is one snapshot: what the sink has besides it there has vanished. Several may have shifted in between.
+      await committer.add({ ...held, window, certified: true, whole: held.rejected.length === 0 });
+    } else {
+      if (held) await committer.add(held);
+      await committer.add({ window, certified: true, rows: [], rejected: [] });
+    }
     return next.value;
   }
 }

@@ -118,3 +118,14 @@ it('finds what vanished from the service in the next sweep, and unmarks what com
   await sweepAgain(config);
   expect(await missing('clicks')).toEqual(found.filter((id) => id !== idOf(back)));
 });
+
+it('marks what vanished from a stream that fits one page with the next poll', async () => {
+  const sandbox = await smallSandbox({ rows: { clicks: 200, leads: 20, sales: 10 }, days: 12 });
+  const config = configFor(engine, sandbox);
+  await syncAllDone(config);
+  const [, gone = ''] = sandbox.service.ids('clicks');
+  sandbox.service.remove('clicks', gone);
+  await syncAllDone(config);
+  const text = 'select event_id from attribution.clicks where _source = $1 and _missing_since is not null';
+  expect(await engine.db.query({ text, values: [sourceOf(config)] })).toEqual([{ event_id: gone }]);
+});

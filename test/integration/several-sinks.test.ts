@@ -72,7 +72,7 @@ it('a sink that fails stays behind alone, is told of, and catches up', async () 
 });
 
 it('changed filters count completeness anew: what they let through is read, however old', async () => {
-  const sandbox = await smallSandbox({ rows: { clicks: 900, leads: 1, sales: 1 } });
+  const sandbox = await smallSandbox({ rows: { clicks: 3500, leads: 1, sales: 1 } });
   const name = 'filtered';
   const countries = (list: string[]) =>
     configFor(engine, sandbox, { name, sinks: FIRST, streams: { clicks: { filters: { country: list } } } });

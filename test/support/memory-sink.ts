@@ -56,6 +56,8 @@ export function createMemorySink(now: () => Instant): MemorySink {
     recover: async () => {},
     settled: async () => {},
     erase: async () => ({}),
+    compare: async () => [],
+    async *read() {},
     close: async () => {},
     async open() {
       const written: Row[] = [];

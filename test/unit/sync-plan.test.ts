@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Entry } from '../../src/model/coverage.ts';
 import { DAY_MS } from '../../src/model/window.ts';
-import { joined, resweeps, unproven } from '../../src/sync/plan.ts';
+import { joined, resweeps, shared, unproven } from '../../src/sync/plan.ts';
 
 const HOUR = 3_600_000;
 const DAY0 = Date.UTC(2026, 10, 10);
@@ -100,5 +100,37 @@ describe('joined', () => {
       { start: 0, end: 5 },
       { start: 3, end: 9 },
     ]);
+  });
+});
+
+describe('shared', () => {
+  test('what several sinks need is read once, what one lacks for it alone', () => {
+    const shares = shared([
+      { sink: 'old', windows: [{ start: 90, end: 100 }] },
+      { sink: 'new', windows: [{ start: 0, end: 100 }] },
+    ]);
+    expect(shares).toEqual([
+      { window: { start: 0, end: 90 }, sinks: new Set(['new']) },
+      { window: { start: 90, end: 100 }, sinks: new Set(['old', 'new']) },
+    ]);
+  });
+
+  test('every instant goes to exactly the sinks that need it, whatever they need', () => {
+    const windows = fc
+      .array(fc.tuple(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 1, max: 15 })), { maxLength: 6 })
+      .map((list) => list.map(([start, length]) => ({ start, end: start + length })));
+    const needs = fc.tuple(windows, windows, windows);
+    fc.assert(
+      fc.property(needs, (lists) => {
+        const all = lists.map((list, i) => ({ sink: `s${i}`, windows: list }));
+        const shares = shared(all);
+        for (let at = 0; at < 60; at++) {
+          const wanted = all.filter(({ windows: list }) => list.some(({ start, end }) => start <= at && at < end));
+          const given = shares.filter(({ window }) => window.start <= at && at < window.end);
+          expect(given.length).toBeLessThanOrEqual(1);
+          expect([...(given[0]?.sinks ?? [])].sort()).toEqual(wanted.map(({ sink }) => sink));
+        }
+      }),
+    );
   });
 });

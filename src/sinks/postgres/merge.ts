@@ -57,7 +57,7 @@ returning 1`,
 }
 
 /** The keys of a record that hold what is joined: `link`, `customer`, and aliases such as `domain`. */
-const joinedKeys = (stream: Stream): string[] => [
+export const joinedKeys = (stream: Stream): string[] => [
   ...new Set(
     stream.columns.filter((c) => c.volatile).flatMap((c) => c.from.map(({ path }) => path.split('.')[0] ?? '')),
   ),
@@ -67,7 +67,7 @@ const joinedKeys = (stream: Stream): string[] => [
  * What is unknown there is joined too, and moves on its own; so does the note that one of its columns was mended. Where nothing
  * else was unknown, `{}` is as good as none.
  */
-const ownExtra = (row: string, joined: readonly string[]): string =>
+export const ownExtra = (row: string, joined: readonly string[]): string =>
   `nullif(${row}._extra - array[${[...joined, MENDED].map(quoteLiteral).join(', ')}]::text[], '{}')`;
 
 /** Events of a window that was just read whole and did not show them: kept, and marked. */

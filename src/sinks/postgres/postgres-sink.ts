@@ -3,8 +3,10 @@ import { applyAdvance } from '../../cursor/ledger.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
 import type { Sink } from '../sink.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
+import { compare } from './compare.ts';
 import { erase } from './erase.ts';
 import { prepareWarehouse } from './prepare.ts';
+import { readRows } from './read-rows.ts';
 import { copyCursor, dropReceipt, readReceipt } from './receipts.ts';
 
 export interface PostgresSinkOptions extends BatchOptions {
@@ -39,6 +41,8 @@ export function createPostgresSink({ name, db, schema, state }: PostgresSinkOpti
       await dropReceipt(db, schema, track, told);
     },
     erase: (erasure) => erase(db, schema, erasure),
+    compare: (question) => compare(db, schema, question),
+    read: (stream, source, window) => readRows(db, schema, stream, { source, window }),
     close: async () => {},
   };
 }

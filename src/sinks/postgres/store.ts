@@ -84,7 +84,7 @@ async function holdShape(tx: Transaction, schema: string, stream: Stream): Promi
 }
 
 /** Of one event that came twice the newer counts; at the same time, the one that was read later. */
-function newestById(rows: readonly Row[]): Map<string, Row> {
+export function newestById(rows: readonly Row[]): Map<string, Row> {
   const newest = new Map<string, Row>();
   for (const row of rows) {
     // By the id as it will be stored: two that differ only in what Postgres cannot hold are one key there.

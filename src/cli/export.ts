@@ -1,0 +1,140 @@
+import { extname } from 'node:path';
+import { environment, withJobs } from '../app.ts';
+import { DEFAULT_CONFIG } from '../config.ts';
+import { ConfigError } from '../model/errors.ts';
+import { toIso } from '../model/instant.ts';
+import { STREAMS, type StreamName } from '../model/streams.ts';
+import type { Window } from '../model/window.ts';
+import { createFileTarget, createStreamTarget } from '../sinks/export/byte-target.ts';
+import { createParquetFile } from '../sinks/export/parquet-file.ts';
+import type { ByteTarget, Format, RowFile } from '../sinks/export/row-file.ts';
+import { createCsvFile, createNdjsonFile } from '../sinks/export/text-file.ts';
+import { type ExportReport, exportStream } from '../sync/export-stream.ts';
+import type { Context, Register } from './command.ts';
+import { EXIT, type ExitCode } from './exit-codes.ts';
+import { describeExport, exportJson } from './export-report.ts';
+import {
+  parseStreams,
+  parseWindow,
+  type WindowOptions,
+  withConfig,
+  withJson,
+  withSource,
+  withWindow,
+} from './options.ts';
+import { createBackfillLine } from './terminal/backfill-line.ts';
+
+const EXAMPLES = `
+Examples:
+  tributary export clicks --from 7d --to now --out clicks.parquet
+  tributary export sales --from 2026-10-01 --to 2026-11-01 --out sales.csv --filter country=DE
+  tributary export leads --from 1d --to now --out - | jq .event_name
+
+It needs no database and leaves no state. It says whether every event of the
+range is proven to be in the file (exit code 0) or not (4).`;
+
+const FORMATS: readonly Format[] = ['parquet', 'csv', 'ndjson'];
+
+type ExportOptions = WindowOptions & {
+  config?: string;
+  source?: string;
+  json?: boolean;
+  out: string;
+  filter?: string[];
+  force?: boolean;
+  keepFormulas?: boolean;
+};
+
+export const registerExport: Register = (program, action) => {
+  const command = program
+    .command('export')
+    .description('write a range of dates into one file: Parquet, CSV or NDJSON')
+    .argument('<stream>', 'clicks, leads or sales')
+    .requiredOption('--out <FILE>', 'a .parquet, .csv or .ndjson file; - is NDJSON on standard output')
+    .option('--filter <NAME=VALUE...>', "a query parameter of the service; on top of the config's filters")
+    .option('--force', 'replace the file if it exists')
+    .option('--keep-formulas', 'CSV: leave cells that begin with = + - @ as they are')
+    .addHelpText('after', EXAMPLES);
+  withJson(withSource(withConfig(withWindow(command)))).action(
+    action(async (context, name: string, options: ExportOptions) => {
+      const [stream] = parseStreams([name]);
+      if (!stream) throw new Error('a name that is parsed is a stream');
+      const { config } = environment.config(options.config ?? DEFAULT_CONFIG);
+      const choice = { source: options.source, streams: [stream], filters: parseFilters(options.filter ?? []) };
+      return withJobs({ config, log: context.log, choice }, async ([job, ...others]) => {
+        if (!job) throw new Error('at least one stream is chosen');
+        if (others.length > 0) {
+          const sources = [job, ...others].map(({ source }) => source).join(', ');
+          throw new ConfigError(`several sources have ${stream}: ${sources}`, { next: 'choose one with --source' });
+        }
+        const window = parseWindow(options);
+        return write(context, options, { stream, window }, (file, onProgress) =>
+          exportStream(job, { window, file, signal: context.signal, onProgress }),
+        );
+      });
+    }),
+  );
+};
+
+function parseFilters(texts: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    texts.map((text) => {
+      const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+      if (name !== undefined && value !== undefined) return [name, value];
+      throw new ConfigError(`--filter ${JSON.stringify(text)} is not NAME=VALUE`, {
+        next: 'write --filter country=DE',
+      });
+    }),
+  );
+}
+
+async function write(
+  { terminal }: Context,
+  options: ExportOptions,
+  { stream, window }: { stream: StreamName; window: Window },
+  work: (file: RowFile, onProgress: ReturnType<typeof createBackfillLine>['update']) => Promise<ExportReport>,
+): Promise<ExitCode> {
+  const format = formatOf(options.out);
+  const isPipe = options.out === '-';
+  const target = isPipe
+    ? createStreamTarget(process.stdout)
+    : await createFileTarget(options.out, { replace: options.force === true });
+  const file = createFile(format, stream, target, options);
+  const line = createBackfillLine(terminal, 1, () => undefined);
+  try {
+    const report = await work(file, line.update);
+    await file.finish({
+      stream,
+      from: toIso(window.start),
+      to: toIso(window.end),
+      certified: String(report.doubts.length === 0),
+    });
+    line.clear();
+    const say = isPipe ? (text: string): void => terminal.err(`${text}\n`) : terminal.out;
+    say(
+      options.json
+        ? JSON.stringify(exportJson(report, options.out, window))
+        : describeExport(report, options.out, window),
+    );
+    return report.doubts.length === 0 ? EXIT.done : EXIT.incomplete;
+  } catch (error) {
+    line.clear();
+    await file.abandon();
+    throw error;
+  }
+}
+
+function formatOf(out: string): Format {
+  if (out === '-') return 'ndjson';
+  const format = FORMATS.find((known) => extname(out) === `.${known}`);
+  if (format) return format;
+  throw new ConfigError(`--out ${out}: the ending says what to write, and this one is unknown`, {
+    next: `use ${FORMATS.map((known) => `.${known}`).join(', ')}, or - for NDJSON on standard output`,
+  });
+}
+
+function createFile(format: Format, stream: StreamName, target: ByteTarget, options: ExportOptions): RowFile {
+  if (format === 'parquet') return createParquetFile(STREAMS[stream], target);
+  if (format === 'ndjson') return createNdjsonFile(STREAMS[stream], target);
+  return createCsvFile(STREAMS[stream], target, { keepFormulas: options.keepFormulas === true });
+}

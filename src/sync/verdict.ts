@@ -1,0 +1,108 @@
+import type { Row } from '../model/flatten.ts';
+import type { Instant } from '../model/instant.ts';
+import type { StreamName } from '../model/streams.ts';
+import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
+import type { Difference } from '../sinks/sink.ts';
+import type { Chunk } from './chunks.ts';
+
+/** What came of a comparison. */
+export interface Verdict {
+  source: string;
+  stream: StreamName;
+  window: Window;
+  /** What the sinks were held against. */
+  against: string;
+  requests: number;
+  events: number;
+  sinks: readonly SinkVerdict[];
+  /** Windows that could not be read to the end: there only what is missing can be told, not what is too much. */
+  doubts: ReadonlyArray<Window & { note: string }>;
+}
+
+export interface SinkVerdict {
+  sink: string;
+  /** Every day of the window, in order. */
+  days: readonly DayVerdict[];
+  /** The first few, to look at. */
+  examples: readonly Difference[];
+  /** Where the differences are: what a repair has to read again. */
+  windows: readonly Window[];
+  /** What was never read into this sink: that events are missing there is no surprise. */
+  neverRead: readonly Window[];
+}
+
+export interface DayVerdict extends Counts {
+  day: Instant;
+  events: number;
+}
+
+export interface Counts {
+  missing: number;
+  extra: number;
+  different: number;
+}
+
+export const isClean = ({ sinks }: Verdict): boolean => sinks.every(({ windows }) => windows.length === 0);
+
+export const totalOf = ({ days }: SinkVerdict): Counts & { events: number } =>
+  days.reduce(
+    (sum, day) => ({
+      events: sum.events + day.events,
+      missing: sum.missing + day.missing,
+      extra: sum.extra + day.extra,
+      different: sum.different + day.different,
+    }),
+    { events: 0, missing: 0, extra: 0, different: 0 },
+  );
+
+const EXAMPLES = 20;
+
+interface VerdictOptions extends Pick<Verdict, 'source' | 'stream' | 'window' | 'against'> {
+  sinks: ReadonlyArray<{ name: string; neverRead: readonly Window[] }>;
+}
+
+/** Counts by day while the chunks come in. */
+export function createVerdict({ sinks, ...subject }: VerdictOptions) {
+  const doubts = new Map<Instant, Window & { note: string }>();
+  let events = 0;
+  const bySink = new Map(
+    sinks.map(({ name, neverRead }) => [
+      name,
+      { days: new Map<Instant, DayVerdict>(), examples: [] as Difference[], windows: [] as Window[], neverRead },
+    ]),
+  );
+  const dayOf = (days: Map<Instant, DayVerdict>, at: Instant): DayVerdict => {
+    const day = startOfDay(at);
+    const known = days.get(day) ?? { day, events: 0, missing: 0, extra: 0, different: 0 };
+    days.set(day, known);
+    return known;
+  };
+  for (const { days } of bySink.values()) {
+    for (let day = startOfDay(subject.window.start); day < subject.window.end; day += DAY_MS) dayOf(days, day);
+  }
+
+  return {
+    events: () => events,
+    add(sink: string, chunk: Chunk, rows: readonly Row[], differences: readonly Difference[]): void {
+      const verdict = bySink.get(sink);
+      if (!verdict) throw new Error(`${sink} is not being verified`);
+      if (sink === sinks[0]?.name) events += rows.length;
+      for (const { at } of rows) dayOf(verdict.days, at).events++;
+      for (const { kind, at } of differences) dayOf(verdict.days, at)[kind]++;
+      verdict.examples.push(...differences.slice(0, EXAMPLES - verdict.examples.length));
+      if (differences.length > 0) verdict.windows.push(chunk.window);
+      for (const doubt of chunk.doubts) doubts.set(doubt.start, doubt);
+    },
+    close: (requests: number): Verdict => ({
+      ...subject,
+      requests,
+      events,
+      doubts: [...doubts.values()],
+      sinks: [...bySink].map(([sink, { days, ...rest }]) => ({
+        sink,
+        ...rest,
+        days: [...days.values()].sort((a, b) => a.day - b.day),
+      })),
+    }),
+  };
+}

@@ -1,0 +1,126 @@
+import { readEvolved } from '../cursor/columns.ts';
+import type { Database } from '../cursor/database.ts';
+import { withoutForgotten } from '../cursor/forgotten.ts';
+import { readLedger } from '../cursor/ledger.ts';
+import { readProfile } from '../cursor/profiles.ts';
+import type { Reader } from '../extract/reader.ts';
+import { gaps } from '../model/coverage.ts';
+import { ConfigError } from '../model/errors.ts';
+import { evolvedStream, promote } from '../model/evolution.ts';
+import type { Row } from '../model/flatten.ts';
+import { STREAMS, type Stream } from '../model/streams.ts';
+import { describeWindow, type Window } from '../model/window.ts';
+import type { Difference, Sink } from '../sinks/sink.ts';
+import { type Chunk, chunked, type Found, whole } from './chunks.ts';
+import type { StreamJob, SyncDeps } from './job.ts';
+import { createVerdict, type Verdict } from './verdict.ts';
+
+/** Reads the service once more and holds it against every sink. Nothing is written and no lease is taken. */
+export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window): Promise<Verdict> {
+  const { state, sinks, signal, onProgress } = deps;
+  const { source, stream: name, upkeep } = job;
+  const before = job.requests().requests;
+  const { serverNow } = await job.probe(asked, { lane: 'repair', signal });
+  const window = { start: asked.start, end: Math.min(asked.end, (serverNow ?? Date.now()) - upkeep.settleMs) };
+  if (window.start >= window.end) throw tooYoung(asked);
+  const evolved = await readEvolved(state, name);
+  const stream = evolvedStream(STREAMS[name], evolved);
+  const inShape = async (rows: readonly Row[]): Promise<Row[]> =>
+    promote(STREAMS[name], evolved, await withoutForgotten(state, source, STREAMS[name], rows));
+  const reader = job.createReader(await readProfile(state, source, name), window.start);
+  const verdict = createVerdict({
+    source,
+    stream: name,
+    window,
+    against: 'the service',
+    sinks: await Promise.all(sinks.map((sink) => withUnread(state, job, sink, window))),
+  });
+
+  for await (const chunk of chunked(readWhole(reader, window, signal))) {
+    const rows = await inShape(chunk.rows);
+    for (const sink of sinks) {
+      const found = await compare(sink, { stream, source, chunk, rows });
+      // Something may have arrived between the two looks: only what is still so at a second reading is a difference.
+      const confirmed = found.length === 0 ? [] : await confirm(sink, found, chunk);
+      verdict.add(sink.name, chunk, rows, confirmed);
+    }
+    const requests = job.requests().requests - before;
+    const done = (chunk.window.end - window.start) / (window.end - window.start);
+    onProgress({ source, stream: name, rows: verdict.events(), requests, through: chunk.window.end, done });
+  }
+  return verdict.close(job.requests().requests - before);
+
+  async function confirm(sink: Sink, found: readonly Difference[], { window: part }: Chunk): Promise<Difference[]> {
+    const again: Difference[] = [];
+    for await (const chunk of chunked(readWhole(reader, part, signal))) {
+      again.push(...(await compare(sink, { stream, source, chunk, rows: await inShape(chunk.rows) })));
+    }
+    const seen = new Set(found.map(({ kind, id }) => `${kind} ${id}`));
+    return again.filter(({ kind, id }) => seen.has(`${kind} ${id}`));
+  }
+}
+
+/** Holds what one sink has against another: rows of the first are looked for in the second. */
+export async function verifyBetween(
+  { state, signal }: Pick<SyncDeps, 'state' | 'signal'>,
+  { source, stream: name }: Pick<StreamJob, 'source' | 'stream'>,
+  window: Window,
+  [first, second]: readonly [Sink, Sink],
+): Promise<Verdict> {
+  const stream = evolvedStream(STREAMS[name], await readEvolved(state, name));
+  const verdict = createVerdict({
+    source,
+    stream: name,
+    window,
+    against: first.name,
+    sinks: [await withUnread(state, { source, stream: name }, second, window)],
+  });
+  for await (const chunk of chunked(whole(first.read(stream, source, window), window))) {
+    signal.throwIfAborted();
+    verdict.add(second.name, chunk, chunk.rows, await compare(second, { stream, source, chunk, rows: chunk.rows }));
+  }
+  return verdict.close(0);
+}
+
+async function withUnread(
+  state: Database,
+  { source, stream }: Pick<StreamJob, 'source' | 'stream'>,
+  { name }: Sink,
+  window: Window,
+): Promise<{ name: string; neverRead: Window[] }> {
+  return { name, neverRead: gaps(await readLedger(state, { source, stream, sink: name }, window.start), window) };
+}
+
+const compare = (
+  sink: Sink,
+  { stream, source, chunk, rows }: { stream: Stream; source: string; chunk: Chunk; rows: readonly Row[] },
+): Promise<Difference[]> =>
+  sink.compare({ stream, source, window: chunk.window, rows, isWhole: chunk.doubts.length === 0 });
+
+/** Slices with all of their rows: what the reader showed ahead of its turn belongs to the window that comes later. */
+async function* readWhole(reader: Reader, window: Window, signal: AbortSignal): AsyncGenerator<Found> {
+  const ahead = new Map<string, Row>();
+  for await (const slice of reader.sweep({ window, lane: 'repair', signal })) {
+    if (!slice.window) {
+      for (const row of slice.rows) ahead.set(row.id, row);
+      continue;
+    }
+    const { start, end } = slice.window;
+    const rows = new Map(slice.rows.map((row) => [row.id, row]));
+    for (const [id, row] of ahead) {
+      if (row.at >= end) continue;
+      if (row.at >= start && !rows.has(id)) rows.set(id, row);
+      ahead.delete(id);
+    }
+    yield {
+      window: slice.window,
+      rows: [...rows.values()],
+      doubt: slice.certified ? undefined : (slice.note ?? 'not proven'),
+    };
+  }
+}
+
+const tooYoung = (window: Window): ConfigError =>
+  new ConfigError(`nothing of ${describeWindow(window)} is old enough to be compared`, {
+    next: 'choose an earlier --to: what is younger may still be on its way',
+  });

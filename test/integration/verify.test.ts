@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { withSyncApp } from '../../src/app.ts';
+import type { Config } from '../../src/config-schema.ts';
+import { holderOf } from '../../src/cursor/leases.ts';
+import type { StreamName } from '../../src/model/streams.ts';
+import { DAY_MS, startOfDay } from '../../src/model/window.ts';
+import type { StreamJob, SyncDeps } from '../../src/sync/job.ts';
+import { repairStream } from '../../src/sync/repair-stream.ts';
+import { isClean, totalOf, type Verdict } from '../../src/sync/verdict.ts';
+import { verifyBetween, verifyStream } from '../../src/sync/verify-stream.ts';
+import { configFor, type Engine, missingIn, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+import { silentLog } from '../support/silent-log.ts';
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await openEngine();
+});
+afterAll(() => engine.close());
+
+const sandboxOf = () => smallSandbox({ rows: { clicks: 2600, leads: 200, sales: 100 }, days: 10 });
+const TODAY = startOfDay(Date.now());
+const window = () => ({ start: TODAY - 11 * DAY_MS, end: Date.now() });
+
+/** Something done with one stream of the config. */
+function withJob<T>(
+  config: Config,
+  stream: StreamName,
+  work: (deps: SyncDeps, job: StreamJob) => Promise<T>,
+): Promise<T> {
+  const { signal } = new AbortController();
+  return withSyncApp({ config, log: silentLog, choice: { streams: [stream] } }, ({ state, sinks, jobs: [job] }) => {
+    if (!job) throw new Error('a job');
+    return work({ state, sinks, log: silentLog, signal, holder: holderOf('verify'), onProgress: () => {} }, job);
+  });
+}
+const verify = (config: Config, stream: StreamName = 'clicks'): Promise<Verdict> =>
+  withJob(config, stream, (deps, job) => verifyStream(deps, job, window()));
+const counts = ({ sinks: [sink] }: Verdict) => sink && totalOf(sink);
+const change = (config: Config, text: string) => engine.db.query({ text, values: [sourceOf(config)] });
+
+it('finds everything as it should be after a sync, although all that is joined has moved', async () => {
+  const sandbox = await sandboxOf();
+  const config = configFor(engine, sandbox);
+  await syncAllDone(config);
+  const { service } = sandbox;
+  service.touchCounters();
+  for (const link of service.links) service.renameLink(link.id, { domain: 'renamed.test' });
+  for (const [stream, events] of [
+    ['clicks', 2600],
+    ['leads', 200],
+    ['sales', 100],
+  ] as const) {
+    const verdict = await verify(config, stream);
+    expect(counts(verdict)).toEqual({ events, missing: 0, extra: 0, different: 0 });
+    expect(isClean(verdict)).toBe(true);
+    expect(verdict.sinks[0]?.days).toHaveLength(12);
+  }
+});
+
+it('tells what is missing, too much and different, by day and by field; a repair mends it and proves it', async () => {
+  const sandbox = await sandboxOf();
+  const config = configFor(engine, sandbox);
+  await syncAllDone(config);
+  const [lost, changed] = (await change(
+    config,
+    `select event_id as id, extract(epoch from date_trunc('day', "timestamp" at time zone 'UTC'))::float8 * 1000 as day
+     from attribution.clicks where _source = $1 order by "timestamp" offset 1200 limit 2`,
+  )) as [{ id: string; day: number }, { id: string; day: number }];
+  await change(config, `delete from attribution.clicks where _source = $1 and event_id = '${lost.id}'`);
+  await change(
+    config,
+    `update attribution.clicks set click_country = 'XX', link_clicks = 1 where _source = $1 and event_id = '${changed.id}'`,
+  );
+  await change(
+    config,
+    `insert into attribution.clicks (_source, event_id, event, "timestamp", _run_id)
+     select $1, 'invented', 'click', '${new Date(lost.day + 1000).toISOString()}', 'nobody'`,
+  );
+  const verdict = await verify(config);
+  expect(counts(verdict)).toEqual({ events: 2600, missing: 1, extra: 1, different: 1 });
+  const day = verdict.sinks[0]?.days.find((each) => each.day === lost.day);
+  expect(day).toMatchObject({ missing: 1, extra: 1 });
+  const examples = [...(verdict.sinks[0]?.examples ?? [])].sort((a, b) => (a.kind < b.kind ? -1 : 1));
+  expect(examples).toMatchObject([
+    { kind: 'different', id: changed.id, columns: ['click_country'] },
+    { kind: 'extra', id: 'invented' },
+    { kind: 'missing', id: lost.id },
+  ]);
+
+  const { after, fault } = await withJob(config, 'clicks', (deps, job) => repairStream(deps, job, verdict));
+  expect(fault).toBeUndefined();
+  expect(after && counts(after)).toEqual({ events: 2600, missing: 0, extra: 0, different: 0 });
+  // Never deleted: marked.
+  expect(await missingIn(engine.db, config)).toBe(1);
+});
+
+it('an event that vanished from the service is too much until it is marked; one that was forgotten is not missing', async () => {
+  const sandbox = await sandboxOf();
+  const config = configFor(engine, sandbox);
+  await syncAllDone(config);
+  const [first, second] = sandbox.service.ids('clicks').slice(500);
+  sandbox.service.remove('clicks', first ?? '');
+  expect(counts(await verify(config))).toMatchObject({ extra: 1, missing: 0 });
+  await change(
+    config,
+    `update attribution.clicks set _missing_since = now() where _source = $1 and event_id = '${first}'`,
+  );
+  expect(isClean(await verify(config))).toBe(true);
+  const { forget } = await import('../../src/sync/forget.ts');
+  await withJob(config, 'clicks', ({ state, sinks, holder }) =>
+    forget({ state, sinks, holder }, { source: sourceOf(config), kind: 'click', id: second ?? '' }),
+  );
+  expect(isClean(await verify(config))).toBe(true);
+});
+
+it('says where a sink was never asked to hold anything', async () => {
+  const sandbox = await sandboxOf();
+  const since = TODAY - 4 * DAY_MS;
+  const config = configFor(engine, sandbox, { since: new Date(since).toISOString().slice(0, 10) });
+  await syncAllDone(config);
+  const verdict = await verify(config);
+  expect(counts(verdict)?.missing).toBeGreaterThan(100);
+  expect(verdict.sinks[0]?.neverRead[0]).toEqual({ start: TODAY - 11 * DAY_MS, end: since });
+});
+
+it('a clean range brings no row back from the sink', async () => {
+  const sandbox = await sandboxOf();
+  const config = configFor(engine, sandbox);
+  await syncAllDone(config);
+  const rowsBack: number[] = [];
+  await withJob(config, 'clicks', (deps, job) => {
+    const [sink] = deps.sinks;
+    if (!sink) throw new Error('a sink');
+    const compare: typeof sink.compare = async (question) => {
+      const differences = await sink.compare(question);
+      rowsBack.push(differences.length);
+      return differences;
+    };
+    return verifyStream({ ...deps, sinks: [{ ...sink, compare }] }, job, window());
+  });
+  expect(rowsBack.reduce((a, b) => a + b, 0)).toBe(0);
+  expect(rowsBack.length).toBeGreaterThan(0);
+});
+
+it('compares two sinks without asking the service', async () => {
+  const sandbox = await sandboxOf();
+  const sinks = { one: { type: 'postgres', schema: 'sink_one' }, two: { type: 'postgres', schema: 'sink_two' } };
+  const config = configFor(engine, sandbox, { sinks });
+  await syncAllDone(config);
+  const asked = sandbox.service.stats().requests;
+  const between = () =>
+    withJob(config, 'clicks', (deps, job) => {
+      const [one, two] = deps.sinks;
+      if (!one || !two) throw new Error('two sinks');
+      return verifyBetween(deps, job, window(), [one, two]);
+    });
+  expect(counts(await between())).toEqual({ events: 2600, missing: 0, extra: 0, different: 0 });
+  await change(
+    config,
+    `delete from sink_two.clicks where _source = $1 and event_id = (select min(event_id) from sink_two.clicks)`,
+  );
+  await change(
+    config,
+    `update sink_one.clicks set click_city = 'Elsewhere' where _source = $1 and event_id = (select max(event_id) from sink_one.clicks)`,
+  );
+  expect(counts(await between())).toEqual({ events: 2600, missing: 1, extra: 0, different: 1 });
+  expect(sandbox.service.stats().requests).toBe(asked);
+});

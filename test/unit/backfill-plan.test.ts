@@ -1,0 +1,60 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { DAY_MS, startOfDay, type Window } from '../../src/model/window.ts';
+import { chunksOf, piecesOf, sideBySide } from '../../src/sync/backfill-plan.ts';
+
+const START = Date.UTC(2026, 0, 1);
+const days = (n: number): number => START + n * DAY_MS;
+
+/** The pieces cover the window in order, without gaps, and are cut at midnight only. */
+function expectCut(pieces: readonly Window[], { start, end }: Window): void {
+  expect(pieces[0]?.start).toBe(start);
+  expect(pieces.at(-1)?.end).toBe(end);
+  for (const [i, piece] of pieces.entries()) {
+    expect(piece.end).toBeGreaterThan(piece.start);
+    const next = pieces[i + 1];
+    if (next) {
+      expect(piece.end).toBe(next.start);
+      expect(startOfDay(piece.end)).toBe(piece.end);
+    }
+  }
+}
+
+const windows = fc
+  .tuple(fc.integer({ min: 0, max: 4000 * DAY_MS }), fc.integer({ min: 1, max: 4000 * DAY_MS }))
+  .map(([offset, length]) => ({ start: START + offset, end: START + offset + length }));
+const densities = fc.oneof(fc.constant(0), fc.double({ min: 1e-9, max: 10, noNaN: true }));
+
+describe('cutting a window', () => {
+  test('pieces and chunks cover it, whatever it is', () => {
+    fc.assert(
+      fc.property(windows, densities, fc.integer({ min: 1, max: 8 }), (window, density, lanes) => {
+        expectCut(piecesOf(window, { density, pageRows: 1000, lanes }), window);
+        expectCut(chunksOf(window, density), window);
+      }),
+    );
+  });
+
+  test('one reader needs no pieces', () => {
+    expect(piecesOf({ start: days(0), end: days(90) }, { density: 1, pageRows: 1000, lanes: 1 })).toHaveLength(1);
+  });
+
+  test('a piece has some twenty pages, or a day', () => {
+    const window = { start: days(0), end: days(30) };
+    const perDay = (rows: number): number => rows / DAY_MS;
+    expect(piecesOf(window, { density: perDay(4000), pageRows: 1000, lanes: 4 })).toHaveLength(6);
+    expect(piecesOf(window, { density: perDay(4000), pageRows: 200, lanes: 4 })).toHaveLength(30);
+    expect(piecesOf(window, { density: perDay(900_000), pageRows: 1000, lanes: 4 })).toHaveLength(30);
+  });
+
+  test('a queue is not flooded: ten empty years are some 120 chunks, thirty crowded ones at most 400', () => {
+    expect(chunksOf({ start: days(0), end: days(3650) }, 0).length).toBeLessThanOrEqual(120);
+    expect(chunksOf({ start: days(0), end: days(10_950) }, 10).length).toBeLessThanOrEqual(400);
+  });
+});
+
+test('as many side by side as latency times budget asks for', () => {
+  expect(sideBySide({ tookMs: 20 }, 4)).toBe(1);
+  expect(sideBySide({ tookMs: 300 }, 8)).toBe(4);
+  expect(sideBySide({ tookMs: 5000 }, 8)).toBe(8);
+});
