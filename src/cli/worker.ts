@@ -1,5 +1,4 @@
 import { environment } from '../app.ts';
-import { runWorkerApp } from '../app-worker.ts';
 import { DEFAULT_CONFIG } from '../config.ts';
 import { toIso } from '../model/instant.ts';
 import type { StreamReport } from '../sync/run.ts';
@@ -33,6 +32,8 @@ export async function work({ terminal, log, signal }: Context, options: CommonOp
   const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
   for (const warning of warnings) terminal.err(`note: ${warning}\n`);
   signal.addEventListener('abort', () => setTimeout(() => process.exit(EXIT.done), GONE_WITHIN_MS).unref());
+  // Only here: the queue's packages would make every other command start half as slow again.
+  const { runWorkerApp } = await import('../app-worker.ts');
   await runWorkerApp({
     config,
     log,
