@@ -4,6 +4,8 @@ import { checkFilters } from './api/filters.ts';
 import { createPacer, type Pacer } from './api/pacer.ts';
 import type { Usage } from './api/usage.ts';
 import type { Config, SourceConfig, StreamConfig } from './config-schema.ts';
+import { openSharedBudgets } from './cursor/budgets.ts';
+import type { Database } from './cursor/database.ts';
 import { createReader } from './extract/certified-reader.ts';
 import { createProbe } from './extract/probe.ts';
 import { periodOf } from './jobs/schedule.ts';
@@ -67,16 +69,25 @@ export interface Budgets {
   of(source: SourceConfig): Pacer;
   /** How the budget of a source has been used so far. */
   usage(source: SourceConfig): Usage & { perSecond: number };
-  close(): void;
+  close(): Promise<void>;
 }
 
-/** One pacer per key: sources that share a key share its budget, and the most careful of them sets the pace. */
-export function openBudgets(config: Config): Budgets {
+/**
+ * One pacer per key: sources that share a key share its budget, and the most careful of them sets the pace. With a state,
+ * its turns come from there and are shared with all other processes; without one, the process keeps its own pace.
+ */
+export function openBudgets(config: Config, state?: Database): Budgets {
   const perSecond = new Map<string, number>();
   for (const { apiKey, requestsPerSecond } of Object.values(config.sources)) {
     perSecond.set(apiKey, Math.min(requestsPerSecond, perSecond.get(apiKey) ?? requestsPerSecond));
   }
-  const pacers = new Map([...perSecond].map(([key, rate]) => [key, createPacer({ requestsPerSecond: rate })]));
+  const shared = state && openSharedBudgets(state);
+  const pacers = new Map(
+    [...perSecond].map(([key, rate]) => [
+      key,
+      createPacer({ requestsPerSecond: rate, ...(shared && { slots: shared.slots(key, rate) }) }),
+    ]),
+  );
   const of = ({ apiKey }: SourceConfig): Pacer => {
     const pacer = pacers.get(apiKey);
     if (!pacer) throw new Error('every source of the config has a pacer');
@@ -85,8 +96,9 @@ export function openBudgets(config: Config): Budgets {
   return {
     of,
     usage: (source) => ({ ...of(source).usage(), perSecond: perSecond.get(source.apiKey) ?? 0 }),
-    close() {
+    async close() {
       for (const pacer of pacers.values()) pacer.close();
+      await shared?.close();
     },
   };
 }

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
 import type { Usage } from './api/usage.ts';
 import { type Choice, chooseStreams, createJob, openBudgets, unknownName } from './app-jobs.ts';
 import { type LoadedConfig, loadConfig, loadConfigOrDefaults } from './config.ts';
@@ -7,20 +8,21 @@ import { connect, type Database } from './cursor/database.ts';
 import { openEmbedded } from './cursor/embedded.ts';
 import { migrate } from './cursor/migrate.ts';
 import { MIGRATIONS } from './cursor/migrations.ts';
-import { createLog } from './log.ts';
+import { logOfEnvironment, variables, wantsNoColour } from './environment.ts';
 import { ConfigError } from './model/errors.ts';
 import type { Log } from './model/log.ts';
+import type { Partition } from './sinks/postgres/months.ts';
 import { createPostgresSink } from './sinks/postgres/postgres-sink.ts';
 import type { Sink } from './sinks/sink.ts';
 import type { StreamJob } from './sync/job.ts';
 
-/** The one place that reads the environment and puts the parts together. */
+/** The one place that puts the parts together. */
 
 export const environment = {
-  log: (): Log => createLog({ level: process.env.TRIBUTARY_LOG || 'warn', isForPeople: process.stderr.isTTY === true }),
-  noColour: (): boolean => (process.env.NO_COLOR ?? '') !== '',
-  config: (path: string): LoadedConfig => loadConfig(path, process.env),
-  configOrDefaults: (path: string | undefined): LoadedConfig => loadConfigOrDefaults(path, process.env),
+  log: logOfEnvironment,
+  noColour: wantsNoColour,
+  config: (path: string): LoadedConfig => loadConfig(path, variables()),
+  configOrDefaults: (path: string | undefined): LoadedConfig => loadConfigOrDefaults(path, variables()),
 };
 
 /** Where the embedded database lives, next to where the command is run. */
@@ -53,16 +55,24 @@ export interface SyncApp extends App {
 
 type Closers = Array<() => Promise<void> | void>;
 
+export interface SyncAppOptions {
+  config: Config;
+  log: Log;
+  choice?: Choice;
+  /** Comes in beside a process that has the embedded server: for work that lets syncs go first. */
+  beside?: boolean;
+}
+
 /** Opens what a sync needs, runs it, and closes everything again. What was chosen is checked before anything is touched. */
 export async function withSyncApp<T>(
-  { config, log, choice = {} }: { config: Config; log: Log; choice?: Choice },
+  { config, log, choice = {}, beside = false }: SyncAppOptions,
   work: (app: SyncApp) => Promise<T>,
 ): Promise<T> {
   const streams = chooseStreams(config, choice);
   const sinks = chooseSinks(config, choice.sink);
   return closing(async (closers) => {
-    const app = await openState(config, { log, attach: false }, closers);
-    const budgets = openBudgets(config);
+    const app = await openState(config, { log, attach: beside }, closers);
+    const budgets = openBudgets(config, app.state);
     closers.push(() => budgets.close());
     return work({
       ...app,
@@ -106,6 +116,25 @@ export function withApp<T>({ config, log }: { config: Config; log: Log }, work: 
   return closing(async (closers) => work(await openState(config, { log, attach: true }, closers)));
 }
 
+/** For the doctor: the state as it is, not brought up to date; in a folder that is removed again where there is none yet. */
+export function withUntouched<T>(
+  { config, log }: { config: Config; log: Log },
+  work: (app: { state: Database; sink(name: string): Promise<Sink> }) => Promise<T>,
+): Promise<T> {
+  return closing(async (closers) => {
+    const isNew = !hasState(config);
+    const dir = isNew ? await mkdtemp(`${STATE_DIR}-doctor-`) : STATE_DIR;
+    if (isNew) closers.push(() => rm(dir, { recursive: true, force: true }));
+    const state = connect({ url: await stateUrl(config, { log, attach: true, dir }, closers) });
+    closers.push(() => state.close());
+    const open = ([chosen]: readonly ChosenSink[]): Sink => {
+      if (!chosen) throw new Error('a sink of the config');
+      return openSink(chosen, config, state, closers);
+    };
+    return work({ state, sink: async (name) => open(chooseSinks(config, name)) });
+  });
+}
+
 /** Whatever was opened is closed in the opposite order, also when something further on fails to open. */
 async function closing<T>(work: (closers: Closers) => Promise<T>): Promise<T> {
   const closers: Closers = [];
@@ -116,27 +145,36 @@ async function closing<T>(work: (closers: Closers) => Promise<T>): Promise<T> {
   }
 }
 
-async function openState(
-  config: Config,
-  { log, attach }: { log: Log; attach: boolean },
-  closers: Closers,
-): Promise<App> {
-  let { url } = config.state;
-  if (url === undefined) {
-    const embedded = await openEmbedded({ dir: STATE_DIR, log, attach });
-    closers.push(() => embedded.close());
-    url = embedded.url;
-  }
+interface StateOptions {
+  log: Log;
+  attach: boolean;
+  dir?: string;
+}
+
+async function openState(config: Config, options: StateOptions, closers: Closers): Promise<App> {
+  const url = await stateUrl(config, options, closers);
   const state = connect({ url });
   closers.push(() => state.close());
   await migrate(state, MIGRATIONS, { schema: 'tributary' });
   return { state, stateName: stateNameOf(config), stateUrl: url };
 }
 
+async function stateUrl(
+  config: Config,
+  { dir = STATE_DIR, ...options }: StateOptions,
+  closers: Closers,
+): Promise<string> {
+  if (config.state.url !== undefined) return config.state.url;
+  const embedded = await openEmbedded({ dir, ...options });
+  closers.push(() => embedded.close());
+  return embedded.url;
+}
+
 interface ChosenSink {
   name: string;
   url: string | undefined;
   schema: string;
+  partition: Partition;
 }
 
 function chooseSinks({ sinks }: Config, only: string | undefined): ChosenSink[] {
@@ -145,18 +183,24 @@ function chooseSinks({ sinks }: Config, only: string | undefined): ChosenSink[] 
   return Object.entries(sinks)
     .filter(([name]) => only === undefined || name === only)
     .map(([name, settings]) => {
-      if (settings.type === 'postgres') return { name, url: settings.url, schema: settings.schema };
+      if (settings.type === 'postgres')
+        return { name, url: settings.url, schema: settings.schema, partition: settings.partition };
       throw new ConfigError(`sink "${name}": parquet is not in this version yet`, {
         next: `take sinks.${name} out of the config, or choose another with --sink`,
       });
     });
 }
 
-function openSink({ name, url, schema }: ChosenSink, config: Config, state: Database, closers: Closers): Sink {
+function openSink(
+  { name, url, schema, partition }: ChosenSink,
+  config: Config,
+  state: Database,
+  closers: Closers,
+): Sink {
   // One database, one transaction: that it is the same one can only be told by the URL.
   const db = url === undefined || url === config.state.url ? state : connect({ url });
   if (db !== state) closers.push(() => db.close());
-  const sink = createPostgresSink({ name, db, schema, state });
+  const sink = createPostgresSink({ name, db, schema, state, partition });
   closers.push(() => sink.close());
   return sink;
 }

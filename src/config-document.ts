@@ -9,6 +9,7 @@ import {
   type Node,
   parseDocument,
   type Scalar,
+  stringify,
   visit,
   type YAMLError,
 } from 'yaml';
@@ -31,6 +32,9 @@ export interface DocumentFault {
   /** `form`: no sound YAML, so its content cannot be judged. */
   kind: 'form' | 'value';
 }
+
+/** Data as YAML, for people to read. */
+export const writeYaml = (value: unknown): string => stringify(value, { lineWidth: 100 }).trimEnd();
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

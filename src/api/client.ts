@@ -16,6 +16,8 @@ export interface Page {
   serverNow: Instant | undefined;
   /** Size of the answer after decompression. */
   bytes: number;
+  /** The limit that the service names. For people: what it counts differs from service to service. */
+  namedLimit?: string;
   /** From the question to the parsed answer, without any waiting for its turn. */
   tookMs: number;
 }
@@ -44,7 +46,11 @@ export function createClient({ baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BOD
   const base = checkBaseUrl(baseUrl);
   if ('fault' in base) throw new ConfigError(`baseUrl ${base.fault}`);
   // fetch would refuse such a key too, with an error message that quotes it.
-  if (!/^[\x21-\x7e]+$/.test(apiKey)) throw new ConfigError('apiKey is empty or holds characters that no key has');
+  if (!/^[\x21-\x7e]+$/.test(apiKey)) {
+    throw new ConfigError('apiKey is empty or holds characters that no key has', {
+      next: 'look for a blank or a line break in the environment variable that holds it',
+    });
+  }
   const say = createSay(apiKey);
   const headers = { authorization: `Bearer ${apiKey}`, accept: 'application/json', 'user-agent': 'tributary' };
 
@@ -65,7 +71,10 @@ export function createClient({ baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BOD
     const { text, bytes, cut } = await readBody(response, maxBodyBytes, progress, deadline.signal);
     if (cut) throw tooLarge(status, maxBodyBytes);
     const records = readRecords({ status, headers: response.headers, text }, say);
-    return { records, serverNow: parseInstant(response.headers.get('date')), bytes, tookMs: performance.now() - asked };
+    const serverNow = parseInstant(response.headers.get('date'));
+    const limit = response.headers.get('x-ratelimit-limit');
+    const tookMs = performance.now() - asked;
+    return { records, serverNow, bytes, tookMs, ...(limit !== null && { namedLimit: say(limit, 20) }) };
   }
 
   return {

@@ -1,7 +1,7 @@
 import { RetryLater } from '../model/errors.ts';
 
 /** What the codes of a failed connection mean for a person. The first row that matches is told. */
-const MEANINGS: ReadonlyArray<{ codes: RegExp; what: string; next: string }> = [
+export const NETWORK_MEANINGS: ReadonlyArray<{ codes: RegExp; what: string; next: string }> = [
   {
     codes: /^ECONNREFUSED$/,
     what: 'nothing listens there',
@@ -41,7 +41,7 @@ const MEANINGS: ReadonlyArray<{ codes: RegExp; what: string; next: string }> = [
 export function networkFault(error: unknown, url: URL, bytesRead: number): RetryLater | undefined {
   const cause = networkCause(error);
   if (!cause) return undefined;
-  const row = MEANINGS.find(({ codes }) => codes.test(cause.code));
+  const row = NETWORK_MEANINGS.find(({ codes }) => codes.test(cause.code));
   const place = `${url.hostname}:${url.port || (url.protocol === 'https:' ? 443 : 80)}`;
   const after = bytesRead > 0 ? ` after ${bytesRead} bytes of the answer` : '';
   return new RetryLater(`${place}: ${row?.what ?? 'the request failed'}${after} (${cause.code || cause.message})`, {

@@ -1,74 +1,109 @@
-/** When the next request of a key may start. It only keeps the time; the pacer does the waiting. */
-export interface Pace {
-  /** Zero or less: now. */
-  waitMs(): number;
-  /** A request starts. Returns the era it belongs to, which its outcome is reported with. */
-  started(): number;
-  /** The process came round to sending it. */
-  sent(): void;
-  succeeded(era: number): void;
-  /** The service said 429. Without an era it is news from elsewhere. */
-  tooMany(afterMs: number | undefined, era?: number): void;
-  /** Whether the next request must be answered before another may start. */
-  goesAlone(): boolean;
-  pauses(): number;
-}
+import {
+  COLD_MS,
+  chainsOf,
+  FIRST_PAUSE_MS,
+  GRACE_GAPS,
+  LEAST_GRACE_MS,
+  LONGEST_PAUSE_MS,
+  MARGIN,
+  PASSES,
+  PROBE_MS,
+  RESTORE_MS,
+  WIDEN,
+  WIDEST,
+} from './pace-rules.ts';
+import { type Grant, LANES, type Slots } from './slots.ts';
 
-/** At 4/s exactly, five requests stand in half of all sliding seconds; 1.5 % more (254 ms) puts none over. */
-const MARGIN = 0.015;
-const WIDEN = 1.5;
-const WIDEST = 4;
-/** Twenty answers take back one widening. */
-const RESTORE = 0.025;
-/** Where the service names no time: the first pause, doubled by each one that brought no success. */
-const FIRST_PAUSE_MS = 2000;
-const LONGEST_PAUSE_MS = 60_000;
+const NEVER = Number.NEGATIVE_INFINITY;
 
 /**
+ * The slots of one process on its own, where there is no database to share them through. The same rules as the shared ones
+ * (`cursor/budget-sql.ts`), in the same order; one suite tests both.
+ *
  * An era is the time between two pauses. Requests under way when a pause begins bring their own 429s home later; by their
  * era they are known to belong to that pause, and do not start another.
  */
-export function createPace(requestsPerSecond: number, now: () => number = () => performance.now()): Pace {
-  const planGapMs = ((1 + MARGIN) / requestsPerSecond) * 1000;
+export function createPace(requestsPerSecond: number, now: () => number = () => performance.now()): Slots {
+  const chains = chainsOf(requestsPerSecond);
+  const chainMs = ((1000 * chains) / requestsPerSecond) * (1 + MARGIN);
+  const lanes = LANES.map(() => ({ waitsUntil: NEVER, passedOver: 0 }));
+  /** When the last request of each chain left, the next in turn first. */
+  let leftAt: { at: number; grant?: Grant }[] = Array.from({ length: chains }, () => ({ at: NEVER }));
+  let nextAt = NEVER;
+  let pausedUntil = NEVER;
+  let aloneUntil = NEVER;
   let widening = 1;
   let era = 0;
-  let nextStart = 0;
-  let pausedUntil = 0;
   let pausesInVain = 0;
-  // The very first request goes alone as well: on a cold connection it arrives late, with the next one close behind it.
-  let alone = true;
+  let isProbing = false;
+
+  const wideningAt = (at: number): number =>
+    1 + (widening - 1) * Math.min(Math.max(1 - (at - pausedUntil) / RESTORE_MS, 0), 1);
+
+  /** Until when a lane that goes before this one is expected. */
+  function rivalUntil(rank: number, at: number): number | undefined {
+    const isOverdue = (one: number): boolean => (lanes[one]?.passedOver ?? 0) >= PASSES;
+    const goesFirst = (one: number): boolean =>
+      isOverdue(rank) ? isOverdue(one) && one < rank : isOverdue(one) || one < rank;
+    const rivals = lanes.filter(({ waitsUntil }, one) => one !== rank && waitsUntil > at && goesFirst(one));
+    return rivals.length > 0 ? Math.max(...rivals.map(({ waitsUntil }) => waitsUntil)) : undefined;
+  }
+
+  function comeBackAt(rank: number, at: number, gap: number): number | undefined {
+    const opensAt = Math.max(nextAt, (leftAt[0]?.at ?? NEVER) + chainMs, pausedUntil);
+    if (opensAt > at) return opensAt;
+    if (aloneUntil > at) return Math.min(aloneUntil, at + gap * GRACE_GAPS);
+    return rivalUntil(rank, at);
+  }
+
+  function take(rank: number, isCold: boolean, at: number, gap: number): Grant {
+    const grant: Grant = { granted: true, era, alone: isProbing || isCold };
+    nextAt = (at - nextAt > gap / 2 ? at : nextAt) + gap;
+    leftAt = [...leftAt.slice(1), { at, grant }];
+    if (isProbing) aloneUntil = at + PROBE_MS;
+    else if (isCold) aloneUntil = at + COLD_MS;
+    isProbing = false;
+    for (const [one, lane] of lanes.entries()) {
+      if (one === rank) lane.passedOver = 0;
+      else if (one > rank && lane.waitsUntil > at) lane.passedOver++;
+    }
+    return grant;
+  }
 
   return {
-    waitMs: () => Math.max(nextStart, pausedUntil) - now(),
-    goesAlone: () => alone,
-    pauses: () => era,
-    started() {
-      // Counted from the real start. From the planned one, a start that came late (the process was busy parsing) would
-      // have the next one too close behind it.
-      nextStart = now() + planGapMs * widening;
-      alone = false;
-      return era;
+    async ask(lane, isCold) {
+      const [rank, at] = [LANES.indexOf(lane), now()];
+      const gap = (1000 / requestsPerSecond) * (1 + MARGIN) * wideningAt(at);
+      const comeBack = comeBackAt(rank, at, gap);
+      if (comeBack === undefined) return take(rank, isCold, at, gap);
+      const own = lanes[rank];
+      const grace = Math.max(gap * GRACE_GAPS, LEAST_GRACE_MS);
+      if (own) own.waitsUntil = Math.max(own.waitsUntil, comeBack + grace);
+      return { granted: false, era, waitMs: comeBack - at };
     },
-    sent() {
-      // A request that was started and then waited for a page to be parsed leaves late: the next one waits as long.
-      nextStart = Math.max(nextStart, now() + planGapMs * widening);
+    departed(grant) {
+      const own = leftAt.find((one) => one.grant === grant);
+      if (own) own.at = now();
     },
-    succeeded(startedIn) {
-      if (startedIn < era) return;
+    settled(grant) {
+      if (!grant.alone || grant.era < era) return;
+      aloneUntil = NEVER;
       pausesInVain = 0;
-      widening = Math.max(1, widening - RESTORE);
     },
-    tooMany(afterMs, startedIn) {
-      const paused = now() < pausedUntil;
-      if (!paused && startedIn !== undefined && startedIn < era) return;
-      if (!paused) {
+    async tooMany(afterMs, grant) {
+      const at = now();
+      const isPaused = at < pausedUntil;
+      if (!isPaused && grant !== undefined && grant.era < era) return;
+      if (!isPaused) {
+        widening = Math.min(wideningAt(at) * WIDEN, WIDEST);
         era++;
         pausesInVain++;
-        widening = Math.min(widening * WIDEN, WIDEST);
-        alone = true;
+        isProbing = true;
+        aloneUntil = NEVER;
       }
-      const pauseMs = afterMs ?? Math.min(FIRST_PAUSE_MS * 2 ** (pausesInVain - 1), LONGEST_PAUSE_MS);
-      pausedUntil = Math.max(pausedUntil, now() + pauseMs);
+      const pause = afterMs ?? Math.min(FIRST_PAUSE_MS * 2 ** (pausesInVain - 1), LONGEST_PAUSE_MS);
+      pausedUntil = Math.max(pausedUntil, at + pause);
     },
+    pauses: () => era,
   };
 }

@@ -1,17 +1,17 @@
 import Bottleneck from 'bottleneck';
-import { Cancelled, RetryLater } from '../model/errors.ts';
+import { Cancelled, type Fault, RetryLater } from '../model/errors.ts';
 import { cancelled, onAbort, sleep } from './cancel.ts';
 import { createPace } from './pace.ts';
+import type { Grant, Lane, Slots } from './slots.ts';
 import { createUsageMeter, type Usage } from './usage.ts';
 
-/** Who goes first: the tail of today, then repairs, then history. */
-export type Lane = 'fresh' | 'repair' | 'backfill';
+export type { Lane } from './slots.ts';
 
 export interface Pacer {
   /** Runs the task when its turn comes. A task that fails with a 429 pauses every lane. */
   run<T>(lane: Lane, task: () => Promise<T>, signal?: AbortSignal): Promise<T>;
   /** Pauses every lane, as a 429 does: for one that was met elsewhere. */
-  pause(afterMs?: number): void;
+  pause(afterMs?: number): Promise<void>;
   usage(): Usage;
   /** Turns away whoever still waits. What is under way goes on: its own signal ends it. */
   close(): void;
@@ -19,61 +19,92 @@ export interface Pacer {
 
 export interface PacerOptions {
   requestsPerSecond: number;
+  /** Where turns come from: the budget that all processes share, or, left out, this process's own pace. */
+  slots?: Slots;
   /** Requests under way at a time: a bound on memory and connections when the service is slow. */
   maxConcurrent?: number;
 }
 
-const PRIORITY: Readonly<Record<Lane, number>> = { fresh: 2, repair: 5, backfill: 8 };
 const MAX_CONCURRENT = 16;
+/** An idle connection is closed after four seconds or more: a request after that pays for a new one. */
+const WARM_MS = 3000;
+/** How long a ticket waits for slots that cannot be asked for: a database restarts in less. */
+const PATIENCE_MS = 10_000;
+const ASK_AGAIN_MS = 250;
 
 /** A request that waits for its turn. */
 interface Ticket {
+  lane: Lane;
   /** Aborted when it leaves unstarted. */
   left: AbortSignal;
-  start(): Promise<void>;
+  start(grant: Grant): void;
 }
 
 /**
- * Spaces the requests of one key. Bottleneck orders the lanes and lets one ticket at a time stand at the gate; there it
- * waits until the pace allows a start. Spacing by Bottleneck's own `minTime` would take a slot for every ticket that
- * leaves while it waits, and would book slots ahead of a pause or of a more urgent lane.
+ * Lets the requests of one key go, each when its turn comes. Bottleneck keeps a queue for each lane, with one ticket at a
+ * time at its door, asking for its turn; between the doors the slots decide. Spacing by Bottleneck's own `minTime` would
+ * take a slot for every ticket that leaves while it waits, would book slots ahead of a pause or of a more urgent lane, and
+ * would know nothing of other processes.
  */
-export function createPacer({ requestsPerSecond, maxConcurrent = MAX_CONCURRENT }: PacerOptions): Pacer {
-  const gate = new Bottleneck({ maxConcurrent: 1 });
-  const pace = createPace(requestsPerSecond);
+export function createPacer(options: PacerOptions): Pacer {
+  const { requestsPerSecond, slots = createPace(requestsPerSecond), maxConcurrent = MAX_CONCURRENT } = options;
+  const doors = {
+    fresh: new Bottleneck({ maxConcurrent: 1 }),
+    repair: new Bottleneck({ maxConcurrent: 1 }),
+    backfill: new Bottleneck({ maxConcurrent: 1 }),
+  };
   const meter = createUsageMeter(requestsPerSecond);
-  const waiting = new Set<(reason: Cancelled) => void>();
-  const running = new Set<Promise<void>>();
+  const waiting = new Set<(reason: Fault) => void>();
+  /** What is under way; an ask too, since it may be granted. */
+  const seats = new Set<Promise<unknown>>();
+  let settledAt = Number.NEGATIVE_INFINITY;
   let closed = false;
 
-  /** Stands at the gate with a ticket until it has started or left. A probe holds the gate until it is answered. */
+  function seated<T>(work: Promise<T>): Promise<T> {
+    seats.add(work);
+    const leave = (): void => void seats.delete(work);
+    work.then(leave, leave);
+    return work;
+  }
+
+  /** Stands at the door with a ticket until it has started or left. */
   async function serve(ticket: Ticket): Promise<void> {
+    const patience = performance.now() + PATIENCE_MS;
     while (!ticket.left.aborted) {
-      const wait = pace.waitMs();
-      if (wait > 0)
-        await sleep(Math.ceil(wait), ticket.left).catch(() => {}); // It left: the loop sees that.
-      else if (running.size >= maxConcurrent)
-        await Promise.race(running); // Nobody behind it could start either.
-      else {
-        const alone = pace.goesAlone();
-        const settled = ticket.start();
-        if (alone) await settled;
-        return;
+      if (seats.size >= maxConcurrent) {
+        await Promise.race(seats).catch(() => {}); // Its own caller hears of it; here it only leaves a seat.
+        continue;
+      }
+      const isCold = seats.size === 0 && performance.now() - settledAt > WARM_MS;
+      try {
+        const turn = await seated(slots.ask(ticket.lane, isCold));
+        if (!turn.granted) await rest(turn.waitMs, ticket);
+        else if (ticket.left.aborted)
+          slots.settled(turn); // One slot is lost; nobody waits for its answer.
+        else return ticket.start(turn);
+      } catch (error) {
+        // Recovery: ask again for a while. Never without a turn: others would be refused for it.
+        if (!(error instanceof RetryLater) || performance.now() > patience) throw error;
+        await rest(ASK_AGAIN_MS, ticket);
       }
     }
   }
 
-  async function execute<T>(task: () => Promise<T>): Promise<T> {
+  const rest = (ms: number, { left }: Ticket): Promise<void> => sleep(Math.max(1, Math.ceil(ms)), left).catch(() => {}); // It left: the loop sees that.
+
+  async function execute<T>(task: () => Promise<T>, grant: Grant): Promise<T> {
     meter.started();
-    const era = pace.started();
-    setImmediate(pace.sent);
+    setImmediate(() => slots.departed(grant));
     try {
       const result = await task();
-      pace.succeeded(era);
+      slots.settled(grant);
       return result;
     } catch (error) {
-      if (error instanceof RetryLater && error.answer?.status === 429) pace.tooMany(error.afterMs, era);
+      if (error instanceof RetryLater && error.answer?.status === 429) await slots.tooMany(error.afterMs, grant);
+      else slots.settled(grant);
       throw error;
+    } finally {
+      settledAt = performance.now();
     }
   }
 
@@ -83,7 +114,7 @@ export function createPacer({ requestsPerSecond, maxConcurrent = MAX_CONCURRENT 
     meter.entered();
     const outcome = new Promise<T>((resolve, reject) => {
       const departed = new AbortController();
-      const leave = (reason: Cancelled): void => {
+      const leave = (reason: Fault): void => {
         departed.abort();
         stopWaiting();
         reject(reason);
@@ -93,22 +124,20 @@ export function createPacer({ requestsPerSecond, maxConcurrent = MAX_CONCURRENT 
         stopListening();
         waiting.delete(leave);
       };
-      const start = (): Promise<void> => {
+      const start = (grant: Grant): void => {
         stopWaiting();
-        const settled = execute(task).then(resolve, reject);
-        running.add(settled);
-        return settled.finally(() => running.delete(settled));
+        seated(execute(task, grant)).then(resolve, reject);
       };
       waiting.add(leave);
-      gate.schedule({ priority: PRIORITY[lane] }, () => serve({ left: departed.signal, start })).catch(reject);
+      doors[lane].schedule(() => serve({ lane, left: departed.signal, start })).catch(leave);
     });
     return outcome.finally(meter.left);
   }
 
   return {
     run,
-    pause: (afterMs) => pace.tooMany(afterMs),
-    usage: () => meter.read(pace.pauses()),
+    pause: (afterMs) => slots.tooMany(afterMs),
+    usage: () => meter.read(slots.pauses()),
     close() {
       closed = true;
       for (const leave of waiting) leave(new Cancelled('the pacer is closed'));

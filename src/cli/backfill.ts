@@ -22,9 +22,9 @@ import { createBackfillLine } from './terminal/backfill-line.ts';
 
 const EXAMPLES = `
 Examples:
-  tributary backfill --from 2026-07-01 --to 2026-10-01 --plan   what it will cost
+  tributary backfill --from 2026-07-01 --to 2026-10-01 --plan   its price
   tributary backfill --from 2026-07-01 --to 2026-10-01          do it now
-  tributary backfill clicks --from 90d --to now --force         read it all again
+  tributary backfill clicks --from 90d --to now --force         read again
 
 It reads only what is not proven complete yet, and lets syncs go first. Ctrl-C
 loses nothing: run it again and it goes on.`;
@@ -44,7 +44,7 @@ export const registerBackfill: Register = (program, action) => {
       const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
       const request = { window: parseWindow(options), force: options.force === true };
       const { config } = environment.config(options.config ?? DEFAULT_CONFIG);
-      return withSyncApp({ config, log: context.log, choice }, (app) =>
+      return withSyncApp({ config, log: context.log, choice, beside: true }, (app) =>
         options.plan ? price(context, app, request, options) : backfill(context, app, request, options),
       );
     }),

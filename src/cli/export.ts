@@ -27,7 +27,7 @@ import { createBackfillLine } from './terminal/backfill-line.ts';
 const EXAMPLES = `
 Examples:
   tributary export clicks --from 7d --to now --out clicks.parquet
-  tributary export sales --from 2026-10-01 --to 2026-11-01 --out sales.csv --filter country=DE
+  tributary export sales --from 30d --to now --out de.csv --filter country=DE
   tributary export leads --from 1d --to now --out - | jq .event_name
 
 It needs no database and leaves no state. It says whether every event of the

@@ -6,7 +6,7 @@ import type { Erasure } from '../sinks/sink.ts';
 import { forget, type Touched } from '../sync/forget.ts';
 import type { CommonOptions, Register } from './command.ts';
 import { EXIT } from './exit-codes.ts';
-import { withConfig, withJson } from './options.ts';
+import { checkSource, withConfig, withJson } from './options.ts';
 import { figure, table } from './terminal/table.ts';
 
 const EXAMPLES = `
@@ -42,7 +42,7 @@ export const registerForget: Register = (program, action) => {
       const { config } = environment.configOrDefaults(options.config);
       const configured = Object.keys(config.sources);
       const touched = await withSinks({ config, log }, async ({ state, sinks }) => {
-        checkSource(erasure.source, new Set([...configured, ...(await knownSources(state))]));
+        checkSource(erasure.source, [...configured, ...(await knownSources(state))]);
         return forget({ state, sinks, holder: holderOf('forget') }, erasure);
       });
       const isStillThere = erasure.kind === 'source' && configured.includes(erasure.source);
@@ -61,14 +61,6 @@ function erasureOf({ source, customer, click, everything }: ForgetOptions): Eras
   if (asked[0] === '') throw new ConfigError('the id is empty', { next: 'give the id as it stands in the tables' });
   if (customer !== undefined) return { source, kind: 'customer', id: customer };
   return click === undefined ? { source, kind: 'source' } : { source, kind: 'click', id: click };
-}
-
-/** "0 rows" would be a false comfort for a source that is only mistyped. */
-function checkSource(name: string, known: ReadonlySet<string>): void {
-  if (known.has(name)) return;
-  throw new ConfigError(`there is no source "${name}", neither in the config nor in the state`, {
-    next: known.size > 0 ? `use one of: ${[...known].join(', ')}` : 'nothing has been synced yet',
-  });
 }
 
 /** The id is not repeated: this may end up in a log. */

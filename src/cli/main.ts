@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-import { environment } from '../app.ts';
+import { logOfEnvironment, wantsNoColour } from '../environment.ts';
 import { EXIT } from './exit-codes.ts';
 import { run } from './program.ts';
 import { createTerminal } from './terminal/terminal.ts';
 
-const terminal = createTerminal(environment.noColour());
+const terminal = createTerminal(wantsNoColour());
 const stop = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
@@ -15,4 +15,4 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-process.exitCode = await run(process.argv.slice(2), { terminal, createLog: environment.log, signal: stop.signal });
+process.exitCode = await run(process.argv.slice(2), { terminal, createLog: logOfEnvironment, signal: stop.signal });

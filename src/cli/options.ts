@@ -29,14 +29,7 @@ export const withWindow = (command: Command): Command =>
 
 /** `[from, to)` in UTC. */
 export function parseWindow({ from, to }: WindowOptions, now: Instant = Date.now()): Window {
-  const parse = (name: string, text: string): Instant => {
-    const instant = parseDate(text, now);
-    if (instant !== undefined) return instant;
-    throw new ConfigError(`${name} is no date: ${JSON.stringify(text)}`, {
-      next: 'write 2026-11-01, 2026-11-01T10:00Z, 7d (that long ago) or now; dates are UTC',
-    });
-  };
-  const window = { start: parse('--from', from), end: parse('--to', to) };
+  const window = { start: parseDateOption('--from', from, now), end: parseDateOption('--to', to, now) };
   if (window.start < window.end) return window;
   throw new ConfigError(`--from (${toIso(window.start)}) is not before --to (${toIso(window.end)})`, {
     next: '--to is exclusive: for one day, give the next day as --to',
@@ -52,3 +45,28 @@ export function parseStreams(names: readonly string[]): StreamName[] {
   }
   return names.filter(isStream);
 }
+
+/** "Nothing there" would be a false comfort for a source that is only mistyped. */
+export function checkSource(name: string | undefined, known: Iterable<string>): void {
+  const names = [...new Set(known)];
+  if (name === undefined || names.includes(name)) return;
+  throw new ConfigError(`there is no source "${name}", neither in the config nor in the state`, {
+    next: names.length > 0 ? `use one of: ${names.join(', ')}` : 'nothing has been synced yet',
+  });
+}
+
+/** A date as people type it; the clock is this machine's. */
+export function parseDateOption(flag: string, text: string, now: Instant = Date.now()): Instant {
+  const instant = parseDate(text, now);
+  if (instant !== undefined) return instant;
+  throw new ConfigError(`${flag} is no date: ${JSON.stringify(text)}`, {
+    next: 'write 2026-11-01, 2026-11-01T10:00Z, 7d (that long ago) or now; dates are UTC',
+  });
+}
+
+export const parseCount =
+  (flag: string) =>
+  (text: string): number => {
+    if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
+    throw new ConfigError(`${flag} must be a whole number from 1 to 999999`);
+  };

@@ -2,38 +2,38 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
-import { registerBackfill } from './backfill.ts';
-import type { Action, Context } from './command.ts';
-import { registerDemo } from './demo.ts';
+import type { Action, Context, Register } from './command.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
-import { registerExport } from './export.ts';
-import { registerForget } from './forget.ts';
-import { registerSandbox } from './sandbox.ts';
-import { registerSchema } from './schema.ts';
-import { registerStart } from './start.ts';
-import { registerStatus } from './status.ts';
-import { registerSync } from './sync.ts';
 import type { Terminal } from './terminal/terminal.ts';
-import { registerVerify } from './verify.ts';
-import { registerWorker } from './worker.ts';
 
-const COMMANDS = [
-  registerDemo,
-  registerSync,
-  registerBackfill,
-  registerExport,
-  registerVerify,
-  registerWorker,
-  registerStart,
-  registerStatus,
-  registerSchema,
-  registerForget,
-  registerSandbox,
-];
+/** In the order of the help. A command's file is loaded when it is asked for: a start costs what one needs, not what all do. */
+const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
+  demo: async () => (await import('./demo.ts')).registerDemo,
+  init: async () => (await import('./init.ts')).registerInit,
+  doctor: async () => (await import('./doctor.ts')).registerDoctor,
+  sync: async () => (await import('./sync.ts')).registerSync,
+  backfill: async () => (await import('./backfill.ts')).registerBackfill,
+  export: async () => (await import('./export.ts')).registerExport,
+  verify: async () => (await import('./verify.ts')).registerVerify,
+  worker: async () => (await import('./worker.ts')).registerWorker,
+  start: async () => (await import('./start.ts')).registerStart,
+  status: async () => (await import('./status.ts')).registerStatus,
+  runs: async () => (await import('./runs.ts')).registerRuns,
+  cursor: async () => (await import('./cursor.ts')).registerCursor,
+  quarantine: async () => (await import('./quarantine.ts')).registerQuarantine,
+  forget: async () => (await import('./forget.ts')).registerForget,
+  config: async () => (await import('./config.ts')).registerConfig,
+  schema: async () => (await import('./schema.ts')).registerSchema,
+  sandbox: async () => (await import('./sandbox.ts')).registerSandbox,
+};
+
+/** It prints what all the others understand, so it comes with all of them. */
+const completion = async (): Promise<Register> => (await import('./completion.ts')).registerCompletion;
 
 const EXAMPLES = `
 Examples:
   tributary demo                see it work, without a key or a database
+  tributary init                write a config, step by step
   tributary sync                bring the tables up to date
   tributary sync --help         what a command does, with examples
 
@@ -53,7 +53,8 @@ export async function run(argv: readonly string[], { terminal, signal, createLog
       code = await work({ terminal, signal, log: createLog() }, ...args);
     };
   try {
-    await createProgram(action, terminal).parseAsync([...argv], { from: 'user' });
+    const program = await loadProgram(argv, action, terminal);
+    await program.parseAsync([...argv], { from: 'user' });
     return code;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
@@ -67,7 +68,14 @@ export async function run(argv: readonly string[], { terminal, signal, createLog
   }
 }
 
-function createProgram(action: Action, terminal: Terminal): Command {
+/** The one that was asked for; all of them for the help, for the completion, and to find what a mistyped one is near to. */
+function commandsFor([name = '']: readonly string[]): Promise<Register[]> {
+  if (name === '--version' || name === '-V') return Promise.resolve([]);
+  const one = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  return Promise.all((one ? [one] : [...Object.values(COMMANDS), completion]).map((load) => load()));
+}
+
+export async function loadProgram(argv: readonly string[], action: Action, terminal: Terminal): Promise<Command> {
   const program = new Command('tributary')
     .description('Keeps a warehouse in sync with a link-attribution service: complete, without doubles, resumable.')
     .version(version(), '-V, --version', 'print the version')
@@ -75,18 +83,26 @@ function createProgram(action: Action, terminal: Terminal): Command {
     .helpCommand('help [command]', 'print the help of a command')
     .addHelpText('after', EXAMPLES)
     .exitOverride();
-  for (const register of COMMANDS) register(program, action);
-  for (const command of [program, ...program.commands]) {
-    // Commands inherit nothing they were not told: each throws instead of exiting, and writes where we write.
-    if (command !== program) command.copyInheritedSettings(program);
-    const help = ['tributary', ...(command === program ? [] : [command.name()]), '--help'].join(' ');
-    command.configureOutput({
-      writeOut: (text) => terminal.out(text.trimEnd()),
-      writeErr: terminal.err,
-      outputError: (text, write) => write(`${text.replace(/^error: /, '').trimEnd()}\nnext: see ${help}\n`),
-    });
-  }
+  for (const register of await commandsFor(argv)) register(program, action);
+  settle(program, ['tributary'], terminal);
   return program;
+}
+
+/** Commands inherit nothing they were not told: each throws instead of exiting, and writes where we write. */
+function settle(command: Command, path: readonly string[], terminal: Terminal): void {
+  command.configureOutput({
+    writeOut: (text) => terminal.out(text.trimEnd()),
+    writeErr: terminal.err,
+    // In a pipe as on the narrowest screen: text that fits there fits everywhere.
+    getOutHelpWidth: () => 80,
+    getErrHelpWidth: () => 80,
+    outputError: (text, write) =>
+      write(`${text.replace(/^error: /, '').trimEnd()}\nnext: see ${path.join(' ')} --help\n`),
+  });
+  for (const child of command.commands) {
+    child.copyInheritedSettings(command);
+    settle(child, [...path, child.name()], terminal);
+  }
 }
 
 function version(): string {

@@ -26,7 +26,7 @@ import { describeRepair, repairJson } from './verify-report.ts';
 
 const EXAMPLES = `
 Examples:
-  tributary verify --from 7d --to now                 every sink against the service
+  tributary verify --from 7d --to now                 sinks against the service
   tributary verify sales --from 2026-10-01 --to 2026-11-01 --repair
   tributary verify --from 30d --to now --between warehouse lake
 
@@ -57,7 +57,9 @@ export const registerVerify: Register = (program, action) => {
       const window = parseWindow(options);
       const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
       const { config } = environment.config(options.config ?? DEFAULT_CONFIG);
-      return withSyncApp({ config, log: context.log, choice }, (app) => verify(context, app, window, options));
+      return withSyncApp({ config, log: context.log, choice, beside: true }, (app) =>
+        verify(context, app, window, options),
+      );
     }),
   );
 };

@@ -32,7 +32,7 @@ export async function work({ terminal, log, signal }: Context, options: CommonOp
   const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
   for (const warning of warnings) terminal.err(`note: ${warning}\n`);
   signal.addEventListener('abort', () => setTimeout(() => process.exit(EXIT.done), GONE_WITHIN_MS).unref());
-  // Only here: the queue's packages would make every other command start half as slow again.
+  // Only now: the help loads every command, and need not wait for the packages of the queue.
   const { runWorkerApp } = await import('../app-worker.ts');
   await runWorkerApp({
     config,

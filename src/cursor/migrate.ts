@@ -26,6 +26,23 @@ export async function migrate(db: Database, migrations: Steps, { schema }: { sch
   }
 }
 
+/** The versions that the schema has, checked but not changed: none where there is no schema yet. */
+export async function listMigrations(
+  db: Database,
+  migrations: Steps,
+  { schema }: { schema: string },
+): Promise<number[]> {
+  const table = `${quoteIdent(schema)}.migrations`;
+  const [found] = await db.query<{ table: string | null }>({
+    text: 'SELECT to_regclass($1) AS table',
+    values: [table],
+  });
+  if (!found?.table) return [];
+  const applied = await db.query<Applied>({ text: `SELECT version, name, checksum FROM ${table} ORDER BY version` });
+  for (const past of applied) checkPast(past, migrations, schema);
+  return applied.map(({ version }) => version);
+}
+
 async function nextStep(tx: Transaction, steps: Steps, schema: string): Promise<number | undefined> {
   const [home, table] = [quoteIdent(schema), `${quoteIdent(schema)}.migrations`];
   // To the end of the transaction. Two processes that find the same step missing would both apply it.

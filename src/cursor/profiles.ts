@@ -22,3 +22,16 @@ export async function writeProfile(db: Queryable, source: string, stream: Stream
     values: [source, stream, profile.granularity, profile.tickMs, profile.pageRows],
   });
 }
+
+/** Every server that was met; none where the state has no tables yet. */
+export async function readKnownProfiles(db: Queryable): Promise<Array<Profile & { source: string; stream: string }>> {
+  const [has] = await db.query<{ table: boolean }>({
+    text: `select to_regclass('tributary.profiles') is not null as table`,
+  });
+  if (!has?.table) return [];
+  return db.query<Profile & { source: string; stream: string }>({
+    text: `
+      select source, stream, granularity, tick_ms as "tickMs", page_rows as "pageRows"
+      from tributary.profiles order by source, stream`,
+  });
+}

@@ -100,6 +100,17 @@ export function createRedact(privacy: Privacy): (record: unknown) => unknown {
   return (record) => redact(record, DEEPEST, true);
 }
 
+/** What was left out of a record is unknown, not the words that stand in its place. */
+export function withoutLeftOut(value: unknown): unknown {
+  if (Array.isArray(value)) return value.filter((inner) => !isLeftOut(inner)).map(withoutLeftOut);
+  if (!isObject(value)) return value;
+  const rest = bare();
+  for (const [key, inner] of Object.entries(value)) if (!isLeftOut(inner)) rest[key] = withoutLeftOut(inner);
+  return rest;
+}
+
+const isLeftOut = (value: unknown): boolean => typeof value === 'string' && /^\(left out(?:: [a-z ]+)?\)$/.test(value);
+
 function withoutPerson(customer: unknown): unknown {
   if (Array.isArray(customer)) return customer.map((one) => (isObject(one) ? withoutPerson(one) : LEFT_OUT));
   if (!isObject(customer)) return LEFT_OUT;

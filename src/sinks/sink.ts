@@ -2,6 +2,7 @@ import type { Advance } from '../cursor/ledger.ts';
 import type { Rejected } from '../cursor/quarantine.ts';
 import type { Kind } from '../model/columns.ts';
 import { RetryLater } from '../model/errors.ts';
+import type { Finding } from '../model/finding.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { Stream, StreamName } from '../model/streams.ts';
@@ -26,6 +27,8 @@ export interface Sink {
   settled(track: Omit<LeasedTrack, 'epoch'>): Promise<void>;
   /** Erases what somebody asked to have forgotten. Returns how many rows of which place were touched. */
   erase(erasure: Erasure): Promise<Record<string, number>>;
+  /** For `doctor`: whether the sink can create, write and read, tried out without leaving anything behind. */
+  check?(): Promise<readonly Finding[]>;
   /** What the sink holds of a window, held against rows that ought to be there. Nothing is changed. */
   compare(question: Comparison): Promise<Difference[]>;
   /** The rows of a window in order of time, a few thousand at a time: for comparing two sinks. */

@@ -1,8 +1,13 @@
 import type { Queryable } from '../cursor/database.ts';
+import { instantOf } from '../cursor/sql.ts';
+import { readUpcoming, type Upcoming } from '../cursor/upcoming.ts';
+import { type CoverageState, coverageSpans } from '../model/coverage-spans.ts';
+import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
+import { BY_HAND } from './move-cursor.ts';
 import { MOST_TRIES } from './plan.ts';
 
-/** How a stream stands in a sink, as `status` shows it. Times are ISO in UTC; what is unknown is null. */
+/** How a stream stands in a sink, as `status` shows it. Times are ISO in UTC; what is unknown is null. docs/operations.md describes it. */
 export interface StreamStatus {
   source: string;
   stream: StreamName;
@@ -13,99 +18,169 @@ export interface StreamStatus {
   newestSeen: string | null;
   /** From the watermark to now. */
   lagSeconds: number | null;
+  /** From `since` to now, without holes; empty where nothing was ever written. */
+  coverage: Array<{ start: string; end: string; state: CoverageState }>;
   /** Windows that were read and could not be proven. */
   uncertifiedWindows: number;
-  quarantined: number;
-  /** Read and not proven so often that they are left alone: the watermark waits before the first of them. */
+  /** Those of them that were tried so often that they are left alone: the watermark waits before the first. */
   parkedWindows: number;
-  lastRun: { id: string; state: string; startedAt: string; finishedAt: string | null; message: string | null } | null;
-  /** When the worker reads it next; null where no worker keeps it. */
+  /** Windows that somebody called complete unread, by `cursor set --force`. */
+  byHandWindows: number;
+  quarantined: number;
+  /** Why the stream waits for a person: the service refused it, and asking again would not help. */
+  parked: { reason: string; nextStep: string | null; since: string; nextProbeAt: string | null } | null;
+  lastRun: LastRun | null;
+  /** When the worker reads the stream again. Null where no worker has scheduled it. */
   nextRunAt: string | null;
-  /** Why it is not read: the service refused it, or its whole source. */
-  parked: { since: string; reason: string; nextStep: string | null; nextProbeAt: string } | null;
+}
+
+export interface LastRun {
+  id: string;
+  kind: string;
+  state: string;
+  startedAt: string;
+  finishedAt: string | null;
+  message: string | null;
 }
 
 /** Everything the state knows, whatever the config says now: a source that was taken out is still in the tables. */
 export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
   const rows = await state.query<StatusRow>({
     text: `
-      select k.source, k.stream, c.sink, c.since, c.complete_through, c.newest_seen,
+      select k.source, k.stream, c.sink, c.complete_through, c.newest_seen,
+        ${instantOf('c.since')} as since, ${instantOf('now()')} as now,
         extract(epoch from now() - c.complete_through)::float8 as lag,
-        (select count(*) from tributary.windows w
-          where (w.source, w.stream, w.sink, w.state) = (c.source, c.stream, c.sink, 'uncertified')) as uncertified,
-        (select count(*) from tributary.windows w
-          where (w.source, w.stream, w.sink, w.state) = (c.source, c.stream, c.sink, 'uncertified')
-            and w.tries >= ${MOST_TRIES}) as parked_windows,
         (select count(*) from tributary.quarantine q where (q.source, q.stream) = (k.source, k.stream)) as quarantined,
-        r.id, r.state, r.started_at, r.finished_at, r.message,
-        s.next_run_at, p.since as parked_since, p.reason, p.next_step, p.next_probe_at
-      from (
-        select source, stream from tributary.cursors union select source, stream from tributary.runs
-        union select source, stream from tributary.schedules
-      ) k
-      left join tributary.schedules s on (s.source, s.stream) = (k.source, k.stream)
-      left join lateral (
-        select * from tributary.parked p where p.source = k.source and p.stream in (k.stream, '*') order by p.stream limit 1
-      ) p on true
+        r.id, r.kind, r.state, r.started_at, r.finished_at, r.message
+      from (select source, stream from tributary.cursors union select source, stream from tributary.runs) k
       left join tributary.cursors c on (c.source, c.stream) = (k.source, k.stream)
       left join lateral (
         select * from tributary.runs r where (r.source, r.stream) = (k.source, k.stream) order by started_at desc limit 1
       ) r on true
       order by k.source, k.stream, c.sink`,
   });
-  return rows.map(toStatus);
+  const windows = await readWindows(state);
+  const upcoming = await readUpcoming(state);
+  return rows.map((row) => toStatus(row, windows.get(trackOf(row)) ?? [], upcoming(row.source, row.stream)));
+}
+
+interface LedgerWindow {
+  start: Instant;
+  end: Instant;
+  certified: boolean;
+  by_hand: boolean;
+  tries: number;
+}
+
+const trackOf = (row: { source: string; stream: string; sink: string | null }): string =>
+  [row.source, row.stream, row.sink].join('/');
+
+async function readWindows(state: Queryable): Promise<Map<string, LedgerWindow[]>> {
+  const rows = await state.query<LedgerWindow & { source: string; stream: string; sink: string }>({
+    text: `
+      select source, stream, sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end",
+        state = 'certified' as certified, tries, note is not distinct from $1 as by_hand
+      from tributary.windows order by source, stream, sink, start_at`,
+    values: [BY_HAND],
+  });
+  const byTrack = new Map<string, LedgerWindow[]>();
+  for (const row of rows) {
+    const track = byTrack.get(trackOf(row));
+    if (track) track.push(row);
+    else byTrack.set(trackOf(row), [row]);
+  }
+  return byTrack;
 }
 
 interface StatusRow {
   source: string;
   stream: StreamName;
   sink: string | null;
-  since: Date | null;
+  since: Instant | null;
+  now: Instant;
   complete_through: Date | null;
   newest_seen: Date | null;
   lag: number | null;
-  uncertified: number;
   quarantined: number;
   id: string | null;
+  kind: string;
   state: string;
   started_at: Date;
   finished_at: Date | null;
   message: string | null;
-  parked_windows: number;
-  next_run_at: Date | null;
-  parked_since: Date | null;
-  reason: string;
-  next_step: string | null;
-  next_probe_at: Date;
 }
 
-const toStatus = (row: StatusRow): StreamStatus => ({
+const toStatus = (row: StatusRow, windows: readonly LedgerWindow[], upcoming: Upcoming): StreamStatus => ({
   source: row.source,
   stream: row.stream,
   sink: row.sink,
-  since: row.since?.toISOString() ?? null,
+  since: row.since === null ? null : toIso(row.since),
   completeThrough: row.complete_through?.toISOString() ?? null,
   newestSeen: row.newest_seen?.toISOString() ?? null,
   lagSeconds: row.lag === null ? null : Math.round(row.lag),
-  uncertifiedWindows: row.uncertified,
-  parkedWindows: row.parked_windows,
+  coverage:
+    row.since === null
+      ? []
+      : coverageSpans(windows, { start: row.since, end: row.now }).map(({ start, end, state }) => ({
+          start: toIso(start),
+          end: toIso(end),
+          state,
+        })),
+  uncertifiedWindows: windows.filter(({ certified }) => !certified).length,
+  parkedWindows: windows.filter(({ certified, tries }) => !certified && tries >= MOST_TRIES).length,
+  byHandWindows: windows.filter(({ by_hand }) => by_hand).length,
   quarantined: row.quarantined,
-  nextRunAt: row.next_run_at?.toISOString() ?? null,
-  parked: row.parked_since === null ? null : toParked(row.parked_since, row),
+  parked: parkedOf(row, upcoming),
   lastRun: row.id === null ? null : toRun(row.id, row),
+  nextRunAt: upcoming.nextRunAt?.toISOString() ?? null,
 });
 
-const toRun = (id: string, row: StatusRow): StreamStatus['lastRun'] => ({
+/** Without a worker nobody parks a stream; that its last run was refused says the same. */
+function parkedOf(row: StatusRow, { parked }: Upcoming): StreamStatus['parked'] {
+  if (parked) {
+    const { reason, nextStep, since, nextProbeAt } = parked;
+    return { reason, nextStep, since: since.toISOString(), nextProbeAt: nextProbeAt.toISOString() };
+  }
+  if (row.id === null || row.state !== 'refused') return null;
+  const since = row.started_at.toISOString();
+  return { reason: row.message ?? 'the service refused', nextStep: null, since, nextProbeAt: null };
+}
+
+const toRun = (id: string, row: StatusRow): LastRun => ({
   id,
+  kind: row.kind,
   state: row.state,
   startedAt: row.started_at.toISOString(),
   finishedAt: row.finished_at?.toISOString() ?? null,
   message: row.message,
 });
 
-const toParked = (since: Date, row: StatusRow): StreamStatus['parked'] => ({
-  since: since.toISOString(),
-  reason: row.reason,
-  nextStep: row.next_step,
-  nextProbeAt: row.next_probe_at.toISOString(),
-});
+/** How a source used its budget lately: of the runs that ended within the last hour. */
+export interface SourceUse {
+  source: string;
+  requestsLastHour: number;
+  tooManyRequestsLastHour: number;
+  /** What the config grants; null where it does not name the source any more. */
+  requestsPerSecond: number | null;
+  /** Of all that the hour would have allowed. */
+  shareOfBudget: number | null;
+}
+
+export async function readUse(state: Queryable, perSecond: ReadonlyMap<string, number>): Promise<SourceUse[]> {
+  const rows = await state.query<{ source: string; requests: number; refused: number }>({
+    text: `
+      select source, coalesce(sum(requests) filter (where finished_at > now() - interval '1 hour'), 0)::float8 as requests,
+        coalesce(sum(too_many_requests) filter (where finished_at > now() - interval '1 hour'), 0)::float8 as refused
+      from tributary.runs group by source order by source`,
+  });
+  return rows.map(({ source, requests, refused }) => {
+    const rate = perSecond.get(source);
+    return {
+      source,
+      requestsLastHour: requests,
+      tooManyRequestsLastHour: refused,
+      requestsPerSecond: rate ?? null,
+      shareOfBudget: rate === undefined ? null : Number((requests / (rate * 3600)).toFixed(4)),
+    };
+  });
+}

@@ -11,24 +11,23 @@ import { freshPlace, longLines, MAIN, startProcess } from '../support/cli.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 const place = await freshPlace();
-const COMMANDS = ['demo', 'sync', 'status', 'schema', 'sandbox'];
 
 describe('help', () => {
-  it.each([[], ...COMMANDS.map((command) => [command])])(
-    'tributary %s --help has an example and fits 80 columns',
-    async (...command) => {
-      const { code, stdout, stderr } = await place.run([...command.filter(Boolean), '--help']);
+  it('of the program and of a command: an example, within 80 columns, in a pipe without escape codes', async () => {
+    for (const command of [[], ['sync']]) {
+      const { code, stdout, stderr } = await place.run([...command, '--help']);
       expect([code, stderr]).toEqual([0, '']);
-      expect(stdout).toMatch(new RegExp(`\nExamples?:\n  tributary ${command[0] ?? 'demo'}`));
+      expect(stdout).toMatch(/\nExamples:\n {2}tributary /);
       expect(longLines(stdout)).toEqual([]);
       expect(stdout).not.toContain('\x1b');
-    },
-  );
+    }
+  });
 
   it('without arguments shows the commands, as an error', async () => {
     const { code, stdout, stderr } = await place.run([]);
     expect([code, stdout]).toEqual([2, '']);
-    for (const command of COMMANDS) expect(stderr).toMatch(new RegExp(`^  ${command} `, 'm'));
+    for (const command of ['demo', 'sync', 'status', 'completion'])
+      expect(stderr).toMatch(new RegExp(`^  ${command} `, 'm'));
   });
 
   it('--version is that of the package', async () => {
@@ -96,10 +95,13 @@ describe('tributary schema', () => {
     );
     const shape = {
       text: `select attrelid::regclass::text as t, attnum, xmin::text from pg_attribute
-        where attrelid::regclass::text ~ '^attribution[.]' and attrelid::regclass::text !~ 'coverage' order by 1, 2`,
+        where attrelid::regclass::text ~ '^attribution[.]' order by 1, 2`,
     };
-    const before = await db.query(shape);
     await migrate(db, MIGRATIONS, { schema: 'tributary' });
+    // Once there are cursors, it makes the view of them too.
+    await db.query({ text: sql });
+    const before = await db.query(shape);
+    expect(before).toContainEqual(expect.objectContaining({ t: 'attribution.coverage' }));
     const sink = createPostgresSink({ name: 'warehouse', db, schema: 'attribution', state: db });
     for (const name of STREAM_NAMES) await sink.prepare(STREAMS[name]);
     expect(await db.query(shape)).toEqual(before);

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { SyncApp } from '../../src/app.ts';
 import { EXIT, exitCodeOf, gravest } from '../../src/cli/exit-codes.ts';
 import { notes, summaryJson, summaryTable } from '../../src/cli/summary.ts';
+import { fittedTable } from '../../src/cli/terminal/fitted-table.ts';
 import { createProgressLine } from '../../src/cli/terminal/progress.ts';
 import { table } from '../../src/cli/terminal/table.ts';
 import type { Terminal } from '../../src/cli/terminal/terminal.ts';
@@ -144,6 +145,22 @@ describe('text', () => {
         ],
       ),
     ).toBe('name        rows\n─────────  ─────\né          1,000\nlong name      5');
+  });
+
+  it('of a table that is too wide leaves out what can be spared, in the order of what is least missed', () => {
+    const columns = [
+      { header: 'name', of: (row: string) => row },
+      { header: 'a', of: () => 'aaaa', spare: 2 },
+      { header: 'b', of: () => 'bbbb', spare: 1 },
+    ];
+    const headers = (width: number) => fittedTable(columns, ['x'], width).split('\n')[0]?.split(/ +/);
+    expect([16, 15, 10, 9, 1].map(headers)).toEqual([
+      ['name', 'a', 'b'],
+      ['name', 'a'],
+      ['name', 'a'],
+      ['name'],
+      ['name'],
+    ]);
   });
 
   it('wraps at 80 columns', () => {

@@ -73,7 +73,7 @@ describe('the house', () => {
 
   it('reads the environment in one place', () => {
     const readers = sources.filter(({ file }) => /process\.env/.test(readFileSync(join('src', file), 'utf8')));
-    expect(readers.map(({ file }) => relative('.', file))).toEqual(['app.ts']);
+    expect(readers.map(({ file }) => relative('.', file))).toEqual(['environment.ts']);
   });
 });
 

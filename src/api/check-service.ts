@@ -1,0 +1,79 @@
+import { connect } from 'node:tls';
+import { type Finding, findingOf, note, ok } from '../model/finding.ts';
+import type { StreamName } from '../model/streams.ts';
+import { createClient } from './client.ts';
+
+export interface ServiceToCheck {
+  name: string;
+  baseUrl: string;
+  apiKey: string;
+  requestsPerSecond: number;
+  /** Any one that the source syncs. */
+  stream: StreamName;
+}
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 86_400_000;
+const PATIENCE_MS = 15_000;
+/** Tributary goes by the service's clock; beyond this, whoever reads our times beside others' will wonder. */
+const MOST_SKEW_MS = 60_000;
+const SOON_DAYS = 21;
+
+/** One cheap request tells whether the service is there, whether it takes the key, and what it says of budget and time. */
+export async function checkService(service: ServiceToCheck, signal: AbortSignal): Promise<Finding[]> {
+  const subject = `source ${service.name}`;
+  const started = Date.now();
+  try {
+    const { baseUrl, apiKey, stream } = service;
+    const timeouts = { headersMs: PATIENCE_MS, idleMs: PATIENCE_MS, totalMs: PATIENCE_MS };
+    const query = { stream, start: started - HOUR_MS, end: started, sortOrder: 'desc', page: 1, limit: 1 } as const;
+    const page = await createClient({ baseUrl, apiKey, timeouts }).get({ ...query, filters: {} }, signal);
+    const { host } = new URL(baseUrl);
+    return [
+      ok(subject, `${host} answers and takes the key`),
+      ...(await tlsFindings(subject, new URL(baseUrl))),
+      budgetFinding(subject, service.requestsPerSecond, page.namedLimit),
+      clockFinding(subject, page.serverNow, (started + Date.now()) / 2),
+    ];
+  } catch (error) {
+    return [findingOf(subject, error)];
+  }
+}
+
+/** The limit is described per hour and counts seconds in practice: it is compared, never computed with. */
+function budgetFinding(subject: string, perSecond: number, limit: string | undefined): Finding {
+  if (limit === undefined) return ok(subject, `paced at ${perSecond}/s; the service names no limit`);
+  const both = `paced at ${perSecond}/s; the service names a limit of ${limit}`;
+  if (!(Number(limit) < perSecond)) return ok(subject, both);
+  return note(subject, both, 'check plan and requestsPerSecond: if this counts seconds, every burst meets a 429');
+}
+
+function clockFinding(subject: string, serverNow: number | undefined, ours: number): Finding {
+  if (serverNow === undefined) return note(subject, 'the service sends no Date header: its clock is taken to be ours');
+  const skew = Math.round((serverNow - ours) / 1000);
+  if (Math.abs(skew) * 1000 <= MOST_SKEW_MS) return ok(subject, 'its clock and ours agree');
+  const who = `our clock is ${Math.abs(skew)} s ${skew > 0 ? 'behind' : 'ahead of'} the service's`;
+  return note(subject, who, 'let this machine keep time by NTP; syncs go by the clock of the service meanwhile');
+}
+
+/** That the certificate is trusted has been seen by the request; how long it will be is seen here. */
+async function tlsFindings(subject: string, url: URL): Promise<Finding[]> {
+  if (url.protocol !== 'https:') return [];
+  const found = await new Promise<{ protocol: string | null; until: number } | undefined>((resolve) => {
+    const host = url.hostname.replace(/^\[|\]$/g, '');
+    const socket = connect({ host, port: Number(url.port || 443), servername: host, timeout: PATIENCE_MS }, () => {
+      resolve({ protocol: socket.getProtocol(), until: Date.parse(socket.getPeerCertificate().valid_to) });
+      socket.destroy();
+    });
+    const giveUp = (): void => {
+      socket.destroy();
+      resolve(undefined);
+    };
+    socket.on('error', giveUp).on('timeout', giveUp);
+  });
+  // Recovery: the request went through, perhaps by way of a proxy; there is nothing to warn of.
+  if (!found || Number.isNaN(found.until)) return [];
+  const days = Math.floor((found.until - Date.now()) / DAY_MS);
+  const says = `${found.protocol ?? 'TLS'}, certificate valid for ${days} more days`;
+  return [days < SOON_DAYS ? note(subject, says, 'tell whoever runs the service to renew it') : ok(subject, says)];
+}

@@ -1,0 +1,69 @@
+import { checkService } from './api/check-service.ts';
+import { stateNameOf, withUntouched } from './app.ts';
+import type { Config } from './config-schema.ts';
+import { checkState } from './cursor/check-state.ts';
+import type { Database } from './cursor/database.ts';
+import { MIGRATIONS } from './cursor/migrations.ts';
+import { readKnownProfiles } from './cursor/profiles.ts';
+import { type Finding, findingOf, note, ok } from './model/finding.ts';
+import type { Log } from './model/log.ts';
+import { STREAM_NAMES } from './model/streams.ts';
+import type { Sink } from './sinks/sink.ts';
+import { checkDisk, checkNode } from './sync/check-machine.ts';
+
+export interface DoctorDeps {
+  config: Config;
+  log: Log;
+  signal: AbortSignal;
+  /** Told of every finding as soon as it is made: a server that does not answer takes its time. */
+  onFinding(finding: Finding): void;
+}
+
+/** Looks at everything a sync needs. Each part is looked at whatever became of the others, and nothing is changed. */
+export async function examine({ config, log, signal, onFinding }: DoctorDeps): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  const tell = (found: readonly Finding[]): void => {
+    findings.push(...found);
+    found.forEach(onFinding);
+  };
+  tell([checkNode(process.version)]);
+  for (const folder of foldersOf(config)) tell([await checkDisk(folder)]);
+  await withUntouched({ config, log }, async ({ state, sink }) => {
+    tell(await checkState(state, MIGRATIONS, stateNameOf(config)));
+    for (const name of Object.keys(config.sinks)) tell(await checkSink(name, sink));
+    tell(await profileFindings(state, Object.keys(config.sources)));
+  }).catch((error: unknown) => tell([findingOf('state', error)]));
+  const isRedis = config.queue.url !== undefined;
+  tell([isRedis ? note('queue', 'Redis: looked at when the worker starts') : ok('queue', 'in the state database')]);
+  for (const [name, { streams, ...source }] of Object.entries(config.sources)) {
+    const stream = STREAM_NAMES.find((each) => streams[each]) ?? 'clicks';
+    tell(await checkService({ name, stream, ...source }, signal));
+  }
+  return findings;
+}
+
+/** Folders that data goes to; what is on other machines is theirs to watch. */
+function foldersOf({ state, sinks }: Config): string[] {
+  const lakes = Object.values(sinks).flatMap((sink) => ('path' in sink && !/^s3:/.test(sink.path) ? [sink.path] : []));
+  return [...(state.url === undefined ? ['.tributary/'] : []), ...lakes];
+}
+
+async function checkSink(name: string, open: (name: string) => Promise<Sink>): Promise<readonly Finding[]> {
+  try {
+    const sink = await open(name);
+    return (await sink.check?.()) ?? [ok(`sink ${name}`, sink.place)];
+  } catch (error) {
+    return [findingOf(`sink ${name}`, error)];
+  }
+}
+
+/** What earlier syncs noticed of the servers. */
+async function profileFindings(state: Database, sources: readonly string[]): Promise<Finding[]> {
+  const profiles = await readKnownProfiles(state);
+  return profiles
+    .filter(({ source }) => sources.includes(source))
+    .map(({ source, stream, granularity, tickMs, pageRows }) => {
+      const bounds = granularity === 'day' ? 'widens bounds to whole days' : 'keeps bounds';
+      return ok(`source ${source}`, `${stream}: ${bounds}, times to ${tickMs} ms, pages of ${pageRows}`);
+    });
+}

@@ -1,0 +1,58 @@
+import type { Command } from 'commander';
+import { environment } from '../app.ts';
+import { DEFAULT_CONFIG } from '../config.ts';
+import { writeYaml } from '../config-document.ts';
+import { printable } from '../config-print.ts';
+import type { CommonOptions, Register } from './command.ts';
+import { EXIT } from './exit-codes.ts';
+import { withConfig, withJson } from './options.ts';
+import { counted } from './terminal/words.ts';
+
+const CHECK = `
+Examples:
+  tributary config check
+  tributary config check --config staging.yaml
+
+Every fault is named at once, with its line and column. It asks no service and
+no database; tributary doctor does.`;
+
+const PRINT = `
+Examples:
+  tributary config print
+  tributary config print --json | jq .sources
+
+The config as it is understood, with defaults and environment filled in. Keys,
+passwords, tokens and salts are masked.`;
+
+export const registerConfig: Register = (program, action) => {
+  const config = program
+    .command('config')
+    .description('check the config, or print it as it is understood')
+    .addHelpText('after', '\nExample:\n  tributary config check\n  tributary config print');
+  const common = (command: Command): Command => withJson(withConfig(command));
+  common(config.command('check').description('name every fault of the config').addHelpText('after', CHECK)).action(
+    action(async ({ terminal }, options: CommonOptions) => {
+      const file = options.config ?? DEFAULT_CONFIG;
+      const { config, warnings } = environment.config(file);
+      const [sources, sinks] = [Object.keys(config.sources), Object.keys(config.sinks)];
+      if (options.json) terminal.out(JSON.stringify({ file, sources, sinks, warnings }, null, 2));
+      else {
+        for (const warning of warnings) terminal.err(`note: ${warning}\n`);
+        terminal.out(`${file} is sound: ${counted(sources.length, 'source')}, ${counted(sinks.length, 'sink')}`);
+      }
+      return EXIT.done;
+    }),
+  );
+  common(
+    config
+      .command('print')
+      .description('the config with defaults filled in, secrets masked')
+      .addHelpText('after', PRINT),
+  ).action(
+    action(async ({ terminal }, options: CommonOptions) => {
+      const shown = printable(environment.configOrDefaults(options.config).config);
+      terminal.out(options.json ? JSON.stringify(shown, null, 2) : writeYaml(shown));
+      return EXIT.done;
+    }),
+  );
+};

@@ -1,0 +1,179 @@
+import type { Command } from 'commander';
+import { environment, hasState, withApp, withSinks } from '../app.ts';
+import { holderOf } from '../cursor/leases.ts';
+import { type KnownTrack, knownTracks } from '../cursor/tracks.ts';
+import { ConfigError } from '../model/errors.ts';
+import { type Instant, toIso } from '../model/instant.ts';
+import type { StreamName } from '../model/streams.ts';
+import { type MoveDeps, moveCursor, resetCursor } from '../sync/move-cursor.ts';
+import type { CommonOptions, Context, Register } from './command.ts';
+import { EXIT, type ExitCode } from './exit-codes.ts';
+import { checkSource, parseDateOption, parseStreams, withConfig, withJson, withSink, withSource } from './options.ts';
+import { type FittedColumn, fittedTable } from './terminal/fitted-table.ts';
+import { table } from './terminal/table.ts';
+import { minute } from './terminal/words.ts';
+
+const GET = `
+Examples:
+  tributary cursor get
+  tributary cursor get sales --source main --json
+
+Times are UTC.`;
+
+const SET = `
+Examples:
+  tributary cursor set sales --to 7d             read the last week again
+  tributary cursor set clicks --to 2026-11-01 --sink lake
+
+Moving back is safe: rows stay, and the next sync reads again from there. Moving
+forward calls time complete that nobody has read; that needs --force, and the
+ledger says so ever after. It is refused while a sync is under way. Times are
+UTC.`;
+
+const RESET = `
+Examples:
+  tributary cursor reset sales --source main
+  tributary cursor reset clicks --sink lake      one sink alone
+
+Forgets how far the stream has come; rows stay. The next sync begins at "since"
+of the config and reads everything again. It is refused while a sync is under
+way.`;
+
+type Options = CommonOptions & { to: string; force?: boolean };
+
+export const registerCursor: Register = (program, action) => {
+  const cursor = program
+    .command('cursor')
+    .description('look at a watermark, move it back, or begin anew')
+    .addHelpText('after', `\nExample:\n  tributary cursor get\n  tributary cursor set sales --to 7d`);
+  const common = (command: Command): Command => withJson(withSink(withSource(withConfig(command))));
+  common(
+    cursor
+      .command('get')
+      .description('how far each stream is proven, in each sink')
+      .argument('[stream...]', 'clicks, leads, sales (default: all)')
+      .addHelpText('after', GET),
+  ).action(action((context, names: string[], options: Options) => get(context, parseStreams(names), options)));
+  common(
+    cursor
+      .command('set')
+      .description('move a watermark, so that the next sync reads again from there')
+      .argument('<stream...>', 'clicks, leads, sales')
+      .requiredOption('--to <DATE>', 'a date, or how long ago: 2026-11-01, 7d')
+      .option('--force', 'also forward, over time that was never read')
+      .addHelpText('after', SET),
+  ).action(
+    action((context, names: string[], options: Options) => {
+      const [streams, to] = [parseStreams(names), parseDateOption('--to', options.to)];
+      if (to > Date.now())
+        throw new ConfigError('--to lies in the future', {
+          next: 'give a moment that has passed: nothing later can be complete',
+        });
+      const force = options.force === true;
+      if (force) context.terminal.err('warning: --force gives up the proof: events may be missing for good\n');
+      return change(context, streams, options, (deps, track) => moveCursor(deps, track, { to, force }));
+    }),
+  );
+  common(
+    cursor
+      .command('reset')
+      .description('forget how far a stream has come; its rows stay')
+      .argument('<stream...>', 'clicks, leads, sales')
+      .addHelpText('after', RESET),
+  ).action(
+    action((context, names: string[], options: Options) =>
+      change(context, parseStreams(names), options, (deps, track) => resetCursor(deps, track)),
+    ),
+  );
+};
+
+async function get({ terminal, log }: Context, streams: readonly StreamName[], options: Options): Promise<ExitCode> {
+  const { config } = environment.configOrDefaults(options.config);
+  const all = hasState(config) ? await withApp({ config, log }, ({ state }) => knownTracks(state)) : [];
+  checkSource(options.source, [...Object.keys(config.sources), ...all.map(({ source }) => source)]);
+  const tracks = choose(all, streams, options);
+  if (options.json) terminal.out(JSON.stringify({ cursors: tracks.map(toJson) }, null, 2));
+  else
+    terminal.out(
+      tracks.length === 0
+        ? 'nothing has been synced yet'
+        : `${fittedTable(COLUMNS, tracks, terminal.columns)}\n\ntimes in UTC`,
+    );
+  return EXIT.done;
+}
+
+type Work = (deps: MoveDeps, track: KnownTrack) => Promise<void>;
+
+async function change(
+  { terminal, log }: Context,
+  streams: readonly StreamName[],
+  options: Options,
+  work: Work,
+): Promise<ExitCode> {
+  const { config } = environment.configOrDefaults(options.config);
+  return withSinks({ config, log }, async ({ state, sinks }) => {
+    const all = await knownTracks(state);
+    checkSource(options.source, [...Object.keys(config.sources), ...all.map(({ source }) => source)]);
+    const tracks = choose(all, streams, options);
+    if (tracks.length === 0) {
+      throw new ConfigError(`there is no cursor of ${streams.join(', ')} that fits`, {
+        next: 'see tributary cursor get',
+      });
+    }
+    const sources = new Set(tracks.map(({ source }) => source));
+    // Several sinks of one source belong together; several sources are an accident.
+    if (sources.size > 1) {
+      throw new ConfigError('several sources have this stream', { next: `add --source: ${[...sources].join(', ')}` });
+    }
+    for (const track of tracks) await work({ state, sinks, holder: holderOf('cursor') }, track);
+    const after = choose(await knownTracks(state), streams, options);
+    if (options.json) terminal.out(JSON.stringify({ cursors: after.map(toJson) }, null, 2));
+    else terminal.out(describeChange(tracks, after));
+    return EXIT.done;
+  });
+}
+
+const choose = (all: readonly KnownTrack[], streams: readonly StreamName[], { source, sink }: Options): KnownTrack[] =>
+  all.filter(
+    (track) =>
+      (streams.length === 0 || streams.includes(track.stream)) &&
+      (source === undefined || track.source === source) &&
+      (sink === undefined || track.sink === sink),
+  );
+
+const isoOrNull = (instant: Instant | undefined): string | null => (instant === undefined ? null : toIso(instant));
+
+const toJson = (track: KnownTrack): object => ({
+  source: track.source,
+  stream: track.stream,
+  sink: track.sink,
+  since: toIso(track.since),
+  completeThrough: isoOrNull(track.completeThrough),
+  newestSeen: isoOrNull(track.newestSeen),
+  updatedAt: toIso(track.updatedAt),
+});
+
+const throughOf = (track: KnownTrack): string => minute(isoOrNull(track.completeThrough)) || 'not proven yet';
+
+const COLUMNS: ReadonlyArray<FittedColumn<KnownTrack>> = [
+  { header: 'stream', of: (track) => `${track.source}/${track.stream}` },
+  { header: 'sink', of: (track) => track.sink },
+  { header: 'since', of: (track) => minute(toIso(track.since)).slice(0, 10), spare: 2 },
+  { header: 'complete through', of: throughOf },
+  { header: 'newest', of: (track) => minute(isoOrNull(track.newestSeen)), spare: 1 },
+];
+
+function describeChange(before: readonly KnownTrack[], after: readonly KnownTrack[]): string {
+  const rows = before.map((track) => {
+    const now = after.find(
+      ({ source, stream, sink }) => `${source}/${stream}/${sink}` === `${track.source}/${track.stream}/${track.sink}`,
+    );
+    return [`${track.source}/${track.stream}`, track.sink, throughOf(track), now ? throughOf(now) : 'forgotten'];
+  });
+  const streams = [...new Set(before.map(({ stream }) => stream))].join(' ');
+  return [
+    table(['stream', 'sink', 'it was', 'it is'], rows),
+    '',
+    `times in UTC · next: tributary sync ${streams}`,
+  ].join('\n');
+}

@@ -1,0 +1,81 @@
+import { environment } from '../app.ts';
+import { examine } from '../app-doctor.ts';
+import { DEFAULT_CONFIG, type LoadedConfig } from '../config.ts';
+import { type Finding, findingOf, note, ok } from '../model/finding.ts';
+import type { CommonOptions, Context, Register } from './command.ts';
+import { EXIT, type ExitCode, gravest } from './exit-codes.ts';
+import { withConfig, withJson } from './options.ts';
+import { createPaint, type Paint } from './terminal/colour.ts';
+import { counted } from './terminal/words.ts';
+import { wrap } from './terminal/wrap.ts';
+
+const EXAMPLES = `
+Examples:
+  tributary doctor
+  tributary doctor --config staging.yaml --json
+
+Looks at the config, the state, each sink, the queue, each service, the disk and
+Node. It changes nothing and asks each service once. Every line is ok, a note,
+or a fault with its fix. Exit codes: 0 all well, perhaps with notes · 2 the
+config or a database needs you · 3 the service refuses · 4 something is away.`;
+
+export const registerDoctor: Register = (program, action) => {
+  const command = program
+    .command('doctor')
+    .description('look at everything a sync needs, and say what to mend')
+    .addHelpText('after', EXAMPLES);
+  withJson(withConfig(command)).action(action(doctor));
+};
+
+async function doctor({ terminal, log, signal }: Context, options: CommonOptions): Promise<ExitCode> {
+  const paint = createPaint(terminal);
+  const onFinding = (finding: Finding): void => {
+    if (!options.json) terminal.out(lineOf(finding, paint, terminal.columns));
+  };
+  const findings: Finding[] = [];
+  const loaded = load(options.config ?? DEFAULT_CONFIG);
+  for (const finding of loaded.findings) onFinding(finding);
+  findings.push(...loaded.findings);
+  if (loaded.config) findings.push(...(await examine({ config: loaded.config, log, signal, onFinding })));
+  if (options.json) terminal.out(JSON.stringify({ findings }, null, 2));
+  else terminal.out(`\n${verdict(findings)}`);
+  return gravest(findings.map(codeOf));
+}
+
+function load(file: string): { config?: LoadedConfig['config']; findings: Finding[] } {
+  try {
+    const { config, warnings } = environment.config(file);
+    const names = Object.keys(config.sources);
+    const first =
+      names.length > 0
+        ? ok('config', `${file} is sound`)
+        : note('config', `${file} names no source`, 'add one under sources:, or run tributary init');
+    return { config, findings: [first, ...warnings.map((warning) => note('config', warning))] };
+  } catch (error) {
+    return { findings: [findingOf('config', error)] };
+  }
+}
+
+const MARKS = { ok: 'ok  ', note: 'note', fault: 'FAIL' } as const;
+
+function lineOf({ level, subject, says, fix }: Finding, paint: Paint, columns: number): string {
+  const colour = { ok: paint.good, note: paint.warn, fault: paint.bad }[level];
+  const [first = '', ...more] = says.split('\n');
+  const lines = [wrap(`${subject}: ${first}`, 6, columns), ...more.map((line) => wrap(`      ${line}`, 8, columns))];
+  if (fix) lines.push(`      ${wrap(`fix: ${fix}`, 6, columns)}`);
+  return `${colour(MARKS[level])}  ${lines.join('\n')}`;
+}
+
+function verdict(findings: readonly Finding[]): string {
+  const [faults, notes] = (['fault', 'note'] as const).map(
+    (level) => findings.filter((one) => one.level === level).length,
+  );
+  if (!faults && !notes) return 'all is well';
+  if (!faults) return `it works, with ${counted(notes ?? 0, 'note')}`;
+  return `${counted(faults, 'fault')} to mend: see the lines marked FAIL`;
+}
+
+function codeOf({ level, mend }: Finding): ExitCode {
+  if (level !== 'fault') return EXIT.done;
+  return mend === 'service' ? EXIT.refused : mend === 'later' ? EXIT.incomplete : EXIT.usage;
+}

@@ -1,0 +1,146 @@
+import { constants, existsSync } from 'node:fs';
+import { copyFile, mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Option } from 'commander';
+import { checkService } from '../api/check-service.ts';
+import { PLAN_NAMES } from '../api/plans.ts';
+import { DEFAULT_CONFIG, parseConfig } from '../config.ts';
+import { type Choices, configTemplate } from '../config-template.ts';
+import { variables } from '../environment.ts';
+import { ConfigError, RetryLater, StopStream } from '../model/errors.ts';
+import { STREAM_NAMES } from '../model/streams.ts';
+import type { Context, Register } from './command.ts';
+import { EXIT, type ExitCode } from './exit-codes.ts';
+import { type Answers, askFor } from './init-questions.ts';
+import { parseStreams, withConfig, withJson } from './options.ts';
+
+const EXAMPLES = `
+Examples:
+  tributary init                     asks what it needs
+  tributary init --yes --base-url https://api.example.com --plan business
+  tributary init --yes --base-url https://api.example.com --plan pro \\
+      --streams leads,sales --since 2026-01-01 --lake ./data/lake
+
+The key itself is never written: the config names the environment variable that
+holds it. If that is set, the service is asked once, and a config that would not
+work is not written. A file that is there already is never touched.`;
+
+interface InitOptions extends Answers {
+  config?: string;
+  json?: boolean;
+  yes?: boolean;
+  untested?: boolean;
+}
+
+export const registerInit: Register = (program, action) => {
+  const command = program
+    .command('init')
+    .description('write a config: asks the few things it needs, and tries them')
+    .option('--base-url <URL>', 'where the service answers')
+    .addOption(new Option('--plan <NAME>', 'the plan of the workspace').choices(PLAN_NAMES.filter((p) => p !== 'free')))
+    .option('--requests-per-second <N>', 'for enterprise, or for less than the plan grants')
+    .option('--key-variable <NAME>', 'variable that holds the key (default: TRIBUTARY_API_KEY)')
+    .option('--database-variable <NAME>', 'variable that holds the URL (default: DATABASE_URL)')
+    .option('--streams <NAMES>', 'with commas: clicks,leads,sales (default: all)')
+    .option('--since <DATE>', 'where the first sync begins (default: 30d)')
+    .option('--lake <PATH>', 'also Parquet files: a folder, or s3://bucket/prefix')
+    .option('--yes', 'ask nothing: defaults for what is not given')
+    .option('--untested', 'do not ask the service whether it works')
+    .addHelpText('after', EXAMPLES);
+  withJson(withConfig(command)).action(action(init));
+};
+
+async function init({ terminal, signal }: Context, options: InitOptions): Promise<ExitCode> {
+  const file = options.config ?? DEFAULT_CONFIG;
+  // Before anything is asked: nobody shall answer eight questions for nothing.
+  if (existsSync(file)) throw isThere(file);
+  const answers = options.yes ? options : await askFor(options, terminal, signal);
+  const choices = choicesOf(answers);
+  const text = configTemplate(choices);
+  const key = variables()[choices.keyVariable] || undefined;
+  // Whatever is wrong with an answer is said in the words of the config, before a file is made of it.
+  const { config } = parseConfig(text, file, { ...variables(), [choices.keyVariable]: key ?? 'not set yet' });
+  const main = config.sources.main;
+  if (!main) throw new Error('the template has a source main');
+  const isTested = key !== undefined && !options.untested;
+  if (isTested) await tryService({ ...main, name: 'main', stream: choices.streams[0] ?? 'clicks' }, signal);
+  await write(file, text);
+  const untested = key === undefined ? `not tested: ${choices.keyVariable} is not set` : 'not tested, as you asked';
+  const tested = isTested ? `tested: ${new URL(main.baseUrl).host} answers and takes the key` : untested;
+  const next = `${key === undefined ? `set ${choices.keyVariable}, then ` : ''}tributary doctor, and tributary sync${options.config ? ` --config ${file}` : ''}`;
+  terminal.out(
+    options.json ? JSON.stringify({ file, tested: isTested }) : `${file} is written\n${tested}\nnext: ${next}`,
+  );
+  return EXIT.done;
+}
+
+function choicesOf(answers: Answers): Choices {
+  const { baseUrl, plan, requestsPerSecond, since = '30d', lake } = answers;
+  if (!baseUrl || !plan) {
+    const missing = [...(baseUrl ? [] : ['--base-url']), ...(plan ? [] : ['--plan'])].join(' and ');
+    throw new ConfigError(`${missing} must be given`, { next: 'see tributary init --help' });
+  }
+  const streams =
+    answers.streams === undefined
+      ? STREAM_NAMES
+      : parseStreams(
+          answers.streams
+            .split(',')
+            .map((s) => s.trim())
+            .filter(Boolean),
+        );
+  return {
+    baseUrl,
+    plan,
+    requestsPerSecond: requestsPerSecond || undefined,
+    keyVariable: variableName('--key-variable', answers.keyVariable ?? 'TRIBUTARY_API_KEY'),
+    databaseVariable: variableName('--database-variable', answers.databaseVariable ?? 'DATABASE_URL'),
+    streams,
+    since,
+    lake: lake || undefined,
+  };
+}
+
+/** What is no name may be the secret itself: it is refused and not repeated. */
+function variableName(flag: string, text: string): string {
+  if (/^[A-Za-z_][A-Za-z0-9_]{0,99}$/.test(text)) return text;
+  throw new ConfigError(`${flag} takes the name of an environment variable, not what it holds`, {
+    next: 'write it as TRIBUTARY_API_KEY, and put the secret into the environment',
+  });
+}
+
+async function tryService(service: Parameters<typeof checkService>[0], signal: AbortSignal): Promise<void> {
+  const fault = (await checkService(service, signal)).find(({ level }) => level === 'fault');
+  if (!fault) return;
+  const details = {
+    kept: 'nothing was written',
+    next: `${fault.fix}; or add --untested to write the config all the same`,
+  };
+  if (fault.mend === 'later') throw new RetryLater(fault.says, details);
+  throw new StopStream(fault.says, details);
+}
+
+const SCHEMA = fileURLToPath(new URL('../../config/tributary.schema.json', import.meta.url));
+
+async function write(file: string, text: string): Promise<void> {
+  const folder = dirname(file);
+  try {
+    await mkdir(folder, { recursive: true });
+    await writeFile(file, text, { flag: 'wx' });
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code === 'EEXIST') throw isThere(file);
+    throw new ConfigError(`${file} cannot be written (${code ?? error})`, {
+      next: 'choose another place with --config FILE',
+    });
+  }
+  // Recovery: a schema that is there stays; it only serves editors.
+  await copyFile(SCHEMA, join(folder, 'tributary.schema.json'), constants.COPYFILE_EXCL).catch(() => {});
+}
+
+const isThere = (file: string): ConfigError =>
+  new ConfigError(`${file} is there already`, {
+    kept: 'it was not touched',
+    next: 'edit it, or write another with --config FILE',
+  });

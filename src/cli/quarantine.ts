@@ -1,0 +1,158 @@
+import type { Command } from 'commander';
+import { environment, hasState, withApp, withSinks } from '../app.ts';
+import type { Config } from '../config-schema.ts';
+import { holderOf } from '../cursor/leases.ts';
+import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } from '../cursor/quarantined.ts';
+import { ConfigError } from '../model/errors.ts';
+import { createFlatten } from '../model/flatten.ts';
+import { STREAMS } from '../model/streams.ts';
+import { type Retried, retryQuarantined } from '../sync/retry-quarantined.ts';
+import type { CommonOptions, Context, Register } from './command.ts';
+import { EXIT, type ExitCode } from './exit-codes.ts';
+import { parseCount, withConfig, withJson, withSource } from './options.ts';
+import { describeList, describeOne, describeRetried, listJson, oneJson } from './quarantine-text.ts';
+import { counted } from './terminal/words.ts';
+
+const LIST = `
+Examples:
+  tributary quarantine list
+  tributary quarantine list --source main --json`;
+
+const SHOW = `
+Examples:
+  tributary quarantine show 17
+  tributary quarantine show 17 --raw     with addresses, names and e-mails
+
+Personal data is masked unless --raw is given; a link's password is never kept.`;
+
+const RETRY = `
+Examples:
+  tributary quarantine retry 17 18
+  tributary quarantine retry --all       after an upgrade
+
+Reads the kept records once more. What is sound now is written into every sink
+and leaves the quarantine; the rest stays, with its reason.`;
+
+const DROP = `
+Examples:
+  tributary quarantine drop 17
+  tributary quarantine drop --all --source main
+
+Deletes the kept records. A sync that meets them again sets them aside again.`;
+
+type Options = CommonOptions & { raw?: boolean; all?: boolean; limit: number };
+
+export const registerQuarantine: Register = (program, action) => {
+  const quarantine = program
+    .command('quarantine')
+    .description('records that could not be used: look at them, retry or drop them')
+    .addHelpText('after', '\nExample:\n  tributary quarantine list\n  tributary quarantine retry --all');
+  const common = (command: Command): Command => withJson(withConfig(command));
+  common(
+    withSource(quarantine.command('list').description('what was set aside, and why'))
+      .option('--limit <N>', 'how many at most', parseCount('--limit'), 20)
+      .addHelpText('after', LIST),
+  ).action(action(list));
+  common(
+    quarantine
+      .command('show')
+      .description('one record, with personal data masked')
+      .argument('<id>', 'its number in the list')
+      .option('--raw', 'with the personal data that was kept')
+      .addHelpText('after', SHOW),
+  ).action(action((context, id: string, options: Options) => show(context, id, options)));
+  const chosen = (command: Command): Command =>
+    common(withSource(command.argument('[id...]', 'numbers in the list').option('--all', 'all of them')));
+  chosen(quarantine.command('retry').description('try to use records once more').addHelpText('after', RETRY)).action(
+    action((context, ids: string[], options: Options) => retry(context, ids, options)),
+  );
+  chosen(quarantine.command('drop').description('delete records for good').addHelpText('after', DROP)).action(
+    action((context, ids: string[], options: Options) => drop(context, ids, options)),
+  );
+};
+
+async function list({ terminal, log }: Context, { source, limit, ...options }: Options): Promise<ExitCode> {
+  const { config } = environment.configOrDefaults(options.config);
+  const found = !hasState(config)
+    ? { records: [], total: 0 }
+    : await withApp({ config, log }, async ({ state }) => ({
+        records: await listQuarantined(state, { source, limit }),
+        total: await countQuarantined(state, { source }),
+      }));
+  if (options.json) terminal.out(JSON.stringify(listJson(found.records, found.total), null, 2));
+  else terminal.out(describeList(found.records, found.total, terminal.columns));
+  return EXIT.done;
+}
+
+async function show({ terminal, log }: Context, id: string, { raw = false, ...options }: Options): Promise<ExitCode> {
+  const { config } = environment.configOrDefaults(options.config);
+  const [record] = await withApp({ config, log }, ({ state }) => listQuarantined(state, { ids: idsOf([id]) }));
+  if (!record) throw unknown([id]);
+  terminal.out(options.json ? oneJson(record, raw) : describeOne(record, raw));
+  return EXIT.done;
+}
+
+async function retry({ terminal, log }: Context, ids: string[], options: Options): Promise<ExitCode> {
+  const filter = filterOf(ids, options);
+  const { config } = environment.configOrDefaults(options.config);
+  const results = await withSinks({ config, log }, async ({ state, sinks }) => {
+    const retried: Retried[] = [];
+    for (const job of jobsOf(await chosenOf(listQuarantined(state, filter), ids), config)) {
+      retried.push(...(await retryQuarantined({ state, sinks, holder: holderOf('quarantine retry') }, job)));
+    }
+    return retried;
+  });
+  if (options.json)
+    terminal.out(JSON.stringify({ retried: results.map((one) => ({ ...one, reason: one.reason ?? null })) }, null, 2));
+  else terminal.out(describeRetried(results, terminal.columns));
+  return results.every(({ reason }) => reason === undefined) ? EXIT.done : EXIT.incomplete;
+}
+
+async function drop({ terminal, log }: Context, ids: string[], options: Options): Promise<ExitCode> {
+  const filter = filterOf(ids, options);
+  const { config } = environment.configOrDefaults(options.config);
+  const dropped = await withApp({ config, log }, async ({ state }) => {
+    const records = await chosenOf(listQuarantined(state, filter), ids);
+    return dropQuarantined(
+      state,
+      records.map(({ id }) => id),
+    );
+  });
+  terminal.out(options.json ? JSON.stringify({ dropped }) : `${counted(dropped, 'record')} dropped`);
+  return EXIT.done;
+}
+
+/** Records by stream, as the config reads each of them now. */
+function jobsOf(records: readonly Quarantined[], config: Config) {
+  const keys = [...new Set(records.map(({ source, stream }) => `${source}/${stream}`))];
+  return keys.map((key) => {
+    const own = records.filter(({ source, stream }) => `${source}/${stream}` === key);
+    const { source, stream } = own[0] as Quarantined;
+    const unknownFields = config.sources[source]?.streams[stream]?.unknownFields ?? 'evolve';
+    return { source, stream, unknownFields, flatten: createFlatten(STREAMS[stream], config.privacy), records: own };
+  });
+}
+
+function idsOf(texts: readonly string[]): number[] {
+  const odd = texts.find((text) => !/^\d{1,15}$/.test(text));
+  if (odd !== undefined) throw new ConfigError('an id is a number', { next: 'see tributary quarantine list' });
+  return texts.map(Number);
+}
+
+function filterOf(texts: readonly string[], { all, source }: Options) {
+  if (texts.length > 0 === (all === true)) {
+    throw new ConfigError('say which records', { next: 'give their numbers, or --all; see tributary quarantine list' });
+  }
+  return { ids: all ? undefined : idsOf(texts), source };
+}
+
+/** All that were named, or none: a number that is mistyped shall not pass as done. */
+async function chosenOf(found: Promise<Quarantined[]>, ids: readonly string[]): Promise<Quarantined[]> {
+  const records = await found;
+  const missing = ids.filter((id) => !records.some((record) => record.id === Number(id)));
+  if (missing.length > 0) throw unknown(missing);
+  return records;
+}
+
+const unknown = (ids: readonly string[]): ConfigError =>
+  new ConfigError(`there is no record ${ids.join(', ')} in quarantine`, { next: 'see tributary quarantine list' });

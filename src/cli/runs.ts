@@ -1,0 +1,82 @@
+import { Option } from 'commander';
+import { environment, hasState, withApp } from '../app.ts';
+import { knownSources } from '../cursor/forgotten.ts';
+import { listRuns, RUN_STATES, type RunRecord } from '../cursor/run-history.ts';
+import { STREAM_NAMES } from '../model/streams.ts';
+import type { CommonOptions, Register } from './command.ts';
+import { EXIT } from './exit-codes.ts';
+import { checkSource, parseCount, parseDateOption, withConfig, withJson, withSource } from './options.ts';
+import { type FittedColumn, fittedTable } from './terminal/fitted-table.ts';
+import { figure } from './terminal/table.ts';
+import { duration, minute } from './terminal/words.ts';
+import { wrap } from './terminal/wrap.ts';
+
+const EXAMPLES = `
+Examples:
+  tributary runs
+  tributary runs --stream sales --state refused --since 7d
+  tributary runs --limit 500 --json | jq '.runs[].requests'
+
+The newest first. The same rows are in the table tributary.runs. Times are UTC.`;
+
+interface RunsOptions extends CommonOptions {
+  stream?: string;
+  state?: string;
+  since?: string;
+  limit: number;
+}
+
+export const registerRuns: Register = (program, action) => {
+  const command = program
+    .command('runs')
+    .description('the history of runs: what each read, changed and cost')
+    .addOption(new Option('--stream <NAME>', 'only this stream').choices(STREAM_NAMES))
+    .addOption(new Option('--state <STATE>', 'only runs that ended so').choices(RUN_STATES))
+    .option('--since <DATE>', 'only runs that began since: 2026-11-01, 7d')
+    .option('--limit <N>', 'how many at most', parseCount('--limit'), 20)
+    .addHelpText('after', EXAMPLES);
+  withJson(withSource(withConfig(command))).action(
+    action(async ({ terminal, log }, { source, stream, state, since, limit, ...options }: RunsOptions) => {
+      const from = since === undefined ? undefined : parseDateOption('--since', since);
+      const { config } = environment.configOrDefaults(options.config);
+      const runs = !hasState(config)
+        ? []
+        : await withApp({ config, log }, async (app) => {
+            checkSource(source, [...Object.keys(config.sources), ...(await knownSources(app.state))]);
+            return listRuns(app.state, { source, stream, state, since: from, limit });
+          });
+      if (options.json) terminal.out(JSON.stringify({ runs }, null, 2));
+      else terminal.out(describe(runs, limit, terminal.columns));
+      return EXIT.done;
+    }),
+  );
+};
+
+const COLUMNS: ReadonlyArray<FittedColumn<RunRecord>> = [
+  { header: 'started', of: (run) => minute(run.startedAt).slice(5) },
+  { header: 'kind', of: (run) => run.kind, spare: 3 },
+  { header: 'stream', of: (run) => `${run.source}/${run.stream}` },
+  { header: 'state', of: (run) => run.state },
+  { header: 'read', of: (run) => figure(run.read), spare: 4 },
+  { header: 'new', of: (run) => figure(run.new) },
+  { header: 'requests', of: (run) => figure(run.requests), spare: 2 },
+  { header: 'took', of: (run) => tookOf(run), spare: 1 },
+];
+
+function describe(runs: readonly RunRecord[], limit: number, columns: number): string {
+  if (runs.length === 0) return 'no run fits';
+  // One message each, the newest: the rest of them say the same, or are of the past.
+  const last = new Map([...runs].reverse().map((run) => [`${run.source}/${run.stream}`, run]));
+  const messages = [...last]
+    .filter(([, run]) => run.message)
+    .map(([name, run]) => wrap(`${name}: ${run.message}`, 2, columns));
+  return [
+    fittedTable(COLUMNS, runs, columns),
+    ...messages,
+    '',
+    `times in UTC${runs.length === limit ? ` · the newest ${limit}; --limit shows more` : ''}`,
+  ].join('\n');
+}
+
+const tookOf = ({ startedAt, finishedAt }: RunRecord): string =>
+  finishedAt === null ? '' : duration((Date.parse(finishedAt) - Date.parse(startedAt)) / 1000);

@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto';
+import { readCursor } from '../cursor/cursors.ts';
+import type { Database } from '../cursor/database.ts';
+import { acquireLease, checkFence, type Lease } from '../cursor/leases.ts';
+import { applyAdvance, readLedger, type Track } from '../cursor/ledger.ts';
+import { forgetTrack, rewind } from '../cursor/rewind.ts';
+import { gaps } from '../model/coverage.ts';
+import { ConfigError } from '../model/errors.ts';
+import { type Instant, toIso } from '../model/instant.ts';
+import type { Sink } from '../sinks/sink.ts';
+
+export interface MoveDeps {
+  state: Database;
+  sinks: readonly Sink[];
+  /** Who is at work, for others who find a stream taken. */
+  holder: string;
+}
+
+export interface Move {
+  to: Instant;
+  /** Call time complete that nobody has read. */
+  force: boolean;
+}
+
+export const BY_HAND = 'called complete by hand, not proven: events may be missing here';
+
+/** Moves the watermark of a track. Back is always safe: what lies behind is read again. Forward gives up the proof. */
+export function moveCursor(deps: MoveDeps, track: Track, { to, force }: Move): Promise<void> {
+  return withTrack(deps, track, async (lease) => {
+    const where = { source: track.source, stream: track.stream };
+    const cursor = await readCursor(deps.state, track);
+    if (!cursor) {
+      throw new ConfigError(`nothing was ever synced into ${track.sink}: there is no cursor to move`, {
+        where,
+        next: 'run tributary sync; `since` in the config says where it begins',
+      });
+    }
+    if (to < cursor.since) {
+      throw new ConfigError(`${toIso(to)} lies before the beginning of this stream, ${toIso(cursor.since)}`, {
+        where,
+        next: 'move `since` in the config back instead, and run tributary sync',
+      });
+    }
+    const floor = cursor.completeThrough ?? cursor.since;
+    if (to > floor && !force) {
+      throw new ConfigError(`${toIso(to)} lies after the watermark, ${toIso(floor)}: the time between is not proven`, {
+        where,
+        kept: 'nothing was changed',
+        next: 'run tributary sync to prove it; --force calls it complete unread, and events may be missing for good',
+      });
+    }
+    if (to <= floor) {
+      await deps.state.transaction(async (tx) => {
+        await checkFence(tx, { ...where, stream: track.stream, epoch: lease.epoch });
+        await rewind(tx, track, to);
+      });
+      return;
+    }
+    const proven = (await readLedger(deps.state, track, floor)).filter((entry) => entry.certified);
+    const spans = gaps(proven, { start: floor, end: to }).map((gap) => ({
+      ...gap,
+      certified: true,
+      rows: 0,
+      note: BY_HAND,
+    }));
+    const { epoch } = lease;
+    const base = { ...track, epoch, since: cursor.since, newestSeen: undefined };
+    await deps.state.transaction((tx) =>
+      applyAdvance(tx, { ...base, commitId: randomUUID(), runId: 'by hand', spans }),
+    );
+  });
+}
+
+/** Forgets how far a track has come. Its rows stay, and the next sync reads all of it again. */
+export function resetCursor(deps: MoveDeps, track: Track): Promise<void> {
+  return withTrack(deps, track, ({ epoch }) =>
+    deps.state.transaction(async (tx) => {
+      await checkFence(tx, { ...track, epoch });
+      await forgetTrack(tx, track);
+    }),
+  );
+}
+
+/** Under the lease, so that no sync is under way; and after the sink has told the state all that it holds. */
+async function withTrack(deps: MoveDeps, track: Track, work: (lease: Lease) => Promise<void>): Promise<void> {
+  const { state, sinks, holder } = deps;
+  const { source, stream } = track;
+  const lease = await acquireLease(state, source, stream, holder);
+  try {
+    // A sink that the config no longer names has nobody to ask.
+    const sink = sinks.find(({ name }) => name === track.sink);
+    await sink?.recover({ source, stream, epoch: lease.epoch });
+    await sink?.settled({ source, stream });
+    await work(lease);
+    await sink?.settled({ source, stream });
+  } finally {
+    await lease.release();
+  }
+}

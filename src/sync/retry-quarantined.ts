@@ -1,0 +1,128 @@
+import { readCursor } from '../cursor/cursors.ts';
+import type { Database } from '../cursor/database.ts';
+import { acquireLease } from '../cursor/leases.ts';
+import { dropQuarantined, type Quarantined } from '../cursor/quarantined.ts';
+import { emptyTally, finishRun, newRunId, startRun, type Tally } from '../cursor/runs.ts';
+import { BadRecord, ConfigError, Fault, type Where } from '../model/errors.ts';
+import type { Flatten, Row } from '../model/flatten.ts';
+import { parseJson } from '../model/json.ts';
+import { STREAMS, type StreamName } from '../model/streams.ts';
+import { withoutLeftOut } from '../model/withhold.ts';
+import type { Sink } from '../sinks/sink.ts';
+import { createEvolver, type UnknownFields } from './evolver.ts';
+import { createSinkCommitter } from './sink-committer.ts';
+
+export interface RetryDeps {
+  state: Database;
+  sinks: readonly Sink[];
+  holder: string;
+}
+
+/** Records of one stream that were set aside, and how the config reads that stream now. */
+export interface RetryJob {
+  source: string;
+  stream: StreamName;
+  unknownFields: UnknownFields;
+  flatten: Flatten;
+  records: readonly Quarantined[];
+}
+
+export interface Retried {
+  id: number;
+  /** Undefined where it is in the tables now; else why it still cannot be used. */
+  reason: string | undefined;
+}
+
+/**
+ * Reads the records once more: the rules may have changed since, or somebody has mended the record. What is sound now is written
+ * into every sink and leaves the quarantine; the rest stays as it is.
+ */
+export async function retryQuarantined(deps: RetryDeps, job: RetryJob): Promise<Retried[]> {
+  const { state, holder } = deps;
+  const { source, stream } = job;
+  const results = job.records.map((record) => ({ id: record.id, ...readAgain(record, job.flatten) }));
+  const rows = results.flatMap(({ row }) => (row ? [row] : []));
+  if (rows.length > 0) {
+    const lease = await acquireLease(state, source, stream, holder);
+    try {
+      await write(deps, job, lease.epoch, rows);
+      // Only now: a record is never in neither place. In both, it is written again, which changes nothing.
+      await dropQuarantined(
+        state,
+        results.flatMap(({ id, row }) => (row ? [id] : [])),
+      );
+    } finally {
+      await lease.release();
+    }
+  }
+  return results.map(({ id, reason }) => ({ id, reason }));
+}
+
+function readAgain({ record }: Quarantined, flatten: Flatten): { row?: Row; reason: string | undefined } {
+  try {
+    return { row: flatten(withoutLeftOut(parseJson(record))), reason: undefined };
+  } catch (error) {
+    // Recovery: it stays where it is, with what is wrong with it today.
+    if (error instanceof BadRecord) return { reason: error.message };
+    if (error instanceof SyntaxError) return { reason: 'the record is no JSON any more' };
+    throw error;
+  }
+}
+
+async function write(deps: RetryDeps, job: RetryJob, epoch: number, rows: readonly Row[]): Promise<void> {
+  const { state, sinks } = deps;
+  const { source, stream } = job;
+  const runId = newRunId();
+  const tally = emptyTally();
+  await startRun(state, { id: runId, kind: 'retry', source, stream });
+  try {
+    tally.read = rows.length;
+    let written = 0;
+    for (const sink of sinks) {
+      // Every sink gets the same rows; they are counted once.
+      const counted = written === 0 ? { tally } : {};
+      if (await writeInto(sink, deps, job, { epoch, runId, rows, ...counted })) written++;
+    }
+    if (written === 0) throw nowhere({ source, stream });
+    await finishRun(state, runId, 'done', tally);
+  } catch (error) {
+    await finishRun(state, runId, 'failed', tally, error instanceof Fault ? error.message : 'a bug of tributary');
+    throw error;
+  }
+}
+
+interface Writing {
+  epoch: number;
+  runId: string;
+  rows: readonly Row[];
+  tally?: Tally;
+}
+
+/** One sink at a time, because each has its own beginning: that of another would open time that was never read. */
+async function writeInto(sink: Sink, { state }: RetryDeps, job: RetryJob, writing: Writing): Promise<boolean> {
+  const { source, stream, unknownFields } = job;
+  const { epoch, runId, rows, ...counted } = writing;
+  await sink.recover({ source, stream, epoch });
+  const cursor = await readCursor(state, { source, stream, sink: sink.name });
+  // Nothing was ever synced into it: the first sync brings its rows, and sets aside again what is to be.
+  if (!cursor) return false;
+  const committer = createSinkCommitter({
+    sink,
+    evolver: createEvolver({ state, stream: STREAMS[stream], source, runId, unknownFields, onLesson: () => {} }),
+    base: () => ({ source, runId, epoch, since: cursor.since }),
+    serverNow: Date.now,
+    onCommit: () => {},
+    ...counted,
+  });
+  await committer.add({ window: undefined, certified: false, rows, rejected: [] });
+  await committer.flush();
+  await sink.settled({ source, stream });
+  return true;
+}
+
+const nowhere = (where: Where): ConfigError =>
+  new ConfigError('nothing was ever synced into these sinks: there is nowhere to write the records', {
+    where,
+    kept: 'the records stay where they are',
+    next: 'run tributary sync first',
+  });

@@ -1,0 +1,104 @@
+import type { ChildProcess } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import type { Lane } from '../../src/api/slots.ts';
+import { keyHashOf, readBudgetUse } from '../../src/cursor/budget-use.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { budgetUse, countOf, kill, laneShare, startProcesses } from '../support/budget-processes.ts';
+import { type Engine, openEngine } from '../support/engine.ts';
+import { ask, smallSandbox } from '../support/sandbox.ts';
+
+/** Several real processes on one key, counted at a service that grants so many requests in any sliding second. */
+
+const PER_SECOND = 4;
+let engine: Engine;
+let children: ChildProcess[] = [];
+beforeAll(async () => {
+  engine = await openEngine();
+});
+afterEach(async () => {
+  await kill(children);
+  children = [];
+});
+afterAll(() => engine.close());
+
+async function crowd(apiKey: string, lanes: readonly Lane[]): Promise<Sandbox> {
+  const sandbox = await smallSandbox({
+    apiKey,
+    requestsPerSecond: PER_SECOND,
+    rows: { clicks: 20, leads: 20, sales: 20 },
+  });
+  const { baseUrl } = sandbox;
+  const shared = { databaseUrl: engine.url, baseUrl, apiKey, requestsPerSecond: PER_SECOND };
+  children = await startProcesses(lanes.map((lane) => ({ ...shared, lanes: [lane] })));
+  return sandbox;
+}
+
+/** What arrived from now on, for so long. */
+async function listen({ service: { log } }: Sandbox, seconds: number) {
+  const from = log.entries.length;
+  await sleep(seconds * 1000);
+  return log.entries.slice(from).filter(({ status }) => status > 0);
+}
+
+it('three workers and a backfill use one budget: no 429, nearly all of it, fresh first', async () => {
+  const sandbox = await crowd('key-of-four', ['fresh', 'fresh', 'fresh', 'backfill']);
+  const log = await listen(sandbox, 20);
+  expect(countOf(log, 429)).toBe(0);
+  expect(budgetUse(log, PER_SECOND)).toBeGreaterThanOrEqual(0.95);
+  expect(budgetUse(log, PER_SECOND)).toBeLessThanOrEqual(1.01);
+  expect(laneShare(log, 'backfill')).toBeGreaterThanOrEqual(0.2);
+  expect(laneShare(log, 'fresh')).toBeGreaterThanOrEqual(0.7);
+  // The books of the budget say what the service saw, and know the key by a digest only.
+  const [use] = await readBudgetUse(engine.db, { keyHash: keyHashOf('key-of-four'), minutes: 2, step: 2 });
+  const seen = sandbox.service.log.entries.length;
+  expect(Math.abs((use?.requests ?? 0) - seen)).toBeLessThanOrEqual(2);
+  expect(use).toMatchObject({ perSecond: PER_SECOND, tooManyRequests: 0, pauses: 0 });
+  const rows = await engine.db.query({
+    text: 'select b::text, u::text from tributary.budgets b, tributary.budget_use u',
+  });
+  expect(JSON.stringify(rows)).not.toContain('key-of-four');
+});
+
+it('a killed process costs nothing that lasts', async () => {
+  const sandbox = await crowd('key-of-the-killed', ['fresh', 'fresh', 'backfill']);
+  await sleep(2000);
+  await kill(children.splice(0, 1));
+  const log = await listen(sandbox, 8);
+  expect(budgetUse(log, PER_SECOND)).toBeGreaterThanOrEqual(0.94);
+});
+
+it('another client eats the budget: one pause for all, no storm, and back to speed when it stops', async () => {
+  const sandbox = await crowd('key-of-two-owners', ['fresh', 'fresh', 'fresh', 'backfill']);
+  await sleep(2000);
+  const stop = new AbortController();
+  const { log } = sandbox.service;
+  const from = log.entries.length;
+  // Marked by its limit, which nobody else asks with.
+  const eating = (async () => {
+    while (!stop.signal.aborted) {
+      await ask(sandbox, { event: 'clicks', limit: 1 });
+      await sleep(40);
+    }
+  })();
+  await sleep(8000);
+  stop.abort();
+  await eating;
+  const ours = log.entries.slice(from).filter(({ query }) => query.limit !== '1');
+  const refused = countOf(ours, 429);
+  // Each pause is a second or more, and ends with one probe: not a storm of four processes with four requests each.
+  expect(refused).toBeGreaterThanOrEqual(2);
+  expect(refused).toBeLessThanOrEqual(12);
+  const [use] = await readBudgetUse(engine.db, { keyHash: keyHashOf('key-of-two-owners'), minutes: 2, step: 2 });
+  expect(use?.tooManyRequests).toBeGreaterThanOrEqual(refused - 1);
+  expect(use?.pauses).toBeGreaterThanOrEqual(1);
+
+  // The first seconds are still slow: that is the point. Half a minute after the pause nothing is left of it.
+  const slow = await listen(sandbox, 4);
+  expect(budgetUse(slow, PER_SECOND)).toBeLessThan(0.9);
+  await engine.db.query({ text: `update tributary.budgets set paused_until = paused_until - interval '26 s'` });
+  await sleep(1000);
+  const after = await listen(sandbox, 8);
+  expect(countOf(after, 429)).toBe(0);
+  expect(budgetUse(after, PER_SECOND)).toBeGreaterThanOrEqual(0.94);
+});

@@ -1,0 +1,190 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connect, type Database } from '../../src/cursor/database.ts';
+import { acquireLease } from '../../src/cursor/leases.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { BY_HAND } from '../../src/sync/move-cursor.ts';
+import { type Finished, freshPlace, longLines, type Place } from '../support/cli.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { plain, runOnTerminal } from '../support/pty.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+
+const DAY = 86_400_000;
+let place: Place;
+let sandbox: Sandbox;
+let database: TestDatabase;
+let db: Database;
+
+beforeAll(async () => {
+  [place, sandbox, database] = await Promise.all([
+    freshPlace(),
+    smallSandbox({ rows: { clicks: 60, leads: 40, sales: 30 }, days: 20 }),
+    freshDatabase(),
+  ]);
+  db = connect({ url: database.url, max: 2 });
+  const source = `{ baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 200, since: 30d }`;
+  await place.config(
+    `sources: { main: ${source} }
+sinks: { warehouse: { type: postgres }, copy: { type: postgres, schema: copy } }
+state: { url: "${database.url}" }\n`,
+    'config.yaml',
+  );
+  expect((await tributary('sync')).code).toBe(0);
+});
+afterAll(async () => {
+  await db.close();
+  await database.drop();
+});
+
+const tributary = (...args: string[]): Promise<Finished> => place.run([...args, '--config', 'config.yaml']);
+
+interface Json {
+  cursors: Array<{ stream: string; sink: string; completeThrough: string | null; since: string }>;
+}
+const cursors = async (...args: string[]): Promise<Json['cursors']> => {
+  const { code, stdout, stderr } = await tributary('cursor', ...args, '--json');
+  expect(code, stderr).toBe(0);
+  return (JSON.parse(stdout) as Json).cursors;
+};
+const rowsOf = async (table: string): Promise<object[]> =>
+  db.query({ text: `select event_id from ${table} order by 1` });
+
+describe('cursor', () => {
+  it('get shows every stream in every sink, within 80 columns and in UTC', async () => {
+    const { code, stdout, stderr } = await tributary('cursor', 'get');
+    expect([code, stderr, longLines(stdout)]).toEqual([0, '', []]);
+    expect(
+      stdout.match(/^main\/(clicks|leads|sales) +(copy|warehouse) +\d{4}-\d\d-\d\d +\d{4}-\d\d-\d\d \d\d:\d\d /gm),
+    ).toHaveLength(6);
+    expect(stdout).toMatch(/times in UTC\n$/);
+    expect(plain((await runOnTerminal(place, ['cursor', 'get', '--config', 'config.yaml'])).text)).toBe(stdout);
+  });
+
+  it('set back marks everything after to be read again, in every sink, and touches no row', async () => {
+    const [leads, asked] = [await rowsOf('copy.leads'), sandbox.service.log.entries.length];
+    const to = new Date(Date.now() - 5 * DAY).toISOString();
+    const moved = await cursors('set', 'leads', '--to', to);
+    expect(moved.map(({ sink, completeThrough }) => [sink, completeThrough])).toEqual([
+      ['copy', to],
+      ['warehouse', to],
+    ]);
+    const later = await db.query({
+      text: `select 1 from tributary.windows where stream = 'leads' and end_at > $1`,
+      values: [to],
+    });
+    expect([later, await rowsOf('copy.leads')]).toEqual([[], leads]);
+    expect(sandbox.service.log.entries).toHaveLength(asked);
+    // What came late, behind the old watermark, is found now.
+    sandbox.service.arrive('leads', 3, { from: Date.now() - 4 * DAY, to: Date.now() - 4 * DAY + 1000 });
+    expect((await tributary('sync', 'leads')).code).toBe(0);
+    expect(await rowsOf('copy.leads')).toHaveLength(leads.length + 3);
+    const [again] = await cursors('get', 'leads');
+    expect(Date.parse(again?.completeThrough ?? '')).toBeGreaterThan(Date.now() - DAY);
+  });
+
+  it('set forward is refused: the time between was never read', async () => {
+    await cursors('set', 'sales', '--to', '9d', '--sink', 'copy');
+    const { code, stdout, stderr } = await tributary('cursor', 'set', 'sales', '--to', '2d', '--sink', 'copy');
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(
+      /^main\/sales: \S+ lies after the watermark, \S+: the time between is not proven\nkept: nothing was changed\nnext: .*--force/,
+    );
+    const [unmoved] = await cursors('get', 'sales', '--sink', 'copy');
+    expect(Date.parse(unmoved?.completeThrough ?? '')).toBeLessThan(Date.now() - 8 * DAY);
+  });
+
+  it('set forward by force warns, and the ledger and the status say so ever after', async () => {
+    await cursors('set', 'sales', '--to', '10d', '--sink', 'copy');
+    const { code, stdout, stderr } = await tributary(
+      'cursor',
+      'set',
+      'sales',
+      '--to',
+      '2d',
+      '--sink',
+      'copy',
+      '--force',
+    );
+    expect([code, stderr]).toEqual([0, 'warning: --force gives up the proof: events may be missing for good\n']);
+    expect(stdout).toMatch(/^main\/sales +copy +\d{4}-\S+ \S+ +\d{4}-\S+ \S+$/m);
+    const noted = await db.query({ text: 'select sink from tributary.windows where note = $1', values: [BY_HAND] });
+    expect(noted).toEqual([{ sink: 'copy' }]);
+    expect((await tributary('status')).stdout).toContain(
+      'main/sales: windows called complete by hand in copy, unread: 1\n',
+    );
+  });
+
+  it.each([
+    [['set', 'clicks', '--to', '400d'], 'lies before the beginning of this stream'],
+    [['set', 'clicks', '--to', '2999-01-01'], '--to lies in the future'],
+    [['set', 'clicks', '--to', 'yesterday'], '--to is no date'],
+    [['set', 'clicks'], "required option '--to <DATE>' not specified"],
+    [['reset', 'clicks', '--source', 'other'], 'there is no source "other"'],
+    [['reset', 'clicks', '--sink', 'lake'], 'there is no cursor of clicks that fits'],
+    [['reset'], "missing required argument 'stream'"],
+    [['rest'], "unknown command 'rest'\n(Did you mean reset?)\nnext: see tributary cursor --help"],
+  ])('%j is refused', async (args, message) => {
+    const { code, stderr } = await tributary('cursor', ...args);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+  });
+
+  it('nobody moves a cursor under a sync', async () => {
+    const lease = await acquireLease(db, 'main', 'clicks', 'tributary sync (process 1 on elsewhere)');
+    for (const args of [
+      ['set', 'clicks', '--to', '1d'],
+      ['reset', 'clicks'],
+    ]) {
+      const { code, stderr } = await tributary('cursor', ...args);
+      expect([code, stderr]).toEqual([
+        4,
+        expect.stringContaining('tributary sync (process 1 on elsewhere) is writing'),
+      ]);
+    }
+    await lease.release();
+    expect(await cursors('get', 'clicks')).toHaveLength(2);
+  });
+
+  it('reset forgets one track alone; its rows stay, and the next sync proves it anew', async () => {
+    const clicks = await rowsOf('copy.clicks');
+    expect((await cursors('reset', 'clicks', '--sink', 'copy')).map(({ sink }) => sink)).toEqual([]);
+    expect((await cursors('get', 'clicks')).map(({ sink }) => sink)).toEqual(['warehouse']);
+    expect(await rowsOf('copy.clicks')).toEqual(clicks);
+    expect((await tributary('status')).stdout).not.toMatch(/main\/clicks copy/);
+    expect((await tributary('sync', 'clicks')).code).toBe(0);
+    expect((await cursors('get', 'clicks')).map(({ sink }) => sink)).toEqual(['copy', 'warehouse']);
+    expect(await rowsOf('copy.clicks')).toEqual(clicks);
+  });
+});
+
+describe('runs', () => {
+  interface Runs {
+    runs: Array<{ stream: string; state: string; kind: string; startedAt: string; requests: number }>;
+  }
+  const runs = async (...args: string[]): Promise<Runs['runs']> =>
+    (JSON.parse((await tributary('runs', '--json', ...args)).stdout) as Runs).runs;
+
+  it('are listed newest first, and can be told apart', async () => {
+    const all = await runs();
+    expect(all.length).toBeGreaterThan(4);
+    expect(all.map(({ startedAt }) => startedAt)).toEqual(
+      all
+        .map(({ startedAt }) => startedAt)
+        .sort()
+        .reverse(),
+    );
+    expect((await runs('--stream', 'leads')).map(({ stream }) => stream)).toEqual(['leads', 'leads']);
+    expect(await runs('--limit', '1')).toEqual(all.slice(0, 1));
+    expect(await runs('--state', 'refused')).toEqual([]);
+    expect(await runs('--since', '2999-01-01')).toEqual([]);
+  });
+
+  it('say what to do about a wrong filter', async () => {
+    const { code, stderr } = await tributary('runs', '--state', 'dome');
+    expect([code, stderr]).toEqual([2, expect.stringContaining('Allowed choices are running, done, incomplete')]);
+  });
+
+  it('look the same on a terminal, within 80 columns', async () => {
+    const { code, text } = await runOnTerminal(place, ['runs', '--config', 'config.yaml']);
+    expect([code, longLines(plain(text))]).toEqual([0, []]);
+    expect(plain(text)).toBe((await tributary('runs')).stdout);
+  });
+});

@@ -1,0 +1,117 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { parseConfig } from '../../src/config.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { freshPlace, longLines } from '../support/cli.ts';
+import { plain, runOnTerminal } from '../support/pty.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+
+const KEY = 'canary-key-4711';
+let sandbox: Sandbox;
+beforeAll(async () => {
+  sandbox = await smallSandbox({ apiKey: KEY, rows: { clicks: 20, leads: 5, sales: 5 } });
+});
+
+const FILE = 'config/tributary.yaml';
+const env = { TRIBUTARY_API_KEY: KEY };
+const flags = (...more: string[]): string[] => [
+  'init',
+  '--yes',
+  '--base-url',
+  sandbox.baseUrl,
+  '--plan',
+  'business',
+  ...more,
+];
+
+describe('tributary init', () => {
+  it('writes a commented config that works, after one request, and never the key', async () => {
+    const place = await freshPlace();
+    const before = sandbox.service.log.entries.length;
+    const { code, stdout, stderr } = await place.run(flags('--since', '2026-11-01', '--streams', 'leads,sales'), env);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toContain(`${FILE} is written\ntested: `);
+    expect(sandbox.service.log.entries.length - before).toBe(1);
+    const text = readFileSync(join(place.dir, FILE), 'utf8');
+    expect(text).toMatch(/^# yaml-language-server: \$schema=\.\/tributary\.schema\.json\n/);
+    expect(JSON.parse(readFileSync(join(place.dir, 'config/tributary.schema.json'), 'utf8'))).toHaveProperty(
+      'properties',
+    );
+    expect(text).toContain(`apiKey: \${TRIBUTARY_API_KEY}`);
+    expect(text).not.toContain(KEY);
+    const { main } = parseConfig(text, FILE, env).config.sources;
+    expect(main).toMatchObject({ plan: 'business', since: '2026-11-01', apiKey: KEY });
+    expect(Object.keys(main?.streams ?? {})).toEqual(['leads', 'sales']);
+  });
+
+  it('never touches a file that is there', async () => {
+    const place = await freshPlace();
+    await place.config('mine', 't.yaml');
+    const { code, stderr } = await place.run(flags('--config', 't.yaml'), env);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/^t\.yaml is there already\nkept: it was not touched\n/)]);
+    expect(readFileSync(join(place.dir, 't.yaml'), 'utf8')).toBe('mine');
+  });
+
+  it.each([
+    ['a key that is refused', { TRIBUTARY_API_KEY: 'wrong' }, [], 3, /answered 401.*\nkept: nothing was written\n/],
+    ['an answer that cannot be', env, ['--since', 'soon'], 2, /sources\.main\.since: must be a date/],
+    [
+      'the key where its variable should stand',
+      env,
+      ['--key-variable', `${KEY}!`],
+      2,
+      /takes the name of an environment/,
+    ],
+    ['YAML of a stranger', env, ['--since', '1d"\nhttp: {port: 1}'], 2, /sources\.main\.since/],
+  ])('%s: nothing is written', async (_name, variables, more, code, message) => {
+    const place = await freshPlace();
+    const ended = await place.run(flags(...more), variables);
+    expect([ended.code, ended.stdout]).toEqual([code, '']);
+    expect(ended.stderr).toMatch(message);
+    expect(ended.text).not.toContain(KEY);
+    expect((await place.files()).dir).toEqual([]);
+  });
+
+  it('without the key it writes, and says that nothing was tested', async () => {
+    const place = await freshPlace();
+    const { code, stdout } = await place.run(flags());
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringContaining('not tested: TRIBUTARY_API_KEY is not set\nnext: set '),
+    ]);
+  });
+
+  it('through a pipe it asks nobody, and says which flags to give', async () => {
+    const place = await freshPlace();
+    const { code, stderr } = await place.run(['init']);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/^there is no terminal to ask on\nnext: give --yes/)]);
+  });
+
+  it('on a terminal it asks, asks again where the answer cannot be, and takes the defaults', async () => {
+    const place = await freshPlace();
+    const typed = [
+      { after: 'service answer?', type: 'example.com\r' },
+      { after: 'is not an address', type: `${sandbox.baseUrl}\r` },
+      { after: 'Which plan', type: 'pro\r' },
+      { after: 'holds the key?', type: '\r' },
+      { after: 'Which streams?', type: 'clicks\r' },
+      { after: 'first sync begin?', type: '7d\r' },
+      { after: 'URL of your Postgres?', type: '\r' },
+      { after: 'Parquet files too?', type: '\r' },
+    ];
+    const { code, text } = await runOnTerminal(place, ['init'], { env, typed });
+    expect(code, text).toBe(0);
+    expect(plain(text)).toContain(`${FILE} is written`);
+    expect(longLines(plain(text))).toEqual([]);
+    const { main } = parseConfig(readFileSync(join(place.dir, FILE), 'utf8'), FILE, env).config.sources;
+    expect(main).toMatchObject({ plan: 'pro', since: '7d' });
+  });
+
+  it('Ctrl-C among the questions leaves nothing', async () => {
+    const place = await freshPlace();
+    const { code } = await runOnTerminal(place, ['init'], { env, typed: [{ after: 'service answer?', type: '\x03' }] });
+    expect(code).toBe(130);
+    expect(existsSync(join(place.dir, 'config'))).toBe(false);
+  });
+});

@@ -1,0 +1,133 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connect, type Database } from '../../src/cursor/database.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { type Finished, freshPlace, longLines, type Place } from '../support/cli.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { plain, runOnTerminal } from '../support/pty.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+
+let place: Place;
+let sandbox: Sandbox;
+let database: TestDatabase;
+let db: Database;
+
+beforeAll(async () => {
+  [place, sandbox, database] = await Promise.all([
+    freshPlace(),
+    smallSandbox({ rows: { clicks: 40, leads: 10, sales: 10 }, days: 20 }),
+    freshDatabase(),
+  ]);
+  db = connect({ url: database.url, max: 2 });
+  await place.config(
+    `sources: { a-source-with-a-long-name: { baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 200, since: 30d } }
+sinks: { warehouse: { type: postgres }, a-second-warehouse: { type: postgres, schema: second } }
+state: { url: "${database.url}" }\n`,
+    'config.yaml',
+  );
+  expect((await tributary('sync')).code).toBe(0);
+});
+afterAll(async () => {
+  await db.close();
+  await database.drop();
+});
+
+const tributary = (...args: string[]): Promise<Finished> => place.run([...args, '--config', 'config.yaml']);
+const status = async (): Promise<Record<string, unknown>> =>
+  JSON.parse((await tributary('status', '--json')).stdout) as Record<string, unknown>;
+
+describe('status', () => {
+  it('fits 80 columns, whatever the names: what can be spared is spared', async () => {
+    const { code, stdout, stderr } = await tributary('status');
+    expect([code, stderr, longLines(stdout)]).toEqual([0, '', []]);
+    expect(stdout).toMatch(/^stream +complete through +(newest +)?(lag +)?(last run +)?sink$/m);
+    expect(stdout.match(/^a-source-with-a-long-name\/\w+ \S+ +\d{4}-\d\d-\d\d {2}█+ {2}now$/gm)).toHaveLength(6);
+    expect(stdout).toMatch(/^a-source-with-a-long-name: \d+ requests in the last hour, \d+\.\d % of 200\/s$/m);
+  });
+
+  it('shows a gap and what is unproven in the bar, and says where', async () => {
+    // Of the tenth day nothing is known of the sales, and nothing is proven of the leads.
+    await db.query({
+      text: `
+        delete from tributary.windows where sink = 'warehouse' and stream <> 'clicks';
+        insert into tributary.windows (source, stream, sink, start_at, end_at, state, rows, run_id)
+        select c.source, c.stream, c.sink, w.start_at, w.end_at, w.state, 0, 'test' from tributary.cursors c,
+          lateral (values (c.since, now() - interval '10 days', 'certified'),
+            (now() - interval '10 days', now() - interval '9 days', 'uncertified'),
+            (now() - interval '9 days', now() - interval '10 minutes', 'certified')) as w (start_at, end_at, state)
+        where c.sink = 'warehouse' and (c.stream = 'leads' or (c.stream = 'sales' and w.state = 'certified'))`,
+    });
+    const { stdout } = await tributary('status');
+    const barOf = (stream: string): string => new RegExp(`/${stream} warehouse .*`).exec(stdout)?.[0] ?? '';
+    expect(barOf('sales')).toMatch(/█+·+█+/);
+    expect(barOf('leads')).toMatch(/█+▒+█+/);
+    expect(barOf('clicks')).not.toMatch(/[·▒]/);
+    expect(stdout.replace(/\n {2}/g, ' ')).toMatch(
+      /sales: 1 gap in warehouse, the first from \d{4}-\d\d-\d\d \d\d:\d\d to \S+ \S+: the next sync reads it/,
+    );
+    expect(longLines(stdout)).toEqual([]);
+    const { streams } = (await status()) as {
+      streams: Array<{ stream: string; sink: string; coverage: Array<{ state: string }> }>;
+    };
+    const sales = streams.find(({ stream, sink }) => stream === 'sales' && sink === 'warehouse');
+    expect(sales?.coverage.map(({ state }) => state)).toEqual(['certified', 'gap', 'certified', 'open']);
+  });
+
+  it('shows when the worker comes again, and why a stream is parked', async () => {
+    await db.query({
+      text: `
+        create table if not exists tributary.schedules (source text, stream text, plan text, next_run_at timestamptz, primary key (source, stream));
+        create table if not exists tributary.parked (source text, stream text, fingerprint text, reason text, next_step text,
+          since timestamptz default now(), next_probe_at timestamptz, primary key (source, stream));
+        insert into tributary.schedules (source, stream, plan, next_run_at) values ('a-source-with-a-long-name', 'clicks', 'every', '2030-01-02T03:04:05Z');
+        insert into tributary.parked (source, stream, fingerprint, reason, next_step, next_probe_at)
+          values ('a-source-with-a-long-name', 'leads', 'f', 'the plan is too low', 'upgrade it', now())`,
+    });
+    const { stdout } = await tributary('status');
+    const text = stdout.replace(/\n {2}/g, ' ');
+    // Once, although there are two sinks.
+    expect(text.match(/a-source-with-a-long-name\/clicks: next run 2030-01-02 03:04$/gm)).toHaveLength(1);
+    expect(text).toMatch(
+      /a-source-with-a-long-name\/leads: parked since \S+ \S+, tried again \S+ \S+: the plan is too low\n/,
+    );
+    expect(text).toContain('a-source-with-a-long-name/leads: next: upgrade it\n');
+  });
+
+  it('a stream that the service refused is parked without a worker too', async () => {
+    await db.query({ text: 'delete from tributary.parked; delete from tributary.schedules' });
+    sandbox.service.faults.add({ status: 403, message: 'Upgrade to the Business plan.', match: { event: 'sales' } });
+    expect((await tributary('sync', 'sales')).code).toBe(3);
+    const { streams } = (await status()) as { streams: Array<{ stream: string; parked: { reason: string } | null }> };
+    const reasons = streams.map(({ stream, parked }) => `${stream} ${parked?.reason ?? 'works'}`);
+    expect(reasons.filter((text) => text.startsWith('sales'))[0]).toMatch(/^sales .*Upgrade to the Business plan/);
+    expect(reasons.filter((text) => text === 'clicks works')).toHaveLength(2);
+  });
+
+  it('--json has exactly the fields that docs/operations.md describes', async () => {
+    const [, section = ''] = readFileSync('docs/operations.md', 'utf8').split('## `status --json`');
+    const documented = [...section.matchAll(/^\| `([\w.[\]]+)` \|/gm)].map(([, name]) => name);
+    expect([...new Set(pathsOf(await status()))].sort()).toEqual([...documented].sort());
+  });
+
+  it('on a terminal: the same, and --watch clears the screen unless NO_COLOR is set', async () => {
+    const { text } = await runOnTerminal(place, ['status', '--config', 'config.yaml']);
+    expect(longLines(plain(text))).toEqual([]);
+    expect(plain(text)).toMatch(/^stream +complete through /);
+    const watch = ['status', '--watch', '--config', 'config.yaml'];
+    const typed = [{ after: 'times in UTC', type: '\x03' }];
+    const coloured = await runOnTerminal(place, watch, { typed });
+    expect([coloured.code, coloured.text.includes('\x1b[2J')]).toEqual([0, true]);
+    const bare = await runOnTerminal(place, watch, { typed, env: { NO_COLOR: '1' } });
+    expect([bare.code, bare.text.includes('\x1b[2J')]).toEqual([0, false]);
+  });
+});
+
+/** `streams[].lastRun.id`: every path at which a value stands. A null is a leaf, and so is an empty list. */
+function pathsOf(value: unknown, path = ''): string[] {
+  if (Array.isArray(value)) return value.length === 0 ? [] : value.flatMap((inner) => pathsOf(inner, `${path}[]`));
+  if (typeof value !== 'object' || value === null) return value === null && NULLABLE.has(path) ? [] : [path];
+  return Object.entries(value).flatMap(([key, inner]) => pathsOf(inner, path === '' ? key : `${path}.${key}`));
+}
+
+/** Where null stands for a whole object, its fields show in another stream of the same status. */
+const NULLABLE = new Set(['streams[].parked', 'streams[].lastRun']);

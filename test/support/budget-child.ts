@@ -1,0 +1,23 @@
+import { createClient } from '../../src/api/client.ts';
+import { createEventsApi } from '../../src/api/events-api.ts';
+import { createPacer } from '../../src/api/pacer.ts';
+import type { Lane } from '../../src/api/slots.ts';
+import { openSharedBudgets } from '../../src/cursor/budgets.ts';
+import { connect } from '../../src/cursor/database.ts';
+import { type ChildOptions, STREAM_OF } from './budget-processes.ts';
+import { silentLog } from './silent-log.ts';
+
+/** A process that wants all of the budget it can get, in one lane or several, until it is killed: `budget-child.ts OPTIONS`. */
+const options = JSON.parse(process.argv[2] ?? '{}') as ChildOptions;
+const { databaseUrl, baseUrl, apiKey, lanes, requestsPerSecond, parallel = 4 } = options;
+const shared = openSharedBudgets(connect({ url: databaseUrl, max: 2 }));
+const pacer = createPacer({ requestsPerSecond, slots: shared.slots(apiKey, requestsPerSecond) });
+const api = createEventsApi({ client: createClient({ baseUrl, apiKey }), pacer, log: silentLog });
+
+async function keepAsking(lane: Lane): Promise<never> {
+  const day = { start: Date.now() - 86_400_000, end: Date.now(), sortOrder: 'desc', page: 1, limit: 5 } as const;
+  for (;;) await api.page({ ...day, stream: STREAM_OF[lane], filters: {} }, { lane });
+}
+
+process.stdout.write('ready\n');
+await Promise.all(lanes.flatMap((lane) => Array.from({ length: parallel }, () => keepAsking(lane))));

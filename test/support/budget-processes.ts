@@ -1,0 +1,57 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import type { Lane } from '../../src/api/slots.ts';
+import type { StreamName } from '../../src/model/streams.ts';
+import type { LoggedRequest } from '../../src/sandbox/request-log.ts';
+
+export interface ChildOptions {
+  databaseUrl: string;
+  baseUrl: string;
+  apiKey: string;
+  lanes: readonly Lane[];
+  requestsPerSecond: number;
+  /** Requests of each lane that wait or are under way at a time. */
+  parallel?: number;
+}
+
+const SCRIPT = fileURLToPath(new URL('./budget-child.ts', import.meta.url));
+
+/** How the server tells the lanes apart. */
+export const STREAM_OF: Readonly<Record<Lane, StreamName>> = { fresh: 'clicks', repair: 'leads', backfill: 'sales' };
+
+/** Real processes that want all of the budget they can get. Resolves when each of them is about to ask for it. */
+export async function startProcesses(all: readonly ChildOptions[]): Promise<ChildProcess[]> {
+  return Promise.all(
+    all.map(async (options) => {
+      const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), SCRIPT, JSON.stringify(options)], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      await once(child.stdout, 'data');
+      return child;
+    }),
+  );
+}
+
+export async function kill(children: readonly ChildProcess[]): Promise<void> {
+  await Promise.all(
+    children.map(async (child) => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }),
+  );
+}
+
+/** Requests that the service let through, as a share of what the budget allows between the first and the last of them. */
+export function budgetUse(log: readonly LoggedRequest[], perSecond: number): number {
+  const served = log.filter(({ status }) => status === 200);
+  const [first, last] = [served[0]?.at ?? 0, served.at(-1)?.at ?? 0];
+  return (served.length - 1) / ((perSecond * (last - first)) / 1000);
+}
+
+export const countOf = (log: readonly LoggedRequest[], status: number): number =>
+  log.filter((request) => request.status === status).length;
+
+export const laneShare = (log: readonly LoggedRequest[], lane: Lane): number =>
+  log.filter(({ query }) => query.event === STREAM_OF[lane]).length / log.length;

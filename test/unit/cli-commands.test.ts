@@ -1,0 +1,119 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { SCRIPTS } from '../../src/cli/completion/scripts.ts';
+import { type Level, levelsOf } from '../../src/cli/completion/tree.ts';
+import { loadProgram, run } from '../../src/cli/program.ts';
+import type { Terminal } from '../../src/cli/terminal/terminal.ts';
+import { longLines } from '../support/cli.ts';
+import { silentLog } from '../support/silent-log.ts';
+
+/** What holds for every command there is, and for every one that will be: they are all asked. */
+
+async function typed(...argv: string[]): Promise<{ code: number; out: string; err: string }> {
+  const [out, err]: [string[], string[]] = [[], []];
+  const terminal = { out: (text: string) => out.push(text), err: (text: string) => err.push(text), columns: 80 };
+  const surroundings = { terminal: terminal as unknown as Terminal, signal: new AbortController().signal };
+  const code = await run(argv, { ...surroundings, createLog: () => silentLog });
+  return { code, out: out.join('\n'), err: err.join('') };
+}
+
+const program = await loadProgram([], () => async () => {}, {} as Terminal);
+const LEVELS = levelsOf(program);
+/** Those that a person writes; `help` is commander's. */
+const COMMANDS = LEVELS.filter(({ path }) => path !== '' && !/(^| )help$/.test(path));
+const LEAVES = COMMANDS.filter(({ commands }) => commands.length === 0);
+
+describe('every command', () => {
+  it('is known here', () => {
+    expect(COMMANDS.length).toBeGreaterThan(18);
+  });
+
+  it.each(COMMANDS.map(({ path }) => [path]))(
+    '%s --help has an example that names it, and fits 80 columns',
+    async (path) => {
+      const { code, out, err } = await typed(...path.split(' '), '--help');
+      expect([code, err, longLines(out)]).toEqual([0, '', []]);
+      expect(out).toMatch(/\nExamples?:\n/);
+      expect(out).toContain(`\n  tributary ${path}`);
+    },
+  );
+
+  it.each(LEAVES.map(({ path }) => [path]))(
+    '%s: an unknown flag is refused, with the nearest and where to look',
+    async (path) => {
+      const { code, err } = await typed(...path.split(' '), '--hepl');
+      expect(code).toBe(2);
+      // Where an option is required, its absence is told first.
+      expect(err).toMatch(
+        /^(unknown option '--hepl'\n\(Did you mean --help\?\)|required option '--\w+ <\w+>' not specified)/,
+      );
+      expect(err).toContain(`next: see tributary ${path} --help`);
+    },
+  );
+
+  it('has --json, unless its result is text for another program', () => {
+    const without = LEAVES.filter(({ options }) => !options.some(({ name }) => name === '--json'));
+    expect(without.map(({ path }) => path)).toEqual(['completion']);
+  });
+
+  it('is in the README', () => {
+    const readme = readFileSync('README.md', 'utf8');
+    expect(
+      COMMANDS.filter(({ path }) => !readme.includes(`tributary ${path.split(' ')[0]}`)).map(({ path }) => path),
+    ).toEqual([]);
+  });
+
+  it.each([
+    [['stauts'], "unknown command 'stauts'\n(Did you mean status?)"],
+    [['quarantine', 'lits'], "unknown command 'lits'\n(Did you mean list?)"],
+  ])('%j suggests the nearest', async (argv, message) => {
+    expect(await typed(...argv)).toMatchObject({ code: 2, err: expect.stringContaining(message) });
+  });
+});
+
+describe('completion', () => {
+  const words = ({ commands, options, values }: Level): string[] => [
+    ...commands.map(({ name }) => name),
+    ...values,
+    ...options.map(({ name }) => name),
+  ];
+
+  it.each(['bash', 'zsh', 'fish'] as const)('for %s holds every command, option and choice', async (shell) => {
+    const { code, out } = await typed('completion', shell);
+    expect(code).toBe(0);
+    expect(out).toBe(SCRIPTS[shell](LEVELS));
+    for (const level of LEVELS) {
+      for (const word of words(level)) expect(out).toContain(shell === 'fish' ? word.replace(/^--/, '') : word);
+    }
+  });
+
+  /** What a real bash offers for a line that ends where the cursor is. */
+  const offered = (...line: string[]): string[] => {
+    const script = `${SCRIPTS.bash(LEVELS)}
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _tributary; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const text = execFileSync('bash', ['-euc', script, 'bash', 'tributary', ...line], { encoding: 'utf8' });
+    return text.split('\n').filter(Boolean);
+  };
+
+  it('bash offers at every command what it takes, and nothing else', () => {
+    for (const level of LEVELS) {
+      const path = level.path === '' ? [] : level.path.split(' ');
+      expect(offered(...path, '').sort()).toEqual(words(level).sort());
+    }
+  });
+
+  it.each([
+    [['st'], ['status']],
+    [['cursor', 're'], ['reset']],
+    [['sync', 'clicks', '--so'], ['--source']],
+    [['sync', '--source', 'status', 'le'], ['leads']],
+    [['schema', '--format', 'm'], ['markdown']],
+    [['runs', '--source', ''], []],
+    [['status', '--config', 'package.j'], ['package.json']],
+    [['completion', 'z'], ['zsh']],
+    [['help', 'quar'], ['quarantine']],
+  ])('bash completes %j', (line, wanted) => {
+    expect(offered(...line)).toEqual(wanted);
+  });
+});

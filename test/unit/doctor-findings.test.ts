@@ -1,0 +1,77 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { Redis } from 'ioredis';
+import { describe, expect, it } from 'vitest';
+import { queueFindings } from '../../src/jobs/queue-check.ts';
+import { ConfigError, RetryLater, StopStream } from '../../src/model/errors.ts';
+import { findingOf } from '../../src/model/finding.ts';
+import { checkDisk, checkNode, diskFinding } from '../../src/sync/check-machine.ts';
+import { freshPlace, startProcess } from '../support/cli.ts';
+
+const GIB = 2 ** 30;
+const levels = (findings: ReadonlyArray<{ level: string }>): string[] => findings.map(({ level }) => level);
+
+describe('the machine', () => {
+  it.each([
+    ['v20.19.0', 'ok'],
+    ['v24.1.0', 'ok'],
+    ['v20.18.3', 'fault'],
+    ['v18.20.0', 'fault'],
+  ])('Node %s: %s', (version, level) => {
+    expect(checkNode(version).level).toBe(level);
+  });
+
+  it.each([
+    [3 * GIB, 'ok'],
+    [GIB, 'note'],
+    [GIB / 8, 'fault'],
+  ])('%d bytes free: %s', (free, level) => {
+    expect(diskFinding('.tributary/', free).level).toBe(level);
+  });
+
+  it('the disk of a folder that is not there yet is that of its parents', async () => {
+    expect((await checkDisk('no/such/folder')).says).toMatch(/^\d+\.\d GiB free for no\/such\/folder$/);
+  });
+});
+
+it('an error tells who can mend it, and a bug is thrown on', () => {
+  const mends = [new ConfigError('x'), new StopStream('x'), new RetryLater('x')].map(
+    (fault) => findingOf('s', fault).mend,
+  );
+  expect(mends).toEqual(['config', 'service', 'later']);
+  expect(() => findingOf('s', new TypeError('a bug'))).toThrow('a bug');
+});
+
+describe('a real Redis', () => {
+  it('is judged by what it says of itself', async () => {
+    const port = await freePort();
+    const server = startProcess(
+      'redis-server',
+      ['--port', String(port), '--save', '', '--bind', '127.0.0.1'],
+      (await freshPlace()).dir,
+      {
+        PATH: process.env.PATH ?? '',
+      },
+    );
+    await server.saw('Ready to accept connections');
+    const redis = new Redis(port, '127.0.0.1');
+    const judged = async (): Promise<string[]> => levels(queueFindings('Redis', await redis.info()));
+    expect(await judged()).toEqual(['ok', 'ok', 'note']);
+    await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    await redis.config('SET', 'appendonly', 'yes');
+    expect(await judged()).toEqual(['ok', 'fault', 'ok']);
+    expect(levels(queueFindings('Redis', 'redis_version:5.0.7\r\n'))).toEqual(['fault', 'ok', 'note']);
+    redis.disconnect();
+    server.child.kill('SIGKILL');
+    await server.done;
+  });
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}

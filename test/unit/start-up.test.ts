@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { expect, it } from 'vitest';
+
+/** What is loaded before a command is chosen is paid by every start, also by those that print one line. */
+
+const STATIC = /^(?:import|export)\s+(?!type\b)(?:[^'"]*?\sfrom\s)?['"]([^'"]+)['"]/gm;
+
+/** Files and packages that a file brings with it. */
+function loadedBy(entry: string): { files: Set<string>; packages: Set<string> } {
+  const [files, packages] = [new Set<string>(), new Set<string>()];
+  const visit = (file: string): void => {
+    if (files.has(file)) return;
+    files.add(file);
+    for (const [, specifier = ''] of readFileSync(join('src', file), 'utf8').matchAll(STATIC)) {
+      if (specifier.startsWith('.')) visit(normalize(join(dirname(file), specifier)));
+      else if (!specifier.startsWith('node:')) packages.add(specifier);
+    }
+  };
+  visit(entry);
+  return { files, packages };
+}
+
+it('the way to a command loads two packages and a handful of files', () => {
+  const { files, packages } = loadedBy('cli/main.ts');
+  expect([...packages].sort()).toEqual(['commander', 'pino']);
+  expect(files.size).toBeLessThan(15);
+});
+
+it.each(['cli/schema.ts', 'cli/completion.ts', 'cli/sandbox.ts'])(
+  '%s needs no database, no config and no pacing',
+  (file) => {
+    expect([...loadedBy(file).packages].filter((name) => name !== 'commander')).toEqual([]);
+  },
+);
+
+it('the seer of this test sees: a sync loads them all', () => {
+  expect([...loadedBy('cli/sync.ts').packages]).toEqual(expect.arrayContaining(['pg', 'zod', 'yaml', 'bottleneck']));
+});
+
+it.each(['cli/status.ts', 'cli/runs.ts', 'cli/cursor.ts', 'cli/doctor.ts'])(
+  '%s brings no lake, no queue and no web server',
+  (file) => {
+    const heavy = /^(@aws-sdk|hyparquet|@bokuweb|bullmq|ioredis|fastify|@bull-board|prom-client)/;
+    expect([...loadedBy(file).packages].filter((name) => heavy.test(name))).toEqual([]);
+  },
+);
