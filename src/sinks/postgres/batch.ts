@@ -4,10 +4,10 @@ import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
-import { RetryLater } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
+import { certainly } from '../certainly.ts';
 import type { Batch, Receipt } from '../sink.ts';
 import { ensureMonths } from './ensure-months.ts';
 import type { Partition } from './months.ts';
@@ -74,27 +74,4 @@ export function openBatch({ db, schema, state, partition }: BatchOptions, stream
 
 function* instantsOf(rows: readonly Row[]): Generator<Instant> {
   for (const { at } of rows) yield at;
-}
-
-/**
- * Runs a transaction and makes sure of its outcome. When the connection breaks while COMMIT is under way, nobody knows whether
- * it went through: that is looked up, not repeated blindly.
- */
-async function certainly<T>(
-  work: (tx: Transaction) => Promise<T>,
-  run: (work: (tx: Transaction) => Promise<T>) => Promise<T>,
-  isThere: () => Promise<boolean>,
-): Promise<T> {
-  let done: { result: T } | undefined;
-  try {
-    return await run(async (tx) => {
-      const result = await work(tx);
-      done = { result };
-      return result;
-    });
-  } catch (error) {
-    // Recovery: only a commit that was sent can be in doubt; anything earlier was rolled back.
-    if (done && error instanceof RetryLater && (await isThere())) return done.result;
-    throw error;
-  }
 }

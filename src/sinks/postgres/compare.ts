@@ -3,6 +3,7 @@ import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
 import type { Value } from '../../model/coerce.ts';
 import type { Kind } from '../../model/columns.ts';
 import type { Stream } from '../../model/streams.ts';
+import { joinedKeys, ownColumns } from '../merge-rule.ts';
 import { encodeCopy } from './copy-encoder.ts';
 import { joinKnown, type Known, type Target } from './merge.ts';
 import { MENDED } from './storable-row.ts';
@@ -24,13 +25,13 @@ export interface ComparedColumn {
   place: number;
 }
 
-/** The fields of the event itself; deprecated ones repeat another. */
-export const comparedColumns = ({ columns }: Stream): ComparedColumn[] => [
-  ...columns
-    .map((column, place) => ({ column, place }))
-    .filter(({ column }) => !column.volatile && !column.deprecated)
-    .map(({ column: { name, kind }, place }) => ({ name, kind, place })),
-  { name: '_extra', kind: 'json', place: columns.length },
+export const comparedColumns = (stream: Stream): ComparedColumn[] => [
+  ...ownColumns(stream).map((column) => ({
+    name: column.name,
+    kind: column.kind,
+    place: stream.columns.indexOf(column),
+  })),
+  { name: '_extra', kind: 'json', place: stream.columns.length },
 ];
 
 /** Sends that half of the rows, which are as `createStorable` makes them. */
@@ -71,13 +72,6 @@ export function selectChanged(target: Target, known: readonly Known[], source: s
     values: [source],
   };
 }
-
-/** The keys of a record that hold what is joined: `link`, `customer`, and aliases such as `domain`. */
-export const joinedKeys = (stream: Stream): string[] => [
-  ...new Set(
-    stream.columns.filter((c) => c.volatile).flatMap((c) => c.from.map(({ path }) => path.split('.')[0] ?? '')),
-  ),
-];
 
 /**
  * What is unknown there is joined too, and moves on its own; so does the note that one of its columns was mended. Where nothing

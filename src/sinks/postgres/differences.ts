@@ -1,10 +1,11 @@
 import type { Database } from '../../cursor/database.ts';
 import { instantOf, quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
 import { toIso } from '../../model/instant.ts';
+import { joinedKeys } from '../merge-rule.ts';
+import { newestById } from '../newest-by-id.ts';
 import type { Comparison, Difference } from '../sink.ts';
-import { comparedColumns, joinedKeys, ownExtra, SEEN, sendSeen } from './compare.ts';
+import { comparedColumns, ownExtra, SEEN, sendSeen } from './compare.ts';
 import { createStorable } from './storable-row.ts';
-import { newestById } from './store.ts';
 import { type Present, selectTable, tableName } from './table.ts';
 
 /**

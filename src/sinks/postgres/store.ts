@@ -6,6 +6,7 @@ import { type Entity, entitiesOf } from '../../model/entities.ts';
 import type { Row } from '../../model/flatten.ts';
 import { toIso } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
+import { newestById } from '../newest-by-id.ts';
 import type { Receipt } from '../sink.ts';
 import { picked } from './compare.ts';
 import { encodeCopy } from './copy-encoder.ts';
@@ -80,16 +81,4 @@ async function holdShape(tx: Transaction, schema: string, stream: Stream): Promi
   await tx.query({ text: `lock table only ${tableName(schema, stream)} in row exclusive mode` });
   const [present] = await tx.query<Present>(selectTable(schema, stream.name));
   if (present) checkShape(stream, present);
-}
-
-/** Of one event that came twice the newer counts; at the same time, the one that was read later. */
-export function newestById(rows: readonly Row[]): Map<string, Row> {
-  const newest = new Map<string, Row>();
-  for (const row of rows) {
-    // By the id as it will be stored: two that differ only in what Postgres cannot hold are one key there.
-    const id = storableText(row.id);
-    const before = newest.get(id);
-    if (!before || row.at >= before.at) newest.set(id, row);
-  }
-  return newest;
 }
