@@ -77,4 +77,5 @@ comment on table ${s}.backfill_windows is 'The windows of a backfill. One that i
 alter table ${s}.windows add column tries integer not null default 0;
 comment on column ${s}.windows.tries is 'Runs in a row that could not prove this window. After five it is left alone; the watermark waits before it.';
 `;
-  };
+  },
+};

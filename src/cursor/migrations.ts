@@ -233,5 +233,4 @@ comment on table ${s}.lake_keys is 'Which partition each event was written to. T
     },
   },
   WORKER_TABLES,
-  },
 ];
