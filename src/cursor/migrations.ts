@@ -1,4 +1,5 @@
 import type { Migration } from './migrate.ts';
+import { WORKER_TABLES } from './migrations-worker.ts';
 import { quoteIdent } from './sql.ts';
 
 /** The state's tables, forward only: what was released is never edited, only followed. */
@@ -231,4 +232,5 @@ comment on table ${s}.lake_keys is 'Which partition each event was written to. T
 `;
     },
   },
+  WORKER_TABLES,
 ];
