@@ -19,8 +19,7 @@ beforeAll(async () => {
 
 const env = (): Record<string, string> => ({ PATH: process.env.PATH ?? '', HOME: folder, TMPDIR: folder });
 const typed = (file: string, ...args: string[]): Promise<Finished> => startProcess(file, args, folder, env()).done;
-const node = (code: string): Promise<Finished> =>
-  typed(process.execPath, '--input-type=module', '--eval', `${code}\n`);
+const node = (code: string): Promise<Finished> => typed(process.execPath, '--input-type=module', '--eval', `${code}\n`);
 
 describe('the tarball', () => {
   it('holds the program, its types, the schema and the docs', () => {
@@ -40,7 +39,8 @@ describe('the tarball', () => {
   });
 
   it('holds nothing else: no tests, no sources, no state, no secrets', () => {
-    const expected = /^(dist\/.+\.(js|d\.ts|js\.map|html|css|svg)|config\/tributary\.(yaml|schema\.json)|docs\/[^/]+\.(md|svg))$/;
+    const expected =
+      /^(dist\/.+\.(js|d\.ts|js\.map|html|css|svg)|config\/tributary\.(yaml|schema\.json)|docs\/[^/]+\.(md|svg))$/;
     const atTheTop = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'];
     expect(tarball.files.filter((file) => !expected.test(file) && !atTheTop.includes(file))).toEqual([]);
     expect(tarball.files.filter((file) => /\btests?\b|\.env/.test(file))).toEqual([]);

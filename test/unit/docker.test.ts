@@ -53,9 +53,9 @@ describe('the Dockerfile', () => {
     const installs = lines.filter(({ rest }) => rest.includes('npm ci'));
     expect(installs.length).toBe(2);
     for (const { rest } of installs) expect(rest).toContain('--ignore-scripts');
-    expect(lines.filter(({ word, rest }) => /^(ENV|ARG)$/.test(word) && /KEY|TOKEN|PASS|SECRET|URL/.test(rest))).toEqual(
-      [],
-    );
+    expect(
+      lines.filter(({ word, rest }) => /^(ENV|ARG)$/.test(word) && /KEY|TOKEN|PASS|SECRET|URL/.test(rest)),
+    ).toEqual([]);
   });
 });
 
