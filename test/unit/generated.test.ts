@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { configSchema } from '../../src/config-schema.ts';
 import { toMarkdown } from '../../src/sinks/dictionary.ts';
+import { configurationPage } from '../support/config-reference.ts';
 import { errorsPage, errorTexts } from '../support/error-texts.ts';
 
 /** Files that are made from code are checked in, and checked: `npm run generate` brings them up to date. */
@@ -17,4 +18,8 @@ it('config/tributary.schema.json describes the config as it is', async () => {
 
 it('docs/errors.md holds the text of every error, for a reader', async () => {
   await expect(`${errorsPage(errorTexts())}\n`).toMatchFileSnapshot('../../docs/errors.md');
+});
+
+it('docs/configuration.md holds every key of the config', async () => {
+  await expect(configurationPage()).toMatchFileSnapshot('../../docs/configuration.md');
 });
