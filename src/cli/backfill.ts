@@ -24,7 +24,7 @@ const EXAMPLES = `
 Examples:
   tributary backfill --from 2026-07-01 --to 2026-10-01 --plan   its price
   tributary backfill --from 2026-07-01 --to 2026-10-01          do it now
-  tributary backfill --from 2026-07-01 --to 2026-10-01 --queue  let workers do it
+  tributary backfill --from 2026-07-01 --to 2026-10-01 --queue  for workers
   tributary backfill clicks --from 90d --to now --force         read again
 
 It reads only what is not proven complete yet, and lets syncs go first. Ctrl-C

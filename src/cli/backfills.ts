@@ -30,10 +30,17 @@ export const registerBackfills: Register = (program, action) => {
     .command('backfills')
     .description('backfills in the queue: list, pause, resume, cancel, retry')
     .addHelpText('after', EXAMPLES);
-  const list = command.command('list', { isDefault: true }).description('those in the queue, and how far each is');
+  const list = command
+    .command('list', { isDefault: true })
+    .description('those in the queue, and how far each is')
+    .addHelpText('after', '\nExample:\n  tributary backfills list --json');
   withJson(withConfig(list)).action(action(listAll));
   for (const [verb, { does }] of Object.entries(VERBS) as Array<[Verb, (typeof VERBS)[Verb]]>) {
-    const child = command.command(verb).description(does).argument('<id>', 'as tributary backfills shows it');
+    const child = command
+      .command(verb)
+      .description(does)
+      .argument('<id>', 'as tributary backfills shows it')
+      .addHelpText('after', `\nExample:\n  tributary backfills ${verb} 20261113180000-3fa9c1`);
     withJson(withConfig(child)).action(
       action((context, id: string, options: CommonOptions) => steer(context, verb, id, options)),
     );

@@ -24,7 +24,7 @@ export const backfillStream = (
       const shares = shared(needs);
       const lanes = sideBySide(seen, job.requestsPerSecond);
       const pieces = shares.flatMap(({ window: part, sinks: to }) =>
-        piecesOf(part, { density: seen.density, pageRows: reader.profile().pageRows, lanes }).map((piece) => ({
+        piecesOf(part, { density: seen.density, pageRows: reader.profile().pageRows }).map((piece) => ({
           window: piece,
           sinks: to,
         })),
@@ -41,11 +41,12 @@ export const backfillStream = (
           signal: still,
         } as const;
         for await (const slice of reader.sweep(request)) {
-          await turns.wait();
+          turns.giveWayIfWanted();
           await committer.add(slice, to);
           onSlice(slice.window);
         }
       });
+      await turns.settled();
     }),
   );
 

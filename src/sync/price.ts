@@ -60,8 +60,7 @@ export async function priceBackfill(
     rows += density * (place.end - place.start);
   }
   const density = rows / Math.max(1, openMs);
-  const lanes = sideBySide(first, job.requestsPerSecond);
-  const pieces = toRead.flatMap((part) => piecesOf(part, { density, pageRows: PAGE_ROWS, lanes })).length;
+  const pieces = toRead.flatMap((part) => piecesOf(part, { density, pageRows: PAGE_ROWS })).length;
   const requests = Math.ceil((rows / PAGE_ROWS) * OVERLAP) + EDGE_REQUESTS * pieces;
   return {
     source,
