@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { copyFile, mkdir } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/server.ts';
-import { type Finished, startProcess } from '../support/cli.ts';
+import { type Finished, type Running, startProcess } from '../support/cli.ts';
 import { argv, filledEnvExample, readCompose, readDockerfile, said } from '../support/docker.ts';
 import { emptyFolder, listing, npmCi, pack } from '../support/package.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { startRedis } from '../support/redis.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
 /**
@@ -15,6 +16,8 @@ import { smallSandbox } from '../support/sandbox.ts';
  */
 
 const image = readDockerfile().at(-1);
+/** In a container 7070 is always free; here another test, or another program, may have it. */
+const PORT = 20_000 + (process.pid % 20_000);
 
 let root: string;
 let home: TestDatabase;
@@ -28,7 +31,8 @@ beforeAll(async () => {
   await npmCi(join(root, 'app'), ['--omit=dev', '--omit=optional']);
   const unpacked = startProcess('tar', ['-xzf', path, '--strip-components=1'], join(root, 'app'), {});
   expect((await unpacked.done).code).toBe(0);
-  await copyFile('docker/tributary.yaml', join(root, 'tributary/config/tributary.yaml'));
+  const config = await readFile('docker/tributary.yaml', 'utf8');
+  await writeFile(join(root, 'tributary/config/tributary.yaml'), config.replace('port: 7070', `port: ${PORT}`));
 });
 afterAll(() => home.drop());
 
@@ -40,14 +44,17 @@ function environment(): Record<string, string> {
   return { ...given, ...ofImage, ...servers, TRIBUTARY_API_KEY: sandbox.apiKey, TMPDIR: join(root, 'tmp') };
 }
 
-/** `docker run tributary …`: the entry point with these arguments, in the image's working folder. */
-function inContainer(...args: string[]): Promise<Finished> {
-  const [program = '', ...entry] = argv(said(image, 'ENTRYPOINT'));
+/** A command of the image, as the engine starts it: without a shell, in the image's working folder. */
+function started([program = '', ...args]: readonly string[], more: Record<string, string> = {}): Running {
   expect(program).toBe('node');
-  const moved = entry.map((part) => part.replace(/^\/app\//, join(root, 'app/')));
+  const moved = args.map((part) => part.replace(/^\/app\//, join(root, 'app/')).replace(':7070/', `:${PORT}/`));
   const folder = join(root, said(image, 'WORKDIR') ?? '');
-  return startProcess(process.execPath, [...moved, ...args], folder, environment()).done;
+  return startProcess(process.execPath, moved, folder, { ...environment(), ...more });
 }
+
+/** `docker run tributary …` */
+const inContainer = (...args: string[]): Promise<Finished> =>
+  started([...argv(said(image, 'ENTRYPOINT')), ...args]).done;
 
 it('is the version of this package', async () => {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
@@ -71,5 +78,25 @@ it('syncs without the optional packages, and writes to no file of its own', asyn
     ['done', 300],
     ['done', 200],
   ]);
+  expect(await listing(root)).toEqual(before);
+});
+
+it('works until it is told to stop, and says that it is healthy', async () => {
+  const { command = [] } = readCompose(filledEnvExample()).services.redis ?? {};
+  const flags = command
+    .slice(1)
+    .join(' ')
+    .matchAll(/--(\S+) (\S+)/g);
+  const redis = await startRedis(Object.fromEntries([...flags].map(([, name = '', value = '']) => [name, value])));
+  const health = (): Promise<Finished> => started(argv(said(image, 'HEALTHCHECK'))).done;
+  expect((await health()).code).toBe(1);
+
+  const before = await listing(root);
+  const worker = started([...argv(said(image, 'ENTRYPOINT')), ...argv(said(image, 'CMD'))], { REDIS_URL: redis.url });
+  await worker.saw('at work on 3 streams');
+  expect(await health()).toMatchObject({ code: 0, text: '' });
+  worker.child.kill('SIGTERM');
+  expect((await worker.done).code).toBe(0);
+  expect((await health()).code).toBe(1);
   expect(await listing(root)).toEqual(before);
 });
