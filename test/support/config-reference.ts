@@ -27,8 +27,8 @@ file with comments; \`tributary init\` writes one for you.
   values, never keys, and what it fills in can never become YAML. Secrets belong there, not in the file.
 - \`tributary config check\` names every fault at once, with line and column. An unknown key is a fault.
 - \`tributary config print\` shows the config as it is understood: defaults filled in, secrets masked. It can be shown to anybody.
-- An editor that knows YAML schemas completes and checks while you type, with the first line
-  \`# yaml-language-server: $schema=node_modules/tributary/config/tributary.schema.json\`.
+- An editor that knows YAML schemas completes and checks while you type: \`tributary init\` puts \`tributary.schema.json\` beside the
+  config, whose first line names it.
 
 A *duration* is \`90s\`, \`15m\`, \`1h\` or \`7d\`. A key without a default is left out unless you need it, or is marked *required*.
 Names of sources and sinks are yours: lower-case letters, digits, \`_\` and \`-\`. They become part of keys and paths: choose them for good.
