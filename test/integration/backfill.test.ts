@@ -106,7 +106,7 @@ it('goes on where it was interrupted', async () => {
 
 it('lets a sync go first and goes on afterwards', async () => {
   const sandbox = await sandboxOf(3000);
-  const config = configFor(engine, sandbox, { since: '2d', requestsPerSecond: 40 });
+  const config = configFor(engine, sandbox, { since: '2d', requestsPerSecond: 12 });
   await withSmallPages(engine.db, config, 20);
   const window = { start: daysAgo(25), end: daysAgo(5) };
   let backfilling: Promise<unknown> | undefined;
