@@ -137,7 +137,7 @@ it('lets a sync go first and goes on afterwards', async () => {
 it('reads windows side by side where answers are slow, and finds the same', async () => {
   const sandbox = await sandboxOf(5000);
   const { service } = sandbox;
-  const delayMs = 60;
+  const delayMs = 200;
   service.faults.add({ delayMs, times: 10_000 });
   const config = configFor(engine, sandbox, { requestsPerSecond: 50 });
   await withSmallPages(engine.db, config, 50);
