@@ -266,4 +266,9 @@ comment on column ${s}.windows.tries is 'Runs in a row that could not prove this
 `;
     },
   },
+  {
+    version: 6,
+    name: 'the history by time',
+    sql: (schema) => `create index runs_by_time on ${quoteIdent(schema)}.runs (started_at desc, id desc);`,
+  },
 ];
