@@ -1,0 +1,104 @@
+/** @import { Address } from './address.js' */
+/** @import { News } from './live.js' */
+import { h } from '../dom/h.js';
+import { morphChildren } from '../dom/morph.js';
+
+/**
+ * A view: from an address to data, and from data to nodes.
+ * @typedef {{
+ *   title(address: Address): string,
+ *   news: readonly News[],
+ *   load(address: Address, signal: AbortSignal): Promise<any>,
+ *   draw(data: any, address: Address): Node[],
+ * }} View
+ */
+
+/** News come in bursts, and one look is enough for all of them. */
+const SETTLE_MS = 400;
+/** How far behind a stream is grows without any news. */
+const REDRAW_MS = 10_000;
+
+/**
+ * Shows one view at a time and keeps it up to date.
+ * @param {HTMLElement} main
+ * @param {{ onLoaded(): void, onFault(error: unknown, isEmpty: boolean): void }} listener
+ */
+export function createScreen(main, { onLoaded, onFault }) {
+  /** @type {{ view: View, address: Address, data: unknown } | undefined} */
+  let shown;
+  let loading = new AbortController();
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let soon;
+  let isStale = false;
+
+  function draw() {
+    if (shown) morphChildren(main, shown.view.draw(shown.data, shown.address));
+  }
+
+  /** @param {View} view @param {Address} address @param {{ quietly?: boolean }} [options] */
+  async function show(view, address, { quietly = false } = {}) {
+    loading.abort();
+    loading = new AbortController();
+    const { signal } = loading;
+    const isElsewhere = shown?.view !== view || shown.address.parts.join('/') !== address.parts.join('/');
+    if (!quietly) main.setAttribute('aria-busy', 'true');
+    try {
+      const data = await view.load(address, signal);
+      if (signal.aborted) return;
+      const isFirst = shown === undefined;
+      shown = { view, address, data };
+      document.title = `${view.title(address)} · Tributary`;
+      draw();
+      onLoaded();
+      if (isElsewhere && !isFirst) arrive();
+    } catch (error) {
+      if (signal.aborted) return;
+      if (isElsewhere) {
+        shown = undefined;
+        morphChildren(main, [h('h1', {}, view.title(address))]);
+      }
+      onFault(error, isElsewhere);
+    } finally {
+      if (!signal.aborted) main.removeAttribute('aria-busy');
+    }
+  }
+
+  /** A new view begins at its top, for eyes and for screen readers. */
+  function arrive() {
+    scrollTo(0, 0);
+    main.focus({ preventScroll: true });
+  }
+
+  function refresh() {
+    clearTimeout(soon);
+    soon = undefined;
+    isStale = document.hidden;
+    if (shown && !isStale) void show(shown.view, shown.address, { quietly: true });
+  }
+
+  setInterval(() => {
+    if (!document.hidden) draw();
+  }, REDRAW_MS);
+  document.addEventListener('visibilitychange', () => {
+    if (isStale && !document.hidden) refresh();
+  });
+
+  return {
+    show,
+    refresh,
+    /** @param {readonly News[]} news */
+    hear(news) {
+      const isOurs = shown && (news.includes('everything') || shown.view.news.some((each) => news.includes(each)));
+      if (isOurs && !soon) soon = setTimeout(refresh, SETTLE_MS);
+    },
+    /** Nothing of what was shown stays: it is for those who are signed in. @param {Node[]} nodes */
+    replace(nodes) {
+      loading.abort();
+      clearTimeout(soon);
+      soon = undefined;
+      shown = undefined;
+      main.removeAttribute('aria-busy');
+      morphChildren(main, nodes);
+    },
+  };
+}

@@ -1,0 +1,66 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { afterAll } from 'vitest';
+
+const CHROMIUM = '/usr/bin/chromium';
+const isRoot = process.getuid?.() === 0;
+
+/** Debian's Chromium; where it is missing, root can mend that, and anybody else is told how. */
+function ensureChromium(): void {
+  if (existsSync(CHROMIUM)) return;
+  if (!isRoot) throw new Error(`the browser tests need ${CHROMIUM}: sudo apt-get install chromium`);
+  execFileSync('apt-get', ['-y', 'install', '--no-install-recommends', 'chromium'], { stdio: 'ignore' });
+}
+
+export async function launchBrowser(): Promise<Browser> {
+  ensureChromium();
+  return chromium.launch({
+    executablePath: CHROMIUM,
+    args: [
+      // Chromium's own sandbox does not work for root, and it is our own page that it shows.
+      ...(isRoot ? ['--no-sandbox'] : []),
+      '--disable-dev-shm-usage',
+      '--enable-precise-memory-info',
+      // Nothing but this machine: a page that asks the outside world for something shall fail.
+      '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+      '--disable-background-networking',
+    ],
+  });
+}
+
+let shared: Promise<Browser> | undefined;
+
+afterAll(async () => {
+  await (await shared)?.close();
+  shared = undefined;
+});
+
+export interface Visit {
+  page: Page;
+  context: BrowserContext;
+  /** What the page complained about: script errors, refused content, failed loads. */
+  complaints: string[];
+  /** Addresses that are not on this machine. */
+  outside: string[];
+}
+
+/** A window of its own, with nothing remembered. One browser serves a test file. */
+export async function visit(url: string, options: BrowserContextOptions = {}): Promise<Visit> {
+  shared ??= launchBrowser();
+  const context = await (await shared).newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  const outside: string[] = [];
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
+  });
+  page.on('request', (request) => {
+    if (new URL(request.url()).hostname !== '127.0.0.1') outside.push(request.url());
+  });
+  await page.goto(url);
+  return { page, context, complaints, outside };
+}
+
+export const PHONE = { width: 360, height: 740 };
