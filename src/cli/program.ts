@@ -15,6 +15,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   backfill: async () => (await import('./backfill.ts')).registerBackfill,
   export: async () => (await import('./export.ts')).registerExport,
   verify: async () => (await import('./verify.ts')).registerVerify,
+  worker: async () => (await import('./worker.ts')).registerWorker,
+  start: async () => (await import('./start.ts')).registerStart,
   status: async () => (await import('./status.ts')).registerStatus,
   runs: async () => (await import('./runs.ts')).registerRuns,
   cursor: async () => (await import('./cursor.ts')).registerCursor,

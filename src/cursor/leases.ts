@@ -134,6 +134,19 @@ export async function waitForCommits(db: Queryable, source: string): Promise<voi
   await db.query({ text: 'select from tributary.leases where source = $1 for share', values: [source] });
 }
 
+/**
+ * Gives back what a run of this process held and could not give back, because the database was away just then. Only for a
+ * holder who knows that none of its runs is on the stream.
+ */
+export async function giveBackOwn(db: Queryable, source: string, stream: StreamName, holder: string): Promise<void> {
+  await db.query({
+    text: `
+      update tributary.leases set expires_at = clock_timestamp()
+      where source = $1 and stream = $2 and holder = $3 and expires_at > clock_timestamp()`,
+    values: [source, stream, holder],
+  });
+}
+
 async function take(db: Database, claim: Claim): Promise<{ epoch: number } | undefined> {
   const { source, stream } = claim;
   const [taken] = await db.query<{ epoch: number }>(takeLease(claim));

@@ -5,6 +5,7 @@ import { type CoverageState, coverageSpans } from '../model/coverage-spans.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import { BY_HAND } from './move-cursor.ts';
+import { MOST_TRIES } from './plan.ts';
 
 /** How a stream stands in a sink, as `status` shows it. Times are ISO in UTC; what is unknown is null. docs/operations.md describes it. */
 export interface StreamStatus {
@@ -21,6 +22,8 @@ export interface StreamStatus {
   coverage: Array<{ start: string; end: string; state: CoverageState }>;
   /** Windows that were read and could not be proven. */
   uncertifiedWindows: number;
+  /** Of these, read and not proven so often that they are left alone: the watermark waits before the first of them. */
+  parkedWindows: number;
   /** Windows that somebody called complete unread, by `cursor set --force`. */
   byHandWindows: number;
   quarantined: number;
@@ -49,7 +52,10 @@ export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
         extract(epoch from now() - c.complete_through)::float8 as lag,
         (select count(*) from tributary.quarantine q where (q.source, q.stream) = (k.source, k.stream)) as quarantined,
         r.id, r.kind, r.state, r.started_at, r.finished_at, r.message
-      from (select source, stream from tributary.cursors union select source, stream from tributary.runs) k
+      from (
+        select source, stream from tributary.cursors union select source, stream from tributary.runs
+        union select source, stream from tributary.schedules
+      ) k
       left join tributary.cursors c on (c.source, c.stream) = (k.source, k.stream)
       left join lateral (
         select * from tributary.runs r where (r.source, r.stream) = (k.source, k.stream) order by started_at desc limit 1
@@ -65,6 +71,7 @@ interface LedgerWindow {
   start: Instant;
   end: Instant;
   certified: boolean;
+  tries: number;
   by_hand: boolean;
 }
 
@@ -75,7 +82,7 @@ async function readWindows(state: Queryable): Promise<Map<string, LedgerWindow[]
   const rows = await state.query<LedgerWindow & { source: string; stream: string; sink: string }>({
     text: `
       select source, stream, sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end",
-        state = 'certified' as certified, note is not distinct from $1 as by_hand
+        state = 'certified' as certified, tries, note is not distinct from $1 as by_hand
       from tributary.windows order by source, stream, sink, start_at`,
     values: [BY_HAND],
   });
@@ -123,6 +130,7 @@ const toStatus = (row: StatusRow, windows: readonly LedgerWindow[], upcoming: Up
           state,
         })),
   uncertifiedWindows: windows.filter(({ certified }) => !certified).length,
+  parkedWindows: windows.filter(({ certified, tries }) => !certified && tries >= MOST_TRIES).length,
   byHandWindows: windows.filter(({ by_hand }) => by_hand).length,
   quarantined: row.quarantined,
   parked: parkedOf(row, upcoming),

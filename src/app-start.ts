@@ -1,0 +1,95 @@
+import { readFileSync } from 'node:fs';
+import { runWorkerApp, type WorkerApp, type WorkerAppOptions } from './app-worker.ts';
+import type { Config } from './config-schema.ts';
+import { keyHashOf } from './cursor/budget-use.ts';
+import { connect, type Database } from './cursor/database.ts';
+import { checkBinding } from './http/access.ts';
+import type { ControlDeps } from './http/deps.ts';
+import type { LivePace } from './http/live.ts';
+import { createMetrics, type Metrics } from './http/metrics.ts';
+import { serveHttp } from './http/server.ts';
+
+/** Puts the control room beside the worker. */
+
+export interface StartOptions extends Omit<WorkerAppOptions, 'beside'> {
+  /** Told where the page can be opened. */
+  onListening?(url: string): void;
+  /** For tests. */
+  livePace?: LivePace;
+}
+
+export async function runStartApp({ onListening, livePace, onRun, ...options }: StartOptions): Promise<void> {
+  const { config, signal } = options;
+  // Before anything is opened: a server that others could read must not have been there for a moment.
+  checkBinding(config.http);
+  let metrics: Metrics | undefined;
+  await runWorkerApp({
+    ...options,
+    onRun(report) {
+      metrics?.ran(report);
+      onRun?.(report);
+    },
+    async beside(app) {
+      const closers: Array<() => Promise<void> | void> = [];
+      const deps = controlDeps(config, app, { log: options.log, signal }, closers);
+      metrics = createMetrics(deps);
+      closers.push(() => metrics?.close());
+      const server = await serveHttp(deps, metrics, { ...config.http, ...(livePace && { livePace }) });
+      closers.push(() => server.close());
+      onListening?.(server.url);
+      return async () => {
+        for (const closer of closers.reverse()) await closer();
+      };
+    },
+  });
+}
+
+/** What is shown waits for nobody who writes: a few connections of its own. */
+const CONNECTIONS = 4;
+
+function controlDeps(
+  config: Config,
+  { stateUrl, queue, sinks, plans }: WorkerApp,
+  { log, signal }: Pick<ControlDeps, 'log' | 'signal'>,
+  closers: Array<() => Promise<void> | void>,
+): ControlDeps {
+  const open = (url: string): Database => {
+    const db = connect({ url, name: 'tributary http', max: CONNECTIONS });
+    closers.push(() => db.close());
+    return db;
+  };
+  const state = open(stateUrl);
+  return {
+    state,
+    queue,
+    sinks,
+    streams: plans.map(({ job, maxLagMs }) => ({ source: job.source, stream: job.stream, job, maxLagMs })),
+    keys: keysOf(config),
+    warehouse: warehouseOf(config, (url) => (url === undefined || url === stateUrl ? state : open(url))),
+    log,
+    version: ownVersion(),
+    signal,
+  };
+}
+
+/** The first sink with tables. */
+function warehouseOf({ sinks }: Config, open: (url: string | undefined) => Database): ControlDeps['warehouse'] {
+  for (const [name, sink] of Object.entries(sinks)) {
+    if (sink.type === 'postgres') return { name, db: open(sink.url), schema: sink.schema };
+  }
+  return undefined;
+}
+
+function keysOf({ sources }: Config): ControlDeps['keys'] {
+  const keys = new Map<string, string[]>();
+  for (const [name, { apiKey }] of Object.entries(sources)) {
+    const hash = keyHashOf(apiKey);
+    keys.set(hash, [...(keys.get(hash) ?? []), name]);
+  }
+  return [...keys].map(([hash, names]) => ({ hash, sources: names }));
+}
+
+function ownVersion(): string {
+  const file = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(file) as { version: string }).version;
+}
