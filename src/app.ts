@@ -8,12 +8,13 @@ import { connect, type Database } from './cursor/database.ts';
 import { openEmbedded } from './cursor/embedded.ts';
 import { migrate } from './cursor/migrate.ts';
 import { MIGRATIONS } from './cursor/migrations.ts';
-import { logOfEnvironment, variables, wantsNoColour } from './environment.ts';
+import { logOfEnvironment, serviceName, variables, wantsNoColour, wantsTraces } from './environment.ts';
 import { ConfigError } from './model/errors.ts';
 import type { Log } from './model/log.ts';
 import { createPostgresSink } from './sinks/postgres/postgres-sink.ts';
 import type { Sink } from './sinks/sink.ts';
 import type { StreamJob } from './sync/job.ts';
+import { ownVersion } from './version.ts';
 
 /** The one place that puts the parts together. */
 
@@ -62,6 +63,7 @@ export async function withSyncApp<T>(
   const streams = chooseStreams(config, choice);
   const sinks = chooseSinks(config, choice.sink);
   return closing(async (closers) => {
+    await openTraces(closers);
     const app = await openState(config, { log, attach: false }, closers);
     const budgets = openBudgets(config, app.state);
     closers.push(() => budgets.close());
@@ -134,6 +136,13 @@ async function closing<T>(work: (closers: Closers) => Promise<T>): Promise<T> {
   } finally {
     for (const closer of closers.reverse()) await closer();
   }
+}
+
+/** Where nobody asked for traces, not even their packages are loaded. */
+async function openTraces(closers: Closers): Promise<void> {
+  if (!wantsTraces()) return;
+  const { startTraces } = await import('./traces.ts');
+  closers.push(startTraces({ service: serviceName(), version: ownVersion() }));
 }
 
 interface StateOptions {
