@@ -24,6 +24,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   forget: async () => (await import('./forget.ts')).registerForget,
   config: async () => (await import('./config.ts')).registerConfig,
   schema: async () => (await import('./schema.ts')).registerSchema,
+  lake: async () => (await import('./lake.ts')).registerLake,
   sandbox: async () => (await import('./sandbox.ts')).registerSandbox,
 };
 
