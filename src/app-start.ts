@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { runWorkerApp, type WorkerApp, type WorkerAppOptions } from './app-worker.ts';
 import type { Config } from './config-schema.ts';
 import { keyHashOf } from './cursor/budget-use.ts';
@@ -8,6 +7,7 @@ import type { ControlDeps } from './http/deps.ts';
 import type { LivePace } from './http/live.ts';
 import { createMetrics, type Metrics } from './http/metrics.ts';
 import { serveHttp } from './http/server.ts';
+import { ownVersion } from './version.ts';
 
 /** Puts the control room beside the worker. */
 
@@ -87,9 +87,4 @@ function keysOf({ sources }: Config): ControlDeps['keys'] {
     keys.set(hash, [...(keys.get(hash) ?? []), name]);
   }
   return [...keys].map(([hash, names]) => ({ hash, sources: names }));
-}
-
-function ownVersion(): string {
-  const file = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(file) as { version: string }).version;
 }

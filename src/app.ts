@@ -1,19 +1,19 @@
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { Usage } from './api/usage.ts';
-import { type Choice, chooseStreams, createJob, openBudgets, unknownName } from './app-jobs.ts';
+import { type Choice, chooseStreams, createJob, openBudgets } from './app-jobs.ts';
+import { type ChosenSink, chooseSinks, openSink, openSinks } from './app-sinks.ts';
 import { type LoadedConfig, loadConfig, loadConfigOrDefaults } from './config.ts';
 import type { Config } from './config-schema.ts';
 import { connect, type Database } from './cursor/database.ts';
 import { openEmbedded } from './cursor/embedded.ts';
 import { migrate } from './cursor/migrate.ts';
 import { MIGRATIONS } from './cursor/migrations.ts';
-import { logOfEnvironment, variables, wantsNoColour } from './environment.ts';
-import { ConfigError } from './model/errors.ts';
+import { logOfEnvironment, serviceName, variables, wantsNoColour, wantsTraces } from './environment.ts';
 import type { Log } from './model/log.ts';
-import { createPostgresSink } from './sinks/postgres/postgres-sink.ts';
 import type { Sink } from './sinks/sink.ts';
 import type { StreamJob } from './sync/job.ts';
+import { ownVersion } from './version.ts';
 
 /** The one place that puts the parts together. */
 
@@ -54,20 +54,29 @@ export interface SyncApp extends App {
 
 type Closers = Array<() => Promise<void> | void>;
 
+export interface SyncAppOptions {
+  config: Config;
+  log: Log;
+  choice?: Choice;
+  /** Comes in beside a process that has the embedded server: for work that lets syncs go first. */
+  beside?: boolean;
+}
+
 /** Opens what a sync needs, runs it, and closes everything again. What was chosen is checked before anything is touched. */
 export async function withSyncApp<T>(
-  { config, log, choice = {} }: { config: Config; log: Log; choice?: Choice },
+  { config, log, choice = {}, beside = false }: SyncAppOptions,
   work: (app: SyncApp) => Promise<T>,
 ): Promise<T> {
   const streams = chooseStreams(config, choice);
   const sinks = chooseSinks(config, choice.sink);
   return closing(async (closers) => {
-    const app = await openState(config, { log, attach: false }, closers);
+    await openTraces(closers);
+    const app = await openState(config, { log, attach: beside }, closers);
     const budgets = openBudgets(config, app.state);
     closers.push(() => budgets.close());
     return work({
       ...app,
-      sinks: sinks.map((sink) => openSink(sink, config, app.state, closers)),
+      sinks: await openSinks(sinks, config, app.state, closers),
       jobs: streams.map((stream) => createJob(stream, budgets, config, log)),
       usage: (name) => {
         const source = config.sources[name];
@@ -98,7 +107,7 @@ export function withSinks<T>(
 ): Promise<T> {
   return closing(async (closers) => {
     const { state } = await openState(config, { log, attach: true }, closers);
-    return work({ state, sinks: chooseSinks(config, undefined).map((sink) => openSink(sink, config, state, closers)) });
+    return work({ state, sinks: await openSinks(chooseSinks(config, undefined), config, state, closers) });
   });
 }
 
@@ -118,7 +127,7 @@ export function withUntouched<T>(
     if (isNew) closers.push(() => rm(dir, { recursive: true, force: true }));
     const state = connect({ url: await stateUrl(config, { log, attach: true, dir }, closers) });
     closers.push(() => state.close());
-    const open = ([chosen]: readonly ChosenSink[]): Sink => {
+    const open = ([chosen]: readonly ChosenSink[]): Promise<Sink> => {
       if (!chosen) throw new Error('a sink of the config');
       return openSink(chosen, config, state, closers);
     };
@@ -134,6 +143,13 @@ async function closing<T>(work: (closers: Closers) => Promise<T>): Promise<T> {
   } finally {
     for (const closer of closers.reverse()) await closer();
   }
+}
+
+/** Where nobody asked for traces, not even their packages are loaded. */
+async function openTraces(closers: Closers): Promise<void> {
+  if (!wantsTraces()) return;
+  const { startTraces } = await import('./traces.ts');
+  closers.push(startTraces({ service: serviceName(), version: ownVersion() }));
 }
 
 interface StateOptions {
@@ -159,32 +175,4 @@ async function stateUrl(
   const embedded = await openEmbedded({ dir, ...options });
   closers.push(() => embedded.close());
   return embedded.url;
-}
-
-interface ChosenSink {
-  name: string;
-  url: string | undefined;
-  schema: string;
-}
-
-function chooseSinks({ sinks }: Config, only: string | undefined): ChosenSink[] {
-  const names = Object.keys(sinks);
-  if (only !== undefined && !names.includes(only)) throw unknownName('sink', only, names);
-  return Object.entries(sinks)
-    .filter(([name]) => only === undefined || name === only)
-    .map(([name, settings]) => {
-      if (settings.type === 'postgres') return { name, url: settings.url, schema: settings.schema };
-      throw new ConfigError(`sink "${name}": parquet is not in this version yet`, {
-        next: `take sinks.${name} out of the config, or choose another with --sink`,
-      });
-    });
-}
-
-function openSink({ name, url, schema }: ChosenSink, config: Config, state: Database, closers: Closers): Sink {
-  // One database, one transaction: that it is the same one can only be told by the URL.
-  const db = url === undefined || url === config.state.url ? state : connect({ url });
-  if (db !== state) closers.push(() => db.close());
-  const sink = createPostgresSink({ name, db, schema, state });
-  closers.push(() => sink.close());
-  return sink;
 }

@@ -13,6 +13,7 @@ export function printable(config: Config): object {
     sinks: mapped(sinks, (sink) => withoutSecrets('url' in sink ? { ...sink, url: masked(sink.url) } : sink)),
     state: state.url === undefined ? 'an embedded Postgres under .tributary/' : { url: masked(state.url) },
     queue: queue.url === undefined ? 'in the state database' : { url: masked(queue.url) },
+    // A webhook's address is its password.
     alerts: alerts.webhook === undefined ? 'in the log' : { webhook: MASK },
     privacy: { ...privacy, ...(privacy.salt !== undefined && { salt: MASK }) },
     http: { ...http, ...(http.token !== undefined && { token: MASK }) },
@@ -34,11 +35,11 @@ const withoutSecrets = (settings: object): object =>
 const mapped = <T, U>(record: Readonly<Record<string, T>>, change: (value: T) => U): Record<string, U> =>
   Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]));
 
-function printableStream({ filters, schedule, ...settings }: StreamConfig): object {
-  const stream = { ...schedule, ...settings };
-  const times = ['every', 'maxLag', 'lookback', 'settle', 'resweep'] as const;
+function printableStream({ filters, schedule, ...stream }: StreamConfig): object {
+  const times = ['lookback', 'settle', 'resweep', 'maxLag'] as const;
   const said = times.flatMap((time) => (stream[time] === undefined ? [] : [[time, durationOf(stream[time])]]));
-  return { ...stream, ...Object.fromEntries(said), filters: filters.query };
+  const due = 'every' in schedule ? { every: durationOf(schedule.every) } : schedule;
+  return { ...due, ...stream, ...Object.fromEntries(said), filters: filters.query };
 }
 
 /** As it would be typed: 900000 is 15m. */

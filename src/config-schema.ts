@@ -9,6 +9,7 @@ import { ConfigError } from './model/errors.ts';
 import { parseInstant } from './model/instant.ts';
 import { DEFAULT_PRIVACY, hashesAnything, SHORTEST_SALT, TREATMENTS } from './model/privacy.ts';
 import { STREAM_NAMES, type StreamName } from './model/streams.ts';
+import { PARTITIONS } from './sinks/postgres/months.ts';
 import { UNKNOWN_FIELDS } from './sync/evolver.ts';
 
 /** The config file's shape: checked here, documented in config/tributary.yaml, and printed for editors as a JSON schema. */
@@ -174,6 +175,7 @@ const postgresSink = z.strictObject({
     .string()
     .regex(/^[a-z_][a-z0-9_]{0,62}$/, 'must be a plain lower-case Postgres name')
     .default('attribution'),
+  partition: z.enum(PARTITIONS).default('none').describe('month: one partition per UTC month, for very large tables'),
 });
 
 const parquetSink = z.strictObject({

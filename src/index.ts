@@ -5,17 +5,22 @@ import type { Config } from './config-schema.ts';
 import { holderOf } from './cursor/leases.ts';
 import { listRuns, type RunFilter, type RunRecord } from './cursor/run-history.ts';
 import { variables } from './environment.ts';
+import { parseDate } from './model/dates.ts';
 import { ConfigError } from './model/errors.ts';
 import type { Finding } from './model/finding.ts';
-import { type Instant, parseInstant } from './model/instant.ts';
+import type { Instant } from './model/instant.ts';
 import type { Log } from './model/log.ts';
 import type { StreamName } from './model/streams.ts';
+import type { Window } from './model/window.ts';
 import type { Erasure } from './sinks/sink.ts';
 import { forget, type Touched } from './sync/forget.ts';
-import type { SyncProgress } from './sync/job.ts';
+import type { StreamJob, SyncDeps, SyncProgress } from './sync/job.ts';
 import { moveCursor, resetCursor } from './sync/move-cursor.ts';
+import { type Price, priceBackfill } from './sync/price.ts';
+import { type Repair, repairStream } from './sync/repair-stream.ts';
 import { readStatus, type StreamStatus } from './sync/status.ts';
-import { type Outcome, syncAll } from './sync/sync-all.ts';
+import { backfillAll, type Outcome, syncAll } from './sync/sync-all.ts';
+import { verifyStream } from './sync/verify-stream.ts';
 
 /** Tributary inside another program: the verbs of the command line, with values instead of text. docs/library.md shows it. */
 
@@ -28,9 +33,12 @@ export type { StreamName } from './model/streams.ts';
 export type { Erasure } from './sinks/sink.ts';
 export type { Touched } from './sync/forget.ts';
 export type { SyncProgress } from './sync/job.ts';
+export type { Price } from './sync/price.ts';
+export type { Repair } from './sync/repair-stream.ts';
 export type { StreamReport } from './sync/run.ts';
 export type { StreamStatus } from './sync/status.ts';
 export type { Outcome } from './sync/sync-all.ts';
+export type { SinkVerdict, Verdict } from './sync/verdict.ts';
 
 export interface TributaryOptions {
   /** A file, or what would stand in one. `${NAME}` reads the environment in both. Default: config/tributary.yaml */
@@ -49,6 +57,12 @@ export interface SyncOptions {
   onProgress?(progress: SyncProgress): void;
 }
 
+/** From one moment to another, which is not part of it: a Date, or a text such as 2026-11-01, 7d (that long ago), now. */
+export interface Range {
+  from: Date | string;
+  to: Date | string;
+}
+
 export interface TrackName {
   source: string;
   stream: StreamName;
@@ -59,6 +73,12 @@ export interface TrackName {
 export interface Tributary {
   /** Brings the streams up to date. A stream that fails is an outcome with a `fault`; the others go on. */
   sync(options?: SyncOptions): Promise<Outcome[]>;
+  /** Reads a range into the sinks: what is not proven yet, or with `force` all of it. */
+  backfill(range: Range, options?: SyncOptions & { force?: boolean }): Promise<Outcome[]>;
+  /** What a backfill would cost. */
+  price(range: Range, options?: SyncOptions & { force?: boolean }): Promise<Price[]>;
+  /** Holds every sink against the service; with `repair`, reads again what differs and compares again. */
+  verify(range: Range, options?: SyncOptions & { repair?: boolean }): Promise<Repair[]>;
   status(): Promise<StreamStatus[]>;
   runs(filter?: Partial<Omit<RunFilter, 'since'>>): Promise<RunRecord[]>;
   doctor(): Promise<Finding[]>;
@@ -76,10 +96,29 @@ export function createTributary(options: TributaryOptions = {}): Tributary {
   const log = options.log ?? environment.log();
   const moving = <T>(work: (deps: Parameters<typeof moveCursor>[0]) => Promise<T>): Promise<T> =>
     withSinks({ config, log }, (app) => work({ ...app, holder: HOLDER }));
+  const syncing = <T>(
+    { signal = NEVER, onProgress = () => {}, ...choice }: SyncOptions = {},
+    work: (deps: SyncDeps, jobs: readonly StreamJob[]) => Promise<T>,
+  ): Promise<T> =>
+    withSyncApp({ config, log, choice }, ({ state, sinks, jobs }) =>
+      work({ state, sinks, log, signal, onProgress, holder: HOLDER }, jobs),
+    );
   return {
-    sync: ({ signal = NEVER, onProgress = () => {}, ...choice } = {}) =>
-      withSyncApp({ config, log, choice }, ({ state, sinks, jobs }) =>
-        syncAll({ state, sinks, log, signal, onProgress, holder: HOLDER }, jobs),
+    sync: (choice) => syncing(choice, syncAll),
+    backfill: (range, { force = false, ...options } = {}) =>
+      syncing(options, (deps, jobs) => backfillAll(deps, jobs, { window: windowOf(range), force })),
+    price: (range, { force = false, ...options } = {}) =>
+      syncing(options, (deps, jobs) =>
+        Promise.all(jobs.map((job) => priceBackfill(deps, job, { window: windowOf(range), force }))),
+      ),
+    verify: (range, { repair = false, ...options } = {}) =>
+      syncing(options, (deps, jobs) =>
+        Promise.all(
+          jobs.map(async (job) => {
+            const before = await verifyStream(deps, job, windowOf(range));
+            return repair ? repairStream(deps, job, before) : { before, after: undefined, fault: undefined };
+          }),
+        ),
       ),
     status: () => withApp({ config, log }, ({ state }) => readStatus(state)),
     runs: (filter = {}) => withApp({ config, log }, ({ state }) => listRuns(state, { limit: 100, ...filter })),
@@ -100,11 +139,16 @@ const configOf = (config: string | object): Config =>
     ? environment.config(config).config
     : parseConfig(JSON.stringify(config), 'config', variables()).config;
 
-function instantOf(to: Date | string): Instant {
-  const instant = parseInstant(to instanceof Date ? to.toISOString() : to);
-  if (instant === undefined)
-    throw new ConfigError('the cursor cannot move there: it is no date', {
-      next: 'give a Date, or a text such as 2026-11-01T10:00Z',
-    });
-  return instant;
+function instantOf(when: Date | string): Instant {
+  const instant = parseDate(when instanceof Date ? when.toISOString() : when, Date.now());
+  if (instant !== undefined) return instant;
+  throw new ConfigError(`this is no date: ${JSON.stringify(when)}`, {
+    next: 'give a Date, or a text such as 2026-11-01, 2026-11-01T10:00Z, 7d or now',
+  });
+}
+
+function windowOf({ from, to }: Range): Window {
+  const window = { start: instantOf(from), end: instantOf(to) };
+  if (window.start < window.end) return window;
+  throw new ConfigError('the range ends before it begins', { next: 'give `from` before `to`, which is exclusive' });
 }

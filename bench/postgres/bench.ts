@@ -12,52 +12,79 @@ import { createFlatten, type Row } from '../../src/model/flatten.ts';
 import { BOOKKEEPING, STREAMS } from '../../src/model/streams.ts';
 import { createSandboxService } from '../../src/sandbox/service.ts';
 import { encodeCopy } from '../../src/sinks/postgres/copy-encoder.ts';
-import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
+import type { Partition } from '../../src/sinks/postgres/months.ts';
+import { BATCH_ROWS, createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
 import { createStorable } from '../../src/sinks/postgres/storable-row.ts';
 import type { Sink } from '../../src/sinks/sink.ts';
 
 /**
  * How close loading comes to the fastest thing Postgres can do with the same rows: one raw binary COPY of a prepared buffer
- * into an identical table with the same indexes. Ratios of one run; `npm run bench:postgres`.
+ * into an identical table with the same indexes. Every round measures everything once, so that a busy moment of the machine
+ * meets all alike. Shown are the median of the rounds' ratios, and the ratio of the best times, which a busy machine spoils
+ * least. `npm run bench:postgres [rows] [rounds]`.
  */
-const ROWS = Number(process.argv[2] ?? 60_000);
-const BATCHES = [1000, 5000, 20_000];
-const ROUNDS = 3;
+const ROWS = Number(process.argv[2] ?? 40_000);
+const ROUNDS = Number(process.argv[3] ?? 5);
 const stream = STREAMS.clicks;
 const BOOKS = BOOKKEEPING.filter(({ name }) => name !== '_source');
 const silent = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent };
 
+interface Case {
+  batch: number;
+  partition: Partition;
+}
+
+const CASES: readonly Case[] = [
+  { batch: 1000, partition: 'none' },
+  { batch: BATCH_ROWS, partition: 'none' },
+  { batch: 20_000, partition: 'none' },
+  { batch: BATCH_ROWS, partition: 'month' },
+];
+
 const rows = generate(ROWS);
 const dir = await mkdtemp(join(tmpdir(), 'tributary-bench-'));
-const server = await openEmbedded({ dir, log: silent });
+// Checkpoints and vacuums at their own time would fall on one measurement and not on the other.
+const settings = { max_wal_size: '8GB', checkpoint_timeout: '1h', autovacuum: 'off' };
+const server = await openEmbedded({ dir, log: silent, settings });
 const db = connect({ url: server.url });
 try {
   await migrate(db, MIGRATIONS, { schema: 'tributary' });
-  const sink = createPostgresSink({ name: 'warehouse', db, schema: 'attribution', state: db });
-  await sink.prepare(stream);
   const prepared = prepareCopy(rows);
-  const raw = await best(async () => {
-    await db.query({
-      text: 'drop table if exists attribution.raw; create table attribution.raw (like attribution.clicks including all)',
-    });
-    return timed(() => db.transaction((tx) => tx.copyIn(rawCopy(), prepared)));
-  });
-  print('raw COPY of a prepared buffer', raw, raw);
-  for (const size of BATCHES) {
-    const fresh = await best(async () => {
-      await db.query({ text: 'truncate attribution.clicks, attribution.links' });
-      return timed(() => load(sink, size));
-    });
-    print(`new rows, batches of ${size}`, fresh, raw);
-    print(`the same rows again, unchanged, batches of ${size}`, await best(() => timed(() => load(sink, size))), raw);
+  const raws: number[] = [];
+  const times = new Map<string, number[]>();
+  for (let round = 0; round < ROUNDS; round++) {
+    raws.push(await rawTime(prepared));
+    for (const { batch, partition } of CASES) {
+      const sink = await freshSink(partition);
+      const where = `batches of ${batch}${partition === 'month' ? ', in months' : ''}`;
+      for (const what of ['new rows', 'the same again, unchanged']) {
+        const name = `${what}, ${where}`;
+        times.set(name, [...(times.get(name) ?? []), await timed(() => load(sink, batch))]);
+      }
+    }
   }
-  process.stdout.write(
-    `\n${ROWS.toLocaleString('en')} clicks, ${stream.columns.length + BOOKKEEPING.length} columns, best of ${ROUNDS}; raw COPY = 1\n`,
-  );
+  process.stdout.write('median  best\n');
+  for (const [name, found] of [['raw COPY of a prepared buffer', raws] as const, ...times]) print(name, found, raws);
+  const size = `${ROWS.toLocaleString('en')} clicks, ${stream.columns.length + BOOKKEEPING.length} columns`;
+  const here = `raw COPY = 1: ${Math.round((ROWS / Math.min(...raws)) * 1000).toLocaleString('en')} rows/s here`;
+  process.stdout.write(`\n${size}, ${ROUNDS} rounds; ${here}\n`);
 } finally {
   await db.close();
   await server.close();
   await rm(dir, { recursive: true, force: true });
+}
+
+async function freshSink(partition: Partition): Promise<Sink> {
+  await db.query({ text: 'drop schema if exists attribution cascade' });
+  const sink = createPostgresSink({ name: 'warehouse', db, schema: 'attribution', state: db, partition });
+  await sink.prepare(stream);
+  return sink;
+}
+
+async function rawTime(prepared: Buffer[]): Promise<number> {
+  await freshSink('none');
+  await db.query({ text: 'create table attribution.raw (like attribution.clicks including all)' });
+  return timed(() => db.transaction((tx) => tx.copyIn(rawCopy(), prepared)));
 }
 
 function generate(count: number): Row[] {
@@ -106,15 +133,9 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - start;
 }
 
-async function best(work: () => Promise<number>): Promise<number> {
-  const times: number[] = [];
-  for (let i = 0; i < ROUNDS; i++) times.push(await work());
-  return Math.min(...times);
-}
-
-function print(what: string, ms: number, raw: number): void {
-  const perSecond = Math.round((ROWS / ms) * 1000).toLocaleString('en');
-  process.stdout.write(
-    `${(raw / ms).toFixed(2).padStart(5)}  ${what.padEnd(52)} ${perSecond.padStart(8)} rows/s here\n`,
-  );
+function print(what: string, times: readonly number[], raws: readonly number[]): void {
+  const ratios = times.map((time, round) => (raws[round] ?? 0) / time).sort((a, b) => a - b);
+  const median = ratios[ratios.length >> 1] ?? 0;
+  const best = Math.min(...raws) / Math.min(...times);
+  process.stdout.write(`${median.toFixed(2).padStart(6)}  ${best.toFixed(2)}  ${what}\n`);
 }

@@ -45,7 +45,7 @@ export const registerBackfill: Register = (program, action) => {
       const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
       const request = { window: parseWindow(options), force: options.force === true };
       const { config } = environment.config(options.config ?? DEFAULT_CONFIG);
-      return withSyncApp({ config, log: context.log, choice }, (app) =>
+      return withSyncApp({ config, log: context.log, choice, beside: true }, (app) =>
         options.plan ? price(context, app, request, options) : backfill(context, app, request, options),
       );
     }),

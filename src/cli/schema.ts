@@ -3,7 +3,7 @@ import { ENTITIES } from '../model/entities.ts';
 import { STREAM_NAMES, STREAMS } from '../model/streams.ts';
 import { toDbt, toJson, toMarkdown } from '../sinks/dictionary.ts';
 import { entityTable, streamTable, tableDefinition } from '../sinks/postgres/table.ts';
-import { dailyLinkPerformanceView, viewDefinition } from '../sinks/postgres/views.ts';
+import { coverageView, dailyLinkPerformanceView, viewDefinition } from '../sinks/postgres/views.ts';
 import type { Register } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 
@@ -22,11 +22,21 @@ const FORMATS = {
       ...STREAM_NAMES.map((name) => tableDefinition(schema, streamTable(STREAMS[name]))),
       ...ENTITIES.map((entity) => tableDefinition(schema, entityTable(entity))),
       viewDefinition(schema, dailyLinkPerformanceView(schema)),
+      coverageWhereCursorsAre(schema),
     ].join('\n\n'),
   markdown: () => toMarkdown(),
   json: () => toJson(),
   dbt: (schema: string) => toDbt(schema),
 };
+
+/** The one view that reads the state. On a database that has none yet it would fail, and take everything before it along. */
+const coverageWhereCursorsAre = (
+  schema: string,
+): string => `-- Reads the cursors of the sink "warehouse". Where they are not in this database yet, the first sync makes it.
+do $do$ begin
+if to_regclass('tributary.cursors') is not null then execute $view$
+${viewDefinition(schema, coverageView(schema, 'warehouse', true))}
+$view$; end if; end $do$;`;
 
 export const registerSchema: Register = (program, action) => {
   program

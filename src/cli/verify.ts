@@ -57,7 +57,9 @@ export const registerVerify: Register = (program, action) => {
       const window = parseWindow(options);
       const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
       const { config } = environment.config(options.config ?? DEFAULT_CONFIG);
-      return withSyncApp({ config, log: context.log, choice }, (app) => verify(context, app, window, options));
+      return withSyncApp({ config, log: context.log, choice, beside: true }, (app) =>
+        verify(context, app, window, options),
+      );
     }),
   );
 };

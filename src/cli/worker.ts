@@ -33,7 +33,7 @@ async function work({ terminal, log, signal }: Context, options: CommonOptions):
   const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
   for (const warning of warnings) terminal.err(`note: ${warning}\n`);
   leaveInTime(signal);
-  // Only here: the queue's packages would make every other command start half as slow again.
+  // Only now: the help loads every command, and need not wait for the packages of the queue.
   const { runWorkerApp } = await import('../app-worker.ts');
   await runWorkerApp({ config, log, signal, ...tellOf(terminal, options) });
   return EXIT.done;

@@ -1,4 +1,5 @@
 import type { Migration } from './migrate.ts';
+import { WORKER_TABLES } from './migrations-worker.ts';
 import { quoteIdent } from './sql.ts';
 
 /** The state's tables, forward only: what was released is never edited, only followed. */
@@ -190,82 +191,48 @@ comment on table ${s}.budget_use is 'Requests of each key and minute, by lane, w
     },
   },
   {
-    version: 5,
-    name: 'schedules, parked streams, incidents, backfills',
+    version: 4,
+    name: 'where events live in a lake',
     sql: (schema) => {
       const s = quoteIdent(schema);
       return `
-create table ${s}.schedules (
-  source      text not null,
-  stream      text not null,
-  plan        text not null,
-  next_run_at timestamptz not null default now(),
-  failures    integer not null default 0,
-  created_at  timestamptz not null default now(),
-  primary key (source, stream)
+create table ${s}.lake_tracks (
+  id        integer generated always as identity primary key,
+  sink      text not null,
+  stream    text not null,
+  source    text not null,
+  unsettled boolean not null,
+  unique (sink, stream, source)
 );
-comment on table ${s}.schedules is 'When each stream is due. Jobs in the queue are hints; this is the truth, and a queue that was lost is filled again from here.';
-comment on column ${s}.schedules.failures is 'Runs that failed in a row. The next try comes sooner than a rare schedule would bring it, and later each time.';
+comment on table ${s}.lake_tracks is 'One row per stream of a source in a lake of Parquet files.';
+comment on column ${s}.lake_tracks.unsettled is 'Files are being replaced, or were when a writer was stopped: they are compared with lake_files before anything is written again.';
 
-create table ${s}.parked (
-  source        text not null,
-  stream        text not null,
-  fingerprint   text not null,
-  reason        text not null,
-  next_step     text,
-  since         timestamptz not null default now(),
-  probes        integer not null default 0,
-  next_probe_at timestamptz not null,
-  primary key (source, stream)
+create table ${s}.lake_files (
+  track        integer not null,
+  partition    integer not null,
+  identity     text not null,
+  rows         bigint not null,
+  oldest       timestamptz,
+  newest       timestamptz,
+  holds_before boolean not null,
+  written_at   timestamptz not null default now(),
+  primary key (track, partition)
 );
-comment on table ${s}.parked is 'What the service refused, and asking again cannot help: a source (stream *) or one stream. It is tried again rarely, and at once when its config changes.';
+comment on table ${s}.lake_files is 'The files of a lake as they were last written: a file that differs was changed by somebody else, or by a commit that was cut short.';
+comment on column ${s}.lake_files.holds_before is 'The file still holds its version before this one, for readers that had just opened it. It is made anew without it when the partition has been quiet.';
+comment on column ${s}.lake_files.partition is 'The first hour of the partition, counted from 1970.';
 
-create table ${s}.incidents (
-  id               bigint generated always as identity primary key,
-  source           text not null,
-  stream           text not null,
-  kind             text not null check (kind in ('parked', 'late', 'uncertified')),
-  message          text not null,
-  opened_at        timestamptz not null default now(),
-  told_at          timestamptz,
-  closed_at        timestamptz,
-  recovery_told_at timestamptz,
-  claimed_until    timestamptz
+create table ${s}.lake_keys (
+  track     integer not null,
+  key       bigint not null,
+  partition integer not null,
+  primary key (track, key, partition)
 );
-comment on table ${s}.incidents is 'What somebody had to be told: one row per incident, with when it was told and when it was over.';
-create unique index incidents_open on ${s}.incidents (source, stream, kind) where closed_at is null;
-
-create table ${s}.backfills (
-  id          text primary key,
-  source      text not null,
-  stream      text not null,
-  start_at    timestamptz not null,
-  end_at      timestamptz not null check (end_at > start_at),
-  force       boolean not null,
-  state       text not null default 'queued' check (state in ('queued', 'paused', 'cancelled', 'done', 'failed')),
-  created_at  timestamptz not null default now(),
-  finished_at timestamptz
-);
-comment on table ${s}.backfills is 'Backfills that were given to the queue.';
-
-create table ${s}.backfill_windows (
-  backfill_id   text not null references ${s}.backfills on delete cascade,
-  start_at      timestamptz not null,
-  end_at        timestamptz not null check (end_at > start_at),
-  state         text not null default 'queued' check (state in ('queued', 'running', 'done', 'failed')),
-  tries         integer not null default 0,
-  rows_read     bigint not null default 0,
-  message       text,
-  claimed_until timestamptz,
-  primary key (backfill_id, start_at)
-);
-comment on table ${s}.backfill_windows is 'The windows of a backfill. One that is running belongs to a worker until claimed_until.';
-
-alter table ${s}.windows add column tries integer not null default 0;
-comment on column ${s}.windows.tries is 'Runs in a row that could not prove this window. After five it is left alone; the watermark waits before it.';
+comment on table ${s}.lake_keys is 'Which partition each event was written to. The key is a hash of the event id; the file has the last word.';
 `;
     },
   },
+  WORKER_TABLES,
   {
     version: 6,
     name: 'the history by time',

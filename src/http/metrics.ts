@@ -1,5 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Fault } from '../model/errors.ts';
+import { observe, type SpanEnd } from '../model/observed.ts';
 import type { StreamReport } from '../sync/run.ts';
 import type { ControlDeps } from './deps.ts';
 import { readFigures } from './metrics-figures.ts';
@@ -7,9 +9,7 @@ import { readFigures } from './metrics-figures.ts';
 /** The one home of prom-client. docs/monitoring.md describes every name; a test holds the two together. */
 export interface Metrics {
   /** A run of this process ended. */
-  ran(report: StreamReport & { seconds?: number }): void;
-  /** A request of this process to the service was answered; `status` is the HTTP status, or why there was none. */
-  answered(source: string, status: string): void;
+  ran(report: StreamReport): void;
   /** For Prometheus. */
   text(): Promise<string>;
   close(): void;
@@ -38,7 +38,7 @@ export function createMetrics(deps: Deps): Metrics {
   const duration = new Histogram({
     name: 'tributary_run_duration_seconds',
     help: 'How long runs of this process took.',
-    labelNames: [...stream],
+    labelNames: [...stream, 'kind'],
     buckets: [0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600],
     registers,
   });
@@ -50,21 +50,36 @@ export function createMetrics(deps: Deps): Metrics {
   });
   const gauges = gaugesOf(deps, registry);
   const loop = measureLoop(registry);
+  const unwatch = observe(({ name, attributes }) => (end) => {
+    const { source = '', stream: of = '', kind = '' } = attributes;
+    if (name === 'request') requests.inc({ source: String(source), status: statusOf(end) });
+    if (name === 'run')
+      duration.observe({ source: String(source), stream: String(of), kind: String(kind) }, end.seconds);
+  });
 
   return {
-    ran({ source, stream: name, state, tally, seconds }) {
+    ran({ source, stream: name, state, tally }) {
       for (const outcome of ['new', 'changed', 'unchanged', 'quarantined'] as const)
         rows.inc({ source, stream: name, outcome }, tally[outcome]);
       runs.inc({ source, stream: name, state });
-      if (seconds !== undefined) duration.observe({ source, stream: name }, seconds);
     },
-    answered: (source, status) => requests.inc({ source, status }),
     async text() {
       await gauges();
       return registry.metrics();
     },
-    close: () => loop.disable(),
+    close() {
+      unwatch();
+      loop.disable();
+    },
   };
+}
+
+/** `none`: the network failed, or the answer could not be used for another reason than its status. */
+function statusOf({ error }: SpanEnd): string {
+  if (error === undefined) return '200';
+  const answer =
+    error instanceof Fault && 'answer' in error ? (error.answer as { status?: number } | undefined) : undefined;
+  return answer?.status === undefined ? 'none' : String(answer.status);
 }
 
 /** Figures that the state knows, for all processes: read when they are asked for. */

@@ -1,10 +1,9 @@
 import { Redis } from 'ioredis';
 import { ConfigError, RetryLater } from '../model/errors.ts';
+import { queueFindings } from './queue-check.ts';
 
 /** The one home of ioredis: how we connect, and what a Redis must be like before we rely on it. */
 
-/** Below this, BullMQ's scripts lack commands they use. */
-const OLDEST = [6, 2] as const;
 const CONNECT_MS = 10_000;
 
 /** For people: where it is, without user and password. */
@@ -24,23 +23,23 @@ const usual = {
 };
 
 /** Refuses a Redis that would lose jobs, with what to do about it. */
-export async function checkRedis(url: string): Promise<void> {
-  const place = redisPlace(url);
+export const checkRedis = async (url: string): Promise<void> => judge(redisPlace(url), await readInfo(url));
+
+/** What it says of itself; one that cannot be reached is an error of ours. */
+export async function readInfo(url: string): Promise<string> {
   const redis = new Redis(url, { ...usual, maxRetriesPerRequest: 0, lazyConnect: true, retryStrategy: () => null });
   let reason: string | undefined;
   redis.on('error', (error: NodeJS.ErrnoException) => {
     reason ??= error.code ?? error.message;
   });
-  let info: string;
   try {
     await redis.connect();
-    info = await redis.info();
+    return await redis.info();
   } catch (error) {
-    throw refused(place, reason ?? (error instanceof Error ? error.message : String(error)));
+    throw refused(redisPlace(url), reason ?? (error instanceof Error ? error.message : String(error)));
   } finally {
     redis.disconnect();
   }
-  judge(place, info);
 }
 
 function refused(place: string, reason: string): ConfigError | RetryLater {
@@ -52,23 +51,12 @@ function refused(place: string, reason: string): ConfigError | RetryLater {
   });
 }
 
-/** By INFO, which hosted servers allow where CONFIG is forbidden. */
+/** The doctor's judgement: what is a fault there is refused here. */
 export function judge(place: string, info: string): void {
-  const field = (name: string): string | undefined => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
-  const version = field('redis_version') ?? '0';
-  const [major = 0, minor = 0] = version.split('.').map(Number);
-  if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
-    throw new ConfigError(`${place} has version ${version}, and the queue needs ${OLDEST.join('.')} or newer`, {
-      next: 'upgrade Redis, or leave queue out of the config: the queue then lives in the state database',
-    });
-  }
-  const policy = field('maxmemory_policy');
-  if (policy === undefined || policy === 'noeviction') return;
-  throw new ConfigError(
-    `${place} throws keys away when memory is short (maxmemory-policy is ${policy}): jobs would vanish`,
-    {
-      kept: 'everything; no job was added or taken',
-      next: 'run `redis-cli config set maxmemory-policy noeviction`, and put the line maxmemory-policy noeviction into redis.conf',
-    },
-  );
+  const fault = queueFindings(place, info).find(({ level }) => level === 'fault');
+  if (!fault) return;
+  throw new ConfigError(fault.says.startsWith(place) ? fault.says : `${place} ${fault.says}`, {
+    kept: 'everything; no job was added or taken',
+    ...(fault.fix && { next: fault.fix }),
+  });
 }

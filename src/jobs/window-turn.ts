@@ -108,7 +108,9 @@ async function read(
     const { window, force } = request;
     const report = await deps.readWindow({ ...deps, signal }, job, { window, force });
     const isProven = report.state === 'done' || report.fault !== undefined;
-    const doubt = new RetryLater('the window was read and could not be proven complete');
+    const doubt = new RetryLater('the window was read and could not be proven complete', {
+      next: 'tributary.windows says why; it is tried again, five times in all',
+    });
     return { fault: isProven ? report.fault : doubt, rows: report.tally.read };
   } catch (error) {
     // Recovery: the run could not begin; the window is tried again, or has failed for good, by the kind of the fault.

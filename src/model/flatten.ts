@@ -2,7 +2,7 @@ import type { Value } from './coerce.ts';
 import type { Column } from './columns.ts';
 import { BadRecord } from './errors.ts';
 import { createExtra, isObject, type JsonObject, refuseTooDeep } from './extra.ts';
-import { identify } from './identity.ts';
+import { fitId, identify } from './identity.ts';
 import type { Instant } from './instant.ts';
 import { DEFAULT_PRIVACY, type Privacy, type Treatment, treat } from './privacy.ts';
 import { createReadColumns, type Findings } from './readers.ts';
@@ -55,17 +55,19 @@ export function createFlatten(stream: Stream, privacy: Privacy = DEFAULT_PRIVACY
     if (typeof at !== 'number') throw new BadRecord('the record has no time: `timestamp` is missing or cannot be read');
 
     const given = values[eventId];
-    const id = (isClick && values[clickId]) || given || identify(stream, values);
-    if (!id) {
+    const whole = (isClick && values[clickId]) || given || identify(stream, values);
+    if (!whole) {
       throw new BadRecord('the record has no identity: no id, and no link, click, customer or name to tell it by');
     }
+    const id = fitId(String(whole));
+    if (id !== whole) findings.misfits.push('event_id');
     if (given && given !== id) findings.extra.put(undefined, 'eventId', record.eventId);
     values[eventId] = id;
 
     // Last, because the id of an event must not depend on the privacy settings of the day.
     for (const { i, treatment } of treated) values[i] = treat(values[i] ?? null, treatment, privacy.salt);
     const { extra, contradictions, misfits } = findings;
-    return { id: String(id), at, values, extra: extra.take(), contradictions, misfits };
+    return { id, at, values, extra: extra.take(), contradictions, misfits };
   };
 
   return (record) => {

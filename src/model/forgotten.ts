@@ -43,7 +43,7 @@ export function createScrub(stream: Stream, forgotten: readonly Forgotten[]): (r
 
   return (rows) =>
     rows.flatMap((row) => {
-      if (isClicks) return clicks(row.id) ? [] : [row];
+      if (isClicks) return clicks(row.id) || clicks(row.values[clickId]) ? [] : [row];
       const kept = customers(row.values[customerId]) ? withoutCustomer(row) : row;
       return [clicks(row.values[clickId]) ? withoutClick(kept) : kept];
     });

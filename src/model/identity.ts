@@ -44,11 +44,16 @@ export function identify(stream: Stream, values: readonly Value[]): string | und
     if (INVARIANT.includes(column.name) && !isEmpty(value)) own[column.name] = value;
   });
   if (!TELLING.some((name) => name in own)) return undefined;
-  return `h_${createHash('sha256')
-    .update(stringifyJson(sorted(own)))
-    .digest('hex')
-    .slice(0, 32)}`;
+  return hashed(stringifyJson(sorted(own)));
 }
+
+/** An index entry of Postgres ends at 2,700 bytes, and one character may take three. No id that a service makes is as long as this. */
+export const LONGEST_ID = 600;
+
+/** The id as a key can hold it: one that is too long becomes a hash of itself, the same one every time. */
+export const fitId = (id: string): string => (id.length <= LONGEST_ID ? id : hashed(id));
+
+const hashed = (text: string): string => `h_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;
 
 /** Services leave a key out when it is empty, or do not: `metadata` absent, null, {} and [] are one. */
 const isEmpty = (value: Value): boolean =>

@@ -1,6 +1,8 @@
 import { readLedger } from '../cursor/ledger.ts';
 import { gaps } from '../model/coverage.ts';
 import { ConfigError } from '../model/errors.ts';
+import { toIso } from '../model/instant.ts';
+import { observed } from '../model/observed.ts';
 import { describeWindow, type Window } from '../model/window.ts';
 import { piecesOf, sideBySide } from './backfill-plan.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
@@ -57,11 +59,14 @@ export const backfillStream = (
           lane: 'backfill',
           signal: still,
         } as const;
-        for await (const slice of reader.sweep(request)) {
-          await turns.wait();
-          await committer.add(slice, to);
-          onSlice(slice.window);
-        }
+        const attributes = { lane: 'backfill', start: toIso(piece.start), end: toIso(piece.end) };
+        await observed('window', attributes, async () => {
+          for await (const slice of reader.sweep(request)) {
+            await turns.wait();
+            await committer.add(slice, to);
+            onSlice(slice.window);
+          }
+        });
       });
     }),
   );

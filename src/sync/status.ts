@@ -22,7 +22,7 @@ export interface StreamStatus {
   coverage: Array<{ start: string; end: string; state: CoverageState }>;
   /** Windows that were read and could not be proven. */
   uncertifiedWindows: number;
-  /** Of these, read and not proven so often that they are left alone: the watermark waits before the first of them. */
+  /** Those of them that were tried so often that they are left alone: the watermark waits before the first. */
   parkedWindows: number;
   /** Windows that somebody called complete unread, by `cursor set --force`. */
   byHandWindows: number;
@@ -52,10 +52,7 @@ export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
         extract(epoch from now() - c.complete_through)::float8 as lag,
         (select count(*) from tributary.quarantine q where (q.source, q.stream) = (k.source, k.stream)) as quarantined,
         r.id, r.kind, r.state, r.started_at, r.finished_at, r.message
-      from (
-        select source, stream from tributary.cursors union select source, stream from tributary.runs
-        union select source, stream from tributary.schedules
-      ) k
+      from (select source, stream from tributary.cursors union select source, stream from tributary.runs) k
       left join tributary.cursors c on (c.source, c.stream) = (k.source, k.stream)
       left join lateral (
         select * from tributary.runs r where (r.source, r.stream) = (k.source, k.stream) order by started_at desc limit 1
@@ -71,8 +68,8 @@ interface LedgerWindow {
   start: Instant;
   end: Instant;
   certified: boolean;
-  tries: number;
   by_hand: boolean;
+  tries: number;
 }
 
 const trackOf = (row: { source: string; stream: string; sink: string | null }): string =>

@@ -77,12 +77,6 @@ describe('found before anything is touched', () => {
     ['unknown source', {}, ['--source', 'mian'], 'there is no source "mian" in the config\nnext: use one of: main'],
     ['unknown sink', {}, ['--sink', 'lake'], 'there is no sink "lake" in the config\nnext: use one of: warehouse'],
     [
-      'a sink of a later version',
-      { rest: 'sinks: { lake: { type: parquet, path: x } }' },
-      [],
-      'sink "lake": parquet is not in this version yet\nnext: take sinks.lake out',
-    ],
-    [
       'no config',
       {},
       ['--config', 'nowhere.yaml'],

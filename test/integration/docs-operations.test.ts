@@ -58,6 +58,7 @@ async function follow(title: string, block = 0, replacements: Record<string, str
   return ended;
 }
 
+const daysAgo = (days: number): string => new Date(Date.now() - days * DAY).toISOString().slice(0, 10);
 const count = async (table: string, where = 'true'): Promise<number> =>
   (await db.query({ text: `select 1 from ${table} where ${where}` })).length;
 const served = (stream: StreamName): number => sandbox.service.ids(stream).length;
@@ -74,11 +75,24 @@ describe('the recipes', () => {
     expect(await count('attribution.clicks')).toBeGreaterThan(0);
   });
 
+  it('A quarter on a Friday', async () => {
+    const before = await count('attribution.clicks');
+    const range = { '2026-07-01': daysAgo(55), '2026-10-01': daysAgo(35) };
+    const { stdout } = await follow('A quarter on a Friday', 0, range);
+    expect(stdout).toMatch(/^main\/clicks +1 +0 % +\d/m);
+    expect(await count('attribution.clicks')).toBe(before);
+    await follow('A quarter on a Friday', 1, range);
+    expect(await count('attribution.clicks')).toBeGreaterThan(before);
+    expect((await follow('A quarter on a Friday', 2, range)).stdout).toContain('warehouse: as it should be');
+  });
+
   it('Add a sink', async () => {
     const before = await count('tributary.runs');
     await follow('Add a sink');
+    // What was backfilled from before `since` is not part of the beginning.
+    const since = `timestamp >= (select min(since) from tributary.cursors)`;
     for (const stream of STREAM_NAMES)
-      expect(await count(`reports.${stream}`)).toBe(await count(`attribution.${stream}`));
+      expect(await count(`reports.${stream}`)).toBe(await count(`attribution.${stream}`, since));
     expect(await count('tributary.runs')).toBe(before + 3);
   });
 
@@ -170,6 +184,7 @@ describe('the recipes', () => {
     const blocks = [...RECIPES].map(([title, commands]) => [title, commands.length]);
     expect(blocks.filter(([, n]) => n !== 0)).toEqual([
       ['First sync', 1],
+      ['A quarter on a Friday', 3],
       ['Add a sink', 1],
       ['Rotate a key', 1],
       ['Move the start date', 2],

@@ -1,15 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { quoteIdent } from '../../src/cursor/sql.ts';
+import { docsSql, isAboutPartitions } from '../support/docs-sql.ts';
 import { configFor, type Engine, openEngine, syncAllDone } from '../support/engine.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 
-/** docs/warehouse.md is for copying from: all its SQL is run as it stands there. */
+/** docs/warehouse.md is for copying from: all its SQL is run as it stands there; that about partitions in months-upkeep.test.ts. */
 
-const BLOCKS = [...readFileSync('docs/warehouse.md', 'utf8').matchAll(/^```sql\n(.*?)^```$/gms)].map(
-  ([, sql = '']) => sql,
-);
+const BLOCKS = docsSql().filter((sql) => !isAboutPartitions(sql));
 const RECIPE = BLOCKS.find((sql) => sql.startsWith('create role')) ?? '';
 const QUERIES = BLOCKS.filter((sql) => sql !== RECIPE);
 

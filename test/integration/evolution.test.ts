@@ -1,49 +1,13 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ConfigError, StopStream } from '../../src/model/errors.ts';
-import { MOST_EVOLVED } from '../../src/model/evolution.ts';
-import type { StreamName } from '../../src/model/streams.ts';
-import type { UnknownFields } from '../../src/sync/evolver.ts';
-import { type Feed, openFeed, recordOf } from '../support/feed.ts';
-import { type PostgresPlace, postgresPlace } from '../support/postgres-place.ts';
+import { expect, it } from 'vitest';
+import { evolvingFile, schema } from '../support/evolving.ts';
+import { recordOf } from '../support/feed.ts';
 
-/** Fields that nobody declared, on their way into real columns. Every test has fields of its own. */
+/** Fields that nobody declared become columns: their types, their names, and how they widen. */
 
-const schema = 'attribution';
-let place: PostgresPlace;
-beforeAll(async () => {
-  place = await postgresPlace({ schema });
-});
-afterAll(() => place.close());
-
-const feed = (stream: StreamName, unknownFields: UnknownFields = 'evolve', at = place): Promise<Feed> =>
-  openFeed({ state: at.state, sinks: [at.createSink()], stream, unknownFields });
-
-/** One column of one source's rows, in order of their ids, as Postgres shows it in JSON. */
-async function column(stream: StreamName, source: string, name: string, at = place): Promise<unknown[]> {
-  const rows = await at.db.query<{ value: unknown }>({
-    text: `select to_jsonb(t) -> '${name}' #>> '{}' as value from ${schema}.${stream} t where _source = $1 order by event_id`,
-    values: [source],
-  });
-  return rows.map(({ value }) => value);
-}
-
-async function typesOf(stream: StreamName, like: string, at = place): Promise<Record<string, string>> {
-  const found = await at.db.query<{ name: string; type: string }>({
-    text: `
-      select attname as name, format_type(atttypid, atttypmod) as type from pg_attribute
-      where attrelid = $1::regclass and attnum > 0 and not attisdropped and attname ~ $2 order by attnum`,
-    values: [`${schema}.${stream}`, like],
-  });
-  return Object.fromEntries(found.map(({ name, type }) => [name, type]));
-}
-
-const history = (like: string): Promise<object[]> =>
-  place.state.query({
-    text: 'select path, name, kind, previous_kind as was, source from tributary.columns where path ~ $1 order by id',
-    values: [like],
-  });
+const evolving = evolvingFile();
 
 it('gives a field a column of the type that was seen in it, and a comment that says where it comes from', async () => {
+  const { place, feed, column, typesOf, history } = evolving();
   const { send, source } = await feed('clicks');
   const seen = {
     tFlag: true,
@@ -97,6 +61,7 @@ it('gives a field a column of the type that was seen in it, and a comment that s
 });
 
 it('widens a column in place, step by step, and every value stays what it was', async () => {
+  const { feed, column, typesOf, history } = evolving();
   const { send, source } = await feed('leads');
   const steps: Array<[unknown, string, string]> = [
     [9_007_199_254_740_993n, 'bigint', '9007199254740993'],
@@ -131,6 +96,7 @@ it('widens a column in place, step by step, and every value stays what it was', 
 });
 
 it('makes text of truth and time without loss, and JSON of them too', async () => {
+  const { feed, column } = evolving();
   const { send, source } = await feed('leads');
   const at = '2026-11-14T10:00:00.123456Z';
   await send([recordOf('a', { yes: true, when: at, yesBag: false, whenBag: at })]);
@@ -142,6 +108,7 @@ it('makes text of truth and time without loss, and JSON of them too', async () =
 });
 
 it('keeps fields apart whose names would be one, and takes any name', async () => {
+  const { place, feed, history } = evolving();
   const { send, source } = await feed('sales');
   const record = JSON.parse(`{
     "timestamp": "2026-11-14T12:00:00Z", "eventId": "e", "_source": "mine", "_run_id": "theirs", "xmin": 7, "eventName": "declared",
@@ -176,28 +143,8 @@ it('keeps fields apart whose names would be one, and takes any name', async () =
   expect(await send([record])).toMatchObject({ new: 0, changed: 0, unchanged: 1, schemaChanges: [] });
 });
 
-it('keeps everything unknown in _extra where that is the policy', async () => {
-  const { send, source } = await feed('clicks', 'extra');
-  const { schemaChanges } = await send([recordOf('a', { pExtra: 1, click: { pInner: [2] } })]);
-  expect(schemaChanges).toEqual([]);
-  expect(await typesOf('clicks', '^(click_)?p_')).toEqual({});
-  expect(await column('clicks', source, '_extra')).toEqual(['{"click": {"pInner": [2]}, "pExtra": 1}']);
-});
-
-it('stops a frozen stream with the fields by name, and writes nothing', async () => {
-  await (await feed('clicks')).send([recordOf('a', { fKnown: 1 })]);
-  const { send, source } = await feed('clicks', 'freeze');
-  await send([recordOf('known', { fKnown: 2 })]);
-  const refused = send([recordOf('new', { fNew: 'x', fKnown: 'wider' })]);
-  await expect(refused).rejects.toThrow(StopStream);
-  await expect(refused).rejects.toThrow('fKnown (text, was integer), fNew (text)');
-  await expect(refused).rejects.toMatchObject({ next: expect.stringContaining('unknownFields') });
-  expect(await column('clicks', source, 'f_known')).toEqual(['2']);
-  expect(await typesOf('clicks', '^f_')).toEqual({ f_known: 'bigint' });
-  expect(await history('^fNew')).toEqual([]);
-});
-
 it('never calls a row changed for a joined field that nobody declared', async () => {
+  const { place, feed, column, typesOf } = evolving();
   const { send, source } = await feed('sales');
   const joined = (n: number) => ({ link: { id: 'l', jRank: n }, customer: { id: 'c', jTier: `t${n}` } });
   await send([recordOf('a', joined(1)), recordOf('list', { link: ['odd', 1] })]);
@@ -217,6 +164,7 @@ it('never calls a row changed for a joined field that nobody declared', async ()
 });
 
 it('makes one column of what several sources teach at once, and keeps the order of columns', async () => {
+  const { feed, column, typesOf } = evolving();
   const seen = [1, 2.5, 'three', true, 2n ** 66n, '2026-11-14T10:00:00Z'];
   const before = Object.keys(await typesOf('clicks', '.'));
   const feeds = await Promise.all(seen.map(() => feed('clicks')));
@@ -233,37 +181,4 @@ it('makes one column of what several sources teach at once, and keeps the order 
     String(2n ** 66n),
     expect.stringMatching(/^2026-11-14T10:00:00/),
   ]);
-});
-
-it('ends at the most columns; what is beyond stays in _extra', async () => {
-  const fresh = await postgresPlace({ schema });
-  try {
-    const { send, source } = await feed('clicks', 'evolve', fresh);
-    const many = Object.fromEntries(Array.from({ length: MOST_EVOLVED + 5 }, (_, i) => [`m${1000 + i}`, i]));
-    expect((await send([recordOf('a', many)])).schemaChanges).toHaveLength(MOST_EVOLVED);
-    expect(Object.keys(await typesOf('clicks', '^m\\d+$', fresh))).toHaveLength(MOST_EVOLVED);
-    const [rest] = await column('clicks', source, '_extra', fresh);
-    expect(Object.keys(JSON.parse(String(rest)))).toEqual(['m1300', 'm1301', 'm1302', 'm1303', 'm1304']);
-  } finally {
-    await fresh.close();
-  }
-});
-
-it('says which view stands in the way of a wider column, and what to do; the policy extra goes on', async () => {
-  const { send, source } = await feed('leads');
-  await send([recordOf('a', { vScore: 1 })]);
-  await place.db.query({ text: `create view public."my report" as select v_score from ${schema}.leads` });
-  const stopped = send([recordOf('b', { vScore: 'high' })]);
-  await expect(stopped).rejects.toThrow(ConfigError);
-  await expect(stopped).rejects.toThrow(/column v_score of attribution\.leads .* view "my report" uses it/);
-  await expect(stopped).rejects.toMatchObject({ next: expect.stringMatching(/drop view "my report".*unknownFields/) });
-  expect(await column('leads', source, 'v_score')).toEqual(['1']);
-
-  const other = await feed('leads', 'extra');
-  await other.send([recordOf('b', { vScore: 'high' })]);
-  expect(await column('leads', other.source, '_extra')).toEqual(['{"vScore": "high"}']);
-
-  await place.db.query({ text: 'drop view public."my report"' });
-  await send([recordOf('b', { vScore: 'high' })]);
-  expect(await column('leads', source, 'v_score')).toEqual(['1', 'high']);
 });

@@ -2,7 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect } from '../../src/cursor/database.ts';
 import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
 import { openFeed, recordOf } from '../support/feed.ts';
+import { keysOf, partsOf, SALES, saleAt } from '../support/months.ts';
 import { postgresPlace } from '../support/postgres-place.ts';
+import { createWriter, receipt } from '../support/sink-harness.ts';
 import { sinkSuite } from '../support/sink-suite.ts';
 import { startStock, stockPostgres } from '../support/stock-postgres.ts';
 
@@ -46,6 +48,24 @@ if (bin === undefined) {
       }
     });
 
+    it('moves an event from one month to another', async () => {
+      const place = await postgresPlace({ schema: 'attribution', server: server.url, partition: 'month' });
+      try {
+        await place.createSink().prepare(SALES);
+        const writer = await createWriter(place, SALES);
+        const { source } = writer.lease;
+        expect(await writer.commit([saleAt('a', '2026-01-31T00:00:00Z')])).toEqual(receipt({ new: 1 }));
+        expect(await writer.commit([saleAt('a', '2026-02-01T00:00:00Z')])).toEqual(receipt({ changed: 1 }));
+        expect(await partsOf(place, source)).toEqual(['a in sales_2026_02']);
+        expect(await keysOf(place, source)).toEqual(['a in sales_2026_02']);
+      } finally {
+        await place.close();
+      }
+    });
+
     sinkSuite('stock Postgres 15', () => postgresPlace({ server: server.url }));
+    sinkSuite('stock Postgres 15, in monthly partitions', () =>
+      postgresPlace({ server: server.url, partition: 'month' }),
+    );
   });
 }

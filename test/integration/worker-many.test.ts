@@ -73,6 +73,16 @@ it('the work is spread evenly: nobody has more than twice its share, nobody less
   }
 });
 
+it('three workers with three schedulers and three tickers run a stream no more often than its schedule says', async () => {
+  const rows = await db.query<{ runs: number; periods: number }>({
+    text: `
+      select count(*) as runs, extract(epoch from max(started_at) - min(started_at))::float8 / 6 as periods
+      from tributary.runs where source <> 'slow' group by source`,
+  });
+  // The first run is at once, its second at the stream's own second of the period: hence two more than periods.
+  expect(rows.filter(({ runs, periods }) => runs > periods + 2.5)).toEqual([]);
+});
+
 it('a worker may leave and another come, without anybody being told', async () => {
   const [first] = workers;
   const next = startWorker(config, pace);

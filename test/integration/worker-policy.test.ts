@@ -5,7 +5,8 @@ import { connect, type Database } from '../../src/cursor/database.ts';
 import { migrate } from '../../src/cursor/migrate.ts';
 import { MIGRATIONS } from '../../src/cursor/migrations.ts';
 import { type Alert, watch } from '../../src/jobs/alerts.ts';
-import { plansByKey } from '../../src/jobs/plan.ts';
+import { plansByKey, type StreamPlan } from '../../src/jobs/plan.ts';
+import { findTroubles } from '../../src/jobs/troubles.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { readStatus, type StreamStatus } from '../../src/sync/status.ts';
 import { dump } from '../support/dump.ts';
@@ -69,12 +70,9 @@ describe('a key that is refused', () => {
     });
     await withWorker(configWith('wrong-key', { alerts: { webhook: hook.baseUrl } }), async () => {
       await until('the source is parked', async () => (await statusOf('strict')).some(({ parked }) => parked));
-      await until('the running streams have noticed', async () => {
-        const runs = await db.query({
-          text: `select from tributary.runs where source = 'strict' and state = 'running'`,
-        });
-        return runs.length === 0;
-      });
+      const seen = requestsTo(good);
+      // Streams that were on their way when the first was refused get there, once.
+      await until('what was under way has ended', () => requestsTo(good) > seen + 6);
       const [asked, polled] = [requestsTo(strict), requestsTo(good)];
       await until('the other source is polled on', () => requestsTo(good) > polled + 9);
       expect(requestsTo(strict)).toBe(asked);
@@ -191,5 +189,64 @@ describe('many workers that look for trouble', () => {
     await troubled(hook.baseUrl, 2);
     expect(hook.seen).toHaveLength(2);
     expect(lines.some((line) => line.includes(hook.baseUrl))).toBe(false);
+  });
+});
+
+describe('trouble that is no refusal', () => {
+  const MINUTE = 60_000;
+  const plan: StreamPlan = {
+    job: { source: 'behind', stream: 'leads' } as StreamPlan['job'],
+    schedule: 'every 60000 ms from 0',
+    maxLagMs: 30 * MINUTE,
+    fingerprint: 'f',
+  };
+  const found = async (sinks: string[] = ['warehouse']): Promise<string[]> => {
+    const all = await findTroubles(db, plansByKey([plan]), sinks);
+    return all.filter(({ source }) => source === 'behind').map(({ kind, message }) => `${kind}: ${message}`);
+  };
+  const complete = (sink: string, minutesAgo: number) =>
+    db.query({
+      text: `
+        insert into tributary.cursors (source, stream, sink, since, complete_through)
+        values ('behind', 'leads', $1, '2026-01-01', now() - make_interval(mins => $2))
+        on conflict (source, stream, sink) do update set complete_through = excluded.complete_through`,
+      values: [sink, minutesAgo],
+    });
+
+  it('a stream is late when the sink that is furthest behind is', async () => {
+    await db.query({
+      text: `insert into tributary.schedules (source, stream, plan, created_at) values ('behind', 'leads', 'x', now() - interval '31 minutes')`,
+    });
+    expect(await found()).toEqual(['late: 31 min behind, more than maxLag (30 min): nothing is proven complete yet']);
+    await complete('warehouse', 20);
+    expect(await found()).toEqual([]);
+    await complete('lake', 240);
+    expect(await found()).toEqual([]);
+    expect(await found(['warehouse', 'lake'])).toEqual([
+      expect.stringMatching(/^late: 4 h behind, more than maxLag \(30 min\): complete only through 20/),
+    ]);
+    await complete('warehouse', 40);
+    expect(await found()).toEqual([expect.stringMatching(/^late: 40 min behind/)]);
+    await complete('warehouse', 1);
+  });
+
+  it('a window is told of when a second run could not prove it either', async () => {
+    const read = (tries: number) =>
+      db.query({
+        text: `
+          insert into tributary.windows (source, stream, sink, start_at, end_at, state, rows, run_id, note, tries)
+          values ('behind', 'leads', 'warehouse', '2026-11-01', '2026-11-02', 'uncertified', 1, 'r', 'ties', $1)
+          on conflict (source, stream, sink, start_at) do update set tries = excluded.tries`,
+        values: [tries],
+      });
+    await read(1);
+    expect(await found()).toEqual([]);
+    await read(2);
+    expect(await found()).toEqual([
+      'uncertified: [2026-11-01T00:00:00.000Z, 2026-11-02T00:00:00.000Z) could not be proven complete: ties',
+    ]);
+    await read(5);
+    const status = (await statusOf('behind')).find(({ sink }) => sink === 'warehouse');
+    expect(status).toMatchObject({ uncertifiedWindows: 1, parkedWindows: 1 });
   });
 });

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import { migrate } from '../../src/cursor/migrate.ts';
 import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import { claimTurn, readSchedule } from '../../src/cursor/schedules.ts';
 import { createQueue, type JobQueue } from '../../src/jobs/bull.ts';
 import { syncHint } from '../../src/jobs/payloads.ts';
 import { plansByKey, type StreamPlan } from '../../src/jobs/plan.ts';
@@ -69,6 +70,14 @@ describe.each(BACKENDS)('schedules with the queue in %s', (backend) => {
     expect(await schedulers()).toEqual(['sync.a.clicks every 120000 ms', 'sync.b.clicks every 3600000 ms']);
     expect(await delayed()).toBe(2);
     expect(await planned()).toEqual(['a/clicks', 'b/clicks']);
+  });
+
+  it('of many who see a stream due, one gets the turn', async () => {
+    const due = await readSchedule(state, 'a', 'clicks');
+    if (!due) throw new Error('it is planned');
+    const turns = await Promise.all(Array.from({ length: 8 }, () => claimTurn(state, due, due.now + 60_000)));
+    expect(turns.filter(Boolean)).toHaveLength(1);
+    expect((await readSchedule(state, 'a', 'clicks'))?.nextRunAt).toBeGreaterThan(due.now + 50_000);
   });
 
   it('a stream has one hint at a time, however often it is given', async () => {

@@ -60,7 +60,7 @@ ${queue ? `queue: { url: "${queue}" }` : ''}`;
   });
 
   it('ends at once at the second signal', async () => {
-    const worker = await start(0.1);
+    const worker = await start(1);
     await asked(sandbox.service.log.entries.length + 1);
     worker.child.kill('SIGINT');
     worker.child.kill('SIGTERM');

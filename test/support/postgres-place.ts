@@ -6,6 +6,7 @@ import type { Value } from '../../src/model/coerce.ts';
 import type { Kind } from '../../src/model/columns.ts';
 import { parseJson } from '../../src/model/json.ts';
 import { BOOKKEEPING, type Stream } from '../../src/model/streams.ts';
+import type { Partition } from '../../src/sinks/postgres/months.ts';
 import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
 import { freshDatabase } from './postgres.ts';
 import type { SinkPlace, StoredRow } from './sink-harness.ts';
@@ -21,10 +22,12 @@ export const ODD_SCHEMA = 'odd "schema"; -- $1';
 export async function postgresPlace({
   sameDatabase = true,
   schema = ODD_SCHEMA,
+  partition = 'none',
   server,
 }: {
   sameDatabase?: boolean;
   schema?: string;
+  partition?: Partition;
   server?: string;
 } = {}): Promise<PostgresPlace> {
   const databases = [await freshDatabase(server)];
@@ -36,7 +39,7 @@ export async function postgresPlace({
   return {
     state,
     db,
-    createSink: () => createPostgresSink({ name: 'warehouse', db, schema, state }),
+    createSink: () => createPostgresSink({ name: 'warehouse', db, schema, state, partition }),
     readRows: (stream) => readTable(db, schema, stream),
     async close() {
       await first.close();

@@ -43,7 +43,7 @@ describe('the sample of the design', () => {
     expect(main?.streams.leads).toMatchObject({ schedule: { every: 60_000 }, resweep: 90 * 86_400_000 });
     expect(main?.streams.sales?.filters.query).toEqual({ country: 'US,CA', trigger: '-qr' });
     expect(config.sinks).toEqual({
-      warehouse: { type: 'postgres', url: database, schema: 'attribution' },
+      warehouse: { type: 'postgres', url: database, schema: 'attribution', partition: 'none' },
       lake: { type: 'parquet', path: './data/lake', partition: 'day', compression: 'zstd' },
     });
     expect(config.state.url).toBe(database);
@@ -167,7 +167,9 @@ describe('what may be left out', () => {
   it.each(['', '# nothing\n', '{}', '---\n'])('the whole file: %j', (text) => {
     const { config } = parse(text);
     expect(config.sources).toEqual({});
-    expect(config.sinks).toEqual({ warehouse: { type: 'postgres', url: undefined, schema: 'attribution' } });
+    expect(config.sinks).toEqual({
+      warehouse: { type: 'postgres', url: undefined, schema: 'attribution', partition: 'none' },
+    });
     expect(config.http).toEqual({ host: '127.0.0.1', port: 7070 });
   });
 

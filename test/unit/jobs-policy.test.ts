@@ -49,7 +49,7 @@ describe('what a Redis must be like', () => {
 
   it('an old one is refused with what to do', () => {
     expect(() => judge('Redis at r:1', info('6.0.16', 'noeviction'))).toThrow(
-      'Redis at r:1 has version 6.0.16, and the queue needs 6.2 or newer',
+      'Redis at r:1 has version 6.0.16, which is too old',
     );
   });
 });

@@ -4,10 +4,13 @@ import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
-import { RetryLater } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
+import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
+import { certainly } from '../certainly.ts';
 import type { Batch, Receipt } from '../sink.ts';
+import { ensureMonths } from './ensure-months.ts';
+import type { Partition } from './months.ts';
 import { readReceipt, writeReceipt } from './receipts.ts';
 import { store } from './store.ts';
 
@@ -16,16 +19,17 @@ export interface BatchOptions {
   schema: string;
   /** Where cursors live. The same object as `db` when data and state share a database: then a commit is one transaction. */
   state: Database;
+  partition: Partition;
 }
 
 /** Rows are gathered and sent in one short transaction: none stays open while the service is being asked. */
-export function openBatch({ db, schema, state }: BatchOptions, stream: Stream): Batch {
+export function openBatch({ db, schema, state, partition }: BatchOptions, stream: Stream): Batch {
   const rows: Row[] = [];
 
   /** Elsewhere the data goes first, with its receipt: a crash in between is mended from that. */
   const storeElsewhere = async (kept: readonly Row[], advance: Advance): Promise<Receipt> => {
     const work = async (tx: Transaction): Promise<Receipt> => {
-      const receipt = await store(tx, { schema, stream, rows: kept }, advance);
+      const receipt = await store(tx, { schema, stream, partition, rows: kept }, advance);
       await writeReceipt(tx, schema, advance);
       return receipt;
     };
@@ -47,12 +51,13 @@ export function openBatch({ db, schema, state }: BatchOptions, stream: Stream): 
           await quarantine(tx, advance, rejected);
         });
       }
+      if (partition === 'month') await ensureMonths(db, schema, stream.name, instantsOf(rows));
       const work = async (tx: Transaction): Promise<Receipt> => {
         // Before any row is written, and held to the end: a writer that lost its lease must not touch the data either.
         await checkFence(tx, advance);
         const kept = await withoutForgotten(tx, advance.source, stream, rows);
         const receipt = isHere
-          ? await store(tx, { schema, stream, rows: kept }, advance)
+          ? await store(tx, { schema, stream, partition, rows: kept }, advance)
           : await storeElsewhere(kept, advance);
         if (isHere) await quarantine(tx, advance, rejected);
         await applyAdvance(tx, advance);
@@ -67,25 +72,6 @@ export function openBatch({ db, schema, state }: BatchOptions, stream: Stream): 
   };
 }
 
-/**
- * Runs a transaction and makes sure of its outcome. When the connection breaks while COMMIT is under way, nobody knows whether
- * it went through: that is looked up, not repeated blindly.
- */
-async function certainly<T>(
-  work: (tx: Transaction) => Promise<T>,
-  run: (work: (tx: Transaction) => Promise<T>) => Promise<T>,
-  isThere: () => Promise<boolean>,
-): Promise<T> {
-  let done: { result: T } | undefined;
-  try {
-    return await run(async (tx) => {
-      const result = await work(tx);
-      done = { result };
-      return result;
-    });
-  } catch (error) {
-    // Recovery: only a commit that was sent can be in doubt; anything earlier was rolled back.
-    if (done && error instanceof RetryLater && (await isThere())) return done.result;
-    throw error;
-  }
+function* instantsOf(rows: readonly Row[]): Generator<Instant> {
+  for (const { at } of rows) yield at;
 }

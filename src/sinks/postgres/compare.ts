@@ -1,59 +1,81 @@
-import type { Database } from '../../cursor/database.ts';
-import { instantOf, quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
-import type { Column } from '../../model/columns.ts';
-import { toIso } from '../../model/instant.ts';
-import type { Comparison, Difference } from '../sink.ts';
+import type { Transaction } from '../../cursor/database.ts';
+import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
+import type { Value } from '../../model/coerce.ts';
+import type { Kind } from '../../model/columns.ts';
+import type { Stream } from '../../model/streams.ts';
+import { joinedKeys, ownColumns } from '../merge-rule.ts';
 import { encodeCopy } from './copy-encoder.ts';
-import { copyIntoStage, createStage, joinedKeys, ownExtra } from './merge.ts';
-import { createStorable } from './storable-row.ts';
-import { newestById } from './store.ts';
-import { type Present, selectTable, tableName } from './table.ts';
+import { joinKnown, type Known, type Target } from './merge.ts';
+import { MENDED } from './storable-row.ts';
+import { POSTGRES_TYPES } from './types.ts';
 
 /**
- * The rows that ought to be there travel to the server and are compared there, by its own idea of equality: a range that is as it
- * should be costs no row on the way back.
+ * Which known events changed. Most that come again did not, and half of a row is of no account for that, so only the other half is
+ * sent to be compared: a known event is changed only where a field of the event itself differs. Links and customers are
+ * joined by the service at the time of reading: if their counters or names counted as a change, every sync would rewrite every row.
  */
-export function compare(db: Database, schema: string, question: Comparison): Promise<Difference[]> {
-  const { stream, rows } = question;
-  return db.transaction(async (tx) => {
-    const [present] = await tx.query<Present>(selectTable(schema, stream.name));
-    const expected = [...newestById(rows).values()];
-    if (!present) return expected.map(({ id, at }) => ({ kind: 'missing', id, at, columns: [] }));
-    await tx.query(createStage(stream));
-    const kinds = [...stream.columns.map(({ kind }) => kind), 'json'] as const;
-    await tx.copyIn(copyIntoStage(), encodeCopy(kinds, createStorable(stream).all(expected)));
-    return tx.query<Difference & Record<string, unknown>>(selectDifferences(schema, question, present));
-  });
+
+/** A temp table for what is compared of known rows. It is gone with the transaction. */
+export const SEEN = 'seen';
+
+export interface ComparedColumn {
+  name: string;
+  kind: Kind;
+  /** Where the value stands in a row of `createStorable`. */
+  place: number;
 }
 
-function selectDifferences(schema: string, { stream, source, window, isWhole }: Comparison, present: Present): Sql {
-  const table = tableName(schema, stream);
-  // A table that has not seen a column yet is compared by those it has; the rest is still in `_extra` of both.
-  const own = stream.columns.filter((column) => isOwn(column) && column.name in present.columns);
+export const comparedColumns = (stream: Stream): ComparedColumn[] => [
+  ...ownColumns(stream).map((column) => ({
+    name: column.name,
+    kind: column.kind,
+    place: stream.columns.indexOf(column),
+  })),
+  { name: '_extra', kind: 'json', place: stream.columns.length },
+];
+
+/** Sends that half of the rows, which are as `createStorable` makes them. */
+export async function sendSeen(tx: Transaction, stream: Stream, rows: Iterable<readonly Value[]>): Promise<void> {
+  const columns = comparedColumns(stream);
+  const kinds = columns.map(({ kind }) => kind);
+  const places = columns.map(({ place }) => place);
+  await tx.query(createSeen(stream));
+  await tx.copyIn(copyIntoSeen(), encodeCopy(kinds, picked(rows, places)));
+}
+
+/** Only these places of each row. */
+export function* picked(rows: Iterable<readonly Value[]>, places: readonly number[]): Generator<Value[]> {
+  for (const values of rows) yield places.map((place) => values[place] ?? null);
+}
+
+export const createSeen = (stream: Stream): Sql => ({
+  text: `create temp table ${SEEN} (${comparedColumns(stream)
+    .map(({ name, kind }) => `${quoteIdent(name)} ${POSTGRES_TYPES[kind]}`)
+    .join(', ')}) on commit drop`,
+});
+
+const copyIntoSeen = (): string => `copy ${SEEN} from stdin (format binary)`;
+
+/** Those that differ and are no older than what is stored; and those that were missing and are back. */
+export function selectChanged(target: Target, known: readonly Known[], source: string): Sql {
+  const { stream } = target;
   const joined = joinedKeys(stream);
-  const tests = [
-    ...own.map(({ name }) => [name, `t.${quoteIdent(name)} is distinct from s.${quoteIdent(name)}`] as const),
-    ['_extra', `${ownExtra('t', joined)} is distinct from ${ownExtra('s', joined)}`] as const,
-    // It is shown, so it has not vanished.
-    ['_missing_since', 't._missing_since is not null'] as const,
-  ];
-  const differing = `array_remove(array[${tests
-    .map(([name, test]) => `case when ${test} then ${quoteLiteral(name)} end`)
-    .join(', ')}], null)`;
+  const own = (row: string): string =>
+    comparedColumns(stream)
+      .map(({ name }) => (name === '_extra' ? ownExtra(row, joined) : `${row}.${quoteIdent(name)}`))
+      .join(', ');
+  const columns = [...comparedColumns(stream).map(({ name }) => name), '_missing_since'].map(quoteIdent).join(', ');
   return {
     text: `
-select 'missing' as kind, s.event_id as id, ${instantOf('s."timestamp"')} as at, array[]::text[] as columns from stage s
-where not exists (select from ${table} t where t._source = $1 and t.event_id = s.event_id)
-union all
-select 'extra', t.event_id, ${instantOf('t."timestamp"')}, array[]::text[] from ${table} t
-where $4 and t._source = $1 and t."timestamp" >= $2 and t."timestamp" < $3 and t._missing_since is null
-  and not exists (select from stage s where s.event_id = t.event_id)
-union all
-select 'different', t.event_id, ${instantOf('t."timestamp"')}, ${differing} from ${table} t
-join stage s on s.event_id = t.event_id
-where t._source = $1 and (${tests.map(([, test]) => test).join(' or ')})`,
-    values: [source, toIso(window.start), toIso(window.end), isWhole],
+      select s.event_id from ${SEEN} s ${joinKnown(target, known, columns)}
+      where s."timestamp" >= t."timestamp" and (t._missing_since is not null or (${own('t')}) is distinct from (${own('s')}))`,
+    values: [source],
   };
 }
 
-const isOwn = (column: Column): boolean => !column.volatile && !column.deprecated;
+/**
+ * What is unknown there is joined too, and moves on its own; so does the note that one of its columns was mended. Where nothing
+ * else was unknown, `{}` is as good as none.
+ */
+export const ownExtra = (row: string, joined: readonly string[]): string =>
+  `nullif(${row}._extra - array[${[...joined, MENDED].map(quoteLiteral).join(', ')}]::text[], '{}')`;

@@ -5,6 +5,7 @@ import { encodeNumeric } from './numeric.ts';
 const HEADER = Buffer.concat([Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1'), Buffer.alloc(8)]);
 const TRAILER = Buffer.from([0xff, 0xff]);
 const CHUNK_BYTES = 256 * 1024;
+const SHORT = 48;
 const JSONB_VERSION = 1;
 const EPOCH_2000_MS = 946_684_800_000;
 
@@ -42,38 +43,68 @@ function createWriter() {
     used = 0;
   };
 
+  const int32 = (value: number): void => {
+    chunk[used++] = value >>> 24;
+    chunk[used++] = value >>> 16;
+    chunk[used++] = value >>> 8;
+    chunk[used++] = value;
+  };
+
   const text = (value: string, prefix?: number): void => {
     // Three bytes hold any UTF-16 unit.
     reserve(5 + value.length * 3);
-    let at = used + 4;
-    if (prefix !== undefined) at = chunk.writeUInt8(prefix, at);
-    at += chunk.write(value, at, 'utf8');
-    chunk.writeInt32BE(at - used - 4, used);
-    used = at;
+    const start = used;
+    used += 4;
+    if (prefix !== undefined) chunk[used++] = prefix;
+    if (!shortAscii(value)) used += chunk.write(value, used, 'utf8');
+    const end = used;
+    used = start;
+    int32(end - start - 4);
+    used = end;
   };
 
-  const int64 = (value: bigint): void => {
+  /** Most texts are short and plain; handing each over to the native writer costs more than copying it. */
+  const shortAscii = (value: string): boolean => {
+    const { length } = value;
+    if (length > SHORT) return false;
+    for (let i = 0; i < length; i++) {
+      const unit = value.charCodeAt(i);
+      if (unit > 0x7f) return false;
+      chunk[used + i] = unit;
+    }
+    used += length;
+    return true;
+  };
+
+  /** BigInt is slow: what a double holds exactly is cut in two by arithmetic. */
+  const int64 = (value: number | bigint): void => {
     reserve(12);
-    chunk.writeInt32BE(8, used);
-    used = chunk.writeBigInt64BE(value, used + 4);
+    int32(8);
+    if (typeof value === 'bigint') {
+      used = chunk.writeBigInt64BE(value, used);
+    } else {
+      const high = Math.floor(value / 2 ** 32);
+      int32(high);
+      int32(value - high * 2 ** 32);
+    }
   };
 
   const bytes = (value: Buffer): void => {
     reserve(4 + value.length);
-    used = chunk.writeInt32BE(value.length, used);
+    int32(value.length);
     used += value.copy(chunk, used);
   };
 
   const boolean = (value: boolean): void => {
     reserve(5);
-    chunk.writeInt32BE(1, used);
-    used = chunk.writeUInt8(value ? 1 : 0, used + 4);
+    int32(1);
+    chunk[used++] = value ? 1 : 0;
   };
 
   const encode: Record<Kind, (value: Value) => void> = {
     text: (value) => text(value as string),
     json: (value) => text(value as string, JSONB_VERSION),
-    integer: (value) => int64(BigInt(value as number | bigint)),
+    integer: (value) => int64(value as number | bigint),
     number: (value) => bytes(encodeNumeric(value as number | bigint)),
     timestamp: (value) => int64(micros(value as number)),
     boolean: (value) => boolean(value === true),
@@ -87,7 +118,7 @@ function createWriter() {
     },
     nothing(): void {
       reserve(4);
-      used = chunk.writeInt32BE(-1, used);
+      int32(-1);
     },
     full: (): Buffer[] => (done.length > 0 ? done.splice(0) : done),
     rest: (): Buffer[] => [...done.splice(0), chunk.subarray(0, used)],
@@ -95,7 +126,9 @@ function createWriter() {
 }
 
 /** Microseconds since 2000, exact: the fraction of a millisecond is rounded on its own. */
-function micros(instant: number): bigint {
+function micros(instant: number): number | bigint {
   const whole = Math.floor(instant);
-  return BigInt(whole - EPOCH_2000_MS) * 1000n + BigInt(Math.round((instant - whole) * 1000));
+  const rest = Math.round((instant - whole) * 1000);
+  const quick = (whole - EPOCH_2000_MS) * 1000 + rest;
+  return Number.isSafeInteger(quick) ? quick : BigInt(whole - EPOCH_2000_MS) * 1000n + BigInt(rest);
 }

@@ -2,8 +2,10 @@ import type { Database, Queryable } from '../../cursor/database.ts';
 import { quoteIdent } from '../../cursor/sql.ts';
 import { ENTITIES } from '../../model/entities.ts';
 import { isEmptied } from '../../model/forgotten.ts';
+import { fitId } from '../../model/identity.ts';
 import { BOOKKEEPING, STREAM_NAMES } from '../../model/streams.ts';
 import type { Erasure } from '../sink.ts';
+import { keysName } from './keys.ts';
 import { type Present, selectTable } from './table.ts';
 
 /** How many rows of which table were touched. */
@@ -40,7 +42,7 @@ function changesFor(erasure: Erasure): Change[] {
   const { source, kind } = erasure;
   if (kind === 'source') {
     return [
-      ...[...STREAM_NAMES, ...ENTITIES.map(({ name }) => name)].map((table) => ({
+      ...[...STREAM_NAMES, ...STREAM_NAMES.map(keysName), ...ENTITIES.map(({ name }) => name)].map((table) => ({
         table,
         where: [['_source', source]] as const,
       })),
@@ -48,12 +50,14 @@ function changesFor(erasure: Erasure): Change[] {
     ];
   }
   const { id } = erasure;
-  const of = (column: string): Change['where'] => [
+  const of = (column: string, value = id): Change['where'] => [
     ['_source', source],
-    [column, id],
+    [column, value],
   ];
   return [
-    kind === 'customer' ? { table: 'customers', where: of('customer_id') } : { table: 'clicks', where: of('event_id') },
+    ...(kind === 'customer'
+      ? [{ table: 'customers', where: of('customer_id') }]
+      : ['clicks', keysName('clicks')].map((table) => ({ table, where: of('event_id', fitId(id)) }))),
     ...EVENTS_OF_CUSTOMERS.map((table) => ({ table, where: of(`${kind}_id`), empties: isEmptied(kind, table) })),
   ];
 }

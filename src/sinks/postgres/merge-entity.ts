@@ -2,6 +2,7 @@ import { quoteIdent, type Sql } from '../../cursor/sql.ts';
 import { isNone } from '../../model/coerce.ts';
 import type { Entity } from '../../model/entities.ts';
 import type { Row } from '../../model/flatten.ts';
+import { LONGEST_ID } from '../../model/identity.ts';
 import type { Stream } from '../../model/streams.ts';
 import { isKnown } from './customers.ts';
 import { tableName } from './table.ts';
@@ -19,7 +20,7 @@ export const copyIntoEntityStage = (entity: Entity): string => `copy ${stageOf(e
 
 /**
  * The last row of each link or customer in a batch: pages come in the order they were read, whatever the time of their events.
- * A row that knows something is better than a later one that does not.
+ * A row that knows something is better than a later one that does not. An id that no index can hold stays with its events.
  */
 export function newestOf(entity: Entity, stream: Stream, rows: readonly Row[]): Row[] {
   const place = (name: string): number => stream.columns.findIndex((column) => column.name === name);
@@ -29,7 +30,7 @@ export function newestOf(entity: Entity, stream: Stream, rows: readonly Row[]): 
   const newest = new Map<unknown, Row>();
   for (const row of rows) {
     const id = row.values[key];
-    if (id === null || id === undefined || id === '') continue;
+    if (typeof id !== 'string' || id === '' || id.length > LONGEST_ID) continue;
     const before = newest.get(id);
     if (!before || knows(row) || !knows(before)) newest.set(id, row);
   }

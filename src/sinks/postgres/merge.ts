@@ -1,15 +1,60 @@
-import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
+import { instantOf, quoteIdent, type Sql } from '../../cursor/sql.ts';
+import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { keepKnownCustomer } from './customers.ts';
-import { MENDED } from './storable-row.ts';
+import { keysPlace } from './keys.ts';
+import { isWithin, type Month, monthsOf, type Partition } from './months.ts';
 import { tableName } from './table.ts';
 import { POSTGRES_TYPES } from './types.ts';
 
-/** The stage: a temp table for rows that the target knows already. It is gone with the transaction. */
-const STAGE = 'stage';
+/** Where rows go: the table of a stream, in one piece or in partitions. */
+export interface Target {
+  schema: string;
+  stream: Stream;
+  partition: Partition;
+}
 
 /** What of a row comes from the service, in the order of `createStorable`. */
 export const rowColumns = (stream: Stream): string[] => [...stream.columns.map(({ name }) => name), '_extra'];
+
+/** New rows go straight into the table: they need no comparing, and the lease keeps any other writer of their keys away. */
+export const copyIntoTable = (schema: string, stream: Stream): string =>
+  `copy ${tableName(schema, stream)} (${['_source', '_run_id', ...rowColumns(stream)].map(quoteIdent).join(', ')})
+    from stdin (format binary)`;
+
+export interface Known {
+  event_id: string;
+  /** When, where there are partitions: to look only into those that have one of the events. */
+  at?: Instant;
+}
+
+/** Which of these events there are. */
+export const selectKnown = ({ schema, stream, partition }: Target, source: string, ids: readonly string[]): Sql => ({
+  text: `
+    select event_id${partition === 'month' ? `, ${instantOf('"timestamp"')} as at` : ''}
+    from ${partition === 'month' ? keysPlace(schema, stream) : tableName(schema, stream)}
+    where _source = $1 and event_id = any($2)`,
+  values: [source, ids],
+});
+
+/**
+ * The row of the table (`t`, with these columns) that each row of a stage (`s`) is about. One by one, by key: `limit 1` is a fence for
+ * the planner. Of a source that is new in an old table the statistics know nothing; taking it for empty, a plain join reads
+ * all of it with every batch, or compares each row of the batch with each.
+ */
+export function joinKnown({ schema, stream, partition }: Target, known: readonly Known[], columns: string): string {
+  const row = (table: string, select: string, where: string): string => `
+    cross join lateral (
+      select ${select} from ${table} r where r._source = $1 and r.event_id = s.event_id${where} limit 1)`;
+  if (partition === 'none') return `${row(tableName(schema, stream), columns, '')} t`;
+  const isThere = ` and r."timestamp" = k."timestamp" and (${isWithin('r."timestamp"', monthsOfKnown(known))})`;
+  return `${row(keysPlace(schema, stream), '"timestamp"', '')} k ${row(tableName(schema, stream), columns, isThere)} t`;
+}
+
+const monthsOfKnown = (known: readonly Known[]): Month[] => monthsOf(known.flatMap(({ at }) => at ?? []));
+
+/** A temp table for rows that changed. It is gone with the transaction. */
+const STAGE = 'stage';
 
 export const createStage = (stream: Stream): Sql => ({
   text: `create temp table ${STAGE} (${stream.columns
@@ -19,58 +64,41 @@ export const createStage = (stream: Stream): Sql => ({
 
 export const copyIntoStage = (): string => `copy ${STAGE} from stdin (format binary)`;
 
-/** New rows go straight into the table: they need no comparing, and the lease keeps any other writer of their keys away. */
-export const copyIntoTable = (schema: string, stream: Stream): string =>
-  `copy ${tableName(schema, stream)} (${['_source', '_run_id', ...rowColumns(stream)].map(quoteIdent).join(', ')})
-    from stdin (format binary)`;
-
-/** Which of these events the table has. */
-export const selectKnown = (schema: string, stream: Stream, source: string, ids: readonly string[]): Sql => ({
-  text: `select event_id from ${tableName(schema, stream)} where _source = $1 and event_id = any($2)`,
-  values: [source, ids],
-});
-
-/**
- * A known event is changed only where a field of the event itself differs and the reading is not older than what is stored.
- * Links and customers are joined by the service at the time of reading: if their counters or names counted as a change, every
- * sync would rewrite every row. A row that was missed and is back is no longer missing.
- */
-export function mergeStage(schema: string, stream: Stream, source: string, runId: string): Sql {
+/** The rows of the stage take the place of those in the table. A row that was missed and is back is no longer missing. */
+export function mergeStage(target: Target, known: readonly Known[], source: string, runId: string): Sql {
+  const { schema, stream, partition } = target;
   const names = rowColumns(stream);
-  const own = stream.columns.filter((column) => !column.volatile && !column.deprecated).map((c) => quoteIdent(c.name));
-  const joined = joinedKeys(stream);
-  const ownOf = (row: string): string => [...own.map((name) => `${row}.${name}`), ownExtra(row, joined)].join(', ');
   const isCustomers = names.includes('customer_id');
   const newValue = (name: string): string =>
     isCustomers && name.startsWith('customer_') ? keepKnownCustomer('t', 's', name) : `s.${quoteIdent(name)}`;
+  const isNear = partition === 'none' ? '' : ` and (${isWithin('t."timestamp"', monthsOfKnown(known))})`;
   return {
     text: `
 update ${tableName(schema, stream)} as t
 set ${names.map((name) => `${quoteIdent(name)} = ${newValue(name)}`).join(', ')},
   _synced_at = now(), _run_id = $2, _missing_since = null
-from ${STAGE} s
-where t._source = $1 and t.event_id = s.event_id and s."timestamp" >= t."timestamp"
-  and (t._missing_since is not null or (${ownOf('t')}) is distinct from (${ownOf('s')}))
-returning 1`,
+from (
+  select s.*, t._part, t._row from ${STAGE} s ${joinKnown(target, known, 'tableoid as _part, ctid as _row')}
+) s
+where t.ctid = s._row and t.tableoid = s._part${isNear}`,
     values: [source, runId],
   };
 }
 
-/** The keys of a record that hold what is joined: `link`, `customer`, and aliases such as `domain`. */
-export const joinedKeys = (stream: Stream): string[] => [
-  ...new Set(
-    stream.columns.filter((c) => c.volatile).flatMap((c) => c.from.map(({ path }) => path.split('.')[0] ?? '')),
-  ),
-];
+/** After the merge: where events moved to another time, their keys follow. */
+export const followStage = (schema: string, stream: Stream, source: string): Sql => ({
+  text: `
+    insert into ${keysPlace(schema, stream)} as k (_source, event_id, "timestamp")
+    select $1, event_id, "timestamp" from ${STAGE}
+    on conflict (_source, event_id) do update set "timestamp" = excluded."timestamp"
+      where k."timestamp" <> excluded."timestamp"`,
+  values: [source],
+});
 
 /**
- * What is unknown there is joined too, and moves on its own; so does the note that one of its columns was mended. Where nothing
- * else was unknown, `{}` is as good as none.
+ * Events of a window that was just read whole and did not show them: kept, and marked. They are looked up by time: `|| ''` keeps the
+ * planner from taking the key of a source that it believes to be empty, and from reading all of it.
  */
-export const ownExtra = (row: string, joined: readonly string[]): string =>
-  `nullif(${row}._extra - array[${[...joined, MENDED].map(quoteLiteral).join(', ')}]::text[], '{}')`;
-
-/** Events of a window that was just read whole and did not show them: kept, and marked. */
 export const markMissing = (
   schema: string,
   stream: Stream,
@@ -80,7 +108,7 @@ export const markMissing = (
 ): Sql => ({
   text: `
     update ${tableName(schema, stream)} as t set _missing_since = now()
-    where _source = $1 and "timestamp" >= $2 and "timestamp" < $3 and _missing_since is null
+    where _source || '' = $1 and "timestamp" >= $2 and "timestamp" < $3 and _missing_since is null
       and not exists (select from unnest($4::text[]) as shown (id) where shown.id = t.event_id)`,
   values: [source, window.start, window.end, shown],
 });

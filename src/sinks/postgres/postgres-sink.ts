@@ -4,26 +4,30 @@ import { STREAM_NAMES } from '../../model/streams.ts';
 import type { Sink } from '../sink.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
 import { checkPostgres } from './check.ts';
-import { compare } from './compare.ts';
+import { findDifferences } from './differences.ts';
 import { erase } from './erase.ts';
+import type { Partition } from './months.ts';
 import { prepareWarehouse } from './prepare.ts';
 import { readRows } from './read-rows.ts';
 import { copyCursor, dropReceipt, readReceipt } from './receipts.ts';
 
-export interface PostgresSinkOptions extends BatchOptions {
+export interface PostgresSinkOptions extends Omit<BatchOptions, 'partition'> {
   name: string;
+  partition?: Partition;
 }
 
-const BATCH_ROWS = 5000;
+/** Large enough that a batch loads at full speed, small enough that two of them bound the memory. */
+export const BATCH_ROWS = 5000;
 
-export function createPostgresSink({ name, db, schema, state }: PostgresSinkOptions): Sink {
+export function createPostgresSink(options: PostgresSinkOptions): Sink {
+  const { name, db, schema, state, partition = 'none' } = options;
   const isStateHere = db === state;
   return {
     name,
     place: `Postgres schema ${schema} (${[...STREAM_NAMES, 'links', 'customers'].join(', ')})`,
     batchRows: BATCH_ROWS,
-    prepare: (stream) => prepareWarehouse({ db, schema, sink: name, isStateHere }, stream),
-    open: async (stream) => openBatch({ db, schema, state }, stream),
+    prepare: (stream) => prepareWarehouse({ db, schema, sink: name, isStateHere, partition }, stream),
+    open: async (stream) => openBatch({ db, schema, state, partition }, stream),
     async recover({ source, stream, epoch }) {
       if (isStateHere) return;
       const track = { source, stream, sink: name };
@@ -43,7 +47,7 @@ export function createPostgresSink({ name, db, schema, state }: PostgresSinkOpti
     },
     erase: (erasure) => erase(db, schema, erasure),
     check: () => checkPostgres(db, schema, `sink ${name}`, isStateHere ? 'the state database' : 'its database'),
-    compare: (question) => compare(db, schema, question),
+    compare: (question) => findDifferences(db, schema, question),
     read: (stream, source, window) => readRows(db, schema, stream, { source, window }),
     close: async () => {},
   };

@@ -3,14 +3,17 @@ import { quoteIdent } from '../../cursor/sql.ts';
 import { ENTITIES } from '../../model/entities.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { STREAM_NAMES, STREAMS, type Stream } from '../../model/streams.ts';
+import { keysTable } from './keys.ts';
+import type { Partition } from './months.ts';
 import { createReceipts } from './receipts.ts';
-import { checkWidenable, evolvedNames } from './shape.ts';
+import { checkLayout, checkWidenable, evolvedNames } from './shape.ts';
 import {
   alterTable,
   comments,
   createIndexes,
   createTable,
   entityTable,
+  lockSchema,
   type Present,
   selectTable,
   streamTable,
@@ -25,19 +28,23 @@ export interface Warehouse {
   sink: string;
   /** The cursors are in this database too. */
   isStateHere: boolean;
+  partition: Partition;
 }
 
 /** Makes or brings up to date everything that the sink needs: all tables and views, and this stream's in its present shape. */
-export async function prepareWarehouse({ db, schema, sink, isStateHere }: Warehouse, stream: Stream): Promise<void> {
+export async function prepareWarehouse(warehouse: Warehouse, stream: Stream): Promise<void> {
+  const { db, schema, sink, isStateHere, partition } = warehouse;
   await db.transaction(async (tx) => {
-    // `create … if not exists` of two processes at once can still collide in the catalogue; this lock makes them take turns.
-    await tx.query({ text: 'select pg_advisory_xact_lock(hashtext($1))', values: [`tributary schema ${schema}`] });
+    await tx.query(lockSchema(schema));
     await tx.query({ text: `create schema if not exists ${quoteIdent(schema)}` });
     if (!isStateHere) await tx.query({ text: createReceipts(schema) });
-    await bringUpToDate(tx, schema, streamTable(stream), evolvedNames(stream));
+    await bringUpToDate(tx, schema, streamTable(stream, partition), evolvedNames(stream));
     // The others in whatever shape they have by now, so long as the views find their columns.
     for (const name of STREAM_NAMES.filter((other) => other !== stream.name)) {
-      await ensureTable(tx, schema, streamTable(STREAMS[name]));
+      await ensureTable(tx, schema, streamTable(STREAMS[name], partition));
+    }
+    if (partition !== 'none') {
+      for (const name of STREAM_NAMES) await bringUpToDate(tx, schema, keysTable(STREAMS[name]));
     }
     for (const entity of ENTITIES) await bringUpToDate(tx, schema, entityTable(entity));
     for (const view of [coverageView(schema, sink, isStateHere), dailyLinkPerformanceView(schema)]) {
@@ -56,7 +63,10 @@ async function bringUpToDate(
   evolved?: ReadonlySet<string>,
 ): Promise<void> {
   const present = await lookAt(tx, schema, table.name);
-  if (present) checkWidenable(table, present, evolved);
+  if (present) {
+    checkLayout(schema, table, present);
+    checkWidenable(table, present, evolved);
+  }
   const change = present ? alterTable(schema, table, present) : createTable(schema, table);
   if (change === '' && present?.comment === tableComment(table)) return;
   try {

@@ -30,6 +30,19 @@ export function checkWidenable(table: Table, present: Present, evolved: Readonly
   if (Object.keys(wider).length > 0) throw new ShapeChanged(table.name, wider);
 }
 
+/** Postgres cannot turn a table into partitions or back; only its rows can be carried over. */
+export function checkLayout(schema: string, { name, partitionedBy }: Table, { partitioned }: Present): void {
+  const isWanted = partitionedBy !== undefined;
+  if (isWanted === partitioned) return;
+  const [is, says] = isWanted ? ['in one piece', 'month'] : ['in monthly partitions', 'none'];
+  throw new ConfigError(`table ${schema}.${name} is ${is}, and the config says partition: ${says}`, {
+    kept: 'nothing was changed',
+    next:
+      `set partition: ${isWanted ? 'none' : 'month'} to go on as before; to change over, give the sink another name and another ` +
+      `schema, sync, and drop ${schema} when the new tables are complete (docs/warehouse.md, Partitions)`,
+  });
+}
+
 /** While rows are written, under a lock that keeps the types as they are: anything that differs came since the table was prepared. */
 export function checkShape(stream: Stream, present: Present): void {
   const table = streamTable(stream);

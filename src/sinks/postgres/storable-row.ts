@@ -41,9 +41,13 @@ export function createStorable({ columns }: Stream): Storable {
     const rest = extra === null ? null : stringifyJson(extra);
     const fitRest = rest === null ? null : storableJson(rest);
     if (fitRest !== rest) mended.push('_extra');
-    if (mended.length === 0) return [...stored, fitRest];
-    count++;
-    return [...stored, storableJson(stringifyJson(Object.assign(bare(), extra, { [MENDED]: mended })))];
+    if (mended.length === 0) {
+      stored.push(fitRest);
+    } else {
+      count++;
+      stored.push(storableJson(stringifyJson(Object.assign(bare(), extra, { [MENDED]: mended }))));
+    }
+    return stored;
   };
 
   return {

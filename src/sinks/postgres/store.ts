@@ -6,29 +6,32 @@ import { type Entity, entitiesOf } from '../../model/entities.ts';
 import type { Row } from '../../model/flatten.ts';
 import { toIso } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
+import { newestById } from '../newest-by-id.ts';
 import type { Receipt } from '../sink.ts';
+import { picked } from './compare.ts';
 import { encodeCopy } from './copy-encoder.ts';
-import { copyIntoStage, copyIntoTable, createStage, markMissing, mergeStage, selectKnown } from './merge.ts';
+import { copyIntoKeys, KEY_KINDS } from './keys.ts';
+import { copyIntoTable, type Known, markMissing, selectKnown, type Target } from './merge.ts';
 import { copyIntoEntityStage, createEntityStage, mergeEntity, newestOf } from './merge-entity.ts';
 import { checkShape } from './shape.ts';
 import { createStorable } from './storable-row.ts';
+import { storeKnown } from './store-known.ts';
 import { type Present, selectTable, tableName } from './table.ts';
 
-export interface StoreOptions {
-  schema: string;
-  stream: Stream;
+export interface StoreOptions extends Target {
   /** In the order they were read. The same event may come twice. */
   rows: readonly Row[];
 }
 
 /** Writes a batch inside a transaction: new rows straight into the table, known ones by way of a stage that is compared. */
 export async function store(tx: Transaction, options: StoreOptions, advance: Advance): Promise<Receipt> {
-  const { schema, stream, rows } = options;
+  const { schema, stream, partition, rows } = options;
   const { source, runId, spans } = advance;
   await holdShape(tx, schema, stream);
   const distinct = newestById(rows);
   const ids = [...distinct.keys()];
-  const found = ids.length > 0 ? await tx.query<{ event_id: string }>(selectKnown(schema, stream, source, ids)) : [];
+  const found =
+    ids.length > 0 ? await tx.query<Known & Record<string, unknown>>(selectKnown(options, source, ids)) : [];
   const known = new Set(found.map(({ event_id }) => event_id));
 
   const [news, hits]: [Row[], Row[]] = [[], []];
@@ -38,13 +41,10 @@ export async function store(tx: Transaction, options: StoreOptions, advance: Adv
   if (news.length > 0) {
     const values = storable.all(news, [source, runId]);
     await tx.copyIn(copyIntoTable(schema, stream), encodeCopy(['text', 'text', ...kinds], values));
+    if (partition === 'month')
+      await tx.copyIn(copyIntoKeys(schema, stream), encodeCopy(KEY_KINDS, keysOf(source, news)));
   }
-  let changed = 0;
-  if (hits.length > 0) {
-    await tx.query(createStage(stream));
-    await tx.copyIn(copyIntoStage(), encodeCopy(kinds, storable.all(hits)));
-    changed = (await tx.query(mergeStage(schema, stream, source, runId))).length;
-  }
+  const changed = await storeKnown(tx, options, { rows: hits, known: found, storable }, advance);
   for (const entity of entitiesOf(stream)) await storeEntity(tx, entity, options, source);
   for (const { start, end } of spans.filter((span) => span.whole)) {
     await tx.query(markMissing(schema, stream, source, { start: toIso(start), end: toIso(end) }, ids));
@@ -66,31 +66,19 @@ async function storeEntity(
     copyIntoEntityStage(entity),
     encodeCopy(
       entity.columns.map(({ kind }) => kind),
-      picked(),
+      picked(createStorable(stream).all(newest), places),
     ),
   );
   await tx.query(mergeEntity(schema, entity, source));
+}
 
-  function* picked(): Generator<Value[]> {
-    for (const values of createStorable(stream).all(newest)) yield places.map((place) => values[place] ?? null);
-  }
+function* keysOf(source: string, rows: readonly Row[]): Generator<Value[]> {
+  for (const { id, at } of rows) yield [source, storableText(id), at];
 }
 
 /** Keeps the table's columns as they are to the end of the transaction, and makes sure that they are what the rows were made for. */
 async function holdShape(tx: Transaction, schema: string, stream: Stream): Promise<void> {
-  await tx.query({ text: `lock table ${tableName(schema, stream)} in row exclusive mode` });
+  await tx.query({ text: `lock table only ${tableName(schema, stream)} in row exclusive mode` });
   const [present] = await tx.query<Present>(selectTable(schema, stream.name));
   if (present) checkShape(stream, present);
-}
-
-/** Of one event that came twice the newer counts; at the same time, the one that was read later. */
-export function newestById(rows: readonly Row[]): Map<string, Row> {
-  const newest = new Map<string, Row>();
-  for (const row of rows) {
-    // By the id as it will be stored: two that differ only in what Postgres cannot hold are one key there.
-    const id = storableText(row.id);
-    const before = newest.get(id);
-    if (!before || row.at >= before.at) newest.set(id, row);
-  }
-  return newest;
 }

@@ -3,6 +3,7 @@ import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
 import type { Column } from '../../model/columns.ts';
 import type { Entity } from '../../model/entities.ts';
 import { BOOKKEEPING, type Bookkeeping, SOURCE, type Stream } from '../../model/streams.ts';
+import type { Partition } from './months.ts';
 import { POSTGRES_TYPES, widening } from './types.ts';
 
 /** A table, derived from columns: what `prepare` makes and `schema --format sql` prints. */
@@ -12,6 +13,8 @@ export interface Table {
   key: readonly string[];
   columns: readonly TableColumn[];
   indexes: readonly string[];
+  /** The column whose ranges the partitions are, where the table has any. */
+  partitionedBy?: string;
 }
 
 export interface TableColumn {
@@ -22,11 +25,14 @@ export interface TableColumn {
 }
 
 /** One row per event. One index besides the key: people ask for ranges of time. */
-export function streamTable({ name, doc, columns }: Stream): Table {
+export function streamTable({ name, doc, columns }: Stream, partition: Partition = 'none'): Table {
   return {
     name,
     doc,
-    key: ['_source', 'event_id'],
+    // In partitions the key must hold what they are made by; that an event is there only once, `keys.ts` sees to.
+    ...(partition === 'none'
+      ? { key: ['_source', 'event_id'] }
+      : { key: ['_source', 'event_id', 'timestamp'], partitionedBy: 'timestamp' }),
     columns: [SOURCE, ...columns, ...BOOKKEEPING.filter((column) => column !== SOURCE)].map(toTableColumn),
     indexes: ['timestamp'],
   };
@@ -65,13 +71,20 @@ export function createTable(schema: string, table: Table): string {
     `create table if not exists ${tableName(schema, table)} (`,
     ...table.columns.map((column) => `  ${columnDefinition(column)},`),
     `  primary key (${table.key.map(quoteIdent).join(', ')})`,
-    ');',
+    table.partitionedBy ? `) partition by range (${quoteIdent(table.partitionedBy)});` : ');',
   ].join('\n');
 }
+
+/** Two processes that change the same tables at once collide in the catalogue, even with `if not exists`; this makes them take turns. */
+export const lockSchema = (schema: string): Sql => ({
+  text: 'select pg_advisory_xact_lock(hashtext($1))',
+  values: [`tributary schema ${schema}`],
+});
 
 /** What is there already: columns with their types. */
 export interface Present {
   comment: string | null;
+  partitioned: boolean;
   columns: Record<string, string>;
 }
 
@@ -115,7 +128,7 @@ export const tableDefinition = (schema: string, table: Table): string =>
 
 export const selectTable = (schema: string, name: string): Sql => ({
   text: `
-    select obj_description(c.oid, 'pg_class') as comment,
+    select obj_description(c.oid, 'pg_class') as comment, c.relkind = 'p' as partitioned,
       jsonb_object_agg(a.attname, format_type(a.atttypid, a.atttypmod)) as columns
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
     join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped

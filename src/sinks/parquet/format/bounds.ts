@@ -1,6 +1,5 @@
-import type { Kind } from '../../../model/columns.ts';
+import type { LeafType, Stored } from './leaves.ts';
 import { PUT, plainBytes } from './plain.ts';
-import type { Stored } from './stored.ts';
 import type { Bound } from './types.ts';
 
 /** Longer bounds make the footer large and help no reader. */
@@ -9,21 +8,22 @@ const LAST_CODE_POINT = 0x10ffff;
 
 export type Bounds = { min: Bound; max: Bound } | undefined;
 
-/** The smallest and the largest value, so that readers can skip the group. Kinds without an order that a reader asks for have none. */
-export function boundsOf(kind: Kind, values: readonly Stored[]): Bounds {
-  if (values.length === 0) return undefined;
-  if (kind === 'text') return textBounds(values as string[]);
-  return kind === 'integer' || kind === 'timestamp' ? int64Bounds(kind, values as (number | bigint)[]) : undefined;
+/** The smallest and the largest value, so that readers can skip the group. JSON has no order, and two booleans skip nothing. */
+export function boundsOf(type: LeafType, values: readonly Stored[]): Bounds {
+  if (values.length === 0 || type === 'json' || type === 'boolean') return undefined;
+  return type === 'text' ? textBounds(values as string[]) : numberBounds(type, values as (number | bigint)[]);
 }
 
-function int64Bounds(kind: 'integer' | 'timestamp', values: readonly (number | bigint)[]): Bounds {
+function numberBounds(type: 'integer' | 'timestamp' | 'double', values: readonly (number | bigint)[]): Bounds {
   let [min = 0] = values;
   let max = min;
   for (const value of values) {
     if (value < min) min = value;
     else if (value > max) max = value;
   }
-  const bound = (value: number | bigint): Bound => ({ bytes: plainBytes(PUT[kind], value), isExact: true });
+  const bound = (value: number | bigint): Bound => ({ bytes: plainBytes(PUT[type], value), isExact: true });
+  // There are two zeros, and Parquet wants the bounds to hold both, whichever was met.
+  if (type === 'double') return { min: bound(min === 0 ? -0 : min), max: bound(max === 0 ? 0 : max) };
   return { min: bound(min), max: bound(max) };
 }
 
@@ -73,9 +73,8 @@ function cutUpwards(text: string): Bound | undefined {
   for (let last = points.pop(); last !== undefined; last = points.pop()) {
     const raised = (last.codePointAt(0) ?? 0) + 1;
     if (raised > LAST_CODE_POINT) continue;
-    // Between U+D7FF and U+E000 there are only the halves of pairs.
-    const next = String.fromCodePoint(raised === 0xd800 ? 0xe000 : raised);
-    return { bytes: Buffer.from(points.join('') + next, 'utf8'), isExact: false };
+    // Behind U+D7FF come the halves of pairs; one of those is written as U+FFFD, which is larger still.
+    return { bytes: Buffer.from(points.join('') + String.fromCodePoint(raised), 'utf8'), isExact: false };
   }
   return undefined;
 }

@@ -37,6 +37,11 @@ export class Bytes {
     this.#length = this.#buffer.writeInt32LE(high, this.#length + 4);
   }
 
+  double(value: number): void {
+    this.#reserve(8);
+    this.#length = this.#buffer.writeDoubleLE(value, this.#length);
+  }
+
   /** The length in four bytes, then the text. What is half a surrogate pair becomes U+FFFD. */
   text(value: string): void {
     // Three bytes hold any UTF-16 unit.

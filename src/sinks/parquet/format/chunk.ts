@@ -3,11 +3,12 @@ import { boundsOf } from './bounds.ts';
 import { Bytes } from './bytes.ts';
 import type { Pack } from './compression.ts';
 import { type Dictionary, findDictionary } from './dictionary.ts';
+import type { Leaf, Stored } from './leaves.ts';
 import { PUT, packBits } from './plain.ts';
 import { bitsFor, encodeRuns } from './runs.ts';
-import { type StoredColumn, storeColumn } from './stored.ts';
+import { type StoredLeaf, storeLeaf } from './stored.ts';
 import { encodeThrift, i32, struct, type Thrift } from './thrift.ts';
-import type { Chunk, Compression, FileColumn } from './types.ts';
+import type { Chunk, Compression } from './types.ts';
 
 /** Parquet's numbers for the encodings used here. */
 export const ENCODING = { plain: 0, runs: 3, dictionary: 8 } as const;
@@ -18,15 +19,14 @@ const DICTIONARY_PAGE = 2;
 /** A page is unpacked whole: where values are long, several keep readers' memory small. */
 const PAGE_BYTES = 1024 * 1024;
 
-/** Writes one column of a group behind what `out` holds of it already, and tells where and what. */
+/** Writes one leaf of a group behind what `out` holds of it already, and tells where and what. */
 export function writeChunk(
   out: Bytes,
-  column: FileColumn,
-  at: number,
+  leaf: Leaf,
   rows: ReadonlyArray<readonly Value[]>,
   { compression, pack }: { compression: Compression; pack: Pack },
 ): Chunk {
-  const stored = storeColumn(column, at, rows);
+  const stored = storeLeaf(leaf, rows);
   const start = out.length;
   let unpacked = 0;
   const page = (body: Uint8Array, type: number, fields: Readonly<Record<number, Thrift>>): void => {
@@ -41,19 +41,19 @@ export function writeChunk(
       5: struct({ 1: i32(values), 2: i32(encoding), 3: i32(ENCODING.runs), 4: i32(ENCODING.runs) }),
     });
 
-  const dictionary = column.kind === 'boolean' ? undefined : findDictionary(stored.values);
+  const dictionary = leaf.type === 'boolean' ? undefined : findDictionary(stored.values);
   let dataAt = start;
   if (dictionary) {
     const { entries } = dictionary;
-    page(encodeEntries(column, dictionary), DICTIONARY_PAGE, {
+    page(encodeEntries(leaf, dictionary), DICTIONARY_PAGE, {
       7: struct({ 1: i32(entries.length), 2: i32(ENCODING.plain) }),
     });
     dataAt = out.length;
-    dataPage(encodePlaces(column, stored, dictionary), rows.length, ENCODING.dictionary);
+    dataPage(encodePlaces(leaf, stored, dictionary), rows.length, ENCODING.dictionary);
   } else {
-    for (const { body, values } of plainPages(column, stored)) dataPage(body, values, ENCODING.plain);
+    for (const { body, values } of plainPages(leaf, stored)) dataPage(body, values, ENCODING.plain);
   }
-  const bounds = boundsOf(column.kind, dictionary?.entries ?? stored.values);
+  const bounds = boundsOf(leaf.type, dictionary?.entries ?? stored.values);
   return {
     at: start,
     length: out.length - start,
@@ -68,47 +68,44 @@ export function writeChunk(
   };
 }
 
-function encodeEntries({ kind }: FileColumn, { entries }: Dictionary): Uint8Array {
+function encodeEntries({ type }: Leaf, { entries }: Dictionary): Uint8Array {
   const out = new Bytes();
-  if (kind !== 'boolean') for (const entry of entries) PUT[kind](out, entry);
+  if (type !== 'boolean') for (const entry of entries) PUT[type](out, entry);
   return out.view();
 }
 
-function encodePlaces(column: FileColumn, { levels }: StoredColumn, { entries, places }: Dictionary): Uint8Array {
+function encodePlaces(leaf: Leaf, { levels }: StoredLeaf, { entries, places }: Dictionary): Uint8Array {
   const out = new Bytes();
   const width = bitsFor(entries.length);
-  putLevels(out, column, levels);
+  putLevels(out, leaf, levels);
   out.uint8(width);
   out.append(encodeRuns(places, width));
   return out.view();
 }
 
-function* plainPages(column: FileColumn, stored: StoredColumn): Generator<{ body: Uint8Array; values: number }> {
-  const { kind } = column;
-  const { levels, values } = stored;
+function* plainPages(leaf: Leaf, { levels, values }: StoredLeaf): Generator<{ body: Uint8Array; values: number }> {
   let row = 0;
   let next = 0;
-  do {
+  while (row < levels.length) {
     const first = row;
-    let body: Bytes | Uint8Array;
-    if (kind === 'boolean') {
-      body = packBits(values);
+    const plain = new Bytes();
+    if (leaf.type === 'boolean') {
+      plain.append(packBits(values));
       row = levels.length;
     } else {
-      body = new Bytes();
-      for (; row < levels.length && body.length < PAGE_BYTES; row++) {
-        if (levels[row] === 1) PUT[kind](body, values[next++] as never);
+      for (; row < levels.length && plain.length < PAGE_BYTES; row++) {
+        if (levels[row] === 1) PUT[leaf.type](plain, values[next++] as Stored);
       }
     }
     const out = new Bytes();
-    putLevels(out, column, levels.subarray(first, row));
-    out.append(body instanceof Bytes ? body.view() : body);
+    putLevels(out, leaf, levels.subarray(first, row));
+    out.append(plain.view());
     yield { body: out.view(), values: row - first };
-  } while (row < levels.length);
+  }
 }
 
 /** Which rows have a value; a column that is never null says nothing. */
-function putLevels(out: Bytes, { nullable }: FileColumn, levels: Uint8Array): void {
+function putLevels(out: Bytes, { nullable }: Leaf, levels: Uint8Array): void {
   if (!nullable) return;
   const runs = encodeRuns(levels, 1);
   out.int32(runs.length);

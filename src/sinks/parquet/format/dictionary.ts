@@ -1,4 +1,4 @@
-import type { Stored } from './stored.ts';
+import type { Stored } from './leaves.ts';
 
 export interface Dictionary {
   entries: Stored[];

@@ -1,12 +1,10 @@
-import { setImmediate as pause } from 'node:timers/promises';
 import type { Value } from '../../../model/coerce.ts';
+import { createBreath } from './breath.ts';
 import { Bytes } from './bytes.ts';
 import { writeChunk } from './chunk.ts';
 import { packer } from './compression.ts';
+import { leavesOf } from './leaves.ts';
 import type { Chunk, Compression, EncodedGroup, FileColumn } from './types.ts';
-
-/** Leases are renewed and requests are answered between columns. */
-const LONGEST_BREATH_MS = 25;
 
 /** Rows, each with a value for every column, as a row group. No rows are no group: its bytes are none, and the footer leaves it out. */
 export async function encodeGroup(
@@ -18,12 +16,10 @@ export async function encodeGroup(
   const pack = await packer(compression);
   const out = new Bytes();
   const chunks: Chunk[] = [];
-  let began = performance.now();
-  for (const [at, column] of columns.entries()) {
-    chunks.push(writeChunk(out, column, at, rows, { compression, pack }));
-    if (performance.now() - began < LONGEST_BREATH_MS) continue;
-    await pause();
-    began = performance.now();
+  const breathe = createBreath();
+  for (const leaf of leavesOf(columns)) {
+    chunks.push(writeChunk(out, leaf, rows, { compression, pack }));
+    await breathe();
   }
   return { rows: rows.length, length: out.length, chunks, bytes: out.view() };
 }

@@ -1,4 +1,5 @@
-import { CREATED_BY } from './footer.ts';
+import { Fault } from '../../../model/errors.ts';
+import { CREATED_BY, PLACES, placesText } from './footer.ts';
 import { type Metadata, parseMetadata } from './hyparquet.ts';
 import { readColumns, readEntries, readStoredGroup } from './read-metadata.ts';
 import { foreign, torn } from './torn.ts';
@@ -12,14 +13,25 @@ const ENDING = 8;
 /** What a file says of itself. Throws at what is torn, and at what somebody else wrote: neither may be merged or replaced. */
 export async function readFooter(source: ByteSource): Promise<ParquetFile> {
   const footer = await readEnding(source);
-  const metadata = parse(source, footer);
+  try {
+    return readMetadata(source, parseMetadata(footer), source.size - footer.length);
+  } catch (error) {
+    if (error instanceof Fault) throw error;
+    // Recovery: none; what is said of the file tells the person how to get its rows back.
+    throw torn(source, 'its footer cannot be read', error);
+  }
+}
+
+function readMetadata(source: ByteSource, metadata: Metadata, footerAt: number): ParquetFile {
   if (!metadata.created_by?.startsWith(WRITER)) throw foreign(source, `it says ${metadata.created_by ?? 'nothing'}`);
   const columns = readColumns(source, metadata);
   const groups = metadata.row_groups.map((group) => readStoredGroup(source, columns, group));
-  checkPlaces(source, groups, source.size - footer.length);
+  const { [PLACES]: places, ...entries } = readEntries(metadata);
+  if (places !== placesText(groups, footerAt)) throw torn(source, 'bytes are missing in it, or too many');
+  checkPlaces(source, groups, footerAt);
   const rows = groups.reduce((sum, group) => sum + group.rows, 0);
   if (rows !== Number(metadata.num_rows)) throw torn(source, 'its groups do not add up to its rows');
-  return { columns, rows, metadata: readEntries(metadata), groups };
+  return { footerAt, columns, rows, metadata: entries, groups };
 }
 
 /** Without the version. */
@@ -41,21 +53,12 @@ async function readEnding(source: ByteSource): Promise<Uint8Array> {
 
 const isMagic = (bytes: Uint8Array): boolean => Buffer.compare(bytes, MAGIC) === 0;
 
-function parse(source: ByteSource, footer: Uint8Array): Metadata {
-  try {
-    return parseMetadata(footer);
-  } catch (error) {
-    // Recovery: none; what is said of the file tells the person how to get its rows back.
-    throw torn(source, 'its footer cannot be read', error);
-  }
-}
-
-/** The groups fill the file from MAGIC to the footer: bytes between them would be lost when they are copied, and nobody would know. */
+/** Between MAGIC and the footer, in any order and with room between them, but each in a place of its own. */
 function checkPlaces(source: ByteSource, groups: readonly StoredGroup[], footerAt: number): void {
   let at = MAGIC.length;
-  for (const { start, end } of groups) {
-    if (start !== at) throw torn(source, 'its groups do not follow one another');
+  for (const { start, end } of [...groups].sort((a, b) => a.start - b.start)) {
+    if (start < at) throw torn(source, 'its groups overlap');
     at = end;
   }
-  if (at !== footerAt) throw torn(source, 'its groups do not reach to its footer');
+  if (at > footerAt) throw torn(source, 'its groups reach into its footer');
 }

@@ -1,14 +1,12 @@
-import { setImmediate as pause } from 'node:timers/promises';
 import type { Value } from '../../../model/coerce.ts';
 import type { Kind } from '../../../model/columns.ts';
+import { createBreath } from './breath.ts';
 import { encodeFooter } from './footer.ts';
 import { openGroup, parseMetadata } from './hyparquet.ts';
-import { restoreInstant, restoreInteger, restoreNumber } from './stored.ts';
+import { exactName } from './leaves.ts';
+import { restoreInstant, restoreInteger } from './stored.ts';
 import { torn } from './torn.ts';
 import { type ByteSource, MAGIC, type ParquetFile, type StoredGroup } from './types.ts';
-
-/** Leases are renewed and requests are answered between columns. */
-const LONGEST_BREATH_MS = 25;
 
 /**
  * The rows of a group, each with a value for every column of the file, or for the named ones in the order of the names. Rows share
@@ -28,30 +26,42 @@ export async function readGroup(
   const whole = names ? undefined : await source.read(group.start, group.end);
   // As if the group stood alone in a file: right behind MAGIC.
   const shift = group.start - MAGIC.length;
-  const read = async (start: number, end: number): Promise<Uint8Array> =>
-    whole?.subarray(start - MAGIC.length, end - MAGIC.length) ?? source.read(start + shift, end + shift);
+  let failure: unknown;
+  const read = async (start: number, end: number): Promise<Uint8Array> => {
+    if (whole) return whole.subarray(start - MAGIC.length, end - MAGIC.length);
+    try {
+      return await source.read(start + shift, end + shift);
+    } catch (error) {
+      // Recovery: the caller's; it must not be taken for a fault of the file.
+      failure = error;
+      throw error;
+    }
+  };
 
   const rows = Array.from({ length: group.rows }, () => new Array<Value>(wanted.length).fill(null));
-  let began = performance.now();
+  const breathe = createBreath();
   try {
     const readColumn = await openGroup(parseMetadata(encodeFooter(file.columns, [group], {})), read);
     for (const [at, name] of wanted.entries()) {
-      const restore = RESTORE[kinds.get(name) as Kind];
-      const values = await readColumn(name);
-      if (values.length !== group.rows) throw new RangeError(`column ${name} has ${values.length} values`);
-      for (let row = 0; row < group.rows; row++) {
-        const value = values[row] ?? null;
-        if (value !== null) (rows[row] as Value[])[at] = restore(value as never);
-      }
-      if (performance.now() - began < LONGEST_BREATH_MS) continue;
-      await pause();
-      began = performance.now();
+      const kind = kinds.get(name) as Kind;
+      fill(rows, at, await readColumn(name), RESTORE[kind]);
+      if (kind === 'number') fill(rows, at, await readColumn(exactName(name)), BigInt);
+      await breathe();
     }
   } catch (error) {
+    if (error === failure) throw error;
     // Recovery: none; what is said of the file tells the person how to get its rows back.
     throw torn(source, `a group of ${group.rows} rows at byte ${group.start} cannot be read`, error);
   }
   return rows;
+}
+
+function fill(rows: Value[][], at: number, values: ArrayLike<unknown>, restore: (value: never) => Value): void {
+  if (values.length !== rows.length) throw new RangeError(`a column has ${values.length} values`);
+  rows.forEach((row, i) => {
+    const value = values[i] ?? null;
+    if (value !== null) row[at] = restore(value as never);
+  });
 }
 
 const same = (value: Value): Value => value;
@@ -60,7 +70,7 @@ const RESTORE: Readonly<Record<Kind, (value: never) => Value>> = {
   text: same,
   json: same,
   boolean: same,
+  number: same,
   integer: restoreInteger,
   timestamp: restoreInstant,
-  number: restoreNumber,
 };

@@ -1,7 +1,7 @@
 import type { Value } from '../../../model/coerce.ts';
 import type { Kind } from '../../../model/columns.ts';
-import { NUMBERS } from './footer.ts';
 import type { Element, Metadata } from './hyparquet.ts';
+import { exactName, type Leaf, type LeafType, leavesOf } from './leaves.ts';
 import { PUT, plainBytes } from './plain.ts';
 import { restoreInstant, restoreInteger } from './stored.ts';
 import { foreign, torn } from './torn.ts';
@@ -9,50 +9,53 @@ import type { Bound, ByteSource, Chunk, Compression, FileColumn, Range, StoredGr
 
 /** The footer of a file in our words: what `footer.ts` writes, read back. */
 export function readColumns(source: ByteSource, metadata: Metadata): FileColumn[] {
-  const numbers = new Set<string>(JSON.parse(entryOf(metadata, NUMBERS) ?? '[]'));
-  return metadata.schema.slice(1).map((element) => {
-    const kind = numbers.has(element.name) ? 'number' : kindOf(element);
-    if (kind === undefined) throw foreign(source, `column ${element.name} has a type that no column here has`);
-    return { name: element.name, kind, nullable: element.repetition_type === 'OPTIONAL' };
-  });
+  const columns = metadata.schema
+    .slice(1)
+    .filter((element, i, all) => !isExactPart(element, all[i - 1]))
+    .map((element): FileColumn => {
+      const { name } = element;
+      const kind = kindOf(element);
+      if (kind === undefined) throw foreign(source, `column ${name} is of a type that no column here has`);
+      return { name, kind, nullable: element.repetition_type === 'OPTIONAL' };
+    });
+  if (leavesOf(columns).length !== metadata.schema.length - 1)
+    throw foreign(source, 'its columns do not belong together');
+  return columns;
 }
+
+const isExactPart = ({ name }: Element, before: Element | undefined): boolean =>
+  before?.type === 'DOUBLE' && name === exactName(before.name);
 
 function kindOf({ type, converted_type: meaning }: Element): Kind | undefined {
   if (type === 'BOOLEAN') return 'boolean';
+  if (type === 'DOUBLE') return 'number';
   if (type === 'INT64') return meaning === 'TIMESTAMP_MICROS' ? 'timestamp' : 'integer';
   if (type !== 'BYTE_ARRAY') return undefined;
   return meaning === 'UTF8' ? 'text' : meaning === 'JSON' ? 'json' : undefined;
 }
 
-const entryOf = ({ key_value_metadata: entries }: Metadata, name: string): string | undefined =>
-  entries?.find(({ key }) => key === name)?.value;
-
-/** What the writer wanted to have remembered; our own note is none of it. */
-export function readEntries({ key_value_metadata: entries = [] }: Metadata): Record<string, string> {
-  return Object.fromEntries(entries.filter(({ key }) => key !== NUMBERS).map(({ key, value }) => [key, value ?? '']));
-}
+export const readEntries = ({ key_value_metadata: entries = [] }: Metadata): Record<string, string> =>
+  Object.fromEntries(entries.map(({ key, value }) => [key, value ?? '']));
 
 type GroupEntry = Metadata['row_groups'][number];
 type ChunkEntry = NonNullable<GroupEntry['columns'][number]['meta_data']>;
-type Statistics = NonNullable<ChunkEntry['statistics']>;
 
 export function readStoredGroup(source: ByteSource, columns: readonly FileColumn[], group: GroupEntry): StoredGroup {
   const start = Number(group.file_offset);
-  const length = Number(group.total_compressed_size);
-  const entries = group.columns.map(({ meta_data: entry }) => entry);
   const rows = Number(group.num_rows);
+  const leaves = leavesOf(columns);
+  const entries = group.columns.map(({ meta_data: entry }) => entry as ChunkEntry);
   const isWhole =
-    entries.length === columns.length &&
-    columns.every(({ name }, i) => entries[i]?.path_in_schema[0] === name && Number(entries[i]?.num_values) === rows);
+    entries.length === leaves.length &&
+    leaves.every(({ name }, i) => entries[i]?.path_in_schema[0] === name && Number(entries[i]?.num_values) === rows);
   if (!isWhole) throw torn(source, 'a group has other columns or rows than it should');
-  const chunks = entries.map((entry) => readChunk(entry as ChunkEntry, start));
-  let at = 0;
+  const chunks = entries.map((entry) => readChunk(entry, start));
+  let length = 0;
   for (const chunk of chunks) {
-    if (chunk.at !== at) throw torn(source, 'the columns of a group do not follow one another');
-    at += chunk.length;
+    if (chunk.at !== length) throw torn(source, 'the columns of a group do not follow one another');
+    length += chunk.length;
   }
-  if (at !== length) throw torn(source, 'the columns of a group do not add up to its length');
-  return { rows, length, chunks, start, end: start + length, ranges: rangesOf(columns, entries as ChunkEntry[]) };
+  return { rows, length, chunks, start, end: start + length, ranges: rangesOf(leaves, entries) };
 }
 
 function readChunk(entry: ChunkEntry, start: number): Chunk {
@@ -74,22 +77,24 @@ function readChunk(entry: ChunkEntry, start: number): Chunk {
   };
 }
 
-function boundOf(value: Statistics['min_value'], isExact = true): Bound | undefined {
+function boundOf(value: unknown, isExact = true): Bound | undefined {
   if (value instanceof Uint8Array) return { bytes: value, isExact };
+  if (typeof value === 'number') return { bytes: plainBytes(PUT.double, value), isExact };
   return typeof value === 'bigint' ? { bytes: plainBytes(PUT.integer, value), isExact } : undefined;
 }
 
-function rangesOf(columns: readonly FileColumn[], entries: readonly ChunkEntry[]): Map<string, Range> {
+function rangesOf(leaves: readonly Leaf[], entries: readonly ChunkEntry[]): Map<string, Range> {
   const ranges = new Map<string, Range>();
-  columns.forEach(({ name, kind }, i) => {
+  leaves.forEach(({ name, type }, i) => {
     const { min_value: min, max_value: max } = entries[i]?.statistics ?? {};
-    if (min !== undefined && max !== undefined)
-      ranges.set(name, { min: restoreEnd(kind, min), max: restoreEnd(kind, max) });
+    // The bounds of doubles are not those of the numbers: see `leaves.ts`.
+    if (min === undefined || max === undefined || type === 'double') return;
+    ranges.set(name, { min: restoreEnd(type, min), max: restoreEnd(type, max) });
   });
   return ranges;
 }
 
-function restoreEnd(kind: Kind, value: unknown): Value {
-  if (typeof value === 'bigint') return kind === 'timestamp' ? restoreInstant(value) : restoreInteger(value);
+function restoreEnd(type: LeafType, value: unknown): Value {
+  if (typeof value === 'bigint') return type === 'timestamp' ? restoreInstant(value) : restoreInteger(value);
   return Buffer.from(value as Uint8Array).toString('utf8');
 }

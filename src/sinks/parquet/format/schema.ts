@@ -1,45 +1,49 @@
-import type { Kind } from '../../../model/columns.ts';
-import { PHYSICAL, type Physical } from './stored.ts';
+import { type Leaf, type LeafType, leavesOf } from './leaves.ts';
 import { bool, i32, list, struct, type Thrift, text } from './thrift.ts';
 import type { FileColumn } from './types.ts';
 
+const BOOLEAN = 0;
+const INT64 = 2;
+const DOUBLE = 5;
+const BYTE_ARRAY = 6;
+
 /** Parquet's numbers for its physical types. */
-export const TYPE: Readonly<Record<Physical, number>> = { bit: 0, int64: 2, text: 6 };
+export const PHYSICAL: Readonly<Record<LeafType, number>> = {
+  text: BYTE_ARRAY,
+  json: BYTE_ARRAY,
+  integer: INT64,
+  timestamp: INT64,
+  double: DOUBLE,
+  boolean: BOOLEAN,
+};
 
 const REQUIRED = 0;
 const OPTIONAL = 1;
-/** The older way to say what a column means, which many readers still look at first. */
-const UTF8 = 0;
-const TIMESTAMP_MICROS = 10;
-const JSON_TEXT = 19;
 
 const NOTHING = struct({});
-const STRING_TYPE = struct({ 1: NOTHING });
-const JSON_TYPE = struct({ 12: NOTHING });
-const UTC_MICROS = struct({ 8: struct({ 1: bool(true), 2: struct({ 2: NOTHING }) }) });
 
-const MEANING: Readonly<Record<Kind, { converted?: number; logical?: Thrift }>> = {
-  text: { converted: UTF8, logical: STRING_TYPE },
-  number: { converted: UTF8, logical: STRING_TYPE },
-  json: { converted: JSON_TEXT, logical: JSON_TYPE },
-  timestamp: { converted: TIMESTAMP_MICROS, logical: UTC_MICROS },
-  integer: {},
-  boolean: {},
+/** What the bytes mean, said twice: many readers look only for the older word. Integers, doubles and booleans mean themselves. */
+const MEANING: Partial<Record<LeafType, { converted: number; logical: Thrift }>> = {
+  text: { converted: 0, logical: struct({ 1: NOTHING }) },
+  json: { converted: 19, logical: struct({ 12: NOTHING }) },
+  // In UTC, and in microseconds.
+  timestamp: { converted: 10, logical: struct({ 8: struct({ 1: bool(true), 2: struct({ 2: NOTHING }) }) }) },
 };
 
-/** The columns as Parquet's schema: a root without a type, then each of them. */
+/** The leaves as Parquet's schema, below a root. */
 export function encodeSchema(columns: readonly FileColumn[]): Thrift {
-  return list([struct({ 4: text('root'), 5: i32(columns.length) }), ...columns.map(encodeColumn)]);
+  const leaves = leavesOf(columns);
+  return list([struct({ 4: text('root'), 5: i32(leaves.length) }), ...leaves.map(encodeLeaf)]);
 }
 
-function encodeColumn({ name, kind, nullable }: FileColumn): Thrift {
-  const { converted, logical } = MEANING[kind];
+function encodeLeaf({ name, type, nullable }: Leaf): Thrift {
+  const meaning = MEANING[type];
   return struct({
-    1: i32(TYPE[PHYSICAL[kind]]),
+    1: i32(PHYSICAL[type]),
     3: i32(nullable ? OPTIONAL : REQUIRED),
     4: text(name),
-    6: converted === undefined ? undefined : i32(converted),
-    10: logical,
+    6: meaning && i32(meaning.converted),
+    10: meaning?.logical,
   });
 }
 
@@ -48,11 +52,13 @@ function encodeColumn({ name, kind, nullable }: FileColumn): Thrift {
  * among the others, and they cannot: then their rows must be read and written anew.
  */
 export function fitsSchema(file: { columns: readonly FileColumn[] }, columns: readonly FileColumn[]): boolean {
+  const there = leavesOf(file.columns);
+  const wanted = leavesOf(columns);
   return (
-    file.columns.length === columns.length &&
-    file.columns.every(({ name, kind, nullable }, i) => {
-      const other = columns[i];
-      return name === other?.name && kind === other.kind && nullable === other.nullable;
+    there.length === wanted.length &&
+    there.every(({ name, type, nullable }, i) => {
+      const leaf = wanted[i];
+      return name === leaf?.name && type === leaf.type && nullable === leaf.nullable;
     })
   );
 }

@@ -2,7 +2,7 @@ import type { Value } from '../../../model/coerce.ts';
 import type { Kind } from '../../../model/columns.ts';
 
 /**
- * The words of the Parquet codec. A file is MAGIC, row groups one after another, and a footer that says where everything stands.
+ * The words of the Parquet codec. A file is MAGIC, row groups, and a footer that says where everything stands.
  * Inside a group all places are counted from its first byte: that is what makes a group movable.
  */
 export type Compression = 'zstd' | 'snappy' | 'gzip';
@@ -20,7 +20,7 @@ export interface Bound {
   isExact: boolean;
 }
 
-/** One column of one group, as the footer tells of it. */
+/** One leaf (see `leaves.ts`) of one group, as the footer tells of it. */
 export interface Chunk {
   /** From the group's first byte. */
   at: number;
@@ -42,7 +42,7 @@ export interface Chunk {
 export interface PlacedGroup {
   rows: number;
   length: number;
-  /** In the order of the columns. */
+  /** In the order of the leaves. */
   chunks: readonly Chunk[];
 }
 
@@ -62,11 +62,13 @@ export interface StoredGroup extends PlacedGroup {
   /** Of the file. */
   start: number;
   end: number;
-  /** By column name; columns of JSON and of booleans have none, nor has a column without values. */
+  /** By name: columns of text, integers and instants that hold a value at all. */
   ranges: ReadonlyMap<string, Range>;
 }
 
 export interface ParquetFile {
+  /** Where the footer begins; it ends with the file. */
+  footerAt: number;
   columns: readonly FileColumn[];
   rows: number;
   metadata: Record<string, string>;

@@ -1,0 +1,117 @@
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect } from '../../src/cursor/database.ts';
+import { openEmbedded } from '../../src/cursor/embedded.ts';
+import { acquireLease } from '../../src/cursor/leases.ts';
+import { migrate } from '../../src/cursor/migrate.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import { createFlatten, type Row } from '../../src/model/flatten.ts';
+import { STREAMS } from '../../src/model/streams.ts';
+import { createSandboxService } from '../../src/sandbox/service.ts';
+import { createParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
+import { filePath, partitionOf, type Scheme } from '../../src/sinks/parquet/partition.ts';
+import { openPartition } from '../../src/sinks/parquet/partition-file.ts';
+import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
+
+/**
+ * What a busy stream costs: a million clicks a day, polled every five minutes, each poll with the fifteen minutes before it once more.
+ * A partition is filled to some size and then polled; counted is what a poll writes for each new row. `tsx bench/lake/bench.ts`
+ */
+const PER_POLL = Math.round(1_000_000 / 288);
+const POLLS = 12;
+const POLL_MS = 300_000;
+/** How many rows the partition has before: an hour is polled from its beginning, a day at its beginning, in the middle, at its end. */
+const CASES: ReadonlyArray<[Scheme, number]> = [
+  ['hour', 0],
+  ['day', 0],
+  ['day', Number(process.argv[2] ?? 500_000)],
+  ['day', Number(process.argv[3] ?? 950_000)],
+];
+const FILL = 20_000;
+const stream = STREAMS.clicks;
+const START = Date.UTC(2026, 10, 14);
+const silent = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent };
+
+const templates = generate(4000);
+const dir = await mkdtemp(join(tmpdir(), 'tributary-bench-'));
+const server = await openEmbedded({ dir: join(dir, 'state'), log: silent });
+const db = connect({ url: server.url });
+try {
+  await migrate(db, MIGRATIONS, { schema: 'tributary' });
+  process.stdout.write('partition  rows before    encoded  copied  bytes written  ms     (each per new row)\n');
+  for (const [scheme, before] of CASES) await measure(scheme, before);
+} finally {
+  await db.close();
+  await server.close();
+  await rm(dir, { recursive: true, force: true });
+}
+
+async function measure(scheme: Scheme, before: number): Promise<void> {
+  const source = `${scheme}-${before}`;
+  const store = createFolderStore(join(dir, source));
+  const sink = createParquetSink({ name: source, state: db, scheme, compression: 'zstd', store });
+  const lease = await acquireLease(db, source, 'clicks', 'bench');
+  const commit = async (rows: readonly Row[]): Promise<void> => {
+    const batch = await sink.open(stream);
+    await batch.write(rows);
+    await batch.commit({
+      commitId: `${Math.random()}`,
+      source,
+      stream: 'clicks',
+      sink: source,
+      runId: 'bench',
+      epoch: lease.epoch,
+      since: 0,
+      spans: [],
+      newestSeen: undefined,
+    });
+  };
+  // Evenly over the time that they would have taken to come.
+  const row = (n: number): Row => clickAt(n, START + Math.floor((n / PER_POLL) * POLL_MS));
+  const rows = (from: number, to: number): Row[] => Array.from({ length: to - from }, (_, i) => row(from + i));
+  for (let n = 0; n < before; n += FILL) await commit(rows(n, Math.min(before, n + FILL)));
+
+  const path = filePath(scheme, 'clicks', source, partitionOf(scheme, START));
+  const groupsNow = async (): Promise<Map<string, number>> => {
+    const file = await openPartition(store, path, { source, stream: 'clicks' });
+    const groups = new Map(file?.file.groups.map(({ start, length, rows: n }) => [`${start}-${length}`, n]));
+    await file?.close();
+    return groups;
+  };
+  const sum = { encoded: 0, copied: 0, bytes: 0, ms: 0 };
+  let present = await groupsNow();
+  for (let poll = 0; poll < POLLS; poll++) {
+    const first = before + poll * PER_POLL;
+    const batch = rows(Math.max(0, first - 3 * PER_POLL), first + PER_POLL);
+    const began = performance.now();
+    await commit(batch);
+    sum.ms += performance.now() - began;
+    const next = await groupsNow();
+    for (const [place, n] of next) sum[present.has(place) ? 'copied' : 'encoded'] += n;
+    sum.bytes += (await stat(join(dir, source, path))).size;
+    present = next;
+  }
+  const each = (total: number, digits: number): string => (total / (POLLS * PER_POLL)).toFixed(digits).padStart(7);
+  process.stdout.write(
+    `${scheme.padEnd(9)} ${String(before).padStart(12)}    ${each(sum.encoded, 1)} ${each(sum.copied, 1)} ${each(sum.bytes, 0).padStart(14)} ${each(sum.ms, 2)}     peak ${Math.round(process.resourceUsage().maxRSS / 1024)} MB\n`,
+  );
+  await rm(join(dir, source), { recursive: true, force: true });
+}
+
+function clickAt(n: number, at: number): Row {
+  const template = templates[n % templates.length] as Row;
+  const id = `clk_${n.toString(36).padStart(12, '0')}`;
+  const values = [...template.values];
+  stream.columns.forEach(({ name }, i) => {
+    if (name === 'event_id' || name === 'click_id') values[i] = id;
+    if (name === 'timestamp' || name === 'click_timestamp') values[i] = at;
+  });
+  return { ...template, id, at, values };
+}
+
+function generate(count: number): Row[] {
+  const service = createSandboxService({ rows: { clicks: count, leads: 0, sales: 0 } });
+  const flatten = createFlatten(stream);
+  return service.events('clicks').map((record) => flatten(JSON.parse(JSON.stringify(record))));
+}

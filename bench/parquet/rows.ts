@@ -1,0 +1,37 @@
+import type { Value } from '../../src/model/coerce.ts';
+import { createFlatten } from '../../src/model/flatten.ts';
+import { BOOKKEEPING, SOURCE, STREAMS } from '../../src/model/streams.ts';
+import { createSandboxService } from '../../src/sandbox/service.ts';
+import type { FileColumn } from '../../src/sinks/parquet/format/index.ts';
+
+export interface Table {
+  columns: FileColumn[];
+  rows: Value[][];
+}
+
+/**
+ * Clicks as the lake gets them, in the order of time. More columns than the stream has are such as evolution makes: they repeat what
+ * others hold, under their own name, with text of their own.
+ */
+export function makeTable(count: number, width: number): Table {
+  const stream = STREAMS.clicks;
+  const service = createSandboxService({ rows: { clicks: count, leads: 0, sales: 0 } });
+  const flatten = createFlatten(stream);
+  const now = Date.now();
+  const books = BOOKKEEPING.filter((column) => column !== SOURCE);
+  const columns = [SOURCE, ...stream.columns, ...books].map(({ name, kind, nullable }) => ({ name, kind, nullable }));
+  const rows = service.events('clicks').map((record) => {
+    const { values, extra } = flatten(JSON.parse(JSON.stringify(record)));
+    return ['main', ...values, extra, now, now, 'run-1', null] as Value[];
+  });
+  const own = columns.length;
+  for (let at = own; at < width; at++) {
+    const model = columns[at % own] as FileColumn;
+    columns.push({ ...model, name: `more_${at}` });
+    for (const row of rows) {
+      const value = row[at % own] ?? null;
+      row.push(typeof value === 'string' ? `${value}${at}` : value);
+    }
+  }
+  return { columns, rows };
+}

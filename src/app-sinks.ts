@@ -1,0 +1,71 @@
+import { unknownName } from './app-jobs.ts';
+import type { Config } from './config-schema.ts';
+import { connect, type Database } from './cursor/database.ts';
+import { variables } from './environment.ts';
+import { createPostgresSink } from './sinks/postgres/postgres-sink.ts';
+import type { Sink } from './sinks/sink.ts';
+
+/** The sinks of the config, opened as each wants to be. */
+
+type SinkSettings = Config['sinks'][string];
+export type ChosenSink = [name: string, settings: SinkSettings];
+type Closers = Array<() => Promise<void> | void>;
+
+export function chooseSinks({ sinks }: Config, only: string | undefined): ChosenSink[] {
+  const names = Object.keys(sinks);
+  if (only !== undefined && !names.includes(only)) throw unknownName('sink', only, names);
+  return Object.entries(sinks).filter(([name]) => only === undefined || name === only);
+}
+
+export async function openSinks(
+  chosen: readonly ChosenSink[],
+  config: Config,
+  state: Database,
+  closers: Closers,
+): Promise<Sink[]> {
+  const sinks: Sink[] = [];
+  for (const each of chosen) sinks.push(await openSink(each, config, state, closers));
+  return sinks;
+}
+
+export async function openSink(
+  [name, settings]: ChosenSink,
+  config: Config,
+  state: Database,
+  closers: Closers,
+): Promise<Sink> {
+  const sink =
+    settings.type === 'postgres'
+      ? openWarehouse(name, settings, config, state, closers)
+      : await openLake(name, settings, state);
+  closers.push(() => sink.close());
+  return sink;
+}
+
+function openWarehouse(
+  name: string,
+  { url, schema, partition }: SinkSettings & { type: 'postgres' },
+  config: Config,
+  state: Database,
+  closers: Closers,
+): Sink {
+  // One database, one transaction: that it is the same one can only be told by the URL.
+  const db = url === undefined || url === config.state.url ? state : connect({ url });
+  if (db !== state) closers.push(() => db.close());
+  return createPostgresSink({ name, db, schema, state, partition });
+}
+
+/** Loaded where there is one: most starts need no Parquet. */
+async function openLake(
+  name: string,
+  { path, partition, compression }: SinkSettings & { type: 'parquet' },
+  state: Database,
+): Promise<Sink> {
+  const { createParquetSink } = await import('./sinks/parquet/parquet-sink.ts');
+  const { openStore } = await import('./sinks/parquet/store/open-store.ts');
+  const environment = variables();
+  // Whoever names another server than Amazon's has one that knows buckets only as the first step of a path.
+  const pathStyle = Boolean(environment.AWS_ENDPOINT_URL_S3 || environment.AWS_ENDPOINT_URL);
+  const store = await openStore(path, { pathStyle });
+  return createParquetSink({ name, store, state, scheme: partition, compression });
+}

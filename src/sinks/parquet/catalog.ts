@@ -1,0 +1,120 @@
+import type { Queryable } from '../../cursor/database.ts';
+import type { Kind } from '../../model/columns.ts';
+import { ConfigError } from '../../model/errors.ts';
+import { BOOKKEEPING, type Stream, type StreamName } from '../../model/streams.ts';
+import type { FileColumn } from './format/index.ts';
+import type { Lake } from './lake.ts';
+import { partitionPath, type Scheme } from './partition.ts';
+import { README } from './readme.ts';
+import { schemaVersion, unitedColumns } from './shape.ts';
+
+/** For whoever opens the lake without us: what is in it, written beside the data. No glob for `*.parquet` finds it. */
+const CATALOG = '_catalog.json';
+
+interface Catalog {
+  about: string;
+  partition: Scheme;
+  layout: string;
+  streams: Partial<Record<StreamName, CatalogStream>>;
+}
+
+interface CatalogStream {
+  doc: string;
+  files: string;
+  /** Files that were written with other columns say another version in their own metadata. */
+  schema: string;
+  columns: CatalogColumn[];
+}
+
+interface CatalogColumn extends FileColumn {
+  parquet: string;
+  doc: string;
+  deprecated?: string;
+}
+
+const PARQUET: Readonly<Record<Kind, string>> = {
+  text: 'STRING',
+  integer: 'INT64',
+  number: 'DOUBLE (and all the digits in _exact_<name>, where a double is not exact)',
+  boolean: 'BOOLEAN',
+  timestamp: 'TIMESTAMP (microseconds, UTC)',
+  json: 'JSON (a string, for readers that do not know it)',
+};
+
+/** Writes the catalogue, where it is not up to date. Also the place where a lake of another layout is refused. */
+export async function prepareLake(lake: Lake, stream: Stream): Promise<void> {
+  await lake.state.transaction(async (tx) => {
+    await lockCatalog(tx, lake);
+    const text = await lake.store.readText(CATALOG);
+    const present = text === undefined ? undefined : parse(text);
+    checkScheme(lake, present?.partition);
+    const streams = { ...present?.streams, [stream.name]: describe(stream, present?.streams[stream.name]) };
+    const catalog: Catalog = {
+      about: 'A lake of Parquet files, kept in sync by Tributary. See README.md.',
+      partition: lake.scheme,
+      layout: `<stream>/${partitionPath(lake.scheme, 0).replace(/\d+/g, '…')}/<source>.parquet`,
+      streams,
+    };
+    const wanted = `${JSON.stringify(catalog, null, 2)}\n`;
+    if (wanted !== text) await lake.store.writeText(CATALOG, wanted);
+    // Once: whoever adds a word to it shall keep it.
+    if ((await lake.store.readText('README.md')) === undefined)
+      await lake.store.writeText('README.md', README(lake.scheme));
+  });
+}
+
+/** Streams are prepared side by side, and all of them stand in one file. */
+export async function lockCatalog(tx: Queryable, { name }: Lake): Promise<void> {
+  await tx.query({
+    text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
+    values: [`tributary lake ${name} catalogue`],
+  });
+}
+
+function parse(text: string): Catalog {
+  try {
+    const catalog = JSON.parse(text) as Partial<Catalog>;
+    if (catalog.partition && catalog.streams) return catalog as Catalog;
+  } catch {
+    // Recovery: the same as for a file that is JSON and something else.
+  }
+  throw new ConfigError(`${CATALOG} in the lake was not written by Tributary`, {
+    kept: 'the file as it is; nothing was written',
+    next: 'move it away, or give the sink another path; then run again',
+  });
+}
+
+/** One event in a file of its day and in one of its hour would be two for every reader. */
+function checkScheme({ name, scheme, store }: Lake, present: Scheme | undefined): void {
+  if (present === undefined || present === scheme) return;
+  throw new ConfigError(`sink "${name}" is set to a file each ${scheme}, and its lake has a file each ${present}`, {
+    kept: `${store.place}, as they are`,
+    next: `set partition of the sink to ${present} again, or give it a new path: it fills by itself`,
+  });
+}
+
+/** Columns that only older files have stay in the list. */
+function describe(stream: Stream, present: CatalogStream | undefined): CatalogStream {
+  const columns = unitedColumns(
+    stream,
+    (present?.columns ?? []).map(({ name, kind, nullable }) => ({ name, kind, nullable })),
+  );
+  const declared = new Map<string, { doc: string; deprecated?: string }>(
+    [...stream.columns, ...BOOKKEEPING].map((column) => [column.name, column]),
+  );
+  const before = new Map(present?.columns.map((column) => [column.name, column]));
+  return {
+    doc: stream.doc,
+    files: `${stream.name}/**/*.parquet`,
+    schema: schemaVersion(columns),
+    columns: columns.map((column) => {
+      const known = declared.get(column.name);
+      return {
+        ...column,
+        parquet: PARQUET[column.kind],
+        doc: known?.doc ?? before.get(column.name)?.doc ?? '',
+        ...(known?.deprecated !== undefined && { deprecated: known.deprecated }),
+      };
+    }),
+  };
+}

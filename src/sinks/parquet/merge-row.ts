@@ -1,0 +1,94 @@
+import type { Value } from '../../model/coerce.ts';
+import { CUSTOMER_KNOWLEDGE } from '../../model/entities.ts';
+import { isObject } from '../../model/extra.ts';
+import type { Instant } from '../../model/instant.ts';
+import { parseJson } from '../../model/json.ts';
+import type { Stream } from '../../model/streams.ts';
+import { joinedKeys, ownColumns } from '../merge-rule.ts';
+import { MENDED } from '../postgres/storable-row.ts';
+import type { FileColumn } from './format/index.ts';
+import type { LakeRow } from './shape.ts';
+
+/** What the warehouse says in SQL (`postgres/merge.ts`), for rows in memory. */
+export interface MergeRule {
+  /** The columns that decide; `isChanged` takes stored rows of these alone. */
+  readonly deciding: readonly string[];
+  /** Whether a reading changes what is stored. */
+  isChanged(stored: LakeRow, read: LakeRow): boolean;
+  /** The stored row with what was read; both in the columns given. */
+  merge(stored: LakeRow, read: LakeRow): LakeRow;
+}
+
+export function createMergeRule(stream: Stream, columns: readonly FileColumn[]): MergeRule {
+  const own = ownColumns(stream);
+  const deciding = [...own.map(({ name }) => name), '_extra', '_missing_since'];
+  const place = (name: string): number => columns.findIndex((column) => column.name === name);
+  const ownPlaces = own.map(({ name, kind }, i) => ({ stored: i, read: place(name), isSame: SAME[kind] ?? isSame }));
+  const [extra, missing] = [{ stored: own.length, read: place('_extra') }, own.length + 1];
+  const time = { stored: own.findIndex(({ name }) => name === 'timestamp'), read: place('timestamp') };
+  const ownExtra = createOwnExtra(stream);
+  const known = new Set([...stream.columns.map(({ name }) => name), '_source', '_extra', '_synced_at', '_run_id']);
+  known.add('_missing_since');
+  const kept = columns.flatMap(({ name }, i) => (known.has(name) ? [] : [i]));
+  const customer = columns.flatMap(({ name }, i) => (name.startsWith('customer_') ? [i] : []));
+  const customerId = place('customer_id');
+  const knowledge = CUSTOMER_KNOWLEDGE.map(place).filter((i) => i >= 0);
+  const knows = (row: LakeRow): boolean => knowledge.some((i) => (row[i] ?? '') !== '');
+
+  return {
+    deciding,
+    isChanged(stored, read) {
+      // An older reading never overwrites a newer one.
+      if (Number(read[time.read]) < Number(stored[time.stored])) return false;
+      if ((stored[missing] ?? null) !== null) return true;
+      const differs = ownPlaces.some((at) => !at.isSame(stored[at.stored] ?? null, read[at.read] ?? null));
+      return differs || ownExtra(stored[extra.stored]) !== ownExtra(read[extra.read]);
+    },
+    merge(stored, read) {
+      const merged = [...read];
+      for (const i of kept) merged[i] = stored[i] ?? null;
+      // The placeholder of a deleted customer must not overwrite what is known of the same one.
+      const isPlaceholder = !knows(read) && knows(stored) && stored[customerId] === read[customerId];
+      if (customerId >= 0 && isPlaceholder) for (const i of customer) merged[i] = stored[i] ?? null;
+      return merged;
+    },
+  };
+}
+
+type Same = (a: Value, b: Value) => boolean;
+
+const isSame: Same = (a, b) => a === b;
+
+const SAME: Partial<Record<FileColumn['kind'], Same>> = {
+  // To the microsecond, which is what a file holds.
+  timestamp: (a, b) => a === b || (a !== null && b !== null && micros(a) === micros(b)),
+  json: (a, b) => a === b || (a !== null && b !== null && canonical(String(a)) === canonical(String(b))),
+};
+
+const micros = (instant: Value): number => Math.round(Number(instant) * 1000);
+
+/** What is unknown of link and customer is joined too. Where nothing else was unknown, `{}` is as good as none. */
+function createOwnExtra(stream: Stream): (extra: Value | undefined) => string | null {
+  const joined = new Set([...joinedKeys(stream), MENDED]);
+  return (extra) => {
+    if (extra === null || extra === undefined) return null;
+    const value = parseJson(String(extra));
+    if (!isObject(value)) return sorted(value);
+    const own = Object.entries(value).filter(([key]) => !joined.has(key));
+    return own.length === 0 ? null : sorted(Object.fromEntries(own));
+  };
+}
+
+const canonical = (text: string): string => sorted(parseJson(text));
+
+/** One text for equal values, whatever the order of their keys. */
+function sorted(value: unknown): string {
+  if (typeof value === 'bigint') return String(value);
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(sorted).join()}]`;
+  const entries = Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)}:${sorted(inner)}`);
+  return `{${entries.sort().join()}}`;
+}
+
+/** The moment and the run are written into a row that is new or changed. */
+export const bookkeeping = (now: Instant, runId: string): Value[] => [now, now, runId, null];

@@ -1,0 +1,177 @@
+import {
+  constants,
+  type FileHandle,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+} from 'node:fs/promises';
+import { basename, dirname, join, resolve, sep } from 'node:path';
+import { ConfigError } from '../../../model/errors.ts';
+import { identityOf, openFile, writeAt } from './folder-file.ts';
+import { isLeft, isLock, lockFile } from './folder-lock.ts';
+import { type Held, holdName, isAbandoned } from './holder.ts';
+import { type Listed, replacedMeanwhile, type Staged, type Store } from './store.ts';
+
+/** A lake in a folder. A rename within one directory is atomic: whoever looks finds the old file or the new one, whole. */
+export function createFolderStore(path: string): Store {
+  const root = resolve(path);
+
+  /** Where a file belongs. A link that leads out of the lake would let us write, or delete, somewhere else. */
+  const locate = async (file: string): Promise<string> => {
+    const target = resolve(root, file);
+    const folder = dirname(target);
+    await mkdir(folder, { recursive: true });
+    const [realRoot, realFolder] = [await realpath(root), await realpath(folder)];
+    const isInside = realFolder === realRoot || realFolder.startsWith(`${realRoot}${sep}`);
+    if (!target.startsWith(`${root}${sep}`) || !isInside) throw leadsOut(file);
+    return target;
+  };
+
+  const stage = async (file: string): Promise<Staged> => {
+    const target = await locate(file);
+    const held = holdName(basename(target), 'tmp');
+    const temp = join(dirname(target), held.name);
+    // Whoever else made a file of this name: it is not ours to overwrite.
+    return stageAt(await open(temp, 'wx'), { root, temp, target, file, held });
+  };
+
+  return {
+    place: `Parquet files in ${root}`,
+    stage,
+    async *list(folder, name) {
+      for await (const { path: found, entry } of walk(root, folder)) {
+        if (entry !== name) continue;
+        const stats = await lstat(join(root, found), { bigint: true }).catch(ifAbsent);
+        if (stats?.isFile()) yield { path: found, identity: identityOf(stats) } satisfies Listed;
+      }
+    },
+    async open(file) {
+      const handle = await openExisting(resolve(root, file), file);
+      return handle && openFile(handle, file);
+    },
+    async remove(file, identity) {
+      const target = await locate(file);
+      const lock = await lockFile(target, file);
+      try {
+        if ((await identityAt(target, file)) !== identity) throw replacedMeanwhile(file);
+        await rm(target);
+        await syncFolders(root, dirname(target), false);
+      } finally {
+        await lock.release();
+      }
+    },
+    readText: (file) => readFile(resolve(root, file), 'utf8').catch(ifAbsent),
+    async writeText(file, text) {
+      const staged = await stage(file);
+      try {
+        await staged.write(Buffer.from(text), 0);
+        await (await staged.finish()).close();
+        const target = await locate(file);
+        await staged.publish(await identityAt(target, file));
+      } finally {
+        await staged.discard();
+      }
+    },
+    async sweep(folder) {
+      for await (const { path: found, entry } of walk(root, folder)) {
+        if (!entry.startsWith('.')) continue;
+        const full = join(root, found);
+        const stats = await lstat(full).catch(ifAbsent);
+        const isOurs = stats?.isFile() && (isLock(entry) ? await isLeft(full) : isAbandoned(entry, stats.mtimeMs));
+        if (isOurs) await rm(full, { force: true });
+      }
+    },
+    close: async () => {},
+  };
+}
+
+interface Place {
+  root: string;
+  temp: string;
+  target: string;
+  file: string;
+  held: Held;
+}
+
+function stageAt(handle: FileHandle, { root, temp, target, file, held }: Place): Staged {
+  let isThere = true;
+  return {
+    write: (bytes, at) => writeAt(handle, bytes, at),
+    async finish() {
+      await handle.sync();
+      await handle.close();
+      return openFile(await open(temp, 'r'), file);
+    },
+    async publish(over) {
+      const lock = await lockFile(target, file);
+      try {
+        if ((await identityAt(target, file)) !== over) throw replacedMeanwhile(file);
+        await rename(temp, target);
+        isThere = false;
+        // The name is an entry of the folder: without this, a power cut could bring back the old file.
+        await syncFolders(root, dirname(target), over === undefined);
+        return identityOf(await lstat(target, { bigint: true }));
+      } finally {
+        await lock.release();
+      }
+    },
+    async discard() {
+      await handle.close();
+      if (isThere) await rm(temp, { force: true });
+      held.release();
+    },
+  };
+}
+
+async function openExisting(target: string, file: string): Promise<FileHandle | undefined> {
+  try {
+    return await open(target, constants.O_RDONLY | constants.O_NOFOLLOW);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ELOOP') throw leadsOut(file);
+    return ifAbsent(error);
+  }
+}
+
+async function identityAt(target: string, file: string): Promise<string | undefined> {
+  const stats = await lstat(target, { bigint: true }).catch(ifAbsent);
+  if (stats && !stats.isFile()) throw leadsOut(file);
+  return stats && identityOf(stats);
+}
+
+/** The folder, and those above it where they may be as new as the file. */
+async function syncFolders(root: string, folder: string, isNew: boolean): Promise<void> {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  if (isNew && folder !== root) await syncFolders(root, dirname(folder), true);
+}
+
+/** Every entry below a folder that is no folder itself. Links are not followed. */
+async function* walk(root: string, folder: string): AsyncGenerator<{ path: string; entry: string }> {
+  const entries = await readdir(join(root, folder), { withFileTypes: true }).catch(ifAbsent);
+  for (const entry of (entries ?? []).sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const path = `${folder}/${entry.name}`;
+    if (entry.isDirectory()) yield* walk(root, path);
+    else yield { path, entry: entry.name };
+  }
+}
+
+function ifAbsent(error: unknown): undefined {
+  // Recovery: there is none, which is an answer.
+  if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
+  throw error;
+}
+
+const leadsOut = (file: string): ConfigError =>
+  new ConfigError(`${file} leads out of the lake, or is no plain file`, {
+    kept: 'everything; nothing was read or written there',
+    next: 'take the link out of the lake; to keep a lake elsewhere, give its path as path of the sink',
+  });

@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { resolve } from 'node:path';
+import { ConfigError } from '../../../model/errors.ts';
+import { type Bucket, createBucket } from './s3-bucket.ts';
+import { openScratch, type Scratch } from './scratch.ts';
+import { type OpenFile, replacedMeanwhile, type Staged, type Store } from './store.ts';
+
+export interface S3StoreOptions {
+  /** `s3://bucket/prefix` */
+  url: string;
+  /** `http://host/bucket/key` instead of `http://bucket.host/key`: for servers other than Amazon's. */
+  pathStyle: boolean;
+}
+
+/**
+ * A lake in S3-compatible storage. There is no rename: a file is made on the local disk and put in its place by one conditional
+ * request, which fails if anybody has put another one there meanwhile. Credentials and region come by the usual chain.
+ */
+export function createS3Store({ url, pathStyle }: S3StoreOptions): Store {
+  const { name, prefix } = parseUrl(url);
+  const bucket = createBucket({ name, pathStyle });
+  const scratch = openScratch();
+  const keyOf = (path: string): string => `${prefix}${path}`;
+  return {
+    place: `Parquet files in s3://${name}/${prefix}`,
+    async *list(folder, file) {
+      for await (const { key, identity } of bucket.list(keyOf(`${folder}/`))) {
+        if (key.endsWith(`/${file}`)) yield { path: key.slice(prefix.length), identity };
+      }
+    },
+    open: (path) => openObject(bucket, keyOf(path), path),
+    stage: (path) => stageObject({ bucket, scratch, key: keyOf(path), path }),
+    async remove(path, identity) {
+      if ((await bucket.head(keyOf(path)))?.identity !== identity) throw replacedMeanwhile(path);
+      await bucket.remove(keyOf(path), identity);
+    },
+    async readText(path) {
+      const found = await bucket.head(keyOf(path));
+      if (!found) return undefined;
+      return found.size === 0 ? '' : Buffer.from(await bucket.read(keyOf(path), 0, found.size)).toString('utf8');
+    },
+    writeText: (path, text) => bucket.putText(keyOf(path), text),
+    async sweep(folder) {
+      await scratch.sweep();
+      await bucket.abortLeftovers(keyOf(`${folder}/`));
+    },
+    close: async () => bucket.close(),
+  };
+}
+
+function parseUrl(url: string): { name: string; prefix: string } {
+  const [, name, rest = ''] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,62})(?:\/(.*))?$/.exec(url) ?? [];
+  const steps = rest.split('/').filter((step) => step !== '');
+  if (name === undefined || steps.some((step) => step === '.' || step === '..')) {
+    throw new ConfigError(`"${url}" is no place for a lake`, {
+      next: 'write it as s3://bucket/prefix; no step of it may be . or .. itself',
+    });
+  }
+  return { name, prefix: steps.map((step) => `${step}/`).join('') };
+}
+
+async function openObject(bucket: Bucket, key: string, path: string): Promise<OpenFile | undefined> {
+  const found = await bucket.head(key);
+  if (!found) return undefined;
+  return {
+    name: path,
+    size: found.size,
+    identity: found.identity,
+    // Of this very object: one that was replaced meanwhile is another file.
+    read: (start, end) => bucket.read(key, start, end, found.identity),
+    close: async () => {},
+  };
+}
+
+interface Place {
+  bucket: Bucket;
+  scratch: Scratch;
+  key: string;
+  path: string;
+}
+
+async function stageObject({ bucket, scratch, key, path }: Place): Promise<Staged> {
+  const file = await scratch.create(path);
+  return {
+    write: (bytes, at) => file.write(bytes, at),
+    finish: () => file.finish(),
+    async publish(over) {
+      // Should the answer be lost and the request be sent again, the mark tells our own object from another's.
+      const mark = randomUUID();
+      const put = await bucket.put(key, createReadStream(resolve(file.path)), { over, mark });
+      if (put === 'refused') throw replacedMeanwhile(path);
+      return put.identity;
+    },
+    discard: () => file.discard(),
+  };
+}

@@ -1,0 +1,113 @@
+import type { Instant } from '../../model/instant.ts';
+import { holds, type Window } from '../../model/window.ts';
+import type { StoredGroup } from './format/index.ts';
+import type { MergeRule } from './merge-row.ts';
+import { type PartitionFile, timesOf } from './partition-file.ts';
+import type { LakeRow } from './shape.ts';
+
+/** An event on its way in, as a row of its file. */
+export interface Incoming {
+  id: string;
+  key: bigint;
+  at: Instant;
+  row: LakeRow;
+}
+
+/** What a batch means for the rows of one file. Row numbers are those of the group. */
+export interface Findings {
+  /** Events that are in this file. */
+  found: Set<string>;
+  changed: Map<GroupNumber, Map<RowNumber, Incoming>>;
+  /** Events that changed their time: they may belong into another group. */
+  moved: Map<GroupNumber, Map<RowNumber, Incoming>>;
+  missing: Map<GroupNumber, Set<RowNumber>>;
+}
+
+type GroupNumber = number;
+type RowNumber = number;
+
+export interface Question {
+  rule: MergeRule;
+  /** Events that may be in this file. */
+  candidates: readonly Incoming[];
+  /** Windows that were read whole: an event of theirs that was not shown has vanished. */
+  wholes: readonly Window[];
+  /** Every id of the batch. */
+  shown: ReadonlySet<string>;
+}
+
+/**
+ * Looks into a file without changing it. Only groups whose times can match are decoded, and of those only the columns that decide;
+ * what is not found there (an event whose time has changed) is looked for by its id in the rest.
+ */
+export async function survey(partition: PartitionFile, question: Question): Promise<Findings> {
+  const { rule, candidates, wholes, shown } = question;
+  const { groups } = partition.file;
+  const sought = new Map(candidates.map((incoming) => [incoming.id, incoming]));
+  const findings: Findings = { found: new Set(), changed: new Map(), moved: new Map(), missing: new Map() };
+  const [idAt, timeAt, missingAt] = ['event_id', 'timestamp', '_missing_since'].map((name) =>
+    rule.deciding.indexOf(name),
+  ) as [number, number, number];
+  // A file that was written before a column came has none of it.
+  const here = new Set(partition.file.columns.map(({ name }) => name));
+  const names = rule.deciding.filter((name) => here.has(name));
+  const spread = createSpread(rule.deciding, names);
+
+  const examine = async (i: GroupNumber, group: StoredGroup): Promise<void> => {
+    const rows = await partition.rows(group, names);
+    rows.forEach((narrow, n) => {
+      const stored = spread(narrow);
+      const id = String(stored[idAt]);
+      const at = Number(stored[timeAt]);
+      const incoming = sought.get(id);
+      if (incoming) {
+        findings.found.add(id);
+        sought.delete(id);
+        if (rule.isChanged(stored, incoming.row))
+          note(incoming.at === at ? findings.changed : findings.moved, i, n, incoming);
+      } else if ((stored[missingAt] ?? null) === null && !shown.has(id) && wholes.some((window) => holds(window, at))) {
+        const marks = findings.missing.get(i) ?? new Set();
+        findings.missing.set(i, marks.add(n));
+      }
+    });
+  };
+
+  const times = candidates.map(({ at }) => at).sort((a, b) => a - b);
+  const rest: Array<[GroupNumber, StoredGroup]> = [];
+  for (const [i, group] of groups.entries()) {
+    const { oldest, newest } = timesOf(group);
+    const mayHold =
+      hasBetween(times, oldest, newest) || wholes.some(({ start, end }) => start <= newest && end > oldest);
+    if (mayHold) await examine(i, group);
+    else rest.push([i, group]);
+  }
+  for (const [i, group] of rest) {
+    if (sought.size === 0) break;
+    const ids = await partition.rows(group, ['event_id']);
+    if (ids.some(([id]) => sought.has(String(id)))) await examine(i, group);
+  }
+  return findings;
+}
+
+function note<T>(notes: Map<GroupNumber, Map<RowNumber, T>>, group: GroupNumber, row: RowNumber, value: T): void {
+  const known = notes.get(group) ?? new Map<RowNumber, T>();
+  notes.set(group, known.set(row, value));
+}
+
+/** Puts values of some columns where they stand among all; the others are null. */
+function createSpread(all: readonly string[], some: readonly string[]): (row: LakeRow) => LakeRow {
+  if (all.length === some.length) return (row) => row;
+  const places = all.map((name) => some.indexOf(name));
+  return (row) => places.map((at) => (at < 0 ? null : (row[at] ?? null)));
+}
+
+/** Whether sorted times have one within the ends, which count. */
+function hasBetween(times: readonly Instant[], oldest: Instant, newest: Instant): boolean {
+  let [low, high] = [0, times.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((times[middle] ?? 0) < oldest) low = middle + 1;
+    else high = middle;
+  }
+  return low < times.length && (times[low] ?? 0) <= newest;
+}

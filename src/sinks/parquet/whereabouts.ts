@@ -1,0 +1,199 @@
+import { createHash } from 'node:crypto';
+import type { Queryable } from '../../cursor/database.ts';
+import type { Track } from '../../cursor/ledger.ts';
+import { instantOf, type Sql } from '../../cursor/sql.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
+import type { StreamName } from '../../model/streams.ts';
+import type { Window } from '../../model/window.ts';
+import type { Partition } from './partition.ts';
+
+/**
+ * Which file an event is in, kept in the state: the same event may come again with the time of another day, and must be found where
+ * it was first written. The files have the last word; a row here says where to look.
+ */
+
+/** A file as it was last written. */
+export interface KnownFile {
+  partition: Partition;
+  identity: string;
+}
+
+export interface FileRecord extends KnownFile {
+  rows: number;
+  oldest: Instant | undefined;
+  newest: Instant | undefined;
+  /** The version before it is still in it: see `layout.ts`. */
+  holdsBefore: boolean;
+}
+
+/** 64 bits of a digest. Two events that share them are told apart in the file. */
+export const keyOf = (eventId: string): bigint => createHash('sha256').update(eventId).digest().readBigInt64BE(0);
+
+/**
+ * Says that files are about to be replaced, before anything is. Returns whether an earlier writer said so and was stopped before it
+ * was done, or whether nobody has been here yet: then the files are to be compared with what is known of them.
+ */
+export async function enterTrack(state: Queryable, track: Track): Promise<{ id: number; isUnsettled: boolean }> {
+  const [entered] = await state.query<{ id: number; was: boolean | null }>(upsertTrack(track));
+  if (!entered) throw new Error('the track was written and did not come back');
+  return { id: entered.id, isUnsettled: entered.was ?? true };
+}
+
+export async function settleTrack(tx: Queryable, id: number): Promise<void> {
+  await tx.query({ text: 'update tributary.lake_tracks set unsettled = false where id = $1', values: [id] });
+}
+
+/** One at a time: a commit, `forget` and `lake rewrite` may want to replace the same file. Held to the end of the transaction. */
+export async function lockTrack(tx: Queryable, { sink, stream, source }: Track): Promise<void> {
+  await tx.query({
+    text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
+    values: [`tributary lake ${sink}/${source}/${stream}`],
+  });
+}
+
+export async function findTrack(tx: Queryable, { sink, stream, source }: Track): Promise<number | undefined> {
+  const [found] = await tx.query<{ id: number }>({
+    text: 'select id from tributary.lake_tracks where sink = $1 and stream = $2 and source = $3',
+    values: [sink, stream, source],
+  });
+  return found?.id;
+}
+
+export async function sourcesIn(state: Queryable, sink: string, stream: StreamName): Promise<string[]> {
+  const found = await state.query<{ source: string }>({
+    text: 'select source from tributary.lake_tracks where sink = $1 and stream = $2 order by source',
+    values: [sink, stream],
+  });
+  return found.map(({ source }) => source);
+}
+
+/** Everything about a source that is gone. */
+export async function dropTrack(tx: Queryable, id: number): Promise<void> {
+  for (const table of ['lake_keys', 'lake_files']) {
+    await tx.query({ text: `delete from tributary.${table} where track = $1`, values: [id] });
+  }
+  await tx.query({ text: 'delete from tributary.lake_tracks where id = $1', values: [id] });
+}
+
+export async function knownFiles(tx: Queryable, track: number): Promise<Map<Partition, string>> {
+  const files = await tx.query<KnownFile>({
+    text: 'select partition, identity from tributary.lake_files where track = $1',
+    values: [track],
+  });
+  return new Map(files.map(({ partition, identity }) => [partition, identity]));
+}
+
+/** Partitions that nothing was written to for a while and whose files still hold more than they speak of. */
+export async function quietPartitions(
+  state: Queryable,
+  track: number,
+  { quietSeconds, most }: { quietSeconds: number; most: number },
+): Promise<Partition[]> {
+  const found = await state.query<{ partition: Partition }>({
+    text: `
+      select partition from tributary.lake_files
+      where track = $1 and holds_before and written_at < now() - make_interval(secs => $2)
+      order by written_at limit $3`,
+    values: [track, quietSeconds, most],
+  });
+  return found.map(({ partition }) => partition);
+}
+
+/** The partitions that hold events of these windows, wherever they would belong by their time. */
+export async function partitionsWithin(tx: Queryable, track: number, windows: readonly Window[]): Promise<Partition[]> {
+  if (windows.length === 0) return [];
+  const found = await tx.query<{ partition: Partition }>({
+    text: `
+      select partition from tributary.lake_files f where track = $1 and exists (
+        select from unnest($2::timestamptz[], $3::timestamptz[]) as w (start_at, end_at)
+        where f.newest >= w.start_at and f.oldest < w.end_at)`,
+    values: [track, windows.map(({ start }) => toIso(start)), windows.map(({ end }) => toIso(end))],
+  });
+  return found.map(({ partition }) => partition);
+}
+
+/** Where events with these keys may be. */
+export async function findHomes(
+  tx: Queryable,
+  track: number,
+  keys: readonly bigint[],
+): Promise<Map<bigint, Partition[]>> {
+  const homes = new Map<bigint, Partition[]>();
+  if (keys.length === 0) return homes;
+  const found = await tx.query<{ key: number | bigint; partition: Partition }>({
+    text: 'select key, partition from tributary.lake_keys where track = $1 and key = any($2::bigint[])',
+    values: [track, keys.map(String)],
+  });
+  for (const { key, partition } of found) {
+    const known = homes.get(BigInt(key));
+    if (known) known.push(partition);
+    else homes.set(BigInt(key), [partition]);
+  }
+  return homes;
+}
+
+export async function addKeys(
+  tx: Queryable,
+  track: number,
+  partition: Partition,
+  keys: readonly bigint[],
+): Promise<void> {
+  if (keys.length > 0) await tx.query(insertKeys(track, partition, keys));
+}
+
+export async function dropKeys(
+  tx: Queryable,
+  track: number,
+  partition: Partition,
+  keys: readonly bigint[],
+): Promise<void> {
+  await tx.query({
+    text: 'delete from tributary.lake_keys where track = $1 and partition = $2 and key = any($3::bigint[])',
+    values: [track, partition, keys.map(String)],
+  });
+}
+
+export async function recordFile(tx: Queryable, track: number, file: FileRecord): Promise<void> {
+  await tx.query({
+    text: `
+      insert into tributary.lake_files (track, partition, identity, rows, oldest, newest, holds_before)
+      values ($1, $2, $3, $4, $5, $6, $7)
+      on conflict (track, partition) do update
+        set identity = excluded.identity, rows = excluded.rows, oldest = excluded.oldest, newest = excluded.newest,
+          holds_before = excluded.holds_before, written_at = now()`,
+    values: [track, file.partition, file.identity, file.rows, isoOf(file.oldest), isoOf(file.newest), file.holdsBefore],
+  });
+}
+
+export async function dropFile(tx: Queryable, track: number, partition: Partition): Promise<void> {
+  for (const table of ['lake_keys', 'lake_files']) {
+    await tx.query({
+      text: `delete from tributary.${table} where track = $1 and partition = $2`,
+      values: [track, partition],
+    });
+  }
+}
+
+export async function databaseNow(tx: Queryable): Promise<Instant> {
+  const [row] = await tx.query<{ now: Instant }>({ text: `select ${instantOf('now()')} as now` });
+  if (!row) throw new Error('the database does not know the time');
+  return row.now;
+}
+
+const isoOf = (instant: Instant | undefined): string | null => (instant === undefined ? null : toIso(instant));
+
+const upsertTrack = ({ sink, stream, source }: Track): Sql => ({
+  // The inner select sees the row as it was before this statement.
+  text: `
+    insert into tributary.lake_tracks as t (sink, stream, source, unsettled) values ($1, $2, $3, true)
+    on conflict (sink, stream, source) do update set unsettled = true
+    returning id, (select unsettled from tributary.lake_tracks before where before.id = t.id) as was`,
+  values: [sink, stream, source],
+});
+
+const insertKeys = (track: number, partition: Partition, keys: readonly bigint[]): Sql => ({
+  text: `
+    insert into tributary.lake_keys (track, key, partition)
+    select $1, key, $2 from unnest($3::bigint[]) as key order by key on conflict do nothing`,
+  values: [track, partition, keys.map(String)],
+});

@@ -1,0 +1,84 @@
+import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
+import type { Instant } from '../../model/instant.ts';
+import type { StreamName } from '../../model/streams.ts';
+
+/** How the tables of streams are laid out: each in one piece, or in one partition per UTC month. */
+export const PARTITIONS = ['none', 'month'] as const;
+export type Partition = (typeof PARTITIONS)[number];
+
+/** One partition: the events from one moment up to another. */
+export interface Month {
+  /** What its name ends in. */
+  suffix: string;
+  from: string | undefined;
+  to: string | undefined;
+}
+
+/**
+ * Outside of these years there is one partition each: a service that garbles its clocks must not make a hundred thousand of them.
+ * Not a default partition: making a month beside one locks and reads all that is in it.
+ */
+const FIRST_YEAR = 2000;
+const END_YEAR = 2100;
+
+export function monthOf(at: Instant): Month {
+  // As Postgres will hold it, in whole microseconds: the last instant of a month may be rounded into the next.
+  const date = new Date(Math.floor(Math.round(at * 1000) / 1000));
+  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
+  if (year < FIRST_YEAR) return { suffix: `before_${FIRST_YEAR}`, from: undefined, to: startOf(FIRST_YEAR, 0) };
+  if (year >= END_YEAR) return { suffix: `from_${END_YEAR}`, from: startOf(END_YEAR, 0), to: undefined };
+  return {
+    suffix: `${year}_${String(month + 1).padStart(2, '0')}`,
+    from: startOf(year, month),
+    to: startOf(year, month + 1),
+  };
+}
+
+const startOf = (year: number, month: number): string => new Date(Date.UTC(year, month)).toISOString();
+
+/** Each month once, in order. */
+export function monthsOf(instants: Iterable<Instant>): Month[] {
+  const months = new Map<string, Month>();
+  for (const at of instants) {
+    const month = monthOf(at);
+    months.set(month.suffix, month);
+  }
+  return [...months.values()].sort((a, b) => ((a.from ?? '') < (b.from ?? '') ? -1 : 1));
+}
+
+/** A condition that lets the planner pass over every other partition. */
+export const isWithin = (column: string, months: readonly Month[]): string =>
+  months
+    .map(({ from, to }) =>
+      [from && `${column} >= ${quoteLiteral(from)}`, to && `${column} < ${quoteLiteral(to)}`]
+        .filter(Boolean)
+        .join(' and '),
+    )
+    .map((range) => `(${range})`)
+    .join(' or ');
+
+export const monthTable = (stream: StreamName, { suffix }: Month): string => `${stream}_${suffix}`;
+
+/** Tables of these names, and whether each is a partition of the stream's. */
+export const selectMonths = (schema: string, stream: StreamName, months: readonly Month[]): Sql => ({
+  text: `
+    select c.relname::text as name, coalesce(i.inhparent = p.oid, false) as attached
+    from pg_class p join pg_class c on c.relnamespace = p.relnamespace
+    left join pg_inherits i on i.inhrelid = c.oid and i.inhparent = p.oid
+    where p.relnamespace = (select oid from pg_namespace where nspname = $1) and p.relname = $2 and c.relname = any($3)`,
+  values: [schema, stream, months.map((month) => monthTable(stream, month))],
+});
+
+/**
+ * Made by itself and attached afterwards: `create table … partition of` would wait for every reader of the stream, and every
+ * reader behind that. The indexes of the whole come to it by attaching.
+ */
+export function createMonth(schema: string, stream: StreamName, month: Month): string {
+  const whole = `${quoteIdent(schema)}.${quoteIdent(stream)}`;
+  const part = `${quoteIdent(schema)}.${quoteIdent(monthTable(stream, month))}`;
+  const [from, to] = [month.from && quoteLiteral(month.from), month.to && quoteLiteral(month.to)];
+  return `
+    create table ${part} (like ${whole} including defaults);
+    alter table ${whole} attach partition ${part} for values from (${from ?? 'minvalue'}) to (${to ?? 'maxvalue'});
+    comment on table ${part} is ${quoteLiteral(`A part of ${stream}, which shows all of them.`)};`;
+}

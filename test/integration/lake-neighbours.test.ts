@@ -1,0 +1,143 @@
+import { mkdir, mkdtemp, readFile, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { STREAMS } from '../../src/model/streams.ts';
+import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
+import { type LakePlace, lakePlace } from '../support/lake-place.ts';
+import { filesIn, queryDuckdb } from '../support/lake-readers.ts';
+import { createWriter, NOON, newSource, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
+
+/** What else may be in the folder, and who else may write into it. */
+const stream = STREAMS.clicks;
+const DAY = 'clicks/date=2026-11-14';
+const click = (id: string, country = 'DE') => rowOf(stream, id, NOON, { click_country: country });
+let place: LakePlace;
+beforeAll(async () => {
+  place = await lakePlace();
+  await place.createSink().prepare(stream);
+  await mkdir(join(place.folder, DAY), { recursive: true });
+});
+afterAll(() => place.close());
+
+it('removes what killed writers left, and nothing else', async () => {
+  const dead = 2 ** 22 + 1;
+  const [ours, alive, elsewhere, old] = [
+    `.main.parquet.${dead}@${hostname()}.1.tmp`,
+    `.main.parquet.${process.ppid}@${hostname()}.1.tmp`,
+    '.main.parquet.17@another-host.1.tmp',
+    '.main.parquet.17@another-host.2.tmp',
+  ] as const;
+  const strangers = ['.hidden', 'notes.txt', 'main.parquet.tmp', '.other.tmp'];
+  for (const name of [ours, alive, elsewhere, old, ...strangers]) await writeFile(join(place.folder, DAY, name), 'x');
+  const lock = '.left.parquet.lock';
+  await writeFile(join(place.folder, DAY, lock), ours);
+  const longAgo = new Date(Date.now() - 3_600_000);
+  for (const name of [old, ...strangers]) await utimes(join(place.folder, DAY, name), longAgo, longAgo);
+  await (await createWriter(place, stream)).commit([click('a')]);
+  const left = (await filesIn(join(place.folder, DAY))).filter((name) => !name.endsWith('.parquet'));
+  expect(left.sort()).toEqual([alive, elsewhere, ...strangers].sort());
+});
+
+it('leaves files of others alone, and refuses one that stands in its way', async () => {
+  const source = newSource();
+  const foreign = join(place.folder, DAY, `${source}.parquet`);
+  await queryDuckdb(`copy (select 1 as x) to '${foreign}' (format parquet)`);
+  const bytes = await readFile(foreign);
+  const writer = await createWriter(place, stream, source);
+  await expect(writer.commit([click('a')])).rejects.toThrow(/was not written by Tributary/);
+  expect(await readFile(foreign)).toEqual(bytes);
+  await rename(foreign, join(place.folder, DAY, 'theirs.parquet'));
+  expect(await writer.commit([click('a')])).toEqual(receipt({ new: 1 }));
+  expect(await readFile(join(place.folder, DAY, 'theirs.parquet'))).toEqual(bytes);
+  await rename(join(place.folder, DAY, 'theirs.parquet'), join(place.folder, 'theirs.parquet'));
+});
+
+it('refuses a torn file of its own and says what to do', async () => {
+  const writer = await createWriter(place, stream);
+  await writer.commit([click('a')]);
+  const file = join(place.folder, DAY, `${writer.lease.source}.parquet`);
+  const whole = await readFile(file);
+  await writeFile(file, whole.subarray(0, whole.length - 9));
+  await expect(writer.commit([click('a', 'FR')])).rejects.toMatchObject({ next: expect.stringContaining('backfill') });
+  await writeFile(file, whole);
+  expect(await writer.commit([click('a', 'FR')])).toEqual(receipt({ changed: 1 }));
+});
+
+it('does not follow links out of the lake, nor names that lead there', async () => {
+  const outside = await mkdtemp(join(tmpdir(), 'tributary-outside-'));
+  await symlink(outside, join(place.folder, 'clicks/date=2026-11-20'));
+  const writer = await createWriter(place, stream);
+  const late = rowOf(stream, 'late', Date.UTC(2026, 10, 20));
+  await expect(writer.commit([late])).rejects.toThrow(/leads out of the lake/);
+  expect(await filesIn(outside)).toEqual([]);
+  const target = join(outside, 'target.parquet');
+  await writeFile(target, 'theirs');
+  await symlink(target, join(place.folder, DAY, `${writer.lease.source}.parquet`));
+  await expect(writer.commit([click('a')])).rejects.toThrow(/leads out of the lake/);
+  expect(await readFile(target, 'utf8')).toBe('theirs');
+  await rm(join(place.folder, DAY, `${writer.lease.source}.parquet`));
+  await rm(outside, { recursive: true });
+  const sly = await createWriter(place, stream, '../../sly');
+  await expect(sly.commit([click('a')])).rejects.toThrow(/cannot be the name of a file/);
+  await expect(createFolderStore(place.folder).stage('../sly.parquet')).rejects.toThrow(/leads out of the lake/);
+});
+
+it('refuses the second of two writers that do not know of each other', async () => {
+  const store = createFolderStore(place.folder);
+  const folder = 'leads/date=2026-11-14';
+  const path = `${folder}/main.parquet`;
+  const make = async (text: string) => {
+    const staged = await store.stage(path);
+    await staged.write(Buffer.from(text), 0);
+    await (await staged.finish()).close();
+    return staged;
+  };
+  const [one, two] = [await make('one'), await make('two')];
+  const identity = await one.publish(undefined);
+  await expect(two.publish(undefined)).rejects.toThrow(/another writer replaced/);
+  const [three, four] = [await make('three'), await make('four')];
+  const next = await three.publish(identity);
+  expect(next).not.toBe(identity);
+  await expect(four.publish(identity)).rejects.toThrow(/another writer replaced/);
+  // In the very moment of the other's replacing.
+  await writeFile(join(place.folder, folder, '.main.parquet.lock'), `.x.parquet.${process.ppid}@elsewhere.1.lock`);
+  const five = await make('five');
+  await expect(five.publish(next)).rejects.toThrow(/another writer is replacing/);
+  for (const staged of [one, two, three, four, five]) await staged.discard();
+  expect(await readFile(join(place.folder, path), 'utf8')).toBe('three');
+});
+
+it('loses nothing where two of them write at once', async () => {
+  const other = await lakePlace({ folder: place.folder });
+  const source = newSource();
+  const writers = [await createWriter(place, stream, source), await createWriter(other, stream, source)];
+  const kept: string[] = [];
+  let refused = 0;
+  for (let round = 0; round < 8; round++) {
+    const ids = writers.map((_, w) => `r${round}-w${w}`);
+    const outcomes = await Promise.allSettled(writers.map((writer, w) => writer.commit([click(ids[w] ?? '')])));
+    outcomes.forEach((outcome, w) => {
+      if (outcome.status === 'fulfilled') kept.push(ids[w] ?? '');
+      else expect(String(outcome.reason)).toMatch(/another writer/);
+      refused += outcome.status === 'rejected' ? 1 : 0;
+    });
+  }
+  expect(refused).toBeGreaterThan(0);
+  expect([...(await rowsOf(place, stream, source)).keys()]).toEqual(expect.arrayContaining(kept));
+  await other.close();
+});
+
+it('merges what another state database wrote, and finds events whose time has changed, after its own state was lost', async () => {
+  const writer = await createWriter(place, stream);
+  const { source } = writer.lease;
+  await writer.commit([click('a'), click('b')]);
+  for (const table of ['lake_tracks', 'lake_files', 'lake_keys']) {
+    await place.state.query({ text: `truncate tributary.${table}` });
+  }
+  const sink = place.createSink();
+  const batch = await sink.open(stream);
+  await batch.write([rowOf(stream, 'a', NOON + 86_400_000, { click_country: 'FR' }), click('b')]);
+  expect(await batch.commit(writer.advance())).toEqual(receipt({ changed: 1, unchanged: 1 }));
+  expect((await rowsOf(place, stream, source)).size).toBe(2);
+});

@@ -1,0 +1,156 @@
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { STREAMS } from '../../src/model/streams.ts';
+import { DAY_MS } from '../../src/model/window.ts';
+import { readFooter, readGroup } from '../../src/sinks/parquet/format/index.ts';
+import { openPartition } from '../../src/sinks/parquet/partition-file.ts';
+import { jsonAsText } from '../../src/sinks/parquet/shape.ts';
+import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
+import { tidy } from '../../src/sinks/parquet/tidy.ts';
+import { type LakePlace, lakeOf, lakePlace } from '../support/lake-place.ts';
+import { filesIn, globOf, queryDuckdb } from '../support/lake-readers.ts';
+import { certified, createWriter, MINUTE, NOON, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
+
+/** Which file an event is in, and when a file is touched. */
+describe.each(['day', 'hour'] as const)('a lake with a file each %s', (scheme) => {
+  const stream = STREAMS.sales;
+  const HOUR = 60 * MINUTE;
+  const step = scheme === 'day' ? DAY_MS : HOUR;
+  let place: LakePlace;
+  beforeAll(async () => {
+    place = await lakePlace({ scheme });
+    await place.createSink().prepare(stream);
+  });
+  afterAll(() => place.close());
+
+  const sale = (id: string, at: number, amount = 1) => rowOf(stream, id, at, { sale_amount: amount });
+  const filesOf = async (source: string) =>
+    (await filesIn(place.folder)).filter((file) => file.includes(`/${source}.`));
+  const pathOf = (source: string, at: number): string => {
+    const iso = new Date(at).toISOString();
+    const hour = scheme === 'hour' ? `hour=${iso.slice(11, 13)}/` : '';
+    return `sales/date=${iso.slice(0, 10)}/${hour}${source}.parquet`;
+  };
+  const versionOf = async (file: string) => (await stat(join(place.folder, file), { bigint: true })).mtimeNs;
+
+  it('puts each event into the file of its time', async () => {
+    const writer = await createWriter(place, stream);
+    const { source } = writer.lease;
+    const ends = [NOON - 12 * HOUR, NOON - 12 * HOUR - 0.001, NOON, Date.parse('0001-01-01T00:00:00.000Z')];
+    await writer.commit(ends.map((at, i) => sale(`e${i}`, at)));
+    expect(await filesOf(source)).toEqual([...new Set(ends.map((at) => pathOf(source, Math.floor(at))))].sort());
+    const found = await queryDuckdb(
+      `select date::varchar as date, ${scheme === 'hour' ? 'hour::int' : '0'} as hour, epoch_us("timestamp")::double / 1000 as at
+       from ${globOf(place.folder, 'sales')} where _source = '${source}'`,
+    );
+    for (const { date, hour, at } of found) {
+      const [day, time] = new Date(Math.floor(Number(at))).toISOString().split('T');
+      expect([date, hour]).toEqual([day, scheme === 'hour' ? Number(time?.slice(0, 2)) : 0]);
+    }
+  });
+
+  it('touches only files in which something is new or different', async () => {
+    const writer = await createWriter(place, stream);
+    const { source } = writer.lease;
+    const [one, two] = [pathOf(source, NOON), pathOf(source, NOON + step)];
+    await writer.commit([sale('a', NOON), sale('b', NOON + step)]);
+    const before = [await versionOf(one), await versionOf(two)];
+    expect(await writer.commit([sale('a', NOON), sale('b', NOON + step)])).toEqual(receipt({ unchanged: 2 }));
+    expect([await versionOf(one), await versionOf(two)]).toEqual(before);
+    await writer.commit([sale('a', NOON), sale('b', NOON + step, 2)]);
+    expect(await versionOf(one)).toBe(before[0]);
+    expect(await versionOf(two)).not.toBe(before[1]);
+  });
+
+  it('keeps an event whose time changes in the file it was first written to, once', async () => {
+    const writer = await createWriter(place, stream);
+    const { source } = writer.lease;
+    await writer.commit([sale('moves', NOON), sale('stays', NOON)]);
+    expect(await writer.commit([sale('moves', NOON + 3 * step, 2)])).toEqual(receipt({ changed: 1 }));
+    // Another process, which knows only what is written, and a third time.
+    expect(await writer.commit([sale('moves', NOON + 5 * step, 3), sale('new', NOON + 5 * step)])).toEqual(
+      receipt({ new: 1, changed: 1 }),
+    );
+    const rows = await rowsOf(place, stream, source);
+    expect(rows.get('moves')).toMatchObject({ timestamp: NOON + 5 * step, sale_amount: 3 });
+    expect(await filesOf(source)).toEqual([pathOf(source, NOON), pathOf(source, NOON + 5 * step)].sort());
+    expect(await writer.commit([sale('moves', NOON + 4 * step, 9)])).toEqual(receipt({ unchanged: 1 }));
+    // A window that was read whole and does not show it marks it, wherever it is.
+    const spans = [{ ...certified(NOON + 5 * step, NOON + 6 * step, 1), whole: true }];
+    await writer.commit([sale('new', NOON + 5 * step)], { spans });
+    const marked = [...(await rowsOf(place, stream, source))].filter(([, row]) => row._missing_since !== null);
+    expect(marked.map(([id]) => id)).toEqual(['moves']);
+  });
+
+  it('lets whoever has seen the old file read it in the new one', async () => {
+    const writer = await createWriter(place, stream);
+    const path = pathOf(writer.lease.source, NOON);
+    const store = createFolderStore(place.folder);
+    const at = { source: writer.lease.source, stream: stream.name };
+    const look = async () => {
+      const file = await openPartition(store, path, at);
+      if (!file) throw new Error('no file');
+      const rows = await Promise.all(file.file.groups.map((group) => file.rows(group)));
+      await file.close();
+      return { file: file.file, size: file.size, identity: file.identity, rows };
+    };
+    await writer.commit([sale('a', NOON), sale('b', NOON + 5)]);
+    // Every kind of change: behind the others, between them, of one of them; as often as it takes to fill what was left free.
+    for (let i = 1; i < 12; i++) {
+      const seen = await look();
+      await writer.commit([sale('a', NOON, i + 1), sale(`n${i}`, NOON + (i % 3 === 0 ? 2 : 100 + i))]);
+      const open = await store.open(path);
+      if (!open) throw new Error('no file');
+      // As long as it was: the new file is the old one as far as that goes.
+      const file = await readFooter({ ...open, size: seen.size });
+      const columns = jsonAsText(file.columns);
+      const again = await Promise.all(file.groups.map((group) => readGroup(open, { ...file, columns }, group)));
+      await open.close();
+      expect(again).toEqual(seen.rows);
+      expect((await look()).rows.flat()).toHaveLength(2 + i);
+    }
+    // Once it has come to rest, it is only itself.
+    const before = await look();
+    await tidy({ ...lakeOf(place), scheme }, at, 0);
+    const after = await look();
+    expect(after.rows).toEqual(before.rows);
+    expect(after.size).toBeLessThan(before.size / 2);
+    await tidy({ ...lakeOf(place), scheme }, at, 0);
+    expect((await look()).identity).toBe(after.identity);
+    expect(await writer.commit([sale('a', NOON, 12)])).toEqual(receipt({ unchanged: 1 }));
+  });
+
+  it('keeps rows in order of time, in groups of bounded size, whatever the order they come in', async () => {
+    const writer = await createWriter(place, stream);
+    const { source } = writer.lease;
+    const spread = scheme === 'day' ? DAY_MS : HOUR;
+    const start = Math.floor(NOON / spread) * spread;
+    const at = (i: number) => start + ((i * 7919) % 30_000) * (spread / 30_001);
+    const all = Array.from({ length: 30_000 }, (_, i) => sale(`r${i}`, Math.floor(at(i)), i));
+    for (let i = 0; i < all.length; i += 10_000) {
+      expect(await writer.commit(all.slice(i, i + 10_000))).toEqual(receipt({ new: 10_000 }));
+    }
+    const file = `${place.folder}/${pathOf(source, NOON)}`;
+    const rows = await queryDuckdb(`select event_id, epoch_ms("timestamp") as at from read_parquet('${file}')`);
+    expect(new Set(rows.map((row) => row.event_id)).size).toBe(30_000);
+    const times = rows.map((row) => Number(row.at));
+    expect(times).toEqual([...times].sort((a, b) => a - b));
+    const groups = await queryDuckdb(
+      `select row_group_id, any_value(row_group_num_rows) as rows from parquet_metadata('${file}') group by 1`,
+    );
+    expect(groups.length).toBeGreaterThan(1);
+    for (const group of groups) expect(Number(group.rows)).toBeLessThanOrEqual(20_000);
+    // A late one falls into the middle of the first group: the others are copied as they are.
+    const open = async () =>
+      openPartition(createFolderStore(place.folder), pathOf(source, NOON), { source, stream: 'sales' });
+    const before = await open();
+    const [other] = (before?.file.groups ?? []).slice(1).sort((a, b) => b.length - a.length);
+    await before?.close();
+    const bytes = (await readFile(file)).subarray(other?.start, other?.end);
+    expect(await writer.commit([sale('late', start + 1)])).toEqual(receipt({ new: 1 }));
+    expect(bytes.length).toBeGreaterThan(10_000);
+    expect((await readFile(file)).includes(bytes)).toBe(true);
+    expect((await queryDuckdb(`select count(*) as n from read_parquet('${file}')`))[0]?.n).toBe(30_001n);
+  });
+});

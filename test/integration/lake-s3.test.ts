@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { STREAMS } from '../../src/model/streams.ts';
+import { createS3Store } from '../../src/sinks/parquet/store/s3-store.ts';
+import type { Staged, Store } from '../../src/sinks/parquet/store/store.ts';
+import { forget } from '../../src/sync/forget.ts';
+import { s3Place } from '../support/lake-place.ts';
+import { type S3Server, startS3 } from '../support/s3-server.ts';
+import { createWriter, NOON, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
+
+/** What is S3's own about the lake: there is no rename, and a request can be cut off at any place. */
+const PART = 8 * 1024 * 1024;
+let server: S3Server;
+let store: Store;
+beforeAll(async () => {
+  server = await startS3();
+  Object.assign(process.env, server.environment, { AWS_MAX_ATTEMPTS: '3' });
+  store = createS3Store({ url: `s3://${server.bucket}/a/lake`, pathStyle: true });
+});
+beforeEach(() => {
+  server.onRequest = () => {};
+  server.onAnswer = () => {};
+  server.requests.length = 0;
+});
+afterAll(async () => {
+  await store.close();
+  await server.close();
+});
+
+async function staged(path: string, bytes: Uint8Array): Promise<Staged> {
+  const made = await store.stage(path);
+  await made.write(bytes, 0);
+  await (await made.finish()).close();
+  return made;
+}
+const read = async (path: string): Promise<string> => {
+  const open = await store.open(path);
+  return open ? Buffer.from(await open.read(0, Math.min(open.size, 20))).toString() : 'nothing';
+};
+
+it('replaces an object only if it is the one that was read, also in parts', async () => {
+  for (const size of [10, PART + 10]) {
+    const path = `clicks/date=2026-11-14/of-${size}.parquet`;
+    const bytes = (letter: string) => Buffer.alloc(size, letter);
+    const [one, two] = [await staged(path, bytes('1')), await staged(path, bytes('2'))];
+    const first = await one.publish(undefined);
+    await expect(two.publish(undefined)).rejects.toThrow(/another writer replaced/);
+    const [three, four] = [await staged(path, bytes('3')), await staged(path, bytes('4'))];
+    await three.publish(first);
+    await expect(four.publish(first)).rejects.toThrow(/another writer replaced/);
+    expect(await read(path)).toBe('3'.repeat(Math.min(size, 20)));
+    for (const each of [one, two, three, four]) await each.discard();
+  }
+  expect(server.requests.some((request) => request.includes('partNumber=2'))).toBe(true);
+  expect(server.uploads()).toEqual([]);
+});
+
+it('knows its own object again when the answer to a request was lost', async () => {
+  const path = 'clicks/date=2026-11-14/lost.parquet';
+  const made = await staged(path, Buffer.from('mine'));
+  let lost = 0;
+  server.onAnswer = (request, response) => {
+    if (request.method === 'PUT' && lost++ === 0) response.destroy();
+  };
+  const identity = await made.publish(undefined);
+  expect(server.requests.filter((request) => request.startsWith('PUT'))).toHaveLength(2);
+  expect((await store.open(path))?.identity).toBe(identity);
+  await made.discard();
+});
+
+it('leaves no parts behind when an upload fails, and ends those that others left', async () => {
+  const path = 'clicks/date=2026-11-14/fails.parquet';
+  const made = await staged(path, Buffer.alloc(2 * PART));
+  server.onRequest = (request, response) => {
+    if (request.url?.includes('partNumber=2')) response.writeHead(500).end();
+  };
+  await expect(made.publish(undefined)).rejects.toMatchObject({ name: 'RetryLater' });
+  expect(server.uploads()).toEqual([]);
+  expect(await read(path)).toBe('nothing');
+  await made.discard();
+  server.onRequest = () => {};
+  server.leaveUpload('a/lake/clicks/old.parquet', new Date(Date.now() - 7_200_000));
+  server.leaveUpload('a/lake/clicks/young.parquet', new Date());
+  server.leaveUpload('a/lake/clicks/theirs.csv', new Date(0));
+  await store.sweep('clicks');
+  expect(server.uploads().sort()).toEqual(['a/lake/clicks/theirs.csv', 'a/lake/clicks/young.parquet']);
+});
+
+it('notices bytes that were bent on the way', async () => {
+  const made = await staged('clicks/date=2026-11-14/bent.parquet', Buffer.from('right'));
+  server.bend = true;
+  await expect(made.publish(undefined)).rejects.toMatchObject({ message: expect.stringContaining('BadDigest') });
+  server.bend = false;
+  await made.discard();
+});
+
+it('reads the object it has opened, or says that it is gone', async () => {
+  const path = 'clicks/date=2026-11-14/moves.parquet';
+  const one = await staged(path, Buffer.from('one'));
+  const identity = await one.publish(undefined);
+  const open = await store.open(path);
+  const two = await staged(path, Buffer.from('two'));
+  await two.publish(identity);
+  await expect(open?.read(0, 3)).rejects.toMatchObject({ name: 'RetryLater' });
+  await expect(store.remove(path, identity)).rejects.toThrow(/another writer/);
+  for (const each of [one, two]) await each.discard();
+});
+
+it('says what is wrong with a bucket, and never shows the key', async () => {
+  expect(() => createS3Store({ url: 's3://lake/../other', pathStyle: true })).toThrow(/no place for a lake/);
+  const nowhere = createS3Store({ url: 's3://nowhere/lake', pathStyle: true });
+  const fault = await nowhere.writeText('x', 'y').catch((error: unknown) => error);
+  expect(fault).toMatchObject({ name: 'ConfigError', next: expect.stringContaining('create the bucket') });
+  Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'a-stranger', AWS_SECRET_ACCESS_KEY: 'a-wrong-secret' });
+  const stranger = createS3Store({ url: `s3://${server.bucket}/lake`, pathStyle: true });
+  const refused = await stranger.readText('x').catch((error: unknown) => error);
+  Object.assign(process.env, server.environment);
+  expect(refused).toMatchObject({ name: 'ConfigError', next: expect.stringContaining('credentials') });
+  expect(JSON.stringify(refused) + String(refused)).not.toContain('a-wrong-secret');
+});
+
+it('refuses the second of two writers with states of their own, and forgets', async () => {
+  const place = await s3Place(server);
+  const stream = STREAMS.clicks;
+  const writer = await createWriter(place, stream);
+  const { source } = writer.lease;
+  await writer.commit([rowOf(stream, 'a', NOON), rowOf(stream, 'b', NOON)]);
+  // Somebody replaces the object while ours is on its way.
+  let meddled = false;
+  server.onRequest = (request) => {
+    if (request.method === 'PUT' && !meddled) {
+      meddled = true;
+      server.touch(`${place.prefix}/clicks/date=2026-11-14/${source}.parquet`);
+    }
+  };
+  await expect(writer.commit([rowOf(stream, 'c', NOON)])).rejects.toThrow(/another writer replaced/);
+  server.onRequest = () => {};
+  server.untouch();
+  expect(await writer.commit([rowOf(stream, 'c', NOON)])).toEqual(receipt({ new: 1 }));
+  const deps = { state: place.state, sinks: [place.createSink()], holder: 'a test' };
+  expect(await forget(deps, { source, kind: 'click', id: 'a' })).toMatchObject({
+    [`clicks/date=2026-11-14/${source}.parquet`]: 1,
+  });
+  expect([...(await rowsOf(place, stream, source)).keys()].sort()).toEqual(['b', 'c']);
+  await place.close();
+});

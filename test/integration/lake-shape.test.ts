@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Kind } from '../../src/model/columns.ts';
+import { evolvedStream } from '../../src/model/evolution.ts';
+import { STREAMS } from '../../src/model/streams.ts';
+import { createParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
+import { type LakePlace, lakeOf, lakePlace } from '../support/lake-place.ts';
+import { queryDuckdb } from '../support/lake-readers.ts';
+import { createWriter, NOON, newSource, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
+
+/** What the files know and the state does not, and what the config says now and did not before. */
+let place: LakePlace;
+beforeAll(async () => {
+  place = await lakePlace();
+});
+afterAll(() => place.close());
+
+const grown = (name: string, kind: Kind) => evolvedStream(STREAMS.leads, [{ path: `click.${name}`, name, kind }]);
+
+it('says which columns hold more than is known here, before anything is written', async () => {
+  const wide = grown('click_wide', 'text');
+  await place.createSink().prepare(wide);
+  const writer = await createWriter(place, wide);
+  await writer.commit([rowOf(wide, 'a', NOON, { click_wide: 'x' })]);
+  const narrow = grown('click_wide', 'integer');
+  const wider = { name: 'ShapeChanged', wider: { click_wide: 'text' } };
+  await expect(place.createSink().prepare(narrow)).rejects.toMatchObject(wider);
+  const batch = await place.createSink().open(narrow);
+  await batch.write([rowOf(narrow, 'b', NOON, { click_wide: 1 })]);
+  await expect(batch.commit(writer.advance())).rejects.toMatchObject(wider);
+  expect((await rowsOf(place, wide, writer.lease.source)).size).toBe(1);
+});
+
+it('keeps columns and values that only the file knows', async () => {
+  const known = grown('click_lost', 'json');
+  const writer = await createWriter(place, known);
+  const { source } = writer.lease;
+  await writer.commit([rowOf(known, 'a', NOON, { click_lost: { x: [1] } }), rowOf(known, 'b', NOON)]);
+  await writer.lease.release();
+  const without = await createWriter(place, STREAMS.leads, source);
+  const changed = rowOf(STREAMS.leads, 'a', NOON, { click_country: 'DE' });
+  expect(await without.commit([changed, rowOf(STREAMS.leads, 'c', NOON)])).toEqual(receipt({ new: 1, changed: 1 }));
+  const rows = await rowsOf(place, known, source);
+  expect(rows.get('a')).toMatchObject({ click_country: 'DE', click_lost: { x: [1] } });
+  expect(rows.get('c')?.click_lost).toBeNull();
+});
+
+it('has types that others understand, and says of itself whose it is', async () => {
+  const writer = await createWriter(place, STREAMS.sales, newSource());
+  await writer.commit([rowOf(STREAMS.sales, 'a', NOON, { sale_amount: 1, metadata: { a: 1 }, click_qr: true })]);
+  const file = `${place.folder}/sales/date=2026-11-14/${writer.lease.source}.parquet`;
+  const types = await queryDuckdb(`describe select "timestamp", sale_amount, metadata, click_qr from '${file}'`);
+  expect(types.map((row) => row.column_type)).toEqual(['TIMESTAMP WITH TIME ZONE', 'BIGINT', 'JSON', 'BOOLEAN']);
+  const entries = await queryDuckdb(`select decode(key) as k, decode(value) as v from parquet_kv_metadata('${file}')`);
+  expect(Object.fromEntries(entries.map(({ k, v }) => [k, v]))).toMatchObject({
+    'tributary.source': writer.lease.source,
+    'tributary.stream': 'sales',
+    'tributary.run': 'run-1',
+    'tributary.schema': expect.stringMatching(/^[0-9a-f]{12}$/),
+  });
+});
+
+it('is not cut by days and by hours at once', async () => {
+  const hourly = createParquetSink({ ...lakeOf(place), scheme: 'hour' });
+  await expect(hourly.prepare(STREAMS.leads)).rejects.toMatchObject({
+    name: 'ConfigError',
+    message: expect.stringContaining('a file each day'),
+    next: expect.stringContaining('set partition of the sink to day again'),
+  });
+});

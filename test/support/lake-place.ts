@@ -1,0 +1,113 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { GetObjectCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
+import { connect } from '../../src/cursor/database.ts';
+import { migrate } from '../../src/cursor/migrate.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import type { Lake } from '../../src/sinks/parquet/lake.ts';
+import { createParquetSink, type ParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
+import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
+import { createS3Store } from '../../src/sinks/parquet/store/s3-store.ts';
+import type { Store } from '../../src/sinks/parquet/store/store.ts';
+import { readWithDuckdb } from './lake-readers.ts';
+import { freshDatabase } from './postgres.ts';
+import type { S3Server } from './s3-server.ts';
+import type { SinkPlace } from './sink-harness.ts';
+
+export interface LakePlace extends SinkPlace {
+  folder: string;
+  stateUrl: string;
+  createSink(): ParquetSink;
+}
+
+type Settings = Partial<Pick<Lake, 'scheme' | 'compression'>>;
+
+const newFolder = (): Promise<string> => mkdtemp(join(tmpdir(), 'tributary-lake-'));
+
+/** A lake with a state of its own, in a folder of its own or in one that others write to as well. */
+export async function lakePlace({
+  folder: shared,
+  ...settings
+}: Settings & { folder?: string } = {}): Promise<LakePlace> {
+  const folder = shared ?? (await newFolder());
+  return placeOf({
+    folder,
+    isOwn: shared === undefined,
+    settings,
+    createStore: () => createFolderStore(folder),
+    readRows: (stream) => readWithDuckdb(folder, stream),
+  });
+}
+
+/** A lake in a bucket of a local S3 server. What its readers read is a copy in a folder. */
+export async function s3Place(server: S3Server, settings: Settings = {}): Promise<LakePlace & { prefix: string }> {
+  const folder = await newFolder();
+  const prefix = `lakes/${basename(folder)}`;
+  const createStore = (): Store => createS3Store({ url: `s3://${server.bucket}/${prefix}`, pathStyle: true });
+  const place = await placeOf({
+    folder,
+    isOwn: true,
+    settings,
+    createStore,
+    async readRows(stream) {
+      await rm(join(folder, stream.name), { recursive: true, force: true });
+      await download(server, `${prefix}/${stream.name}/`, join(folder, stream.name));
+      return readWithDuckdb(folder, stream);
+    },
+  });
+  return { ...place, prefix };
+}
+
+/** What works on a place without a sink. */
+export const lakeOf = ({ state, folder }: LakePlace): Lake => ({
+  name: 'lake',
+  state,
+  scheme: 'day',
+  compression: 'zstd',
+  store: createFolderStore(folder),
+});
+
+interface Made {
+  folder: string;
+  /** Nobody else writes there. */
+  isOwn: boolean;
+  settings: Settings;
+  createStore(): Store;
+  readRows: SinkPlace['readRows'];
+}
+
+async function placeOf({ folder, isOwn, settings, createStore, readRows }: Made): Promise<LakePlace> {
+  const home = await freshDatabase();
+  const state = connect({ url: home.url });
+  await migrate(state, MIGRATIONS, { schema: 'tributary' });
+  const lake = { name: 'lake', state, scheme: 'day', compression: 'zstd', ...settings } as const;
+  return {
+    state,
+    folder,
+    stateUrl: home.url,
+    createSink: () => createParquetSink({ ...lake, store: createStore() }),
+    readRows,
+    async close() {
+      await state.close();
+      await home.drop();
+      if (isOwn) await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Copies every object below a prefix into a folder, by the client that others use too. */
+async function download({ bucket }: S3Server, prefix: string, folder: string): Promise<void> {
+  const client = new S3Client({ forcePathStyle: true });
+  try {
+    const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix }));
+    for (const { Key = '' } of Contents) {
+      const { Body } = await client.send(new GetObjectCommand({ Bucket: bucket, Key }));
+      const file = join(folder, Key.slice(prefix.length));
+      await mkdir(dirname(file), { recursive: true });
+      await writeFile(file, (await Body?.transformToByteArray()) ?? '');
+    }
+  } finally {
+    client.destroy();
+  }
+}

@@ -1,0 +1,47 @@
+import { afterAll, beforeAll } from 'vitest';
+import type { Row } from '../../src/model/flatten.ts';
+import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
+import { type PostgresPlace, postgresPlace } from './postgres-place.ts';
+import { rowOf } from './sink-harness.ts';
+
+/** Sales in monthly partitions, in a place of the test file's own. */
+
+export const SALES = STREAMS.sales;
+
+export function monthsPlace(): () => PostgresPlace {
+  let place: PostgresPlace | undefined;
+  beforeAll(async () => {
+    place = await postgresPlace({ schema: 'attribution', partition: 'month' });
+    for (const name of STREAM_NAMES) await place.createSink().prepare(STREAMS[name]);
+  });
+  afterAll(() => place?.close());
+  return () => {
+    if (!place) throw new Error('not open yet');
+    return place;
+  };
+}
+
+export const saleAt = (id: string, time: string, amount = 1): Row =>
+  rowOf(SALES, id, Date.parse(time), { sale_amount: amount });
+
+/** Which partition each event of a source is in. An event that is there twice is shown twice. */
+export async function partsOf({ db }: PostgresPlace, source: string): Promise<string[]> {
+  const rows = await db.query<{ id: string; part: string }>({
+    text: `
+      select event_id as id, c.relname as part from attribution.sales s join pg_class c on c.oid = s.tableoid
+      where _source = $1 order by 1, 2`,
+    values: [source],
+  });
+  return rows.map(({ id, part }) => `${id} in ${part}`);
+}
+
+/** Which partition the key of each event leads to. */
+export async function keysOf({ db }: PostgresPlace, source: string): Promise<string[]> {
+  const rows = await db.query<{ key: string }>({
+    text: `
+      select event_id || to_char("timestamp" at time zone 'UTC', '" in sales_"YYYY_MM') as key
+      from attribution._sales_keys where _source = $1 order by 1`,
+    values: [source],
+  });
+  return rows.map(({ key }) => key);
+}

@@ -1,0 +1,165 @@
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import S3rver from 's3rver';
+
+/**
+ * A local S3 server: s3rver, which keeps objects, signatures and multipart uploads, behind a gate of ours that does what s3rver
+ * leaves out and we depend on: If-Match and If-None-Match of GET, PUT, DELETE and of the end of a multipart upload, checksums, and
+ * the list of unfinished uploads.
+ */
+export interface S3Server {
+  url: string;
+  bucket: string;
+  /** What the SDK reads from the environment, by the usual names. */
+  environment: Record<string, string>;
+  /** Every request that came, as `PUT /bucket/key`. */
+  requests: string[];
+  /** Uploads that were begun and neither finished nor ended, by key. */
+  uploads(): string[];
+  /** Called before a request is passed on; may answer or destroy it. */
+  onRequest: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Called when the storage has done its work and the answer is on its way back. */
+  onAnswer: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Bytes change on their way to the storage. */
+  bend: boolean;
+  /** As if somebody had begun an upload and gone away. */
+  leaveUpload(key: string, begun: Date): void;
+  /** As if somebody had replaced an object, and as if that had not been. */
+  touch(key: string): void;
+  untouch(): void;
+  close(): Promise<void>;
+}
+
+export async function startS3(bucket = 'lake'): Promise<S3Server> {
+  const directory = await mkdtemp(join(tmpdir(), 'tributary-s3-'));
+  const storage = new S3rver({
+    port: 0,
+    address: '127.0.0.1',
+    silent: true,
+    directory,
+    configureBuckets: [{ name: bucket }],
+  });
+  const { port } = (await storage.run()) as AddressInfo;
+  const etags = new Map<string, string>();
+  const touched = new Set<string>();
+  const uploads = new Map<string, { key: string; begun: Date }>();
+  /** One at a time, so that a condition holds until the request it guards is through. */
+  let turn: Promise<unknown> = Promise.resolve();
+
+  const server = createServer((incoming, response) => {
+    gate.requests.push(`${incoming.method} ${incoming.url}`);
+    gate.onRequest(incoming, response);
+    if (response.writableEnded || response.destroyed) return;
+    turn = turn.then(() => handle(incoming, response)).catch(() => response.destroy());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname, searchParams } = new URL(incoming.url ?? '/', url);
+    const key = decodeURIComponent(pathname);
+    const body = Buffer.concat(await incoming.toArray());
+    if (gate.bend && body.length > 0) body[0] = (body[0] ?? 0) ^ 1;
+    const isList = incoming.method === 'GET' && searchParams.has('uploads');
+    if (isList) return answer(response, 200, uploadsXml(uploads, searchParams.get('prefix') ?? ''));
+    const isPart = searchParams.has('partNumber');
+    const isEnd = incoming.method === 'POST' && searchParams.has('uploadId');
+    const isConditional = !isPart && (incoming.method !== 'POST' || isEnd);
+    if (isConditional && !holds(incoming.headers, touched.has(key) ? '"another"' : etags.get(key))) {
+      return answer(response, 412, errorXml('PreconditionFailed', 'At least one of the preconditions did not hold'));
+    }
+    if (!isWhole(incoming.headers['x-amz-checksum-crc32'], body)) {
+      return answer(response, 400, errorXml('BadDigest', 'The CRC32 you specified did not match'));
+    }
+    const passed = request({
+      port,
+      host: '127.0.0.1',
+      method: incoming.method,
+      path: incoming.url,
+      headers: incoming.headers,
+    });
+    passed.end(body);
+    const [stored] = (await once(passed, 'response')) as [IncomingMessage];
+    const content = Buffer.concat(await stored.toArray());
+    const isDone = (stored.statusCode ?? 500) < 300;
+    if (isDone && incoming.method === 'PUT' && !isPart) etags.set(key, String(stored.headers.etag));
+    if (isDone && isEnd)
+      etags.set(key, /<ETag>(.*?)<\/ETag>/.exec(content.toString())?.[1]?.replaceAll('&quot;', '"') ?? '');
+    if (isDone && incoming.method === 'DELETE' && !searchParams.has('uploadId')) etags.delete(key);
+    if (isDone && incoming.method === 'POST' && searchParams.has('uploads')) {
+      const id = /<UploadId>(.*?)<\/UploadId>/.exec(content.toString())?.[1] ?? '';
+      uploads.set(id, { key: key.slice(bucket.length + 2), begun: new Date() });
+    }
+    if (searchParams.has('uploadId') && (isEnd || incoming.method === 'DELETE'))
+      uploads.delete(searchParams.get('uploadId') ?? '');
+    // s3rver cannot end an upload; to forget it is as good, for a server that lives as long as a test.
+    const isAbort = incoming.method === 'DELETE' && searchParams.has('uploadId');
+    if (isAbort) return answer(response, 204, '');
+    gate.onAnswer(incoming, response);
+    if (response.destroyed) return;
+    response.writeHead(stored.statusCode ?? 500, stored.headers);
+    response.end(content);
+  }
+
+  const gate: S3Server = {
+    url,
+    bucket,
+    environment: {
+      AWS_ENDPOINT_URL_S3: url,
+      AWS_REGION: 'us-east-1',
+      AWS_ACCESS_KEY_ID: 'S3RVER',
+      AWS_SECRET_ACCESS_KEY: 'S3RVER',
+    },
+    requests: [],
+    uploads: () => [...uploads.values()].map(({ key }) => key),
+    onRequest: () => {},
+    onAnswer: () => {},
+    bend: false,
+    leaveUpload: (key, begun) => void uploads.set(`left-${key}`, { key, begun }),
+    touch: (key) => void touched.add(`/${bucket}/${key}`),
+    untouch: () => touched.clear(),
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await storage.close();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+  return gate;
+}
+
+function holds(headers: IncomingMessage['headers'], etag: string | undefined): boolean {
+  const { 'if-match': match, 'if-none-match': noneMatch } = headers;
+  if (match !== undefined && match !== etag) return false;
+  return noneMatch === undefined || (noneMatch === '*' ? etag === undefined : noneMatch !== etag);
+}
+
+function isWhole(given: string | string[] | undefined, body: Buffer): boolean {
+  if (given === undefined) return true;
+  const sum = Buffer.alloc(4);
+  sum.writeUInt32BE(crc32(body));
+  return sum.toString('base64') === given;
+}
+
+function answer(response: ServerResponse, status: number, xml: string): void {
+  response.writeHead(status, { 'content-type': 'application/xml' });
+  response.end(xml);
+}
+
+const errorXml = (code: string, message: string): string =>
+  `<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message></Error>`;
+
+const uploadsXml = (uploads: ReadonlyMap<string, { key: string; begun: Date }>, prefix: string): string =>
+  `<?xml version="1.0"?><ListMultipartUploadsResult>${[...uploads]
+    .filter(([, { key }]) => key.startsWith(prefix))
+    .map(
+      ([id, { key, begun }]) =>
+        `<Upload><Key>${key}</Key><UploadId>${id}</UploadId><Initiated>${begun.toISOString()}</Initiated></Upload>`,
+    )
+    .join('')}</ListMultipartUploadsResult>`;
