@@ -1,4 +1,3 @@
-import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { withSyncApp } from '../../src/app.ts';
 import type { Config } from '../../src/config-schema.ts';
@@ -6,7 +5,7 @@ import { DAY_MS, startOfDay } from '../../src/model/window.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { moveCursor } from '../../src/sync/move-cursor.ts';
 import { axeFaults } from '../support/axe.ts';
-import { settled, type Visit, visit } from '../support/browser.ts';
+import { goTo, type Visit, visit } from '../support/browser.ts';
 import { type ControlRoom, startControlRoom } from '../support/control-room.ts';
 import { syncAllDone } from '../support/engine.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -65,11 +64,6 @@ const moveBack = (): Promise<void> =>
     }
   });
 
-const go = async (page: Page, hash: string): Promise<void> => {
-  await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
-  await settled(page);
-};
-
 describe('the control room', () => {
   it('shows nothing without the token, and everything with it', async () => {
     const { page } = seen;
@@ -90,19 +84,17 @@ describe('the control room', () => {
 
   it('shows a parked stream, and how its lag falls once it is told to go on', async () => {
     const { page } = seen;
-    await go(page, '#/');
+    await goTo(page, '#/');
     const row = page.getByRole('row').filter({ hasText: 'clicks' });
     await row.getByText('parked').waitFor();
     await row.getByText(`${BEHIND_DAYS} days`).waitFor();
     await row.getByText('late').waitFor();
     await page.getByRole('heading', { name: /need you|needs you/ }).waitFor();
     sandbox.service.traits = {};
-    for (const stream of ['clicks', 'leads', 'sales']) {
-      await go(page, `#/stream/main/${stream}`);
-      await page.getByRole('button', { name: 'Sync now' }).click();
-      await page.getByText(`main/${stream} is due now`).waitFor();
-    }
-    await go(page, '#/');
+    await goTo(page, '#/stream/main/clicks');
+    await page.getByRole('button', { name: 'Sync now' }).click();
+    await page.getByText('main/clicks is due now').waitFor();
+    await goTo(page, '#/');
     // By itself: nobody reloads. What is older than the settle time is proven, so what is left of the lag is about that.
     await row.getByText(/^1[01] min$/).waitFor();
     await page.getByRole('heading', { name: 'Everything is on time' }).waitFor();
@@ -120,7 +112,7 @@ describe('the control room', () => {
       customer,
     });
     await page.locator('#quarantined', { hasText: '1' }).waitFor();
-    await go(page, '#/quarantine');
+    await goTo(page, '#/quarantine');
     await page.getByRole('link', { name: /^Record/ }).click();
     await page.locator('pre', { hasText: '"timestamp": "once"' }).waitFor();
     const text = await page.textContent('body');
@@ -131,7 +123,7 @@ describe('the control room', () => {
     const { page } = seen;
     const today = startOfDay(Date.now());
     const date = (at: number): string => new Date(at).toISOString().slice(0, 10);
-    await go(page, '#/backfills');
+    await goTo(page, '#/backfills');
     await page.getByLabel('leads').uncheck();
     await page.getByLabel('sales').uncheck();
     await page.getByLabel('From (UTC)').fill(date(today - DAYS * DAY_MS));
@@ -161,20 +153,17 @@ describe('the control room', () => {
 
   it('has every view in order with what a real worker left', async () => {
     const { page } = seen;
-    const id = await page
-      .locator('a[href^="#/run/"]')
-      .first()
-      .getAttribute('href')
-      .catch(() => null);
-    for (const hash of ['#/', '#/stream/main/clicks', '#/runs', id ?? '#/runs', '#/budget', '#/schema', '#/links']) {
-      await go(page, hash);
+    await goTo(page, '#/runs');
+    const run = (await page.locator('a[href^="#/run/"]').first().getAttribute('href')) ?? '';
+    for (const hash of ['#/', '#/stream/main/clicks', '#/runs', run, '#/budget', '#/schema', '#/links']) {
+      await goTo(page, hash);
       expect({ hash, faults: await axeFaults(page), notices: await page.textContent('#notices') }).toEqual({
         hash,
         faults: [],
         notices: '',
       });
     }
-    await go(page, '#/links');
+    await goTo(page, '#/links');
     expect(await page.getByRole('table', { name: 'Top links' }).getByRole('row').count()).toBeGreaterThan(2);
     expect({ complaints: seen.complaints.filter((text) => !text.includes('401')), outside: seen.outside }).toEqual({
       complaints: [],
@@ -184,7 +173,7 @@ describe('the control room', () => {
 
   it('says that Redis is away, and goes on when it is back', async () => {
     const { page } = seen;
-    await go(page, '#/');
+    await goTo(page, '#/');
     const notice = page.locator('#notices', { hasText: 'Away: the queue' });
     const restarted = redis.restart(4000);
     await notice.waitFor();

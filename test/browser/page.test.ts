@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { axeFaults } from '../support/axe.ts';
-import { PHONE, settled, type Visit, visit } from '../support/browser.ts';
+import { goTo, PHONE, settled, visit } from '../support/browser.ts';
 import { type PageServer, servePage } from '../support/page-server.ts';
 
 /** The page by itself: canned answers, a real browser. What it does with a real worker is in control-room.test.ts. */
@@ -32,17 +32,12 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const goTo = async ({ page }: Visit, hash: string): Promise<void> => {
-  await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
-  await settled(page);
-};
-
 describe.each(Object.entries(LOOKS))('the page %s', (how, look) => {
   const rules = how === 'in the dark' ? ['color-contrast'] : [];
   it('has every view in order: names for screen readers, contrast, no sideways scrolling, no complaint', async () => {
     const seen = await visit(server.baseUrl, look);
     for (const [name, hash] of Object.entries(VIEWS)) {
-      await goTo(seen, hash);
+      await goTo(seen.page, hash);
       const tooWide = await seen.page.evaluate('document.documentElement.scrollWidth - innerWidth');
       expect({ name, faults: await axeFaults(seen.page, rules), tooWide }).toEqual({ name, faults: [], tooWide: 0 });
     }

@@ -68,9 +68,15 @@ export async function visit(url: string, options: BrowserContextOptions = {}): P
 
 export const PHONE = { width: 360, height: 740 };
 
-/** Until the view that was asked for is there. */
+/** Until the view of the address is there. */
 export async function settled(page: Page): Promise<void> {
-  // The address is taken up in the next turn of the page's own loop.
-  await page.evaluate(() => new Promise((resolve) => setTimeout(resolve)));
+  // The page hears of a new address a turn of its loop later than we.
+  await page.evaluate('new Promise((resolve) => setTimeout(resolve, 30))');
   await page.locator('main:not([aria-busy])').waitFor();
+}
+
+/** To another view, as a link would. */
+export async function goTo(page: Page, hash: string): Promise<void> {
+  await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
+  await settled(page);
 }
