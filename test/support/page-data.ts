@@ -175,7 +175,7 @@ export function pageData({ sources, days, runDays }: Size, now = Date.now()) {
     })),
   });
 
-  const runs: RunRow[] = Array.from({ length: 50 }, (_, i) => ({
+  const runs: RunRow[] = Array.from({ length: 14 }, (_, i) => ({
     id: `run-${i}`,
     kind: i % 9 === 4 ? 'backfill' : 'sync',
     ...(streams[i % streams.length] ?? { source: 'main', stream: 'clicks' }),
