@@ -246,7 +246,7 @@ describe('the verbs of the command line', () => {
     expect(again.body.backfills).toMatchObject([{ state: 'done', progress: 1, rows: 0 }]);
 
     // The service answers nothing for a while, so that there is something to stop.
-    sandbox.service.faults.add({ status: 503, message: 'later', match: { event: 'leads' } });
+    sandbox.service.faults.add({ status: 503, message: 'later', match: { event: 'leads' }, times: 20 });
     await db.query({
       text: `insert into tributary.backfills (id, source, stream, start_at, end_at, force, state)
         values ('slow', 'main', 'leads', now() - interval '60 days', now() - interval '40 days', false, 'paused');
