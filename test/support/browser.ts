@@ -3,6 +3,8 @@ import { existsSync } from 'node:fs';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll } from 'vitest';
 
+/** Longer than anything takes on a slow machine, and shorter than a test. */
+const WAIT_MS = 20_000;
 const CHROMIUM = '/usr/bin/chromium';
 const isRoot = process.getuid?.() === 0;
 
@@ -49,6 +51,7 @@ export interface Visit {
 export async function visit(url: string, options: BrowserContextOptions = {}): Promise<Visit> {
   shared ??= launchBrowser();
   const context = await (await shared).newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  context.setDefaultTimeout(WAIT_MS);
   const page = await context.newPage();
   const complaints: string[] = [];
   const outside: string[] = [];
@@ -64,3 +67,16 @@ export async function visit(url: string, options: BrowserContextOptions = {}): P
 }
 
 export const PHONE = { width: 360, height: 740 };
+
+/** Until the view of the address is there. */
+export async function settled(page: Page): Promise<void> {
+  // The page hears of a new address a turn of its loop later than we.
+  await page.evaluate('new Promise((resolve) => setTimeout(resolve, 30))');
+  await page.locator('main:not([aria-busy])').waitFor();
+}
+
+/** To another view, as a link would. */
+export async function goTo(page: Page, hash: string): Promise<void> {
+  await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
+  await settled(page);
+}

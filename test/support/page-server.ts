@@ -17,14 +17,15 @@ const POLICY =
 
 export interface PageServer {
   baseUrl: string;
+  port: number;
   /** Sends an event to every page that listens. */
   tell(event: string, data: object): void;
   close(): Promise<void>;
 }
 
 /** The page with canned answers of any size, under the same content policy as the real server. For looks and for measuring. */
-export async function servePage(size: Size, now = Date.now()): Promise<PageServer> {
-  const data = pageData(size, now);
+export async function servePage(size: Size, { port: wanted = 0 } = {}): Promise<PageServer> {
+  const data = pageData(size);
   const listeners = new Set<ServerResponse>();
   const tell = (event: string, payload: object): void => {
     for (const each of listeners) each.write(`event: ${event}\ndata: ${JSON.stringify(payload)}\n\n`);
@@ -57,10 +58,11 @@ export async function servePage(size: Size, now = Date.now()): Promise<PageServe
     });
     response.end(body ?? 'not there');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(wanted, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   return {
     baseUrl: `http://127.0.0.1:${port}`,
+    port,
     tell,
     async close() {
       server.closeAllConnections();

@@ -1,3 +1,4 @@
+import { hurryProbe } from '../../cursor/parked.ts';
 import { isLeased, planSource } from '../../cursor/schedules.ts';
 import { syncHint } from '../../jobs/payloads.ts';
 import type { SyncStarted } from '../api-types.ts';
@@ -22,6 +23,7 @@ async function syncNow({ state, queue, streams }: Deps, { body }: Ask): Promise<
   const started: SyncStarted['streams'] = [];
   for (const { source, stream } of chosen) {
     if (await isLeased(state, source, stream)) continue;
+    await hurryProbe(state, source, stream);
     await planSource(state, source, stream, Date.now());
     await queue.hint('sync', syncHint({ source, stream }));
     started.push({ source, stream });

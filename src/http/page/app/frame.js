@@ -64,10 +64,8 @@ export function drawFrame(place) {
     /** Streams that are late are shown with the streams. @param {Readiness} readiness */
     ready({ parts }) {
       const away = parts.filter(({ part, ok }) => !ok && part !== 'stream');
-      say(
-        'parts',
-        away.map(({ part, message }) => `The ${part} does not answer${message ? `: ${message}` : ''}.`).join(' '),
-      );
+      const names = away.map(({ part, message }) => (message ? `${part} (${message})` : part)).join(' and the ');
+      say('parts', names && `Away: the ${names}. Nothing is lost; work goes on by itself once it is back.`);
     },
     /** @param {Overview} overview */
     count({ streams }) {

@@ -7,6 +7,7 @@ import { counted, duration, figure, percent } from '../words/figures.js';
 export const priceOf = ({ streams, sources }) => [
   table({
     label: 'What it will cost',
+    isDense: true,
     rows: streams,
     keyOf: ({ source, stream }) => `${source}/${stream}`,
     columns: [

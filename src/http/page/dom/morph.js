@@ -52,11 +52,13 @@ function morph(old, fresh) {
 
 /** @param {Element} old @param {Element} fresh */
 function morphAttributes(old, fresh) {
-  for (const { name } of [...old.attributes]) {
+  // By their names: `attributes` would make a node of each, and keep it.
+  for (const name of old.getAttributeNames()) {
     // Whether details are open is the reader's business; styles go through the object model below.
     if (!fresh.hasAttribute(name) && name !== 'open' && name !== 'style') old.removeAttribute(name);
   }
-  for (const { name, value } of [...fresh.attributes]) {
+  for (const name of fresh.getAttributeNames()) {
+    const value = fresh.getAttribute(name) ?? '';
     if (name !== 'style' && old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
   const [was, is] = [old, fresh].map((element) => /** @type {HTMLElement} */ (element).style);

@@ -1,4 +1,5 @@
 import { h, s } from '../dom/h.js';
+import { time } from '../words/time.js';
 
 /**
  * @typedef {{ name: string, kind: string }} Layer A kind of bar; its colour is the class of that name.
@@ -25,12 +26,15 @@ export function bars({ label, layers, slots, top, topText, mark, say, when }) {
       s(
         'svg',
         { class: 'marks', viewBox: `0 0 ${slots.length} 1`, preserveAspectRatio: 'none', 'aria-hidden': 'true' },
-        slots.map(({ mark: n }, i) => n && s('rect', { class: 'mark', x: i + 0.1, y: 0, width: 0.8, height: 1 })),
+        slots.map(({ mark: n }, i) =>
+          n ? s('rect', { class: 'mark', x: i + 0.1, y: 0, width: 0.8, height: 1 }) : null,
+        ),
       ),
     h(
       'div',
       { class: 'bars-foot small muted' },
-      ends.map(({ at }) => h('span', {}, when(at))),
+      // The year goes without saying, and at phone width there is no room to say it.
+      ends.map(({ at }) => time(at, when(at).slice(5))),
     ),
     h(
       'figcaption',

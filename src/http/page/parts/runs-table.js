@@ -1,4 +1,5 @@
 /** @import { RunRow } from '../../api-types.ts' */
+/** @import { Column } from './table.js' */
 import { href } from '../app/address.js';
 import { h } from '../dom/h.js';
 import { duration, figure } from '../words/figures.js';
@@ -6,21 +7,22 @@ import { time } from '../words/time.js';
 import { badge } from './badge.js';
 import { table } from './table.js';
 
-/** @param {readonly RunRow[]} runs */
-export const runsTable = (runs) =>
+/** @param {readonly RunRow[]} runs @param {{ isOneStream?: boolean }} [options] Whose they are goes without saying. */
+export const runsTable = (runs, { isOneStream = false } = {}) =>
   runs.length === 0
     ? h('p', { class: 'empty' }, 'No run yet.')
     : table({
         label: 'Runs',
+        isDense: true,
         rows: runs,
         keyOf: ({ id }) => id,
         columns: [
           {
             name: 'Started',
-            kind: 'fit',
+            kind: 'lead fit',
             cell: ({ id, startedAt }) => h('a', { href: href(['run', id]) }, time(startedAt)),
           },
-          { name: 'Stream', kind: 'fit', cell: ({ source, stream }) => `${source}/${stream}` },
+          ...(isOneStream ? [] : [streamColumn]),
           { name: 'Kind', kind: 'fit', cell: ({ kind }) => kind },
           {
             name: 'Took',
@@ -34,6 +36,9 @@ export const runsTable = (runs) =>
           { name: 'Outcome', kind: 'wide', cell: outcome },
         ],
       });
+
+/** @type {Column<RunRow>} */
+const streamColumn = { name: 'Stream', kind: 'fit', cell: ({ source, stream }) => `${source}/${stream}` };
 
 /** Done is what is expected, and needs no colour. @param {RunRow} run */
 export const outcome = ({ state, message, quarantined, tooManyRequests }) =>

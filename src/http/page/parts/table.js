@@ -10,12 +10,12 @@ import { h } from '../dom/h.js';
  * A table; at phone width each row is a card with its figures named. The roles are said outright, because a row that is not laid out
  * as a row is none to a screen reader.
  * @template R
- * @param {{ label: string, columns: Column<R>[], rows: readonly R[], keyOf(row: R): string | number }} options
+ * @param {{ label: string, columns: Column<R>[], rows: readonly R[], keyOf(row: R): string | number, isDense?: boolean }} options
  */
-export const table = ({ label, columns, rows, keyOf }) =>
+export const table = ({ label, columns, rows, keyOf, isDense = false }) =>
   h(
     'table',
-    { class: 'cards', role: 'table', 'aria-label': label },
+    { class: isDense ? 'cards dense' : 'cards', role: 'table', 'aria-label': label },
     h(
       'thead',
       { role: 'rowgroup' },

@@ -49,7 +49,11 @@ const list = (rows) =>
             kind: 'lead fit',
             cell: ({ source, stream }) => h('a', { href: href(['stream', source, stream]) }, `${source}/${stream}`),
           },
-          { name: 'From, to (UTC)', kind: 'fit', cell: ({ from, to }) => `${shortTime(from)} to ${shortTime(to)}` },
+          {
+            name: 'From, to (UTC)',
+            kind: 'fit line',
+            cell: ({ from, to }) => `${shortTime(from)} to ${shortTime(to)}`,
+          },
           { name: 'Progress', kind: 'wide', cell: progress },
           { name: 'Rows', kind: 'right fit', cell: ({ rows }) => figure(rows) },
           { name: 'State', kind: 'fit', cell: state },

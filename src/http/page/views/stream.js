@@ -62,7 +62,7 @@ export const stream = {
           h('h2', { id: 'runs-title' }, 'Last runs'),
           h('a', { class: 'small', href: href(['runs'], { source, stream: name }) }, 'All runs'),
         ),
-        runsTable(runs.runs),
+        runsTable(runs.runs, { isOneStream: true }),
       ),
     ];
   },
@@ -75,7 +75,7 @@ const trackOf = ({ tracks }, sink) => tracks.find((track) => track.sink === sink
 const standing = (stream) =>
   h(
     'div',
-    { class: 'panel' },
+    { class: 'panel standing' },
     facts([
       ['Complete through', stream.completeThrough && time(stream.completeThrough)],
       ['Behind', lag(stream)],

@@ -85,7 +85,7 @@ const sourcePanel = (source, streams, tracks) =>
         {
           name: `Last ${STRIP_DAYS} days`,
           kind: 'wide',
-          cell: ({ stream }) => tracks.filter((track) => track.stream === stream).map(trackStrip),
+          cell: ({ stream }) => strips(tracks.filter((track) => track.stream === stream)),
         },
         { name: 'Last run', cell: lastRunCell },
         { name: 'Next run', cell: ({ nextRunAt }) => nextRunAt && fromNow(nextRunAt) },
@@ -102,17 +102,19 @@ const nameCell = ({ source, stream, configured, parked, quarantined, uncertified
     parked && badge('parked'),
     uncertifiedWindows > 0 && badge(`${uncertifiedWindows} unproven`, 'warn'),
     quarantined > 0 &&
-      h('a', { class: 'badge warn', href: href(['quarantine'], { source, stream }) }, `${quarantined} set aside`),
+      h('a', { href: href(['quarantine'], { source, stream }) }, badge(`${quarantined} set aside`, 'warn')),
     !configured && h('span', { class: 'muted small' }, 'not in the config'),
   );
 
-/** @param {TrackCoverage} track */
-const trackStrip = ({ source, stream, sink, days }) =>
-  h(
-    'a',
-    { class: 'strip-link', href: href(['stream', source, stream], { sink }), 'data-key': sink },
-    h('span', { class: 'small muted' }, sink),
-    strip(days, STRIP_DAYS),
+/** Which sink it is matters only where there are several. @param {TrackCoverage[]} tracks */
+const strips = (tracks) =>
+  tracks.map(({ source, stream, sink, days }) =>
+    h(
+      'a',
+      { class: 'strip-link', href: href(['stream', source, stream], { sink }), 'data-key': sink },
+      tracks.length > 1 && h('span', { class: 'small muted' }, sink),
+      strip(days, STRIP_DAYS),
+    ),
   );
 
 /** @param {StreamOverview} stream */

@@ -4,7 +4,7 @@ import { duration } from './figures.js';
 /** Times are UTC, like everything in the tables; the viewer's own time is what the pointer finds. */
 
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
-const weekday = new Intl.DateTimeFormat('en', { weekday: 'long', timeZone: 'UTC' });
+const fullDay = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeZone: 'UTC' });
 const month = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', timeZone: 'UTC' });
 const monthName = new Intl.DateTimeFormat('en', { month: 'short', timeZone: 'UTC' });
 
@@ -19,8 +19,8 @@ export const dayOf = (at) => new Date(at).toISOString().slice(0, 10);
 /** `2026-11` @param {Date | number | string} at */
 export const monthOf = (at) => new Date(at).toISOString().slice(0, 7);
 
-/** `Sunday 2026-11-15` @param {string} day */
-export const spokenDay = (day) => `${weekday.format(new Date(day))} ${day}`;
+/** `Sunday 15 November 2026` @param {string} day */
+export const spokenDay = (day) => fullDay.format(new Date(day));
 
 /** `November 2026` @param {string} at `2026-11` */
 export const spokenMonth = (at) => month.format(new Date(`${at}-01`));
