@@ -5,7 +5,7 @@ import { connect } from '../../src/cursor/database.ts';
 import { quarantine } from '../../src/cursor/quarantine.ts';
 import type { Session } from '../../src/http/api-types.ts';
 import { ConfigError } from '../../src/model/errors.ts';
-import { type ControlRoom, startControlRoom } from '../support/control-room.ts';
+import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
@@ -35,8 +35,8 @@ const CLOSED = [
 ];
 
 let database: TestDatabase;
-let locked: ControlRoom;
-let open: ControlRoom;
+let locked: HttpRoom;
+let open: HttpRoom;
 let apiKey: string;
 let configOf: (http: object) => ReturnType<typeof workerConfig>;
 
@@ -52,12 +52,12 @@ beforeAll(async () => {
       every: '1h',
       rest: { http },
     });
-  open = await startControlRoom(configOf({}));
+  open = await startHttpRoom(configOf({}));
   await until('every stream is synced', async () => {
     const { runs } = await open.json<{ runs: Array<{ state: string }> }>('/api/runs?state=done');
     return runs.length >= 3;
   });
-  locked = await startControlRoom(configOf({ host: '0.0.0.0', token: TOKEN }));
+  locked = await startHttpRoom(configOf({ host: '0.0.0.0', token: TOKEN }));
 });
 afterAll(async () => {
   await locked.close();

@@ -16,7 +16,7 @@ import type {
   TopLinks,
 } from '../../src/http/api-types.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
-import { type ControlRoom, startControlRoom } from '../support/control-room.ts';
+import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
 import { type ApiDescription, misfits } from '../support/json-schema.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
@@ -29,7 +29,7 @@ const LARGE = 9_007_199_254_740_993n;
 let database: TestDatabase;
 let db: Database;
 let sandbox: Sandbox;
-let room: ControlRoom;
+let room: HttpRoom;
 let described: ApiDescription;
 
 beforeAll(async () => {
@@ -38,7 +38,7 @@ beforeAll(async () => {
   sandbox = await smallSandbox({ days: 60 });
   const stream = { maxLag: '1h' };
   const rest = { privacy: { linkPassword: 'keep' } };
-  room = await startControlRoom(
+  room = await startHttpRoom(
     workerConfig({
       stateUrl: database.url,
       queueUrl: undefined,

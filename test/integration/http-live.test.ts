@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import type { LiveEvent, Overview, Readiness } from '../../src/http/api-types.ts';
-import { type ControlRoom, startControlRoom } from '../support/control-room.ts';
+import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
 import { listenTo } from '../support/live-events.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -13,7 +13,7 @@ let database: TestDatabase;
 let db: Database;
 let redis: TestRedis;
 let relay: Relay;
-let room: ControlRoom;
+let room: HttpRoom;
 
 beforeAll(async () => {
   [database, redis] = await Promise.all([freshDatabase(), startRedis()]);
@@ -21,7 +21,7 @@ beforeAll(async () => {
   relay = await startRelay(database.url);
   const sandbox = await smallSandbox();
   const config = { stateUrl: relay.url, queueUrl: redis.url, sandboxes: { main: sandbox }, every: '1h' };
-  room = await startControlRoom(workerConfig(config));
+  room = await startHttpRoom(workerConfig(config));
   await until('every stream is synced', async () => {
     const { streams } = await room.json<Overview>('/api/overview');
     return streams.every(({ lastRun }) => lastRun?.state === 'done');

@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import type { Sandbox } from '../../src/sandbox/server.ts';
-import { type ControlRoom, startControlRoom } from '../support/control-room.ts';
+import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { until, workerConfig } from '../support/workers.ts';
 
 let database: TestDatabase;
 let sandbox: Sandbox;
-let room: ControlRoom;
+let room: HttpRoom;
 let text: string;
 
 interface Sample {
@@ -29,7 +29,7 @@ beforeAll(async () => {
     every: '1h',
     stream: { maxLag: '2h' },
   };
-  room = await startControlRoom(workerConfig(config));
+  room = await startHttpRoom(workerConfig(config));
   await until('every stream is synced', async () => {
     const { runs } = await room.json<{ runs: Array<{ state: string }> }>('/api/runs?state=done');
     return runs.length >= 3;

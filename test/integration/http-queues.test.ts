@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { type ControlRoom, startControlRoom } from '../support/control-room.ts';
+import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { BACKENDS, queueUrl, until, workerConfig } from '../support/workers.ts';
@@ -14,7 +14,7 @@ interface Board {
 
 describe.each(BACKENDS)('the view of the queues on %s', (backend) => {
   let database: TestDatabase;
-  let room: ControlRoom;
+  let room: HttpRoom;
 
   afterAll(async () => {
     await room.close();
@@ -25,7 +25,7 @@ describe.each(BACKENDS)('the view of the queues on %s', (backend) => {
     database = await freshDatabase();
     const sandbox = await smallSandbox({ rows: { clicks: 10, leads: 10, sales: 10 } });
     const url = await queueUrl(backend);
-    room = await startControlRoom(
+    room = await startHttpRoom(
       workerConfig({ stateUrl: database.url, queueUrl: url, sandboxes: { main: sandbox }, every: '1h' }),
     );
     const board = () => room.json<Board>('/queues/api/queues?activeQueue=sync&status=delayed');
