@@ -1,8 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { context, type Span as OtelSpan, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { observe, type Span } from './model/observed.ts';
+
+/** How long a collector has to answer, tries and all: a command that has ended must not wait for one that is away. */
+const WAIT_MS = 2000;
 
 /**
  * The one home of OpenTelemetry: what the house says it does, sent as traces. Where to, and how many of them, its own
@@ -11,7 +15,7 @@ import { observe, type Span } from './model/observed.ts';
 export function startTraces({ service, version }: { service: string; version: string }): () => Promise<void> {
   const provider = new BasicTracerProvider({
     resource: resourceFromAttributes({ 'service.name': service, 'service.version': version }),
-    spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
+    spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter({ timeoutMillis: WAIT_MS }))],
   });
   const tracer = provider.getTracer('tributary');
   const open = new WeakMap<Span, OtelSpan>();
@@ -34,8 +38,9 @@ export function startTraces({ service, version }: { service: string; version: st
 
   return async () => {
     stop();
-    // Recovery: a collector that is away costs its traces, never the command.
-    await provider.shutdown().catch(() => {});
+    const sent = provider.shutdown().catch(() => {});
+    // Recovery: a collector that is away costs its traces, and of the command a moment.
+    await Promise.race([sent, sleep(WAIT_MS, undefined, { ref: false })]);
   };
 }
 

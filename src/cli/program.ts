@@ -13,6 +13,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   doctor: async () => (await import('./doctor.ts')).registerDoctor,
   sync: async () => (await import('./sync.ts')).registerSync,
   backfill: async () => (await import('./backfill.ts')).registerBackfill,
+  backfills: async () => (await import('./backfills.ts')).registerBackfills,
   export: async () => (await import('./export.ts')).registerExport,
   verify: async () => (await import('./verify.ts')).registerVerify,
   worker: async () => (await import('./worker.ts')).registerWorker,

@@ -44,6 +44,11 @@ class HiddenQueue extends BullMQAdapter {
   }
 }
 
-/** Its page would fetch letters from another company's server. The policy forbids it; without the line nothing is even tried. */
-export const withoutOutside = (payload: unknown): unknown =>
-  typeof payload === 'string' ? payload.replace(/<link[^>]+href="https?:[^>]*>/g, '') : payload;
+/**
+ * Its page would fetch letters from another company's server, and paint its "Loading" with styles of its own. The policy
+ * forbids both; without them nothing is even tried.
+ */
+export const withinPolicy = (payload: unknown): unknown =>
+  typeof payload === 'string'
+    ? payload.replace(/<link[^>]+href="https?:[^>]*>|<style>.*?<\/style>| style="[^"]*"/gs, '')
+    : payload;

@@ -9,7 +9,7 @@ import { createLive, type LivePace } from './live.ts';
 import { METRICS_TYPE, type Metrics } from './metrics.ts';
 import { describeApi } from './openapi.ts';
 import { readPageFiles } from './page-files.ts';
-import { QUEUES_PATH, queueBoard, withoutOutside } from './queue-board.ts';
+import { QUEUES_PATH, queueBoard, withinPolicy } from './queue-board.ts';
 import { readReadiness, withoutMessages } from './readiness.ts';
 import { type Ask, Refusal, type Route } from './route.ts';
 import { routesOf } from './routes.ts';
@@ -115,9 +115,10 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
     raw.once('close', leave);
   });
   await app.register(queueBoard(deps.queue), { prefix: QUEUES_PATH });
-  app.addHook('onSend', async (request, _reply, payload) =>
-    isUnder(pathOf(request), QUEUES_PATH) ? withoutOutside(payload) : payload,
-  );
+  app.addHook('onSend', async (request, reply, payload) => {
+    const isBoard = isUnder(pathOf(request), QUEUES_PATH) && /html/.test(String(reply.getHeader('content-type')));
+    return isBoard ? withinPolicy(payload) : payload;
+  });
 
   const url = await listen(app, options);
   return {

@@ -43,8 +43,11 @@ export interface Work {
  */
 export async function bringUpToDate(work: Work): Promise<void> {
   const { standing, reader, committer, signal, onWindow } = work;
-  const tail = await observed('window', { lane: 'fresh', tail: true }, () => deliverTail(work));
-  await committer.flush();
+  const tail = await observed('window', { lane: 'fresh', tail: true }, async () => {
+    const end = await deliverTail(work);
+    await committer.flush();
+    return end;
+  });
   const { fresh, repair } = await windowsToRead(work, tail);
   const toRead = [
     ...fresh.map((share) => ({ ...share, lane: 'fresh' as const })),

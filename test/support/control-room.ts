@@ -9,12 +9,13 @@ export interface ControlRoom {
   close(): Promise<void>;
 }
 
+const LIVE_PACE = { lookMs: 300, beatMs: 5000 };
+
 /** `tributary start` in this process, on a free port, with everything looked at more often. */
-export async function startControlRoom(config: Config): Promise<ControlRoom> {
+export async function startControlRoom(config: Config, livePace = LIVE_PACE): Promise<ControlRoom> {
   const stop = new AbortController();
   let done: Promise<void> = Promise.resolve();
   const url = await new Promise<string>((onListening, failed) => {
-    const livePace = { lookMs: 300, beatMs: 5000 };
     const { signal } = stop;
     done = runStartApp({ config, log: silentLog, signal, pace: FAST, livePace, onListening });
     done.catch(failed);

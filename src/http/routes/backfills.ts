@@ -1,17 +1,18 @@
 import type { Queryable } from '../../cursor/database.ts';
 import {
   cancelBackfill,
+  enqueueBackfill,
   pauseBackfill,
   readBackfills,
   resumeBackfill,
   retryBackfill,
   type Backfill as StoredBackfill,
 } from '../../jobs/backfills.ts';
-import { startBackfill } from '../../jobs/start-backfill.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import { priceBackfill } from '../../sync/price.ts';
 import { reportPrices } from '../../sync/price-report.ts';
+import { unreadChunks } from '../../sync/unread.ts';
 import type { Backfill, BackfillAction, BackfillPrice, BackfillRequest, Backfills } from '../api-types.ts';
 import { chooseStreams } from '../choose.ts';
 import type { ControlDeps } from '../deps.ts';
@@ -93,8 +94,13 @@ async function price(deps: Deps, ask: Ask): Promise<BackfillPrice> {
 
 async function start(deps: Deps, ask: Ask): Promise<Backfills> {
   const { jobs, request } = chosenOf(deps, ask);
-  const { signal } = ask;
-  const ids = await Promise.all(jobs.map((job) => startBackfill({ ...deps, signal }, job, request)));
+  const ids = await Promise.all(
+    jobs.map(async (job) => {
+      const { source, stream } = job;
+      const chunks = await unreadChunks({ ...deps, signal: ask.signal }, job, request);
+      return enqueueBackfill(deps, { source, stream, ...request, chunks });
+    }),
+  );
   const backfills = await listBackfills(deps.state);
   return { backfills: backfills.filter(({ id }) => ids.includes(id)) };
 }

@@ -1,5 +1,5 @@
-import type { Migration } from './migrate.ts';
-import { quoteIdent } from './sql.ts';
+import type { Migration } from '../migrate.ts';
+import { quoteIdent } from '../sql.ts';
 
 /** What the worker keeps: when streams are due, what is parked, whom it told, and backfills. */
 export const WORKER_TABLES: Migration = {
