@@ -66,7 +66,8 @@ describe('the page', () => {
     await settled(page);
     await tabTo('Month');
     await page.keyboard.press('Enter');
-    await page.locator('[role=grid][aria-label^="Days of"]').waitFor();
+    await page.waitForURL(/zoom=month/);
+    await settled(page);
     const today = new Date().getUTCDate();
     await tabTo(String(today));
     // A week back, where the month has one: the arrow keys walk the grid, and the tab key leaves it in one step.
@@ -119,6 +120,20 @@ describe('the page', () => {
     await settled(page);
     expect(await page.inputValue('#from')).toBe('2026-01-02');
     expect(await page.evaluate('document.activeElement?.textContent')).toBe('Pause');
+    await context.close();
+  });
+
+  it('goes where it was told to, though news of the old view come on the way', async () => {
+    const { page, context } = await visit(`${server.baseUrl}/#/backfills`);
+    await settled(page);
+    server.tell('changed', { topics: ['backfills'] });
+    // The way is longer than the page waits for further news.
+    await page.route('**/api/runs?*', async (route) => {
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      await route.continue();
+    });
+    await page.evaluate('location.hash = "#/runs"');
+    await page.getByRole('heading', { name: 'Runs' }).waitFor();
     await context.close();
   });
 

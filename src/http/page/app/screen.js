@@ -26,6 +26,8 @@ const REDRAW_MS = 10_000;
 export function createScreen(main, { onLoaded, onFault }) {
   /** @type {{ view: View, address: Address, data: unknown } | undefined} */
   let shown;
+  /** What was asked for last: on its way, or shown. News must not lead back to what was left. @type {{ view: View, address: Address } | undefined} */
+  let wanted;
   let loading = new AbortController();
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let soon;
@@ -37,6 +39,7 @@ export function createScreen(main, { onLoaded, onFault }) {
 
   /** @param {View} view @param {Address} address @param {{ quietly?: boolean }} [options] */
   async function show(view, address, { quietly = false } = {}) {
+    wanted = { view, address };
     loading.abort();
     loading = new AbortController();
     const { signal } = loading;
@@ -73,7 +76,7 @@ export function createScreen(main, { onLoaded, onFault }) {
     clearTimeout(soon);
     soon = undefined;
     isStale = document.hidden;
-    if (shown && !isStale) void show(shown.view, shown.address, { quietly: true });
+    if (wanted && !isStale) void show(wanted.view, wanted.address, { quietly: true });
   }
 
   setInterval(() => {
@@ -88,7 +91,7 @@ export function createScreen(main, { onLoaded, onFault }) {
     refresh,
     /** @param {readonly News[]} news */
     hear(news) {
-      const isOurs = shown && (news.includes('everything') || shown.view.news.some((each) => news.includes(each)));
+      const isOurs = wanted && (news.includes('everything') || wanted.view.news.some((each) => news.includes(each)));
       if (isOurs && !soon) soon = setTimeout(refresh, SETTLE_MS);
     },
     /** Nothing of what was shown stays: it is for those who are signed in. @param {Node[]} nodes */
@@ -97,6 +100,7 @@ export function createScreen(main, { onLoaded, onFault }) {
       clearTimeout(soon);
       soon = undefined;
       shown = undefined;
+      wanted = undefined;
       main.removeAttribute('aria-busy');
       morphChildren(main, nodes);
     },
