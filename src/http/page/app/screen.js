@@ -31,6 +31,8 @@ export function createScreen(main, { onLoaded, onFault }) {
   let loading = new AbortController();
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let soon;
+  let isLoading = false;
+  /** News came that could not be followed at once. */
   let isStale = false;
 
   function draw() {
@@ -40,6 +42,8 @@ export function createScreen(main, { onLoaded, onFault }) {
   /** @param {View} view @param {Address} address @param {{ quietly?: boolean }} [options] */
   async function show(view, address, { quietly = false } = {}) {
     wanted = { view, address };
+    isLoading = true;
+    isStale = false;
     loading.abort();
     loading = new AbortController();
     const { signal } = loading;
@@ -62,7 +66,11 @@ export function createScreen(main, { onLoaded, onFault }) {
       }
       onFault(error, isElsewhere);
     } finally {
-      if (!signal.aborted) main.removeAttribute('aria-busy');
+      if (!signal.aborted) {
+        main.removeAttribute('aria-busy');
+        isLoading = false;
+        catchUp();
+      }
     }
   }
 
@@ -75,24 +83,26 @@ export function createScreen(main, { onLoaded, onFault }) {
   function refresh() {
     clearTimeout(soon);
     soon = undefined;
-    isStale = document.hidden;
+    // What is on its way is not thrown away for newer news: where they come fast, nothing would ever arrive.
+    isStale = document.hidden || isLoading;
     if (wanted && !isStale) void show(wanted.view, wanted.address, { quietly: true });
+  }
+
+  function catchUp() {
+    if (isStale && !document.hidden && !isLoading) soon ??= setTimeout(refresh, SETTLE_MS);
   }
 
   setInterval(() => {
     if (!document.hidden) draw();
   }, REDRAW_MS);
-  document.addEventListener('visibilitychange', () => {
-    if (isStale && !document.hidden) refresh();
-  });
+  document.addEventListener('visibilitychange', catchUp);
 
   return {
     show,
-    refresh,
     /** @param {readonly News[]} news */
     hear(news) {
       const isOurs = wanted && (news.includes('everything') || wanted.view.news.some((each) => news.includes(each)));
-      if (isOurs && !soon) soon = setTimeout(refresh, SETTLE_MS);
+      if (isOurs) soon ??= setTimeout(refresh, SETTLE_MS);
     },
     /** Nothing of what was shown stays: it is for those who are signed in. @param {Node[]} nodes */
     replace(nodes) {
@@ -101,6 +111,7 @@ export function createScreen(main, { onLoaded, onFault }) {
       soon = undefined;
       shown = undefined;
       wanted = undefined;
+      isLoading = false;
       main.removeAttribute('aria-busy');
       morphChildren(main, nodes);
     },
