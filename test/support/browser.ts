@@ -1,29 +1,18 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll } from 'vitest';
+import { CHROMIUM } from './global-chromium.ts';
 
 /** Longer than anything takes on a slow machine, and shorter than a test. */
 const WAIT_MS = 20_000;
-const CHROMIUM = '/usr/bin/chromium';
 const isRoot = process.getuid?.() === 0;
 
-/** Debian's Chromium; where it is missing, root can mend that, and anybody else is told how. */
-function ensureChromium(): void {
-  if (existsSync(CHROMIUM)) return;
-  if (!isRoot) throw new Error(`the browser tests need ${CHROMIUM}: sudo apt-get install chromium`);
-  execFileSync('apt-get', ['-y', 'install', '--no-install-recommends', 'chromium'], { stdio: 'ignore' });
-}
-
-export async function launchBrowser(): Promise<Browser> {
-  ensureChromium();
+function launchBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: CHROMIUM,
     args: [
       // Chromium's own sandbox does not work for root, and it is our own page that it shows.
       ...(isRoot ? ['--no-sandbox'] : []),
       '--disable-dev-shm-usage',
-      '--enable-precise-memory-info',
       // Nothing but this machine: a page that asks the outside world for something shall fail.
       '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
       '--disable-background-networking',

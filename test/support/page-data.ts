@@ -3,7 +3,6 @@ import type {
   Budget,
   Coverage,
   CoverageWindows,
-  DayRun,
   DayState,
   Overview,
   Rows,
@@ -11,7 +10,8 @@ import type {
   StreamOverview,
   TopLinks,
 } from '../../src/http/api-types.ts';
-import { STREAM_NAMES } from '../../src/model/streams.ts';
+import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
+import { dayRuns, windowsOfDay } from './page-coverage.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -23,10 +23,14 @@ export interface Size {
   days: number;
   /** Every how many days the state changes: short runs are the worst case for a page. */
   runDays: number;
+  /** What days are now and then; anything, unless told. */
+  odd?: readonly DayState[];
 }
 
+const ODD: readonly DayState[] = ['uncertified', 'quarantined', 'gap'];
+
 /** A well-filled control room of any size, without a database: what the page makes of much data is a matter of the page. */
-export function pageData({ sources, days, runDays }: Size, now = Date.now()) {
+export function pageData({ sources, days, runDays, odd = ODD }: Size, now = Date.now()) {
   const names = Array.from(
     { length: sources },
     (_, i) => ['main', 'shop', 'partners', 'events', 'archive'][i] ?? `s${i}`,
@@ -101,32 +105,9 @@ export function pageData({ sources, days, runDays }: Size, now = Date.now()) {
       stream,
       sink: 'warehouse',
       since: iso(since),
-      days: runsOf(from, now, runDays, i),
+      days: dayRuns({ from, now, runDays, track: i, odd }),
     })),
   });
-
-  const windows = (source: string, from: string): CoverageWindows => {
-    const start = Date.parse(from);
-    return {
-      source,
-      stream: 'clicks',
-      sink: 'warehouse',
-      from: iso(start),
-      to: iso(start + DAY),
-      windows: Array.from({ length: 4 }, (_, i) => ({
-        start: iso(start + i * 6 * HOUR),
-        end: iso(start + (i + 1) * 6 * HOUR),
-        state: i === 2 ? 'uncertified' : 'certified',
-        rows: 1200 + 311 * i,
-        readAt: iso(start + DAY),
-        provenAt: i === 2 ? null : iso(start + DAY + HOUR),
-        runId: 'run-1',
-        tries: i === 2 ? 2 : 0,
-        note: i === 2 ? 'the far end did not meet the chain' : null,
-      })),
-      quarantined: [17],
-    };
-  };
 
   const rows = (per: 'hour' | 'day', only: { source?: string; stream?: string } = {}): Rows => {
     const [step, count] = per === 'hour' ? [HOUR, 48] : [DAY, 30];
@@ -175,7 +156,7 @@ export function pageData({ sources, days, runDays }: Size, now = Date.now()) {
     })),
   });
 
-  const runs: RunRow[] = Array.from({ length: 50 }, (_, i) => ({
+  const runs: RunRow[] = Array.from({ length: 14 }, (_, i) => ({
     id: `run-${i}`,
     kind: i % 9 === 4 ? 'backfill' : 'sync',
     ...(streams[i % streams.length] ?? { source: 'main', stream: 'clicks' }),
@@ -241,18 +222,10 @@ export function pageData({ sources, days, runDays }: Size, now = Date.now()) {
     })),
   };
 
-  return { overview, coverage, windows, rows, budget, runs, backfills, links, streams, since };
-}
+  const windows = (of: { source: string; stream: StreamName }, from: string): CoverageWindows => {
+    const track = streams.findIndex(({ source, stream }) => source === of.source && stream === of.stream);
+    return { ...of, sink: 'warehouse', ...windowsOfDay(dayRuns({ from: since, now, runDays, track, odd }), from) };
+  };
 
-/** Calm, with something odd now and then; each track differs, so that nothing folds into one by luck. */
-function runsOf(from: number, now: number, runDays: number, track: number): DayRun[] {
-  const odd: DayState[] = ['uncertified', 'quarantined', 'gap'];
-  const runs: DayRun[] = [];
-  const last = Math.floor(now / DAY) * DAY;
-  for (let at = Math.floor(from / DAY) * DAY, i = track; at < last; i++) {
-    const count = Math.min(i % 2 === 0 ? runDays : 1, (last - at) / DAY);
-    runs.push({ date: day(at), count, state: i % 2 === 0 ? 'certified' : (odd[Math.floor(i / 2) % 3] ?? 'gap') });
-    at += count * DAY;
-  }
-  return [...runs, { date: day(last), count: 1, state: 'open' }];
+  return { overview, coverage, windows, rows, budget, runs, backfills, links, streams, since };
 }

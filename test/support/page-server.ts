@@ -3,6 +3,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { StreamName } from '../../src/model/streams.ts';
 import { pageData, type Size } from './page-data.ts';
 
 const PAGE = fileURLToPath(new URL('../../src/http/page/', import.meta.url));
@@ -96,7 +97,7 @@ function answerOf(data: ReturnType<typeof pageData>, path: string, query: URLSea
       };
     }
     case 'coverage/windows':
-      return data.windows(source ?? '', from ?? '');
+      return data.windows({ source: source ?? '', stream: stream as StreamName }, from ?? '');
     case 'rows':
       return data.rows(query.get('per') === 'day' ? 'day' : 'hour', {
         ...(source && { source }),

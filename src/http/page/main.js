@@ -62,7 +62,7 @@ function begin() {
     },
     onReadiness: frame.ready,
     onNews: screen.hear,
-    onState: (state) => (state === 'live' ? frame.heard() : frame.gone()),
+    onState: (state) => (state === 'live' ? frame.live() : frame.gone()),
     onSignedOut: askForToken,
   });
 }

@@ -43,13 +43,20 @@ export function drawFrame(place) {
         else way.removeAttribute('aria-current');
       }
     },
+    /** The server answered. */
     heard() {
       heardAt = new Date();
-      mark('live', 'Live');
       say('server');
       say('fault');
     },
+    /** News come by themselves. */
+    live() {
+      mark('live', 'Live');
+      say('server');
+    },
     gone() {
+      // As long as news came, what is shown was up to date.
+      if (live.dataset.state === 'live') heardAt = new Date();
       const since = minute(heardAt.toISOString());
       mark('waiting', 'Waiting');
       say(

@@ -23,14 +23,13 @@ export function grid({ kind, label, heads, rows, chosen, steps }) {
   return h(
     'div',
     { class: `days ${kind}`, role: 'grid', 'aria-label': label, onkeydown: walk(steps) },
-    heads.length > 0 &&
-      h(
-        'div',
-        { class: 'days-row', role: 'row', 'data-key': 'heads' },
-        heads.map(({ text, column }) =>
-          h('span', { class: 'days-name', role: 'columnheader', vars: { '--column': String(column) } }, text),
-        ),
+    h(
+      'div',
+      { class: 'days-row', role: 'row', 'data-key': 'heads' },
+      heads.map(({ text, column }) =>
+        h('span', { class: 'days-name', role: 'columnheader', vars: { '--column': String(column) } }, text),
       ),
+    ),
     rows.map(({ name, cells }) =>
       h(
         'div',

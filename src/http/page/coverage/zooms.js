@@ -97,10 +97,10 @@ export function allGrid(look) {
         state: worstOf(states) ?? /** @type {const} */ ('open'),
         label: `${shortMonth(month)} ${name}: ${tallyOf(states)}`,
         to: look.toMonth(month),
-        text: shortMonth(month),
         column: Number(month.slice(5)) + 1,
       })),
   }));
+  const heads = Array.from({ length: 12 }, (_, i) => ({ text: shortMonth(addMonths('2026-01', i)), column: i + 2 }));
   const chosen = look.chosen && monthOf(look.chosen);
   const steps = {
     ArrowLeft: onByMonths(-1),
@@ -108,5 +108,5 @@ export function allGrid(look) {
     ArrowUp: onByMonths(-12),
     ArrowDown: onByMonths(12),
   };
-  return grid({ kind: 'all', label: 'All months', heads: [], rows, chosen, steps });
+  return grid({ kind: 'all', label: 'All months', heads, rows, chosen, steps });
 }

@@ -62,6 +62,9 @@ function keyPanel({ sources, perSecond, pausedSeconds, points }, { now, minutes,
       mark: found.reduce((sum, { tooManyRequests }) => sum + tooManyRequests, 0),
     }),
   });
+  // A budget that is hardly used is shown from near by, or there would be nothing to see.
+  const most = Math.max(1, ...slots.map(({ values }) => values?.reduce((a, b) => a + b, 0) ?? 0));
+  const top = most * 4 < allowed ? Math.ceil(most * 1.25) : allowed;
   const requests = points.reduce((sum, point) => sum + point.requests, 0);
   const refused = points.reduce((sum, { tooManyRequests }) => sum + tooManyRequests, 0);
   const share = requests / (perSecond * minutes * 60);
@@ -87,8 +90,8 @@ function keyPanel({ sources, perSecond, pausedSeconds, points }, { now, minutes,
           label: `${said}${refused > 0 ? `, ${counted(refused, 'answer')} 429` : ''}`,
           layers: LANES.map((lane) => ({ name: lane, kind: lane })),
           slots,
-          top: allowed,
-          topText: `${figure(allowed)} allowed in ${duration(step * 60)}`,
+          top,
+          topText: `${top < allowed ? `${figure(top)} of ` : ''}${figure(allowed)} allowed in ${duration(step * 60)}`,
           mark: '429',
           say: figure,
           when: minute,

@@ -6,7 +6,7 @@ import { h } from '../dom/h.js';
 import { choice } from '../parts/choice.js';
 import { opening } from '../parts/opening.js';
 import { table } from '../parts/table.js';
-import { figure } from '../words/figures.js';
+import { figure, titled } from '../words/figures.js';
 import { DAY_MS, dayOf } from '../words/time.js';
 
 const BY = /** @type {const} */ (['clicks', 'leads', 'sales']);
@@ -55,6 +55,7 @@ function list({ sink, links: rows }, by) {
   const most = Math.max(1, ...rows.map((link) => link[by]));
   return table({
     label: 'Top links',
+    isDense: true,
     rows,
     keyOf: ({ source, linkId }) => `${source}/${linkId}`,
     columns: [
@@ -78,9 +79,6 @@ const nameOf = ({ linkId, shortLink }, share) =>
     shortLink === null ? h('code', {}, linkId) : h('b', { title: linkId }, shortLink),
     h('span', { class: 'bar', 'aria-hidden': 'true', vars: { '--share': String(share) } }),
   );
-
-/** @param {string} name */
-const titled = (name) => `${name[0]?.toUpperCase()}${name.slice(1)}`;
 
 /** Cents, in whatever currency: only the decimal point is known. @param {number} cents */
 const amount = (cents) => new Intl.NumberFormat('en', { minimumFractionDigits: 2 }).format(cents / 100);

@@ -7,7 +7,7 @@ import { facts } from '../parts/facts.js';
 import { opening } from '../parts/opening.js';
 import { outcome } from '../parts/runs-table.js';
 import { table } from '../parts/table.js';
-import { duration, figure } from '../words/figures.js';
+import { duration, figure, titled } from '../words/figures.js';
 import { time } from '../words/time.js';
 
 /** One run, with everything that was odd about it. @type {View} */
@@ -19,7 +19,7 @@ export const run = {
     const { id, kind, source, stream, startedAt, finishedAt, durationSeconds, contradictions, misfits, schemaChanges } =
       one;
     return [
-      opening(`${kind} of ${source}/${stream}`, `Run ${id}`, h('a', { href: '#/runs' }, '‹ Runs')),
+      opening(`${titled(kind)} of ${source}/${stream}`, `Run ${id}`, h('a', { href: '#/runs' }, '‹ Runs')),
       h(
         'div',
         { class: 'panel' },
@@ -47,7 +47,7 @@ export const run = {
               h('h2', {}, 'Schema changes'),
               h(
                 'ul',
-                {},
+                { class: 'plain' },
                 schemaChanges.map((change) => h('li', {}, change)),
               ),
             ),

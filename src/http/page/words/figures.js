@@ -1,4 +1,4 @@
-/** How numbers and spans of time are said everywhere. */
+/** How numbers, spans of time and names are said everywhere. */
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
@@ -29,3 +29,6 @@ export function duration(seconds) {
   if (hours < 48) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
   return hours % 24 === 0 ? `${hours / 24} days` : `${Math.floor(hours / 24)} days ${hours % 24} h`;
 }
+
+/** With a capital, as a title has it. @param {string} word */
+export const titled = (word) => `${word[0]?.toUpperCase() ?? ''}${word.slice(1)}`;
