@@ -7,6 +7,8 @@ import type { ControlDeps } from './http/deps.ts';
 import type { LivePace } from './http/live.ts';
 import { createMetrics, type Metrics } from './http/metrics.ts';
 import { serveHttp } from './http/server.ts';
+import { createFlatten } from './model/flatten.ts';
+import { STREAMS } from './model/streams.ts';
 import { ownVersion } from './version.ts';
 
 /** Puts the control room beside the worker. */
@@ -63,7 +65,13 @@ function controlDeps(
     state,
     queue,
     sinks,
-    streams: plans.map(({ job, maxLagMs }) => ({ source: job.source, stream: job.stream, job, maxLagMs })),
+    streams: plans.map(({ job, maxLagMs }) => ({
+      source: job.source,
+      stream: job.stream,
+      job,
+      maxLagMs,
+      flatten: createFlatten(STREAMS[job.stream], config.privacy),
+    })),
     keys: keysOf(config),
     warehouse: warehouseOf(config, (url) => (url === undefined || url === stateUrl ? state : open(url))),
     log,

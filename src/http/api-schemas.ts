@@ -219,6 +219,7 @@ export const API_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   }),
   Quarantine: object({ total: count, records: list(object(quarantineHead)), next: orNull(text) }),
   QuarantineRecord: object({ ...quarantineHead, record: text }),
+  QuarantineRetried: object({ id: count, reason: orNull(text) }),
   SchemaChanges: object({ changes: list(ref('SchemaChange')) }),
   SchemaChange: object({
     at: moment,

@@ -116,6 +116,13 @@ export interface QuarantineRecord extends QuarantineHead {
   record: string;
 }
 
+/** `POST /api/quarantine/{id}/retry`; `DELETE /api/quarantine/{id}` drops it for good (204). */
+export interface QuarantineRetried {
+  id: number;
+  /** Null: it is in the tables now. Otherwise why it still cannot be used; then it stays. */
+  reason: string | null;
+}
+
 /** `GET /api/schema-changes?stream=&limit=100`: the newest first. */
 export interface SchemaChanges {
   changes: SchemaChange[];

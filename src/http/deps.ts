@@ -1,5 +1,6 @@
 import type { Database } from '../cursor/database.ts';
 import type { JobQueue } from '../jobs/bull.ts';
+import type { Flatten } from '../model/flatten.ts';
 import type { Log } from '../model/log.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Sink } from '../sinks/sink.ts';
@@ -26,5 +27,7 @@ export interface ConfiguredStream {
   source: string;
   stream: StreamName;
   job: StreamJob;
+  /** How records become rows, as the config says now. */
+  flatten: Flatten;
   maxLagMs: number | undefined;
 }

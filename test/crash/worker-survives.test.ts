@@ -126,8 +126,14 @@ describe.each(BACKENDS)('workers with their queue in %s', (backend) => {
     // Everything anew, so that a long run is under way whatever the others have done meanwhile.
     await withSmallPages(scene.db, scene.config, 10);
     await forgetProofs(scene.db, scene.config);
-    await until('it has begun', async () => {
-      const rows = await scene.db.query({ text: `select from tributary.windows where stream = 'clicks'` });
+    // Slow enough that it is still under way when it is stopped, on any machine.
+    scene.sandbox.service.faults.add({ delayMs: 100, match: { event: 'clicks' }, times: 100_000 });
+    const [{ now } = { now: '' }] = await scene.db.query<{ now: string }>({ text: 'select now()::text as now' });
+    await until('one that began since is under way', async () => {
+      const rows = await scene.db.query({
+        text: `select from tributary.runs where stream = 'clicks' and state = 'running' and started_at > $1::timestamptz`,
+        values: [now],
+      });
       return rows.length > 0;
     });
     const stopped = await holderOf(scene);
@@ -144,6 +150,7 @@ describe.each(BACKENDS)('workers with their queue in %s', (backend) => {
         .find(({ stream }) => stream === 'clicks');
     await until('it notices', () => news() !== undefined);
     expect(news()).toMatchObject({ state: 'incomplete', fault: expect.stringContaining('lost the stream') });
+    scene.sandbox.service.faults.clear();
   });
 
   it('the queue is emptied, and the queue or the database restarts', async () => {

@@ -106,7 +106,7 @@ it('goes on where it was interrupted', async () => {
 
 it('lets a sync go first and goes on afterwards', async () => {
   const sandbox = await sandboxOf(3000);
-  const config = configFor(engine, sandbox, { since: '2d', requestsPerSecond: 40 });
+  const config = configFor(engine, sandbox, { since: '2d', requestsPerSecond: 12 });
   await withSmallPages(engine.db, config, 20);
   const window = { start: daysAgo(25), end: daysAgo(5) };
   let backfilling: Promise<unknown> | undefined;
@@ -137,7 +137,7 @@ it('lets a sync go first and goes on afterwards', async () => {
 it('reads windows side by side where answers are slow, and finds the same', async () => {
   const sandbox = await sandboxOf(5000);
   const { service } = sandbox;
-  const delayMs = 60;
+  const delayMs = 200;
   service.faults.add({ delayMs, times: 10_000 });
   const config = configFor(engine, sandbox, { requestsPerSecond: 50 });
   await withSmallPages(engine.db, config, 50);

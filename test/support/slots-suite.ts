@@ -154,10 +154,11 @@ export function slotsSuite(name: string, createHarness: () => Promise<SlotsHarne
       expect(widened).toBeGreaterThan(GAP * 1.5 - 20 - harness.toleranceMs);
       await harness.pass(14_000);
       const half = await gaps(4);
-      expect(half).toBeGreaterThan(1.15);
-      expect(half).toBeLessThan(1.35);
+      const tolerance = harness.toleranceMs / GAP;
+      expect(half).toBeGreaterThan(1.15 - tolerance);
+      expect(half).toBeLessThan(1.35 + tolerance);
       await harness.pass(15_000);
-      expect(await gaps(4)).toBeLessThan(1.08);
+      expect(await gaps(4)).toBeLessThan(1.08 + tolerance);
     });
 
     it('without a time from the service, pauses longer with each probe that fails, within bounds', async () => {

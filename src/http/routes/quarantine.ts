@@ -1,9 +1,11 @@
 import type { Queryable } from '../../cursor/database.ts';
-import { countQuarantined, listQuarantined, type Quarantined } from '../../cursor/quarantined.ts';
+import { holderOf } from '../../cursor/leases.ts';
+import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } from '../../cursor/quarantined.ts';
 import { parseJson, stringifyJson } from '../../model/json.ts';
 import { createRedact } from '../../model/withhold.ts';
+import { retryQuarantined } from '../../sync/retry-quarantined.ts';
 import { stream } from '../api-schemas.ts';
-import type { Quarantine, QuarantineHead, QuarantineRecord } from '../api-types.ts';
+import type { Quarantine, QuarantineHead, QuarantineRecord, QuarantineRetried } from '../api-types.ts';
 import type { ControlDeps } from '../deps.ts';
 import { shortText } from '../json-schema.ts';
 import { limit, limitOf } from '../params.ts';
@@ -11,7 +13,9 @@ import { type Ask, Refusal, type Route } from '../route.ts';
 
 const USUAL = 50;
 
-export const quarantineRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
+type Deps = Pick<ControlDeps, 'state' | 'sinks' | 'streams'>;
+
+export const quarantineRoutes = (deps: Deps): Route[] => [
   {
     method: 'GET',
     path: '/api/quarantine',
@@ -23,14 +27,29 @@ export const quarantineRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[]
       before: { type: 'integer', minimum: 0, description: '`next` of the page before' },
     },
     answer: 'Quarantine',
-    handle: (ask) => readQuarantine(state, ask),
+    handle: (ask) => readQuarantine(deps.state, ask),
   },
   {
     method: 'GET',
     path: '/api/quarantine/{id}',
     summary: 'One of them, as it came. Personal data is masked.',
     answer: 'QuarantineRecord',
-    handle: ({ params }) => readRecord(state, params.id ?? ''),
+    handle: ({ params }) => readRecord(deps.state, params.id ?? ''),
+  },
+  {
+    method: 'POST',
+    path: '/api/quarantine/{id}/retry',
+    summary:
+      'Tries to use it once more: the rules may have changed since. What is sound now is written into every sink.',
+    answer: 'QuarantineRetried',
+    handle: ({ params }) => retry(deps, params.id ?? ''),
+  },
+  {
+    method: 'DELETE',
+    path: '/api/quarantine/{id}',
+    summary: 'Deletes it for good.',
+    status: 204,
+    handle: ({ params }) => drop(deps, params.id ?? ''),
   },
 ];
 
@@ -52,9 +71,31 @@ async function readQuarantine(state: Queryable, ask: Ask): Promise<Quarantine> {
 const mask = createRedact({ linkPassword: 'drop', ip: 'drop', customer: 'drop' });
 
 async function readRecord(state: Queryable, id: string): Promise<QuarantineRecord> {
+  const found = await findRecord(state, id);
+  return { ...toHead(found), record: stringifyJson(mask(parseJson(found.record)), 2) };
+}
+
+async function retry({ state, sinks, streams }: Deps, id: string): Promise<QuarantineRetried> {
+  const found = await findRecord(state, id);
+  const { source, stream } = found;
+  const configured = streams.find((one) => one.source === source && one.stream === stream);
+  if (!configured)
+    throw new Refusal(409, `the config has no ${source}/${stream} any more`, { kept: 'the record stays' });
+  const { flatten, job } = configured;
+  const how = { source, stream, unknownFields: job.unknownFields, flatten, records: [found] };
+  const [retried] = await retryQuarantined({ state, sinks, holder: holderOf('control room') }, how);
+  return { id: found.id, reason: retried?.reason ?? null };
+}
+
+async function drop({ state }: Deps, id: string): Promise<undefined> {
+  await dropQuarantined(state, [(await findRecord(state, id)).id]);
+  return undefined;
+}
+
+async function findRecord(state: Queryable, id: string): Promise<Quarantined> {
   const [found] = /^\d{1,15}$/.test(id) ? await listQuarantined(state, { ids: [Number(id)] }) : [];
   if (!found) throw new Refusal(404, 'there is no such record in quarantine');
-  return { ...toHead(found), record: stringifyJson(mask(parseJson(found.record)), 2) };
+  return found;
 }
 
 const toHead = ({ id, source, stream, reason, runId, firstAt, lastAt }: Quarantined): QuarantineHead => ({
