@@ -34,12 +34,18 @@ afterAll(() => server.close());
 
 describe.each(Object.entries(LOOKS))('the page %s', (how, look) => {
   const rules = how === 'in the dark' ? ['color-contrast'] : [];
+  // From a phone to a desk and back, with all that is between.
+  const widths = how === 'on a phone' ? [620, 800, 1000, PHONE.width] : [];
   it('has every view in order: names for screen readers, contrast, no sideways scrolling, no complaint', async () => {
     const seen = await visit(server.baseUrl, look);
     for (const [name, hash] of Object.entries(VIEWS)) {
       await goTo(seen.page, hash);
-      const tooWide = await seen.page.evaluate('document.documentElement.scrollWidth - innerWidth');
-      expect({ name, faults: await axeFaults(seen.page, rules), tooWide }).toEqual({ name, faults: [], tooWide: 0 });
+      expect({ name, faults: await axeFaults(seen.page, rules) }).toEqual({ name, faults: [] });
+      for (const width of widths) {
+        await seen.page.setViewportSize({ width, height: 740 });
+        const tooWide = await seen.page.evaluate('document.documentElement.scrollWidth - innerWidth');
+        expect({ name, width, tooWide }).toEqual({ name, width, tooWide: 0 });
+      }
     }
     expect({ complaints: seen.complaints, outside: seen.outside }).toEqual({ complaints: [], outside: [] });
     await seen.context.close();
