@@ -13,6 +13,8 @@ import { ownVersion } from './version.ts';
 
 /** Puts the control room beside the worker. */
 
+type Closers = Array<() => Promise<void> | void>;
+
 export interface StartOptions extends Omit<WorkerAppOptions, 'beside'> {
   /** Told where the page can be opened. */
   onListening?(url: string): void;
@@ -32,16 +34,23 @@ export async function runStartApp({ onListening, livePace, onRun, ...options }: 
       onRun?.(report);
     },
     async beside(app) {
-      const closers: Array<() => Promise<void> | void> = [];
-      const deps = controlDeps(config, app, { log: options.log, signal }, closers);
-      metrics = createMetrics(deps);
-      closers.push(() => metrics?.close());
-      const server = await serveHttp(deps, metrics, { ...config.http, ...(livePace && { livePace }) });
-      closers.push(() => server.close());
-      onListening?.(server.url);
-      return async () => {
+      const closers: Closers = [];
+      const leave = async (): Promise<void> => {
         for (const closer of closers.reverse()) await closer();
       };
+      try {
+        const deps = controlDeps(config, app, { log: options.log, signal }, closers);
+        metrics = createMetrics(deps);
+        closers.push(() => metrics?.close());
+        const server = await serveHttp(deps, metrics, { ...config.http, ...(livePace && { livePace }) });
+        closers.push(() => server.close());
+        onListening?.(server.url);
+        return leave;
+      } catch (error) {
+        // Recovery: what was opened so far would keep the process from ending.
+        await leave();
+        throw error;
+      }
     },
   });
 }
@@ -53,7 +62,7 @@ function controlDeps(
   config: Config,
   { stateUrl, queue, sinks, plans }: WorkerApp,
   { log, signal }: Pick<ControlDeps, 'log' | 'signal'>,
-  closers: Array<() => Promise<void> | void>,
+  closers: Closers,
 ): ControlDeps {
   const open = (url: string): Database => {
     const db = connect({ url, name: 'tributary http', max: CONNECTIONS });

@@ -1,8 +1,11 @@
 import { type Instant, toIso } from '../model/instant.ts';
 import type { Queryable } from './database.ts';
+import type { RunKind } from './runs.ts';
 import type { Sql } from './sql.ts';
 
 export const RUN_STATES = ['running', 'done', 'incomplete', 'refused', 'interrupted', 'failed'] as const;
+
+export const RUN_KINDS: readonly RunKind[] = ['sync', 'backfill', 'retry'];
 
 export interface RunFilter {
   id?: string | undefined;

@@ -1,3 +1,4 @@
+import { RUN_KINDS, RUN_STATES } from '../cursor/run-history.ts';
 import { STREAM_NAMES } from '../model/streams.ts';
 import {
   byName,
@@ -21,8 +22,8 @@ import {
 /** What `api-types.ts` says, for machines. A test holds real answers against it. */
 
 export const stream = oneOf(...STREAM_NAMES);
-const runKind = oneOf('sync', 'backfill', 'verify', 'retry');
-const runState = oneOf('running', 'done', 'incomplete', 'refused', 'interrupted', 'failed');
+const runKind = oneOf(...RUN_KINDS);
+const runState = oneOf(...RUN_STATES);
 
 const track = { source: text, stream, sink: text };
 

@@ -53,7 +53,7 @@ export interface BudgetPoint {
   share: number;
 }
 
-export type RunKind = 'sync' | 'backfill' | 'verify' | 'retry';
+export type RunKind = 'sync' | 'backfill' | 'retry';
 export type RunState = 'running' | 'done' | 'incomplete' | 'refused' | 'interrupted' | 'failed';
 
 export interface LastRun {

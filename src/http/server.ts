@@ -35,6 +35,8 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   const files = readPageFiles();
   const app = Fastify({
     bodyLimit: 65_536,
+    // For sending a request, not for answering it: whoever is slower holds a connection for nothing.
+    requestTimeout: 60_000,
     // Streams of events never end by themselves.
     forceCloseConnections: true,
     ajv: { customOptions: { removeAdditional: false, allErrors: false } },
@@ -108,7 +110,7 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   app.get('/api/events', (request, reply) => {
     const { raw } = reply.hijack();
     const lastId = request.headers['last-event-id'];
-    raw.writeHead(200, { ...SECURITY_HEADERS, 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+    raw.writeHead(200, { ...SECURITY_HEADERS, ...EVENT_STREAM });
     // A browser that sleeps does not read; what waits for it is dropped, and it begins anew when it wakes up.
     const send = (text: string) => (raw.writableLength > MOST_WAITING ? raw.destroy() : raw.write(text));
     const leave = live.listen(send, Array.isArray(lastId) ? lastId[0] : lastId);
@@ -131,6 +133,9 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
 }
 
 const MOST_WAITING = 4_000_000;
+
+/** The last is for proxies that would hold events back until there are many of them. */
+const EVENT_STREAM = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' };
 
 function addRoute(app: FastifyInstance, route: Route, ended: AbortSignal): void {
   const { method, path, query = {}, needs = [], body, status = 200 } = route;

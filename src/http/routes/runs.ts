@@ -1,5 +1,5 @@
 import type { Queryable } from '../../cursor/database.ts';
-import { listRuns, RUN_STATES, type RunRecord } from '../../cursor/run-history.ts';
+import { listRuns, RUN_KINDS, RUN_STATES, type RunRecord } from '../../cursor/run-history.ts';
 import { stream } from '../api-schemas.ts';
 import type { RunDetail, RunRow, Runs } from '../api-types.ts';
 import type { ControlDeps } from '../deps.ts';
@@ -18,7 +18,7 @@ export const runsRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
       source: shortText,
       stream,
       state: oneOf(...RUN_STATES),
-      kind: oneOf('sync', 'backfill', 'verify', 'retry'),
+      kind: oneOf(...RUN_KINDS),
       limit: limit(USUAL),
       before: { ...shortText, description: '`next` of the page before' },
     },
