@@ -112,7 +112,7 @@ export function createJob(
 ): StreamJob {
   const { name, source, stream, settings } = chosen;
   const client = createClient(source);
-  const api = createEventsApi({ client, pacer: budgets.of(source), log: log.child({ source: name }) });
+  const api = createEventsApi({ client, pacer: budgets.of(source), log: log.child({ source: name }), source: name });
   const filters = { ...settings.filters.query, ...soundFilters(stream, further) };
   const flatten = createFlatten(STREAMS[stream], config.privacy);
   return {

@@ -19,15 +19,26 @@ export interface WorkerAppOptions {
   signal: AbortSignal;
   onRun?(report: StreamReport): void;
   onReady?(about: { streams: number; queue: string; state: string }): void;
+  /** Something that lives beside the worker, such as its web page. What it returns is called at the end. */
+  beside?(app: WorkerApp): Promise<() => Promise<void>>;
   /** For tests. */
   pace?: Partial<Pace>;
 }
 
-export function runWorkerApp({ config, log, signal, pace, onRun, onReady }: WorkerAppOptions): Promise<void> {
+/** What the worker is made of, for whatever stands beside it. */
+export interface WorkerApp extends SyncApp {
+  queue: JobQueue;
+  plans: readonly StreamPlan[];
+}
+
+export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
+  const { config, log, signal, pace, beside, onRun, onReady } = options;
   return withSyncApp({ config, log }, async (app) => {
     const queue = await createQueue({ url: config.queue.url, stateUrl: app.stateUrl, log });
     const plans = plansOf(config, app);
+    let leave: (() => Promise<void>) | undefined;
     try {
+      leave = await beside?.({ ...app, queue, plans });
       await runWorker({
         state: app.state,
         sinks: app.sinks,
@@ -44,6 +55,7 @@ export function runWorkerApp({ config, log, signal, pace, onRun, onReady }: Work
         ...(pace && { pace }),
       });
     } finally {
+      await leave?.();
       await queue.close();
     }
   });

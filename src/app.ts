@@ -9,10 +9,11 @@ import { connect, type Database } from './cursor/database.ts';
 import { openEmbedded } from './cursor/embedded.ts';
 import { migrate } from './cursor/migrate.ts';
 import { MIGRATIONS } from './cursor/migrations.ts';
-import { logOfEnvironment, variables, wantsNoColour } from './environment.ts';
+import { logOfEnvironment, serviceName, variables, wantsNoColour, wantsTraces } from './environment.ts';
 import type { Log } from './model/log.ts';
 import type { Sink } from './sinks/sink.ts';
 import type { StreamJob } from './sync/job.ts';
+import { ownVersion } from './version.ts';
 
 /** The one place that puts the parts together. */
 
@@ -69,6 +70,7 @@ export async function withSyncApp<T>(
   const streams = chooseStreams(config, choice);
   const sinks = chooseSinks(config, choice.sink);
   return closing(async (closers) => {
+    await openTraces(closers);
     const app = await openState(config, { log, attach: beside }, closers);
     const budgets = openBudgets(config, app.state);
     closers.push(() => budgets.close());
@@ -141,6 +143,13 @@ async function closing<T>(work: (closers: Closers) => Promise<T>): Promise<T> {
   } finally {
     for (const closer of closers.reverse()) await closer();
   }
+}
+
+/** Where nobody asked for traces, not even their packages are loaded. */
+async function openTraces(closers: Closers): Promise<void> {
+  if (!wantsTraces()) return;
+  const { startTraces } = await import('./traces.ts');
+  closers.push(startTraces({ service: serviceName(), version: ownVersion() }));
 }
 
 interface StateOptions {

@@ -9,4 +9,12 @@ export const variables = (): Environment => process.env;
 export const logOfEnvironment = (): Log =>
   createLog({ level: process.env.TRIBUTARY_LOG || 'warn', isForPeople: process.stderr.isTTY === true });
 
+/** The names are OpenTelemetry's own; its packages read the rest of them. */
+export const wantsTraces = (): boolean =>
+  process.env.OTEL_SDK_DISABLED !== 'true' &&
+  process.env.OTEL_TRACES_EXPORTER !== 'none' &&
+  Boolean(process.env.OTEL_EXPORTER_OTLP_ENDPOINT || process.env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT);
+
+export const serviceName = (): string => process.env.OTEL_SERVICE_NAME || 'tributary';
+
 export const wantsNoColour = (): boolean => (process.env.NO_COLOR ?? '') !== '' || process.env.TERM === 'dumb';

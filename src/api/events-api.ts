@@ -1,6 +1,7 @@
 import pRetry from 'p-retry';
 import { Fault, RetryLater } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
+import { observed } from '../model/observed.ts';
 import { cancelled, sleep } from './cancel.ts';
 import type { Client, Page } from './client.ts';
 import type { Lane, Pacer } from './pacer.ts';
@@ -31,6 +32,8 @@ export interface EventsApiOptions {
   client: Client;
   pacer: Pacer;
   log: Log;
+  /** For whoever watches. */
+  source?: string;
   retries?: { tries?: number; firstWaitMs?: number };
 }
 
@@ -38,7 +41,7 @@ const TRIES = 6;
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 30_000;
 
-export function createEventsApi({ client, pacer, log, retries = {} }: EventsApiOptions): EventsApi {
+export function createEventsApi({ client, pacer, log, source = '', retries = {} }: EventsApiOptions): EventsApi {
   const { tries: usualTries = TRIES, firstWaitMs = FIRST_WAIT_MS } = retries;
   const stats: ApiStats = { requests: 0, retries: 0, tooManyRequests: 0, bytes: 0 };
 
@@ -47,7 +50,8 @@ export function createEventsApi({ client, pacer, log, retries = {} }: EventsApiO
       lane,
       () => {
         stats.requests++;
-        return client.get(query, signal);
+        const attributes = { source, stream: query.stream, lane, page: query.page, limit: query.limit };
+        return observed('request', attributes, () => client.get(query, signal));
       },
       signal,
     );

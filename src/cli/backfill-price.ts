@@ -1,7 +1,7 @@
-import { PLANS } from '../api/plans.ts';
 import { toIso } from '../model/instant.ts';
 import type { StreamJob } from '../sync/job.ts';
 import type { Price } from '../sync/price.ts';
+import { costOf, sourcesOf, sum } from '../sync/price-report.ts';
 import { figure, table } from './terminal/table.ts';
 import { duration } from './terminal/words.ts';
 
@@ -38,39 +38,4 @@ function describeSource(source: string, prices: readonly Price[], jobs: readonly
   ];
 }
 
-/** Streams of a source share its budget, so their requests add up. */
-function costOf(source: string, prices: readonly Price[], jobs: readonly StreamJob[]) {
-  const own = prices.filter((price) => price.source === source);
-  const ours = jobs.filter((job) => job.source === source);
-  const perSecond = ours[0]?.requestsPerSecond ?? 1;
-  const pollsPerSecond = sum(ours.map(({ everyMs }) => 1000 / everyMs));
-  const pollShare = Math.min(1, pollsPerSecond / perSecond);
-  const secondsAt = (rate: number): number => sum(own.map((price) => price.secondsAt(rate)));
-  const others = Object.values(PLANS).flatMap(({ name, analyticsPerSecond: rate }) =>
-    typeof rate === 'number' ? [{ plan: name, perSecond: rate, seconds: secondsAt(rate) }] : [],
-  );
-  return { current: { perSecond, seconds: secondsAt(perSecond) }, others, pollShare };
-}
-
-/** The same for machines. */
-export function priceJson(prices: readonly Price[], jobs: readonly StreamJob[]): object {
-  return {
-    streams: prices.map((price) => ({
-      source: price.source,
-      stream: price.stream,
-      from: toIso(price.window.start),
-      to: toIso(price.window.end),
-      toRead: price.toRead.map(({ start, end }) => ({ from: toIso(start), to: toIso(end) })),
-      certified: price.certified,
-      rows: price.rows,
-      isCounted: price.isCounted,
-      requests: price.requests,
-      probes: price.probes,
-    })),
-    sources: Object.fromEntries(sourcesOf(jobs).map((source) => [source, costOf(source, prices, jobs)])),
-  };
-}
-
-const sourcesOf = (jobs: readonly StreamJob[]): string[] => [...new Set(jobs.map(({ source }) => source))];
-const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
 const minute = (instant: number): string => toIso(instant).slice(0, 16).replace('T', ' ');

@@ -2,9 +2,10 @@ import { environment, type SyncApp, withSyncApp } from '../app.ts';
 import { DEFAULT_CONFIG } from '../config.ts';
 import { holderOf } from '../cursor/leases.ts';
 import { priceBackfill } from '../sync/price.ts';
+import { reportPrices } from '../sync/price-report.ts';
 import { backfillAll } from '../sync/sync-all.ts';
 import { type BackfillRequest, unreadChunks } from '../sync/unread.ts';
-import { describePrices, priceJson } from './backfill-price.ts';
+import { describePrices } from './backfill-price.ts';
 import type { CommonOptions, Context, Register } from './command.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import {
@@ -62,7 +63,7 @@ async function price(
 ): Promise<ExitCode> {
   const { state, sinks, jobs } = app;
   const prices = await Promise.all(jobs.map((job) => priceBackfill({ state, sinks, signal }, job, request)));
-  terminal.out(json ? JSON.stringify(priceJson(prices, jobs), null, 2) : describePrices(prices, jobs));
+  terminal.out(json ? JSON.stringify(reportPrices(prices, jobs), null, 2) : describePrices(prices, jobs));
   return EXIT.done;
 }
 

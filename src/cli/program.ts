@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
+import { ownVersion } from '../version.ts';
 import type { Action, Context, Register } from './command.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
 import type { Terminal } from './terminal/terminal.ts';
@@ -80,7 +80,7 @@ function commandsFor([name = '']: readonly string[]): Promise<Register[]> {
 export async function loadProgram(argv: readonly string[], action: Action, terminal: Terminal): Promise<Command> {
   const program = new Command('tributary')
     .description('Keeps a warehouse in sync with a link-attribution service: complete, without doubles, resumable.')
-    .version(version(), '-V, --version', 'print the version')
+    .version(ownVersion(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
     .addHelpText('after', EXAMPLES)
@@ -105,11 +105,4 @@ function settle(command: Command, path: readonly string[], terminal: Terminal): 
     child.copyInheritedSettings(command);
     settle(child, [...path, child.name()], terminal);
   }
-}
-
-function version(): string {
-  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-    version: string;
-  };
-  return version;
 }

@@ -6,6 +6,7 @@ import type { CommonOptions, Context, Register } from './command.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { withConfig, withJson } from './options.ts';
 import { figure } from './terminal/table.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 const EXAMPLES = `
 Examples:
@@ -27,23 +28,27 @@ export const registerWorker: Register = (program, action) => {
 /** A run that will not end shall not keep the process: its lease ends by itself, and what it read is read again. */
 const GONE_WITHIN_MS = 24_000;
 
-/** Works until the signal; `start` does the same. */
-export async function work({ terminal, log, signal }: Context, options: CommonOptions): Promise<ExitCode> {
+/** Works until the signal. */
+async function work({ terminal, log, signal }: Context, options: CommonOptions): Promise<ExitCode> {
   const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
   for (const warning of warnings) terminal.err(`note: ${warning}\n`);
-  signal.addEventListener('abort', () => setTimeout(() => process.exit(EXIT.done), GONE_WITHIN_MS).unref());
+  leaveInTime(signal);
   // Only now: the help loads every command, and need not wait for the packages of the queue.
   const { runWorkerApp } = await import('../app-worker.ts');
-  await runWorkerApp({
-    config,
-    log,
-    signal,
-    onReady: ({ streams, queue, state }) =>
-      terminal.err(`at work on ${figure(streams)} streams · queue: ${queue} · state: ${state}\n`),
-    onRun: (report) => terminal.out(options.json ? JSON.stringify(runJson(report)) : runLine(report)),
-  });
+  await runWorkerApp({ config, log, signal, ...tellOf(terminal, options) });
   return EXIT.done;
 }
+
+export function leaveInTime(signal: AbortSignal): void {
+  signal.addEventListener('abort', () => setTimeout(() => process.exit(EXIT.done), GONE_WITHIN_MS).unref());
+}
+
+/** What a worker says of itself while it works. */
+export const tellOf = (terminal: Terminal, { json }: CommonOptions) => ({
+  onReady: ({ streams, queue, state }: { streams: number; queue: string; state: string }) =>
+    terminal.err(`at work on ${figure(streams)} streams · queue: ${queue} · state: ${state}\n`),
+  onRun: (report: StreamReport) => terminal.out(json ? JSON.stringify(runJson(report)) : runLine(report)),
+});
 
 function runLine({ source, stream, state, tally, cursor, fault }: StreamReport): string {
   const through = cursor?.completeThrough;

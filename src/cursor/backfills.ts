@@ -216,7 +216,7 @@ const selectBackfills = (id: string | undefined): Sql => ({
         'queued', count(*) filter (where w.state = 'queued'), 'running', count(*) filter (where w.state = 'running'),
         'done', count(*) filter (where w.state = 'done'), 'failed', count(*) filter (where w.state = 'failed')) as windows,
       (array_agg(w.message order by w.start_at desc) filter (where w.message is not null))[1] as message
-    from tributary.backfills b join tributary.backfill_windows w on w.backfill_id = b.id
+    from tributary.backfills b left join tributary.backfill_windows w on w.backfill_id = b.id
     where $1::text is null or b.id = $1
     group by b.id order by b.created_at desc`,
   values: [id ?? null],

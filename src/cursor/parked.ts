@@ -75,6 +75,14 @@ export async function claimProbe(
   return taken.length > 0 ? next : undefined;
 }
 
+/** Somebody says that it is mended: what keeps the stream parked may be asked again now. */
+export async function hurryProbe(db: Queryable, source: string, stream: StreamName): Promise<void> {
+  await db.query({
+    text: `update tributary.parked set next_probe_at = clock_timestamp() where source = $1 and stream in ($2, '*')`,
+    values: [source, stream],
+  });
+}
+
 /** It answers again: whatever waited for that is due now. */
 export async function unpark(db: Queryable, { source, stream }: Pick<Parked, 'source' | 'stream'>): Promise<void> {
   const gone = await db.query<{ now: Instant }>({

@@ -19,6 +19,8 @@ export interface QuarantineFilter {
   ids?: readonly number[] | undefined;
   source?: string | undefined;
   stream?: string | undefined;
+  /** Only records that come after this one in the list, by its id: the next page. */
+  before?: number | undefined;
   limit?: number | undefined;
 }
 
@@ -55,6 +57,8 @@ const valuesOf = ({ ids, source, stream }: QuarantineFilter): unknown[] => [
 const select = (filter: QuarantineFilter): Sql => ({
   text: `
     select id, source, stream, reason, record, run_id as "runId", first_at as "firstAt", last_at as "lastAt"
-    from tributary.quarantine ${WHERE} order by last_at desc, id desc limit $4`,
-  values: [...valuesOf(filter), filter.limit ?? null],
+    from tributary.quarantine ${WHERE}
+      and ($5::bigint is null or (last_at, id) < (select last_at, id from tributary.quarantine where id = $5))
+    order by last_at desc, id desc limit $4`,
+  values: [...valuesOf(filter), filter.limit ?? null, filter.before ?? null],
 });

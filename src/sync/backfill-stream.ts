@@ -1,4 +1,6 @@
 import { ConfigError } from '../model/errors.ts';
+import { toIso } from '../model/instant.ts';
+import { observed } from '../model/observed.ts';
 import { describeWindow, type Window } from '../model/window.ts';
 import { piecesOf, sideBySide } from './backfill-plan.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
@@ -40,11 +42,14 @@ export const backfillStream = (
           lane: 'backfill',
           signal: still,
         } as const;
-        for await (const slice of reader.sweep(request)) {
-          turns.giveWayIfWanted();
-          await committer.add(slice, to);
-          onSlice(slice.window);
-        }
+        const attributes = { lane: 'backfill', start: toIso(piece.start), end: toIso(piece.end) };
+        await observed('window', attributes, async () => {
+          for await (const slice of reader.sweep(request)) {
+            turns.giveWayIfWanted();
+            await committer.add(slice, to);
+            onSlice(slice.window);
+          }
+        });
       });
       await turns.settled();
     }),

@@ -1,6 +1,7 @@
 import type { Reader, Slice, TailEnd } from '../extract/reader.ts';
 import type { Entry } from '../model/coverage.ts';
-import type { Instant } from '../model/instant.ts';
+import { type Instant, toIso } from '../model/instant.ts';
+import { observed } from '../model/observed.ts';
 import type { Window } from '../model/window.ts';
 import type { Committer } from './committer.ts';
 import { resweeps, type Share, shared, unproven } from './plan.ts';
@@ -42,8 +43,11 @@ export interface Work {
  */
 export async function bringUpToDate(work: Work): Promise<void> {
   const { standing, reader, committer, signal, onWindow } = work;
-  const tail = await deliverTail(work);
-  await committer.flush();
+  const tail = await observed('window', { lane: 'fresh', tail: true }, async () => {
+    const end = await deliverTail(work);
+    await committer.flush();
+    return end;
+  });
   const { fresh, repair } = await windowsToRead(work, tail);
   const toRead = [
     ...fresh.map((share) => ({ ...share, lane: 'fresh' as const })),
@@ -52,7 +56,9 @@ export async function bringUpToDate(work: Work): Promise<void> {
   for (const { window, sinks, lane } of toRead) {
     onWindow(window);
     const request = { window, since: standing.since, far: tail.far, lane, signal };
-    for await (const slice of reader.sweep(request)) await committer.add(slice, sinks);
+    await observed('window', { lane, start: toIso(window.start), end: toIso(window.end) }, async () => {
+      for await (const slice of reader.sweep(request)) await committer.add(slice, sinks);
+    });
   }
   await committer.flush();
 }

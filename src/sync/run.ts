@@ -3,6 +3,7 @@ import { acquireLease, type Lease } from '../cursor/leases.ts';
 import { emptyTally, finishRun, newRunId, type RunKind, type RunState, startRun, type Tally } from '../cursor/runs.ts';
 import { Cancelled, Fault, RetryLater, StopStream } from '../model/errors.ts';
 import { toIso } from '../model/instant.ts';
+import { observed } from '../model/observed.ts';
 import type { StreamName } from '../model/streams.ts';
 import { describeWindow, type Window } from '../model/window.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
@@ -60,7 +61,7 @@ export async function withRun(
   const readCursor = () => lowestCursor(state, { source, stream, sinks: sinks.map((sink) => sink.name) });
   try {
     await startRun(state, { id: run.id, kind, source, stream });
-    ended = { state: await work(run) };
+    ended = { state: await observed('run', { source, stream, kind, run: run.id }, () => work(run)) };
   } catch (error) {
     // Recovery: a bug goes on up; anything else ends this stream alone and is told with what was kept.
     if (!(error instanceof Fault)) throw error;

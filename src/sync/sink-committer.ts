@@ -4,6 +4,7 @@ import type { Tally } from '../cursor/runs.ts';
 import type { Rejection, Slice } from '../extract/reader.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
+import { observed } from '../model/observed.ts';
 import type { Stream } from '../model/streams.ts';
 import { type Batch, type Receipt, ShapeChanged, type Sink } from '../sinks/sink.ts';
 import type { Evolver } from './evolver.ts';
@@ -61,7 +62,8 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
       try {
         const { stream, rows } = await evolver.evolve(pending.rows);
         await prepare(stream);
-        return await commit(stream, pending, rows);
+        const attributes = { sink: sink.name, stream: stream.name, rows: rows.length };
+        return await observed('commit', attributes, () => commit(stream, pending, rows));
       } catch (error) {
         // Recovery: another process taught the table something meanwhile; learn it too and write the batch in the new shape.
         if (!(error instanceof ShapeChanged) || attempt === MOST_ATTEMPTS) throw error;

@@ -1,0 +1,107 @@
+import { runWorkerApp, type WorkerApp, type WorkerAppOptions } from './app-worker.ts';
+import type { Config } from './config-schema.ts';
+import { keyHashOf } from './cursor/budget-use.ts';
+import { connect, type Database } from './cursor/database.ts';
+import { checkBinding } from './http/access.ts';
+import type { ControlDeps } from './http/deps.ts';
+import type { LivePace } from './http/live.ts';
+import { createMetrics, type Metrics } from './http/metrics.ts';
+import { serveHttp } from './http/server.ts';
+import { createFlatten } from './model/flatten.ts';
+import { STREAMS } from './model/streams.ts';
+import { ownVersion } from './version.ts';
+
+/** Puts the control room beside the worker. */
+
+type Closers = Array<() => Promise<void> | void>;
+
+export interface StartOptions extends Omit<WorkerAppOptions, 'beside'> {
+  /** Told where the page can be opened. */
+  onListening?(url: string): void;
+  /** For tests. */
+  livePace?: LivePace;
+}
+
+export async function runStartApp({ onListening, livePace, onRun, ...options }: StartOptions): Promise<void> {
+  const { config, signal } = options;
+  // Before anything is opened: a server that others could read must not have been there for a moment.
+  checkBinding(config.http);
+  let metrics: Metrics | undefined;
+  await runWorkerApp({
+    ...options,
+    onRun(report) {
+      metrics?.ran(report);
+      onRun?.(report);
+    },
+    async beside(app) {
+      const closers: Closers = [];
+      const leave = async (): Promise<void> => {
+        for (const closer of closers.reverse()) await closer();
+      };
+      try {
+        const deps = controlDeps(config, app, { log: options.log, signal }, closers);
+        metrics = createMetrics(deps);
+        closers.push(() => metrics?.close());
+        const server = await serveHttp(deps, metrics, { ...config.http, ...(livePace && { livePace }) });
+        closers.push(() => server.close());
+        onListening?.(server.url);
+        return leave;
+      } catch (error) {
+        // Recovery: what was opened so far would keep the process from ending.
+        await leave();
+        throw error;
+      }
+    },
+  });
+}
+
+/** What is shown waits for nobody who writes: a few connections of its own. */
+const CONNECTIONS = 4;
+
+function controlDeps(
+  config: Config,
+  { stateUrl, queue, sinks, plans }: WorkerApp,
+  { log, signal }: Pick<ControlDeps, 'log' | 'signal'>,
+  closers: Closers,
+): ControlDeps {
+  const open = (url: string): Database => {
+    const db = connect({ url, name: 'tributary http', max: CONNECTIONS });
+    closers.push(() => db.close());
+    return db;
+  };
+  const state = open(stateUrl);
+  return {
+    state,
+    queue,
+    sinks,
+    streams: plans.map(({ job, maxLagMs }) => ({
+      source: job.source,
+      stream: job.stream,
+      job,
+      maxLagMs,
+      flatten: createFlatten(STREAMS[job.stream], config.privacy),
+    })),
+    keys: keysOf(config),
+    warehouse: warehouseOf(config, (url) => (url === undefined || url === stateUrl ? state : open(url))),
+    log,
+    version: ownVersion(),
+    signal,
+  };
+}
+
+/** The first sink with tables. */
+function warehouseOf({ sinks }: Config, open: (url: string | undefined) => Database): ControlDeps['warehouse'] {
+  for (const [name, sink] of Object.entries(sinks)) {
+    if (sink.type === 'postgres') return { name, db: open(sink.url), schema: sink.schema };
+  }
+  return undefined;
+}
+
+function keysOf({ sources }: Config): ControlDeps['keys'] {
+  const keys = new Map<string, string[]>();
+  for (const [name, { apiKey }] of Object.entries(sources)) {
+    const hash = keyHashOf(apiKey);
+    keys.set(hash, [...(keys.get(hash) ?? []), name]);
+  }
+  return [...keys].map(([hash, names]) => ({ hash, sources: names }));
+}

@@ -1,0 +1,33 @@
+import type { CoverageSpan } from '../model/coverage-spans.ts';
+import type { Instant } from '../model/instant.ts';
+import { DAY_MS, startOfDay } from '../model/window.ts';
+import type { DayRun, DayState } from './api-types.ts';
+import { isoDay } from './params.ts';
+
+/** From the worst to the best: a day is as good as the worst that is in it. */
+const WORST_FIRST: readonly DayState[] = ['gap', 'uncertified', 'quarantined', 'open', 'certified'];
+
+/**
+ * Days of spans that follow each other without holes, those that are alike as one run. `setAside` are the days that have
+ * records in quarantine.
+ */
+export function dayRuns(spans: readonly CoverageSpan[], setAside: ReadonlySet<Instant>): DayRun[] {
+  const first = spans[0];
+  const last = spans.at(-1);
+  if (!first || !last) return [];
+  const runs: Array<{ from: Instant; to: Instant; state: DayState }> = [];
+  let next = 0;
+  for (let day = startOfDay(first.start); day < last.end; day += DAY_MS) {
+    let state: DayState = setAside.has(day) ? 'quarantined' : 'certified';
+    while ((spans[next]?.end ?? Number.POSITIVE_INFINITY) <= day) next++;
+    for (let i = next; (spans[i]?.start ?? Number.POSITIVE_INFINITY) < day + DAY_MS; i++) {
+      state = worse(state, spans[i]?.state ?? state);
+    }
+    const run = runs.at(-1);
+    if (run?.state === state) run.to = day + DAY_MS;
+    else runs.push({ from: day, to: day + DAY_MS, state });
+  }
+  return runs.map(({ from, to, state }) => ({ date: isoDay(from), count: (to - from) / DAY_MS, state }));
+}
+
+const worse = (a: DayState, b: DayState): DayState => (WORST_FIRST.indexOf(a) < WORST_FIRST.indexOf(b) ? a : b);

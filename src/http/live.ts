@@ -1,0 +1,142 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Fault } from '../model/errors.ts';
+import type { LiveEvent, Readiness } from './api-types.ts';
+import type { ControlDeps } from './deps.ts';
+import { changedTopics, type Marks, overviewMark, readMarks } from './live-changes.ts';
+import { readReadiness } from './readiness.ts';
+import { readOverview } from './routes/overview.ts';
+
+/** What happens, told to everybody who listens. The state is looked at once for all of them, and not at all for nobody. */
+export interface Live {
+  /** Calls `send` with text for the stream until the returned function is called. `lastId`: what the browser had last. */
+  listen(send: (text: string) => void, lastId: string | undefined): () => void;
+  close(): void;
+}
+
+export interface LivePace {
+  lookMs: number;
+  beatMs: number;
+}
+
+export const LIVE_PACE: LivePace = { lookMs: 2000, beatMs: 15_000 };
+
+/** A browser that lost its connection is soon back, and gets what it missed. */
+const GRACE_MS = 60_000;
+
+/** Enough for a browser that was away for some minutes; after more it begins anew. */
+const REMEMBERED = 200;
+
+interface Told {
+  number: number;
+  text: string;
+}
+
+export function createLive(deps: ControlDeps, { lookMs, beatMs }: LivePace = LIVE_PACE): Live {
+  // Numbers begin anew with every process: the name of the process tells whose they are.
+  const era = randomBytes(4).toString('hex');
+  const listeners = new Set<(text: string) => void>();
+  const told: Told[] = [];
+  let count = 0;
+  let looking: AbortController | undefined;
+  let resting: NodeJS.Timeout | undefined;
+  let last: Partial<Record<'overview' | 'readiness', { mark: string; event: LiveEvent }>> = {};
+  let marks: Marks | undefined;
+
+  const tell = (event: LiveEvent): void => {
+    count += 1;
+    const text = textOf(`${era}.${count}`, event);
+    told.push({ number: count, text });
+    if (told.length > REMEMBERED) told.shift();
+    for (const send of listeners) send(text);
+  };
+
+  const tellNews = (event: Extract<LiveEvent, { event: 'overview' | 'readiness' }>, mark: string): void => {
+    const isNews = last[event.event]?.mark !== mark;
+    last = { ...last, [event.event]: { mark, event } };
+    if (isNews) tell(event);
+  };
+
+  const look = async (): Promise<void> => {
+    const readiness = await readReadiness(deps);
+    tellNews({ event: 'readiness', data: readiness }, markOf(readiness));
+    if (readiness.parts.some(({ part, ok }) => part === 'state' && !ok)) return;
+    const overview = await readOverview(deps);
+    tellNews({ event: 'overview', data: overview }, overviewMark(overview));
+    const now = await readMarks(deps.state);
+    const topics = marks ? changedTopics(marks, now) : [];
+    marks = now;
+    if (topics.length > 0) tell({ event: 'changed', data: { topics } });
+  };
+
+  const keepLooking = async (signal: AbortSignal): Promise<void> => {
+    do {
+      try {
+        await look();
+      } catch (error) {
+        // Recovery: the state has just gone; the next look finds it so, or finds it back.
+        const reason = error instanceof Error ? error.message : String(error);
+        if (error instanceof Fault) deps.log.debug({ reason }, 'nothing to tell');
+        else deps.log.error({ err: error }, 'a bug kept the page from its news');
+      }
+    } while (await sleep(lookMs, true, { signal }).catch(() => false));
+  };
+
+  const beat = setInterval(() => {
+    for (const send of listeners) send(': still here\n\n');
+  }, beatMs).unref();
+
+  return {
+    listen(send, lastId) {
+      send('retry: 2000\n\n');
+      const missed = missedSince(lastId);
+      if (missed) for (const { text } of missed) send(text);
+      else {
+        const first = [last.overview, last.readiness].flatMap((news) => (news && looking ? [news.event] : []));
+        const id = `${era}.${count}`;
+        if (lastId !== undefined) send(textOf(id, { event: 'reset', data: {} }));
+        for (const event of first) send(textOf(id, event));
+      }
+      listeners.add(send);
+      clearTimeout(resting);
+      if (!looking) {
+        // Nobody looked for a while: what was known is old, and told again as news.
+        last = {};
+        marks = undefined;
+        looking = new AbortController();
+        void keepLooking(looking.signal);
+      }
+      return () => {
+        listeners.delete(send);
+        if (listeners.size > 0) return;
+        resting = setTimeout(rest, GRACE_MS).unref();
+      };
+    },
+    close() {
+      clearInterval(beat);
+      clearTimeout(resting);
+      listeners.clear();
+      rest();
+    },
+  };
+
+  function rest(): void {
+    looking?.abort();
+    looking = undefined;
+  }
+
+  /** Undefined: nobody knows any more what was missed, or nothing was there before. */
+  function missedSince(lastId: string | undefined): Told[] | undefined {
+    const [theirs, number] = lastId?.split('.') ?? [];
+    if (theirs !== era || !looking || !/^\d+$/.test(number ?? '')) return undefined;
+    const from = Number(number);
+    if (from < (told[0]?.number ?? count + 1) - 1) return undefined;
+    return told.filter((one) => one.number > from);
+  }
+}
+
+const textOf = (id: string, { event, data }: LiveEvent): string =>
+  `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+
+/** How long ago something was changes all the time, and is no news. */
+const markOf = ({ parts }: Readiness): string => parts.map(({ name, ok }) => `${name} ${ok}`).join();

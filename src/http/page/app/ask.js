@@ -1,0 +1,93 @@
+/** @import { ApiError, Session } from '../../api-types.ts' */
+
+/** The server answered, and it was not a yes. `status` says whose turn it is; see ApiError. */
+export class Refused extends Error {
+  /** @param {ApiError['error']} error */
+  constructor({ status, message, kept, next }) {
+    super([message, kept, next].filter(Boolean).join('; '));
+    this.status = status;
+  }
+}
+
+/** Nobody answered. */
+export class Unreachable extends Error {}
+
+/** @type {Session | undefined} */
+let session;
+
+/** Who we are to the server; asked once, and again when it may have changed. */
+export async function currentSession({ anew = false } = {}) {
+  if (!session || anew) session = /** @type {Session} */ (await send('GET', '/api/session'));
+  return session;
+}
+
+/** @param {string} token */
+export async function signIn(token) {
+  session = /** @type {Session} */ (await send('POST', '/api/session', { token }));
+}
+
+export async function signOut() {
+  await change('DELETE', '/api/session');
+  session = undefined;
+}
+
+/**
+ * @param {string} path
+ * @param {Record<string, string | number | null | undefined>} [query] What is not set is left to the server.
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
+ */
+export function get(path, query = {}, signal) {
+  const params = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== null && value !== undefined && value !== '') params.set(name, String(value));
+  }
+  return send('GET', params.size > 0 ? `${path}?${params}` : path, undefined, signal);
+}
+
+/** @param {string} path @param {object} [body] */
+export const post = (path, body = {}) => change('POST', path, body);
+
+/**
+ * A change. The server may have been restarted since we asked for the CSRF token: a refusal is worth one more try with a new one.
+ * @param {string} method
+ * @param {string} path
+ * @param {object} [body]
+ */
+async function change(method, path, body) {
+  await currentSession();
+  try {
+    return await send(method, path, body);
+  } catch (error) {
+    if (!(error instanceof Refused) || error.status !== 403) throw error;
+    await currentSession({ anew: true });
+    return send(method, path, body);
+  }
+}
+
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {object} [body]
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
+ */
+async function send(method, path, body, signal) {
+  /** @type {Record<string, string>} */
+  const headers = { accept: 'application/json' };
+  if (body) headers['content-type'] = 'application/json';
+  if (method !== 'GET' && session?.csrf) headers['x-csrf-token'] = session.csrf;
+  const response = await fetch(path, {
+    method,
+    headers,
+    ...(body && { body: JSON.stringify(body) }),
+    ...(signal && { signal }),
+  }).catch((error) => {
+    throw signal?.aborted ? error : new Unreachable('the server does not answer', { cause: error });
+  });
+  if (response.status === 204) return undefined;
+  const answer = await response.json().catch(() => null); // A proxy's page, perhaps: the status has to say it.
+  if (response.ok && answer !== null) return answer;
+  const { status } = response;
+  throw new Refused({ status, message: `the server answered ${status}`, kept: null, next: null, ...answer?.error });
+}

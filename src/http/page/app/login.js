@@ -1,0 +1,31 @@
+import { h } from '../dom/h.js';
+import { signIn } from './ask.js';
+
+/** Asks for the token, which the server turns into a session cookie; it is kept nowhere here. @param {() => Promise<void>} onSignedIn */
+export function loginForm(onSignedIn) {
+  const fault = h('p', { class: 'trouble', role: 'alert' });
+  const input = /** @type {HTMLInputElement} */ (
+    h('input', { id: 'token', type: 'password', autocomplete: 'current-password', required: true })
+  );
+  const form = h(
+    'form',
+    { class: 'panel login', 'data-keep': true, 'data-key': 'login' },
+    h('h1', {}, 'Sign in'),
+    h('p', { class: 'muted' }, 'The token is http.token of the config.'),
+    h('div', { class: 'field' }, h('label', { for: 'token' }, 'Token'), input),
+    fault,
+    h('button', { class: 'main' }, 'Sign in'),
+  );
+  form.onsubmit = async (event) => {
+    event.preventDefault();
+    try {
+      await signIn(input.value);
+      await onSignedIn();
+    } catch (error) {
+      // Recovery: the reason is shown, and the token can be typed again.
+      fault.textContent = /** @type {Error} */ (error).message;
+      input.select();
+    }
+  };
+  return form;
+}

@@ -1,0 +1,119 @@
+/** @import { Address } from './address.js' */
+/** @import { News } from './live.js' */
+import { h } from '../dom/h.js';
+import { morphChildren } from '../dom/morph.js';
+
+/**
+ * A view: from an address to data, and from data to nodes.
+ * @typedef {{
+ *   title(address: Address): string,
+ *   news: readonly News[],
+ *   load(address: Address, signal: AbortSignal): Promise<any>,
+ *   draw(data: any, address: Address): Node[],
+ * }} View
+ */
+
+/** News come in bursts, and one look is enough for all of them. */
+const SETTLE_MS = 400;
+/** How far behind a stream is grows without any news. */
+const REDRAW_MS = 10_000;
+
+/**
+ * Shows one view at a time and keeps it up to date.
+ * @param {HTMLElement} main
+ * @param {{ onLoaded(): void, onFault(error: unknown, isEmpty: boolean): void }} listener
+ */
+export function createScreen(main, { onLoaded, onFault }) {
+  /** @type {{ view: View, address: Address, data: unknown } | undefined} */
+  let shown;
+  /** What was asked for last: on its way, or shown. News must not lead back to what was left. @type {{ view: View, address: Address } | undefined} */
+  let wanted;
+  let loading = new AbortController();
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let soon;
+  let isLoading = false;
+  /** News came that could not be followed at once. */
+  let isStale = false;
+
+  function draw() {
+    if (shown) morphChildren(main, shown.view.draw(shown.data, shown.address));
+  }
+
+  /** @param {View} view @param {Address} address @param {{ quietly?: boolean }} [options] */
+  async function show(view, address, { quietly = false } = {}) {
+    wanted = { view, address };
+    isLoading = true;
+    isStale = false;
+    loading.abort();
+    loading = new AbortController();
+    const { signal } = loading;
+    const isElsewhere = shown?.view !== view || shown.address.parts.join('/') !== address.parts.join('/');
+    if (!quietly) main.setAttribute('aria-busy', 'true');
+    try {
+      const data = await view.load(address, signal);
+      if (signal.aborted) return;
+      const isFirst = shown === undefined;
+      shown = { view, address, data };
+      document.title = `${view.title(address)} · Tributary`;
+      draw();
+      onLoaded();
+      if (isElsewhere && !isFirst) arrive();
+    } catch (error) {
+      if (signal.aborted) return;
+      if (isElsewhere) {
+        shown = undefined;
+        morphChildren(main, [h('h1', {}, view.title(address))]);
+      }
+      onFault(error, isElsewhere);
+    } finally {
+      if (!signal.aborted) {
+        main.removeAttribute('aria-busy');
+        isLoading = false;
+        catchUp();
+      }
+    }
+  }
+
+  /** A new view begins at its top, for eyes and for screen readers. */
+  function arrive() {
+    scrollTo(0, 0);
+    main.focus({ preventScroll: true });
+  }
+
+  function refresh() {
+    clearTimeout(soon);
+    soon = undefined;
+    // What is on its way is not thrown away for newer news: where they come fast, nothing would ever arrive.
+    isStale = document.hidden || isLoading;
+    if (wanted && !isStale) void show(wanted.view, wanted.address, { quietly: true });
+  }
+
+  function catchUp() {
+    if (isStale && !document.hidden && !isLoading) soon ??= setTimeout(refresh, SETTLE_MS);
+  }
+
+  setInterval(() => {
+    if (!document.hidden) draw();
+  }, REDRAW_MS);
+  document.addEventListener('visibilitychange', catchUp);
+
+  return {
+    show,
+    /** @param {readonly News[]} news */
+    hear(news) {
+      const isOurs = wanted && (news.includes('everything') || wanted.view.news.some((each) => news.includes(each)));
+      if (isOurs) soon ??= setTimeout(refresh, SETTLE_MS);
+    },
+    /** Nothing of what was shown stays: it is for those who are signed in. @param {Node[]} nodes */
+    replace(nodes) {
+      loading.abort();
+      clearTimeout(soon);
+      soon = undefined;
+      shown = undefined;
+      wanted = undefined;
+      isLoading = false;
+      main.removeAttribute('aria-busy');
+      morphChildren(main, nodes);
+    },
+  };
+}

@@ -1,0 +1,41 @@
+/** @import { DayState, TrackCoverage } from '../../api-types.ts' */
+import { DAY_MS, dayOf } from '../words/time.js';
+
+/** @type {Readonly<Record<DayState, string>>} */
+export const STATE_WORDS = {
+  certified: 'proven complete',
+  open: 'not reached yet',
+  quarantined: 'complete, but records were set aside',
+  uncertified: 'read, not proven',
+  gap: 'never read, though later days were',
+};
+
+/** From calm to worst: a span of days is as bad as the worst of them. */
+const ORDER = /** @type {const} */ (['certified', 'open', 'quarantined', 'uncertified', 'gap']);
+
+/** @param {Iterable<DayState>} states @returns {DayState | undefined} */
+export function worstOf(states) {
+  const found = new Set(states);
+  return ORDER.toReversed().find((state) => found.has(state));
+}
+
+/** Every day of a track with its state, in order. @param {TrackCoverage} track @returns {Map<string, DayState>} */
+export function daysOf({ days }) {
+  const each = new Map();
+  for (const { date, count, state } of days) {
+    const start = Date.parse(date);
+    for (let i = 0; i < count; i++) each.set(dayOf(start + i * DAY_MS), state);
+  }
+  return each;
+}
+
+/** How many days of each state, the worst first: `2 gap, 30 certified`. @param {Iterable<DayState>} states */
+export function tallyOf(states) {
+  /** @type {Partial<Record<DayState, number>>} */
+  const tally = {};
+  for (const state of states) tally[state] = (tally[state] ?? 0) + 1;
+  return ORDER.toReversed()
+    .filter((state) => tally[state])
+    .map((state) => `${tally[state]} ${state}`)
+    .join(', ');
+}

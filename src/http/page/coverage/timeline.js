@@ -1,0 +1,77 @@
+/** @import { TrackCoverage } from '../../api-types.ts' */
+/** @import { Address } from '../app/address.js' */
+import { here } from '../app/address.js';
+import { h } from '../dom/h.js';
+import { choice } from '../parts/choice.js';
+import { addMonths, DAY_MS, monthOf, spokenMonth } from '../words/time.js';
+import { daysOf } from './days.js';
+import { legend } from './strip.js';
+import { allGrid, monthGrid, yearGrid } from './zooms.js';
+
+const GRIDS = { all: allGrid, year: yearGrid, month: monthGrid };
+const SHORT_HISTORY_MS = 62 * DAY_MS;
+
+/**
+ * The days of a track: a month, a year or everything, by the address (`zoom`, `at`, `day`).
+ * @param {TrackCoverage} track
+ * @param {Address} address
+ */
+export function timeline(track, address) {
+  const days = daysOf(track);
+  const known = [...days.keys()];
+  const [first, last] = [known[0], known.at(-1)];
+  if (!first || !last) return h('p', { class: 'empty' }, 'Nothing was read yet.');
+  const zoom = zoomOf(address.query.zoom, first, last);
+  const length = zoom === 'year' ? 4 : 7;
+  const at = (address.query.at ?? address.query.day ?? last).slice(0, length).padEnd(length, '-12');
+  const name = { all: 'All years', year: at, month: zoom === 'month' ? spokenMonth(at) : '' }[zoom];
+  const look = {
+    days,
+    at,
+    chosen: address.query.day,
+    /** @param {string} day */
+    toDay: (day) => here(address, { zoom, at, day }),
+    /** @param {string} month */
+    toMonth: (month) => here(address, { zoom: 'month', at: month, day: null }),
+  };
+  return h(
+    'div',
+    { class: 'timeline' },
+    h(
+      'div',
+      { class: 'panel-head' },
+      h('div', { class: 'row' }, zoom !== 'all' && pager(zoom, at, [first, last], address), h('h3', {}, name)),
+      choice('Zoom', [
+        { name: 'Month', to: here(address, { zoom: 'month', at: inMonth(at, last) }), isChosen: zoom === 'month' },
+        { name: 'Year', to: here(address, { zoom: 'year', at: at.slice(0, 4) }), isChosen: zoom === 'year' },
+        { name: 'All', to: here(address, { zoom: 'all', at: null }), isChosen: zoom === 'all' },
+      ]),
+    ),
+    GRIDS[zoom](look),
+    legend(),
+  );
+}
+
+/** @param {string | undefined} asked @param {string} first @param {string} last @returns {keyof typeof GRIDS} */
+function zoomOf(asked, first, last) {
+  if (asked === 'all' || asked === 'year' || asked === 'month') return asked;
+  return Date.parse(last) - Date.parse(first) < SHORT_HISTORY_MS ? 'month' : 'year';
+}
+
+/** From a year to one of its months: the newest that is known. @param {string} at @param {string} last */
+const inMonth = (at, last) => (at.length > 4 ? at : last.startsWith(at) ? monthOf(last) : `${at}-12`);
+
+/** @param {'year' | 'month'} zoom @param {string} at @param {[string, string]} ends @param {Address} address */
+function pager(zoom, at, [first, last], address) {
+  /** @param {number} by */
+  const moved = (by) => (zoom === 'year' ? String(Number(at) + by) : addMonths(at, by));
+  /** @param {number} by @param {string} label @param {string} sign */
+  const link = (by, label, sign) => {
+    const to = moved(by);
+    const isThere = to >= first.slice(0, at.length) && to <= last.slice(0, at.length);
+    return isThere
+      ? h('a', { class: 'button quiet', href: here(address, { zoom, at: to }), 'aria-label': label }, sign)
+      : h('span', { class: 'button quiet off', 'aria-hidden': 'true' }, sign);
+  };
+  return h('span', { class: 'row' }, link(-1, `Earlier ${zoom}`, '‹'), link(1, `Later ${zoom}`, '›'));
+}

@@ -1,0 +1,112 @@
+/** @import { DayState } from '../../api-types.ts' */
+/** @import { Cell } from './grid.js' */
+import { addMonths, DAY_MS, dayOf, daysIn, monthOf, shortMonth, spokenDay, spokenMonth } from '../words/time.js';
+import { tallyOf, worstOf } from './days.js';
+import { grid } from './grid.js';
+
+/**
+ * Three ways to look at the days of a track. Each draws one grid; none has more than a year of cells.
+ * @typedef {{ days: ReadonlyMap<string, DayState>, at: string, chosen: string | undefined, toDay(day: string): string, toMonth(month: string): string }} Look
+ */
+
+const WEEK = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'];
+
+/** Monday is 0. @param {string} day */
+const weekdayOf = (day) => (new Date(day).getUTCDay() + 6) % 7;
+
+/** @param {number} days */
+const onBy = (days) => (/** @type {string} */ day) => dayOf(Date.parse(day) + days * DAY_MS);
+
+/** @param {number} months */
+const onByMonths = (months) => (/** @type {string} */ month) => addMonths(month, months);
+
+/** @param {Look} look @param {string} day @param {DayState} state @returns {Omit<Cell, 'column'>} */
+const dayCell = ({ toDay }, day, state) => ({ at: day, state, label: `${spokenDay(day)}: ${state}`, to: toDay(day) });
+
+/** Weeks from left to right, weekdays from top to bottom. @param {Look} look */
+export function yearGrid(look) {
+  const first = Date.parse(`${look.at}-01-01`);
+  const lead = weekdayOf(dayOf(first));
+  const cells = [...look.days]
+    .filter(([day]) => day.startsWith(look.at))
+    .map(([day, state]) => dayCell(look, day, state));
+  const rows = WEEK.map((name, row) => ({
+    name,
+    cells: cells
+      .filter(({ at }) => weekdayOf(at) === row)
+      .map((cell) => ({ ...cell, column: Math.floor(((Date.parse(cell.at) - first) / DAY_MS + lead) / 7) + 2 })),
+  }));
+  const steps = { ArrowLeft: onBy(-7), ArrowRight: onBy(7), ArrowUp: onBy(-1), ArrowDown: onBy(1) };
+  return grid({
+    kind: 'year',
+    label: `Days of ${look.at}`,
+    heads: monthHeads(look.at, lead),
+    rows,
+    chosen: look.chosen,
+    steps,
+  });
+}
+
+/** Each above the week that it begins in. @param {string} year @param {number} lead */
+const monthHeads = (year, lead) =>
+  Array.from({ length: 12 }, (_, i) => {
+    const days = (Date.UTC(Number(year), i, 1) - Date.UTC(Number(year), 0, 1)) / DAY_MS;
+    return { text: shortMonth(addMonths(`${year}-01`, i)), column: Math.floor((days + lead) / 7) + 2 };
+  });
+
+/** A page of a calendar. @param {Look} look */
+export function monthGrid(look) {
+  const cells = Array.from({ length: daysIn(look.at) }, (_, i) => `${look.at}-${String(i + 1).padStart(2, '0')}`)
+    .flatMap((day) => {
+      const state = look.days.get(day);
+      return state ? [dayCell(look, day, state)] : [];
+    })
+    .map((cell) => ({ ...cell, text: String(Number(cell.at.slice(8))), column: weekdayOf(cell.at) + 2 }));
+  const heads = WEEK.map((text, i) => ({ text, column: i + 2 }));
+  const lead = weekdayOf(`${look.at}-01`);
+  const weeks = Array.from({ length: Math.ceil((lead + daysIn(look.at)) / 7) }, (_, week) => ({
+    name: `Week ${week + 1}`,
+    cells: cells.filter(({ at }) => Math.floor((lead + Number(at.slice(8)) - 1) / 7) === week),
+  })).filter((week) => week.cells.length > 0);
+  const steps = { ArrowLeft: onBy(-1), ArrowRight: onBy(1), ArrowUp: onBy(-7), ArrowDown: onBy(7) };
+  return grid({
+    kind: 'month',
+    label: `Days of ${spokenMonth(look.at)}`,
+    heads,
+    rows: weeks,
+    chosen: look.chosen,
+    steps,
+  });
+}
+
+/** All years, a cell for each month. @param {Look} look */
+export function allGrid(look) {
+  /** @type {Map<string, DayState[]>} */
+  const months = new Map();
+  for (const [day, state] of look.days) {
+    const month = monthOf(day);
+    months.set(month, [...(months.get(month) ?? []), state]);
+  }
+  const years = [...new Set([...months.keys()].map((month) => month.slice(0, 4)))];
+  const rows = years.map((name) => ({
+    name,
+    cells: [...months]
+      .filter(([month]) => month.startsWith(name))
+      .map(([month, states]) => ({
+        at: month,
+        state: worstOf(states) ?? /** @type {const} */ ('open'),
+        label: `${shortMonth(month)} ${name}: ${tallyOf(states)}`,
+        to: look.toMonth(month),
+        column: Number(month.slice(5)) + 1,
+      })),
+  }));
+  const heads = Array.from({ length: 12 }, (_, i) => ({ text: shortMonth(addMonths('2026-01', i)), column: i + 2 }));
+  const chosen = look.chosen && monthOf(look.chosen);
+  const steps = {
+    ArrowLeft: onByMonths(-1),
+    ArrowRight: onByMonths(1),
+    ArrowUp: onByMonths(-12),
+    ArrowDown: onByMonths(12),
+  };
+  return grid({ kind: 'all', label: 'All months', heads, rows, chosen, steps });
+}

@@ -1,0 +1,66 @@
+import { HANDLERS } from './h.js';
+
+/**
+ * Makes what is on the page like what was drawn anew, and leaves alone what is the same: focus, scroll position, text being
+ * selected and opened details survive a live change. Children with a `data-key` are found again wherever they moved to; an element
+ * with `data-keep` looks after itself.
+ * @param {Element} parent
+ * @param {Node[]} fresh
+ */
+export function morphChildren(parent, fresh) {
+  const keys = new Set(fresh.map(keyOf));
+  const keyed = new Map();
+  for (const child of [...parent.children]) {
+    const key = keyOf(child);
+    // First what is gone: whatever comes after it then need not be moved, and an element that is moved loses its focus.
+    if (key && !keys.has(key)) child.remove();
+    else if (key) keyed.set(key, child);
+  }
+  /** @type {ChildNode | null} */
+  let next = parent.firstChild;
+  for (const node of fresh) {
+    const key = keyOf(node);
+    const old = key ? keyed.get(key) : next && !keyOf(next) ? next : undefined;
+    if (old && isSameKind(old, node)) {
+      if (old === next) next = old.nextSibling;
+      else parent.insertBefore(old, next);
+      morph(old, node);
+    } else parent.insertBefore(node, next);
+  }
+  while (next) {
+    const gone = next;
+    next = next.nextSibling;
+    gone.remove();
+  }
+}
+
+/** @param {Node} node */
+const keyOf = (node) => (node instanceof Element ? node.getAttribute('data-key') : null);
+
+/** @param {Node} a @param {Node} b */
+const isSameKind = (a, b) => a.nodeName === b.nodeName && keyOf(a) === keyOf(b);
+
+/** @param {Node} old @param {Node} fresh */
+function morph(old, fresh) {
+  if (old instanceof Element && fresh instanceof Element) {
+    if (old.hasAttribute('data-keep')) return;
+    morphAttributes(old, fresh);
+    for (const name of HANDLERS) Object.assign(old, { [name]: Reflect.get(fresh, name) ?? null });
+    morphChildren(old, [...fresh.childNodes]);
+  } else if (old.nodeValue !== fresh.nodeValue) old.nodeValue = fresh.nodeValue;
+}
+
+/** @param {Element} old @param {Element} fresh */
+function morphAttributes(old, fresh) {
+  // By their names: `attributes` would make a node of each, and keep it.
+  for (const name of old.getAttributeNames()) {
+    // Whether details are open is the reader's business; styles go through the object model below.
+    if (!fresh.hasAttribute(name) && name !== 'open' && name !== 'style') old.removeAttribute(name);
+  }
+  for (const name of fresh.getAttributeNames()) {
+    const value = fresh.getAttribute(name) ?? '';
+    if (name !== 'style' && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  }
+  const [was, is] = [old, fresh].map((element) => /** @type {HTMLElement} */ (element).style);
+  if (was && is && was.cssText !== is.cssText) was.cssText = is.cssText;
+}

@@ -1,0 +1,89 @@
+/** @import { View } from './app/screen.js' */
+import { parseAddress } from './app/address.js';
+import { currentSession, Refused, signOut, Unreachable } from './app/ask.js';
+import { drawFrame } from './app/frame.js';
+import { listen } from './app/live.js';
+import { loginForm } from './app/login.js';
+import { forgetOverview, keepOverview } from './app/overview.js';
+import { createScreen } from './app/screen.js';
+import { attachThemeSwitch } from './app/theme.js';
+import { backfills } from './views/backfills.js';
+import { budget } from './views/budget.js';
+import { links } from './views/links.js';
+import { quarantine } from './views/quarantine.js';
+import { run } from './views/run.js';
+import { runs } from './views/runs.js';
+import { schema } from './views/schema.js';
+import { stream } from './views/stream.js';
+import { streams } from './views/streams.js';
+
+/** @type {Readonly<Record<string, View>>} */
+const VIEWS = { '': streams, stream, backfills, runs, run, budget, quarantine, schema, links };
+
+/** @param {string} id @returns {any} */
+const place = (id) => document.getElementById(id);
+
+const frame = drawFrame(place);
+/** There is something to listen to only for those who are signed in. @type {(() => void) | undefined} */
+let stopListening;
+
+const screen = createScreen(place('main'), {
+  onLoaded: () => frame.heard(),
+  onFault(error, isEmpty) {
+    if (error instanceof Refused && error.status === 401) askForToken();
+    else if (error instanceof Unreachable) frame.gone();
+    else frame.fault(/** @type {Error} */ (error).message, isEmpty);
+  },
+});
+
+function show() {
+  const address = parseAddress(location.hash);
+  frame.at(address);
+  void screen.show(VIEWS[address.view] ?? streams, address);
+}
+
+function askForToken() {
+  stopListening?.();
+  stopListening = undefined;
+  forgetOverview();
+  frame.signedOut();
+  screen.replace([loginForm(begin)]);
+  place('token').focus();
+}
+
+/** Signed in, or nobody needs to. */
+async function begin() {
+  frame.signedIn((await currentSession()).needsToken);
+  show();
+  stopListening = listen({
+    onOverview(overview) {
+      keepOverview(overview);
+      frame.count(overview);
+    },
+    onReadiness: frame.ready,
+    onNews: screen.hear,
+    onState: (state) => (state === 'live' ? frame.live() : frame.gone()),
+    onSignedOut: askForToken,
+  });
+}
+
+async function start() {
+  try {
+    const { signedIn } = await currentSession({ anew: true });
+    if (signedIn) await begin();
+    else askForToken();
+  } catch {
+    // Recovery: the page came, so the server was there a moment ago. It is asked again until it answers.
+    frame.gone();
+    setTimeout(start, 2000);
+  }
+}
+
+attachThemeSwitch(place('theme'));
+place('skip').onclick = (/** @type {Event} */ event) => {
+  event.preventDefault(); // Its address would be taken for that of a view.
+  place('main').focus();
+};
+place('sign-out').onclick = () => signOut().then(askForToken, frame.gone);
+addEventListener('hashchange', () => stopListening && show());
+void start();

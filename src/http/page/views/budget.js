@@ -1,0 +1,100 @@
+/** @import { Budget, KeyBudget } from '../../api-types.ts' */
+/** @import { View } from '../app/screen.js' */
+import { here } from '../app/address.js';
+import { get } from '../app/ask.js';
+import { h } from '../dom/h.js';
+import { badge } from '../parts/badge.js';
+import { bars, slotsOf } from '../parts/bars.js';
+import { choice } from '../parts/choice.js';
+import { opening } from '../parts/opening.js';
+import { counted, duration, figure, percent } from '../words/figures.js';
+import { minute } from '../words/time.js';
+
+/** How far back, and how many minutes to a bar: about a hundred bars each. */
+const SPANS = /** @type {const} */ ({
+  hour: { name: '1 hour', minutes: 60, step: 1 },
+  day: { name: '24 hours', minutes: 1440, step: 15 },
+  week: { name: '7 days', minutes: 10_080, step: 120 },
+});
+const LANES = /** @type {const} */ (['fresh', 'repair', 'backfill']);
+
+/** @param {string | undefined} name */
+const spanOf = (name) => (name === 'hour' || name === 'week' ? name : 'day');
+
+/** What the plan grants, and what was made of it. @type {View} */
+export const budget = {
+  title: () => 'Budget',
+  news: ['budget'],
+  load({ query }, signal) {
+    const { minutes, step } = SPANS[spanOf(query.span)];
+    return get('/api/budget', { minutes, step }, signal);
+  },
+  draw(/** @type {Budget} */ found, address) {
+    const span = spanOf(address.query.span);
+    const spans = /** @type {(keyof typeof SPANS)[]} */ (Object.keys(SPANS));
+    return [
+      opening(
+        'Budget',
+        'Requests to the service, by what they were for, as a share of what the plan grants. Times are UTC.',
+      ),
+      choice(
+        'How far back',
+        spans.map((name) => ({ name: SPANS[name].name, to: here(address, { span: name }), isChosen: name === span })),
+      ),
+      ...(found.keys.length === 0 ? [h('p', { class: 'empty' }, 'No key has been used yet.')] : []),
+      ...found.keys.map((key) => keyPanel(key, found)),
+    ];
+  },
+};
+
+/** @param {KeyBudget} key @param {Budget} budget */
+function keyPanel({ sources, perSecond, pausedSeconds, points }, { now, minutes, step }) {
+  const name = sources.length === 0 ? 'A key that the config no longer has' : sources.join(', ');
+  const allowed = perSecond * step * 60;
+  const slots = slotsOf({
+    from: new Date(Date.parse(now) - minutes * 60_000).toISOString(),
+    to: now,
+    stepMs: step * 60_000,
+    points,
+    atOf: ({ at }) => at,
+    slot: (found) => ({
+      values: LANES.map((lane) => found.reduce((sum, { byLane }) => sum + byLane[lane], 0)),
+      mark: found.reduce((sum, { tooManyRequests }) => sum + tooManyRequests, 0),
+    }),
+  });
+  // A budget that is hardly used is shown from near by, or there would be nothing to see.
+  const most = Math.max(1, ...slots.map(({ values }) => values?.reduce((a, b) => a + b, 0) ?? 0));
+  const top = most * 4 < allowed ? Math.ceil(most * 1.25) : allowed;
+  const requests = points.reduce((sum, point) => sum + point.requests, 0);
+  const refused = points.reduce((sum, { tooManyRequests }) => sum + tooManyRequests, 0);
+  const share = requests / (perSecond * minutes * 60);
+  const said = `${counted(requests, 'request')}, ${percent(share)} of what ${figure(perSecond)} a second allow`;
+  return h(
+    'section',
+    { class: 'panel', 'data-key': name, 'aria-label': `Budget of ${name}` },
+    h(
+      'div',
+      { class: 'panel-head' },
+      h('h2', {}, name),
+      h(
+        'span',
+        { class: 'row small' },
+        h('span', { class: 'muted' }, said),
+        refused > 0 && badge(`${figure(refused)} × 429`, 'warn'),
+        pausedSeconds !== null && badge(`pause of ${duration(pausedSeconds)}`, 'warn'),
+      ),
+    ),
+    points.length === 0
+      ? h('p', { class: 'empty' }, 'No request in this time.')
+      : bars({
+          label: `${said}${refused > 0 ? `, ${counted(refused, 'answer')} 429` : ''}`,
+          layers: LANES.map((lane) => ({ name: lane, kind: lane })),
+          slots,
+          top,
+          topText: `${top < allowed ? `${figure(top)} of ` : ''}${figure(allowed)} allowed in ${duration(step * 60)}`,
+          mark: '429',
+          say: figure,
+          when: minute,
+        }),
+  );
+}

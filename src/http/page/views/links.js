@@ -1,0 +1,84 @@
+/** @import { TopLink, TopLinks } from '../../api-types.ts' */
+/** @import { View } from '../app/screen.js' */
+import { here } from '../app/address.js';
+import { get } from '../app/ask.js';
+import { h } from '../dom/h.js';
+import { choice } from '../parts/choice.js';
+import { opening } from '../parts/opening.js';
+import { table } from '../parts/table.js';
+import { figure, titled } from '../words/figures.js';
+import { DAY_MS, dayOf } from '../words/time.js';
+
+const BY = /** @type {const} */ (['clicks', 'leads', 'sales']);
+const DAYS = [7, 30, 90];
+const LIMIT = 20;
+
+/** @param {string | undefined} asked */
+const byOf = (asked) => BY.find((name) => name === asked) ?? 'clicks';
+
+/** @param {string | undefined} asked */
+const daysOf = (asked) => DAYS.find((days) => String(days) === asked) ?? 30;
+
+/** Which links did best, by the synced tables. @type {View} */
+export const links = {
+  title: () => 'Links',
+  news: ['coverage'],
+  load({ query }, signal) {
+    const from = dayOf(Date.now() - daysOf(query.days) * DAY_MS);
+    return get('/api/links/top', { by: byOf(query.by), from, limit: LIMIT }, signal);
+  },
+  draw(/** @type {TopLinks} */ found, address) {
+    const [by, days] = [byOf(address.query.by), daysOf(address.query.days)];
+    return [
+      opening('Top links', found.sink && `Of the last ${days} days, from the tables of ${found.sink}.`),
+      h(
+        'div',
+        { class: 'row' },
+        choice(
+          'Order by',
+          BY.map((name) => ({ name, to: here(address, { by: name }), isChosen: name === by })),
+        ),
+        choice(
+          'How far back',
+          DAYS.map((n) => ({ name: `${n} days`, to: here(address, { days: n }), isChosen: n === days })),
+        ),
+      ),
+      h('section', { class: 'panel', 'aria-label': 'Top links' }, list(found, by)),
+    ];
+  },
+};
+
+/** @param {TopLinks} found @param {typeof BY[number]} by */
+function list({ sink, links: rows }, by) {
+  if (sink === null) return h('p', { class: 'empty' }, 'None of the sinks can be asked: this needs a Postgres sink.');
+  if (rows.length === 0) return h('p', { class: 'empty' }, 'No events in this time.');
+  const most = Math.max(1, ...rows.map((link) => link[by]));
+  return table({
+    label: 'Top links',
+    isDense: true,
+    rows,
+    keyOf: ({ source, linkId }) => `${source}/${linkId}`,
+    columns: [
+      { name: 'Link', kind: 'lead wide', cell: (link) => nameOf(link, link[by] / most) },
+      { name: 'Source', kind: 'fit', cell: ({ source }) => source },
+      ...BY.map((name) => ({
+        name: titled(name),
+        kind: 'right fit',
+        cell: (/** @type {TopLink} */ link) => figure(link[name]),
+      })),
+      { name: 'Amount', kind: 'right fit', cell: ({ saleAmount }) => saleAmount !== null && amount(saleAmount) },
+    ],
+  });
+}
+
+/** @param {TopLink} link @param {number} share */
+const nameOf = ({ linkId, shortLink }, share) =>
+  h(
+    'span',
+    { class: 'ranked' },
+    shortLink === null ? h('code', {}, linkId) : h('b', { title: linkId }, shortLink),
+    h('span', { class: 'bar', 'aria-hidden': 'true', vars: { '--share': String(share) } }),
+  );
+
+/** Cents, in whatever currency: only the decimal point is known. @param {number} cents */
+const amount = (cents) => new Intl.NumberFormat('en', { minimumFractionDigits: 2 }).format(cents / 100);

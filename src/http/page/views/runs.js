@@ -1,0 +1,39 @@
+/** @import { Runs } from '../../api-types.ts' */
+/** @import { View } from '../app/screen.js' */
+import { get } from '../app/ask.js';
+import { sourceNames } from '../app/overview.js';
+import { h } from '../dom/h.js';
+import { filters, older } from '../parts/filters.js';
+import { opening } from '../parts/opening.js';
+import { runsTable } from '../parts/runs-table.js';
+
+const LIMIT = 50;
+
+/** What was done when, and what it cost. @type {View} */
+export const runs = {
+  title: () => 'Runs',
+  news: ['runs'],
+  async load({ query: { source, stream, state, kind, before } }, signal) {
+    const [found, sources] = await Promise.all([
+      get('/api/runs', { source, stream, state, kind, before, limit: LIMIT }, signal),
+      sourceNames(),
+    ]);
+    return { found, sources };
+  },
+  draw(/** @type {{ found: Runs, sources: string[] }} */ { found, sources }, address) {
+    return [
+      opening('Runs', 'The newest first. Times are UTC.'),
+      filters(address, [
+        { name: 'source', label: 'Source', values: sources },
+        { name: 'stream', label: 'Stream', values: ['clicks', 'leads', 'sales'] },
+        {
+          name: 'state',
+          label: 'Outcome',
+          values: ['running', 'done', 'incomplete', 'refused', 'interrupted', 'failed'],
+        },
+        { name: 'kind', label: 'Kind', values: ['sync', 'backfill', 'retry'] },
+      ]),
+      h('section', { class: 'panel', 'aria-label': 'Runs' }, runsTable(found.runs), older(address, found.next, 'runs')),
+    ];
+  },
+};

@@ -1,0 +1,120 @@
+/** @import { Coverage, CoverageWindows, Overview, Rows, Runs, StreamOverview, TrackCoverage } from '../../api-types.ts' */
+/** @import { Address } from '../app/address.js' */
+/** @import { View } from '../app/screen.js' */
+import { here, href } from '../app/address.js';
+import { get } from '../app/ask.js';
+import { latestOverview } from '../app/overview.js';
+import { timeline } from '../coverage/timeline.js';
+import { windowsPanel } from '../coverage/windows.js';
+import { h } from '../dom/h.js';
+import { choice } from '../parts/choice.js';
+import { facts } from '../parts/facts.js';
+import { lag } from '../parts/lag.js';
+import { opening } from '../parts/opening.js';
+import { rowsChart } from '../parts/rows-chart.js';
+import { runsTable } from '../parts/runs-table.js';
+import { syncNow } from '../parts/sync-now.js';
+import { troubleList } from '../parts/troubles.js';
+import { figure } from '../words/figures.js';
+import { DAY_MS, dayOf, fromNow, time } from '../words/time.js';
+
+const RUNS = 5;
+
+/** @typedef {{ overview: () => Overview, coverage: Coverage, windows: CoverageWindows | null, rows: Rows, runs: Runs }} Data */
+
+/** One stream, day by day. @type {View} */
+export const stream = {
+  title: ({ parts }) => parts.join('/'),
+  news: ['overview', 'coverage', 'runs', 'quarantine'],
+  async load({ parts: [source, stream], query }, signal) {
+    const of = { source, stream };
+    const [overview, coverage, rows, runs] = await Promise.all([
+      latestOverview(signal),
+      get('/api/coverage', of, signal),
+      get('/api/rows', { ...of, per: query.per === 'day' ? 'day' : 'hour' }, signal),
+      get('/api/runs', { ...of, limit: RUNS }, signal),
+    ]);
+    const { sink } = trackOf(coverage, query.sink) ?? {};
+    const to = query.day && dayOf(Date.parse(query.day) + DAY_MS);
+    const windows =
+      to && sink ? await get('/api/coverage/windows', { ...of, sink, from: query.day, to }, signal) : null;
+    return { overview, coverage, windows, rows, runs };
+  },
+  draw(/** @type {Data} */ { overview, coverage, windows, rows, runs }, address) {
+    const [source = '', name = ''] = address.parts;
+    const known = overview();
+    const one = known.streams.find((each) => each.source === source && each.stream === name);
+    const crumb = h('a', { href: '#/' }, '‹ Streams');
+    if (!one) return [opening(`${source}/${name}`, 'There is no such stream.', crumb)];
+    const troubles = known.troubles.filter((each) => each.source === source && ['*', name].includes(each.stream));
+    return [
+      opening(`${source}/${name}`, one.parked?.nextStep, crumb),
+      ...troubleList(troubles),
+      standing(one),
+      coveragePanel(coverage, windows, address),
+      rowsChart(rows, address),
+      h(
+        'section',
+        { class: 'panel', 'aria-labelledby': 'runs-title' },
+        h(
+          'div',
+          { class: 'panel-head' },
+          h('h2', { id: 'runs-title' }, 'Last runs'),
+          h('a', { class: 'small', href: href(['runs'], { source, stream: name }) }, 'All runs'),
+        ),
+        runsTable(runs.runs, { isOneStream: true }),
+      ),
+    ];
+  },
+};
+
+/** The one of the address, or the first. @param {Coverage} coverage @param {string | undefined} sink */
+const trackOf = ({ tracks }, sink) => tracks.find((track) => track.sink === sink) ?? tracks[0];
+
+/** @param {StreamOverview} stream */
+const standing = (stream) =>
+  h(
+    'div',
+    { class: 'panel standing' },
+    facts([
+      ['Complete through', stream.completeThrough && time(stream.completeThrough)],
+      ['Behind', lag(stream)],
+      ['Newest event', stream.newestSeen && time(stream.newestSeen)],
+      ['Last success', stream.lastSuccessAt && fromNow(stream.lastSuccessAt)],
+      ['Next run', stream.nextRunAt && fromNow(stream.nextRunAt)],
+      ['Next try', stream.parked?.nextProbeAt && fromNow(stream.parked.nextProbeAt)],
+      [
+        'Set aside',
+        stream.quarantined > 0 && h('a', { href: href(['quarantine'], namesOf(stream)) }, figure(stream.quarantined)),
+      ],
+      ['Unproven windows', stream.uncertifiedWindows > 0 && figure(stream.uncertifiedWindows)],
+    ]),
+    stream.configured && syncNow(stream),
+  );
+
+/** @param {StreamOverview} stream */
+const namesOf = ({ source, stream }) => ({ source, stream });
+
+/** @param {Coverage} coverage @param {CoverageWindows | null} windows @param {Address} address */
+function coveragePanel(coverage, windows, address) {
+  const track = trackOf(coverage, address.query.sink);
+  return h(
+    'section',
+    { class: 'panel', 'aria-labelledby': 'coverage-title' },
+    h(
+      'div',
+      { class: 'panel-head' },
+      h('h2', { id: 'coverage-title' }, 'Coverage'),
+      coverage.tracks.length > 1 && sinks(coverage.tracks, track, address),
+    ),
+    track ? timeline(track, address) : h('p', { class: 'empty' }, 'Nothing was read yet.'),
+    windows && windowsPanel(windows, address),
+  );
+}
+
+/** @param {TrackCoverage[]} tracks @param {TrackCoverage | undefined} chosen @param {Address} address */
+const sinks = (tracks, chosen, address) =>
+  choice(
+    'Sink',
+    tracks.map((track) => ({ name: track.sink, to: here(address, { sink: track.sink }), isChosen: track === chosen })),
+  );

@@ -1,0 +1,130 @@
+/** @import { Coverage, Overview, Rows, StreamOverview, TrackCoverage } from '../../api-types.ts' */
+/** @import { View } from '../app/screen.js' */
+import { href } from '../app/address.js';
+import { get } from '../app/ask.js';
+import { latestOverview } from '../app/overview.js';
+import { legend, strip } from '../coverage/strip.js';
+import { h } from '../dom/h.js';
+import { badge } from '../parts/badge.js';
+import { lag } from '../parts/lag.js';
+import { opening } from '../parts/opening.js';
+import { rowsChart } from '../parts/rows-chart.js';
+import { table } from '../parts/table.js';
+import { troubleList } from '../parts/troubles.js';
+import { counted, duration } from '../words/figures.js';
+import { DAY_MS, dayOf, fromNow, time } from '../words/time.js';
+
+const STRIP_DAYS = 90;
+
+/** @typedef {{ overview: () => Overview, coverage: Coverage, rows: Rows }} Data */
+
+/** How everything stands. @type {View} */
+export const streams = {
+  title: () => 'Streams',
+  news: ['overview', 'coverage', 'runs'],
+  async load({ query }, signal) {
+    const from = dayOf(Date.now() - (STRIP_DAYS - 1) * DAY_MS);
+    const [overview, coverage, rows] = await Promise.all([
+      latestOverview(signal),
+      get('/api/coverage', { from }, signal),
+      get('/api/rows', { per: query.per === 'day' ? 'day' : 'hour' }, signal),
+    ]);
+    return { overview, coverage, rows };
+  },
+  draw(/** @type {Data} */ { overview: current, coverage, rows }, address) {
+    const overview = current();
+    const sources = [...new Set(overview.streams.map(({ source }) => source))];
+    return [
+      opening(headline(overview), standing(overview)),
+      ...troubleList(overview.troubles),
+      ...sources.map((source) =>
+        sourcePanel(
+          source,
+          overview.streams.filter((stream) => stream.source === source),
+          coverage.tracks.filter((track) => track.source === source),
+        ),
+      ),
+      h('div', { class: 'strip-legend' }, legend()),
+      rowsChart(rows, address),
+    ];
+  },
+};
+
+/** @param {Overview} overview */
+function headline({ streams, troubles }) {
+  if (troubles.length > 0)
+    return `${counted(troubles.length, 'thing')} ${troubles.length === 1 ? 'needs' : 'need'} you`;
+  if (streams.every(({ completeThrough }) => completeThrough === null)) return 'Nothing has been read yet';
+  return 'Everything is on time';
+}
+
+/** @param {Overview} overview */
+function standing({ streams }) {
+  const sources = new Set(streams.map(({ source }) => source)).size;
+  const last = streams
+    .filter(({ configured, lagSeconds }) => configured && lagSeconds !== null)
+    .toSorted((a, b) => (b.lagSeconds ?? 0) - (a.lagSeconds ?? 0))[0];
+  const behind = last ? `, at most ${duration(last.lagSeconds ?? 0)} behind (${last.source}/${last.stream})` : '';
+  return `${counted(streams.length, 'stream')} of ${counted(sources, 'source')}${behind}. Times are UTC.`;
+}
+
+/** @param {string} source @param {StreamOverview[]} streams @param {TrackCoverage[]} tracks */
+const sourcePanel = (source, streams, tracks) =>
+  h(
+    'section',
+    { class: 'panel streams', 'data-key': `source-${source}`, 'aria-label': `Source ${source}` },
+    h('h2', {}, source),
+    table({
+      label: `Streams of ${source}`,
+      rows: streams,
+      keyOf: ({ stream }) => stream,
+      columns: [
+        { name: 'Stream', kind: 'lead stream-name', cell: nameCell },
+        { name: 'Complete through', cell: ({ completeThrough }) => completeThrough && time(completeThrough) },
+        { name: 'Behind', cell: lag },
+        {
+          name: `Last ${STRIP_DAYS} days`,
+          kind: 'wide',
+          cell: ({ stream }) => strips(tracks.filter((track) => track.stream === stream)),
+        },
+        { name: 'Last run', cell: lastRunCell },
+        { name: 'Next run', cell: ({ nextRunAt }) => nextRunAt && fromNow(nextRunAt) },
+      ],
+    }),
+  );
+
+/** @param {StreamOverview} stream */
+const nameCell = ({ source, stream, configured, parked, quarantined, uncertifiedWindows }) =>
+  h(
+    'span',
+    { class: 'row' },
+    h('a', { href: href(['stream', source, stream]) }, stream),
+    parked && badge('parked'),
+    uncertifiedWindows > 0 && badge(`${uncertifiedWindows} unproven`, 'warn'),
+    quarantined > 0 &&
+      h('a', { href: href(['quarantine'], { source, stream }) }, badge(`${quarantined} set aside`, 'warn')),
+    !configured && h('span', { class: 'muted small' }, 'not in the config'),
+  );
+
+/** Which sink it is matters only where there are several. @param {TrackCoverage[]} tracks */
+const strips = (tracks) =>
+  tracks.map(({ source, stream, sink, days }) =>
+    h(
+      'a',
+      { class: 'strip-link', href: href(['stream', source, stream], { sink }), 'data-key': sink },
+      tracks.length > 1 && h('span', { class: 'small muted' }, sink),
+      strip(days, STRIP_DAYS),
+    ),
+  );
+
+/** @param {StreamOverview} stream */
+const lastRunCell = ({ lastRun }) =>
+  lastRun &&
+  h(
+    'span',
+    { class: 'row' },
+    fromNow(lastRun.finishedAt ?? lastRun.startedAt),
+    lastRun.state === 'running' && h('span', { class: 'muted' }, 'running'),
+    !['done', 'running'].includes(lastRun.state) &&
+      badge(lastRun.state, lastRun.state === 'interrupted' ? 'warn' : 'bad'),
+  );

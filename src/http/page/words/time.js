@@ -1,0 +1,53 @@
+import { h } from '../dom/h.js';
+import { duration } from './figures.js';
+
+/** Times are UTC, like everything in the tables; the viewer's own time is what the pointer finds. */
+
+const local = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
+const fullDay = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeZone: 'UTC' });
+const month = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', timeZone: 'UTC' });
+const monthName = new Intl.DateTimeFormat('en', { month: 'short', timeZone: 'UTC' });
+
+export const DAY_MS = 86_400_000;
+
+/** `2026-11-15 04:20` @param {string} iso */
+export const minute = (iso) => iso.slice(0, 16).replace('T', ' ');
+
+/** `2026-11-15` @param {Date | number | string} at */
+export const dayOf = (at) => new Date(at).toISOString().slice(0, 10);
+
+/** `2026-11` @param {Date | number | string} at */
+export const monthOf = (at) => new Date(at).toISOString().slice(0, 7);
+
+/** `Sunday 15 November 2026` @param {string} day */
+export const spokenDay = (day) => fullDay.format(new Date(day));
+
+/** `November 2026` @param {string} at `2026-11` */
+export const spokenMonth = (at) => month.format(new Date(`${at}-01`));
+
+/** `Nov` @param {string} at `2026-11` */
+export const shortMonth = (at) => monthName.format(new Date(`${at}-01`));
+
+/**
+ * @param {string} iso
+ * @param {string} [text] What is shown, where it is not the minute.
+ */
+export const time = (iso, text = minute(iso)) =>
+  h(
+    'time',
+    { datetime: iso, title: `${iso.slice(0, 19).replace('T', ' ')} UTC · here ${local.format(new Date(iso))}` },
+    text,
+  );
+
+/** `5 min ago`, `in 2 min`, by the pointer when exactly. @param {string} iso */
+export function fromNow(iso) {
+  const seconds = (Date.now() - Date.parse(iso)) / 1000;
+  if (Math.abs(seconds) < 5) return time(iso, 'now');
+  return time(iso, seconds > 0 ? `${duration(seconds)} ago` : `in ${duration(-seconds)}`);
+}
+
+/** How many days the month has. @param {string} at `2026-11` */
+export const daysIn = (at) => new Date(Date.UTC(Number(at.slice(0, 4)), Number(at.slice(5, 7)), 0)).getUTCDate();
+
+/** The month so many months on. @param {string} at @param {number} by */
+export const addMonths = (at, by) => monthOf(Date.UTC(Number(at.slice(0, 4)), Number(at.slice(5, 7)) - 1 + by, 1));

@@ -1,0 +1,26 @@
+import type { ControlDeps } from './deps.ts';
+import type { Route } from './route.ts';
+import { backfillRoutes } from './routes/backfills.ts';
+import { budgetRoute } from './routes/budget.ts';
+import { coverageRoutes } from './routes/coverage.ts';
+import { linksRoute } from './routes/links.ts';
+import { overviewRoute } from './routes/overview.ts';
+import { quarantineRoutes } from './routes/quarantine.ts';
+import { rowsRoute } from './routes/rows.ts';
+import { runsRoutes } from './routes/runs.ts';
+import { schemaChangesRoute } from './routes/schema-changes.ts';
+import { syncNowRoute } from './routes/sync-now.ts';
+
+/** Everything that can be asked under /api, but for the session, the events and the description itself. */
+export const routesOf = (deps: ControlDeps): Route[] => [
+  overviewRoute(deps),
+  ...coverageRoutes(deps),
+  rowsRoute(deps),
+  budgetRoute(deps),
+  ...runsRoutes(deps),
+  ...backfillRoutes(deps),
+  ...quarantineRoutes(deps),
+  schemaChangesRoute(deps),
+  linksRoute(deps),
+  syncNowRoute(deps),
+];

@@ -1,0 +1,182 @@
+import type { Queryable } from '../../cursor/database.ts';
+import { readLedger, type Track } from '../../cursor/ledger.ts';
+import { instantOf } from '../../cursor/sql.ts';
+import { knownTracks } from '../../cursor/tracks.ts';
+import type { Entry } from '../../model/coverage.ts';
+import { type CoverageSpan, coverageSpans } from '../../model/coverage-spans.ts';
+import { type Instant, parseInstant, toIso } from '../../model/instant.ts';
+import type { StreamName } from '../../model/streams.ts';
+import { DAY_MS, holds, startOfDay, type Window } from '../../model/window.ts';
+import { stream } from '../api-schemas.ts';
+import type { Coverage, CoverageWindows, WindowDetail } from '../api-types.ts';
+import { dayRuns } from '../coverage-days.ts';
+import type { ControlDeps } from '../deps.ts';
+import { shortText } from '../json-schema.ts';
+import { date, endOfDays, isoDay, isoOrNull, windowOf } from '../params.ts';
+import { type Ask, Refusal, type Route } from '../route.ts';
+
+const track = { source: shortText, stream, sink: shortText };
+
+export const coverageRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
+  {
+    method: 'GET',
+    path: '/api/coverage',
+    summary: 'What is proven complete, day by day, of every stream in every sink.',
+    query: { ...track, from: date, to: date },
+    answer: 'Coverage',
+    handle: (ask) => readCoverage(state, ask),
+  },
+  {
+    method: 'GET',
+    path: '/api/coverage/windows',
+    summary: 'The windows of some days, with what is known of each.',
+    query: { ...track, from: date, to: date },
+    needs: ['source', 'stream', 'sink', 'from', 'to'],
+    answer: 'CoverageWindows',
+    handle: (ask) => readWindows(state, ask),
+  },
+];
+
+async function readCoverage(state: Queryable, ask: Ask): Promise<Coverage> {
+  const now = Date.now();
+  const { source, stream, sink } = ask.params;
+  const tracks = (await knownTracks(state)).filter(
+    (one) => isOr(source, one.source) && isOr(stream, one.stream) && isOr(sink, one.sink),
+  );
+  const begin = Math.min(now - DAY_MS, ...tracks.map(({ since }) => since));
+  const asked = windowOf(ask, { start: begin, end: now }, now);
+  const window = { start: startOfDay(asked.start), end: endOfDays(asked.end) };
+  const ledgers = await readLedgers(state);
+  const setAside = await readSetAside(state);
+  return {
+    from: isoDay(window.start),
+    to: toIso(window.end).slice(0, 10),
+    tracks: tracks.map(({ since, ...one }) => {
+      const spans = coverageSpans(ledgers.get(keyOf(one)) ?? [], { start: since, end: Math.max(since, now) });
+      const days = new Set(setAside.filter((record) => isOf(record, one)).map(({ at }) => startOfDay(at)));
+      return {
+        source: one.source,
+        stream: one.stream,
+        sink: one.sink,
+        since: toIso(since),
+        days: dayRuns(within(spans, window), days),
+      };
+    }),
+  };
+}
+
+/** A month of a stream that is polled every minute is some hundred windows at most: days grow together. */
+const MOST_DAYS = 31;
+
+async function readWindows(state: Queryable, ask: Ask): Promise<CoverageWindows> {
+  const now = Date.now();
+  const window = windowOf(ask, { start: now - DAY_MS, end: now }, now);
+  if (window.end - window.start > MOST_DAYS * DAY_MS)
+    throw new Refusal(400, `at most ${MOST_DAYS} days at a time`, { next: 'ask for fewer days' });
+  const { source, stream, sink } = ask.params;
+  const known = (await knownTracks(state)).find(
+    (one) => one.source === source && one.stream === stream && one.sink === sink,
+  );
+  if (!known) throw new Refusal(404, 'nothing was ever written of this stream to this sink');
+  const entries = await readLedger(state, known, known.since);
+  const spans = coverageSpans(entries, { start: known.since, end: Math.max(known.since, now) });
+  const read = entries.filter((entry) => entry.end > window.start && entry.start < window.end);
+  const unread = within(spans, window).filter((span) => span.state === 'gap' || span.state === 'open');
+  const setAside = await readSetAside(state);
+  return {
+    source: known.source,
+    stream: known.stream,
+    sink: known.sink,
+    from: toIso(window.start),
+    to: toIso(window.end),
+    windows: [...read.map(toDetail), ...unread.map(toUnread)].sort((a, b) => (a.start < b.start ? -1 : 1)),
+    quarantined: setAside.filter((record) => isOf(record, known) && holds(window, record.at)).map(({ id }) => id),
+  };
+}
+
+type Ledgers = Map<string, Array<Pick<Entry, 'start' | 'end' | 'certified'>>>;
+
+/**
+ * The whole ledger, neighbours of one state as one: three years of fifteen streams are some ten thousand windows, and a few
+ * dozen rows. The database counts them together, so that this process is free for its runs.
+ */
+async function readLedgers(state: Queryable): Promise<Ledgers> {
+  const rows = await state.query<Track & Window & { certified: boolean }>({
+    text: `
+      with windows as (
+        select *, state = lag(state) over track and start_at = lag(end_at) over track as goes_on
+        from tributary.windows window track as (partition by source, stream, sink order by start_at)
+      ), numbered as (
+        select *, count(*) filter (where goes_on is not true) over (partition by source, stream, sink order by start_at) as number
+        from windows
+      )
+      select source, stream, sink, state = 'certified' as certified,
+        ${instantOf('min(start_at)')} as start, ${instantOf('max(end_at)')} as "end"
+      from numbered group by source, stream, sink, number, state order by min(start_at)`,
+  });
+  const ledgers: Ledgers = new Map();
+  for (const row of rows) {
+    const entries = ledgers.get(keyOf(row));
+    if (entries) entries.push(row);
+    else ledgers.set(keyOf(row), [row]);
+  }
+  return ledgers;
+}
+
+interface SetAside {
+  id: number;
+  source: string;
+  stream: StreamName;
+  at: Instant;
+}
+
+/**
+ * When the events that were set aside happened. The record is text, because jsonb may refuse it; its first timestamp is the
+ * event's own in every form of the service that was seen. A record without one belongs to no day.
+ */
+async function readSetAside(state: Queryable): Promise<SetAside[]> {
+  const rows = await state.query<{ id: number; source: string; stream: StreamName; said: string | null }>({
+    text: `
+      select id, source, stream, substring(left(record, 20000) from '"timestamp":"?([^",}]{4,60})') as said
+      from tributary.quarantine order by id desc limit 10000`,
+  });
+  return rows.flatMap(({ said, ...row }) => {
+    const at = said === null ? undefined : parseInstant(said);
+    return at === undefined ? [] : [{ ...row, at }];
+  });
+}
+
+/** The parts of spans that lie in a window. */
+const within = (spans: readonly CoverageSpan[], { start, end }: Window): CoverageSpan[] =>
+  spans
+    .map((span) => ({ ...span, start: Math.max(span.start, start), end: Math.min(span.end, end) }))
+    .filter((span) => span.start < span.end);
+
+const toDetail = (entry: Entry): WindowDetail => ({
+  start: toIso(entry.start),
+  end: toIso(entry.end),
+  state: entry.certified ? 'certified' : 'uncertified',
+  rows: entry.rows,
+  readAt: toIso(entry.readAt),
+  provenAt: isoOrNull(entry.provenAt),
+  runId: entry.runId,
+  tries: entry.tries ?? null,
+  note: entry.note ?? null,
+});
+
+const toUnread = ({ start, end, state }: CoverageSpan): WindowDetail => ({
+  start: toIso(start),
+  end: toIso(end),
+  state,
+  rows: null,
+  readAt: null,
+  provenAt: null,
+  runId: null,
+  tries: null,
+  note: null,
+});
+
+const isOr = (wanted: string | undefined, is: string): boolean => wanted === undefined || wanted === is;
+const isOf = (a: { source: string; stream: string }, b: { source: string; stream: string }): boolean =>
+  a.source === b.source && a.stream === b.stream;
+const keyOf = ({ source, stream, sink }: Track): string => [source, stream, sink].join('/');

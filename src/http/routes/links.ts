@@ -1,0 +1,80 @@
+import { quoteIdent, type Sql } from '../../cursor/sql.ts';
+import { toIso } from '../../model/instant.ts';
+import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
+import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
+import { stream } from '../api-schemas.ts';
+import type { TopLink, TopLinks } from '../api-types.ts';
+import type { ControlDeps } from '../deps.ts';
+import { shortText } from '../json-schema.ts';
+import { date, limit, limitOf, windowOf } from '../params.ts';
+import type { Ask, Route } from '../route.ts';
+
+const USUAL = 10;
+
+export const linksRoute = (deps: Pick<ControlDeps, 'warehouse'>): Route => ({
+  method: 'GET',
+  path: '/api/links/top',
+  summary: 'The links with the most clicks, leads or sales, counted in the synced tables.',
+  query: { by: { ...stream, default: 'clicks' }, from: date, to: date, source: shortText, limit: limit(USUAL) },
+  answer: 'TopLinks',
+  handle: (ask) => readTop(deps, ask),
+});
+
+async function readTop({ warehouse }: Pick<ControlDeps, 'warehouse'>, ask: Ask): Promise<TopLinks> {
+  const now = Date.now();
+  const window = windowOf(ask, { start: startOfDay(now) - 29 * DAY_MS, end: now }, now);
+  const by = STREAM_NAMES.find((name) => name === ask.params.by) ?? 'clicks';
+  const head = { by, from: toIso(window.start), to: toIso(window.end) };
+  if (!warehouse) return { ...head, sink: null, links: [] };
+  const { name, db, schema } = warehouse;
+  const tables = await db.query<{ table: string }>({
+    text: 'select table_name as table from information_schema.tables where table_schema = $1',
+    values: [schema],
+  });
+  const has = new Set(tables.map(({ table }) => table));
+  // Nothing was synced of it yet: the table comes with the first rows.
+  if (!has.has(by) || !has.has('links')) return { ...head, sink: name, links: [] };
+  const present = STREAM_NAMES.filter((stream) => has.has(stream));
+  const question = { by, window, source: ask.params.source, limit: limitOf(ask, USUAL) };
+  const links = await db.query<Omit<TopLink, 'saleAmount'> & { saleAmount: string | null }>(
+    selectTop(schema, present, question),
+  );
+  return {
+    ...head,
+    sink: name,
+    links: links.map((link) => ({ ...link, saleAmount: link.saleAmount === null ? null : Number(link.saleAmount) })),
+  };
+}
+
+interface Question {
+  by: StreamName;
+  window: Window;
+  source: string | undefined;
+  limit: number;
+}
+
+/** The best by one figure first, then the other figures of those few: each table is gone through once, by its time. */
+function selectTop(schema: string, present: readonly StreamName[], { by, window, source, limit }: Question): Sql {
+  const table = (name: string): string => `${quoteIdent(schema)}.${quoteIdent(name)}`;
+  const inWindow = `"timestamp" >= $1 and "timestamp" < $2 and _missing_since is null and ($3::text is null or _source = $3)`;
+  const countOf = (stream: StreamName): string =>
+    present.includes(stream)
+      ? `left join (select _source, link_id, count(*) as n${stream === 'sales' ? ', sum(sale_amount) as amount' : ''}
+           from ${table(stream)} where ${inWindow} and (_source, link_id) in (select _source, link_id from best)
+           group by 1, 2) ${stream} using (_source, link_id)`
+      : `left join (select null::bigint as n, null::numeric as amount) ${stream} on true`;
+  return {
+    text: `
+      with best as materialized (
+        select _source, link_id, count(*) as n from ${table(by)} where ${inWindow} and link_id is not null
+        group by 1, 2 order by n desc, 1, 2 limit $4
+      )
+      select best._source as source, best.link_id as "linkId", l.link_domain || '/' || l.link_key as "shortLink",
+        coalesce(clicks.n, 0) as clicks, coalesce(leads.n, 0) as leads, coalesce(sales.n, 0) as sales,
+        sales.amount::text as "saleAmount"
+      from best ${STREAM_NAMES.map(countOf).join('\n')}
+      left join ${table('links')} l using (_source, link_id)
+      order by best.n desc, 1, 2`,
+    values: [toIso(window.start), toIso(window.end), source ?? null, limit],
+  };
+}

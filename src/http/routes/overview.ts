@@ -1,0 +1,175 @@
+import type { Queryable } from '../../cursor/database.ts';
+import { instantOf } from '../../cursor/sql.ts';
+import { readUpcoming } from '../../cursor/upcoming.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
+import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
+import type { LastRun, Overview, StreamOverview, TrackOverview, Trouble } from '../api-types.ts';
+import type { ControlDeps } from '../deps.ts';
+import { isoOrNull } from '../params.ts';
+import type { Route } from '../route.ts';
+
+export const overviewRoute = (deps: ControlDeps): Route => ({
+  method: 'GET',
+  path: '/api/overview',
+  summary: 'How every stream stands, and what needs a person.',
+  answer: 'Overview',
+  handle: () => readOverview(deps),
+});
+
+export type OverviewDeps = Pick<ControlDeps, 'state' | 'streams' | 'version'>;
+
+/** Asked every few seconds while somebody watches: it reads a handful of rows for each stream, never the whole ledger's spans. */
+export async function readOverview({ state, streams, version }: OverviewDeps): Promise<Overview> {
+  const [tracks, known, quarantined, troubles, upcoming] = await Promise.all([
+    readTracks(state),
+    readStreams(state),
+    readQuarantined(state),
+    readTroubles(state),
+    readUpcoming(state),
+  ]);
+  const names = new Map<string, { source: string; stream: StreamName }>();
+  for (const { source, stream } of [...streams, ...known]) names.set(`${source}/${stream}`, { source, stream });
+  const now = Date.now();
+  return {
+    now: toIso(now),
+    version,
+    troubles,
+    streams: [...names.values()].sort(byName).map(({ source, stream }): StreamOverview => {
+      const isThis = (one: { source: string; stream: string }) => one.source === source && one.stream === stream;
+      const configured = streams.find(isThis);
+      const sinks = tracks.filter(isThis);
+      const history = known.find(isThis);
+      const { parked, nextRunAt } = upcoming(source, stream);
+      const completeThrough = lowest(sinks.map((track) => track.through));
+      const lagSeconds = secondsSince(completeThrough, now);
+      const maxLagSeconds = configured?.maxLagMs === undefined ? null : configured.maxLagMs / 1000;
+      return {
+        source,
+        stream,
+        configured: configured !== undefined,
+        completeThrough: isoOrNull(completeThrough),
+        newestSeen: isoOrNull(sinks.reduce<Instant | null>((most, { newest }) => later(most, newest), null)),
+        lagSeconds,
+        maxLagSeconds,
+        late: lagSeconds !== null && maxLagSeconds !== null && lagSeconds > maxLagSeconds,
+        parked: !parked
+          ? null
+          : {
+              reason: parked.reason,
+              nextStep: parked.nextStep,
+              since: parked.since.toISOString(),
+              nextProbeAt: parked.nextProbeAt.toISOString(),
+            },
+        quarantined: quarantined.find(isThis)?.n ?? 0,
+        uncertifiedWindows: Math.max(0, ...sinks.map(({ uncertified }) => uncertified)),
+        lastRun: history?.last ?? null,
+        lastSuccessAt: history?.success?.toISOString() ?? null,
+        nextRunAt: nextRunAt?.toISOString() ?? null,
+        sinks: sinks.map((track): TrackOverview => toTrack(track, now)),
+      };
+    }),
+  };
+}
+
+interface TrackRow {
+  source: string;
+  stream: StreamName;
+  sink: string;
+  since: Instant;
+  through: Instant | null;
+  newest: Instant | null;
+  uncertified: number;
+}
+
+const readTracks = (state: Queryable): Promise<TrackRow[]> =>
+  state.query<TrackRow>({
+    text: `
+      select c.source, c.stream, c.sink, ${instantOf('c.since')} as since, ${instantOf('c.complete_through')} as through,
+        ${instantOf('c.newest_seen')} as newest, coalesce(w.n, 0) as uncertified
+      from tributary.cursors c left join (
+        select source, stream, sink, count(*) as n from tributary.windows where state = 'uncertified' group by 1, 2, 3
+      ) w on (w.source, w.stream, w.sink) = (c.source, c.stream, c.sink)
+      order by c.source, c.stream, c.sink`,
+  });
+
+interface StreamRow {
+  source: string;
+  stream: StreamName;
+  last: LastRun | null;
+  success: Date | null;
+}
+
+/** The newest run of each stream, and the newest that went well; by the index, however long the history is. */
+async function readStreams(state: Queryable): Promise<StreamRow[]> {
+  type Found = Omit<StreamRow, 'last'> &
+    Omit<LastRun, 'id' | 'startedAt' | 'finishedAt'> & { id: string | null } & {
+      started: Date;
+      finished: Date | null;
+    };
+  const rows = await state.query<Found>({
+    text: `
+      select k.source, k.stream, r.id, r.kind, r.state, r.started_at as started, r.finished_at as finished, r.message,
+        d.finished_at as success
+      from (
+        select source, stream from tributary.cursors union select source, stream from tributary.schedules
+      ) k
+      left join lateral (
+        select * from tributary.runs r where (r.source, r.stream) = (k.source, k.stream) order by started_at desc limit 1
+      ) r on true
+      left join lateral (
+        select finished_at from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
+          and r.state = 'done' and r.kind = 'sync' order by started_at desc limit 1
+      ) d on true`,
+  });
+  return rows.map(({ source, stream, success, id, kind, state: ended, started, finished, message }) => ({
+    source,
+    stream,
+    success,
+    last:
+      id === null
+        ? null
+        : {
+            id,
+            kind,
+            state: ended,
+            startedAt: started.toISOString(),
+            finishedAt: finished?.toISOString() ?? null,
+            message,
+          },
+  }));
+}
+
+const readQuarantined = (state: Queryable): Promise<Array<{ source: string; stream: StreamName; n: number }>> =>
+  state.query({ text: 'select source, stream, count(*) as n from tributary.quarantine group by source, stream' });
+
+async function readTroubles(state: Queryable): Promise<Trouble[]> {
+  const rows = await state.query<Omit<Trouble, 'since'> & { since: Date }>({
+    text: `
+      select kind, source, stream, message, opened_at as since from tributary.incidents
+      where closed_at is null order by opened_at, id`,
+  });
+  return rows.map((row) => ({ ...row, since: row.since.toISOString() }));
+}
+
+const toTrack = ({ sink, since, through, newest, uncertified }: TrackRow, now: Instant): TrackOverview => ({
+  sink,
+  since: toIso(since),
+  completeThrough: isoOrNull(through),
+  newestSeen: isoOrNull(newest),
+  lagSeconds: secondsSince(through, now),
+  uncertifiedWindows: uncertified,
+});
+
+/** Null where one of them is not proven at all: the stream is as far as its slowest sink. */
+const lowest = (instants: ReadonlyArray<Instant | null>): Instant | null =>
+  instants.length === 0 || instants.includes(null) ? null : Math.min(...instants.map((at) => at ?? 0));
+
+const later = (a: Instant | null, b: Instant | null): Instant | null =>
+  a === null || b === null ? (a ?? b) : Math.max(a, b);
+
+const secondsSince = (at: Instant | null, now: Instant): number | null =>
+  at === null ? null : Math.max(0, Math.round((now - at) / 1000));
+
+type Named = Pick<StreamOverview, 'source' | 'stream'>;
+const byName = (a: Named, b: Named): number =>
+  a.source.localeCompare(b.source) || STREAM_NAMES.indexOf(a.stream) - STREAM_NAMES.indexOf(b.stream);

@@ -1,0 +1,94 @@
+import type { Queryable } from '../../cursor/database.ts';
+import type { Sql } from '../../cursor/sql.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
+import type { StreamName } from '../../model/streams.ts';
+import { DAY_MS, type Window } from '../../model/window.ts';
+import { stream } from '../api-schemas.ts';
+import type { Rows, RowsPoint } from '../api-types.ts';
+import type { ControlDeps } from '../deps.ts';
+import { oneOf, shortText } from '../json-schema.ts';
+import { date, windowOf } from '../params.ts';
+import { type Ask, Refusal, type Route } from '../route.ts';
+
+export const rowsRoute = ({ state }: Pick<ControlDeps, 'state'>): Route => {
+  const read = createRowReader(state);
+  return {
+    method: 'GET',
+    path: '/api/rows',
+    summary: 'Rows by the hour or day in which runs brought them.',
+    query: { per: { ...oneOf('hour', 'day'), default: 'hour' }, from: date, to: date, source: shortText, stream },
+    answer: 'Rows',
+    handle: (ask) => readRows(read, ask),
+  };
+};
+
+const HOUR_MS = 3_600_000;
+/** A picture has no more columns than this. */
+const MOST_POINTS = 1100;
+
+async function readRows(read: RowReader, ask: Ask): Promise<Rows> {
+  const per = ask.params.per === 'day' ? 'day' : 'hour';
+  const step = per === 'day' ? DAY_MS : HOUR_MS;
+  const now = Date.now();
+  const usual = { start: floor(now, step) - (per === 'day' ? 29 : 47) * step, end: now };
+  const asked = windowOf(ask, usual, now);
+  const window = { start: floor(asked.start, step), end: asked.end };
+  if ((window.end - window.start) / step > MOST_POINTS)
+    throw new Refusal(400, `that is more than ${MOST_POINTS} ${per}s`, { next: 'ask for fewer, or for days' });
+  const { source: onlySource, stream: onlyStream } = ask.params;
+  const found = (await read(per, window)).filter((one) => isOr(onlySource, one.source) && isOr(onlyStream, one.stream));
+  const series = new Map<string, Rows['series'][number]>();
+  for (const { source, stream, at, ...figures } of found) {
+    const key = `${source}/${stream}`;
+    const one = series.get(key) ?? { source, stream, points: [] };
+    one.points.push({ at: at.toISOString(), ...figures });
+    series.set(key, one);
+  }
+  const inOrder = [...series.values()].sort((a, b) => (`${a.source}/${a.stream}` < `${b.source}/${b.stream}` ? -1 : 1));
+  return { per, from: toIso(window.start), to: toIso(window.end), series: inOrder };
+}
+
+const isOr = (wanted: string | undefined, is: string): boolean => wanted === undefined || wanted === is;
+const floor = (at: Instant, step: number): Instant => Math.floor(at / step) * step;
+
+interface Found extends Omit<RowsPoint, 'at'> {
+  source: string;
+  stream: StreamName;
+  at: Date;
+}
+
+type RowReader = (per: Rows['per'], window: Window) => Promise<Found[]>;
+
+/** After so long every run of a day has ended, and its figures never change again. */
+const SETTLED_MS = 2 * DAY_MS;
+
+/** Days that are settled are counted once: a month of runs is half a million rows, and the page asks whenever one ends. */
+function createRowReader(state: Queryable): RowReader {
+  const settled = new Map<Instant, Found[]>();
+  const query = (per: Rows['per'], window: Window): Promise<Found[]> => state.query<Found>(selectRows(per, window));
+  return async (per, window) => {
+    if (per === 'hour') return query(per, window);
+    let known = window.start;
+    while (settled.has(known) && known + DAY_MS <= window.end) known += DAY_MS;
+    const fresh = await query(per, { start: known, end: window.end });
+    for (let day = known; day + DAY_MS <= Math.min(window.end, Date.now() - SETTLED_MS); day += DAY_MS)
+      settled.set(
+        day,
+        fresh.filter(({ at }) => at.getTime() === day),
+      );
+    const days = Array.from({ length: (known - window.start) / DAY_MS }, (_, i) => window.start + i * DAY_MS);
+    return [...days.flatMap((day) => settled.get(day) ?? []), ...fresh];
+  };
+}
+
+/** By when a run began, which there is an index for: a run that passes midnight counts for the day before. */
+const selectRows = (per: Rows['per'], { start, end }: Window): Sql => ({
+  text: `
+    select source, stream, date_trunc($1, started_at, 'UTC') as at, count(*) as runs,
+      count(*) filter (where state not in ('done', 'running')) as failed,
+      sum(rows_read)::bigint as read, sum(rows_new)::bigint as new, sum(rows_changed)::bigint as changed,
+      sum(rows_quarantined)::bigint as quarantined
+    from tributary.runs where started_at >= $2 and started_at < $3
+    group by source, stream, at order by source, stream, at`,
+  values: [per, toIso(start), toIso(end)],
+});

@@ -1,0 +1,48 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { context, type Span as OtelSpan, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { observe, type Span } from './model/observed.ts';
+
+/** How long a collector has to answer, tries and all: a command that has ended must not wait for one that is away. */
+const WAIT_MS = 2000;
+
+/**
+ * The one home of OpenTelemetry: what the house says it does, sent as traces. Where to, and how many of them, its own
+ * environment variables say. Loaded only where they do. Returns how to stop, with everything sent.
+ */
+export function startTraces({ service, version }: { service: string; version: string }): () => Promise<void> {
+  const provider = new BasicTracerProvider({
+    resource: resourceFromAttributes({ 'service.name': service, 'service.version': version }),
+    spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter({ timeoutMillis: WAIT_MS }))],
+  });
+  const tracer = provider.getTracer('tributary');
+  const open = new WeakMap<Span, OtelSpan>();
+
+  const stop = observe((span) => {
+    const parent = span.parent && open.get(span.parent);
+    const under = parent ? trace.setSpan(context.active(), parent) : context.active();
+    const kind = span.name === 'request' ? SpanKind.CLIENT : SpanKind.INTERNAL;
+    const own = tracer.startSpan(span.name, { kind, attributes: named(span) }, under);
+    open.set(span, own);
+    return ({ error }) => {
+      // Its kind, not its words: they may quote what the service said.
+      if (error !== undefined) {
+        own.setStatus({ code: SpanStatusCode.ERROR });
+        own.setAttribute('error.type', error instanceof Error ? error.name : 'unknown');
+      }
+      own.end();
+    };
+  });
+
+  return async () => {
+    stop();
+    const sent = provider.shutdown().catch(() => {});
+    // Recovery: a collector that is away costs its traces, and of the command a moment.
+    await Promise.race([sent, sleep(WAIT_MS, undefined, { ref: false })]);
+  };
+}
+
+const named = ({ attributes }: Span): Record<string, string | number | boolean> =>
+  Object.fromEntries(Object.entries(attributes).map(([name, value]) => [`tributary.${name}`, value]));

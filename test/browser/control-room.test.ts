@@ -1,0 +1,195 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { withSyncApp } from '../../src/app.ts';
+import type { Config } from '../../src/config-schema.ts';
+import { DAY_MS, startOfDay } from '../../src/model/window.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { moveCursor } from '../../src/sync/move-cursor.ts';
+import { axeFaults } from '../support/axe.ts';
+import { goTo, type Visit, visit } from '../support/browser.ts';
+import { type ControlRoom, startControlRoom } from '../support/control-room.ts';
+import { syncAllDone } from '../support/engine.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+import { silentLog } from '../support/silent-log.ts';
+import { workerConfig } from '../support/workers.ts';
+
+/** The whole house, seen from the chair of its operator: a live worker on the sandbox, Redis, Postgres and a real browser. */
+const TOKEN = 'a-token-of-the-tests';
+const BEHIND_DAYS = 3;
+const DAYS = 12;
+
+let home: TestDatabase;
+let redis: TestRedis;
+let sandbox: Sandbox;
+let config: Config;
+let room: ControlRoom;
+let seen: Visit;
+
+beforeAll(async () => {
+  [home, redis, sandbox] = await Promise.all([
+    freshDatabase(),
+    startRedis(),
+    smallSandbox({ rows: { clicks: 500, leads: 60, sales: 40 }, days: DAYS }),
+  ]);
+  config = workerConfig({
+    stateUrl: home.url,
+    queueUrl: redis.url,
+    sandboxes: { main: sandbox },
+    stream: { maxLag: '1h' },
+    rest: { http: { port: 0, token: TOKEN } },
+  });
+  for (const source of Object.values(config.sources)) source.since = new Date(Date.now() - 6 * DAY_MS).toISOString();
+  await syncAllDone(config);
+  await moveBack();
+  // The worker finds a service that refuses, as after a plan that ran out over the weekend.
+  sandbox.service.traits = { forbidden: 'plan' };
+  room = await startControlRoom(config);
+  seen = await visit(room.url);
+});
+afterAll(async () => {
+  await seen?.context.close();
+  await room?.close();
+  await home?.drop();
+});
+
+const moveBack = (): Promise<void> =>
+  withSyncApp({ config, log: silentLog }, async ({ state, sinks }) => {
+    for (const stream of ['clicks', 'leads', 'sales'] as const) {
+      const track = { source: 'main', stream, sink: 'warehouse' };
+      await moveCursor({ state, sinks, holder: 'test' }, track, {
+        to: Date.now() - BEHIND_DAYS * DAY_MS,
+        force: false,
+      });
+    }
+  });
+
+describe('the control room', () => {
+  it('shows nothing without the token, and everything with it', async () => {
+    const { page } = seen;
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    expect(await axeFaults(page)).toEqual([]);
+    await page.getByLabel('Token').fill('guessed');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').filter({ hasText: 'token' }).waitFor();
+    expect(await page.textContent('body')).not.toContain('main');
+    expect((await page.context().cookies()).length).toBe(0);
+    await page.getByLabel('Token').fill(TOKEN);
+    await page.keyboard.press('Enter');
+    await page.getByRole('region', { name: 'Source main' }).waitFor();
+    const [cookie] = await page.context().cookies();
+    expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' });
+    expect(JSON.stringify([cookie, await page.evaluate('({ ...localStorage })')])).not.toContain(TOKEN);
+  });
+
+  it('shows a parked stream, and how its lag falls once it is told to go on', async () => {
+    const { page } = seen;
+    await goTo(page, '#/');
+    const row = page.getByRole('row').filter({ hasText: 'clicks' });
+    await row.getByText('parked').waitFor();
+    await row.getByText(`${BEHIND_DAYS} days`).waitFor();
+    await row.getByText('late').waitFor();
+    await page.getByRole('heading', { name: /need you|needs you/ }).waitFor();
+    sandbox.service.traits = {};
+    await goTo(page, '#/stream/main/clicks');
+    await page.getByRole('button', { name: 'Sync now' }).click();
+    await page.getByText('main/clicks is due now').waitFor();
+    await goTo(page, '#/');
+    // By itself: nobody reloads. What is older than the settle time is proven, so what is left of the lag is about that.
+    await row.getByText(/^1[01] min$/).waitFor();
+    await page.getByRole('heading', { name: 'Everything is on time' }).waitFor();
+    expect(await page.locator('main .badge').count()).toBe(0);
+  });
+
+  it('shows a record that was set aside, without personal data', async () => {
+    const { page } = seen;
+    const customer = { id: 'c', name: 'Ada Canary', email: 'canary@example.com' };
+    sandbox.service.add('leads', {
+      event: 'lead',
+      eventId: 'timeless',
+      timestamp: 'once',
+      link: { id: 'l' },
+      customer,
+    });
+    await page.locator('#quarantined', { hasText: '1' }).waitFor();
+    await goTo(page, '#/quarantine');
+    await page.getByRole('link', { name: /^Record/ }).click();
+    await page.locator('pre', { hasText: '"timestamp": "once"' }).waitFor();
+    const text = await page.textContent('body');
+    expect([text?.includes('Canary'), text?.includes('canary@')]).toEqual([false, false]);
+  });
+
+  it('prices a backfill, starts, pauses, resumes and cancels it', async () => {
+    const { page } = seen;
+    const today = startOfDay(Date.now());
+    const date = (at: number): string => new Date(at).toISOString().slice(0, 10);
+    await goTo(page, '#/backfills');
+    await page.getByLabel('leads').uncheck();
+    await page.getByLabel('sales').uncheck();
+    await page.getByLabel('From (UTC)').fill(date(today - DAYS * DAY_MS));
+    await page.getByLabel('To, exclusive (UTC)').fill(date(today - 7 * DAY_MS));
+    await page.getByRole('button', { name: 'Show the price' }).click();
+    await page.getByRole('table', { name: 'What it will cost' }).getByText('main/clicks').waitFor();
+    // What is priced now takes its time from here on, so that there is something to pause.
+    const isOld = ({ query }: { query: Readonly<Record<string, string>> }) =>
+      Date.parse(query.start ?? '') < today - 6 * DAY_MS;
+    sandbox.service.faults.add({ delayMs: 2000, times: 10_000, when: isOld });
+    await page.getByRole('button', { name: 'Start the backfill' }).click();
+    const row = page.getByRole('table', { name: 'Backfills' }).getByRole('row').filter({ hasText: 'main/clicks' });
+    await row.getByRole('button', { name: /^Pause/ }).click();
+    await row.getByText('paused', { exact: true }).waitFor();
+    await row.getByRole('button', { name: /^Resume/ }).click();
+    await row.getByText(/^(running|waiting)$/).waitFor();
+    await row.getByRole('button', { name: /^Cancel/ }).click();
+    await page.getByRole('dialog').waitFor();
+    expect(await axeFaults(page)).toEqual([]);
+    await page.keyboard.press('Escape');
+    await row.getByRole('button', { name: /^Cancel/ }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel the backfill' }).click();
+    await row.getByText('cancelled', { exact: true }).waitFor();
+    expect(await row.getByRole('button').count()).toBe(0);
+    sandbox.service.faults.clear();
+  });
+
+  it('has every view in order with what a real worker left', async () => {
+    const { page } = seen;
+    await goTo(page, '#/runs');
+    const run = (await page.locator('a[href^="#/run/"]').first().getAttribute('href')) ?? '';
+    for (const hash of ['#/', '#/stream/main/clicks', '#/runs', run, '#/budget', '#/schema', '#/links']) {
+      await goTo(page, hash);
+      expect({ hash, faults: await axeFaults(page), notices: await page.textContent('#notices') }).toEqual({
+        hash,
+        faults: [],
+        notices: '',
+      });
+    }
+    await goTo(page, '#/links');
+    expect(await page.getByRole('table', { name: 'Top links' }).getByRole('row').count()).toBeGreaterThan(2);
+    expect({ complaints: seen.complaints.filter((text) => !text.includes('401')), outside: seen.outside }).toEqual({
+      complaints: [],
+      outside: [],
+    });
+  });
+
+  it('says that Redis is away, and goes on when it is back', async () => {
+    const { page } = seen;
+    await goTo(page, '#/');
+    const notice = page.locator('#notices', { hasText: 'Away: the queue' });
+    const restarted = redis.restart(4000);
+    await notice.waitFor();
+    expect(await page.getByRole('region', { name: 'Source main' }).isVisible()).toBe(true);
+    await restarted;
+    await notice.waitFor({ state: 'detached' });
+    sandbox.service.add('leads', { event: 'lead', eventId: 'timeless-2', timestamp: 'twice', link: { id: 'l' } });
+    await page.locator('#quarantined', { hasText: '2' }).waitFor();
+  });
+
+  it('shows nothing any more after signing out', async () => {
+    const { page } = seen;
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    expect(await page.textContent('body')).not.toContain('main');
+    await page.reload();
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+  });
+});

@@ -1,0 +1,64 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { settled, visit } from '../support/browser.ts';
+import type { Size } from '../support/page-data.ts';
+import { type PageServer, servePage } from '../support/page-server.ts';
+
+/** One quiet source of a month, and five of three years whose days change their state every other day. */
+const SMALL: Size = { sources: 1, days: 30, runDays: 30 };
+const LARGE: Size = { sources: 5, days: 3 * 365, runDays: 1 };
+
+interface Measured {
+  nodes: number;
+  heapBytes: number;
+  /** The same after news had it drawn five times more: what is not let go of piles up here. */
+  nodesLater: number;
+  /** From the beginning of the load, by the browser's own clock. */
+  firstPaintMs: number;
+  shownMs: number;
+}
+
+const servers: PageServer[] = [];
+afterAll(() => Promise.all(servers.map((server) => server.close())));
+
+async function measure(size: Size, hash: string): Promise<Measured> {
+  const server = await servePage(size);
+  servers.push(server);
+  const { page, context } = await visit(`${server.baseUrl}/${hash}`);
+  await settled(page);
+  const shownMs = (await page.evaluate('performance.now()')) as number;
+  const firstPaintMs = (await page.evaluate(
+    'performance.getEntriesByName("first-contentful-paint")[0].startTime',
+  )) as number;
+  const session = await context.newCDPSession(page);
+  const countNodes = async (): Promise<number> => {
+    await session.send('HeapProfiler.collectGarbage');
+    return (await session.send('Memory.getDOMCounters')).nodes;
+  };
+  const nodes = await countNodes();
+  for (let i = 0; i < 5; i++) {
+    const asked = page.waitForResponse((response) => response.url().includes('/api/coverage'));
+    server.tell('changed', { topics: ['coverage'] });
+    await asked;
+    await settled(page);
+  }
+  const nodesLater = await countNodes();
+  const { usedSize } = await session.send('Runtime.getHeapUsage');
+  await context.close();
+  return { nodes, nodesLater, heapBytes: usedSize, firstPaintMs, shownMs };
+}
+
+describe('five sources of three streams and three years of days', () => {
+  it.each([
+    ['all streams', '#/', 4000],
+    ['one stream by the year', '#/stream/main/clicks?zoom=year', 2000],
+  ])('stay small: %s', async (_, hash, mostNodes) => {
+    const small = await measure(SMALL, hash);
+    const large = await measure(LARGE, hash);
+    // 15 times the streams and 36 times the days: a page that drew every day would have 16,000 elements for them alone.
+    expect(large.nodes).toBeLessThan(mostNodes);
+    expect(large.heapBytes / small.heapBytes).toBeLessThan(2);
+    expect(large.nodesLater / large.nodes).toBeLessThan(1.05);
+    // Something is painted before there is any data: what is painted first does not care how much there is.
+    expect(large.firstPaintMs).toBeLessThan(large.shownMs);
+  });
+});

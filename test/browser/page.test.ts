@@ -1,0 +1,180 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { axeFaults } from '../support/axe.ts';
+import { goTo, PHONE, settled, visit } from '../support/browser.ts';
+import { type PageServer, servePage } from '../support/page-server.ts';
+
+/** The page by itself: canned answers, a real browser. What it does with a real worker is in control-room.test.ts. */
+const DAY = new Date(Date.now() - 3 * 86_400_000).toISOString().slice(0, 10);
+const VIEWS = {
+  streams: '#/',
+  'a stream by the year': `#/stream/main/clicks?zoom=year&day=${DAY}`,
+  'a stream by the month': '#/stream/main/clicks?zoom=month',
+  'a stream in all': '#/stream/main/clicks?zoom=all&per=day',
+  backfills: '#/backfills',
+  runs: '#/runs',
+  'a run': '#/run/run-5',
+  budget: '#/budget',
+  quarantine: '#/quarantine',
+  'a record': '#/quarantine/17',
+  schema: '#/schema',
+  links: '#/links',
+};
+/** The dark has the same elements in other colours, and a phone the same colours in other places, like all that is between it and a desk. */
+const LOOKS = [
+  { how: 'in the light', options: { colorScheme: 'light' }, checks: 'all', widths: [] },
+  { how: 'in the dark', options: { colorScheme: 'dark' }, checks: 'contrast', widths: [] },
+  {
+    how: 'on a phone',
+    options: { viewport: PHONE },
+    checks: 'all but contrast',
+    widths: [620, 800, 1000, PHONE.width],
+  },
+] as const;
+
+let server: PageServer;
+beforeAll(async () => {
+  server = await servePage({ sources: 2, days: 320, runDays: 23 });
+});
+afterAll(() => server.close());
+
+describe.each(LOOKS)('the page $how', ({ options, checks, widths }) => {
+  it('has every view in order: names for screen readers, contrast, no sideways scrolling, no complaint', async () => {
+    const seen = await visit(server.baseUrl, options);
+    for (const [name, hash] of Object.entries(VIEWS)) {
+      await goTo(seen.page, hash);
+      expect({ name, faults: await axeFaults(seen.page, checks) }).toEqual({ name, faults: [] });
+      for (const width of widths) {
+        await seen.page.setViewportSize({ width, height: 740 });
+        const tooWide = await seen.page.evaluate('document.documentElement.scrollWidth - innerWidth');
+        expect({ name, width, tooWide }).toEqual({ name, width, tooWide: 0 });
+      }
+    }
+    expect({ complaints: seen.complaints, outside: seen.outside }).toEqual({ complaints: [], outside: [] });
+    await seen.context.close();
+    // Dozens of looks at a page each: a busy machine takes its time.
+  }, 150_000);
+});
+
+describe('the page', () => {
+  it('can be walked by keyboard alone: to a day, its windows, and a backfill of it', async () => {
+    const { page, context } = await visit(`${server.baseUrl}/#/`);
+    await settled(page);
+    const focused = () => page.evaluate('document.activeElement?.textContent?.trim() ?? ""');
+    const tabTo = async (text: string): Promise<void> => {
+      for (let left = 60; (await focused()) !== text; left--) {
+        if (left === 0) throw new Error(`no way to "${text}" by the tab key; it stands at "${await focused()}"`);
+        await page.keyboard.press('Tab');
+      }
+    };
+    await page.keyboard.press('Tab');
+    expect(await focused()).toBe('Skip to the content');
+    await page.keyboard.press('Enter');
+    await tabTo('clicks');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/#\/stream\/main\/clicks/);
+    await settled(page);
+    await tabTo('Month');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/zoom=month/);
+    await settled(page);
+    const today = new Date().getUTCDate();
+    await tabTo(String(today));
+    // A week back, where the month has one: the arrow keys walk the grid, and the tab key leaves it in one step.
+    await page.keyboard.press(today > 7 ? 'ArrowUp' : 'ArrowLeft');
+    const day = await page.evaluate('document.activeElement?.getAttribute("data-key") ?? ""');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(new RegExp(`day=${day}`));
+    await page.locator('#windows-title').waitFor();
+    await settled(page);
+    expect(await page.evaluate('document.activeElement?.getAttribute("data-key")')).toBe(day);
+    await tabTo('Backfill this day');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/#\/backfills/);
+    expect(await page.inputValue('#from')).toBe(day);
+    await tabTo('Show the price');
+    await page.keyboard.press('Enter');
+    await tabTo('Start the backfill');
+    await context.close();
+  });
+
+  it('shows what the service sent as text, whatever it looks like', async () => {
+    const { page, context, complaints } = await visit(`${server.baseUrl}/#/quarantine/17`);
+    await page.locator('pre', { hasText: '<img src=x onerror=alert(1)>' }).waitFor();
+    expect(await page.locator('main img').count()).toBe(0);
+    expect(complaints).toEqual([]);
+    await context.close();
+  });
+
+  it('says times in UTC, and in the time of the viewer by the pointer', async () => {
+    const { page, context } = await visit(`${server.baseUrl}/#/quarantine/17`, { timezoneId: 'Asia/Tokyo' });
+    const time = page.locator('dd time').first();
+    const iso = (await time.getAttribute('datetime')) ?? '';
+    expect(await time.textContent()).toBe(iso.slice(0, 16).replace('T', ' '));
+    const there = new Date(Date.parse(iso) + 9 * 3_600_000).toISOString();
+    expect(await time.getAttribute('title')).toContain(`UTC · here`);
+    expect(await time.getAttribute('title')).toContain(
+      `${Number(there.slice(11, 13)) % 12 || 12}:${there.slice(14, 16)}`,
+    );
+    await context.close();
+  });
+
+  it('leaves alone what somebody is doing when news come', async () => {
+    const { page, context } = await visit(`${server.baseUrl}/#/backfills`);
+    await settled(page);
+    await page.fill('#from', '2026-01-02');
+    await page.getByRole('button', { name: 'Pause the backfill of main/clicks' }).focus();
+    const asked = page.waitForResponse((response) => response.url().endsWith('/api/backfills'));
+    server.tell('changed', { topics: ['backfills'] });
+    await asked;
+    await settled(page);
+    expect(await page.inputValue('#from')).toBe('2026-01-02');
+    expect(await page.evaluate('document.activeElement?.textContent')).toBe('Pause');
+    await context.close();
+  });
+
+  it('arrives where it was told to go, however many news come on the way', async () => {
+    const { page, context } = await visit(`${server.baseUrl}/#/backfills`);
+    await settled(page);
+    const news = setInterval(() => server.tell('changed', { topics: ['backfills', 'runs'] }), 100);
+    // The way is longer than the page waits for further news.
+    await page.route('**/api/runs?*', async (route) => {
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      await route.continue();
+    });
+    await page.evaluate('location.hash = "#/runs"');
+    await page.getByRole('heading', { name: 'Runs' }).waitFor();
+    clearInterval(news);
+    await context.close();
+  });
+
+  it('remembers light or dark where somebody chose', async () => {
+    const { page, context } = await visit(server.baseUrl, { colorScheme: 'light' });
+    const ground = () => page.evaluate('getComputedStyle(document.body).backgroundColor');
+    const light = await ground();
+    await page.click('#theme');
+    await page.click('#theme');
+    const dark = await ground();
+    expect(dark).not.toBe(light);
+    await page.reload();
+    expect(await ground()).toBe(dark);
+    expect(await page.textContent('#theme')).toBe('Theme: dark');
+    await context.close();
+  });
+
+  it('says when the server is gone, keeps what it knew, and goes on when it is back', async () => {
+    const own = await servePage({ sources: 1, days: 30, runDays: 7 });
+    const { page, context } = await visit(own.baseUrl);
+    await settled(page);
+    await own.close();
+    const notice = page.locator('#notices', { hasText: 'The server does not answer' });
+    await notice.waitFor();
+    expect(await page.locator('#live').textContent()).toBe('Waiting');
+    expect(await page.locator('main table').count()).toBeGreaterThan(0);
+    expect(await axeFaults(page)).toEqual([]);
+    const back = await servePage({ sources: 1, days: 30, runDays: 7 }, { port: own.port });
+    await notice.waitFor({ state: 'detached' });
+    expect(await page.locator('#live').textContent()).toBe('Live');
+    await context.close();
+    await back.close();
+  });
+});

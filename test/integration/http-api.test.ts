@@ -1,0 +1,332 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connect, type Database } from '../../src/cursor/database.ts';
+import { quarantine } from '../../src/cursor/quarantine.ts';
+import type {
+  Backfill,
+  Backfills,
+  Budget,
+  Coverage,
+  CoverageWindows,
+  Overview,
+  Quarantine,
+  QuarantineRecord,
+  Rows,
+  Runs,
+  SchemaChanges,
+  TopLinks,
+} from '../../src/http/api-types.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
+import { type ApiDescription, misfits } from '../support/json-schema.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+import { until, workerConfig } from '../support/workers.ts';
+
+const DAY_MS = 86_400_000;
+const day = (ago: number): string => new Date(Date.now() - ago * DAY_MS).toISOString().slice(0, 10);
+const LARGE = 9_007_199_254_740_993n;
+
+let database: TestDatabase;
+let db: Database;
+let sandbox: Sandbox;
+let room: HttpRoom;
+let described: ApiDescription;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  db = connect({ url: database.url, max: 2 });
+  sandbox = await smallSandbox({ days: 60 });
+  const stream = { maxLag: '1h' };
+  const rest = { privacy: { linkPassword: 'keep' } };
+  room = await startHttpRoom(
+    workerConfig({
+      stateUrl: database.url,
+      queueUrl: undefined,
+      sandboxes: { main: sandbox },
+      every: '5m',
+      stream,
+      rest,
+    }),
+  );
+  await until('every stream is synced', async () => {
+    const { streams } = await room.json<Overview>('/api/overview');
+    return streams.every(({ lastRun }) => lastRun?.state === 'done');
+  });
+  // What a calm service does not bring about: a record nobody can use, a new field, a window not proven, one never read.
+  const record = {
+    event: 'lead',
+    timestamp: `${day(3)}T10:00:00Z`,
+    amount: LARGE,
+    click: { id: 'c-1', ip: '203.0.113.9' },
+    link: { id: 'l-1', password: 'canary-password' },
+    customer: { id: 'cus-1', name: 'Ada Example', email: 'ada@example.org' },
+  };
+  await quarantine(db, { source: 'main', stream: 'leads', runId: 'r' }, [
+    { record, reason: 'it has no id' },
+    { record: { ...record, timestamp: 'never' }, reason: 'it has no time' },
+  ]);
+  await db.query({
+    text: `insert into tributary.columns (stream, path, name, kind, previous_kind, source, run_id)
+      values ('clicks', 'click.ua', 'click_ua', 'text', 'integer', 'main', 'r')`,
+  });
+  const { since } = (await room.json<Overview>('/api/overview')).streams[0]?.sinks[0] ?? { since: '' };
+  const [one, two, three] = [1, 2, 3].map((n) => new Date(Date.parse(since) + n * DAY_MS).toISOString());
+  await db.query({
+    text: `delete from tributary.windows where stream = 'sales' and end_at < now() - interval '1 day'`,
+  });
+  await db.query({ text: `delete from tributary.windows where stream = 'sales'` });
+  await db.query({
+    text: `insert into tributary.windows (source, stream, sink, start_at, end_at, state, rows, run_id, note)
+      values ('main', 'sales', 'warehouse', $1, $2, 'certified', 7, 'r', null),
+        ('main', 'sales', 'warehouse', $3, $4, 'uncertified', 5, 'r', 'it drifted')`,
+    values: [since, one, two, three],
+  });
+  described = await room.json<ApiDescription>('/api/openapi.json');
+});
+afterAll(async () => {
+  await room.close();
+  await db.close();
+  await database.drop();
+});
+
+/** Asks, and holds the answer against the description: the one of its status, or the one for everything that is refused. */
+async function ask<T>(method: string, path: string, body?: unknown): Promise<{ status: number; body: T }> {
+  const response = method === 'GET' ? await room.get(path) : await room.send('POST', path, body);
+  const answer: unknown = await response.json();
+  const bare = path.split('?', 1)[0] ?? '';
+  // `/api/backfills/price` is a path of its own before it is an id.
+  const fits = (known: string): boolean => new RegExp(`^${known.replace(/\{\w+\}/g, '[^/]+')}$`).test(bare);
+  const pattern = described.paths[bare] ? bare : (Object.keys(described.paths).find(fits) ?? '');
+  const responses = described.paths[pattern]?.[method.toLowerCase()]?.responses;
+  const schema = (responses?.[response.status] ?? responses?.default)?.content?.['application/json'].schema;
+  expect(schema, `${method} ${path} is described`).toBeDefined();
+  if (schema) expect(misfits(answer, schema, described), `${method} ${path} ${response.status}`).toEqual([]);
+  asked.add(`${method} ${pattern}`);
+  return { status: response.status, body: answer as T };
+}
+const asked = new Set<string>();
+const get = async <T>(path: string): Promise<T> => (await ask<T>('GET', path)).body;
+
+describe('the API says what the tables say', () => {
+  it('overview: every stream with its watermark, target and runs', async () => {
+    const { streams, troubles } = await get<Overview>('/api/overview');
+    expect(streams.map(({ stream }) => stream)).toEqual(['clicks', 'leads', 'sales']);
+    expect(streams[0]).toMatchObject({ configured: true, maxLagSeconds: 3600, late: false, parked: null });
+    expect(streams.map(({ quarantined }) => quarantined)).toEqual([0, 2, 0]);
+    expect(streams.map(({ uncertifiedWindows }) => uncertifiedWindows)).toEqual([0, 0, 1]);
+    expect(streams.every(({ lastSuccessAt, nextRunAt }) => lastSuccessAt !== null && nextRunAt !== null)).toBe(true);
+    expect(troubles).toEqual([]);
+  });
+
+  it('coverage: days in every state, each day once', async () => {
+    const { tracks } = await get<Coverage>('/api/coverage');
+    const of = (stream: string) => tracks.find((track) => track.stream === stream)?.days ?? [];
+    expect(of('clicks').map(({ state }) => state)).toEqual(['certified', 'open']);
+    expect(of('leads').map(({ state }) => state)).toEqual(['certified', 'quarantined', 'certified', 'open']);
+    expect(of('leads')[1]).toEqual({ date: day(3), count: 1, state: 'quarantined' });
+    expect(
+      of('sales')
+        .map(({ state, count }) => [state, count])
+        .slice(0, 3),
+    ).toEqual([
+      ['certified', 1],
+      ['gap', 1],
+      ['uncertified', 1],
+    ]);
+    for (const { days } of tracks) {
+      const last = days.reduce(
+        (at, { date, count }) => {
+          expect(Date.parse(date)).toBe(at);
+          return at + count * DAY_MS;
+        },
+        Date.parse(days[0]?.date ?? ''),
+      );
+      expect(new Date(last - DAY_MS).toISOString().slice(0, 10)).toBe(day(0));
+    }
+    const few = await get<Coverage>(`/api/coverage?stream=sales&from=${day(29)}&to=${day(27)}`);
+    expect(few.tracks.map(({ days }) => days.reduce((sum, { count }) => sum + count, 0))).toEqual([2]);
+  });
+
+  it('windows of some days: what was read, what was not, and the records set aside', async () => {
+    const track = 'source=main&sink=warehouse';
+    const { windows } = await get<CoverageWindows>(`/api/coverage/windows?${track}&stream=sales&from=31d&to=20d`);
+    expect(windows.map(({ state }) => state)).toEqual(['certified', 'gap', 'uncertified', 'open']);
+    expect(windows[2]).toMatchObject({ rows: 5, note: 'it drifted', runId: 'r' });
+    expect(windows[1]).toMatchObject({ rows: null, readAt: null });
+    const { quarantined } = await get<CoverageWindows>(`/api/coverage/windows?${track}&stream=leads&from=5d&to=now`);
+    expect(quarantined).toHaveLength(1);
+    expect((await ask('GET', `/api/coverage/windows?${track}&stream=leads&from=90d&to=now`)).status).toBe(400);
+    expect((await ask('GET', '/api/coverage/windows?source=x&sink=y&stream=leads&from=5d&to=now')).status).toBe(404);
+    expect((await ask('GET', '/api/coverage/windows?source=main')).status).toBe(400);
+  });
+
+  it('rows, budget and runs: the same figures three ways', async () => {
+    const { runs } = await get<Runs>('/api/runs?limit=500');
+    const { series } = await get<Rows>('/api/rows?per=day');
+    for (const { stream, points } of series) {
+      const sum = (of: ReadonlyArray<{ new: number }>) => of.reduce((all, one) => all + one.new, 0);
+      expect(sum(points)).toBe(sum(runs.filter((run) => run.stream === stream)));
+      const [counted] = await db.query<{ n: number }>({ text: `select count(*) as n from attribution.${stream}` });
+      expect(sum(points)).toBe(counted?.n);
+    }
+    const { keys } = await get<Budget>('/api/budget?minutes=60&step=60');
+    expect(keys.map(({ sources }) => sources)).toEqual([['main']]);
+    const requests = runs.reduce((sum, run) => sum + run.requests, 0);
+    expect(keys[0]?.points.reduce((sum, point) => sum + point.requests, 0)).toBeGreaterThanOrEqual(requests);
+    // Days that are over are counted once and remembered: old runs that come to light are not, those of today are.
+    const days = async () => (await get<Rows>('/api/rows?per=day&stream=leads')).series.flatMap(({ points }) => points);
+    const insert = (id: string, ago: string) =>
+      db.query({
+        text: `insert into tributary.runs (id, kind, source, stream, state, started_at, finished_at, rows_new)
+          values ($1, 'sync', 'main', 'leads', 'done', now() - $2::interval, now(), 5)`,
+        values: [id, ago],
+      });
+    const [before] = [await days(), await insert('old', '10 days'), await insert('now', '0')];
+    const after = await days();
+    expect(after.length).toBe(before.length);
+    expect(after.at(-1)?.new).toBe((before.at(-1)?.new ?? 0) + 5);
+    await db.query({ text: `delete from tributary.runs where id in ('old', 'now')` });
+    expect((await get<Rows>('/api/rows?stream=leads')).series.map(({ stream }) => stream)).toEqual(['leads']);
+  });
+
+  it('runs come in pages, and each can be looked at', async () => {
+    const { runs } = await get<Runs>('/api/runs?limit=500');
+    const paged: string[] = [];
+    for (let before = ''; ; ) {
+      const page = await get<Runs>(`/api/runs?limit=1${before}`);
+      paged.push(...page.runs.map(({ id }) => id));
+      if (page.next === null) break;
+      before = `&before=${page.next}`;
+    }
+    expect(paged).toEqual(runs.map(({ id }) => id));
+    expect((await get<Runs>('/api/runs?state=failed')).runs).toEqual([]);
+    expect((await get<Runs>('/api/runs?kind=sync&stream=clicks')).runs.length).toBeGreaterThan(0);
+    expect(await get(`/api/runs/${paged[0]}`)).toMatchObject({ id: paged[0], misfits: {} });
+    expect((await ask('GET', '/api/runs/none')).status).toBe(404);
+  });
+
+  it('quarantine: the record as it came, without the person in it', async () => {
+    const { total, records } = await get<Quarantine>('/api/quarantine');
+    expect([total, records.map(({ reason }) => reason).sort()]).toEqual([2, ['it has no id', 'it has no time']]);
+    const paged = await get<Quarantine>('/api/quarantine?limit=1');
+    const rest = await get<Quarantine>(`/api/quarantine?limit=1&before=${paged.next}`);
+    expect([...paged.records, ...rest.records, rest.next]).toEqual([...records, null]);
+    expect((await get<Quarantine>('/api/quarantine?stream=clicks')).records).toEqual([]);
+    for (const { id } of records) {
+      const { record } = await get<QuarantineRecord>(`/api/quarantine/${id}`);
+      expect(record).toContain(String(LARGE));
+      expect(record).not.toMatch(/Ada|example\.org|203\.0\.113|canary/);
+    }
+    expect((await ask('GET', '/api/quarantine/999999')).status).toBe(404);
+    expect((await ask('GET', '/api/quarantine/%27')).status).toBe(404);
+  });
+
+  it('a record that is sound now is written and leaves; one that is not stays until it is dropped', async () => {
+    const { records } = await get<Quarantine>('/api/quarantine');
+    const idOf = (reason: string) => records.find((one) => one.reason === reason)?.id;
+    const retry = async (reason: string) =>
+      (await ask<{ reason: string | null }>('POST', `/api/quarantine/${idOf(reason)}/retry`)).body.reason;
+    expect(await retry('it has no id')).toBeNull();
+    expect(await retry('it has no time')).toMatch(/timestamp/);
+    expect((await get<Quarantine>('/api/quarantine')).records.map(({ reason }) => reason)).toEqual(['it has no time']);
+    expect((await room.send('DELETE', `/api/quarantine/${idOf('it has no time')}`)).status).toBe(204);
+    expect((await get<Quarantine>('/api/quarantine')).total).toBe(0);
+    const written = await db.query({ text: `select 1 from attribution.leads where click_id = 'c-1'` });
+    expect(written).toHaveLength(1);
+  });
+
+  it('schema changes and top links', async () => {
+    const { changes } = await get<SchemaChanges>('/api/schema-changes');
+    const change = { path: 'click.ua', column: 'click_ua', kind: 'text', previousKind: 'integer' };
+    expect(changes.filter(({ path }) => path === 'click.ua')).toMatchObject([change]);
+    for (const by of ['clicks', 'leads', 'sales'] as const) {
+      const { links, sink } = await get<TopLinks>(`/api/links/top?by=${by}&limit=3&from=30d`);
+      const best = await db.query<{ id: string; n: number }>({
+        text: `select link_id as id, count(*) as n from attribution.${by} where "timestamp" >= now() - interval '30 days'
+          group by 1 order by n desc, 1 limit 3`,
+      });
+      expect([sink, links.map((link) => [link.linkId, link[by]])]).toEqual([
+        'warehouse',
+        best.map(({ id, n }) => [id, n]),
+      ]);
+      expect(links.every(({ shortLink }) => shortLink?.includes('/'))).toBe(true);
+    }
+  });
+});
+
+describe('the verbs of the command line', () => {
+  const REQUEST = { source: 'main', streams: ['clicks'], from: day(60), to: day(31) };
+
+  it('a backfill has its price first, is started, paused, resumed and done; or cancelled', async () => {
+    const priced = await ask<{ streams: Array<{ rows: number; requests: number; certified: number }> }>(
+      'POST',
+      '/api/backfills/price',
+      REQUEST,
+    );
+    expect(priced.status).toBe(200);
+    expect(priced.body.streams[0]?.rows).toBeGreaterThan(0);
+    const started = await ask<Backfills>('POST', '/api/backfills', REQUEST);
+    expect([started.status, started.body.backfills.length]).toEqual([201, 1]);
+    const id = started.body.backfills[0]?.id ?? '';
+    const read = () => get<Backfill>(`/api/backfills/${id}`);
+    await until('the backfill is done', async () => (await read()).state === 'done');
+    const done = await read();
+    expect(done).toMatchObject({ progress: 1, actions: [], etaSeconds: null, running: false });
+    expect(done.rows).toBeGreaterThan(0);
+    const refused = await ask<{ error: { message: string } }>('POST', `/api/backfills/${id}/pause`);
+    expect([refused.status, refused.body.error.message]).toEqual([409, expect.stringContaining('is done')]);
+    expect((await ask('POST', '/api/backfills/none/cancel')).status).toBe(404);
+
+    // Read already: there is nothing to do, and it says so.
+    const again = await ask<Backfills>('POST', '/api/backfills', REQUEST);
+    expect(again.body.backfills).toMatchObject([{ state: 'done', progress: 1, rows: 0 }]);
+
+    // The service answers nothing for a while, so that there is something to stop.
+    sandbox.service.faults.add({ status: 503, message: 'later', match: { event: 'leads' }, times: 20 });
+    await db.query({
+      text: `insert into tributary.backfills (id, source, stream, start_at, end_at, force, state)
+        values ('slow', 'main', 'leads', now() - interval '60 days', now() - interval '40 days', false, 'paused');
+        insert into tributary.backfill_windows (backfill_id, start_at, end_at)
+        values ('slow', now() - interval '60 days', now() - interval '40 days')`,
+    });
+    const act = async (action: string) => (await ask<Backfill>('POST', `/api/backfills/slow/${action}`)).body;
+    expect(await act('resume')).toMatchObject({ state: 'queued', actions: ['pause', 'cancel'] });
+    expect(await act('pause')).toMatchObject({ state: 'paused', actions: ['resume', 'cancel'] });
+    expect(await act('cancel')).toMatchObject({ state: 'cancelled', actions: [] });
+    expect((await ask('POST', '/api/backfills/slow/retry')).status).toBe(409);
+    expect((await get<Backfills>('/api/backfills')).backfills.map(({ id: each }) => each)).toContain('slow');
+  });
+
+  it('what makes no sense is refused with what to do, and nothing is asked of the service', async () => {
+    for (const wrong of [
+      { from: '1d' },
+      { ...REQUEST, from: 'x' },
+      { ...REQUEST, to: '70d' },
+      { ...REQUEST, source: 'x' },
+      { ...REQUEST, more: 1 },
+      { ...REQUEST, streams: ['x'] },
+    ]) {
+      const { status, body } = await ask<{ error: { next: string | null } }>('POST', '/api/backfills', wrong);
+      expect([status, body.error.next]).toEqual([400, expect.any(String)]);
+    }
+  });
+
+  it('sync now: the worker takes the stream up', async () => {
+    const runs = async () =>
+      (await get<Runs>('/api/runs?stream=sales&kind=sync')).runs.filter(({ state }) => state !== 'running').length;
+    const before = await runs();
+    const { status, body } = await ask('POST', '/api/sync', { streams: ['sales'] });
+    expect([status, body]).toEqual([202, { streams: [{ source: 'main', stream: 'sales' }] }]);
+    await until('sales ran again', async () => (await runs()) > before);
+  });
+
+  it('session is described too, and by now everything was asked', async () => {
+    await get('/api/session');
+    const all = Object.entries(described.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    const silent = ['DELETE /api/quarantine/{id}', 'POST /api/session', 'DELETE /api/session'];
+    expect(all.filter((one) => !asked.has(one))).toEqual(silent);
+    expect(described.openapi).toBe('3.1.0');
+  });
+});

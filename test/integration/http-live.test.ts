@@ -1,0 +1,161 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connect, type Database } from '../../src/cursor/database.ts';
+import type { LiveEvent, Overview, Readiness } from '../../src/http/api-types.ts';
+import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
+import { listenTo } from '../support/live-events.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+import { type Relay, startRelay } from '../support/relay.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+import { until, workerConfig } from '../support/workers.ts';
+
+let database: TestDatabase;
+let db: Database;
+let redis: TestRedis;
+let relay: Relay;
+let room: HttpRoom;
+
+beforeAll(async () => {
+  [database, redis] = await Promise.all([freshDatabase(), startRedis()]);
+  db = connect({ url: database.url, max: 1 });
+  relay = await startRelay(database.url);
+  const sandbox = await smallSandbox();
+  const config = { stateUrl: relay.url, queueUrl: redis.url, sandboxes: { main: sandbox }, every: '1h' };
+  room = await startHttpRoom(workerConfig(config));
+  await until('every stream is synced', async () => {
+    const { streams } = await room.json<Overview>('/api/overview');
+    return streams.every(({ lastRun }) => lastRun?.state === 'done');
+  });
+});
+afterAll(async () => {
+  await room.close();
+  await relay.cut();
+  await db.close();
+  await database.drop();
+});
+
+const kinds = (events: readonly LiveEvent[]): string[] => events.map(({ event }) => event);
+const topicsOf = (events: readonly LiveEvent[]): string[] =>
+  events.flatMap((one) => (one.event === 'changed' ? one.data.topics : []));
+const setAside = (digest: string) =>
+  db.query({
+    text: `insert into tributary.quarantine (source, stream, digest, reason, record, run_id) values ('main', 'leads', $1, 'odd', '{}', 'r')`,
+    values: [digest],
+  });
+const readiness = async (): Promise<Readiness & { status: number }> => {
+  const response = await room.get('/readyz');
+  return { status: response.status, ...((await response.json()) as Readiness) };
+};
+const broken = async (): Promise<string[]> => (await readiness()).parts.filter(({ ok }) => !ok).map(({ name }) => name);
+
+describe('live', () => {
+  it('tells how things are, then only what changed, to everybody at once', async () => {
+    const [one, two] = await Promise.all([listenTo(room.url), listenTo(room.url)]);
+    await until('both know how things are', () => [one, two].every(({ events }) => kinds(events).includes('overview')));
+    expect(kinds(one.events).sort()).toEqual(['overview', 'readiness']);
+    await setAside('a');
+    await until('both were told', () => [one, two].every(({ events }) => topicsOf(events).includes('quarantine')));
+    for (const { events } of [one, two]) {
+      expect(topicsOf(events)).toEqual(['quarantine']);
+      const overviews = events.flatMap((event) => (event.event === 'overview' ? [event.data] : []));
+      expect(overviews.map(({ streams }) => streams[1]?.quarantined)).toEqual([0, 1]);
+    }
+    // Nothing changes: nothing is told, but that the connection lives.
+    const [before, beats] = [one.events.length, one.beats()];
+    await until('two beats have passed', () => one.beats() >= beats + 2);
+    expect(one.events.length).toBe(before);
+    one.close();
+    two.close();
+  });
+
+  it('a browser that was away gets what it missed, once; one that was away too long begins anew', async () => {
+    const first = await listenTo(room.url);
+    await until('it knows how things are', () => kinds(first.events).includes('overview'));
+    first.close();
+    const lastId = first.events.at(-1)?.id ?? '';
+    const watcher = await listenTo(room.url);
+    await setAside('b');
+    await until('somebody else was told', () => topicsOf(watcher.events).includes('quarantine'));
+    const back = await listenTo(room.url, lastId);
+    await until('it was told too', () => topicsOf(back.events).includes('quarantine'));
+    expect(topicsOf(back.events)).toEqual(['quarantine']);
+    expect(kinds(back.events)).not.toContain('reset');
+    expect(new Set(back.events.map(({ id }) => id)).size).toBe(back.events.length);
+    const stranger = await listenTo(room.url, 'cafe0000.7');
+    await until('it knows how things are', () => kinds(stranger.events).includes('overview'));
+    expect(kinds(stranger.events)[0]).toBe('reset');
+    for (const each of [watcher, back, stranger]) each.close();
+  });
+});
+
+describe('health', () => {
+  it('is ready while all is well', async () => {
+    expect(await readiness()).toMatchObject({ status: 200, ready: true });
+    expect((await readiness()).parts.map(({ name }) => name)).toEqual([
+      'state',
+      'queue',
+      'main/clicks',
+      'main/leads',
+      'main/sales',
+    ]);
+  });
+
+  it('says that the queue is away, alive all the same, and that it is back', async () => {
+    const watcher = await listenTo(room.url);
+    const away = redis.restart(2500);
+    await until('the queue is away', async () => (await broken()).includes('queue'));
+    expect(await broken()).toEqual(['queue']);
+    expect((await readiness()).status).toBe(503);
+    expect((await room.get('/healthz')).status).toBe(200);
+    expect((await room.get('/api/overview')).status).toBe(200);
+    expect(await (await room.get('/metrics')).text()).toMatch(/tributary_up{part="queue"} 0/);
+    await away;
+    await until('the queue is back', async () => (await readiness()).ready);
+    const told = () => watcher.events.flatMap((event) => (event.event === 'readiness' ? [event.data.ready] : []));
+    await until('it was told of both', () => told().join() === 'true,false,true');
+    watcher.close();
+  });
+
+  it('says that the state is away, alive all the same, and that it is back', async () => {
+    const watcher = await listenTo(room.url);
+    await relay.cut();
+    await until('the state is away', async () => (await broken()).includes('state'));
+    expect(await broken()).toEqual(['state']);
+    expect((await room.get('/healthz')).status).toBe(200);
+    const answer = await room.get('/api/overview');
+    expect([answer.status, ((await answer.json()) as { error: { message: string } }).error.message]).toEqual([
+      503,
+      expect.stringMatching(/Postgres|database/i),
+    ]);
+    const metrics = await (await room.get('/metrics')).text();
+    expect(metrics).toMatch(/tributary_up{part="state"} 0/);
+    // What is not known is not said to be zero.
+    expect(metrics).not.toMatch(/tributary_lag_seconds{/);
+    await relay.mend();
+    await until('the state is back', async () => (await readiness()).ready);
+    watcher.close();
+  });
+
+  it('a stream without a successful run within its target is named, and a parked one', async () => {
+    await db.query({
+      text: `update tributary.runs set finished_at = now() - interval '4 hours', started_at = started_at - interval '5 hours' where stream = 'clicks'`,
+    });
+    await db.query({
+      text: `insert into tributary.parked (source, stream, fingerprint, reason, next_probe_at) values ('main', 'sales', 'x', 'plan too low', now() + interval '1 hour')`,
+    });
+    const { status, parts } = await readiness();
+    const wrong = parts.filter(({ ok }) => !ok);
+    expect([status, wrong.map(({ name }) => name)]).toEqual([503, ['main/clicks', 'main/sales']]);
+    expect(wrong.map(({ message }) => message)).toEqual([expect.stringMatching(/240 min ago/), 'parked: plan too low']);
+    await db.query({ text: 'delete from tributary.parked' });
+  });
+});
+
+describe('the end', () => {
+  it('streams of events end with the server', async () => {
+    const watcher = await listenTo(room.url);
+    await room.close();
+    await watcher.ended;
+    expect(await room.get('/healthz').catch(() => 'gone')).toBe('gone');
+  });
+});

@@ -1,0 +1,231 @@
+import type {
+  Backfill,
+  Budget,
+  Coverage,
+  CoverageWindows,
+  DayState,
+  Overview,
+  Rows,
+  RunRow,
+  StreamOverview,
+  TopLinks,
+} from '../../src/http/api-types.ts';
+import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
+import { dayRuns, windowsOfDay } from './page-coverage.ts';
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const iso = (at: number): string => new Date(at).toISOString();
+const day = (at: number): string => iso(at).slice(0, 10);
+
+export interface Size {
+  sources: number;
+  days: number;
+  /** Every how many days the state changes: short runs are the worst case for a page. */
+  runDays: number;
+  /** What days are now and then; anything, unless told. */
+  odd?: readonly DayState[];
+}
+
+const ODD: readonly DayState[] = ['uncertified', 'quarantined', 'gap'];
+
+/** A well-filled control room of any size, without a database: what the page makes of much data is a matter of the page. */
+export function pageData({ sources, days, runDays, odd = ODD }: Size, now = Date.now()) {
+  const names = Array.from(
+    { length: sources },
+    (_, i) => ['main', 'shop', 'partners', 'events', 'archive'][i] ?? `s${i}`,
+  );
+  const streams = names.flatMap((source) => STREAM_NAMES.map((stream) => ({ source, stream })));
+  const since = Math.floor(now / DAY) * DAY - (days - 1) * DAY;
+
+  const overview: Overview = {
+    now: iso(now),
+    version: '0.1.0',
+    troubles: [
+      {
+        kind: 'parked',
+        source: names.at(-1) ?? '',
+        stream: 'sales',
+        message: 'the service refuses (403): the plan has no analytics for this workspace',
+        since: iso(now - 3 * HOUR),
+      },
+    ],
+    streams: streams.map(({ source, stream }, i): StreamOverview => {
+      const isLast = i === streams.length - 1;
+      const lagSeconds = isLast ? 11_000 : 240 + 47 * i;
+      const completeThrough = iso(now - lagSeconds * 1000);
+      return {
+        source,
+        stream,
+        configured: true,
+        completeThrough,
+        newestSeen: iso(now - 40_000),
+        lagSeconds,
+        maxLagSeconds: 1800,
+        late: isLast,
+        parked: isLast
+          ? {
+              reason: 'the plan is too low',
+              nextStep: 'upgrade the plan, then press Sync now',
+              since: iso(now - 3 * HOUR),
+              nextProbeAt: iso(now + HOUR),
+            }
+          : null,
+        quarantined: i === 1 ? 2 : 0,
+        uncertifiedWindows: i === 2 ? 1 : 0,
+        lastRun: {
+          id: `run-${i}`,
+          kind: 'sync',
+          state: isLast ? 'refused' : 'done',
+          startedAt: iso(now - 65_000),
+          finishedAt: iso(now - 61_000),
+          message: null,
+        },
+        lastSuccessAt: iso(now - 61_000),
+        nextRunAt: iso(now + 55_000),
+        sinks: [
+          {
+            sink: 'warehouse',
+            since: iso(since),
+            completeThrough,
+            newestSeen: iso(now - 40_000),
+            lagSeconds,
+            uncertifiedWindows: 0,
+          },
+        ],
+      };
+    }),
+  };
+
+  const coverage = (from = since): Coverage => ({
+    from: day(from),
+    to: day(now + DAY),
+    tracks: streams.map(({ source, stream }, i) => ({
+      source,
+      stream,
+      sink: 'warehouse',
+      since: iso(since),
+      days: dayRuns({ from, now, runDays, track: i, odd }),
+    })),
+  });
+
+  const rows = (per: 'hour' | 'day', only: { source?: string; stream?: string } = {}): Rows => {
+    const [step, count] = per === 'hour' ? [HOUR, 48] : [DAY, 30];
+    const from = Math.floor(now / step) * step - (count - 1) * step;
+    return {
+      per,
+      from: iso(from),
+      to: iso(now),
+      series: streams
+        .filter(({ source, stream }) => source === (only.source ?? source) && stream === (only.stream ?? stream))
+        .map(({ source, stream }, s) => ({
+          source,
+          stream,
+          points: Array.from({ length: count }, (_, i) => {
+            const wave = 1.2 + Math.sin((i + s) / (per === 'hour' ? 3.8 : 1.1));
+            const fresh = Math.round((stream === 'clicks' ? 900 : stream === 'leads' ? 210 : 120) * wave);
+            return {
+              at: iso(from + i * step),
+              read: fresh * 2,
+              new: fresh,
+              changed: 3,
+              quarantined: 0,
+              runs: 12,
+              failed: 0,
+            };
+          }).filter((_, i) => per === 'day' || i < 20 || i > 22),
+        })),
+    };
+  };
+
+  const budget = (minutes: number, step: number): Budget => ({
+    now: iso(now),
+    minutes,
+    step,
+    keys: names.map((source, k) => ({
+      sources: [source],
+      perSecond: 4,
+      pausedSeconds: k === 0 ? 12 : null,
+      points: Array.from({ length: Math.floor(minutes / step) }, (_, i) => {
+        const share = 0.25 + 0.2 * Math.sin((i + k) / 6);
+        const all = Math.round(share * 4 * 60 * step);
+        const byLane = { fresh: Math.round(all * 0.3), repair: Math.round(all * 0.1), backfill: Math.round(all * 0.6) };
+        const at = iso(now - (minutes - i * step) * 60_000);
+        return { at, requests: all, byLane, tooManyRequests: i % 23 === 7 ? 2 : 0, pauses: 0, share };
+      }),
+    })),
+  });
+
+  const runs: RunRow[] = Array.from({ length: 14 }, (_, i) => ({
+    id: `run-${i}`,
+    kind: i % 9 === 4 ? 'backfill' : 'sync',
+    ...(streams[i % streams.length] ?? { source: 'main', stream: 'clicks' }),
+    state: i === 0 ? 'running' : i === 5 ? 'incomplete' : 'done',
+    startedAt: iso(now - i * 90_000),
+    finishedAt: i === 0 ? null : iso(now - i * 90_000 + 4000),
+    durationSeconds: i === 0 ? null : 4 + i,
+    message:
+      i === 5
+        ? 'window 2026-11-14 02:00 to 04:00 could not be proven: the service answered 500 on page 3; what was read is stored; run it again'
+        : null,
+    read: 1000 + 37 * i,
+    new: 200 + i,
+    changed: i,
+    unchanged: 800,
+    quarantined: i === 7 ? 2 : 0,
+    requests: 4 + i,
+    tooManyRequests: i === 9 ? 1 : 0,
+  }));
+
+  const backfills: Backfill[] = (['queued', 'paused', 'failed', 'done', 'cancelled'] as const).map((state, i) => ({
+    id: `b-${i}`,
+    source: 'main',
+    stream: STREAM_NAMES[i % 3] ?? 'clicks',
+    from: '2026-01-01T00:00:00.000Z',
+    to: '2026-07-01T00:00:00.000Z',
+    force: false,
+    state,
+    running: state === 'queued',
+    createdAt: iso(now - (i + 1) * HOUR),
+    finishedAt: state === 'done' ? iso(now - HOUR) : null,
+    windows: {
+      queued: state === 'done' ? 0 : 60,
+      running: state === 'queued' ? 2 : 0,
+      done: 119,
+      failed: state === 'failed' ? 2 : 0,
+    },
+    progress: state === 'done' ? 1 : 0.66,
+    rows: 48_213 * (i + 1),
+    etaSeconds: state === 'queued' ? 1840 : null,
+    message: state === 'failed' ? 'window 2026-03-04 to 2026-03-05: the service answered 500 five times' : null,
+    actions: (
+      { queued: ['pause', 'cancel'], paused: ['resume', 'cancel'], failed: ['retry'], done: [], cancelled: [] } as const
+    )[state].slice(),
+  }));
+
+  const links: TopLinks = {
+    by: 'clicks',
+    from: iso(now - 30 * DAY),
+    to: iso(now),
+    sink: 'warehouse',
+    links: Array.from({ length: 12 }, (_, i) => ({
+      source: names[i % names.length] ?? 'main',
+      linkId: `link_${i}8fK2`,
+      shortLink:
+        i === 9
+          ? null
+          : `go.example.com/${['launch', 'autumn', 'docs', 'pricing', 'webinar', 'ios', 'press', 'team', 'beta', 'x', 'faq', 'jobs'][i]}`,
+      clicks: Math.round(18_400 / (i + 1)),
+      leads: Math.round(2100 / (i + 1)),
+      sales: Math.round(310 / (i + 1)),
+      saleAmount: i === 9 ? null : Math.round(1_240_050 / (i + 1)),
+    })),
+  };
+
+  const windows = (of: { source: string; stream: StreamName }, from: string): CoverageWindows => {
+    const track = streams.findIndex(({ source, stream }) => source === of.source && stream === of.stream);
+    return { ...of, sink: 'warehouse', ...windowsOfDay(dayRuns({ from: since, now, runDays, track, odd }), from) };
+  };
+
+  return { overview, coverage, windows, rows, budget, runs, backfills, links, streams, since };
+}

@@ -1,0 +1,193 @@
+import { readFile } from 'node:fs/promises';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { extname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { StreamName } from '../../src/model/streams.ts';
+import { pageData, type Size } from './page-data.ts';
+
+const PAGE = fileURLToPath(new URL('../../src/http/page/', import.meta.url));
+const TYPES: Record<string, string> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css',
+  '.js': 'text/javascript',
+  '.svg': 'image/svg+xml',
+};
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'";
+
+export interface PageServer {
+  baseUrl: string;
+  port: number;
+  /** Sends an event to every page that listens. */
+  tell(event: string, data: object): void;
+  close(): Promise<void>;
+}
+
+/** The page with canned answers of any size, under the same content policy as the real server. For looks and for measuring. */
+export async function servePage(size: Size, { port: wanted = 0 } = {}): Promise<PageServer> {
+  const data = pageData(size);
+  const listeners = new Set<ServerResponse>();
+  const tell = (event: string, payload: object): void => {
+    for (const each of listeners) each.write(`event: ${event}\ndata: ${JSON.stringify(payload)}\n\n`);
+  };
+
+  const server = createServer(async (request, response) => {
+    const { pathname, searchParams: query } = new URL(request.url ?? '/', 'http://page');
+    if (pathname === '/api/events') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+      listeners.add(response);
+      request.on('close', () => listeners.delete(response));
+      response.write(`event: overview\ndata: ${JSON.stringify(data.overview)}\n\n`);
+      return;
+    }
+    if (pathname.startsWith('/api/')) {
+      const answer = answerOf(data, pathname.slice(5), query);
+      response.writeHead(answer ? 200 : 404, { 'content-type': 'application/json' });
+      response.end(
+        JSON.stringify(
+          answer ?? { error: { status: 404, message: `there is no ${pathname}`, kept: null, next: null } },
+        ),
+      );
+      return;
+    }
+    const file = join(PAGE, normalize(pathname === '/' ? '/index.html' : pathname));
+    const body = await readFile(file).catch(() => null); // Not there: 404 says it.
+    response.writeHead(body ? 200 : 404, {
+      'content-type': TYPES[extname(file)] ?? 'text/plain',
+      'content-security-policy': POLICY,
+    });
+    response.end(body ?? 'not there');
+  });
+  await new Promise<void>((resolve) => server.listen(wanted, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    baseUrl: `http://127.0.0.1:${port}`,
+    port,
+    tell,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+function answerOf(data: ReturnType<typeof pageData>, path: string, query: URLSearchParams): object | undefined {
+  const [source, stream] = [query.get('source') ?? undefined, query.get('stream') ?? undefined];
+  const from = query.get('from');
+  const [area, id] = path.split('/');
+  const head = {
+    source: 'main',
+    stream: 'leads' as const,
+    reason: 'timestamp: "soon" is no instant',
+    runId: 'run-7',
+    firstAt: data.overview.now,
+    lastAt: data.overview.now,
+  };
+  switch (path) {
+    case 'session':
+      return { needsToken: false, signedIn: true, csrf: 'c' };
+    case 'overview':
+      return data.overview;
+    case 'coverage': {
+      const all = data.coverage(from ? Date.parse(from) : undefined);
+      return {
+        ...all,
+        tracks: all.tracks.filter((t) => t.source === (source ?? t.source) && t.stream === (stream ?? t.stream)),
+      };
+    }
+    case 'coverage/windows':
+      return data.windows({ source: source ?? '', stream: stream as StreamName }, from ?? '');
+    case 'rows':
+      return data.rows(query.get('per') === 'day' ? 'day' : 'hour', {
+        ...(source && { source }),
+        ...(stream && { stream }),
+      });
+    case 'budget':
+      return data.budget(Number(query.get('minutes')), Number(query.get('step')));
+    case 'runs':
+      return { runs: data.runs.slice(0, Number(query.get('limit') ?? 50)), next: 'older' };
+    case 'backfills':
+      return { backfills: data.backfills };
+    case 'backfills/price':
+      return price();
+    case 'quarantine':
+      return { total: 2, records: [17, 18].map((n) => ({ id: n, ...head })), next: null };
+    case 'schema-changes':
+      return { changes: schemaChanges(data.overview.now) };
+    case 'links/top':
+      return data.links;
+  }
+  if (area === 'runs')
+    return {
+      ...data.runs.find((run) => run.id === id),
+      contradictions: { click_country: 3 },
+      misfits: {},
+      schemaChanges: ['clicks.click_ua added as text'],
+    };
+  if (area === 'quarantine') {
+    return {
+      id: Number(id),
+      ...head,
+      record: JSON.stringify(
+        {
+          eventId: 'evt_1',
+          timestamp: 'soon',
+          customer: { name: '•••', email: '•••' },
+          note: '<img src=x onerror=alert(1)>',
+        },
+        null,
+        2,
+      ),
+    };
+  }
+  return undefined;
+}
+
+const schemaChanges = (at: string): object[] => [
+  {
+    at,
+    source: 'main',
+    stream: 'clicks',
+    path: 'click.ua',
+    column: 'click_ua',
+    kind: 'text',
+    previousKind: null,
+    runId: 'run-3',
+  },
+  {
+    at,
+    source: 'main',
+    stream: 'sales',
+    path: 'sale.tax',
+    column: 'sale_tax',
+    kind: 'numeric',
+    previousKind: 'bigint',
+    runId: 'run-4',
+  },
+];
+
+const price = (): object => ({
+  streams: ['clicks', 'leads', 'sales'].map((stream, i) => ({
+    source: 'main',
+    stream,
+    from: '2026-11-08',
+    to: '2026-11-15',
+    toRead: [],
+    certified: 0.4 * i,
+    rows: 48_000 / (i + 1),
+    isCounted: i > 0,
+    requests: 60 / (i + 1),
+    probes: 4,
+  })),
+  sources: {
+    main: {
+      current: { perSecond: 4, seconds: 28 },
+      others: [
+        { plan: 'pro', perSecond: 2, seconds: 55 },
+        { plan: 'advanced', perSecond: 8, seconds: 14 },
+      ],
+      pollShare: 0.08,
+    },
+  },
+});
