@@ -1,3 +1,5 @@
+import { onAbort } from './cancel.ts';
+
 export interface Body {
   text: string;
   /** Bytes after decompression, as far as they were read. */
@@ -8,19 +10,23 @@ export interface Body {
 
 /**
  * Reads a body as text, up to a limit that is held while reading: a few kilobytes can unpack to gigabytes, and a length
- * that was announced proves nothing. `chunkCame` hears of every piece, with the bytes so far.
+ * that was announced proves nothing. `chunkCame` hears of every piece, with the bytes so far. Its end is the signal's as well as
+ * the stream's: a body that calls itself gzip and is not can leave a stream that neither goes on nor fails, not even when aborted.
  */
 export async function readBody(
   response: Response,
   maxBytes: number,
   chunkCame: (bytes: number) => void,
+  signal: AbortSignal,
 ): Promise<Body> {
   const reader = response.body?.getReader();
   if (!reader) return { text: '', bytes: 0, cut: false };
+  const aborted = new Promise<never>((_, reject) => onAbort(signal, () => reject(signal.reason)));
+  aborted.catch(() => {}); // Whoever reads at that moment hears of it by the race below.
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await Promise.race([reader.read(), aborted]);
     if (done || bytes + value.length > maxBytes) {
       // Cancelling closes the connection, so that the rest is neither sent nor unpacked; how that goes is of no interest.
       if (!done) reader.cancel().catch(() => {});

@@ -65,10 +65,10 @@ export function createClient({ baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BOD
     }
     if (!response.ok) {
       // The status alone decides what happens next: a body that cannot be read to its end is as good as none.
-      const body = await readBody(response, MAX_ERROR_BYTES, progress).catch(() => ({ text: '' }));
+      const body = await readBody(response, MAX_ERROR_BYTES, progress, deadline.signal).catch(() => ({ text: '' }));
       throw toFault({ status, headers: response.headers, text: body.text }, say);
     }
-    const { text, bytes, cut } = await readBody(response, maxBodyBytes, progress);
+    const { text, bytes, cut } = await readBody(response, maxBodyBytes, progress, deadline.signal);
     if (cut) throw tooLarge(status, maxBodyBytes);
     const records = readRecords({ status, headers: response.headers, text }, say);
     const serverNow = parseInstant(response.headers.get('date'));

@@ -5,6 +5,7 @@ import { ConfigError } from '../../model/errors.ts';
 import { STREAM_NAMES, STREAMS, type Stream } from '../../model/streams.ts';
 import { keysTable } from './keys.ts';
 import type { Partition } from './months.ts';
+import { lookAt } from './present.ts';
 import { createReceipts } from './receipts.ts';
 import { checkLayout, checkWidenable, evolvedNames } from './shape.ts';
 import {
@@ -14,8 +15,6 @@ import {
   createTable,
   entityTable,
   lockSchema,
-  type Present,
-  selectTable,
   streamTable,
   type Table,
   tableComment,
@@ -52,9 +51,6 @@ export async function prepareWarehouse(warehouse: Warehouse, stream: Stream): Pr
     }
   });
 }
-
-const lookAt = async (tx: Queryable, schema: string, name: string): Promise<Present | undefined> =>
-  (await tx.query<Present>(selectTable(schema, name)))[0];
 
 async function bringUpToDate(
   tx: Queryable,
