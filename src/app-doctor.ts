@@ -5,7 +5,8 @@ import { checkState } from './cursor/check-state.ts';
 import type { Database } from './cursor/database.ts';
 import { MIGRATIONS } from './cursor/migrations.ts';
 import { readKnownProfiles } from './cursor/profiles.ts';
-import { type Finding, findingOf, note, ok } from './model/finding.ts';
+import { queueFindings } from './jobs/queue-check.ts';
+import { type Finding, findingOf, ok } from './model/finding.ts';
 import type { Log } from './model/log.ts';
 import { STREAM_NAMES } from './model/streams.ts';
 import type { Sink } from './sinks/sink.ts';
@@ -33,13 +34,23 @@ export async function examine({ config, log, signal, onFinding }: DoctorDeps): P
     for (const name of Object.keys(config.sinks)) tell(await checkSink(name, sink));
     tell(await profileFindings(state, Object.keys(config.sources)));
   }).catch((error: unknown) => tell([findingOf('state', error)]));
-  const isRedis = config.queue.url !== undefined;
-  tell([isRedis ? note('queue', 'Redis: looked at when the worker starts') : ok('queue', 'in the state database')]);
+  tell(await queueFindingsOf(config.queue.url));
   for (const [name, { streams, ...source }] of Object.entries(config.sources)) {
     const stream = STREAM_NAMES.find((each) => streams[each]) ?? 'clicks';
     tell(await checkService({ name, stream, ...source }, signal));
   }
   return findings;
+}
+
+/** Loaded where there is a Redis: the doctor of most configs needs none of it. */
+async function queueFindingsOf(url: string | undefined): Promise<Finding[]> {
+  if (url === undefined) return [ok('queue', 'in the state database')];
+  const { readInfo, redisPlace } = await import('./jobs/redis.ts');
+  try {
+    return queueFindings(redisPlace(url), await readInfo(url));
+  } catch (error) {
+    return [findingOf('queue', error)];
+  }
 }
 
 /** Folders that data goes to; what is on other machines is theirs to watch. */

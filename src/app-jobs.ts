@@ -8,6 +8,7 @@ import { openSharedBudgets } from './cursor/budgets.ts';
 import type { Database } from './cursor/database.ts';
 import { createReader } from './extract/certified-reader.ts';
 import { createProbe } from './extract/probe.ts';
+import { periodOf } from './jobs/schedule.ts';
 import { ConfigError } from './model/errors.ts';
 import { createFlatten } from './model/flatten.ts';
 import type { Log } from './model/log.ts';
@@ -126,7 +127,7 @@ export function createJob(
     },
     probe: createProbe({ api, stream, filters, flatten }),
     requestsPerSecond: source.requestsPerSecond,
-    everyMs: settings.every,
+    everyMs: periodOf(settings.schedule),
     findSince: (known, signal) => resolveSince({ since: source.since, known, api, stream, filters, signal }),
     requests: () => api.stats(),
   };

@@ -39,6 +39,8 @@ export function stateNameOf({ state: { url } }: Config): string {
 export interface App {
   state: Database;
   stateName: string;
+  /** Holds the password: for whatever else lives in that database, not for messages. */
+  stateUrl: string;
 }
 
 /** An app with something to sync, and somewhere to put it. */
@@ -148,10 +150,11 @@ interface StateOptions {
 }
 
 async function openState(config: Config, options: StateOptions, closers: Closers): Promise<App> {
-  const state = connect({ url: await stateUrl(config, options, closers) });
+  const url = await stateUrl(config, options, closers);
+  const state = connect({ url });
   closers.push(() => state.close());
   await migrate(state, MIGRATIONS, { schema: 'tributary' });
-  return { state, stateName: stateNameOf(config) };
+  return { state, stateName: stateNameOf(config), stateUrl: url };
 }
 
 async function stateUrl(

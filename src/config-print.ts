@@ -3,7 +3,7 @@ import { addressOf } from './cursor/database-errors.ts';
 
 /** The config as it is understood: every default filled in, every secret masked. It can be shown to anybody. */
 export function printable(config: Config): object {
-  const { sources, sinks, state, queue, privacy, http, ...rest } = config;
+  const { sources, sinks, state, queue, alerts, privacy, http, ...rest } = config;
   return {
     sources: mapped(sources, ({ apiKey: _, streams, ...source }) => ({
       ...source,
@@ -13,6 +13,8 @@ export function printable(config: Config): object {
     sinks: mapped(sinks, (sink) => withoutSecrets('url' in sink ? { ...sink, url: masked(sink.url) } : sink)),
     state: state.url === undefined ? 'an embedded Postgres under .tributary/' : { url: masked(state.url) },
     queue: queue.url === undefined ? 'in the state database' : { url: masked(queue.url) },
+    // A webhook's address is its password.
+    alerts: alerts.webhook === undefined ? 'in the log' : { webhook: MASK },
     privacy: { ...privacy, ...(privacy.salt !== undefined && { salt: MASK }) },
     http: { ...http, ...(http.token !== undefined && { token: MASK }) },
     ...rest,
@@ -33,10 +35,11 @@ const withoutSecrets = (settings: object): object =>
 const mapped = <T, U>(record: Readonly<Record<string, T>>, change: (value: T) => U): Record<string, U> =>
   Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]));
 
-function printableStream({ filters, ...stream }: StreamConfig): object {
-  const times = ['every', 'lookback', 'settle', 'resweep'] as const;
+function printableStream({ filters, schedule, ...stream }: StreamConfig): object {
+  const times = ['lookback', 'settle', 'resweep', 'maxLag'] as const;
   const said = times.flatMap((time) => (stream[time] === undefined ? [] : [[time, durationOf(stream[time])]]));
-  return { ...stream, ...Object.fromEntries(said), filters: filters.query };
+  const due = 'every' in schedule ? { every: durationOf(schedule.every) } : schedule;
+  return { ...due, ...stream, ...Object.fromEntries(said), filters: filters.query };
 }
 
 /** As it would be typed: 900000 is 15m. */

@@ -3,6 +3,7 @@ import { checkBaseUrl } from './api/base-url.ts';
 import { checkFilters } from './api/filters.ts';
 import { PLAN_NAMES, requestsPerSecond } from './api/plans.ts';
 import { addressOf } from './cursor/database-errors.ts';
+import { cronFault, isTimezone } from './jobs/schedule.ts';
 import { parseDuration } from './model/dates.ts';
 import { ConfigError } from './model/errors.ts';
 import { parseInstant } from './model/instant.ts';
@@ -66,11 +67,18 @@ const since = z
   .refine((text) => text === 'all' || isDuration(text) || parseInstant(text) !== undefined, A_BEGINNING)
   .default('30d');
 
-const streamOf = (stream: StreamName) =>
+const streamFields = (stream: StreamName) =>
   z.strictObject({
     every: duration
-      .default(stream === 'clicks' ? 5 * MINUTE_MS : MINUTE_MS)
-      .describe('how often to look for new events'),
+      .optional()
+      .describe(`how often to look for new events; default ${stream === 'clicks' ? '5m' : '1m'}`),
+    cron: z.string().optional().describe('instead of every: minute, hour, day, month, weekday, such as 0 6 * * *'),
+    timezone: z
+      .string()
+      .refine(isTimezone, 'is no time zone such as Europe/Berlin or UTC')
+      .optional()
+      .describe('of cron; default UTC'),
+    maxLag: duration.optional().describe('how far behind the stream may be before an alert is sent'),
     lookback: duration.default(15 * MINUTE_MS).describe('how far before the watermark each poll reads again'),
     settle: duration.default(10 * MINUTE_MS).describe('how late events may arrive; nothing younger is called complete'),
     resweep: duration.optional().describe('how far back to read again every night, for backdated events'),
@@ -88,6 +96,39 @@ const streamOf = (stream: StreamName) =>
         return { query, warnings };
       }),
   });
+
+const streamOf = (stream: StreamName) =>
+  streamFields(stream)
+    .superRefine((settings, context) => {
+      for (const { path, message } of timingFaults(settings))
+        context.addIssue({ code: 'custom', path: [path], message });
+    })
+    .transform(({ cron, timezone, every, ...rest }) => ({
+      ...rest,
+      schedule:
+        cron === undefined
+          ? { every: every ?? (stream === 'clicks' ? 5 * MINUTE_MS : MINUTE_MS) }
+          : { cron, timezone: timezone ?? 'UTC' },
+    }));
+
+type Timing = Pick<z.output<ReturnType<typeof streamFields>>, 'every' | 'cron' | 'timezone' | 'maxLag' | 'settle'>;
+
+/** What is sound by itself and makes no sense together. */
+function timingFaults({ every, cron, timezone, maxLag, settle }: Timing): Array<{ path: string; message: string }> {
+  const faults: Array<{ path: string; message: string }> = [];
+  if (cron !== undefined && every !== undefined)
+    faults.push({ path: 'cron', message: 'stands beside every: keep one of them' });
+  if (cron === undefined && timezone !== undefined) faults.push({ path: 'timezone', message: 'is only for cron' });
+  const fault = cron === undefined ? undefined : cronFault(cron, timezone ?? 'UTC');
+  if (fault !== undefined) faults.push({ path: 'cron', message: fault });
+  if (maxLag !== undefined && maxLag <= settle + (every ?? 0)) {
+    faults.push({
+      path: 'maxLag',
+      message: 'must be longer than settle and every together, or the stream is always late',
+    });
+  }
+  return faults;
+}
 
 const streams = z
   .strictObject({
@@ -185,6 +226,12 @@ const http = z.strictObject({
   token: optionalText,
 });
 
+const alerts = z.strictObject({
+  webhook: optionalText
+    .refine((url) => url === undefined || (URL.canParse(url) && /^https?:/.test(url)), 'must be a URL, https://…')
+    .describe('gets a POST with JSON when a stream is parked, late or not proven, and when that is over. A secret'),
+});
+
 export const configSchema = z.strictObject({
   sources: z.record(name, source).default({}),
   sinks: z
@@ -202,6 +249,7 @@ export const configSchema = z.strictObject({
     .strictObject({ url: redisUrl })
     .default({ url: undefined })
     .describe('for the worker. absent: the queue lives in the state database'),
+  alerts: alerts.prefault({}).describe('for the worker: who is told when something needs a person'),
   privacy: privacy.prefault({}),
   http: http.prefault({}).describe('for start: health, metrics and the dashboard'),
 });

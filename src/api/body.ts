@@ -1,5 +1,3 @@
-import { onAbort } from './cancel.ts';
-
 export interface Body {
   text: string;
   /** Bytes after decompression, as far as they were read. */
@@ -10,8 +8,8 @@ export interface Body {
 
 /**
  * Reads a body as text, up to a limit that is held while reading: a few kilobytes can unpack to gigabytes, and a length
- * that was announced proves nothing. `chunkCame` hears of every piece, with the bytes so far. Its end is the signal's as well as
- * the stream's: a body that calls itself gzip and is not can leave a stream that neither goes on nor fails, not even when aborted.
+ * that was announced proves nothing. `chunkCame` hears of every piece, with the bytes so far. The signal is listened to here
+ * too: a request that is aborted between its headers and its first piece can leave fetch's own reading waiting for ever.
  */
 export async function readBody(
   response: Response,
@@ -21,10 +19,13 @@ export async function readBody(
 ): Promise<Body> {
   const reader = response.body?.getReader();
   if (!reader) return { text: '', bytes: 0, cut: false };
-  const aborted = new Promise<never>((_, reject) => onAbort(signal, () => reject(signal.reason)));
-  aborted.catch(() => {}); // Whoever reads at that moment hears of it by the race below.
   const chunks: Uint8Array[] = [];
   let bytes = 0;
+  const aborted = new Promise<never>((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+  aborted.catch(() => {}); // Thrown where it is awaited; a body that was read to its end awaits it no more.
   for (;;) {
     const { done, value } = await Promise.race([reader.read(), aborted]);
     if (done || bytes + value.length > maxBytes) {

@@ -2,8 +2,8 @@ import { PLANS } from '../api/plans.ts';
 import { toIso } from '../model/instant.ts';
 import type { StreamJob } from '../sync/job.ts';
 import type { Price } from '../sync/price.ts';
-import { duration } from './terminal/duration.ts';
 import { figure, table } from './terminal/table.ts';
+import { duration } from './terminal/words.ts';
 
 /** What a backfill will cost, for the person who decides whether to start it on a Friday evening. */
 export function describePrices(prices: readonly Price[], jobs: readonly StreamJob[]): string {

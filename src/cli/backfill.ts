@@ -1,9 +1,9 @@
 import { environment, type SyncApp, withSyncApp } from '../app.ts';
 import { DEFAULT_CONFIG } from '../config.ts';
 import { holderOf } from '../cursor/leases.ts';
-import type { BackfillRequest } from '../sync/backfill-stream.ts';
 import { priceBackfill } from '../sync/price.ts';
 import { backfillAll } from '../sync/sync-all.ts';
+import { type BackfillRequest, unreadChunks } from '../sync/unread.ts';
 import { describePrices, priceJson } from './backfill-price.ts';
 import type { CommonOptions, Context, Register } from './command.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
@@ -24,12 +24,13 @@ const EXAMPLES = `
 Examples:
   tributary backfill --from 2026-07-01 --to 2026-10-01 --plan   its price
   tributary backfill --from 2026-07-01 --to 2026-10-01          do it now
+  tributary backfill --from 2026-07-01 --to 2026-10-01 --queue  for workers
   tributary backfill clicks --from 90d --to now --force         read again
 
 It reads only what is not proven complete yet, and lets syncs go first. Ctrl-C
 loses nothing: run it again and it goes on.`;
 
-type BackfillOptions = CommonOptions & WindowOptions & { plan?: boolean; force?: boolean };
+type BackfillOptions = CommonOptions & WindowOptions & { plan?: boolean; queue?: boolean; force?: boolean };
 
 export const registerBackfill: Register = (program, action) => {
   const command = program
@@ -37,6 +38,7 @@ export const registerBackfill: Register = (program, action) => {
     .description('read a range of dates into the sinks')
     .argument('[stream...]', 'clicks, leads, sales (default: all that the config has)')
     .option('--plan', 'only say what it would cost: rows, requests, time on each plan')
+    .option('--queue', 'give it to the workers instead of reading here')
     .option('--force', 'read again what is proven complete already')
     .addHelpText('after', EXAMPLES);
   withJson(withSink(withSource(withConfig(withWindow(command))))).action(
@@ -44,9 +46,10 @@ export const registerBackfill: Register = (program, action) => {
       const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
       const request = { window: parseWindow(options), force: options.force === true };
       const { config } = environment.config(options.config ?? DEFAULT_CONFIG);
-      return withSyncApp({ config, log: context.log, choice, beside: true }, (app) =>
-        options.plan ? price(context, app, request, options) : backfill(context, app, request, options),
-      );
+      return withSyncApp({ config, log: context.log, choice, beside: true }, (app) => {
+        if (options.plan) return price(context, app, request, options);
+        return (options.queue ? enqueue : backfill)(context, app, request, options);
+      });
     }),
   );
 };
@@ -61,6 +64,37 @@ async function price(
   const prices = await Promise.all(jobs.map((job) => priceBackfill({ state, sinks, signal }, job, request)));
   terminal.out(json ? JSON.stringify(priceJson(prices, jobs), null, 2) : describePrices(prices, jobs));
   return EXIT.done;
+}
+
+/** The windows are cut here and read by whichever workers are there, now or later. */
+async function enqueue(
+  { terminal, log, signal }: Context,
+  app: SyncApp,
+  request: BackfillRequest,
+  { json = false, config: path }: { json?: boolean; config?: string },
+): Promise<ExitCode> {
+  const { config } = environment.config(path ?? DEFAULT_CONFIG);
+  const { createQueue } = await import('../jobs/bull.ts');
+  const { enqueueBackfill } = await import('../jobs/backfills.ts');
+  const queue = await createQueue({ url: config.queue.url, stateUrl: app.stateUrl, log });
+  try {
+    const queued: Array<{ id: string; source: string; stream: string; windows: number }> = [];
+    for (const job of app.jobs) {
+      const { source, stream } = job;
+      const chunks = await unreadChunks({ ...app, signal }, job, request);
+      const { window, force = false } = request;
+      const id = await enqueueBackfill({ state: app.state, queue }, { source, stream, window, force, chunks });
+      queued.push({ id, source, stream, windows: chunks.length });
+    }
+    if (json) terminal.out(JSON.stringify({ backfills: queued }, null, 2));
+    else {
+      const lines = queued.map(({ id, source, stream, windows }) => `${source}/${stream}: ${id}, windows: ${windows}`);
+      terminal.out([...lines, 'next: tributary backfills shows how far they are'].join('\n'));
+    }
+    return EXIT.done;
+  } finally {
+    await queue.close();
+  }
 }
 
 async function backfill(

@@ -18,7 +18,7 @@ of today, as nulls. Files that have them are not touched. It may run beside a
 sync, and again after it was interrupted.`;
 
 export const registerLake: Register = (program, action) => {
-  const lake = program.command('lake').description('look after lakes of Parquet files');
+  const lake = program.command('lake').description('look after lakes of Parquet files').addHelpText('after', EXAMPLES);
   const command = lake
     .command('rewrite')
     .description('bring old Parquet files up to the columns of today')

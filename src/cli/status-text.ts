@@ -75,7 +75,7 @@ function useOf({ source, requestsLastHour, tooManyRequestsLastHour, ...use }: So
 }
 
 function notesOn(status: StreamStatus): string[] {
-  const { source, stream, sink, quarantined, uncertifiedWindows, coverage, parked, lastRun } = status;
+  const { source, stream, sink, quarantined, uncertifiedWindows, parkedWindows, coverage, parked, lastRun } = status;
   const lines: string[] = [];
   const open = coverage.filter(({ state }) => state === 'gap');
   if (open.length > 0) {
@@ -87,6 +87,7 @@ function notesOn(status: StreamStatus): string[] {
       `windows not proven complete in ${sink}: ${figure(uncertifiedWindows)}; tributary.windows says which and why`,
     );
   }
+  if (parkedWindows > 0) lines.push(`of these, left alone after five tries: ${figure(parkedWindows)}`);
   if (status.byHandWindows > 0)
     lines.push(`windows called complete by hand in ${sink}, unread: ${figure(status.byHandWindows)}`);
   if (quarantined > 0) lines.push(`${figure(quarantined)} set aside: tributary quarantine list says why`);

@@ -33,7 +33,7 @@ const explained = (line: Line): Line => ({
       throw new RetryLater(`the request budget, which all processes share, cannot be reached: ${error.message}`, {
         kept: 'everything; no request was sent without it',
         cause: error,
-        ...(error.next && { next: error.next }),
+        next: error.next ?? 'run again once the state database answers',
       });
     }
   },

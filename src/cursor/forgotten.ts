@@ -54,7 +54,17 @@ export async function forgetQuarantined(
 }
 
 /** Leases stay: their epochs must go on rising, or a writer that slept through it all would pass the fence again. */
-const STATE_TABLES = ['cursors', 'windows', 'runs', 'profiles', 'filters', 'quarantine'] as const;
+const STATE_TABLES = [
+  'cursors',
+  'windows',
+  'runs',
+  'profiles',
+  'filters',
+  'quarantine',
+  'parked',
+  'incidents',
+  'backfills',
+] as const;
 
 /** Everything that the state holds of a source, but for what was asked to stay forgotten. Returns how many rows went from each table. */
 export async function forgetSource(db: Queryable, source: string): Promise<Record<string, number>> {

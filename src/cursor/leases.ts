@@ -83,7 +83,10 @@ interface Claim {
   givesWay: boolean;
 }
 
-/** Takes the stream; from a holder that gives way, or for one that has given way itself, by waiting for its turn. */
+/**
+ * Takes the stream. A holder that gives way is waited for, and long work waits for whoever is at it; one that has given way itself
+ * waits for as long as it takes.
+ */
 async function takeTurn(
   db: Database,
   claim: Claim,
@@ -91,13 +94,12 @@ async function takeTurn(
   patienceMs: number,
 ): Promise<number> {
   const { source, stream, givesWay } = claim;
-  const isReturning = patienceMs === Number.POSITIVE_INFINITY;
   const until = performance.now() + patienceMs;
   for (;;) {
     const taken = await take(db, claim);
     if (taken) return taken.epoch;
     const [other] = await db.query<{ gives_way: boolean }>(readLease(source, stream));
-    const mayWait = isReturning || (other?.gives_way && !givesWay);
+    const mayWait = givesWay || other?.gives_way;
     if (!mayWait || performance.now() > until) throw await heldByOther(db, source, stream);
     if (!givesWay) await db.query(askForLease(source, stream));
     await pause(LOOK_AGAIN_MS, signal);
@@ -132,6 +134,19 @@ export async function checkFence(
 /** Returns once every commit of the source that is under way now is through: each holds the row of its lease until then. */
 export async function waitForCommits(db: Queryable, source: string): Promise<void> {
   await db.query({ text: 'select from tributary.leases where source = $1 for share', values: [source] });
+}
+
+/**
+ * Gives back what a run of this process held and could not give back, because the database was away just then. Only for a
+ * holder who knows that none of its runs is on the stream.
+ */
+export async function giveBackOwn(db: Queryable, source: string, stream: StreamName, holder: string): Promise<void> {
+  await db.query({
+    text: `
+      update tributary.leases set expires_at = clock_timestamp()
+      where source = $1 and stream = $2 and holder = $3 and expires_at > clock_timestamp()`,
+    values: [source, stream, holder],
+  });
 }
 
 async function take(db: Database, claim: Claim): Promise<{ epoch: number } | undefined> {

@@ -66,6 +66,7 @@ interface LedgerRow extends Window {
   proven: Instant | null;
   run_id: string;
   note: string | null;
+  tries: number;
 }
 
 const toEntry = (row: LedgerRow): Entry => ({
@@ -77,12 +78,13 @@ const toEntry = (row: LedgerRow): Entry => ({
   provenAt: row.proven ?? undefined,
   runId: row.run_id,
   note: row.note ?? undefined,
+  tries: row.tries || undefined,
 });
 
 const keyOf = ({ source, stream, sink }: Track): string[] => [source, stream, sink];
 
 const WINDOW = `${instantOf('start_at')} as start, ${instantOf('end_at')} as "end"`;
-const ENTRY = `${WINDOW}, state, rows, ${instantOf('read_at')} as read, ${instantOf('proven_at')} as proven, run_id, note`;
+const ENTRY = `${WINDOW}, state, rows, ${instantOf('read_at')} as read, ${instantOf('proven_at')} as proven, run_id, note, tries`;
 
 /** Neighbours come too, so that they can grow together. */
 const deleteTouching = (track: Track, { start, end }: Window): Sql => ({
@@ -95,10 +97,10 @@ const deleteTouching = (track: Track, { start, end }: Window): Sql => ({
 
 const insertEntries = (track: Track, entries: readonly Entry[]): Sql => ({
   text: `
-    insert into tributary.windows (source, stream, sink, start_at, end_at, state, rows, read_at, proven_at, run_id, note)
-    select $1, $2, $3, e.start_at, e.end_at, e.state, e.rows, e.read_at, e.proven_at, e.run_id, e.note
+    insert into tributary.windows (source, stream, sink, start_at, end_at, state, rows, read_at, proven_at, run_id, note, tries)
+    select $1, $2, $3, e.start_at, e.end_at, e.state, e.rows, e.read_at, e.proven_at, e.run_id, e.note, e.tries
     from jsonb_to_recordset($4) as e (start_at timestamptz, end_at timestamptz, state text, rows bigint,
-      read_at timestamptz, proven_at timestamptz, run_id text, note text)`,
+      read_at timestamptz, proven_at timestamptz, run_id text, note text, tries integer)`,
   values: [
     ...keyOf(track),
     JSON.stringify(
@@ -111,6 +113,7 @@ const insertEntries = (track: Track, entries: readonly Entry[]): Sql => ({
         proven_at: entry.provenAt === undefined ? null : toIso(entry.provenAt),
         run_id: entry.runId,
         note: entry.note === undefined ? null : storableText(entry.note),
+        tries: entry.tries ?? 0,
       })),
     ),
   ],

@@ -38,7 +38,7 @@ export const emptyTally = (): Tally => ({
 
 export type RunState = 'done' | 'incomplete' | 'refused' | 'interrupted' | 'failed';
 
-export type RunKind = 'sync' | 'backfill' | 'verify' | 'retry';
+export type RunKind = 'sync' | 'backfill' | 'retry';
 
 export interface Run {
   id: string;

@@ -11,6 +11,8 @@ export interface Entry extends Window {
   provenAt: Instant | undefined;
   runId: string;
   note: string | undefined;
+  /** Runs in a row that read this span and could not prove it. */
+  tries?: number | undefined;
 }
 
 /**
@@ -24,8 +26,17 @@ export function overlay(entries: readonly Entry[], added: Entry): Entry[] {
   const proven = entries.filter((entry) => entry.certified);
   const news = added.certified
     ? [added]
-    : proven.reduce((parts, entry) => parts.flatMap((part) => cutOut(part, entry)), [added]);
+    : proven.reduce<Entry[]>(
+        (parts, entry) => parts.flatMap((part) => cutOut(part, entry)),
+        [{ ...added, tries: triesOf(entries, added) }],
+      );
   return coalesce([...kept, ...news].sort((a, b) => a.start - b.start));
+}
+
+/** One more than before; a run that comes by twice tries once. */
+function triesOf(entries: readonly Entry[], added: Entry): number {
+  const before = entries.filter((entry) => !entry.certified && entry.start < added.end && entry.end > added.start);
+  return before.reduce((most, { tries = 1, runId }) => Math.max(most, runId === added.runId ? tries : tries + 1), 1);
 }
 
 /** The end of the unbroken run of certified spans from `since` on; undefined where nothing at all is proven there. */
@@ -95,6 +106,7 @@ function join(a: Entry, b: Entry): Entry {
     start: a.start,
     end: b.end,
     rows: a.rows + b.rows,
+    tries: newer.certified ? undefined : Math.max(a.tries ?? 1, b.tries ?? 1),
     provenAt: a.provenAt === undefined || b.provenAt === undefined ? undefined : Math.min(a.provenAt, b.provenAt),
   };
 }

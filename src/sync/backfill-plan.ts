@@ -10,25 +10,24 @@ const PAGES_A_PIECE = 20;
 const ROWS_A_CHUNK = 100_000;
 const MOST_CHUNKS = 400;
 
-/** Requests that must be under way at once for the budget to be used up, with some room for slow answers. */
-const ROOM = 1.5;
+/** A chain waits for each answer, and then for its rows to be taken, before it can ask on: two keep each other's turns filled. */
+const LEAST_SIDE_BY_SIDE = 2;
 const MOST_SIDE_BY_SIDE = 8;
+/** Room for answers that are slower than the one that was measured. */
+const ROOM = 2;
 
-/** Latency times budget: a chain waits for each answer before it can ask on, so slow services need several. */
+/** Latency times budget: so many requests must be under way for the budget to be used up. */
 export const sideBySide = ({ tookMs }: Pick<Sample, 'tookMs'>, requestsPerSecond: number): number =>
-  Math.min(MOST_SIDE_BY_SIDE, Math.max(1, Math.ceil((tookMs / 1000) * requestsPerSecond * ROOM)));
+  Math.min(MOST_SIDE_BY_SIDE, Math.max(LEAST_SIDE_BY_SIDE, Math.ceil((tookMs / 1000) * requestsPerSecond * ROOM)));
 
 /** Pieces to be read side by side: whole days, each with enough rows to be worth its edges. */
-export function piecesOf(window: Window, { density, pageRows, lanes }: Pieces): Window[] {
-  return lanes === 1 ? [window] : cut(window, daysFor(PAGES_A_PIECE * pageRows, density));
-}
+export const piecesOf = (window: Window, { density, pageRows }: Pieces): Window[] =>
+  cut(window, daysFor(PAGES_A_PIECE * pageRows, density));
 
 export interface Pieces {
   /** Rows per millisecond. */
   density: number;
   pageRows: number;
-  /** How many are read at a time. */
-  lanes: number;
 }
 
 /** Chunks for a queue: whole days, whatever was proven of them already. */

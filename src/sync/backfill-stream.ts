@@ -1,5 +1,3 @@
-import { readLedger } from '../cursor/ledger.ts';
-import { gaps } from '../model/coverage.ts';
 import { ConfigError } from '../model/errors.ts';
 import { describeWindow, type Window } from '../model/window.ts';
 import { piecesOf, sideBySide } from './backfill-plan.ts';
@@ -9,12 +7,7 @@ import { withReading } from './reading.ts';
 import { type OpenRun, type StreamReport, withRun } from './run.ts';
 import { sideBySideDo } from './side-by-side.ts';
 import { createTurns } from './turns.ts';
-
-export interface BackfillRequest {
-  window: Window;
-  /** Reads again what is proven already. */
-  force?: boolean;
-}
+import { type BackfillRequest, findUnread } from './unread.ts';
 
 /** Reads a window into every sink that lacks some of it, in the backfill's lane, letting syncs go first. */
 export const backfillStream = (
@@ -24,24 +17,14 @@ export const backfillStream = (
 ): Promise<StreamReport> =>
   withRun(deps, job, 'backfill', (run) =>
     withReading(deps, job, run, async ({ since, reader, committer }) => {
-      const { state, sinks, signal } = deps;
-      const { source, stream, upkeep } = job;
-      const seen = await job.probe(window, { lane: 'backfill', signal });
-      // By the service's clock: what may still come late is left to the syncs.
-      const wanted = {
-        start: window.start,
-        end: Math.min(window.end, (seen.serverNow ?? Date.now()) - upkeep.settleMs),
-      };
+      const { signal } = deps;
+      const { source, stream } = job;
+      const { window: wanted, needs, seen } = await findUnread(deps, job, { window, force });
       if (wanted.start >= wanted.end) throw notYet(window);
-      const needs = sinks.map(async ({ name: sink }) => {
-        const ledger = force ? [] : await readLedger(state, { source, stream, sink }, wanted.start);
-        const proven = ledger.filter((entry) => entry.certified);
-        return { sink, windows: gaps(proven, wanted) };
-      });
-      const shares = shared(await Promise.all(needs));
+      const shares = shared(needs);
       const lanes = sideBySide(seen, job.requestsPerSecond);
       const pieces = shares.flatMap(({ window: part, sinks: to }) =>
-        piecesOf(part, { density: seen.density, pageRows: reader.profile().pageRows, lanes }).map((piece) => ({
+        piecesOf(part, { density: seen.density, pageRows: reader.profile().pageRows }).map((piece) => ({
           window: piece,
           sinks: to,
         })),
@@ -58,11 +41,12 @@ export const backfillStream = (
           signal: still,
         } as const;
         for await (const slice of reader.sweep(request)) {
-          await turns.wait();
+          turns.giveWayIfWanted();
           await committer.add(slice, to);
           onSlice(slice.window);
         }
       });
+      await turns.settled();
     }),
   );
 

@@ -12,6 +12,8 @@ export interface Committer {
   add(slice: Slice, sinks?: ReadonlySet<string>): Promise<void>;
   /** Commits what is left and waits for it. */
   flush(): Promise<void>;
+  /** Does something between two commits. What is added meanwhile is kept, as far as a batch goes, and committed afterwards. */
+  between(work: () => Promise<void>): Promise<void>;
   /** What stopped a sink, if something did. */
   fault(): Fault | undefined;
   /** Whether some window had to be left uncertified. */
@@ -68,6 +70,22 @@ export function createCommitter(options: CommitterOptions): Committer {
       await each(chosen, (committer) => committer.add(slice));
     },
     flush: () => each(undefined, (committer) => committer.flush()),
+    async between(work) {
+      let gate = { open: (): void => {}, refuse: (_reason: unknown): void => {} };
+      const opened = new Promise<void>((open, refuse) => {
+        gate = { open, refuse };
+      });
+      opened.catch(() => {}); // Told by the commits that wait for it.
+      try {
+        await each(undefined, (committer) => committer.hold(opened));
+        await work();
+        gate.open();
+      } catch (error) {
+        // Recovery: none here. What waits behind the gate must not be committed any more, and says why.
+        gate.refuse(error);
+        throw error;
+      }
+    },
     fault: () => [...failed.values()][0],
     hasDoubts: () => doubts,
   };

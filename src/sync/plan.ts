@@ -9,9 +9,14 @@ const HOUR_MS = 3_600_000;
 /** What could not be proven is tried again, but not at every poll: it may cost hundreds of requests. */
 const RETRY_UNCERTIFIED_MS = HOUR_MS;
 
+/** A window that so many runs could not prove is left alone: the others go on, and the watermark waits before it. */
+export const MOST_TRIES = 5;
+
 /** Every window up to `end` that is not proven, and the last bit before the watermark again, for events that came late. */
 export function unproven(ledger: readonly Entry[], whole: Window, again: Window, now: Instant): Window[] {
-  const settled = ledger.filter((entry) => entry.certified || entry.readAt > now - RETRY_UNCERTIFIED_MS);
+  const isSettled = ({ certified, readAt, tries = 0 }: Entry): boolean =>
+    certified || tries >= MOST_TRIES || readAt > now - RETRY_UNCERTIFIED_MS;
+  const settled = ledger.filter(isSettled);
   const known = settled.flatMap((entry) => gaps([again], entry));
   return gaps(known, whole);
 }

@@ -1,12 +1,10 @@
-import { readLedger } from '../cursor/ledger.ts';
-import { gaps } from '../model/coverage.ts';
 import type { Instant } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
 import { piecesOf, sideBySide } from './backfill-plan.ts';
-import type { BackfillRequest } from './backfill-stream.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import { joined } from './plan.ts';
+import { type BackfillRequest, findUnread } from './unread.ts';
 
 /** What a backfill of one stream will cost, before it runs. */
 export interface Price {
@@ -37,22 +35,14 @@ const OVERLAP = 1.02;
 const EDGE_REQUESTS = 2;
 
 export async function priceBackfill(
-  { state, sinks, signal }: Pick<SyncDeps, 'state' | 'sinks' | 'signal'>,
+  deps: Pick<SyncDeps, 'state' | 'sinks' | 'signal'>,
   job: StreamJob,
-  { window: asked, force = false }: BackfillRequest,
+  request: BackfillRequest,
 ): Promise<Price> {
-  const { source, stream, upkeep } = job;
-  const first = await job.probe(asked, { lane: 'backfill', signal });
-  const end: Instant = Math.min(asked.end, (first.serverNow ?? Date.now()) - upkeep.settleMs);
-  const window = { start: asked.start, end: Math.max(asked.start, end) };
-  const missing = await Promise.all(
-    sinks.map(async ({ name: sink }) => {
-      const ledger = force ? [] : await readLedger(state, { source, stream, sink }, window.start);
-      const proven = ledger.filter((entry) => entry.certified);
-      return gaps(proven, window);
-    }),
-  );
-  const toRead = joined(missing.flat());
+  const { signal } = deps;
+  const { source, stream } = job;
+  const { window, needs, seen: first } = await findUnread(deps, job, request);
+  const toRead = joined(needs.flatMap(({ windows }) => windows));
   const openMs = lengthOf(toRead);
   const isWhole = openMs === window.end - window.start;
   let [rows, probes, isCounted] = [first.density * openMs, 1, isWhole];
@@ -70,8 +60,7 @@ export async function priceBackfill(
     rows += density * (place.end - place.start);
   }
   const density = rows / Math.max(1, openMs);
-  const lanes = sideBySide(first, job.requestsPerSecond);
-  const pieces = toRead.flatMap((part) => piecesOf(part, { density, pageRows: PAGE_ROWS, lanes })).length;
+  const pieces = toRead.flatMap((part) => piecesOf(part, { density, pageRows: PAGE_ROWS })).length;
   const requests = Math.ceil((rows / PAGE_ROWS) * OVERLAP) + EDGE_REQUESTS * pieces;
   return {
     source,

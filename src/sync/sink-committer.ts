@@ -13,6 +13,8 @@ export interface SinkCommitter {
   add(slice: Slice): Promise<void>;
   /** Commits what is left and waits for it. */
   flush(): Promise<void>;
+  /** Commits what is left, and nothing more until `gate` opens. Resolves when the last commit before it is through. */
+  hold(gate: Promise<void>): Promise<void>;
 }
 
 export type RunBase = Pick<Advance, 'source' | 'runId' | 'epoch' | 'since'>;
@@ -69,14 +71,20 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
     }
   };
 
-  /** Commits follow each other in the order of their batches; whoever brings the next batch waits for the last one. */
-  const send = async (): Promise<void> => {
-    const [ready, before] = [batch, underWay];
-    batch = newBatch();
-    underWay = before.then(() => carry(ready));
+  /** One after the other, in the order in which they were asked for. Returns what the new one waits for. */
+  const queue = (work: () => Promise<void>): Promise<void> => {
+    const before = underWay;
+    underWay = before.then(work);
     // The failure is thrown where it is awaited: at the next commit, or at the flush.
     underWay.catch(() => {});
-    await before;
+    return before;
+  };
+
+  /** Whoever brings the next batch waits for the last one. */
+  const send = (): Promise<void> => {
+    const ready = batch;
+    batch = newBatch();
+    return queue(() => carry(ready));
   };
 
   return {
@@ -87,6 +95,10 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
     async flush() {
       if (!batch.isEmpty) await send();
       await underWay;
+    },
+    async hold(gate) {
+      if (!batch.isEmpty) send().catch(() => {}); // It fails again below, where it is awaited.
+      await queue(() => gate);
     },
   };
 }

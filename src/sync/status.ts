@@ -5,6 +5,7 @@ import { type CoverageState, coverageSpans } from '../model/coverage-spans.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import { BY_HAND } from './move-cursor.ts';
+import { MOST_TRIES } from './plan.ts';
 
 /** How a stream stands in a sink, as `status` shows it. Times are ISO in UTC; what is unknown is null. docs/operations.md describes it. */
 export interface StreamStatus {
@@ -21,6 +22,8 @@ export interface StreamStatus {
   coverage: Array<{ start: string; end: string; state: CoverageState }>;
   /** Windows that were read and could not be proven. */
   uncertifiedWindows: number;
+  /** Those of them that were tried so often that they are left alone: the watermark waits before the first. */
+  parkedWindows: number;
   /** Windows that somebody called complete unread, by `cursor set --force`. */
   byHandWindows: number;
   quarantined: number;
@@ -66,6 +69,7 @@ interface LedgerWindow {
   end: Instant;
   certified: boolean;
   by_hand: boolean;
+  tries: number;
 }
 
 const trackOf = (row: { source: string; stream: string; sink: string | null }): string =>
@@ -75,7 +79,7 @@ async function readWindows(state: Queryable): Promise<Map<string, LedgerWindow[]
   const rows = await state.query<LedgerWindow & { source: string; stream: string; sink: string }>({
     text: `
       select source, stream, sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end",
-        state = 'certified' as certified, note is not distinct from $1 as by_hand
+        state = 'certified' as certified, tries, note is not distinct from $1 as by_hand
       from tributary.windows order by source, stream, sink, start_at`,
     values: [BY_HAND],
   });
@@ -123,6 +127,7 @@ const toStatus = (row: StatusRow, windows: readonly LedgerWindow[], upcoming: Up
           state,
         })),
   uncertifiedWindows: windows.filter(({ certified }) => !certified).length,
+  parkedWindows: windows.filter(({ certified, tries }) => !certified && tries >= MOST_TRIES).length,
   byHandWindows: windows.filter(({ by_hand }) => by_hand).length,
   quarantined: row.quarantined,
   parked: parkedOf(row, upcoming),

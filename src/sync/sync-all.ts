@@ -1,9 +1,10 @@
 import { Fault } from '../model/errors.ts';
 import type { StreamName } from '../model/streams.ts';
-import { type BackfillRequest, backfillStream } from './backfill-stream.ts';
+import { backfillStream } from './backfill-stream.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import type { StreamReport } from './run.ts';
 import { syncStream } from './sync-stream.ts';
+import type { BackfillRequest } from './unread.ts';
 
 export interface Outcome {
   source: string;

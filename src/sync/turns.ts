@@ -3,32 +3,33 @@ import type { Committer } from './committer.ts';
 
 /** Lets a sync that waits for the stream go first, between two commits. */
 export interface Turns {
-  /** Before every slice that is added; may take as long as the other's turn. */
-  wait(): Promise<void>;
+  /** Now and then. Does not wait for the other's turn: reading goes on, and only the commits stand still. */
+  giveWayIfWanted(): void;
+  /** Throws what kept the stream from being taken again. */
+  settled(): Promise<void>;
 }
 
 const LOOK_EVERY_MS = 500;
 
-export function createTurns(lease: Lease, committer: Pick<Committer, 'flush'>, signal: AbortSignal): Turns {
+export function createTurns(lease: Lease, committer: Pick<Committer, 'between'>, signal: AbortSignal): Turns {
   let lookedAt = performance.now();
-  let turn: Promise<void> | undefined;
+  let isLooking = false;
+  let turn: Promise<void> = Promise.resolve();
 
-  const handOver = async (): Promise<void> => {
-    if (!(await lease.isWanted())) return;
-    await committer.flush();
-    await lease.giveWay(signal);
+  const look = async (): Promise<void> => {
+    if (await lease.isWanted()) await committer.between(() => lease.giveWay(signal));
   };
 
   return {
-    async wait() {
-      if (!turn && performance.now() - lookedAt >= LOOK_EVERY_MS) {
-        // Several windows are read side by side: one of them looks, the others wait with it.
-        turn = handOver().finally(() => {
-          lookedAt = performance.now();
-          turn = undefined;
-        });
-      }
-      await turn;
+    giveWayIfWanted() {
+      if (isLooking || performance.now() - lookedAt < LOOK_EVERY_MS) return;
+      isLooking = true;
+      turn = look().finally(() => {
+        lookedAt = performance.now();
+        isLooking = false;
+      });
+      turn.catch(() => {}); // Thrown by `settled`, and by every commit that waits for it.
     },
+    settled: () => turn,
   };
 }

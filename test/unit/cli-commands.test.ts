@@ -104,7 +104,7 @@ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _tributary; printf '%s\\n' "\${COMPRE
   });
 
   it.each([
-    [['st'], ['status']],
+    [['st'], ['start', 'status']],
     [['cursor', 're'], ['reset']],
     [['sync', 'clicks', '--so'], ['--source']],
     [['sync', '--source', 'status', 'le'], ['leads']],

@@ -39,8 +39,8 @@ describe('the sample of the design', () => {
     const { main } = config.sources;
     expect(main).toMatchObject({ baseUrl: 'https://api.example.com', apiKey: 'key', requestsPerSecond: 4 });
     expect(main).toMatchObject({ plan: 'business', since: '2026-01-01' });
-    expect(main?.streams.clicks).toMatchObject({ every: 300_000, lookback: 900_000, settle: 600_000 });
-    expect(main?.streams.leads).toMatchObject({ every: 60_000, resweep: 90 * 86_400_000 });
+    expect(main?.streams.clicks).toMatchObject({ schedule: { every: 300_000 }, lookback: 900_000, settle: 600_000 });
+    expect(main?.streams.leads).toMatchObject({ schedule: { every: 60_000 }, resweep: 90 * 86_400_000 });
     expect(main?.streams.sales?.filters.query).toEqual({ country: 'US,CA', trigger: '-qr' });
     expect(config.sinks).toEqual({
       warehouse: { type: 'postgres', url: database, schema: 'attribution', partition: 'none' },
@@ -181,7 +181,7 @@ describe('what may be left out', () => {
 
   it('anchors may share what is the same', () => {
     const { config } = parse(source('    streams: { leads: &s { every: 3m }, sales: *s }\n'));
-    expect(config.sources.main?.streams.sales?.every).toBe(180_000);
+    expect(config.sources.main?.streams.sales?.schedule).toEqual({ every: 180_000 });
   });
 
   it('the file itself, for commands that only look', () => {

@@ -1,8 +1,9 @@
 import type { SyncProgress } from '../../sync/job.ts';
-import { duration } from './duration.ts';
+
 import { createLine, type ProgressLine } from './progress.ts';
 import { figure } from './table.ts';
 import type { Terminal } from './terminal.ts';
+import { duration } from './words.ts';
 
 /** The bar is as long as the window: what is filled has been read, and proven where it could be. */
 const BAR = 20;

@@ -29,7 +29,10 @@ export function s3Fault(error: unknown, bucket: string): Fault {
     });
   }
   if (isRefused(error)) {
-    return new RetryLater(`s3://${bucket}: an object was replaced while it was being read`, { cause: error });
+    return new RetryLater(`s3://${bucket}: an object was replaced while it was being read`, {
+      next: 'run again',
+      cause: error,
+    });
   }
   return new RetryLater(what, { next: 'run again; what was committed is safe', cause: error });
 }

@@ -54,7 +54,7 @@ function parseUrl(url: string): { name: string; prefix: string } {
   const steps = rest.split('/').filter((step) => step !== '');
   if (name === undefined || steps.some((step) => step === '.' || step === '..')) {
     throw new ConfigError(`"${url}" is no place for a lake`, {
-      next: 'write it as s3://bucket/prefix, without . or ..',
+      next: 'write it as s3://bucket/prefix; no step of it may be . or .. itself',
     });
   }
   return { name, prefix: steps.map((step) => `${step}/`).join('') };

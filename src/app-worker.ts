@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto';
+import { type SyncApp, withApp, withSyncApp } from './app.ts';
+import type { Config, SourceConfig, StreamConfig } from './config-schema.ts';
+import { holderOf } from './cursor/leases.ts';
+import type { BackfillDeps } from './jobs/backfills.ts';
+import { createQueue, type JobQueue } from './jobs/bull.ts';
+import type { Pace, StreamPlan } from './jobs/plan.ts';
+import { scheduleText } from './jobs/schedule.ts';
+import { runWorker } from './jobs/worker.ts';
+import type { Log } from './model/log.ts';
+import { backfillStream } from './sync/backfill-stream.ts';
+import type { StreamReport } from './sync/run.ts';
+
+/** Puts the worker together from the config. */
+
+export interface WorkerAppOptions {
+  config: Config;
+  log: Log;
+  signal: AbortSignal;
+  onRun?(report: StreamReport): void;
+  onReady?(about: { streams: number; queue: string; state: string }): void;
+  /** For tests. */
+  pace?: Partial<Pace>;
+}
+
+export function runWorkerApp({ config, log, signal, pace, onRun, onReady }: WorkerAppOptions): Promise<void> {
+  return withSyncApp({ config, log }, async (app) => {
+    const queue = await createQueue({ url: config.queue.url, stateUrl: app.stateUrl, log });
+    const plans = plansOf(config, app);
+    try {
+      await runWorker({
+        state: app.state,
+        sinks: app.sinks,
+        log,
+        signal,
+        holder: holderOf('worker'),
+        backfillHolder: holderOf('worker, backfill'),
+        queue,
+        plans,
+        webhook: config.alerts.webhook,
+        readWindow: backfillStream,
+        ...(onRun && { onRun }),
+        onReady: () => onReady?.({ streams: plans.length, queue: queue.place, state: app.stateName }),
+        ...(pace && { pace }),
+      });
+    } finally {
+      await queue.close();
+    }
+  });
+}
+
+/** For commands that give work to the queue, or look at it. */
+export function withQueue<T>(
+  { config, log }: { config: Config; log: Log },
+  work: (deps: BackfillDeps & { queue: JobQueue }) => Promise<T>,
+): Promise<T> {
+  return withApp({ config, log }, async ({ state, stateUrl }) => {
+    const queue = await createQueue({ url: config.queue.url, stateUrl, log });
+    try {
+      return await work({ state, queue });
+    } finally {
+      await queue.close();
+    }
+  });
+}
+
+function plansOf(config: Config, { jobs }: Pick<SyncApp, 'jobs'>): StreamPlan[] {
+  return jobs.map((job) => {
+    const source = config.sources[job.source];
+    const settings = source?.streams[job.stream];
+    if (!source || !settings) throw new Error(`the config has no ${job.source}/${job.stream}`);
+    return {
+      job,
+      schedule: scheduleText(settings.schedule, `${job.source}/${job.stream}`),
+      maxLagMs: settings.maxLag,
+      fingerprint: fingerprintOf(source, settings),
+    };
+  });
+}
+
+/** Long enough to tell two configs apart, too short to search for a key that would fit. */
+const FINGERPRINT_DIGITS = 12;
+
+function fingerprintOf({ baseUrl, apiKey }: SourceConfig, { filters, unknownFields }: StreamConfig): string {
+  const refusable = JSON.stringify([baseUrl, apiKey, filters.query, unknownFields]);
+  return createHash('sha256').update(refusable).digest('hex').slice(0, FINGERPRINT_DIGITS);
+}

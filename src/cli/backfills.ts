@@ -1,0 +1,102 @@
+import { environment, hasState, withApp } from '../app.ts';
+import { type Backfill, readBackfills } from '../cursor/backfills.ts';
+import { toIso } from '../model/instant.ts';
+import type { CommonOptions, Context, Register } from './command.ts';
+import { EXIT, type ExitCode } from './exit-codes.ts';
+import { withConfig, withJson } from './options.ts';
+import { figure, table } from './terminal/table.ts';
+import { minute } from './terminal/words.ts';
+
+const EXAMPLES = `
+Examples:
+  tributary backfills                  those in the queue, and how far each is
+  tributary backfills pause 20261113180000-3fa9c1
+  tributary backfills retry 20261113180000-3fa9c1   only the windows that failed
+
+tributary backfill --queue gives one to the workers. What a backfill has read
+stays, whatever becomes of it. Times are UTC.`;
+
+const VERBS = {
+  pause: { does: 'stop reading after the page in hand; the rest waits', done: 'is paused' },
+  resume: { does: 'go on with one that is paused', done: 'goes on' },
+  cancel: { does: 'end one for good; what it has read stays', done: 'is cancelled' },
+  retry: { does: 'read again the windows that failed, and only those', done: 'tries its failed windows again' },
+} as const;
+
+type Verb = keyof typeof VERBS;
+
+export const registerBackfills: Register = (program, action) => {
+  const command = program
+    .command('backfills')
+    .description('backfills in the queue: list, pause, resume, cancel, retry')
+    .addHelpText('after', EXAMPLES);
+  const list = command
+    .command('list', { isDefault: true })
+    .description('those in the queue, and how far each is')
+    .addHelpText('after', '\nExample:\n  tributary backfills list --json');
+  withJson(withConfig(list)).action(action(listAll));
+  for (const [verb, { does }] of Object.entries(VERBS) as Array<[Verb, (typeof VERBS)[Verb]]>) {
+    const child = command
+      .command(verb)
+      .description(does)
+      .argument('<id>', 'as tributary backfills shows it')
+      .addHelpText('after', `\nExample:\n  tributary backfills ${verb} 20261113180000-3fa9c1`);
+    withJson(withConfig(child)).action(
+      action((context, id: string, options: CommonOptions) => steer(context, verb, id, options)),
+    );
+  }
+};
+
+async function listAll({ terminal, log }: Context, options: CommonOptions): Promise<ExitCode> {
+  const { config } = environment.configOrDefaults(options.config);
+  const all = hasState(config) ? await withApp({ config, log }, ({ state }) => readBackfills(state)) : [];
+  terminal.out(options.json ? JSON.stringify({ backfills: all.map(toJson) }, null, 2) : describe(all));
+  return EXIT.done;
+}
+
+async function steer(
+  { terminal, log }: Context,
+  verb: Verb,
+  id: string,
+  { json, ...options }: CommonOptions,
+): Promise<ExitCode> {
+  const { config } = environment.configOrDefaults(options.config);
+  const { withQueue } = await import('../app-worker.ts');
+  const jobs = await import('../jobs/backfills.ts');
+  const work = {
+    pause: jobs.pauseBackfill,
+    resume: jobs.resumeBackfill,
+    cancel: jobs.cancelBackfill,
+    retry: jobs.retryBackfill,
+  }[verb];
+  const [after] = await withQueue({ config, log }, async (deps) => {
+    await work(deps, id);
+    return readBackfills(deps.state, id);
+  });
+  if (json) terminal.out(JSON.stringify(after ? toJson(after) : null, null, 2));
+  else terminal.out(`backfill ${id} ${VERBS[verb].done}`);
+  return EXIT.done;
+}
+
+function describe(all: readonly Backfill[]): string {
+  if (all.length === 0) return 'no backfill was ever given to the queue\nnext: tributary backfill --queue';
+  const rows = all.map(({ id, source, stream, start, end, state, windows, rows: read }) => [
+    id,
+    `${source}/${stream}`,
+    minute(toIso(start)).slice(0, 10),
+    minute(toIso(end)).slice(0, 10),
+    state,
+    `${windows.done}/${windows.queued + windows.running + windows.done + windows.failed}`,
+    figure(read),
+  ]);
+  const failed = all.filter(({ message }) => message !== null).map(({ id, message }) => `${id}: ${message}`);
+  return [table(['id', 'stream', 'from', 'to', 'state', 'windows', 'rows'], rows), ...failed].join('\n');
+}
+
+const toJson = ({ start, end, createdAt, finishedAt, ...backfill }: Backfill): object => ({
+  ...backfill,
+  from: toIso(start),
+  to: toIso(end),
+  createdAt: toIso(createdAt),
+  finishedAt: finishedAt === null ? null : toIso(finishedAt),
+});

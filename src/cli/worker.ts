@@ -1,0 +1,69 @@
+import { environment } from '../app.ts';
+import { DEFAULT_CONFIG } from '../config.ts';
+import { toIso } from '../model/instant.ts';
+import type { StreamReport } from '../sync/run.ts';
+import type { CommonOptions, Context, Register } from './command.ts';
+import { EXIT, type ExitCode } from './exit-codes.ts';
+import { withConfig, withJson } from './options.ts';
+import { figure } from './terminal/table.ts';
+
+const EXAMPLES = `
+Examples:
+  tributary worker                        keeps every stream of the config fresh
+  tributary worker --json >> runs.ndjson  a line of JSON for each run
+
+Start it as often as you like, on as many machines: workers that share a state
+database share the work. Ctrl-C or SIGTERM ends what is in hand and loses
+nothing.`;
+
+export const registerWorker: Register = (program, action) => {
+  const command = program
+    .command('worker')
+    .description('keep the tables fresh, by the schedules of the config')
+    .addHelpText('after', EXAMPLES);
+  withJson(withConfig(command)).action(action(work));
+};
+
+/** A run that will not end shall not keep the process: its lease ends by itself, and what it read is read again. */
+const GONE_WITHIN_MS = 24_000;
+
+/** Works until the signal; `start` does the same. */
+export async function work({ terminal, log, signal }: Context, options: CommonOptions): Promise<ExitCode> {
+  const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
+  for (const warning of warnings) terminal.err(`note: ${warning}\n`);
+  signal.addEventListener('abort', () => setTimeout(() => process.exit(EXIT.done), GONE_WITHIN_MS).unref());
+  // Only now: the help loads every command, and need not wait for the packages of the queue.
+  const { runWorkerApp } = await import('../app-worker.ts');
+  await runWorkerApp({
+    config,
+    log,
+    signal,
+    onReady: ({ streams, queue, state }) =>
+      terminal.err(`at work on ${figure(streams)} streams · queue: ${queue} · state: ${state}\n`),
+    onRun: (report) => terminal.out(options.json ? JSON.stringify(runJson(report)) : runLine(report)),
+  });
+  return EXIT.done;
+}
+
+function runLine({ source, stream, state, tally, cursor, fault }: StreamReport): string {
+  const through = cursor?.completeThrough;
+  const parts = [
+    `${toIso(Date.now()).slice(0, 19)}Z ${source}/${stream} ${state}`,
+    `${figure(tally.new)} new`,
+    ...(tally.changed > 0 ? [`${figure(tally.changed)} changed`] : []),
+    `${figure(tally.requests)} requests`,
+    ...(through === undefined ? [] : [`complete through ${toIso(through).slice(0, 16).replace('T', ' ')}`]),
+    ...(fault ? [fault.message] : []),
+  ];
+  return parts.join(' · ');
+}
+
+const runJson = ({ source, stream, runId, state, tally, cursor, fault }: StreamReport) => ({
+  source,
+  stream,
+  runId,
+  state,
+  ...tally,
+  completeThrough: cursor?.completeThrough === undefined ? null : toIso(cursor.completeThrough),
+  message: fault?.message ?? null,
+});

@@ -1,0 +1,223 @@
+import { type Instant, toIso } from '../model/instant.ts';
+import type { StreamName } from '../model/streams.ts';
+import type { Window } from '../model/window.ts';
+import type { Database, Queryable } from './database.ts';
+import { instantOf, type Sql } from './sql.ts';
+import { storableText } from './storable.ts';
+
+/** Backfills that were given to the queue: what is asked for, and how far each window is. The queue holds only hints. */
+
+export type BackfillState = 'queued' | 'paused' | 'cancelled' | 'done' | 'failed';
+
+export interface NewBackfill {
+  id: string;
+  source: string;
+  stream: StreamName;
+  window: Window;
+  /** Also what is certified already. */
+  force: boolean;
+  chunks: readonly Window[];
+}
+
+export interface Backfill extends Window {
+  id: string;
+  source: string;
+  stream: StreamName;
+  force: boolean;
+  state: BackfillState;
+  createdAt: Instant;
+  finishedAt: Instant | null;
+  /** Windows in each state. */
+  windows: { queued: number; running: number; done: number; failed: number };
+  rows: number;
+  /** Why the last window that failed did. */
+  message: string | null;
+}
+
+/** How long a window belongs to a worker that says nothing. It speaks up three times in that. */
+export const CLAIM_SECONDS = 60;
+
+export async function insertBackfill(db: Database, backfill: NewBackfill): Promise<void> {
+  const { id, source, stream, window, force, chunks } = backfill;
+  await db.transaction(async (tx) => {
+    await tx.query({
+      text: `
+        insert into tributary.backfills (id, source, stream, start_at, end_at, force) values ($1, $2, $3, $4, $5, $6)`,
+      values: [id, source, stream, toIso(window.start), toIso(window.end), force],
+    });
+    await tx.query({
+      text: `
+        insert into tributary.backfill_windows (backfill_id, start_at, end_at)
+        select $1, w.start_at, w.end_at from jsonb_to_recordset($2) as w (start_at timestamptz, end_at timestamptz)`,
+      values: [id, JSON.stringify(chunks.map(({ start, end }) => ({ start_at: toIso(start), end_at: toIso(end) })))],
+    });
+  });
+}
+
+export const readBackfills = (db: Queryable, id?: string): Promise<Backfill[]> =>
+  db.query<Backfill>(selectBackfills(id));
+
+export interface WindowState extends Window {
+  state: 'queued' | 'running' | 'done' | 'failed';
+  tries: number;
+  rows: number;
+  message: string | null;
+}
+
+export const readBackfillWindows = (db: Queryable, id: string): Promise<WindowState[]> =>
+  db.query<WindowState>({
+    text: `
+      select ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", state, tries, rows_read as rows, message
+      from tributary.backfill_windows where backfill_id = $1 order by start_at`,
+    values: [id],
+  });
+
+/** Moves a backfill from one of some states to another; false where it was in none of them. */
+export async function moveBackfill(
+  db: Queryable,
+  id: string,
+  from: readonly BackfillState[],
+  to: BackfillState,
+): Promise<boolean> {
+  const moved = await db.query({
+    text: `
+      update tributary.backfills set state = $3, finished_at = case when $3 in ('queued', 'paused') then null else now() end
+      where id = $1 and state = any($2) returning id`,
+    values: [id, from, to],
+  });
+  return moved.length > 0;
+}
+
+/** Windows that failed are tried again, as if for the first time. */
+export async function requeueFailed(db: Queryable, id: string): Promise<void> {
+  await db.query({
+    text: `
+      update tributary.backfill_windows set state = 'queued', tries = 0, message = null
+      where backfill_id = $1 and state = 'failed'`,
+    values: [id],
+  });
+}
+
+export type Claim = 'taken' | 'over' | 'busy';
+
+/**
+ * Takes a window for this worker. `over`: there is nothing to do any more, or not now. `busy`: another window of the same
+ * stream is being read, and the stream has one writer.
+ */
+export async function claimWindow(db: Database, id: string, start: Instant): Promise<Claim> {
+  return db.transaction(async (tx) => {
+    const [backfill] = await tx.query<{ source: string; stream: string; state: BackfillState }>({
+      text: 'select source, stream, state from tributary.backfills where id = $1 for share',
+      values: [id],
+    });
+    if (backfill?.state !== 'queued') return 'over';
+    // Two workers that look at the same time would both find the stream free.
+    await tx.query({
+      text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
+      values: [`backfill ${backfill.source}/${backfill.stream}`],
+    });
+    const busy = await tx.query(selectRunning(backfill.source, backfill.stream));
+    if (busy.length > 0) return 'busy';
+    const taken = await tx.query({
+      text: `
+        update tributary.backfill_windows
+        set state = 'running', tries = tries + 1, claimed_until = clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS})
+        where backfill_id = $1 and start_at = $2 and state in ('queued', 'running') returning start_at`,
+      values: [id, toIso(start)],
+    });
+    return taken.length > 0 ? 'taken' : 'over';
+  });
+}
+
+/** Keeps a window ours, and says whether the backfill still wants it read. */
+export async function keepWindow(db: Queryable, id: string, start: Instant): Promise<boolean> {
+  const [row] = await db.query<{ state: BackfillState }>({
+    text: `
+      update tributary.backfill_windows w set claimed_until = clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS})
+      from tributary.backfills b
+      where b.id = w.backfill_id and w.backfill_id = $1 and w.start_at = $2 and w.state = 'running' returning b.state`,
+    values: [id, toIso(start)],
+  });
+  return row?.state === 'queued';
+}
+
+export interface WindowEnd {
+  state: 'queued' | 'done' | 'failed';
+  rows: number;
+  message?: string | undefined;
+  /** Whether it counts as a try: being interrupted does not. */
+  tried: boolean;
+}
+
+export async function endWindow(db: Queryable, id: string, start: Instant, end: WindowEnd): Promise<void> {
+  await db.query({
+    text: `
+      update tributary.backfill_windows
+      set state = $3, rows_read = rows_read + $4, message = $5, claimed_until = null,
+        tries = tries - case when $6::boolean then 0 else 1 end
+      where backfill_id = $1 and start_at = $2 and state = 'running'`,
+    values: [
+      id,
+      toIso(start),
+      end.state,
+      end.rows,
+      end.message === undefined ? null : storableText(end.message),
+      end.tried,
+    ],
+  });
+}
+
+/** A backfill whose windows are all read, or given up, has ended. Returns those that ended now. */
+export async function finishBackfills(db: Queryable): Promise<Array<{ id: string; state: BackfillState }>> {
+  return db.query({
+    text: `
+      update tributary.backfills b
+      set finished_at = now(), state = case when exists (
+        select from tributary.backfill_windows w where w.backfill_id = b.id and w.state = 'failed') then 'failed' else 'done' end
+      where b.state = 'queued' and not exists (
+        select from tributary.backfill_windows w where w.backfill_id = b.id and w.state in ('queued', 'running'))
+      returning id, state`,
+  });
+}
+
+export interface WaitingWindow extends Window {
+  id: string;
+  tries: number;
+}
+
+/** The next window of each stream that nobody reads now: what a worker could take. */
+export const nextWindows = (db: Queryable): Promise<WaitingWindow[]> =>
+  db.query<WaitingWindow>({
+    text: `
+      select distinct on (b.source, b.stream) b.id, w.tries,
+        ${instantOf('w.start_at')} as start, ${instantOf('w.end_at')} as "end"
+      from tributary.backfills b join tributary.backfill_windows w on w.backfill_id = b.id
+      where b.state = 'queued' and (w.state = 'queued' or (w.state = 'running' and w.claimed_until <= clock_timestamp()))
+        and not exists (${RUNNING} and (c.source, c.stream) = (b.source, b.stream))
+      order by b.source, b.stream, w.tries, b.created_at, w.start_at`,
+  });
+
+const RUNNING = `
+  select from tributary.backfill_windows r join tributary.backfills c on c.id = r.backfill_id
+  where r.state = 'running' and r.claimed_until > clock_timestamp()`;
+
+const selectRunning = (source: string, stream: string): Sql => ({
+  text: `${RUNNING} and c.source = $1 and c.stream = $2`,
+  values: [source, stream],
+});
+
+const selectBackfills = (id: string | undefined): Sql => ({
+  text: `
+    select b.id, b.source, b.stream, b.force, b.state,
+      ${instantOf('b.start_at')} as start, ${instantOf('b.end_at')} as "end",
+      ${instantOf('b.created_at')} as "createdAt", ${instantOf('b.finished_at')} as "finishedAt",
+      coalesce(sum(w.rows_read), 0)::bigint as rows,
+      jsonb_build_object(
+        'queued', count(*) filter (where w.state = 'queued'), 'running', count(*) filter (where w.state = 'running'),
+        'done', count(*) filter (where w.state = 'done'), 'failed', count(*) filter (where w.state = 'failed')) as windows,
+      (array_agg(w.message order by w.start_at desc) filter (where w.message is not null))[1] as message
+    from tributary.backfills b join tributary.backfill_windows w on w.backfill_id = b.id
+    where $1::text is null or b.id = $1
+    group by b.id order by b.created_at desc`,
+  values: [id ?? null],
+});

@@ -1,0 +1,125 @@
+import type { Migration } from '../migrate.ts';
+import { quoteIdent } from '../sql.ts';
+
+/** What the engine keeps: how far each stream is, what was read and proven, and what was set aside. */
+export const LEDGER_TABLES: Migration = {
+  version: 1,
+  name: 'cursors, ledger, runs, leases, profiles, columns, quarantine',
+  sql: (schema) => {
+    const s = quoteIdent(schema);
+    return `
+create table ${s}.cursors (
+  source           text not null,
+  stream           text not null,
+  sink             text not null,
+  since            timestamptz not null,
+  complete_through timestamptz,
+  newest_seen      timestamptz,
+  last_commit      text,
+  updated_at       timestamptz not null default now(),
+  primary key (source, stream, sink)
+);
+comment on table ${s}.cursors is 'One row per source, stream and sink: how far it is complete, and how far rows have come.';
+comment on column ${s}.cursors.since is 'Where the first sync began. Completeness is counted from here.';
+comment on column ${s}.cursors.complete_through is 'The watermark: every event before this moment is proven to be in the sink. Null: nothing proven yet.';
+comment on column ${s}.cursors.newest_seen is 'Time of the newest event delivered, proven or not.';
+
+create table ${s}.windows (
+  source    text not null,
+  stream    text not null,
+  sink      text not null,
+  start_at  timestamptz not null,
+  end_at    timestamptz not null check (end_at > start_at),
+  state     text not null check (state in ('certified', 'uncertified')),
+  rows      bigint not null,
+  read_at   timestamptz not null default now(),
+  proven_at timestamptz,
+  run_id    text not null,
+  note      text,
+  primary key (source, stream, sink, start_at)
+);
+comment on table ${s}.windows is 'The ledger: every window that was read, whether it is proven complete, and when that was last proven.';
+
+create table ${s}.runs (
+  id                text primary key,
+  kind              text not null,
+  source            text not null,
+  stream            text not null,
+  state             text not null default 'running' check (state in ('running', 'done', 'incomplete', 'refused', 'interrupted', 'failed')),
+  started_at        timestamptz not null default now(),
+  finished_at       timestamptz,
+  rows_read         bigint not null default 0,
+  rows_new          bigint not null default 0,
+  rows_changed      bigint not null default 0,
+  rows_unchanged    bigint not null default 0,
+  rows_quarantined  bigint not null default 0,
+  rows_mended       bigint not null default 0,
+  requests          bigint not null default 0,
+  too_many_requests bigint not null default 0,
+  contradictions    jsonb not null default '{}',
+  misfits           jsonb not null default '{}',
+  schema_changes    jsonb not null default '[]',
+  message           text
+);
+comment on table ${s}.runs is 'The history: one row per run of a stream, with what it read and changed.';
+create index runs_by_stream on ${s}.runs (source, stream, started_at desc);
+
+create table ${s}.leases (
+  source     text not null,
+  stream     text not null,
+  epoch      bigint not null,
+  holder     text not null,
+  expires_at timestamptz not null,
+  primary key (source, stream)
+);
+comment on table ${s}.leases is 'Who may write a stream now. The epoch rises with every holder; a commit of an older epoch is refused.';
+
+create table ${s}.profiles (
+  source      text not null,
+  stream      text not null,
+  granularity text not null,
+  tick_ms     integer not null,
+  page_rows   integer not null,
+  updated_at  timestamptz not null default now(),
+  primary key (source, stream)
+);
+comment on table ${s}.profiles is 'What was noticed of each server: whether it widens bounds to days, how fine its clock is, how large a page may be.';
+
+create table ${s}.columns (
+  id            bigint generated always as identity primary key,
+  stream        text not null,
+  path          text not null,
+  name          text not null,
+  kind          text not null,
+  previous_kind text,
+  source        text not null,
+  run_id        text not null,
+  changed_at    timestamptz not null default now()
+);
+comment on table ${s}.columns is 'Fields that nobody declared and that became columns, and every widening of one. The last word on a path counts.';
+
+create table ${s}.forgotten (
+  source       text not null,
+  kind         text not null check (kind in ('customer', 'click')),
+  digest       text not null,
+  forgotten_at timestamptz not null default now(),
+  primary key (source, kind, digest)
+);
+comment on table ${s}.forgotten is 'Digests of ids that somebody asked to have erased: they are kept out of everything that is read later.';
+
+create table ${s}.quarantine (
+  id       bigint generated always as identity primary key,
+  source   text not null,
+  stream   text not null,
+  digest   text not null,
+  reason   text not null,
+  record   text not null,
+  run_id   text not null,
+  first_at timestamptz not null default now(),
+  last_at  timestamptz not null default now(),
+  unique (source, stream, digest)
+);
+comment on table ${s}.quarantine is 'Records that could not be used, each with its reason. Link passwords are taken out.';
+`;
+  },
+};

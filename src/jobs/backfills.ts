@@ -1,0 +1,106 @@
+import { randomBytes } from 'node:crypto';
+import {
+  type Backfill,
+  type BackfillState,
+  finishBackfills,
+  insertBackfill,
+  moveBackfill,
+  nextWindows,
+  readBackfills,
+  requeueFailed,
+} from '../cursor/backfills.ts';
+import type { Database } from '../cursor/database.ts';
+import { ConfigError } from '../model/errors.ts';
+import type { StreamName } from '../model/streams.ts';
+import type { Window } from '../model/window.ts';
+import type { JobQueue } from './bull.ts';
+import { parentHint, windowHint } from './payloads.ts';
+
+export { type Backfill, readBackfills } from '../cursor/backfills.ts';
+
+export interface BackfillDeps {
+  state: Database;
+  queue: Pick<JobQueue, 'flow' | 'hint' | 'hurry'>;
+}
+
+export interface BackfillRequest {
+  source: string;
+  stream: StreamName;
+  window: Window;
+  /** Also what is certified already. */
+  force: boolean;
+  /** The window in pieces, in order. None: everything is certified, and there is nothing to do. */
+  chunks: readonly Window[];
+}
+
+/** Gives a backfill to the queue: a flow with a child per window. Returns its id, by which it is paused, resumed and so on. */
+export async function enqueueBackfill({ state, queue }: BackfillDeps, request: BackfillRequest): Promise<string> {
+  const id = `${new Date().toISOString().replace(/\D/g, '').slice(0, 14)}-${randomBytes(3).toString('hex')}`;
+  // The state first: a flow that is lost on the way is made again from it, window by window.
+  await insertBackfill(state, { ...request, id });
+  if (request.chunks.length === 0) await finishBackfills(state);
+  else {
+    const children = request.chunks.map(({ start }) => windowHint({ backfill: id, start }));
+    await queue.flow(parentHint({ backfill: id }), children);
+  }
+  return id;
+}
+
+/** What is being read is given back after the page in hand; the rest waits. */
+export const pauseBackfill = (deps: BackfillDeps, id: string): Promise<void> =>
+  move(deps, id, { from: ['queued'], to: 'paused' });
+
+export async function resumeBackfill(deps: BackfillDeps, id: string): Promise<void> {
+  await move(deps, id, { from: ['paused'], to: 'queued' });
+  await hurryWindows(deps);
+}
+
+/** For good. What it has read stays. */
+export const cancelBackfill = (deps: BackfillDeps, id: string): Promise<void> =>
+  move(deps, id, { from: ['queued', 'paused'], to: 'cancelled' });
+
+/** Reads again the windows that failed, and only those. */
+export async function retryBackfill(deps: BackfillDeps, id: string): Promise<void> {
+  await move(deps, id, { from: ['failed'], to: 'queued' });
+  await requeueFailed(deps.state, id);
+  await hurryWindows(deps);
+}
+
+/** Windows that could be read now, given to a queue that may have forgotten them. */
+export async function hintWindows({ state, queue }: BackfillDeps): Promise<void> {
+  for (const { id, start } of await nextWindows(state)) {
+    await queue.hint('backfill', windowHint({ backfill: id, start }));
+  }
+}
+
+/** The stream is free: whoever waits for that need not wait longer. One that failed keeps the time it was given. */
+export async function hurryWindows({ state, queue }: BackfillDeps): Promise<void> {
+  for (const { id, start, tries } of await nextWindows(state)) {
+    const hint = windowHint({ backfill: id, start });
+    await queue.hint('backfill', hint);
+    if (tries === 0) await queue.hurry('backfill', hint.id);
+  }
+}
+
+const WORDS: Readonly<Record<BackfillState, string>> = {
+  queued: 'is under way',
+  paused: 'is paused',
+  cancelled: 'was cancelled',
+  done: 'is done',
+  failed: 'has failed windows',
+};
+
+async function move(
+  { state }: BackfillDeps,
+  id: string,
+  { from, to }: { from: readonly BackfillState[]; to: BackfillState },
+): Promise<void> {
+  if (await moveBackfill(state, id, from, to)) return;
+  const [backfill]: Array<Backfill | undefined> = await readBackfills(state, id);
+  if (!backfill)
+    throw new ConfigError(`there is no backfill "${id}"`, { next: 'see tributary.backfills for their ids' });
+  throw new ConfigError(`backfill ${id} ${WORDS[backfill.state]}, so it cannot become ${to}`, {
+    kept: 'nothing was changed',
+    next: `only one that is ${from.join(' or ')} can`,
+  });
+}

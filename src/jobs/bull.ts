@@ -1,0 +1,234 @@
+import {
+  type BackendClasses,
+  createPostgresBackend,
+  createRedisBackend,
+  DelayedError,
+  type IQueueBackend,
+  type Job,
+  type Queue,
+  type Worker,
+  withBackend,
+} from 'bullmq';
+import type { Log } from '../model/log.ts';
+import type { Hint } from './payloads.ts';
+import { checkRedis, openConsumer, openProducer, redisPlace } from './redis.ts';
+import { nextRun } from './schedule.ts';
+
+/** The one home of BullMQ: the same few verbs on Redis and on Postgres. */
+export interface JobQueue {
+  /** For people: where the jobs are. */
+  readonly place: string;
+  /** Adds a job, unless one of its name is already there. */
+  hint(lane: LaneName, hint: Hint): Promise<void>;
+  /** Brings the schedulers to what is wanted. Those that are right are left alone: their next job stays where it is. */
+  schedule(wanted: readonly Scheduled[], options: { removeOthers: boolean }): Promise<void>;
+  /** A parent with children: it comes up when they are all through. */
+  flow(parent: Hint, children: readonly Hint[]): Promise<void>;
+  /** A job that was put off is taken up now. */
+  hurry(lane: LaneName, id: string): Promise<void>;
+  /** Jobs that could be taken up now, if somebody were free. */
+  waiting(lane: LaneName): Promise<number>;
+  work(lane: LaneName, options: WorkOptions): Promise<Crew>;
+  close(): Promise<void>;
+  /** For a page that shows the queues. */
+  readonly queues: Readonly<Record<LaneName, BullQueue>>;
+}
+
+/** History has its own lane with its own hands: however much of it waits, what is fresh is taken up at once. */
+export type LaneName = 'sync' | 'backfill';
+export type BullQueue = Queue;
+
+export interface Scheduled {
+  hint: Hint;
+  /** As `scheduleText` writes it. */
+  schedule: string;
+}
+
+export interface WorkOptions {
+  concurrency: number;
+  /** A job whose worker is silent for so long is given to another. */
+  lockMs: number;
+  /** Returns how long to put the job off, or nothing when it is through. */
+  handle(data: unknown): Promise<number | undefined>;
+}
+
+/** Hands at work. */
+export interface Crew {
+  /** Takes no more jobs, and waits for those in hand. */
+  close(): Promise<void>;
+}
+
+export interface QueueOptions {
+  /** Redis, or undefined for the state database. */
+  url: string | undefined;
+  stateUrl: string;
+  log: Log;
+}
+
+const LANES = ['sync', 'backfill'] as const;
+const SCHEMA = 'tributary_queue';
+const PREFIX = 'tributary';
+/** Hints are worth nothing once they were followed; what came of them is in the `runs` table. */
+const HINT = { removeOnComplete: true, removeOnFail: true } as const;
+
+export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise<JobQueue> {
+  if (url !== undefined) await checkRedis(url);
+  const home = url === undefined ? onPostgres(stateUrl) : onRedis(url);
+  const { Queue, Worker, FlowProducer } = home.classes;
+  const settings = {
+    repeatStrategy: (after: number, { pattern }: { pattern?: string }) => nextRun(pattern ?? '', after),
+  };
+  const listen = complain(log, home.place);
+
+  const producer = { connection: home.produce(), prefix: PREFIX };
+  const queues = {
+    sync: new Queue('sync', { ...producer, settings }),
+    backfill: new Queue('backfill', producer),
+  };
+  const flows = new FlowProducer(producer);
+  flows.on('error', listen);
+  for (const lane of LANES) {
+    queues[lane].on('error', listen);
+    await queues[lane].waitUntilReady();
+  }
+  const optionsOf = ({ id }: Hint) => ({ ...HINT, jobId: id });
+
+  return {
+    place: home.place,
+    queues: queues as unknown as Record<LaneName, BullQueue>,
+    async hint(lane, hint) {
+      await queues[lane].add(hint.name, hint.data, optionsOf(hint));
+    },
+    async schedule(wanted, { removeOthers }) {
+      const known = new Map((await queues.sync.getJobSchedulers()).map(({ key, pattern }) => [key, pattern]));
+      for (const { hint, schedule } of wanted) {
+        if (known.get(hint.id) === schedule) continue;
+        const job = { name: hint.name, data: hint.data, opts: HINT };
+        await queues.sync.upsertJobScheduler(hint.id, { pattern: schedule }, job).catch(toleratingTwin);
+      }
+      if (!removeOthers) return;
+      const wantedIds = new Set(wanted.map(({ hint }) => hint.id));
+      for (const id of known.keys()) if (!wantedIds.has(id)) await queues.sync.removeJobScheduler(id);
+    },
+    async flow(parent, children) {
+      const queueName = 'backfill';
+      await flows.add({
+        name: parent.name,
+        queueName,
+        data: parent.data,
+        opts: optionsOf(parent),
+        children: children.map((hint) => ({ name: hint.name, queueName, data: hint.data, opts: optionsOf(hint) })),
+      });
+    },
+    async hurry(lane, id) {
+      const job = await queues[lane].getJob(id);
+      if (await job?.isDelayed()) await job?.promote();
+    },
+    async waiting(lane) {
+      return queues[lane].getWaitingCount();
+    },
+    async work(lane, options) {
+      const { handle, concurrency, lockMs } = options;
+      const connection = home.consume();
+      const worker: Worker = new Worker(
+        lane,
+        async (job: Job, token?: string) => {
+          const putOff = await handle(job.data);
+          if (putOff === undefined) return;
+          await job.moveToDelayed(Date.now() + putOff, token);
+          throw new DelayedError();
+        },
+        {
+          connection,
+          prefix: PREFIX,
+          concurrency,
+          settings,
+          lockDuration: lockMs,
+          stalledInterval: lockMs,
+          // A process that dies again and again with a job is no fault of the job: the state knows who is due.
+          maxStalledCount: 1000,
+          // How soon to look for Redis or Postgres again after a restart of theirs.
+          runRetryDelay: 1000,
+          skipVersionCheck: true,
+        },
+      ) as unknown as Worker;
+      worker.on('error', listen);
+      await worker.waitUntilReady();
+      return {
+        async close() {
+          await worker.close();
+          home.leave(connection);
+        },
+      };
+    },
+    async close() {
+      await flows.close();
+      for (const lane of LANES) await queues[lane].close();
+      home.leave(producer.connection);
+    },
+  };
+}
+
+interface Home {
+  place: string;
+  classes: BackendClasses<IQueueBackend, unknown>;
+  /** Connections, or what they are made from. */
+  produce(): unknown;
+  consume(): unknown;
+  leave(connection: unknown): void;
+}
+
+function onRedis(url: string): Home {
+  const open = new Map<unknown, () => void>();
+  const keep = (redis: ReturnType<typeof openProducer>): unknown => {
+    // Without a listener every lost connection would be printed; the queue's own listener tells of it.
+    redis.on('error', () => {});
+    open.set(redis, () => redis.disconnect());
+    return redis;
+  };
+  return {
+    place: redisPlace(url),
+    classes: withBackend(createRedisBackend) as unknown as Home['classes'],
+    produce: () => keep(openProducer(url)),
+    consume: () => keep(openConsumer(url)),
+    leave: (connection) => open.get(connection)?.(),
+  };
+}
+
+/** BullMQ opens its own few connections: its LISTEN and its short queries shall not wait behind our commits. */
+function onPostgres(url: string): Home {
+  const connection = {
+    connectionString: url,
+    schema: SCHEMA,
+    migrate: true,
+    max: 2,
+    application_name: 'tributary queue',
+  };
+  return {
+    place: 'the state database',
+    classes: withBackend(createPostgresBackend) as unknown as Home['classes'],
+    produce: () => connection,
+    consume: () => connection,
+    leave: () => {},
+  };
+}
+
+/** Two workers that start in the same moment both find a scheduler missing: the second finds its job already there. */
+function toleratingTwin(error: unknown): undefined {
+  if (error instanceof Error && /collision|already exists|slots/i.test(error.message)) return undefined;
+  throw error;
+}
+
+/** A server that is away is said once, not at every try to come back. */
+function complain(log: Log, place: string): (error: Error) => void {
+  let last = '';
+  return (error) => {
+    const reason = ('code' in error && typeof error.code === 'string' ? error.code : '') || error.message;
+    if (reason === last) return;
+    last = reason;
+    setTimeout(() => {
+      last = '';
+    }, 30_000).unref();
+    log.warn({ place, reason }, 'the queue complains; due streams are given to it again when it is back');
+  };
+}

@@ -1,0 +1,48 @@
+import type { Instant } from '../model/instant.ts';
+import type { StreamName } from '../model/streams.ts';
+
+/**
+ * What jobs carry: names and windows, never keys or rows. Whoever reads the queue's database learns nothing, and a job that
+ * is lost can be made again from the state.
+ */
+export interface SyncPayload {
+  source: string;
+  stream: StreamName;
+}
+
+export interface WindowPayload {
+  backfill: string;
+  /** Names the window within its backfill. */
+  start: Instant;
+}
+
+export interface ParentPayload {
+  backfill: string;
+}
+
+/** A job by its own name: while it waits or runs, another of that name is not added. */
+export interface Hint<T = SyncPayload | WindowPayload | ParentPayload> {
+  id: string;
+  /** What people see in the queue's view. */
+  name: string;
+  data: T;
+}
+
+/** No colons: the queue uses them for itself. */
+export const syncHint = ({ source, stream }: SyncPayload): Hint<SyncPayload> => ({
+  id: `sync.${source}.${stream}`,
+  name: `${source}/${stream}`,
+  data: { source, stream },
+});
+
+export const windowHint = ({ backfill, start }: WindowPayload): Hint<WindowPayload> => ({
+  id: `backfill.${backfill}.${start}`,
+  name: `window ${new Date(start).toISOString()}`,
+  data: { backfill, start },
+});
+
+export const parentHint = ({ backfill }: ParentPayload): Hint<ParentPayload> => ({
+  id: `backfill.${backfill}`,
+  name: `backfill ${backfill}`,
+  data: { backfill },
+});

@@ -1,0 +1,79 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { finishBackfills } from '../cursor/backfills.ts';
+import { unparkChanged } from '../cursor/parked.ts';
+import { readSchedules, writeSchedules } from '../cursor/schedules.ts';
+import { Fault } from '../model/errors.ts';
+import { type AlertDeps, watch } from './alerts.ts';
+import { hintWindows } from './backfills.ts';
+import type { JobQueue } from './bull.ts';
+import { syncHint } from './payloads.ts';
+import { type Pace, type Plans, planKey } from './plan.ts';
+
+export interface TickerDeps extends AlertDeps {
+  queue: JobQueue;
+  pace: Pace;
+}
+
+/** Says in state and queue what the config wants: new streams are due at once, removed ones are gone, other keys are tried. */
+export async function applyConfig({
+  state,
+  queue,
+  plans,
+}: Pick<TickerDeps, 'state' | 'queue' | 'plans'>): Promise<void> {
+  const all = [...plans.values()].map(({ job: { source, stream }, schedule, fingerprint }) => ({
+    source,
+    stream,
+    plan: schedule,
+    fingerprint,
+  }));
+  await writeSchedules(state, all);
+  await unparkChanged(state, all);
+  await queue.schedule(schedulersOf(plans), { removeOthers: true });
+}
+
+/**
+ * The net under the queue: what is due by the state and was forgotten by the queue is given to it again. Every worker does
+ * this; a hint that is already there is not added twice.
+ */
+export async function runTicker(deps: TickerDeps, signal: AbortSignal): Promise<void> {
+  const { pace } = deps;
+  let watched = 0;
+  do {
+    await attempt(deps, 'giving due streams to the queue', () => hintDue(deps));
+    await attempt(deps, 'giving windows to the queue', async () => {
+      await finishBackfills(deps.state);
+      await hintWindows(deps);
+    });
+    if (performance.now() - watched < pace.watchMs && watched > 0) continue;
+    watched = performance.now();
+    await attempt(deps, 'looking after the schedulers', () => keepSchedulers(deps));
+    await attempt(deps, 'looking for trouble', () => watch(deps));
+  } while (await sleep(pace.tickMs, true, { signal }).catch(() => false));
+}
+
+async function hintDue({ state, queue, plans }: TickerDeps): Promise<void> {
+  for (const due of await readSchedules(state)) {
+    if (due.nextRunAt > due.now) break;
+    if (plans.has(planKey(due.source, due.stream))) await queue.hint('sync', syncHint(due));
+  }
+}
+
+/** Only those that the state still has: another worker may have started with a config that lacks some of ours. */
+async function keepSchedulers({ state, queue, plans }: TickerDeps): Promise<void> {
+  const known = new Set((await readSchedules(state)).map(({ source, stream }) => planKey(source, stream)));
+  const ours = new Map([...plans].filter(([key]) => known.has(key)));
+  await queue.schedule(schedulersOf(ours), { removeOthers: false });
+}
+
+const schedulersOf = (plans: Plans) =>
+  [...plans.values()].map(({ job, schedule }) => ({ hint: syncHint(job), schedule }));
+
+/** Recovery: a database or a queue that is away comes back, and the next tick does what this one could not. */
+async function attempt({ log }: TickerDeps, what: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    log.warn({ reason: error instanceof Error ? error.message : String(error) }, `${what} failed; trying again`);
+    if (!(error instanceof Fault)) log.debug({ err: error }, 'this is where');
+  }
+}

@@ -1,0 +1,124 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Fault } from '../model/errors.ts';
+import type { Sink } from '../sinks/sink.ts';
+import type { SyncDeps } from '../sync/job.ts';
+import type { StreamReport } from '../sync/run.ts';
+import type { Crew, JobQueue } from './bull.ts';
+import { eitherSignal } from './either-signal.ts';
+import { measureLoopDelay } from './loop-delay.ts';
+import type { ParentPayload, SyncPayload, WindowPayload } from './payloads.ts';
+import { PACE, type Pace, planKey, plansByKey, type StreamPlan } from './plan.ts';
+import { applyConfig, runTicker } from './ticker.ts';
+import { takeTurn } from './turn.ts';
+import { takeWindow, type WindowTurnDeps } from './window-turn.ts';
+
+export interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
+  sinks: readonly Sink[];
+  queue: JobQueue;
+  plans: readonly StreamPlan[];
+  webhook: string | undefined;
+  /** Who is at work on history, for others who find the stream taken. */
+  backfillHolder: string;
+  readWindow: WindowTurnDeps['readWindow'];
+  /** Told of every run that ended, by a sync or a backfill. */
+  onRun?(report: StreamReport): void;
+  onReady?(): void;
+  /** For tests: how often things are looked at. */
+  pace?: Partial<Pace>;
+}
+
+/**
+ * Runs are mostly waiting, for answers and for the budget, so a process can have many in hand. A source can fill three of these
+ * at most, one a stream: a slow one leaves room for others.
+ */
+const SYNCS_AT_ONCE = 10;
+const WINDOWS_AT_ONCE = 3;
+
+/** Works until the signal, then ends what is in hand: nothing is lost, and its streams are due at once for others. */
+export async function runWorker(deps: WorkerDeps): Promise<void> {
+  const { queue, log, signal, onRun = () => {} } = deps;
+  const pace = { ...PACE, ...deps.pace };
+  const plans = plansByKey(deps.plans);
+  const shared = { ...deps, plans, pace, onProgress: () => {} };
+  await applyConfig(shared);
+
+  const atWork = new Set<string>();
+  const sync = async ({ source, stream }: SyncPayload): Promise<undefined> => {
+    const key = planKey(source, stream);
+    // This process is at it: a second hint for the same stream.
+    if (atWork.has(key) || signal.aborted) return undefined;
+    atWork.add(key);
+    const slice = createSlice(queue, pace.sliceMs);
+    const either = eitherSignal(signal, slice.signal);
+    try {
+      const report = await takeTurn(shared, { source, stream }, either.signal);
+      if (report) onRun(report);
+    } catch (error) {
+      // Recovery: other streams go on, and this one is looked at again when the turn it had claimed is over.
+      if (error instanceof Fault) log.warn({ source, stream, reason: error.message }, 'a run ended without a word');
+      else log.error({ source, stream, err: error }, 'a bug ended this run');
+    } finally {
+      either.letGo();
+      slice.end();
+      atWork.delete(key);
+    }
+    return undefined;
+  };
+  const backfill = async (data: WindowPayload | ParentPayload): Promise<number | undefined> => {
+    // The parent comes up when all its windows are through; the state says by itself what came of them.
+    if (!('start' in data) || signal.aborted) return undefined;
+    const readWindow: WindowTurnDeps['readWindow'] = async (...args) => {
+      const report = await deps.readWindow(...args);
+      onRun(report);
+      return report;
+    };
+    // A holder of its own: a sync of this process must not take a window's lease for one that it left behind.
+    return takeWindow({ ...shared, readWindow, holder: deps.backfillHolder }, data, signal);
+  };
+
+  const delay = measureLoopDelay();
+  const { lockMs } = pace;
+  const crews = await Promise.all([
+    queue.work('sync', { concurrency: SYNCS_AT_ONCE, lockMs, handle: (data) => sync(data as SyncPayload) }),
+    queue.work('backfill', {
+      concurrency: WINDOWS_AT_ONCE,
+      lockMs,
+      handle: (data) => backfill(data as WindowPayload | ParentPayload),
+    }),
+  ]);
+  const ticker = runTicker(shared, signal);
+  const loop = watchLoop();
+  deps.onReady?.();
+  await ticker;
+  clearInterval(loop);
+  delay.stop();
+  await dismiss(crews);
+
+  /** A lock is renewed four times in its life: a process that is busy for half of it may lose it. */
+  function watchLoop(): NodeJS.Timeout {
+    return setInterval(() => {
+      const longestMs = Math.round(delay.takeMaxMs());
+      log.debug({ longestMs, lockMs }, 'how long this process was busy at a stretch');
+      if (longestMs > lockMs / 4) log.warn({ longestMs, lockMs }, 'this process is so busy that it may lose its jobs');
+    }, lockMs).unref();
+  }
+
+  async function dismiss(crews: readonly Crew[]): Promise<void> {
+    const inTime = await Promise.race([
+      Promise.all(crews.map((crew) => crew.close())).then(() => true),
+      sleep(pace.closeMs, false, { ref: false }),
+    ]);
+    if (!inTime) log.warn({ streams: [...atWork] }, 'some runs did not end in time; their leases end by themselves');
+  }
+}
+
+/** A run has its place for a while; after that it keeps it only as long as nobody waits for one. */
+function createSlice(queue: JobQueue, ms: number): { signal: AbortSignal; end(): void } {
+  const over = new AbortController();
+  const timer = setInterval(async () => {
+    // Recovery: a queue that does not answer has nobody waiting.
+    const waiting = await queue.waiting('sync').catch(() => 0);
+    if (waiting > 0) over.abort();
+  }, ms);
+  return { signal: over.signal, end: () => clearInterval(timer) };
+}

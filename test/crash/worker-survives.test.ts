@@ -1,0 +1,181 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { withQueue } from '../../src/app-worker.ts';
+import type { Config } from '../../src/config-schema.ts';
+import { connect, type Database } from '../../src/cursor/database.ts';
+import { type EmbeddedPostgres, openEmbedded } from '../../src/cursor/embedded.ts';
+import { migrate } from '../../src/cursor/migrate.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import { STREAM_NAMES } from '../../src/model/streams.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { postmasterOf } from '../support/embedded.ts';
+import { expectComplete, forgetProofs, storedIds, withSmallPages } from '../support/engine.ts';
+import { freshDatabase } from '../support/postgres.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+import { silentLog } from '../support/silent-log.ts';
+import { BACKENDS, startWorker, type TestWorker, until, workerConfig } from '../support/workers.ts';
+
+/**
+ * Several real workers, and everything that can end or hold one up, in the middle of runs. In the end the tables hold what the
+ * service has: nothing lost, nothing double.
+ */
+
+let server: EmbeddedPostgres;
+let dir: string;
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'tributary-crash-'));
+  const settings = { fsync: 'off', max_connections: '200' };
+  server = await openEmbedded({ dir, log: silentLog, command: 'vitest', settings });
+});
+afterAll(async () => {
+  await server.close();
+  await rm(dir, { recursive: true, force: true });
+});
+
+interface Scene {
+  db: Database;
+  sandbox: Sandbox;
+  config: Config;
+  redis: TestRedis | undefined;
+  workers: TestWorker[];
+}
+
+/** Answers take a moment and pages are small: whatever happens falls into the middle of a run. */
+async function openScene(backend: string): Promise<Scene> {
+  const home = await freshDatabase(server.url);
+  const [redis, sandbox] = await Promise.all([
+    backend === 'redis' ? startRedis() : undefined,
+    smallSandbox({ rows: { clicks: 2500, leads: 300, sales: 200 }, days: 12 }),
+  ]);
+  sandbox.service.faults.add({ delayMs: 15, times: 1_000_000 });
+  const config = workerConfig({ stateUrl: home.url, queueUrl: redis?.url, sandboxes: { main: sandbox } });
+  const db = connect({ url: home.url, max: 3 });
+  await migrate(db, MIGRATIONS, { schema: 'tributary' });
+  await withSmallPages(db, config, 10);
+  const workers = [0, 1, 2].map(() => startWorker(config));
+  await Promise.all(workers.map((worker) => worker.ready()));
+  return { db, sandbox, config, redis, workers };
+}
+
+/** The worker that holds a stream now, while it is moving. */
+async function holderOf({ db, workers }: Scene, stream = 'clicks'): Promise<TestWorker> {
+  let found: TestWorker | undefined;
+  await until(`one of the workers holds ${stream}`, async () => {
+    const [lease] = await db.query<{ holder: string }>({
+      text: 'select holder from tributary.leases where stream = $1 and expires_at > clock_timestamp()',
+      values: [stream],
+    });
+    found = workers.find(({ pid, child }) => child.exitCode === null && lease?.holder.includes(`process ${pid} on`));
+    return found !== undefined;
+  });
+  return found as TestWorker;
+}
+
+const epochOf = async (db: Database, stream: string): Promise<number> => {
+  const rows = await db.query<{ epoch: number }>({
+    text: 'select epoch from tributary.leases where stream = $1',
+    values: [stream],
+  });
+  return rows[0]?.epoch ?? 0;
+};
+
+async function isComplete({ db, config, sandbox }: Scene): Promise<boolean> {
+  for (const stream of STREAM_NAMES) {
+    const stored = await storedIds(db, config, stream).catch(() => []);
+    if (stored.length < sandbox.service.ids(stream).length) return false;
+  }
+  return true;
+}
+
+const schedulers = ({ config }: Scene): Promise<number> =>
+  withQueue({ config, log: silentLog }, ({ queue }) => queue.queues.sync.getJobSchedulersCount()).catch(() => 0);
+
+const arrive = ({ sandbox: { service } }: Scene, count: number): void => {
+  for (const stream of STREAM_NAMES) service.arrive(stream, count, { from: service.now() - 60_000, to: service.now() });
+};
+
+/** As if the time of its lease had passed: that is the database's to say, so nobody needs to wait for a minute. */
+async function letLeaseEnd({ db }: Scene, stream: string): Promise<void> {
+  await db.query({
+    text: `update tributary.leases set expires_at = clock_timestamp() - interval '1 s' where stream = $1`,
+    values: [stream],
+  });
+}
+
+describe.each(BACKENDS)('workers with their queue in %s', (backend) => {
+  let scene: Scene;
+  beforeAll(async () => {
+    scene = await openScene(backend);
+  });
+
+  it('one is killed in the middle of a run: another goes on with the stream', async () => {
+    const victim = await holderOf(scene);
+    const before = await epochOf(scene.db, 'clicks');
+    victim.child.kill('SIGKILL');
+    await victim.done;
+    await until('another has the stream', async () => (await epochOf(scene.db, 'clicks')) > before);
+    scene.workers = [...scene.workers.filter((worker) => worker !== victim), startWorker(scene.config)];
+    await scene.workers.at(-1)?.ready();
+  });
+
+  it('one is stopped for longer than its lease: when it continues, it cannot write', async () => {
+    // Everything anew, so that a long run is under way whatever the others have done meanwhile.
+    await withSmallPages(scene.db, scene.config, 10);
+    await forgetProofs(scene.db, scene.config);
+    await until('it has begun', async () => {
+      const rows = await scene.db.query({ text: `select from tributary.windows where stream = 'clicks'` });
+      return rows.length > 0;
+    });
+    const stopped = await holderOf(scene);
+    stopped.child.kill('SIGSTOP');
+    const before = await epochOf(scene.db, 'clicks');
+    const told = stopped.runs().length;
+    await letLeaseEnd(scene, 'clicks');
+    await until('another has the stream', async () => (await epochOf(scene.db, 'clicks')) > before);
+    stopped.child.kill('SIGCONT');
+    const news = () =>
+      stopped
+        .runs()
+        .slice(told)
+        .find(({ stream }) => stream === 'clicks');
+    await until('it notices', () => news() !== undefined);
+    expect(news()).toMatchObject({ state: 'incomplete', fault: expect.stringContaining('lost the stream') });
+  });
+
+  it('the queue is emptied, and the queue or the database restarts', async () => {
+    arrive(scene, 5);
+    if (scene.redis) {
+      await scene.redis.command('FLUSHALL');
+      await sleep(300);
+      await scene.redis.restart();
+    } else {
+      await scene.db.query({ text: 'truncate tributary_queue.job, tributary_queue.scheduler cascade' });
+    }
+    await until('the schedulers are back', async () => (await schedulers(scene)) === STREAM_NAMES.length);
+    arrive(scene, 5);
+    const pid = await postmasterOf(dir);
+    process.kill(pid ?? -1, 'SIGQUIT');
+    await until('Postgres is back', async () => {
+      const found = await postmasterOf(dir);
+      return found !== undefined && found !== pid;
+    });
+    arrive(scene, 5);
+  });
+
+  it('in the end everything is there, once, and the workers leave with nothing in hand', async () => {
+    scene.sandbox.service.faults.clear();
+    await until('all rows are there', () => isComplete(scene));
+    for (const { child } of scene.workers) child.kill('SIGTERM');
+    const ends = await Promise.all(scene.workers.map(({ done }) => done));
+    // What they said is shown where one ended otherwise.
+    expect(ends.map(({ code, stderr }) => (code || stderr.includes('a bug') ? stderr : 0))).toEqual([0, 0, 0]);
+    await expectComplete(scene.db, scene.config, scene.sandbox);
+    const held = await scene.db.query({ text: 'select from tributary.leases where expires_at > clock_timestamp()' });
+    expect(held).toEqual([]);
+    await scene.db.close();
+  });
+});

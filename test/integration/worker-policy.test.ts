@@ -1,0 +1,252 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runWorkerApp } from '../../src/app-worker.ts';
+import type { Config } from '../../src/config-schema.ts';
+import { connect, type Database } from '../../src/cursor/database.ts';
+import { migrate } from '../../src/cursor/migrate.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import { type Alert, watch } from '../../src/jobs/alerts.ts';
+import { plansByKey, type StreamPlan } from '../../src/jobs/plan.ts';
+import { findTroubles } from '../../src/jobs/troubles.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { readStatus, type StreamStatus } from '../../src/sync/status.ts';
+import { dump } from '../support/dump.ts';
+import { serve } from '../support/http-server.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+import { silentLog } from '../support/silent-log.ts';
+import { FAST, until, workerConfig } from '../support/workers.ts';
+
+/** What a worker does when the service refuses, and whom it tells. */
+
+let home: TestDatabase;
+let db: Database;
+let good: Sandbox;
+let strict: Sandbox;
+const lines: string[] = [];
+const log = { ...silentLog, error: (_fields: object, message: string) => void lines.push(message) };
+
+beforeAll(async () => {
+  home = await freshDatabase();
+  db = connect({ url: home.url, max: 4 });
+  await migrate(db, MIGRATIONS, { schema: 'tributary' });
+  [good, strict] = await Promise.all([smallSandbox(), smallSandbox({ apiKey: 'right-key' })]);
+});
+afterAll(async () => {
+  await db.close();
+  await home.drop();
+});
+
+/** A worker in this process, for as long as the work takes. */
+async function withWorker<T>(config: Config, work: () => Promise<T>): Promise<T> {
+  const stop = new AbortController();
+  const worker = runWorkerApp({ config, log, signal: stop.signal, pace: FAST });
+  try {
+    return await Promise.race([work(), worker.then(() => Promise.reject(new Error('the worker ended')))]);
+  } finally {
+    stop.abort();
+    await worker;
+  }
+}
+
+const configWith = (apiKey: string, rest: Record<string, unknown> = {}): Config =>
+  workerConfig({
+    stateUrl: home.url,
+    queueUrl: undefined,
+    sandboxes: { good, strict: { baseUrl: strict.baseUrl, apiKey } },
+    rest,
+  });
+
+const statusOf = async (source: string): Promise<StreamStatus[]> =>
+  (await readStatus(db)).filter((status) => status.source === source);
+const requestsTo = (sandbox: Sandbox): number => sandbox.service.log.entries.length;
+
+describe('a key that is refused', () => {
+  const told: Alert[] = [];
+
+  it('parks its source, says why, and is not asked again and again; other sources go on', async () => {
+    const hook = await serve((request, response) => {
+      request.setEncoding('utf8').on('data', (text: string) => told.push(JSON.parse(text) as Alert));
+      request.on('end', () => response.end());
+    });
+    await withWorker(configWith('wrong-key', { alerts: { webhook: hook.baseUrl } }), async () => {
+      await until('the source is parked', async () => (await statusOf('strict')).some(({ parked }) => parked));
+      const seen = requestsTo(good);
+      // Streams that were on their way when the first was refused get there, once.
+      await until('what was under way has ended', () => requestsTo(good) > seen + 6);
+      const [asked, polled] = [requestsTo(strict), requestsTo(good)];
+      await until('the other source is polled on', () => requestsTo(good) > polled + 9);
+      expect(requestsTo(strict)).toBe(asked);
+      // Three streams may have been under way together; none comes again.
+      expect(asked).toBeLessThanOrEqual(3);
+      await until('somebody is told', () => told.length > 0);
+    });
+    const [status] = await statusOf('strict');
+    expect(status?.parked).toMatchObject({
+      reason: expect.stringContaining('the service answered 401'),
+      nextStep: expect.stringContaining('check apiKey'),
+    });
+    // In about a quarter of an hour.
+    const minutes = (Date.parse(status?.nextRunAt ?? '') - Date.now()) / 60_000;
+    expect(minutes).toBeGreaterThan(13);
+    expect(minutes).toBeLessThan(16);
+  });
+
+  it('is told once: to the webhook, and in the log at error level', () => {
+    expect(told).toEqual([expect.objectContaining({ event: 'opened', kind: 'parked', source: 'strict', stream: '*' })]);
+    expect(lines.filter((line) => line.startsWith('strict parked: '))).toHaveLength(1);
+  });
+
+  it('stays parked when a worker starts with the same key', async () => {
+    const asked = requestsTo(strict);
+    const polled = requestsTo(good);
+    await withWorker(configWith('wrong-key'), () => until('the other is polled', () => requestsTo(good) > polled + 5));
+    expect(requestsTo(strict)).toBe(asked);
+  });
+
+  it('is asked once when its probe is due, and left alone for longer', async () => {
+    const asked = requestsTo(strict);
+    await db.query({ text: `update tributary.parked set next_probe_at = now()` });
+    await db.query({ text: `update tributary.schedules set next_run_at = now() where source = 'strict'` });
+    await withWorker(configWith('wrong-key'), async () => {
+      await until('it is probed', async () => {
+        const [row] = await db.query<{ probes: number; rests: number }>({
+          text: `select probes, extract(epoch from next_probe_at - now())::float8 / 60 as rests from tributary.parked`,
+        });
+        return row?.probes === 1 && row.rests > 25;
+      });
+      const polled = requestsTo(good);
+      await until('the other is polled', () => requestsTo(good) > polled + 5);
+    });
+    expect(requestsTo(strict) - asked).toBe(1);
+  });
+
+  it('goes on at once with another key, and the end of it is told once', async () => {
+    const ends: Alert[] = [];
+    const hook = await serve((request, response) => {
+      request.setEncoding('utf8').on('data', (text: string) => ends.push(JSON.parse(text) as Alert));
+      request.on('end', () => response.end());
+    });
+    await withWorker(configWith('right-key', { alerts: { webhook: hook.baseUrl } }), async () => {
+      await until('all streams are done', async () => {
+        const streams = await statusOf('strict');
+        return streams.length === 3 && streams.every(({ lastRun }) => lastRun?.state === 'done');
+      });
+      await until('it is told', () => ends.length > 0);
+    });
+    expect(ends).toEqual([
+      expect.objectContaining({ event: 'recovered', kind: 'parked', text: 'strict recovered, no longer parked' }),
+    ]);
+    expect((await statusOf('strict')).map(({ parked }) => parked)).toEqual([null, null, null]);
+  });
+
+  it('is nowhere in the database', async () => {
+    const everything = await dump(db);
+    expect(everything).toContain('the service answered 401');
+    for (const secret of ['wrong-key', 'right-key', good.apiKey]) expect(everything).not.toContain(secret);
+  });
+});
+
+describe('many workers that look for trouble', () => {
+  const troubled = async (webhook: string | undefined, times: number): Promise<void> => {
+    const deps = { state: db, log, plans: plansByKey([]), sinks: [{ name: 'warehouse' }], webhook };
+    await Promise.all(Array.from({ length: times }, () => watch(deps)));
+  };
+  const park = (source: string) =>
+    db.query({
+      text: `insert into tributary.parked (source, stream, fingerprint, reason, next_probe_at) values ($1, '*', 'f', 'no', now())`,
+      values: [source],
+    });
+
+  it('send one message, and one when it is over', async () => {
+    const seen: string[] = [];
+    const hook = await serve((request, response) => {
+      request.setEncoding('utf8').on('data', (text: string) => seen.push((JSON.parse(text) as Alert).event));
+      request.on('end', () => response.end());
+    });
+    await park('often');
+    await troubled(hook.baseUrl, 5);
+    await troubled(hook.baseUrl, 5);
+    expect(seen).toEqual(['opened']);
+    await db.query({ text: `delete from tributary.parked where source = 'often'` });
+    await troubled(hook.baseUrl, 5);
+    await troubled(hook.baseUrl, 5);
+    expect(seen).toEqual(['opened', 'recovered']);
+  });
+
+  it('a message that could not be delivered is sent again later', async () => {
+    let status = 500;
+    const hook = await serve((request, response) => {
+      request.resume();
+      response.writeHead(status).end();
+    });
+    await park('unheard');
+    await troubled(hook.baseUrl, 2);
+    await troubled(hook.baseUrl, 2);
+    expect(hook.seen).toHaveLength(1);
+    status = 200;
+    await db.query({ text: `update tributary.incidents set claimed_until = now() where source = 'unheard'` });
+    await troubled(hook.baseUrl, 2);
+    await troubled(hook.baseUrl, 2);
+    expect(hook.seen).toHaveLength(2);
+    expect(lines.some((line) => line.includes(hook.baseUrl))).toBe(false);
+  });
+});
+
+describe('trouble that is no refusal', () => {
+  const MINUTE = 60_000;
+  const plan: StreamPlan = {
+    job: { source: 'behind', stream: 'leads' } as StreamPlan['job'],
+    schedule: 'every 60000 ms from 0',
+    maxLagMs: 30 * MINUTE,
+    fingerprint: 'f',
+  };
+  const found = async (sinks: string[] = ['warehouse']): Promise<string[]> => {
+    const all = await findTroubles(db, plansByKey([plan]), sinks);
+    return all.filter(({ source }) => source === 'behind').map(({ kind, message }) => `${kind}: ${message}`);
+  };
+  const complete = (sink: string, minutesAgo: number) =>
+    db.query({
+      text: `
+        insert into tributary.cursors (source, stream, sink, since, complete_through)
+        values ('behind', 'leads', $1, '2026-01-01', now() - make_interval(mins => $2))
+        on conflict (source, stream, sink) do update set complete_through = excluded.complete_through`,
+      values: [sink, minutesAgo],
+    });
+
+  it('a stream is late when the sink that is furthest behind is', async () => {
+    await db.query({
+      text: `insert into tributary.schedules (source, stream, plan, created_at) values ('behind', 'leads', 'x', now() - interval '31 minutes')`,
+    });
+    expect(await found()).toEqual(['late: 31 min behind, more than maxLag (30 min): nothing is proven complete yet']);
+    await complete('warehouse', 20);
+    expect(await found()).toEqual([]);
+    await complete('lake', 240);
+    expect(await found()).toEqual([]);
+    expect(await found(['warehouse', 'lake'])).toEqual([
+      expect.stringMatching(/^late: 4 h behind, more than maxLag \(30 min\): complete only through 20/),
+    ]);
+    await complete('warehouse', 40);
+    expect(await found()).toEqual([expect.stringMatching(/^late: 40 min behind/)]);
+    await complete('warehouse', 1);
+  });
+
+  it('a window is told of when a second run could not prove it either', async () => {
+    const read = (tries: number) =>
+      db.query({
+        text: `
+          insert into tributary.windows (source, stream, sink, start_at, end_at, state, rows, run_id, note, tries)
+          values ('behind', 'leads', 'warehouse', '2026-11-01', '2026-11-02', 'uncertified', 1, 'r', 'ties', $1)
+          on conflict (source, stream, sink, start_at) do update set tries = excluded.tries`,
+        values: [tries],
+      });
+    await read(1);
+    expect(await found()).toEqual([]);
+    await read(2);
+    expect(await found()).toEqual([
+      'uncertified: [2026-11-01T00:00:00.000Z, 2026-11-02T00:00:00.000Z) could not be proven complete: ties',
+    ]);
+    await read(5);
+    const status = (await statusOf('behind')).find(({ sink }) => sink === 'warehouse');
+    expect(status).toMatchObject({ uncertifiedWindows: 1, parkedWindows: 1 });
+  });
+});

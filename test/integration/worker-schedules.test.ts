@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connect, type Database } from '../../src/cursor/database.ts';
+import { migrate } from '../../src/cursor/migrate.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import { claimTurn, readSchedule } from '../../src/cursor/schedules.ts';
+import { createQueue, type JobQueue } from '../../src/jobs/bull.ts';
+import { syncHint } from '../../src/jobs/payloads.ts';
+import { plansByKey, type StreamPlan } from '../../src/jobs/plan.ts';
+import { scheduleText } from '../../src/jobs/schedule.ts';
+import { applyConfig } from '../../src/jobs/ticker.ts';
+import type { StreamName } from '../../src/model/streams.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { startRedis } from '../support/redis.ts';
+import { silentLog } from '../support/silent-log.ts';
+import { BACKENDS, queueUrl, until } from '../support/workers.ts';
+
+const plan = (source: string, stream: StreamName, every: number): StreamPlan => ({
+  job: { source, stream } as StreamPlan['job'],
+  schedule: scheduleText({ every }, `${source}/${stream}`),
+  maxLagMs: undefined,
+  fingerprint: 'f',
+});
+
+describe.each(BACKENDS)('schedules with the queue in %s', (backend) => {
+  let home: TestDatabase;
+  let state: Database;
+  let queues: JobQueue[];
+  beforeAll(async () => {
+    home = await freshDatabase();
+    state = connect({ url: home.url, max: 4 });
+    await migrate(state, MIGRATIONS, { schema: 'tributary' });
+    const url = await queueUrl(backend);
+    const open = () => createQueue({ url, stateUrl: home.url, log: silentLog });
+    queues = await Promise.all([open(), open()]);
+  });
+  afterAll(async () => {
+    for (const queue of queues) await queue.close();
+    await state.close();
+    await home.drop();
+  });
+
+  const apply = (queue: JobQueue | undefined, ...plans: StreamPlan[]): Promise<void> => {
+    if (!queue) throw new Error('no queue');
+    return applyConfig({ state, queue, plans: plansByKey(plans) });
+  };
+  const schedulers = async () => {
+    const all = (await queues[0]?.queues.sync.getJobSchedulers()) ?? [];
+    return all.map(({ key, pattern }) => `${key} ${pattern?.replace(/ from .*/, '')}`).sort();
+  };
+  const delayed = async (): Promise<number> => (await queues[0]?.queues.sync.getDelayedCount()) ?? -1;
+  const planned = async (): Promise<string[]> =>
+    (await state.query<{ key: string }>({ text: `select source || '/' || stream as key from tributary.schedules` }))
+      .map(({ key }) => key)
+      .sort();
+
+  it('two workers that start at once make one scheduler a stream, with one job to come', async () => {
+    const plans = [plan('a', 'clicks', 60_000), plan('a', 'leads', 60_000), plan('b', 'clicks', 3_600_000)];
+    await Promise.all(queues.map((queue) => apply(queue, ...plans)));
+    expect(await schedulers()).toEqual([
+      'sync.a.clicks every 60000 ms',
+      'sync.a.leads every 60000 ms',
+      'sync.b.clicks every 3600000 ms',
+    ]);
+    expect(await delayed()).toBe(3);
+    expect(await planned()).toEqual(['a/clicks', 'a/leads', 'b/clicks']);
+  });
+
+  it('a config that changed updates them, and takes out what it no longer has', async () => {
+    await apply(queues[1], plan('a', 'clicks', 120_000), plan('b', 'clicks', 3_600_000));
+    expect(await schedulers()).toEqual(['sync.a.clicks every 120000 ms', 'sync.b.clicks every 3600000 ms']);
+    expect(await delayed()).toBe(2);
+    expect(await planned()).toEqual(['a/clicks', 'b/clicks']);
+  });
+
+  it('of many who see a stream due, one gets the turn', async () => {
+    const due = await readSchedule(state, 'a', 'clicks');
+    if (!due) throw new Error('it is planned');
+    const turns = await Promise.all(Array.from({ length: 8 }, () => claimTurn(state, due, due.now + 60_000)));
+    expect(turns.filter(Boolean)).toHaveLength(1);
+    expect((await readSchedule(state, 'a', 'clicks'))?.nextRunAt).toBeGreaterThan(due.now + 50_000);
+  });
+
+  it('a stream has one hint at a time, however often it is given', async () => {
+    const hint = syncHint({ source: 'a', stream: 'clicks' });
+    await Promise.all([...queues, ...queues].map((queue) => queue.hint('sync', hint)));
+    expect(await queues[0]?.waiting('sync')).toBe(1);
+    const seen: unknown[] = [];
+    const crew = await queues[0]?.work('sync', {
+      concurrency: 2,
+      lockMs: 5000,
+      handle: async (data) => void seen.push(data),
+    });
+    await until('the hint is followed', () => seen.length > 0);
+    // Followed and gone: the next one is a new one.
+    await until('it is gone', async () => (await queues[0]?.queues.sync.getActiveCount()) === 0);
+    await queues[1]?.hint('sync', hint);
+    await until('the next is followed', () => seen.length > 1);
+    expect(seen).toEqual([hint.data, hint.data]);
+    await crew?.close();
+  });
+
+  it('a job that is put off comes again later, or at once when it is hurried', async () => {
+    let times = 0;
+    const hint = { id: 'backfill.x.1', name: 'x', data: { backfill: 'x', start: 1 } };
+    await queues[0]?.hint('backfill', hint);
+    const crew = await queues[0]?.work('backfill', {
+      concurrency: 1,
+      lockMs: 5000,
+      handle: async () => (++times === 1 ? 3_600_000 : undefined),
+    });
+    await until('it is put off', async () => (await queues[0]?.queues.backfill.getDelayedCount()) === 1);
+    await queues[1]?.hurry('backfill', hint.id);
+    await until('it is taken up again', () => times === 2);
+    await crew?.close();
+  });
+});
+
+describe('a Redis that cannot be relied on', () => {
+  const open = (url: string) => createQueue({ url, stateUrl: 'postgresql://nobody@127.0.0.1:1/x', log: silentLog });
+
+  it('is refused where it throws keys away, with the fix, and accepted after it', async () => {
+    const redis = await startRedis({ 'maxmemory-policy': 'allkeys-lru' });
+    await expect(open(redis.url)).rejects.toMatchObject({
+      name: 'ConfigError',
+      message: expect.stringContaining('maxmemory-policy is allkeys-lru'),
+      next: expect.stringContaining('redis-cli config set maxmemory-policy noeviction'),
+    });
+    expect(await redis.command('DBSIZE')).toBe(0);
+    await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
+    await (await open(redis.url)).close();
+  });
+
+  it('is refused where the password is wrong, without showing it', async () => {
+    const redis = await startRedis({ requirepass: 'right' });
+    const url = redis.url.replace('right', 'wr0ng');
+    const error = await open(url).catch((failure: Error) => failure);
+    expect(error).toMatchObject({ name: 'ConfigError', message: expect.stringMatching(/refused us: WRONGPASS/) });
+    expect(JSON.stringify(error) + (error as Error).stack).not.toContain('wr0ng');
+  });
+
+  it('is waited for by hand where it is not there', async () => {
+    await expect(open('redis://127.0.0.1:1')).rejects.toMatchObject({
+      name: 'RetryLater',
+      message: 'Redis at 127.0.0.1:1 cannot be reached (ECONNREFUSED)',
+    });
+  });
+});

@@ -1,0 +1,30 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { runWorkerApp } from '../../src/app-worker.ts';
+import type { Config } from '../../src/config-schema.ts';
+import type { Pace } from '../../src/jobs/plan.ts';
+import { createLog } from '../../src/log.ts';
+
+/**
+ * A worker in a process of its own: `worker-child.ts CONFIG PACE`. Prints a line when it is ready, one for
+ * each run, and at its end how long it was busy at a stretch.
+ */
+const config = JSON.parse(process.argv[2] ?? '{}') as Config;
+const pace = JSON.parse(process.argv[3] ?? '{}') as Partial<Pace>;
+const stop = new AbortController();
+process.on('SIGTERM', () => {
+  if (stop.signal.aborted) process.exit(130);
+  stop.abort();
+});
+const say = (line: object): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
+const delay = monitorEventLoopDelay({ resolution: 20 });
+delay.enable();
+await runWorkerApp({
+  config,
+  log: createLog({ level: 'warn', isForPeople: false }),
+  signal: stop.signal,
+  pace,
+  onReady: () => say({ ready: true }),
+  onRun: ({ source, stream, state, tally, fault }) =>
+    say({ source, stream, state, new: tally.new, fault: fault?.message }),
+});
+say({ longestMs: delay.max / 1e6 });

@@ -1,0 +1,91 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parseConfig } from '../../src/config.ts';
+import type { Config } from '../../src/config-schema.ts';
+import type { Pace } from '../../src/jobs/plan.ts';
+import type { StreamName } from '../../src/model/streams.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { type Running, startProcess } from './cli.ts';
+import { startRedis } from './redis.ts';
+
+const SCRIPT = fileURLToPath(new URL('worker-child.ts', import.meta.url));
+
+/** The same tests on both homes of the queue. */
+export const BACKENDS = ['redis', 'postgres'] as const;
+export type Backend = (typeof BACKENDS)[number];
+
+/** A queue.url of its own, or none for the queue in the state database. */
+export const queueUrl = async (backend: Backend): Promise<string | undefined> =>
+  backend === 'redis' ? (await startRedis()).url : undefined;
+
+/** Everything is looked at more often, so that tests need not wait. */
+export const FAST: Partial<Pace> = { tickMs: 250, watchMs: 500, recheckMs: 1500, lockMs: 2000, busyMs: 300 };
+
+export interface WorkerConfig {
+  stateUrl: string;
+  queueUrl: string | undefined;
+  /** By the source's name. */
+  sandboxes: Readonly<Record<string, Pick<Sandbox, 'baseUrl' | 'apiKey'>>>;
+  every?: string;
+  streams?: readonly StreamName[];
+  /** Further settings of every stream, and of the config. */
+  stream?: Readonly<Record<string, unknown>>;
+  rest?: Readonly<Record<string, unknown>>;
+}
+
+/** A config as a person would write it. */
+export function workerConfig(options: WorkerConfig): Config {
+  const { stateUrl, queueUrl, sandboxes, every = '1s', streams = ['clicks', 'leads', 'sales'], stream, rest } = options;
+  const settings = Object.fromEntries(streams.map((name) => [name, { every, ...stream }]));
+  const sources = Object.entries(sandboxes).map(([name, { baseUrl, apiKey }]) => [
+    name,
+    { baseUrl, apiKey, plan: 'enterprise', requestsPerSecond: 500, since: '30d', streams: settings },
+  ]);
+  const text = JSON.stringify({
+    sources: Object.fromEntries(sources),
+    state: { url: stateUrl },
+    ...(queueUrl && { queue: { url: queueUrl } }),
+    ...rest,
+  });
+  return parseConfig(text, 'test.yaml', {}).config;
+}
+
+export interface RunLine {
+  source: string;
+  stream: StreamName;
+  state: string;
+  new: number;
+  fault?: string;
+}
+
+export interface TestWorker extends Running {
+  ready(): Promise<void>;
+  runs(): RunLine[];
+}
+
+/** A worker in a process of its own; it ends with the test file at the latest. */
+export function startWorker(config: Config, pace: Partial<Pace> = FAST): TestWorker {
+  const args = ['--import', import.meta.resolve('tsx'), SCRIPT, JSON.stringify(config), JSON.stringify(pace)];
+  const child = startProcess(process.execPath, args, '.', { PATH: process.env.PATH ?? '' });
+  let printed = '';
+  child.child.stdout?.on('data', (chunk: string) => {
+    printed += chunk;
+  });
+  return {
+    ...child,
+    ready: () => child.saw('"ready":true'),
+    runs: () =>
+      printed
+        .split('\n')
+        .slice(0, -1)
+        .filter((line) => line.includes('"state"'))
+        .map((line) => JSON.parse(line) as RunLine),
+  };
+}
+
+/** Asks again and again until the answer is yes; what it was instead is the test's failure. */
+export async function until(what: string, isSo: () => Promise<boolean> | boolean, withinMs = 40_000): Promise<void> {
+  for (const deadline = Date.now() + withinMs; !(await isSo()); await sleep(50)) {
+    if (Date.now() > deadline) throw new Error(`it never came to this: ${what}`);
+  }
+}

@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+import { type Entry, overlay } from '../../src/model/coverage.ts';
+import { MOST_TRIES, unproven } from '../../src/sync/plan.ts';
+
+const HOUR = 3_600_000;
+const entry = (start: number, end: number, certified: boolean, runId: string, readAt = 0): Entry => ({
+  start,
+  end,
+  certified,
+  rows: 1,
+  readAt,
+  provenAt: certified ? readAt : undefined,
+  runId,
+  note: undefined,
+});
+
+describe('a window that cannot be proven', () => {
+  const afterRuns = (count: number): Entry[] =>
+    Array.from({ length: count }, (_, i) => entry(10, 20, false, `run${i}`)).reduce(overlay, [] as Entry[]);
+
+  it('counts the runs that tried, each once', () => {
+    expect(afterRuns(3)).toMatchObject([{ start: 10, end: 20, tries: 3 }]);
+    expect(overlay(afterRuns(3), entry(12, 18, false, 'run2'))).toMatchObject([{ tries: 3 }]);
+  });
+
+  it('begins anew when it was proven in between', () => {
+    const proven = overlay(afterRuns(4), entry(10, 20, true, 'good'));
+    expect(proven).toMatchObject([{ certified: true }]);
+    expect(proven[0]?.tries).toBeUndefined();
+  });
+
+  it('is tried again after an hour, five times, and then left alone while others go on', () => {
+    const whole = { start: 0, end: 30 };
+    const again = { start: 0, end: 0 };
+    const [before, after] = [afterRuns(MOST_TRIES - 1), afterRuns(MOST_TRIES)];
+    expect(unproven(before, whole, again, HOUR / 2)).toEqual([
+      { start: 0, end: 10 },
+      { start: 20, end: 30 },
+    ]);
+    expect(unproven(before, whole, again, 2 * HOUR)).toEqual([whole]);
+    expect(unproven(after, whole, again, 2000 * HOUR)).toEqual([
+      { start: 0, end: 10 },
+      { start: 20, end: 30 },
+    ]);
+  });
+});

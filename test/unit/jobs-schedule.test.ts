@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import { cronFault, nextRun, periodOf, scheduleText } from '../../src/jobs/schedule.ts';
+
+const at = (iso: string): number => Date.parse(iso);
+const iso = (instant: number): string => new Date(instant).toISOString();
+
+describe('every so often', () => {
+  const text = scheduleText({ every: 60_000 }, 'main/clicks');
+
+  it('has one place in the minute, whoever asks and whenever', () => {
+    const first = nextRun(text, at('2026-11-15T05:00:00Z'));
+    for (const after of [first, first + 1, first + 59_999]) expect(nextRun(text, after)).toBe(first + 60_000);
+    expect(nextRun(text, first - 1)).toBe(first);
+  });
+
+  it('spreads streams over the minute instead of starting all in the same second', () => {
+    const places = Array.from({ length: 150 }, (_, i) => {
+      const plan = scheduleText({ every: 60_000 }, `source${i}/clicks`);
+      return Math.floor((nextRun(plan, 0) % 60_000) / 6000);
+    });
+    const perTenth = Array.from({ length: 10 }, (_, tenth) => places.filter((place) => place === tenth).length);
+    // Fifteen each, give or take; all at once would be 150 and nine zeros.
+    expect(Math.max(...perTenth)).toBeLessThan(30);
+    expect(Math.min(...perTenth)).toBeGreaterThan(3);
+  });
+});
+
+describe('by a calendar', () => {
+  it('keeps the hour of its time zone when the clocks change', () => {
+    const text = scheduleText({ cron: '0 6 * * *', timezone: 'Europe/Berlin' }, 'x');
+    // Summer time ends on 25 October 2026.
+    const first = nextRun(text, at('2026-10-24T00:00:00Z'));
+    const second = nextRun(text, first);
+    expect([iso(first), iso(second)]).toEqual(['2026-10-24T04:00:00.000Z', '2026-10-25T05:00:00.000Z']);
+  });
+
+  it('tells how long it is between two runs', () => {
+    expect(periodOf({ cron: '*/10 * * * *', timezone: 'UTC' })).toBe(600_000);
+    expect(periodOf({ every: 1234 })).toBe(1234);
+  });
+
+  it.each([
+    ['0 6 * *', 'must have five fields'],
+    ['0 0 6 * * *', 'must have five fields'],
+    ['61 6 * * *', 'is no cron line'],
+    ['a b c d e', 'is no cron line'],
+    ['0 0 30 2 *', 'is no cron line'],
+  ])('refuses %s', (cron, why) => {
+    expect(cronFault(cron, 'UTC')).toContain(why);
+  });
+
+  it('accepts what it can follow', () => {
+    expect(cronFault('*/5 6-22 * * 1-5', 'Europe/Berlin')).toBeUndefined();
+  });
+});
