@@ -35,7 +35,7 @@ export async function prepareWarehouse(warehouse: Warehouse, stream: Stream): Pr
   const { db, schema, sink, isStateHere, partition } = warehouse;
   await db.transaction(async (tx) => {
     await tx.query(lockSchema(schema));
-    await tx.query({ text: `create schema if not exists ${quoteIdent(schema)}` });
+    await ensureSchema(tx, schema);
     if (!isStateHere) await tx.query({ text: createReceipts(schema) });
     await bringUpToDate(tx, schema, streamTable(stream, partition), evolvedNames(stream));
     // The others in whatever shape they have by now, so long as the views find their columns.
@@ -50,6 +50,12 @@ export async function prepareWarehouse(warehouse: Warehouse, stream: Stream): Pr
       await ensureView(tx, schema, view);
     }
   });
+}
+
+/** Not `if not exists`: that asks for the right to create even where an administrator has made the schema for us. */
+async function ensureSchema(tx: Queryable, schema: string): Promise<void> {
+  const there = await tx.query({ text: 'select 1 from pg_namespace where nspname = $1', values: [schema] });
+  if (there.length === 0) await tx.query({ text: `create schema ${quoteIdent(schema)}` });
 }
 
 async function bringUpToDate(
