@@ -190,7 +190,16 @@ const postgresSink = z.strictObject({
 
 const parquetSink = z.strictObject({
   type: z.literal('parquet'),
-  path: z.string().min(1, 'must not be empty').describe('a folder, or s3://bucket/prefix'),
+  path: z
+    .string()
+    .min(1, 'must not be empty')
+    .refine((path) => !/(^|[\\/])\.\.([\\/]|$)/.test(path), 'must not climb with ..: write where the folder really is')
+    .refine((path) => !/\p{Cc}/u.test(path), 'must not hold control characters')
+    .refine(
+      (path) => !/^[a-z][a-z0-9+.-]*:\/\//i.test(path) || /^s3:\/\/[^/]/.test(path),
+      'must be a folder, or s3://bucket/prefix',
+    )
+    .describe('a folder, or s3://bucket/prefix'),
   partition: z.enum(['day', 'hour']).default('day').describe('a file each; hour is for above 100,000 events a day'),
   compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd').describe('how files are packed'),
 });

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { configSchema } from '../../src/config-schema.ts';
 import { toMarkdown } from '../../src/sinks/dictionary.ts';
+import { badInputPage } from '../support/bad-input-page.ts';
 import { configurationPage } from '../support/config-reference.ts';
 import { errorsPage, errorTexts } from '../support/error-texts.ts';
 
@@ -14,6 +15,10 @@ it('docs/data-dictionary.md describes the columns as they are', async () => {
 it('config/tributary.schema.json describes the config as it is', async () => {
   const schema = z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' });
   await expect(`${JSON.stringify(schema, null, 2)}\n`).toMatchFileSnapshot('../../config/tributary.schema.json');
+});
+
+it('docs/bad-input.md says what becomes of everything in the corpus', async () => {
+  await expect(`${badInputPage()}\n`).toMatchFileSnapshot('../../docs/bad-input.md');
 });
 
 it('docs/errors.md holds the text of every error, for a reader', async () => {
