@@ -65,7 +65,8 @@ const A_BEGINNING = 'must be a date (2026-01-01), a duration back from the first
 const since = z
   .string(A_BEGINNING)
   .refine((text) => text === 'all' || isDuration(text) || parseInstant(text) !== undefined, A_BEGINNING)
-  .default('30d');
+  .default('30d')
+  .describe('where the first sync begins: a date, a duration back from then, or all');
 
 const streamFields = (stream: StreamName) =>
   z.strictObject({
@@ -144,19 +145,27 @@ const streams = z
 
 const source = z
   .strictObject({
-    baseUrl: z.string().transform((url, context) => {
-      const checked = checkBaseUrl(url);
-      if ('value' in checked) return checked.value;
-      context.addIssue({ code: 'custom', message: checked.fault });
-      return z.NEVER;
-    }),
+    baseUrl: z
+      .string()
+      .describe('where the service answers: https, or http on a loopback host')
+      .transform((url, context) => {
+        const checked = checkBaseUrl(url);
+        if ('value' in checked) return checked.value;
+        context.addIssue({ code: 'custom', message: checked.fault });
+        return z.NEVER;
+      }),
     apiKey: z.string().min(1, 'must not be empty').describe('a secret: take it from the environment'),
-    plan: z.enum(PLAN_NAMES),
+    plan: z
+      .enum(PLAN_NAMES)
+      .describe(
+        'pro 2/s, business 4/s, advanced 8/s; enterprise needs requestsPerSecond, free is refused: it has no budget',
+      ),
     requestsPerSecond: number
       .refine((perSecond) => !budgetFault({ plan: 'enterprise', requestsPerSecond: perSecond }), {
         error: ({ input }) => budgetFault({ plan: 'enterprise', requestsPerSecond: input }),
       })
-      .optional(),
+      .optional()
+      .describe('less than the plan grants, if other programs use the key too'),
     since,
     streams: streams.default(() => allStreams()),
   })
@@ -174,32 +183,43 @@ const postgresSink = z.strictObject({
   schema: z
     .string()
     .regex(/^[a-z_][a-z0-9_]{0,62}$/, 'must be a plain lower-case Postgres name')
-    .default('attribution'),
+    .default('attribution')
+    .describe('where the tables live; it is made if it is not there'),
   partition: z.enum(PARTITIONS).default('none').describe('month: one partition per UTC month, for very large tables'),
 });
 
 const parquetSink = z.strictObject({
   type: z.literal('parquet'),
-  path: z.string().min(1, 'must not be empty').describe('a folder, or s3://bucket/prefix'),
-  partition: z.enum(['day', 'hour']).default('day'),
-  compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd'),
+  path: z
+    .string()
+    .min(1, 'must not be empty')
+    .refine((path) => !/(^|[\\/])\.\.([\\/]|$)/.test(path), 'must not climb with ..: write where the folder really is')
+    .refine((path) => !/\p{Cc}/u.test(path), 'must not hold control characters')
+    .refine(
+      (path) => !/^[a-z][a-z0-9+.-]*:\/\//i.test(path) || /^s3:\/\/[^/]/.test(path),
+      'must be a folder, or s3://bucket/prefix',
+    )
+    .describe('a folder, or s3://bucket/prefix'),
+  partition: z.enum(['day', 'hour']).default('day').describe('a file each; hour is for above 100,000 events a day'),
+  compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd').describe('how files are packed'),
 });
 
 const sink = z.discriminatedUnion('type', [postgresSink, parquetSink], { error: 'must be postgres or parquet' });
 
-const treatment = (of: keyof typeof TREATMENTS) => z.enum(TREATMENTS[of]).default(DEFAULT_PRIVACY[of]);
+const treatment = (of: keyof typeof TREATMENTS, what: string) =>
+  z.enum(TREATMENTS[of]).default(DEFAULT_PRIVACY[of]).describe(what);
 
 const privacy = z
   .strictObject({
-    linkPassword: treatment('linkPassword'),
-    ip: treatment('ip'),
-    customer: treatment('customer'),
+    linkPassword: treatment('linkPassword', 'passwords of links, which the service sends in plain text'),
+    ip: treatment('ip', 'addresses of visitors; truncate keeps the network'),
+    customer: treatment('customer', 'names, e-mail addresses and avatars of customers'),
     salt: optionalText
       .refine(
         (text) => text === undefined || text.length >= SHORTEST_SALT,
         `must have at least ${SHORTEST_SALT} characters`,
       )
-      .describe('a secret that hashes are keyed with: needed where anything is hashed. Take it from the environment'),
+      .describe('a secret that hashes are keyed with: needed where anything is hashed; take it from the environment'),
   })
   .refine(({ salt, ...treatments }) => salt !== undefined || !hashesAnything(treatments), {
     path: ['salt'],
@@ -210,38 +230,44 @@ const privacy = z
   });
 
 const http = z.strictObject({
-  host: z.string().default('127.0.0.1'),
+  host: z.string().default('127.0.0.1').describe('where to listen; any but a loopback address needs a token'),
   port: number
     .refine((port) => Number.isInteger(port) && port >= 0 && port <= 65_535, 'must be a port number')
-    .default(7070),
-  token: optionalText,
+    .default(7070)
+    .describe('0 takes a free one'),
+  token: optionalText.describe('a secret that whoever comes has to know; take it from the environment'),
 });
 
 const alerts = z.strictObject({
   webhook: optionalText
     .refine((url) => url === undefined || (URL.canParse(url) && /^https?:/.test(url)), 'must be a URL, https://…')
-    .describe('gets a POST with JSON when a stream is parked, late or not proven, and when that is over. A secret'),
+    .describe('gets a POST with JSON when a stream is parked, late or not proven, and when that is over; a secret'),
 });
 
 export const configSchema = z.strictObject({
-  sources: z.record(name, source).default({}),
+  sources: z.record(name, source).default({}).describe('one for each workspace, under a name of your own'),
   sinks: z
     .record(name, sink)
     .refine(
       (sinks) => Object.keys(sinks).length > 0,
       'names no sink: name one, or leave it out for tables in the state database',
     )
-    .default(() => ({ warehouse: sink.parse({ type: 'postgres' }) })),
+    .default(() => ({ warehouse: sink.parse({ type: 'postgres' }) }))
+    .describe('where rows go, each under a name of your own; absent: tables in the state database'),
   state: z
-    .strictObject({ url: databaseUrl })
+    .strictObject({
+      url: databaseUrl.describe('postgresql://user:password@host/database; take it from the environment'),
+    })
     .default({ url: undefined })
-    .describe('absent: an embedded Postgres under .tributary/'),
+    .describe('cursors, ledger and history; absent: an embedded Postgres under .tributary/'),
   queue: z
-    .strictObject({ url: redisUrl })
+    .strictObject({
+      url: redisUrl.describe('redis:// or rediss://, a server of 6.2 or newer with maxmemory-policy noeviction'),
+    })
     .default({ url: undefined })
-    .describe('for the worker. absent: the queue lives in the state database'),
+    .describe('for the worker; absent: the queue lives in the state database'),
   alerts: alerts.prefault({}).describe('for the worker: who is told when something needs a person'),
-  privacy: privacy.prefault({}),
+  privacy: privacy.prefault({}).describe('what becomes of personal data before it is written anywhere'),
   http: http.prefault({}).describe('for start: health, metrics and the dashboard'),
 });
 

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { type Environment, readDocument } from './config-document.ts';
 import { type Config, configSchema } from './config-schema.ts';
+import { misplacedSecrets, secretsOf, withoutSecrets } from './config-secrets.ts';
 import { describePath, findings } from './config-words.ts';
 import { ConfigError } from './model/errors.ts';
 
@@ -35,6 +36,8 @@ export function loadConfigOrDefaults(path: string | undefined, env: Environment)
 export function parseConfig(text: string, path: string, env: Environment): LoadedConfig {
   const document = readDocument(text, env);
   const found = document.faults.map(({ offset, message }) => ({ offset, message }));
+  const secrets = secretsOf(document.value);
+  for (const message of misplacedSecrets(document.value, secrets)) found.push({ offset: 0, message });
   // Judging the content of what is no sound YAML would only add faults that are none.
   if (!document.faults.some(({ kind }) => kind === 'form')) {
     const parsed = configSchema.safeParse(document.value ?? {});
@@ -49,7 +52,7 @@ export function parseConfig(text: string, path: string, env: Environment): Loade
     .sort((a, b) => a.offset - b.offset)
     .map(({ offset, message }) => {
       const { line, col } = document.placeOf(offset);
-      return `${path}:${line}:${col} ${message}`;
+      return `${path}:${line}:${col} ${withoutSecrets(message, secrets)}`;
     });
   throw new ConfigError(`the config has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:`, {
     faults,

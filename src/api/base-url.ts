@@ -10,7 +10,8 @@ const LINK_LOCAL = new BlockList();
 LINK_LOCAL.addSubnet('169.254.0.0', 16, 'ipv4');
 LINK_LOCAL.addSubnet('fe80::', 10, 'ipv6');
 LINK_LOCAL.addAddress('fd00:ec2::254', 'ipv6');
-const METADATA_NAMES = new Set(['metadata', 'metadata.google.internal']);
+for (const address of ['100.100.100.200', '168.63.129.16', '192.0.0.192']) LINK_LOCAL.addAddress(address, 'ipv4');
+const METADATA_NAMES = new Set(['metadata', 'metadata.google.internal', 'metadata.goog', 'instance-data']);
 
 /** The base address, normalised (no slash at its end), or why it cannot be one. The key is sent there, so it is strict. */
 export function checkBaseUrl(value: unknown): { value: string } | { fault: string } {

@@ -79,7 +79,7 @@ export function toFault(reply: Reply, say: Say): Fault {
 export function redirectFault(reply: Omit<Reply, 'text'>, requested: URL, say: Say): StopStream {
   const location = reply.headers.get('location');
   const known = location && URL.canParse(location, requested.href);
-  const target = known ? new URL(location, requested).host : 'an address that is missing or none';
+  const target = (known && new URL(location, requested).host) || 'an address that is missing or none';
   const message = say(`redirected to ${target}`);
   return new StopStream(
     `the service answered ${reply.status}: ${message}, which was not followed: it would get the key`,
@@ -97,11 +97,11 @@ export function describeBody(text: string, say: Say): string {
 }
 
 /**
- * The beginning of a body. What begins like JSON may hold events, and with them addresses, names and a link's password: its
+ * The beginning of a body. What begins like JSON, in whatever encoding, may hold events, and with them addresses, names and a link's password: its
  * shape says enough. The key is masked first, because a quote in it would end a text too early.
  */
 export function beginningOf(text: string, say: Say): string {
-  if (!/^\s*[[{]/.test(text)) return say(text);
+  if (!/^[\s\0\ufeff\ufffd]*[[{]/.test(text)) return say(text);
   const mask = (whole: string, colon: string | undefined): string => (colon === undefined ? '"***"' : whole);
   return say(say(text.slice(0, LOOKED_AT), LOOKED_AT).replace(/"(?:[^"\\]|\\.)*(?:"(\s*:)?|\\?…?$)/gs, mask));
 }

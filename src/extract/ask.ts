@@ -3,6 +3,7 @@ import { BadRecord } from '../model/errors.ts';
 import type { Flatten, Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
+import { straysOf } from './in-line.ts';
 import type { Attendance, Profile, Rejection } from './reader.ts';
 
 /** One question to the service, in the terms of the proof. */
@@ -20,6 +21,8 @@ export interface Question {
 /** What came back: neighbours in time, in one snapshot, oldest first whichever way they were asked for. */
 export interface Answer {
   rows: readonly Row[];
+  /** Those among the rows whose times are out of line with their neighbours: they are neither `oldest` nor `newest`. */
+  strays: ReadonlySet<Row>;
   rejected: readonly Rejection[];
   /** Records on the page, usable or not. Fewer than were asked for says nothing: services hide rows after counting them. */
   count: number;
@@ -67,8 +70,12 @@ export function createAsker(options: AskerOptions): Asker {
       const answer = await api.page(query, { lane, signal, ...(once && { tries: 1 }) });
       if (answer.serverNow !== undefined) clock.set(answer.serverNow);
       const { rows, rejected } = flattenAll(answer.records, flatten);
+      if (order === 'desc') rows.reverse();
+      const strays = straysOf(rows, { from, until: Math.min(until, clock.now()) });
       rows.sort((a, b) => a.at - b.at);
-      const result = { rows, rejected, count: answer.records.length, oldest: rows[0]?.at, newest: rows.at(-1)?.at };
+      const oldest = rows.find((row) => !strays.has(row))?.at;
+      const newest = rows.findLast((row) => !strays.has(row))?.at;
+      const result = { rows, strays, rejected, count: answer.records.length, oldest, newest };
       notice(profile, from, result);
       return result;
     },

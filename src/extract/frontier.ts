@@ -18,10 +18,12 @@ export interface Frontier {
 export const joins = (frontier: Frontier, oldest: Instant | undefined): boolean =>
   oldest !== undefined && (oldest < frontier.at || (frontier.inclusive && oldest === frontier.at));
 
-/** The rows of a page that lie ahead of the frontier and before `end`. */
-export function rowsAhead({ rows }: Pick<Answer, 'rows'>, { at, inclusive }: Frontier, end: Instant): Row[] {
-  return rows.filter((row) => (inclusive ? row.at > at : row.at >= at) && row.at < end);
+/** The rows of a page that lie ahead of the frontier and before `end`; and its strays, which no other page may show. */
+export function rowsAhead({ rows, strays }: SomeRows, { at, inclusive }: Frontier, end: Instant): Row[] {
+  return rows.filter((row) => strays?.has(row) || ((inclusive ? row.at > at : row.at >= at) && row.at < end));
 }
+
+type SomeRows = Pick<Answer, 'rows'> & Partial<Pick<Answer, 'strays'>>;
 
 /** Whether two pages show the same events: a page asked for twice, or a server that repeats its last page for ever. */
 export function sameRows(a: Pick<Answer, 'rows'>, b: Pick<Answer, 'rows'>): boolean {

@@ -28,7 +28,7 @@ export interface Progress {
   mayAskAgain(): boolean;
 }
 
-export type Page = Pick<Answer, 'rows' | 'rejected'>;
+export type Page = Pick<Answer, 'rows' | 'rejected'> & Partial<Pick<Answer, 'strays'>>;
 
 /** What to say of a slice: that it is not proven, or that something in it was set aside. */
 export interface Doubt {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 /**
  * JSON that keeps integers exact. JSON.parse turns 9007199254740993 into …992 without a word; ids and amounts of that size
- * exist. Such integers become BigInt here and are written back as the same digits.
+ * exist. Such integers become BigInt here and are written back as the same digits. 1e400, which no double holds, becomes a text.
  *
  * JavaScript's own answer (the reviver's `context.source`, `JSON.rawJSON`) needs Node 21; until Node 20 is gone, large
  * integers travel through JSON.parse as marked strings. The mark is new in each process: metadata is written by
@@ -10,33 +10,34 @@ import { randomUUID } from 'node:crypto';
  */
 const MARK = `int:${randomUUID()}:`;
 
-/** A cheap look: only pages that show sixteen digits where a value may stand pay for the slow path. */
-const MAY_HOLD_LARGE_INTEGER = /(?:^|[:[,\s-])\d{16}/;
+/** A cheap look: only pages that show sixteen digits, or an exponent of three, where a value may stand pay for the slow path. */
+const MAY_HOLD_LARGE = /(?:^|[:[,\s-])\d{16}|(?:^|[:[,\s])-?\d+(?:\.\d+)?[eE]\+?\d{3}/;
 
 /**
  * A string begins, or an integer of sixteen digits or more stands as a value: not the tail of a fraction or an exponent, not
- * a key, not a number with a leading zero. What is not JSON must stay so.
+ * a key, not a number with a leading zero. Or a number that may be beyond every double. What is not JSON must stay so.
  */
-const STRING_OR_LARGE_INTEGER = /"|(?<![\d.eE+-])-?[1-9]\d{15,}(?=\s*(?:[,\]}]|$))/g;
+const STRING_OR_LARGE = /"|(?<![\d.eE+-])-?(?:[1-9]\d{15,}|(?:0|[1-9]\d*)(?:\.\d+)?[eE]\+?\d{3,})(?=\s*(?:[,\]}]|$))/g;
 const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, 'g');
 
 export function parseJson(text: string): unknown {
-  if (!MAY_HOLD_LARGE_INTEGER.test(text)) return JSON.parse(text);
-  const marked = markLargeIntegers(text);
+  if (!MAY_HOLD_LARGE.test(text)) return JSON.parse(text);
+  const marked = markLargeNumbers(text);
   return marked === text ? JSON.parse(text) : unmark(JSON.parse(marked));
 }
 
 /** Steps over strings by hand: a pattern that matches a string of ten megabytes runs out of stack. */
-function markLargeIntegers(text: string): string {
-  const token = new RegExp(STRING_OR_LARGE_INTEGER);
+function markLargeNumbers(text: string): string {
+  const token = new RegExp(STRING_OR_LARGE);
   let marked = '';
   let done = 0;
   for (let match = token.exec(text); match; match = token.exec(text)) {
     const [found] = match;
     if (found === '"') {
       token.lastIndex = endOfString(text, match.index);
-    } else if (!Number.isSafeInteger(Number(found))) {
-      marked += `${text.slice(done, match.index)}"${MARK}${found}"`;
+    } else if (/[eE]/.test(found) ? !Number.isFinite(Number(found)) : !Number.isSafeInteger(Number(found))) {
+      // 1e400 is a number to JSON and infinite here, and infinity is written as null: it stays what it was as a text.
+      marked += `${text.slice(done, match.index)}"${/[eE]/.test(found) ? '' : MARK}${found}"`;
       done = token.lastIndex;
     }
   }

@@ -47,7 +47,9 @@ export function createEvolver(options: EvolverOptions): Evolver {
     async adopt(wider) {
       const { lessons } = await recordLessons(state, record, (known) =>
         known.flatMap((column) => {
-          const kind = widen(column.kind, wider[column.name] ?? column.kind);
+          // A column may be called `constructor`, which every object has.
+          const held = Object.hasOwn(wider, column.name) ? wider[column.name] : undefined;
+          const kind = widen(column.kind, held ?? column.kind);
           return kind === column.kind ? [] : [{ ...column, kind, was: column.kind }];
         }),
       );

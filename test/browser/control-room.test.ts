@@ -133,7 +133,7 @@ describe('the control room', () => {
     // What is priced now takes its time from here on, so that there is something to pause.
     const isOld = ({ query }: { query: Readonly<Record<string, string>> }) =>
       Date.parse(query.start ?? '') < today - 6 * DAY_MS;
-    sandbox.service.faults.add({ delayMs: 400, times: 10_000, when: isOld });
+    sandbox.service.faults.add({ delayMs: 2000, times: 10_000, when: isOld });
     await page.getByRole('button', { name: 'Start the backfill' }).click();
     const row = page.getByRole('table', { name: 'Backfills' }).getByRole('row').filter({ hasText: 'main/clicks' });
     await row.getByRole('button', { name: /^Pause/ }).click();

@@ -220,3 +220,12 @@ describe('bodies', () => {
     expect(error.message).toMatch(message);
   });
 });
+
+it('an answer whose stream neither goes on nor fails ends by the deadline', async () => {
+  // No gzip, no length, and the connection ends with it: Node's fetch stays silent for ever, also when it is aborted.
+  const head = 'HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\nconnection: close\r\n\r\n';
+  const asked = ask((_request, response) => void response.socket?.end(`${head}this is not gzip`), {
+    timeouts: { idleMs: 200 },
+  });
+  expect(await failure(asked)).toBeInstanceOf(RetryLater);
+});

@@ -2,6 +2,8 @@ import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { configSchema } from '../../src/config-schema.ts';
 import { toMarkdown } from '../../src/sinks/dictionary.ts';
+import { badInputPage } from '../support/bad-input-page.ts';
+import { configurationPage } from '../support/config-reference.ts';
 import { errorsPage, errorTexts } from '../support/error-texts.ts';
 
 /** Files that are made from code are checked in, and checked: `npm run generate` brings them up to date. */
@@ -15,6 +17,14 @@ it('config/tributary.schema.json describes the config as it is', async () => {
   await expect(`${JSON.stringify(schema, null, 2)}\n`).toMatchFileSnapshot('../../config/tributary.schema.json');
 });
 
+it('docs/bad-input.md says what becomes of everything in the corpus', async () => {
+  await expect(`${badInputPage()}\n`).toMatchFileSnapshot('../../docs/bad-input.md');
+});
+
 it('docs/errors.md holds the text of every error, for a reader', async () => {
   await expect(`${errorsPage(errorTexts())}\n`).toMatchFileSnapshot('../../docs/errors.md');
+});
+
+it('docs/configuration.md holds every key of the config', async () => {
+  await expect(configurationPage()).toMatchFileSnapshot('../../docs/configuration.md');
 });

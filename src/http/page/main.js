@@ -52,8 +52,8 @@ function askForToken() {
 }
 
 /** Signed in, or nobody needs to. */
-function begin() {
-  frame.signedIn();
+async function begin() {
+  frame.signedIn((await currentSession()).needsToken);
   show();
   stopListening = listen({
     onOverview(overview) {
@@ -69,9 +69,8 @@ function begin() {
 
 async function start() {
   try {
-    const { needsToken, signedIn } = await currentSession({ anew: true });
-    place('sign-out').hidden = !needsToken;
-    if (signedIn) begin();
+    const { signedIn } = await currentSession({ anew: true });
+    if (signedIn) await begin();
     else askForToken();
   } catch {
     // Recovery: the page came, so the server was there a moment ago. It is asked again until it answers.

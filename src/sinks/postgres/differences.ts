@@ -5,8 +5,9 @@ import { joinedKeys } from '../merge-rule.ts';
 import { newestById } from '../newest-by-id.ts';
 import type { Comparison, Difference } from '../sink.ts';
 import { comparedColumns, ownExtra, SEEN, sendSeen } from './compare.ts';
+import { lookAt } from './present.ts';
 import { createStorable } from './storable-row.ts';
-import { type Present, selectTable, tableName } from './table.ts';
+import { type Present, tableName } from './table.ts';
 
 /**
  * The rows that ought to be there travel to the server and are compared there, by its own idea of equality: a range that is as it
@@ -15,7 +16,7 @@ import { type Present, selectTable, tableName } from './table.ts';
 export function findDifferences(db: Database, schema: string, question: Comparison): Promise<Difference[]> {
   const { stream, rows } = question;
   return db.transaction(async (tx) => {
-    const [present] = await tx.query<Present>(selectTable(schema, stream.name));
+    const present = await lookAt(tx, schema, stream.name);
     const expected = [...newestById(rows).values()];
     if (!present) return expected.map(({ id, at }) => ({ kind: 'missing', id, at, columns: [] }));
     await sendSeen(tx, stream, createStorable(stream).all(expected));

@@ -5,6 +5,7 @@ import { ConfigError } from '../../model/errors.ts';
 import { STREAM_NAMES, STREAMS, type Stream } from '../../model/streams.ts';
 import { keysTable } from './keys.ts';
 import type { Partition } from './months.ts';
+import { lookAt } from './present.ts';
 import { createReceipts } from './receipts.ts';
 import { checkLayout, checkWidenable, evolvedNames } from './shape.ts';
 import {
@@ -14,8 +15,6 @@ import {
   createTable,
   entityTable,
   lockSchema,
-  type Present,
-  selectTable,
   streamTable,
   type Table,
   tableComment,
@@ -36,7 +35,7 @@ export async function prepareWarehouse(warehouse: Warehouse, stream: Stream): Pr
   const { db, schema, sink, isStateHere, partition } = warehouse;
   await db.transaction(async (tx) => {
     await tx.query(lockSchema(schema));
-    await tx.query({ text: `create schema if not exists ${quoteIdent(schema)}` });
+    await ensureSchema(tx, schema);
     if (!isStateHere) await tx.query({ text: createReceipts(schema) });
     await bringUpToDate(tx, schema, streamTable(stream, partition), evolvedNames(stream));
     // The others in whatever shape they have by now, so long as the views find their columns.
@@ -53,8 +52,11 @@ export async function prepareWarehouse(warehouse: Warehouse, stream: Stream): Pr
   });
 }
 
-const lookAt = async (tx: Queryable, schema: string, name: string): Promise<Present | undefined> =>
-  (await tx.query<Present>(selectTable(schema, name)))[0];
+/** Not `if not exists`: that asks for the right to create even where an administrator has made the schema for us. */
+async function ensureSchema(tx: Queryable, schema: string): Promise<void> {
+  const there = await tx.query({ text: 'select 1 from pg_namespace where nspname = $1', values: [schema] });
+  if (there.length === 0) await tx.query({ text: `create schema ${quoteIdent(schema)}` });
+}
 
 async function bringUpToDate(
   tx: Queryable,

@@ -13,10 +13,11 @@ import { encodeCopy } from './copy-encoder.ts';
 import { copyIntoKeys, KEY_KINDS } from './keys.ts';
 import { copyIntoTable, type Known, markMissing, selectKnown, type Target } from './merge.ts';
 import { copyIntoEntityStage, createEntityStage, mergeEntity, newestOf } from './merge-entity.ts';
+import { lookAt } from './present.ts';
 import { checkShape } from './shape.ts';
 import { createStorable } from './storable-row.ts';
 import { storeKnown } from './store-known.ts';
-import { type Present, selectTable, tableName } from './table.ts';
+import { tableName } from './table.ts';
 
 export interface StoreOptions extends Target {
   /** In the order they were read. The same event may come twice. */
@@ -79,6 +80,6 @@ function* keysOf(source: string, rows: readonly Row[]): Generator<Value[]> {
 /** Keeps the table's columns as they are to the end of the transaction, and makes sure that they are what the rows were made for. */
 async function holdShape(tx: Transaction, schema: string, stream: Stream): Promise<void> {
   await tx.query({ text: `lock table only ${tableName(schema, stream)} in row exclusive mode` });
-  const [present] = await tx.query<Present>(selectTable(schema, stream.name));
+  const present = await lookAt(tx, schema, stream.name);
   if (present) checkShape(stream, present);
 }

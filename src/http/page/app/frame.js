@@ -81,15 +81,18 @@ export function drawFrame(place) {
       count.textContent = String(quarantined);
       count.hidden = quarantined === 0;
     },
-    signedIn() {
+    /** @param {boolean} needsToken Where nobody signs in, nobody signs out. */
+    signedIn(needsToken) {
       ways.hidden = false;
       live.hidden = false;
+      place('sign-out').hidden = !needsToken;
     },
     signedOut() {
       said.clear();
       draw();
       ways.hidden = true;
       live.hidden = true;
+      place('sign-out').hidden = true;
       document.title = 'Sign in · Tributary';
     },
   };

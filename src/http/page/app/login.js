@@ -1,7 +1,7 @@
 import { h } from '../dom/h.js';
 import { signIn } from './ask.js';
 
-/** Asks for the token, which the server turns into a session cookie; it is kept nowhere here. @param {() => void} onSignedIn */
+/** Asks for the token, which the server turns into a session cookie; it is kept nowhere here. @param {() => Promise<void>} onSignedIn */
 export function loginForm(onSignedIn) {
   const fault = h('p', { class: 'trouble', role: 'alert' });
   const input = /** @type {HTMLInputElement} */ (
@@ -20,7 +20,7 @@ export function loginForm(onSignedIn) {
     event.preventDefault();
     try {
       await signIn(input.value);
-      onSignedIn();
+      await onSignedIn();
     } catch (error) {
       // Recovery: the reason is shown, and the token can be typed again.
       fault.textContent = /** @type {Error} */ (error).message;

@@ -26,9 +26,13 @@ const REDRAW_MS = 10_000;
 export function createScreen(main, { onLoaded, onFault }) {
   /** @type {{ view: View, address: Address, data: unknown } | undefined} */
   let shown;
+  /** What was asked for last: on its way, or shown. News must not lead back to what was left. @type {{ view: View, address: Address } | undefined} */
+  let wanted;
   let loading = new AbortController();
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let soon;
+  let isLoading = false;
+  /** News came that could not be followed at once. */
   let isStale = false;
 
   function draw() {
@@ -37,6 +41,9 @@ export function createScreen(main, { onLoaded, onFault }) {
 
   /** @param {View} view @param {Address} address @param {{ quietly?: boolean }} [options] */
   async function show(view, address, { quietly = false } = {}) {
+    wanted = { view, address };
+    isLoading = true;
+    isStale = false;
     loading.abort();
     loading = new AbortController();
     const { signal } = loading;
@@ -59,7 +66,11 @@ export function createScreen(main, { onLoaded, onFault }) {
       }
       onFault(error, isElsewhere);
     } finally {
-      if (!signal.aborted) main.removeAttribute('aria-busy');
+      if (!signal.aborted) {
+        main.removeAttribute('aria-busy');
+        isLoading = false;
+        catchUp();
+      }
     }
   }
 
@@ -72,24 +83,26 @@ export function createScreen(main, { onLoaded, onFault }) {
   function refresh() {
     clearTimeout(soon);
     soon = undefined;
-    isStale = document.hidden;
-    if (shown && !isStale) void show(shown.view, shown.address, { quietly: true });
+    // What is on its way is not thrown away for newer news: where they come fast, nothing would ever arrive.
+    isStale = document.hidden || isLoading;
+    if (wanted && !isStale) void show(wanted.view, wanted.address, { quietly: true });
+  }
+
+  function catchUp() {
+    if (isStale && !document.hidden && !isLoading) soon ??= setTimeout(refresh, SETTLE_MS);
   }
 
   setInterval(() => {
     if (!document.hidden) draw();
   }, REDRAW_MS);
-  document.addEventListener('visibilitychange', () => {
-    if (isStale && !document.hidden) refresh();
-  });
+  document.addEventListener('visibilitychange', catchUp);
 
   return {
     show,
-    refresh,
     /** @param {readonly News[]} news */
     hear(news) {
-      const isOurs = shown && (news.includes('everything') || shown.view.news.some((each) => news.includes(each)));
-      if (isOurs && !soon) soon = setTimeout(refresh, SETTLE_MS);
+      const isOurs = wanted && (news.includes('everything') || wanted.view.news.some((each) => news.includes(each)));
+      if (isOurs) soon ??= setTimeout(refresh, SETTLE_MS);
     },
     /** Nothing of what was shown stays: it is for those who are signed in. @param {Node[]} nodes */
     replace(nodes) {
@@ -97,6 +110,8 @@ export function createScreen(main, { onLoaded, onFault }) {
       clearTimeout(soon);
       soon = undefined;
       shown = undefined;
+      wanted = undefined;
+      isLoading = false;
       main.removeAttribute('aria-busy');
       morphChildren(main, nodes);
     },

@@ -25,10 +25,13 @@ export function createFolderStore(path: string): Store {
   const locate = async (file: string): Promise<string> => {
     const target = resolve(root, file);
     const folder = dirname(target);
+    await mkdir(root, { recursive: true });
+    const realRoot = await realpath(root);
+    const isInside = (real: string): boolean => real === realRoot || real.startsWith(`${realRoot}${sep}`);
+    // Looked at before anything is made, or the folders of the file would be made behind the link.
+    if (!target.startsWith(`${root}${sep}`) || !isInside(await nearestReal(folder))) throw leadsOut(file);
     await mkdir(folder, { recursive: true });
-    const [realRoot, realFolder] = [await realpath(root), await realpath(folder)];
-    const isInside = realFolder === realRoot || realFolder.startsWith(`${realRoot}${sep}`);
-    if (!target.startsWith(`${root}${sep}`) || !isInside) throw leadsOut(file);
+    if (!isInside(await realpath(folder))) throw leadsOut(file);
     return target;
   };
 
@@ -89,6 +92,10 @@ export function createFolderStore(path: string): Store {
     close: async () => {},
   };
 }
+
+/** Where a folder really is, or would be: the part of its path that is there already. */
+const nearestReal = async (folder: string): Promise<string> =>
+  (await realpath(folder).catch(ifAbsent)) ?? nearestReal(dirname(folder));
 
 interface Place {
   root: string;

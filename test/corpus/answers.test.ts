@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { withSyncApp } from '../../src/app.ts';
+import { parseConfig } from '../../src/config.ts';
+import { holderOf } from '../../src/cursor/leases.ts';
+import type { Log } from '../../src/model/log.ts';
+import type { StreamReport } from '../../src/sync/run.ts';
+import { syncAll } from '../../src/sync/sync-all.ts';
+import { BYSTANDER, type CorpusService, serveCorpus, trapsIn } from '../support/corpus.ts';
+import { type Engine, openEngine } from '../support/engine.ts';
+import { silentLog } from '../support/silent-log.ts';
+import { ANSWERS, type AnswerTrap } from './answer-traps.ts';
+
+/** Every answer of the corpus over real HTTP, in place of a stream's first page; after it the service is sound. */
+
+const KEY = 'canary-key-4711';
+/** What the answers that can be read hold. */
+const EVENT = 'ev_1';
+/** Longer waits are seen in the log, and then cut short. */
+const PATIENCE_MS = 1500;
+
+let engine: Engine;
+let service: CorpusService;
+beforeAll(async () => {
+  [engine, service] = await Promise.all([openEngine(), serveCorpus()]);
+});
+afterAll(async () => {
+  await service.close();
+  await engine.close();
+});
+
+interface Heard {
+  waitMs: number;
+  message: string;
+}
+
+async function syncTrap(trap: string): Promise<{ report: StreamReport; heard: Heard[]; ids: string[] }> {
+  const name = `a-${trap}`;
+  // Keys of their own: a 429 holds back everything that shares one.
+  const source = { baseUrl: service.baseUrlOf('answers', trap), apiKey: `${KEY}-${trap}`, since: '2026-11-01' };
+  const text = JSON.stringify({
+    sources: { [name]: { ...source, plan: 'enterprise', requestsPerSecond: 1000, streams: { leads: {} } } },
+    state: { url: engine.url },
+  });
+  const { config } = parseConfig(text, 'corpus.yaml', {});
+  const stop = new AbortController();
+  const heard: Heard[] = [];
+  const log: Log = {
+    ...silentLog,
+    warn(details: unknown, message?: string) {
+      const { waitMs = -1 } = details as { waitMs?: number };
+      heard.push({ waitMs, message: message ?? '' });
+      if (waitMs > PATIENCE_MS) stop.abort();
+    },
+    child: () => log,
+  };
+  const [{ report } = {}] = await withSyncApp({ config, log }, ({ state, sinks, jobs }) =>
+    syncAll({ state, sinks, log, signal: stop.signal, holder: holderOf('sync'), onProgress: () => {} }, jobs),
+  );
+  if (!report) throw new Error('no report');
+  const tables = await engine.db.query({ text: `select 1 where to_regclass('attribution.leads') is not null` });
+  const rows = tables.length
+    ? await engine.db.query<{ id: string }>({
+        text: 'select event_id as id from attribution.leads where _source = $1',
+        values: [name],
+      })
+    : [];
+  return { report, heard, ids: rows.map(({ id }) => id) };
+}
+
+it('every file has its outcome, and every outcome its file', () => {
+  expect(Object.keys(ANSWERS).sort()).toEqual(trapsIn('answers'));
+  expect(trapsIn('answers').length).toBeGreaterThan(60);
+});
+
+/** How the run ended, whether it asked again, and what it stored. */
+function check(trap: AnswerTrap, { report, heard, ids }: Awaited<ReturnType<typeof syncTrap>>): void {
+  const { state, fault, tally } = report;
+  switch (trap.outcome) {
+    case 'stored':
+      expect({ state, heard, ids }).toEqual({ state: 'done', heard: [], ids: [EVENT] });
+      break;
+    case 'retried':
+      expect({ state, ids }).toEqual({ state: 'done', ids: [BYSTANDER] });
+      expect(heard.map(({ message }) => message)).toEqual([expect.stringMatching(trap.says)]);
+      break;
+    case 'waited':
+      expect(heard.map(({ waitMs }) => waitMs)).toEqual([trap.waitMs]);
+      expect(tally.tooManyRequests + tally.requests).toBeGreaterThan(0);
+      expect({ state, ids }).toEqual(
+        trap.waitMs > PATIENCE_MS ? { state: 'interrupted', ids: [] } : { state: 'done', ids: [BYSTANDER] },
+      );
+      break;
+    case 'page made smaller':
+      expect({ state, heard, ids }).toEqual({ state: 'done', heard: [], ids: [BYSTANDER] });
+      break;
+    case 'stopped':
+      expect(fault?.message).toMatch(trap.says);
+      expect(fault?.next).toBeTruthy();
+      expect({ state, heard, ids, requests: tally.requests }).toEqual({
+        state: 'refused',
+        heard: [],
+        ids: [],
+        requests: 1,
+      });
+  }
+}
+
+describe.concurrent.each(Object.entries(ANSWERS))('%s', (name, trap) => {
+  it(`${trap.outcome}: ${trap.means}`, async () => {
+    const found = await syncTrap(name);
+    check(trap, found);
+    const said = [found.report.fault?.describe(), ...found.heard.map(({ message }) => message)].join('\n');
+    expect(said).not.toContain(KEY);
+    // Nor anything of an event, in whatever encoding it came.
+    expect(said).not.toMatch(/ev_1|Sign up|cus_1/);
+  });
+});

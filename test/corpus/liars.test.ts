@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { parseConfig } from '../../src/config.ts';
+import { SERVICE_NOW } from '../support/corpus.ts';
+import { type Engine, openEngine, statesOf, sync } from '../support/engine.ts';
+import { serve } from '../support/http-server.ts';
+import { newSource } from '../support/sink-harness.ts';
+
+/**
+ * One record whose own time is wrong must not prove anything: as the edge of a page it would call everything complete between
+ * there and the rest. Three pages of events; the lie stands inside a page, at the edge of the newest page, of the oldest, and at the ends.
+ */
+
+const EVENTS = 3000;
+const LIES = ['1969-01-01T00:00:00Z', '2027-06-01T00:00:00Z'];
+const PLACES = [0, 300, 999, 2000, 2900, EVENTS - 1];
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await openEngine();
+});
+afterAll(() => engine.close());
+
+it.each(LIES.flatMap((lie) => PLACES.map((place) => [lie, place] as const)))(
+  'a time of %s at place %i loses no event',
+  async (lie, place) => {
+    const events = Array.from({ length: EVENTS }, (_, i) => ({
+      at: SERVICE_NOW - 86_400_000 - i * 60_000,
+      id: `e${i}`,
+    }));
+    const { baseUrl, seen } = await serve((request, response) => {
+      const query = new URL(request.url ?? '', 'http://service').searchParams;
+      const [start = 0, end = 0] = ['start', 'end'].map((name) => Date.parse(query.get(name) ?? ''));
+      const limit = Number(query.get('limit'));
+      const from = (Number(query.get('page')) - 1) * limit;
+      const found = events.filter(({ at }) => at >= start && at <= end);
+      if (query.get('sortOrder') === 'asc') found.reverse();
+      const page = found.slice(from, from + limit).map(({ id, at }) => ({
+        eventId: id,
+        timestamp: id === `e${place}` ? lie : new Date(at).toISOString(),
+      }));
+      response.setHeader('date', new Date(SERVICE_NOW).toUTCString());
+      response.end(JSON.stringify(page));
+    });
+    const source = newSource();
+    const settings = { baseUrl, apiKey: source, plan: 'enterprise', requestsPerSecond: 1000, since: '2026-11-01' };
+    const text = JSON.stringify({
+      sources: { [source]: { ...settings, streams: { leads: {} } } },
+      state: { url: engine.url },
+    });
+    expect(statesOf(await sync(parseConfig(text, 'liars.yaml', {}).config))).toEqual(['done']);
+    const [found] = await engine.db.query({
+      text: 'select count(*)::int as events from attribution.leads where _source = $1',
+      values: [source],
+    });
+    expect(found).toEqual({ events: EVENTS });
+    // What it takes without the lie, and a few more.
+    expect(seen.length).toBeLessThan(10);
+  },
+);

@@ -1,0 +1,77 @@
+import { expect, it } from 'vitest';
+import { connect, type Database } from '../../src/cursor/database.ts';
+import { migrate } from '../../src/cursor/migrate.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import { ROWS_SINCE_VERSION } from '../support/earlier-state.ts';
+import { configFor, storedIds, syncAllDone } from '../support/engine.ts';
+import { freshDatabase } from '../support/postgres.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+
+/** A state of any earlier version is brought up to date with everything in it, and the next sync goes on from there. */
+
+const DAY_MS = 86_400_000;
+const schema = 'tributary';
+const VERSIONS = MIGRATIONS.map(({ version }) => version);
+
+type Held = Record<string, object[]>;
+
+/** Every row of every table, as JSON. */
+async function held(db: Database): Promise<Held> {
+  const tables = await db.query<{ name: string }>({
+    text: `select table_name as name from information_schema.tables
+      where table_schema = $1 and table_type = 'BASE TABLE' and table_name <> 'migrations' order by 1`,
+    values: [schema],
+  });
+  const all: Held = {};
+  for (const { name } of tables) {
+    const rows = await db.query<{ row: object }>({ text: `select to_jsonb(t) as row from ${schema}.${name} t` });
+    all[name] = rows.map(({ row }) => row);
+  }
+  return all;
+}
+
+async function fill(db: Database, upTo: number): Promise<void> {
+  const statements = VERSIONS.filter((version) => version <= upTo).flatMap(
+    (version) => ROWS_SINCE_VERSION[version] ?? [],
+  );
+  await db.transaction(async (tx) => {
+    await tx.query({ text: `set local search_path to ${schema}` });
+    for (const text of statements) await tx.query({ text });
+  });
+}
+
+it.each(VERSIONS.map((version) => [version]))('from version %i on', async (version) => {
+  const home = await freshDatabase();
+  const db = connect({ url: home.url, max: 2 });
+  try {
+    await migrate(db, MIGRATIONS.slice(0, VERSIONS.indexOf(version) + 1), { schema });
+    await fill(db, version);
+    const before = await held(db);
+    expect(
+      Object.keys(before).filter((table) => before[table]?.length === 0),
+      'tables without a row in test/support/earlier-state.ts',
+    ).toEqual([]);
+
+    expect(await migrate(db, MIGRATIONS, { schema })).toEqual(VERSIONS.filter((later) => later > version));
+    const after = await held(db);
+    for (const [table, rows] of Object.entries(before)) {
+      expect(after[table], table).toEqual(rows.map((row) => expect.objectContaining(row)));
+    }
+
+    const sandbox = await smallSandbox({ rows: { clicks: 60, leads: 30, sales: 30 } });
+    const newer = sandbox.service.arrive('clicks', 9, { from: Date.now() - 4 * DAY_MS, to: Date.now() - DAY_MS });
+    const config = configFor({ url: home.url }, sandbox, { name: 'kept' });
+    await syncAllDone(config);
+    expect(await storedIds(db, config, 'clicks')).toEqual(expect.arrayContaining(newer));
+    // It went on from the old watermark: the window that the earlier version had proven is still the first one.
+    const [ledger] = await db.query<{ first: string; moved: boolean }>({
+      text: `select (select w.run_id from tributary.windows w where w.source = 'kept' and w.stream = 'clicks'
+          order by start_at limit 1) as first, complete_through > now() - interval '1 day' as moved
+        from tributary.cursors where source = 'kept' and stream = 'clicks'`,
+    });
+    expect(ledger).toEqual({ first: 'run-1', moved: true });
+  } finally {
+    await db.close();
+    await home.drop();
+  }
+});

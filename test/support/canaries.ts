@@ -1,0 +1,83 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Queryable } from '../../src/cursor/database.ts';
+import { dump } from './dump.ts';
+import { queryDuckdb } from './lake-readers.ts';
+import type { TestRedis } from './redis.ts';
+
+/** What must not get about, each in a form that nothing else looks like. */
+export const CANARIES = {
+  apiKey: 'canary-api-key-7f3a',
+  databasePassword: 'canary-db-password-7f3a',
+  redisPassword: 'canary-redis-password-7f3a',
+  salt: 'canary-salt-of-hashes-7f3a',
+  httpToken: 'canary-http-token-7f3a',
+  linkPassword: 'canary-link-password-7f3a',
+  ip: '203.0.113.77',
+  email: 'canary-7f3a@person.example',
+} as const;
+
+export type Canary = keyof typeof CANARIES;
+
+/** Something that was written or said, and where. */
+export interface Trace {
+  place: string;
+  text: string;
+}
+
+/** Every canary in every trace, as `canary in place`; places and canaries where it is allowed are left out. */
+export function found(
+  traces: readonly Trace[],
+  allowed: Readonly<Partial<Record<Canary, readonly RegExp[]>>>,
+): string[] {
+  const hits = traces.flatMap(({ place, text }) =>
+    (Object.keys(CANARIES) as Canary[])
+      .filter((canary) => text.includes(CANARIES[canary]) || text.includes(encodeURIComponent(CANARIES[canary])))
+      .filter((canary) => !allowed[canary]?.some((where) => where.test(place)))
+      .map((canary) => `${canary} in ${place}`),
+  );
+  return [...new Set(hits)].sort();
+}
+
+/** All files below a folder; Parquet is unpacked, or nothing would be found in it. */
+export async function filesAsText(root: string): Promise<Trace[]> {
+  const entries = await readdir(root, { recursive: true, withFileTypes: true });
+  return Promise.all(
+    entries
+      .filter((entry) => entry.isFile())
+      .map(async (entry) => {
+        const file = join(entry.parentPath, entry.name);
+        const rows = file.endsWith('.parquet') ? await queryDuckdb(`select t::varchar as row from '${file}' t`) : [];
+        const bytes = (await readFile(file)).toString('latin1');
+        return {
+          place: `file ${file.slice(root.length + 1)}`,
+          text: [bytes, ...rows.map(({ row }) => row)].join('\n'),
+        };
+      }),
+  );
+}
+
+/** Everything in a database, table by table. */
+export async function tablesAsText(db: Queryable): Promise<Trace[]> {
+  return (await dump(db)).split('\n').map((line) => ({ place: `table ${line.split(' ')[0]}`, text: line }));
+}
+
+const READ: Readonly<Record<string, readonly string[]>> = {
+  string: ['GET'],
+  hash: ['HGETALL'],
+  list: ['LRANGE', '0', '-1'],
+  set: ['SMEMBERS'],
+  zset: ['ZRANGE', '0', '-1'],
+  stream: ['XRANGE', '-', '+'],
+};
+
+/** Everything in Redis: queues, schedules, payloads. */
+export async function redisAsText(redis: TestRedis): Promise<Trace[]> {
+  const keys = (await redis.command('KEYS', '*')) as string[];
+  return Promise.all(
+    keys.map(async (key) => {
+      const [name = 'DUMP', ...rest] = READ[String(await redis.command('TYPE', key))] ?? [];
+      return { place: 'redis', text: `${key} ${JSON.stringify(await redis.command(name, key, ...rest))}` };
+    }),
+  );
+}

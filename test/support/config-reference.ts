@@ -1,0 +1,129 @@
+import { z } from 'zod';
+import { parseConfig } from '../../src/config.ts';
+import { printable } from '../../src/config-print.ts';
+import { configSchema } from '../../src/config-schema.ts';
+
+/** docs/configuration.md, made from the schema: a key without a sentence of its own is an error. */
+
+interface Schema {
+  description?: string;
+  type?: string;
+  const?: string;
+  enum?: string[];
+  anyOf?: Schema[];
+  oneOf?: Schema[];
+  required?: string[];
+  properties?: Record<string, Schema>;
+  additionalProperties?: Schema;
+}
+
+const INTRODUCTION = `# Configuration
+
+Made from the code by \`npm run generate\`: every key there is. [\`config/tributary.yaml\`](../config/tributary.yaml) shows them in one
+file with comments; \`tributary init\` writes one for you.
+
+- A command reads \`config/tributary.yaml\` below the folder it is run in, or the file that \`--config\` names.
+- \`\${NAME}\` reads the environment, and it is a fault if it is unset or empty; \`\${NAME:-default}\` falls back. It fills in
+  values, never keys, and what it fills in can never become YAML. Secrets belong there, not in the file.
+- \`tributary config check\` names every fault at once, with line and column. An unknown key is a fault.
+- \`tributary config print\` shows the config as it is understood: defaults filled in, secrets masked. It can be shown to anybody.
+- An editor that knows YAML schemas completes and checks while you type: \`tributary init\` puts \`tributary.schema.json\` beside the
+  config, whose first line names it.
+
+A *duration* is \`90s\`, \`15m\`, \`1h\` or \`7d\`. A key without a default is left out unless you need it, or is marked *required*.
+Names of sources and sinks are yours: lower-case letters, digits, \`_\` and \`-\`. They become part of keys and paths: choose them for good.
+
+The environment has two variables of its own: \`TRIBUTARY_LOG\` (\`debug\`, \`info\`, \`warn\` or \`error\`; \`warn\` by default) and \`NO_COLOR\`.
+`;
+
+export function configurationPage(): string {
+  const schema = z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' }) as Schema;
+  const { sources, sinks, ...rest } = schema.properties ?? {};
+  const source = sources?.additionalProperties;
+  const { streams, ...ofSource } = source?.properties ?? {};
+  const sections = [
+    section('sources.‹name›', sentence(told('sources', sources)), { ...source, properties: ofSource }, [
+      'sources',
+      'main',
+    ]),
+    section(
+      'sources.‹name›.streams.‹stream›',
+      '`clicks`, `leads` and `sales`. A stream that is left out is not synced; without `streams`, all three are.',
+      sharedByAll(streams),
+      ['sources', 'main', 'streams', 'clicks'],
+    ),
+    ...(sinks?.additionalProperties?.oneOf ?? []).map((sink) => {
+      const type = sink.properties?.type?.const ?? '';
+      const { type: _, ...properties } = sink.properties ?? {};
+      const intro = `With \`type: ${type}\`. ${sentence(told('sinks', sinks))}`;
+      return section(`sinks.‹name›, ${type}`, intro, { ...sink, properties }, ['sinks', type]);
+    }),
+    ...Object.entries(rest).map(([name, part]) => section(name, sentence(told(name, part)), part, [name])),
+  ];
+  return [INTRODUCTION, ...sections].join('\n');
+}
+
+/** The three streams have the same keys. Where a sentence differs, by a default, both are shown. */
+function sharedByAll(streams: Schema | undefined): Schema {
+  const all = Object.entries(streams?.properties ?? {});
+  const [[, first] = ['', {} as Schema]] = all;
+  const properties = Object.entries(first.properties ?? {}).map(([key, part]): [string, Schema] => {
+    const sentences = new Set(all.map(([, stream]) => stream.properties?.[key]?.description));
+    if (sentences.size < 2) return [key, part];
+    const defaults = all.map(([name, stream]) => `${after(stream.properties?.[key]?.description)} for ${name}`);
+    return [key, { ...part, description: `${before(part.description)}; default ${defaults.join(', ')}` }];
+  });
+  return { ...first, properties: Object.fromEntries(properties) };
+}
+
+const DEFAULT = '; default ';
+const before = (text = ''): string => text.split(DEFAULT)[0] ?? '';
+const after = (text = ''): string => text.split(DEFAULT)[1] ?? '';
+
+function section(title: string, intro: string, { properties, required }: Schema, path: readonly string[]): string {
+  const rows = Object.entries(properties ?? {}).map(([key, part]) => {
+    const shown = required?.includes(key) ? '*required*' : defaultAt([...path, key]);
+    return `| \`${key}\` | ${values(key, part)} | ${shown} | ${told([...path, key].join('.'), part)} |`;
+  });
+  return `## ${title}\n\n${intro}\n\n| key | value | default | what it is for |\n|---|---|---|---|\n${rows.join('\n')}\n`;
+}
+
+function told(name: string, part: Schema | undefined): string {
+  if (!part?.description) throw new Error(`${name} has no description in src/config-schema.ts`);
+  return part.description.replaceAll('|', '\\|');
+}
+
+const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+
+/** The schema knows them as text: an editor's idea of a duration is P7D. */
+const DURATIONS = ['every', 'maxLag', 'lookback', 'settle', 'resweep'];
+
+function values(key: string, { enum: words, anyOf, type }: Schema): string {
+  if (DURATIONS.includes(key)) return 'duration';
+  if (words) return words.map((word) => `\`${word}\``).join(' ');
+  if (anyOf?.some((each) => each.type === 'number')) return 'number';
+  return type === 'object' ? 'map' : 'text';
+}
+
+/** As it is understood where nothing was said: the default of the code, not of a description. */
+const understood = printable(
+  parseConfig(
+    JSON.stringify({
+      sources: { main: { baseUrl: 'https://api.example.com', apiKey: 'k', plan: 'pro' } },
+      sinks: { postgres: { type: 'postgres' }, parquet: { type: 'parquet', path: 'p' } },
+    }),
+    'defaults.yaml',
+    {},
+  ).config,
+);
+
+/** Where a plan, another key or a connection decides, there is no one default. */
+const DEPENDS = /requestsPerSecond$|\bevery$/;
+
+function defaultAt(path: readonly string[]): string {
+  if (DEPENDS.test(path.join('.'))) return '';
+  let value: unknown = understood;
+  for (const key of path)
+    value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : '';
+  return typeof value === 'string' || typeof value === 'number' ? (value === '' ? '' : `\`${value}\``) : '';
+}

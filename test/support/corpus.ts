@@ -1,0 +1,95 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** The corpus of bad input: files under test/corpus, each named for its trap, and a real HTTP server that sends them. */
+
+/** When the service says it is, and when it says that the events of the corpus happened. */
+export const SERVICE_NOW = Date.UTC(2026, 10, 15, 12);
+export const EVENT_TIME = Date.UTC(2026, 10, 14, 10, 30);
+
+const FOLDERS = { records: '.json-text', answers: '.http' } as const;
+export type Folder = keyof typeof FOLDERS;
+
+export const trapsIn = (folder: Folder): string[] =>
+  readdirSync(`test/corpus/${folder}`)
+    .map((file) => file.slice(0, -FOLDERS[folder].length))
+    .sort();
+
+/** A file as it goes over the wire. `<<600*x>>` stands for 600 times x, so that large traps are small files. */
+export function readTrap(folder: Folder, trap: string): Buffer {
+  const text = readFileSync(`test/corpus/${folder}/${trap}${FOLDERS[folder]}`).toString('latin1');
+  return Buffer.from(
+    text.replace(/<<(\d+)\*(.+?)>>/g, (_, count: string, what: string) => what.repeat(Number(count))),
+    'latin1',
+  );
+}
+
+/** The neighbour of every trap: whatever becomes of the trap, this event must arrive. */
+export const BYSTANDER = 'bystander';
+const bystander = (): string =>
+  JSON.stringify({
+    eventId: BYSTANDER,
+    timestamp: new Date(EVENT_TIME + 60_000).toISOString(),
+    click: { id: BYSTANDER },
+  });
+
+export interface CorpusService {
+  /** The address of a service of its own for each trap, so that they do not meet. */
+  baseUrlOf(folder: Folder, trap: string): string;
+  /** How many requests came for a trap. */
+  requests(trap: string): number;
+  close(): Promise<void>;
+}
+
+/** Answers `/<folder>/<trap>/events`: a sound service, but for one record, or for an answer that comes so often. */
+export async function serveCorpus(times: (trap: string) => number = () => 1): Promise<CorpusService> {
+  const asked = new Map<string, number>();
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? '', 'http://corpus');
+    const [, folder = '', trap = ''] = url.pathname.split('/');
+    const before = asked.get(trap) ?? 0;
+    asked.set(trap, before + 1);
+    if (folder === 'answers' && before < times(trap)) {
+      const key = request.headers.authorization?.replace(/^Bearer /, '') ?? '';
+      response.socket?.end(onTheWire(readTrap('answers', trap), key));
+      return;
+    }
+    const bad = folder === 'records' ? readTrap('records', trap).toString('utf8') : undefined;
+    response.setHeader('date', new Date(SERVICE_NOW).toUTCString());
+    response.setHeader('content-type', 'application/json').end(pageOf(url.searchParams, bad));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    baseUrlOf: (folder, trap) => `http://127.0.0.1:${port}/${folder}/${trap}`,
+    requests: (trap) => asked.get(trap) ?? 0,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** The service sorts by what it knows, not by what a record says of itself. */
+function pageOf(query: URLSearchParams, bad: string | undefined): string {
+  const events = [
+    ...(bad === undefined ? [] : [{ at: EVENT_TIME, text: bad }]),
+    { at: EVENT_TIME + 60_000, text: bystander() },
+  ];
+  const [start, end] = ['start', 'end'].map((name) => Date.parse(query.get(name) ?? ''));
+  const limit = Number(query.get('limit'));
+  const from = (Number(query.get('page')) - 1) * limit;
+  const found = events.filter(({ at }) => at >= (start ?? 0) && at <= (end ?? 0));
+  if (query.get('sortOrder') === 'desc') found.reverse();
+  return `[${found.slice(from, from + limit).map(({ text }) => text)}]`;
+}
+
+/** Heads are written with plain line ends, bodies as they are. `{{key}}` is the key of the request. */
+function onTheWire(file: Buffer, apiKey: string): Buffer {
+  const end = file.indexOf('\n\n');
+  const head = file.subarray(0, end).toString('latin1').replaceAll('\n', '\r\n');
+  const body = file.subarray(end + 2);
+  const told = body.includes('{{key}}') ? Buffer.from(body.toString('latin1').replaceAll('{{key}}', apiKey)) : body;
+  return Buffer.concat([Buffer.from(`${head}\r\nconnection: close\r\n\r\n`, 'latin1'), told]);
+}

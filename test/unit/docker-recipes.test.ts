@@ -1,0 +1,84 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { parseConfig } from '../../src/config.ts';
+import { argv, readDockerfile, said } from '../support/docker.ts';
+
+/** docs/deployment.md is for copying from: its manifests agree with the image, and their config is sound. */
+
+const PAGE = readFileSync('docs/deployment.md', 'utf8');
+const block = (language: string): string =>
+  new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'ms').exec(PAGE)?.[1] ?? '';
+const image = readDockerfile().at(-1);
+
+interface Manifest {
+  kind: string;
+  data: Record<string, string>;
+  stringData: Record<string, string>;
+  spec: { template: { spec: Pod }; ports: Array<{ targetPort: string }> };
+}
+
+interface Pod {
+  terminationGracePeriodSeconds: number;
+  securityContext: { runAsNonRoot: boolean };
+  containers: Array<{
+    args: string[];
+    ports: Array<{ name: string; containerPort: number }>;
+    livenessProbe: { httpGet: { path: string; port: string } };
+    securityContext: { readOnlyRootFilesystem: boolean; allowPrivilegeEscalation: boolean };
+    volumeMounts: Array<{ name: string; mountPath: string }>;
+  }>;
+  volumes: Array<{ name: string }>;
+}
+
+describe('the Kubernetes manifest', () => {
+  const documents = parseAllDocuments(block('yaml'));
+  const manifests = documents.map((document) => document.toJS() as Manifest);
+  const the = (kind: string): Manifest | undefined => manifests.find((manifest) => manifest.kind === kind);
+  const pod = the('Deployment')?.spec.template.spec;
+  const container = pod?.containers[0];
+
+  it('is YAML', () => {
+    expect(documents.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([]);
+    expect(manifests.map(({ kind }) => kind)).toEqual(['Secret', 'ConfigMap', 'Deployment', 'Service']);
+  });
+
+  it('has a config that is sound with its own secrets, where the image looks for it', () => {
+    const text = the('ConfigMap')?.data['tributary.yaml'] ?? '';
+    const { config } = parseConfig(text, 'tributary.yaml', the('Secret')?.stringData ?? {});
+    expect(config.http).toMatchObject({ host: '0.0.0.0', port: container?.ports[0]?.containerPort });
+    expect(container?.volumeMounts[0]?.mountPath).toBe(`${said(image, 'WORKDIR')}/config`);
+    expect(container?.volumeMounts.map(({ name }) => name)).toEqual(pod?.volumes.map(({ name }) => name));
+  });
+
+  it('runs what the image runs, and asks what the image asks', () => {
+    expect(container?.args).toEqual(argv(said(image, 'CMD')));
+    expect(said(image, 'HEALTHCHECK')).toContain(`:7070${container?.livenessProbe.httpGet.path}`);
+    expect([container?.ports[0]?.name, the('Service')?.spec.ports[0]?.targetPort]).toEqual(['http', 'http']);
+  });
+
+  it('gives no rights, and time to stop', () => {
+    expect(pod?.securityContext.runAsNonRoot).toBe(true);
+    expect(container?.securityContext).toMatchObject({ readOnlyRootFilesystem: true, allowPrivilegeEscalation: false });
+    expect(pod?.terminationGracePeriodSeconds).toBeGreaterThan(secondsToStop());
+  });
+});
+
+describe('the systemd unit', () => {
+  const settings = new Map(
+    [...block('ini').matchAll(/^(\w+)=(.*)$/gm)].map(([, key = '', value = '']) => [key, value]),
+  );
+
+  it('starts what the image starts, and gives it time to stop', () => {
+    expect(settings.get('ExecStart')).toBe('/usr/bin/env tributary start --config /etc/tributary/tributary.yaml');
+    expect(Number(settings.get('TimeoutStopSec'))).toBeGreaterThan(secondsToStop());
+    expect(settings.get('WorkingDirectory')).toBe(`/var/lib/${settings.get('StateDirectory')}`);
+  });
+});
+
+/** What a worker takes at most before it leaves by itself. */
+function secondsToStop(): number {
+  const [, milliseconds = ''] = /GONE_WITHIN_MS = ([\d_]+)/.exec(readFileSync('src/cli/worker.ts', 'utf8')) ?? [];
+  expect(milliseconds).not.toBe('');
+  return Number(milliseconds.replaceAll('_', '')) / 1000;
+}

@@ -1,0 +1,118 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { parseConfig } from '../../src/config.ts';
+import { argv, filledEnvExample, readCompose, readDockerfile, said, variablesOfCompose } from '../support/docker.ts';
+
+/** What can be known of the container without a Docker engine. What the image runs is run by package-image.test.ts. */
+
+const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as {
+  engines: { node: string };
+  bin: { tributary: string };
+  dependencies: Record<string, string>;
+};
+
+describe('the Dockerfile', () => {
+  const stages = readDockerfile();
+  const image = stages.at(-1);
+
+  it('builds in stages, and the image holds none of the tools', () => {
+    expect(stages.map(({ name }) => name)).toEqual(['package', 'install', undefined]);
+    const runs = image?.instructions.filter(({ word }) => word === 'RUN').map(({ rest }) => rest) ?? [];
+    expect(runs.filter((command) => /npm|apt|curl/.test(command))).toEqual([]);
+  });
+
+  it('names the version of its base, which the package accepts', () => {
+    for (const { base } of stages) {
+      const [, major] = /^node:(\d+)-\w+-slim$/.exec(base) ?? [];
+      expect(Number(major), base).toBeGreaterThanOrEqual(Number.parseInt(manifest.engines.node.slice(2), 10));
+    }
+  });
+
+  it('runs as a user by number, who is not root', () => {
+    expect(said(image, 'USER')).toMatch(/^[1-9]\d*:[1-9]\d*$/);
+  });
+
+  it('starts without a shell, so that signals reach the worker', () => {
+    expect(argv(said(image, 'ENTRYPOINT'))).toEqual(['node', `/app/${manifest.bin.tributary}`]);
+    expect(argv(said(image, 'CMD'))).toEqual(['start']);
+    expect(argv(said(image, 'HEALTHCHECK'))[0]).toBe('node');
+  });
+
+  it('copies only what is there and what .dockerignore lets in', () => {
+    const letIn = readFileSync('.dockerignore', 'utf8').match(/(?<=^!).+/gm) ?? [];
+    const copied = stages
+      .flatMap(({ instructions }) => instructions)
+      .filter(({ word, rest }) => word === 'COPY' && !rest.startsWith('--from'))
+      .flatMap(({ rest }) => rest.split(' ').slice(0, -1));
+    expect(copied.filter((path) => !existsSync(path))).toEqual([]);
+    expect([...new Set(copied)].sort()).toEqual([...letIn].sort());
+  });
+
+  it('leaves install scripts of others unrun, and holds no secret', () => {
+    const lines = stages.flatMap(({ instructions }) => instructions);
+    const installs = lines.filter(({ rest }) => rest.includes('npm ci'));
+    expect(installs.length).toBe(2);
+    for (const { rest } of installs) expect(rest).toContain('--ignore-scripts');
+    expect(
+      lines.filter(({ word, rest }) => /^(ENV|ARG)$/.test(word) && /KEY|TOKEN|PASS|SECRET|URL/.test(rest)),
+    ).toEqual([]);
+  });
+});
+
+describe('compose.yaml', () => {
+  const env = filledEnvExample();
+  const { services, volumes } = readCompose(env);
+  const { tributary, postgres, redis } = services;
+
+  it('asks for what .env.example names, and that for nothing else', () => {
+    expect(variablesOfCompose().sort()).toEqual(Object.keys(env).sort());
+    expect(() => readCompose({ ...env, TRIBUTARY_API_KEY: '' })).toThrow('TRIBUTARY_API_KEY is required');
+    const secrets = readFileSync('docker/.env.example', 'utf8').match(/^\w*(KEY|TOKEN|PASSWORD)=.*$/gm);
+    expect(secrets).toEqual(['TRIBUTARY_API_KEY=', 'TRIBUTARY_TOKEN=', 'POSTGRES_PASSWORD=']);
+  });
+
+  it('gives the config everything that it asks for', () => {
+    const { config, warnings } = parseConfig(
+      readFileSync('docker/tributary.yaml', 'utf8'),
+      'docker/tributary.yaml',
+      tributary?.environment ?? {},
+    );
+    expect(warnings).toEqual([]);
+    expect(config.sources.main).toMatchObject({ apiKey: 'filled-in-TRIBUTARY_API_KEY', plan: 'business' });
+    expect(config.state.url).toBe('postgresql://tributary:filled-in-POSTGRES_PASSWORD@postgres/tributary');
+    expect(config.queue.url).toBe('redis://redis:6379');
+    expect(config.http).toEqual({ host: '0.0.0.0', port: 7070, token: 'filled-in-TRIBUTARY_TOKEN' });
+  });
+
+  it('gives the worker no rights, and nothing to write to but a volume and memory', () => {
+    expect(tributary).toMatchObject({
+      read_only: true,
+      tmpfs: ['/tmp'],
+      cap_drop: ['ALL'],
+      security_opt: ['no-new-privileges:true'],
+    });
+    expect(tributary?.volumes?.filter((volume) => !volume.endsWith(':ro'))).toEqual(['lake:/tributary/data']);
+  });
+
+  it('shows nothing to other machines', () => {
+    const ports = Object.values(services).flatMap((service) => service.ports ?? []);
+    expect(ports.filter((port) => !port.startsWith('127.0.0.1:'))).toEqual([]);
+    expect(ports).toHaveLength(1);
+  });
+
+  it('waits for servers that are healthy, and keeps their data', () => {
+    expect(tributary?.depends_on).toEqual({
+      postgres: { condition: 'service_healthy' },
+      redis: { condition: 'service_healthy' },
+    });
+    for (const server of [postgres, redis]) {
+      expect(server?.healthcheck?.test[0]).toBe('CMD');
+      expect(Object.keys(volumes)).toContain(server?.volumes?.[0]?.split(':')[0]);
+      expect(server?.image).toMatch(/:\d+/);
+    }
+  });
+
+  it('has a Redis that never drops a job', () => {
+    expect(redis?.command?.join(' ')).toContain('--appendonly yes --maxmemory-policy noeviction');
+  });
+});

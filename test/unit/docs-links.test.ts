@@ -1,0 +1,79 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+/** A stranger follows the links: each leads to a file that is there, and to a heading that is in it. */
+
+const PAGES = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'CHANGELOG.md',
+  ...readdirSync('docs', { recursive: true, encoding: 'utf8' })
+    .filter(isPage)
+    .map((name) => join('docs', name)),
+];
+
+function isPage(name: string): boolean {
+  return name.endsWith('.md');
+}
+
+/** Links, pictures and reference definitions, outside of code. */
+function linksOf(page: string): string[] {
+  const prose = readFileSync(page, 'utf8')
+    .replace(/^```.*?^```$/gms, '')
+    .replace(/`[^`\n]*`/g, '');
+  return [...prose.matchAll(/\]\(([^()\s]+)\)/g)].map(([, target = '']) => target);
+}
+
+const isOutside = (target: string): boolean => /^[a-z]+:/.test(target);
+
+/** As the forges make them: lower case, without punctuation, blanks as hyphens; a second one of a name is numbered. */
+function anchorsOf(page: string): Set<string> {
+  const prose = readFileSync(page, 'utf8').replace(/^```.*?^```$/gms, '');
+  const anchors = new Set<string>();
+  for (const [, title = ''] of prose.matchAll(/^#{1,6} (.+)$/gm)) {
+    const slug = title
+      .toLowerCase()
+      .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .replace(/[^\p{L}\p{M}\p{N}\p{Pc} -]/gu, '')
+      .replaceAll(' ', '-');
+    let name = slug;
+    for (let n = 1; anchors.has(name); n++) name = `${slug}-${n}`;
+    anchors.add(name);
+  }
+  return anchors;
+}
+
+function faultOf(page: string, target: string): string | undefined {
+  const [path = '', anchor] = target.split('#');
+  const file = path === '' ? page : normalize(join(dirname(page), path));
+  if (!existsSync(file)) return `${page}: ${target}: there is no ${file}`;
+  if (anchor !== undefined && !anchorsOf(file).has(anchor)) return `${page}: ${target}: ${file} has no such heading`;
+  return undefined;
+}
+
+describe('links', () => {
+  it.each(PAGES.map((page) => [page]))('of %s lead somewhere', (page) => {
+    const faults = linksOf(page)
+      .filter((target) => !isOutside(target))
+      .map((target) => faultOf(page, target));
+    expect(faults.filter(Boolean)).toEqual([]);
+  });
+
+  it('to other places are encrypted, unless they lead to this machine', () => {
+    const outside = PAGES.flatMap((page) => linksOf(page).filter(isOutside));
+    expect(outside.length).toBeGreaterThan(10);
+    expect(outside.filter((target) => !/^(https:|http:\/\/(127\.0\.0\.1|localhost)\b)/.test(target))).toEqual([]);
+  });
+
+  it('that are broken would be seen', () => {
+    expect(faultOf('README.md', 'docs/nowhere.md')).toContain('there is no docs/nowhere.md');
+    expect(faultOf('docs/faq.md', 'operations.md#nowhere')).toContain('docs/operations.md has no such heading');
+    expect(faultOf('docs/faq.md', 'operations.md#late-data')).toBeUndefined();
+  });
+});
+
+it('the README is an index of the docs: none is left out', () => {
+  const named = new Set(linksOf('README.md').map((target) => target.split('#')[0]));
+  expect(PAGES.filter((page) => page.startsWith('docs/') && !named.has(page))).toEqual([]);
+});
