@@ -9,6 +9,7 @@ import { ConfigError } from './model/errors.ts';
 import { parseInstant } from './model/instant.ts';
 import { DEFAULT_PRIVACY, hashesAnything, SHORTEST_SALT, TREATMENTS } from './model/privacy.ts';
 import { STREAM_NAMES, type StreamName } from './model/streams.ts';
+import { lakePathFault } from './sinks/parquet/lake-path.ts';
 import { PARTITIONS } from './sinks/postgres/months.ts';
 import { UNKNOWN_FIELDS } from './sync/evolver.ts';
 
@@ -193,12 +194,7 @@ const parquetSink = z.strictObject({
   path: z
     .string()
     .min(1, 'must not be empty')
-    .refine((path) => !/(^|[\\/])\.\.([\\/]|$)/.test(path), 'must not climb with ..: write where the folder really is')
-    .refine((path) => !/\p{Cc}/u.test(path), 'must not hold control characters')
-    .refine(
-      (path) => !/^[a-z][a-z0-9+.-]*:\/\//i.test(path) || /^s3:\/\/[^/]/.test(path),
-      'must be a folder, or s3://bucket/prefix',
-    )
+    .refine((path) => !lakePathFault(path), { error: ({ input }) => lakePathFault(String(input)) })
     .describe('a folder, or s3://bucket/prefix'),
   partition: z.enum(['day', 'hour']).default('day').describe('a file each; hour is for above 100,000 events a day'),
   compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd').describe('how files are packed'),

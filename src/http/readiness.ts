@@ -9,7 +9,7 @@ import type { ConfiguredStream, ControlDeps } from './deps.ts';
 type Deps = Pick<ControlDeps, 'state' | 'queue' | 'streams'>;
 
 /** What does not answer within this is away: whoever probes us gives up soon too. */
-const ANSWER_WITHIN_MS = 3000;
+const ANSWER_WITHIN_MS = 2000;
 
 /** State and queue answer, and every stream had a successful run within its target. */
 export async function readReadiness({ state, queue, streams }: Deps): Promise<Readiness> {

@@ -102,7 +102,7 @@ describe('health', () => {
 
   it('says that the queue is away, alive all the same, and that it is back', async () => {
     const watcher = await listenTo(room.url);
-    const away = redis.restart(2500);
+    const away = redis.restart(6000);
     await until('the queue is away', async () => (await broken()).includes('queue'));
     expect(await broken()).toEqual(['queue']);
     expect((await readiness()).status).toBe(503);

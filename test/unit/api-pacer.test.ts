@@ -163,8 +163,15 @@ describe('the pacer', () => {
 
   it('turns everyone away when it is closed', async () => {
     const pacer = createPacer({ requestsPerSecond: 1 });
-    const first = pacer.run('fresh', () => delay(50, 'done'));
-    await delay(20);
+    let begin = (): void => {};
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const first = pacer.run('fresh', () => {
+      begin();
+      return delay(50, 'done');
+    });
+    await begun;
     const waiting = pacer.run('fresh', async () => {});
     const refused = expect(waiting).rejects.toBeInstanceOf(Cancelled);
     pacer.close();
