@@ -33,7 +33,8 @@ file with comments; \`tributary init\` writes one for you.
 A *duration* is \`90s\`, \`15m\`, \`1h\` or \`7d\`. A key without a default is left out unless you need it, or is marked *required*.
 Names of sources and sinks are yours: lower-case letters, digits, \`_\` and \`-\`. They become part of keys and paths: choose them for good.
 
-The environment has two variables of its own: \`TRIBUTARY_LOG\` (\`debug\`, \`info\`, \`warn\` or \`error\`; \`warn\` by default) and \`NO_COLOR\`.
+Three things are set in the environment alone: \`TRIBUTARY_LOG\` (\`debug\`, \`info\`, \`warn\` or \`error\`; \`warn\` by default), \`NO_COLOR\`, and
+where traces go (\`OTEL_EXPORTER_OTLP_ENDPOINT\`: [monitoring.md](monitoring.md)).
 `;
 
 export function configurationPage(): string {
