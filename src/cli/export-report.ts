@@ -6,9 +6,9 @@ import { figure } from './terminal/table.ts';
 /** For people: what is in the file, and how far it can be trusted. */
 export function describeExport(report: ExportReport, out: string, window: Window): string {
   const { rows, requests, doubts, rejected, changed, settledThrough } = report;
-  const what = `${figure(rows)} events of ${describeWindow(window)} in ${out === '-' ? 'standard output' : out}`;
   return [
-    `${what}, requests: ${figure(requests)}`,
+    `${figure(rows)} events in ${out === '-' ? 'standard output' : out}, requests: ${figure(requests)}`,
+    `range: ${describeWindow(window)}`,
     doubts.length === 0
       ? 'certified: every event of the range is there, each once'
       : 'NOT certified: some events may be missing',

@@ -45,8 +45,8 @@ export function notes(outcomes: readonly Outcome[], app: SyncApp): string[] {
     const slowed = pauses > 0 ? `, 429s: ${pauses}` : '';
     return `budget   ${source}: ${figure(requests)} requests${used}${slowed}`;
   });
-  const places = app.sinks.map((sink) => sink.place).join(', ');
-  return [...budgets, ...outcomes.flatMap(notesOn), `data in  ${places}`, `state in ${app.stateName} · times in UTC`];
+  const places = app.sinks.map((sink) => `data in  ${sink.place}`);
+  return [...budgets, ...outcomes.flatMap(notesOn), ...places, `state in ${app.stateName} · times in UTC`];
 }
 
 function notesOn({ source, stream, report }: Outcome): string[] {

@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { freshPlace, longLines, type Place } from '../support/cli.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { plain, runOnTerminal } from '../support/pty.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+
+/** What is left on the screen: of a line that was rewritten, its last form. */
+const settled = (text: string): string =>
+  plain(
+    text
+      .split('\n')
+      .map((line) => line.split('\r\x1b[2K').at(-1) ?? '')
+      .join('\n'),
+  );
+
+/** Commands that read and write: on a real terminal and through a pipe, one after the other on the same data. */
+describe('commands that work', () => {
+  let place: Place;
+  let sandbox: Sandbox;
+  let database: TestDatabase;
+
+  beforeAll(async () => {
+    [place, sandbox, database] = await Promise.all([freshPlace(), smallSandbox({ days: 20 }), freshDatabase()]);
+    const { baseUrl, apiKey } = sandbox;
+    await place.config(
+      JSON.stringify({
+        sources: { main: { baseUrl, apiKey, plan: 'enterprise', requestsPerSecond: 100, since: '10d' } },
+        sinks: { warehouse: { type: 'postgres' }, lake: { type: 'parquet', path: 'lake' } },
+        state: { url: database.url },
+      }),
+    );
+  });
+  afterAll(() => database.drop());
+
+  const both = async (...args: string[]) => {
+    const line = [...args, '--config', 't.yaml'];
+    return { seen: await runOnTerminal(place, line), piped: await place.run(line) };
+  };
+
+  it.each([
+    { args: ['sync'], says: /^main\/sales +\d/m },
+    { args: ['backfill', '--from', '18d', '--to', '12d', '--plan'], says: /^main\/clicks +1 +0 % +\d/m },
+    { args: ['backfill', '--from', '18d', '--to', '12d'], says: /^main\/clicks +[\d,]+ /m },
+    { args: ['backfill', '--from', '9d', '--to', '8d', '--queue'], says: /^main\/clicks: \d{14}-\w{6}, windows: \d/m },
+    { args: ['backfills'], says: /^\d{14}-\w{6} +main\/clicks .*(queued|done)/m },
+    { args: ['verify', '--from', '9d', '--to', '2d'], says: /^ {2}lake: as it should be, every day of 8$/m },
+    {
+      args: ['verify', '--from', '9d', '--to', '2d', '--between', 'warehouse', 'lake'],
+      says: /^ {2}lake: as it should be/m,
+    },
+    {
+      args: ['export', 'leads', '--from', '5d', '--to', '1d', '--out', 'l.csv', '--force'],
+      says: /^certified: every event/m,
+    },
+    { args: ['lake', 'rewrite'], says: /lake/ },
+    { args: ['forget', '--source', 'main', '--click', 'nobody'], says: /clicks/ },
+  ])('$args', async ({ args, says }) => {
+    const { seen, piped } = await both(...args);
+    expect([seen.code, piped.code], `${seen.text}\n${piped.text}`).toEqual([0, 0]);
+    expect(settled(seen.text)).toMatch(says);
+    expect(piped.stdout).toMatch(says);
+    // A pipe gets no escape codes and no line that is rewritten.
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: escape codes begin with one
+    expect(piped.text).not.toMatch(/[\x1b\r]/);
+    // Paths are as long as they are.
+    expect(longLines(settled(seen.text)).filter((line) => !line.includes('/lake'))).toEqual([]);
+  });
+
+  it('wrong input is refused alike on both, and writes nothing', async () => {
+    for (const args of [
+      ['backfill', '--from', 'yesterday', '--to', 'now'],
+      ['verify', '--from', '1d', '--to', '2d'],
+      ['export', 'leads', '--from', '2d', '--to', '1d', '--out', 'x.pdf'],
+      ['verify', '--from', '2d', '--to', '1d', '--between', 'warehouse', 'nowhere'],
+    ]) {
+      const { seen, piped } = await both(...args);
+      expect([seen.code, piped.code]).toEqual([2, 2]);
+      expect(piped.stderr).toMatch(/\nnext: /);
+      const withoutClock = (text: string): string => text.trim().replaceAll(/T[\d:.]+Z/g, '');
+      expect(withoutClock(plain(seen.text))).toBe(withoutClock(piped.stderr));
+    }
+  });
+});
