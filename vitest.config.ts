@@ -1,9 +1,17 @@
 import { defineConfig } from 'vitest/config';
 
+/** They count requests by the second, or stop and kill processes: others beside them would be what is measured. */
+const ALONE = [
+  'test/browser/**/*.test.ts',
+  'test/crash/**/*.test.ts',
+  'test/integration/budget*.test.ts',
+  'test/integration/worker-*.test.ts',
+  'test/unit/api-pace*.test.ts',
+];
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    // One real Postgres for the run; `freshDatabase()` of test/support/postgres.ts gives a file its own database on it.
+    // Real servers for the run; `freshDatabase()` of test/support/postgres.ts gives a file its own database.
     globalSetup: ['test/support/global-postgres.ts', 'test/support/global-redis.ts', 'test/support/global-chromium.ts'],
     // Real servers start inside tests; a slow machine must not turn them into failures.
     testTimeout: 60_000,
@@ -11,5 +19,19 @@ export default defineConfig({
     // A focused test left behind would silently shrink the suite.
     allowOnly: false,
     passWithNoTests: false,
+    projects: [
+      {
+        extends: true,
+        // Most tests wait for servers and processes: three at a time keep two cores busy.
+        test: {
+          name: 'together',
+          include: ['test/**/*.test.ts'],
+          exclude: ALONE,
+          maxWorkers: 3,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      { extends: true, test: { name: 'alone', include: ALONE, maxWorkers: 1, sequence: { groupOrder: 1 } } },
+    ],
   },
 });
