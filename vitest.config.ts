@@ -2,10 +2,10 @@ import { defineConfig } from 'vitest/config';
 
 /** They count requests by the second, or stop and kill processes: others beside them would be what is measured. */
 const ALONE = [
-  'test/browser/**/*.test.ts',
+  'test/browser/control-room.test.ts',
   'test/crash/**/*.test.ts',
-  'test/integration/budget*.test.ts',
-  'test/integration/worker-*.test.ts',
+  'test/integration/budget-processes.test.ts',
+  'test/integration/worker-budget.test.ts',
   'test/unit/api-pace*.test.ts',
 ];
 
@@ -22,12 +22,12 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        // Most tests wait for servers and processes: three at a time keep two cores busy.
+        // Most tests wait for servers and processes: four at a time keep two cores busy.
         test: {
           name: 'together',
           include: ['test/**/*.test.ts'],
           exclude: ALONE,
-          maxWorkers: 3,
+          maxWorkers: 4,
           sequence: { groupOrder: 0 },
         },
       },

@@ -47,9 +47,23 @@ export interface ConnectOptions {
   max?: number;
 }
 
+/**
+ * A process that is stopped in the middle of a transaction keeps its locks, and everybody who wants the stream waits for them. After
+ * this the server takes them back. Longer than any file takes to be sent while a transaction waits for it.
+ */
+const LONGEST_PAUSE_MS = 300_000;
+
 export function connect({ url, name = 'tributary', max = 10 }: ConnectOptions): Database {
   const address = addressOf(url);
-  const pool = new pg.Pool({ connectionString: url, application_name: name, max, keepAlive: true, types, Client });
+  const pool = new pg.Pool({
+    connectionString: url,
+    application_name: name,
+    max,
+    keepAlive: true,
+    idle_in_transaction_session_timeout: LONGEST_PAUSE_MS,
+    types,
+    Client,
+  });
   // An idle connection that the server closes is replaced at the next query. Without a listener it would end the process.
   pool.on('error', () => {});
 

@@ -49,6 +49,12 @@ describe('values', () => {
     expect(row).toEqual({ day: '2026-11-14', at: new Date('2026-11-14T08:00:00Z') });
   });
 
+  it('keeps no locks for a process that stands still', async () => {
+    expect(await db.query({ text: 'show idle_in_transaction_session_timeout' })).toEqual([
+      { idle_in_transaction_session_timeout: '5min' },
+    ]);
+  });
+
   it('is named in pg_stat_activity', async () => {
     expect(await db.query({ text: 'SHOW application_name' })).toEqual([{ application_name: 'tributary' }]);
   });
