@@ -5,6 +5,7 @@ const ALONE = [
   'test/browser/control-room.test.ts',
   'test/crash/**/*.test.ts',
   'test/integration/budget-processes.test.ts',
+  'test/integration/cli-interrupt.test.ts',
   'test/integration/worker-budget.test.ts',
   'test/unit/api-pace*.test.ts',
 ];
@@ -22,12 +23,12 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        // Most tests wait for servers and processes: four at a time keep two cores busy.
+        // Most tests wait for servers and processes: three at a time keep two cores busy.
         test: {
           name: 'together',
           include: ['test/**/*.test.ts'],
           exclude: ALONE,
-          maxWorkers: 4,
+          maxWorkers: 3,
           sequence: { groupOrder: 0 },
         },
       },

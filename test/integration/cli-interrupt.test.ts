@@ -27,7 +27,7 @@ describe('a sync under way', () => {
 
   beforeAll(async () => {
     [place, sandbox] = await Promise.all([freshPlace(), smallSandbox({ rows: { clicks: CLICKS } })]);
-    await place.config(config(sandbox, 2), 'slow.yaml');
+    await place.config(config(sandbox, 1), 'slow.yaml');
     await place.config(config(sandbox, 100), 'fast.yaml');
     slow = place.start(['sync', '--config', 'slow.yaml']);
     await asked(sandbox, 2);
@@ -49,7 +49,7 @@ describe('a sync under way', () => {
   });
 
   it('ends at Ctrl-C with what it has, says so, and stops the server', async () => {
-    await asked(sandbox, 8);
+    await asked(sandbox, 5);
     slow.child.kill('SIGINT');
     const { code, stdout, stderr } = await slow.done;
     expect(code).toBe(130);
