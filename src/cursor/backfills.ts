@@ -35,7 +35,7 @@ export interface Backfill extends Window {
 }
 
 /** How long a window belongs to a worker that says nothing. It speaks up three times in that. */
-export const CLAIM_SECONDS = 60;
+const CLAIM_SECONDS = 60;
 
 export async function insertBackfill(db: Database, backfill: NewBackfill): Promise<void> {
   const { id, source, stream, window, force, chunks } = backfill;

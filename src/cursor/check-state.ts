@@ -2,7 +2,7 @@ import { type Finding, findingOf, note, ok } from '../model/finding.ts';
 import type { Database, Queryable } from './database.ts';
 import { listMigrations, type Migration } from './migrate.ts';
 
-export const STATE_SCHEMA = 'tributary';
+const STATE_SCHEMA = 'tributary';
 
 /** What stock servers are tested with. */
 const OLDEST_MAJOR = 15;

@@ -45,32 +45,4 @@ export interface BackfillRequest {
 }
 
 /** What a backfill will cost. Asking takes a few requests to the service, and therefore some seconds. */
-export interface BackfillPrice {
-  streams: StreamPrice[];
-  sources: Record<string, SourcePrice>;
-}
-
-export interface StreamPrice {
-  source: string;
-  stream: StreamName;
-  from: string;
-  to: string;
-  toRead: Array<{ from: string; to: string }>;
-  /** The share of the time that is proven already and will be skipped, 0 to 1. */
-  certified: number;
-  rows: number;
-  /** False: `rows` and `requests` are guesses. */
-  isCounted: boolean;
-  requests: number;
-  /** Requests that finding this out took. */
-  probes: number;
-}
-
-export interface SourcePrice {
-  /** At the budget of the config. */
-  current: { perSecond: number; seconds: number };
-  /** On each plan of the service. */
-  others: Array<{ plan: string; perSecond: number; seconds: number }>;
-  /** The share of the budget that syncs use meanwhile: they go first. */
-  pollShare: number;
-}
+export type { PriceReport as BackfillPrice, SourcePrice, StreamPrice } from '../sync/price-report.ts';

@@ -26,7 +26,7 @@ export async function readReadiness({ state, queue, streams }: Deps): Promise<Re
   return { ready: parts.every(({ ok }) => ok), parts };
 }
 
-export const queueAnswers = (queue: JobQueue): Promise<unknown> => queue.waiting('sync');
+const queueAnswers = (queue: JobQueue): Promise<unknown> => queue.waiting('sync');
 
 async function faultOf(work: () => Promise<unknown>): Promise<string | null> {
   const given = new AbortController();

@@ -1,7 +1,7 @@
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
 import { Refusal } from './refusal.ts';
 
-export const INTERVALS = ['24h', '7d', '30d', '90d', '1y', 'mtd', 'qtd', 'ytd', 'all'] as const;
+const INTERVALS = ['24h', '7d', '30d', '90d', '1y', 'mtd', 'qtd', 'ytd', 'all'] as const;
 export type Interval = (typeof INTERVALS)[number];
 const CONTINENTS = ['AF', 'AN', 'AS', 'EU', 'NA', 'OC', 'SA'];
 const TRIGGER_VALUES = ['qr', 'link', 'pageview'];
@@ -9,7 +9,7 @@ const MAX_LIMIT = 1000;
 const MAX_QUERY_LENGTH = 10_000;
 
 /** Parameters with advanced filtering: one value, a list, or an exclusion. */
-export const ADVANCED = [
+const ADVANCED = [
   'domain',
   'linkId',
   'tenantId',

@@ -1,5 +1,5 @@
 /** The nine errors of the contract. */
-export const ERROR_STATUS = {
+const ERROR_STATUS = {
   bad_request: 400,
   unauthorized: 401,
   forbidden: 403,

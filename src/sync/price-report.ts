@@ -6,26 +6,32 @@ import type { Price } from './price.ts';
 
 /** What backfills will cost, for machines: `backfill --plan --json` and the control room say the same. */
 export interface PriceReport {
-  streams: Array<{
-    source: string;
-    stream: StreamName;
-    from: string;
-    to: string;
-    toRead: Array<{ from: string; to: string }>;
-    certified: number;
-    rows: number;
-    isCounted: boolean;
-    requests: number;
-    probes: number;
-  }>;
-  sources: Record<string, SourceCost>;
+  streams: StreamPrice[];
+  sources: Record<string, SourcePrice>;
 }
 
-export interface SourceCost {
+export interface StreamPrice {
+  source: string;
+  stream: StreamName;
+  from: string;
+  to: string;
+  toRead: Array<{ from: string; to: string }>;
+  /** The share of the time that is proven already and will be skipped, 0 to 1. */
+  certified: number;
+  rows: number;
+  /** False: `rows` and `requests` are guesses. */
+  isCounted: boolean;
+  requests: number;
+  /** Requests that finding this out took. */
+  probes: number;
+}
+
+export interface SourcePrice {
+  /** At the budget of the config. */
   current: { perSecond: number; seconds: number };
   /** On each plan of the service. */
   others: Array<{ plan: string; perSecond: number; seconds: number }>;
-  /** The share of the budget that syncs use meanwhile. */
+  /** The share of the budget that syncs use meanwhile: they go first. */
   pollShare: number;
 }
 
@@ -48,7 +54,7 @@ export function reportPrices(prices: readonly Price[], jobs: readonly StreamJob[
 }
 
 /** Streams of a source share its budget, so their requests add up. */
-export function costOf(source: string, prices: readonly Price[], jobs: readonly StreamJob[]): SourceCost {
+export function costOf(source: string, prices: readonly Price[], jobs: readonly StreamJob[]): SourcePrice {
   const own = prices.filter((price) => price.source === source);
   const ours = jobs.filter((job) => job.source === source);
   const perSecond = ours[0]?.requestsPerSecond ?? 1;

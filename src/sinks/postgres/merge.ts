@@ -15,7 +15,7 @@ export interface Target {
 }
 
 /** What of a row comes from the service, in the order of `createStorable`. */
-export const rowColumns = (stream: Stream): string[] => [...stream.columns.map(({ name }) => name), '_extra'];
+const rowColumns = (stream: Stream): string[] => [...stream.columns.map(({ name }) => name), '_extra'];
 
 /** New rows go straight into the table: they need no comparing, and the lease keeps any other writer of their keys away. */
 export const copyIntoTable = (schema: string, stream: Stream): string =>

@@ -21,7 +21,7 @@ export interface Month {
 const FIRST_YEAR = 2000;
 const END_YEAR = 2100;
 
-export function monthOf(at: Instant): Month {
+function monthOf(at: Instant): Month {
   // As Postgres will hold it, in whole microseconds: the last instant of a month may be rounded into the next.
   const date = new Date(Math.floor(Math.round(at * 1000) / 1000));
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];

@@ -9,7 +9,7 @@ import { type Chunk, type Compression, type FileColumn, MAGIC, type PlacedGroup 
 export const CREATED_BY = 'tributary version 1';
 
 /** Parquet's numbers for the compressions. */
-export const CODEC: Readonly<Record<Compression, number>> = { snappy: 1, gzip: 2, zstd: 6 };
+const CODEC: Readonly<Record<Compression, number>> = { snappy: 1, gzip: 2, zstd: 6 };
 
 const VERSION = 1;
 /** The bounds follow the order of the column's type; without this, readers do not trust those of text. */
