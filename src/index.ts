@@ -99,12 +99,14 @@ export function createTributary(options: TributaryOptions = {}): Tributary {
   const syncing = <T>(
     { signal = NEVER, onProgress = () => {}, ...choice }: SyncOptions = {},
     work: (deps: SyncDeps, jobs: readonly StreamJob[]) => Promise<T>,
+    // As on the command line: only a sync wants the embedded server to itself.
+    beside = true,
   ): Promise<T> =>
-    withSyncApp({ config, log, choice }, ({ state, sinks, jobs }) =>
+    withSyncApp({ config, log, choice, beside }, ({ state, sinks, jobs }) =>
       work({ state, sinks, log, signal, onProgress, holder: HOLDER }, jobs),
     );
   return {
-    sync: (choice) => syncing(choice, syncAll),
+    sync: (choice) => syncing(choice, syncAll, false),
     backfill: (range, { force = false, ...options } = {}) =>
       syncing(options, (deps, jobs) => backfillAll(deps, jobs, { window: windowOf(range), force })),
     price: (range, { force = false, ...options } = {}) =>
