@@ -54,13 +54,14 @@ export interface AskerOptions extends Attendance {
   clock: Clock;
   /** The service speaks of nothing older, and refuses to be asked. */
   earliest: Instant;
+  onAnswer(took: { ms: number }): void;
 }
 
 /** Future-dated events exist; asking this far ahead sees them. */
 const AHEAD_MS = 366 * 86_400_000;
 
 export function createAsker(options: AskerOptions): Asker {
-  const { api, stream, filters, flatten, profile, mostRows, clock, earliest, lane, signal } = options;
+  const { api, stream, filters, flatten, profile, mostRows, clock, earliest, lane, signal, onAnswer } = options;
   return {
     profile,
     mostRows,
@@ -68,6 +69,7 @@ export function createAsker(options: AskerOptions): Asker {
     async ask({ order, from, until = clock.now() + AHEAD_MS, page, limit, once }) {
       const query = { stream, start: Math.max(from, earliest), end: until, sortOrder: order, page, limit, filters };
       const answer = await api.page(query, { lane, signal, ...(once && { tries: 1 }) });
+      onAnswer({ ms: answer.tookMs });
       if (answer.serverNow !== undefined) clock.set(answer.serverNow);
       const { rows, rejected } = flattenAll(answer.records, flatten);
       if (order === 'desc') rows.reverse();

@@ -34,12 +34,17 @@ export function createReader(settings: ReaderOptions): Reader {
   // Whatever made pages smaller may be over: every run tries twice as many rows as the last one ended with.
   profile.pageRows = Math.min(mostRows, profile.pageRows * 2);
   const clock = createClock(now);
+  let answerMs = 0;
+  const onAnswer = ({ ms }: { ms: number }): void => {
+    answerMs = ms;
+  };
   const attend = ({ lane, signal }: Attendance): Asker =>
-    createAsker({ ...options, profile, mostRows, clock, earliest, lane, signal });
+    createAsker({ ...options, profile, mostRows, clock, earliest, lane, signal, onAnswer });
 
   return {
     profile: () => ({ ...profile }),
     serverNow: clock.now,
+    answerMs: () => answerMs,
     async *tail({ floor, lookback, since, ...attendance }) {
       const asker = attend(attendance);
       // From the very beginning: only an older row on the newest page shows that it joins.

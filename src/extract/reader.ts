@@ -15,6 +15,8 @@ export interface Reader {
   profile(): Profile;
   /** The service's clock as of its last answer; ours before that. */
   serverNow(): Instant;
+  /** How long the service took for its last answer; 0 before that. */
+  answerMs(): number;
 }
 
 export interface Attendance {

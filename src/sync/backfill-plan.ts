@@ -1,11 +1,8 @@
-import type { Sample } from '../extract/probe.ts';
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
 
-/** How a long window is cut up. Pure: from what a probe saw. */
+/** How a long window is shared out: among chains, and among jobs of a queue. Pure: from what was seen of the service. */
 
-/** The overlap at the edges of a piece costs a request or two: twenty pages a piece keep that under a tenth. */
-const PAGES_A_PIECE = 20;
 /** Rows a job of the queue holds: some minutes of work on any plan, so that a lost worker loses little. */
 const ROWS_A_CHUNK = 100_000;
 const MOST_CHUNKS = 400;
@@ -17,18 +14,8 @@ const MOST_SIDE_BY_SIDE = 8;
 const ROOM = 2;
 
 /** Latency times budget: so many requests must be under way for the budget to be used up. */
-export const sideBySide = ({ tookMs }: Pick<Sample, 'tookMs'>, requestsPerSecond: number): number =>
-  Math.min(MOST_SIDE_BY_SIDE, Math.max(LEAST_SIDE_BY_SIDE, Math.ceil((tookMs / 1000) * requestsPerSecond * ROOM)));
-
-/** Pieces to be read side by side: whole days, each with enough rows to be worth its edges. */
-export const piecesOf = (window: Window, { density, pageRows }: Pieces): Window[] =>
-  cut(window, daysFor(PAGES_A_PIECE * pageRows, density));
-
-export interface Pieces {
-  /** Rows per millisecond. */
-  density: number;
-  pageRows: number;
-}
+export const sideBySide = (answerMs: number, requestsPerSecond: number): number =>
+  Math.min(MOST_SIDE_BY_SIDE, Math.max(LEAST_SIDE_BY_SIDE, Math.ceil((answerMs / 1000) * requestsPerSecond * ROOM)));
 
 /** Chunks for a queue: whole days, whatever was proven of them already. */
 export function chunksOf(window: Window, density: number): Window[] {

@@ -1,13 +1,11 @@
 import { ConfigError } from '../model/errors.ts';
-import { toIso } from '../model/instant.ts';
-import { observed } from '../model/observed.ts';
 import { describeWindow, type Window } from '../model/window.ts';
-import { piecesOf, sideBySide } from './backfill-plan.ts';
+import { sideBySide } from './backfill-plan.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import { type Share, shared } from './plan.ts';
+import { readTogether } from './read-together.ts';
 import { withReading } from './reading.ts';
 import { type OpenRun, type StreamReport, withRun } from './run.ts';
-import { sideBySideDo } from './side-by-side.ts';
 import { createTurns } from './turns.ts';
 import { type BackfillRequest, findUnread } from './unread.ts';
 
@@ -23,33 +21,23 @@ export const backfillStream = (
       const { source, stream } = job;
       const { window: wanted, needs, seen } = await findUnread(deps, job, { window, force });
       if (wanted.start >= wanted.end) throw notYet(window);
-      const shares = shared(needs);
-      const lanes = sideBySide(seen, job.requestsPerSecond);
-      const pieces = shares.flatMap(({ window: part, sinks: to }) =>
-        piecesOf(part, { density: seen.density, pageRows: reader.profile().pageRows }).map((piece) => ({
-          window: piece,
-          sinks: to,
-        })),
-      );
+      const shares = shared(needs).map((share) => ({ ...share, lane: 'backfill' as const }));
       const turns = createTurns(run.lease, committer, signal);
-      const onSlice = countDone(deps, job, run, pieces);
-      await sideBySideDo(lanes, pieces, signal, async ({ window: piece, sinks: to }, still) => {
-        run.enter(piece);
-        deps.log.debug({ source, stream, window: describeWindow(piece) }, 'backfilling');
-        const request = {
-          window: piece,
-          since: Math.min(since, window.start),
-          lane: 'backfill',
-          signal: still,
-        } as const;
-        const attributes = { lane: 'backfill', start: toIso(piece.start), end: toIso(piece.end) };
-        await observed('window', attributes, async () => {
-          for await (const slice of reader.sweep(request)) {
-            turns.giveWayIfWanted();
-            await committer.add(slice, to);
-            onSlice(slice.window);
-          }
-        });
+      const onSlice = countDone(deps, job, run, shares);
+      await readTogether(shares, {
+        lanes: () => sideBySide(seen.tookMs, job.requestsPerSecond),
+        profile: reader.profile,
+        signal,
+        sweep: (part, { lane }, still) => {
+          run.enter(part);
+          deps.log.debug({ source, stream, window: describeWindow(part) }, 'backfilling');
+          return reader.sweep({ window: part, since: Math.min(since, window.start), lane, signal: still });
+        },
+        async take(slice, { sinks }) {
+          turns.giveWayIfWanted();
+          await committer.add(slice, sinks);
+          onSlice(slice.window);
+        },
       });
       await turns.settled();
     }),
@@ -61,18 +49,25 @@ function notYet(window: Window): ConfigError {
   });
 }
 
-/** Tells how much of the time asked for has been gone through. */
+/** Tells how much of the time asked for has been gone through. Where two chains meet, a little is gone through twice. */
 function countDone(
   { onProgress }: SyncDeps,
   { source, stream }: StreamJob,
   run: OpenRun,
-  pieces: readonly Share[],
+  shares: readonly Share[],
 ): (window: Window | undefined) => void {
-  const totalMs = pieces.reduce((sum, { window }) => sum + window.end - window.start, 0);
+  const totalMs = shares.reduce((sum, { window }) => sum + window.end - window.start, 0);
   let doneMs = 0;
   return (window) => {
     if (window) doneMs += window.end - window.start;
     const rows = run.tally.read;
-    onProgress({ source, stream, rows, requests: run.requests(), through: window?.end, done: doneMs / totalMs });
+    onProgress({
+      source,
+      stream,
+      rows,
+      requests: run.requests(),
+      through: window?.end,
+      done: Math.min(1, doneMs / totalMs),
+    });
   };
 }

@@ -1,10 +1,11 @@
 import type { Reader, Slice, TailEnd } from '../extract/reader.ts';
 import type { Entry } from '../model/coverage.ts';
-import { type Instant, toIso } from '../model/instant.ts';
+import type { Instant } from '../model/instant.ts';
 import { observed } from '../model/observed.ts';
 import type { Window } from '../model/window.ts';
 import type { Committer } from './committer.ts';
 import { resweeps, type Share, shared, unproven } from './plan.ts';
+import { readTogether } from './read-together.ts';
 
 /** How a stream is to be kept: what the config says of it. */
 export interface Upkeep {
@@ -33,6 +34,10 @@ export interface Work {
   reader: Reader;
   committer: Pick<Committer, 'add' | 'flush'>;
   signal: AbortSignal;
+  /** How many windows are read at a time. */
+  lanes(): number;
+  /** Half a window is given to a free lane when it promises so many pages. */
+  pagesWorth?: number;
   /** Says which window is being read now. */
   onWindow(window: Window): void;
 }
@@ -42,7 +47,7 @@ export interface Work {
  * is not yet proven; then what is due to be read again.
  */
 export async function bringUpToDate(work: Work): Promise<void> {
-  const { standing, reader, committer, signal, onWindow } = work;
+  const { standing, reader, committer } = work;
   const tail = await observed('window', { lane: 'fresh', tail: true }, async () => {
     const end = await deliverTail(work);
     await committer.flush();
@@ -53,13 +58,15 @@ export async function bringUpToDate(work: Work): Promise<void> {
     ...fresh.map((share) => ({ ...share, lane: 'fresh' as const })),
     ...repair.map((share) => ({ ...share, lane: 'repair' as const })),
   ];
-  for (const { window, sinks, lane } of toRead) {
-    onWindow(window);
-    const request = { window, since: standing.since, far: tail.far, lane, signal };
-    await observed('window', { lane, start: toIso(window.start), end: toIso(window.end) }, async () => {
-      for await (const slice of reader.sweep(request)) await committer.add(slice, sinks);
-    });
-  }
+  await readTogether(toRead, {
+    ...work,
+    profile: reader.profile,
+    sweep: (window, { lane }, signal) => {
+      work.onWindow(window);
+      return reader.sweep({ window, since: standing.since, far: tail.far, lane, signal });
+    },
+    take: (slice, { sinks }) => committer.add(slice, sinks),
+  });
   await committer.flush();
 }
 

@@ -1,9 +1,10 @@
 import type { Instant } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
-import { piecesOf, sideBySide } from './backfill-plan.ts';
+import { sideBySide } from './backfill-plan.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import { joined } from './plan.ts';
+import { PAGES_AN_EDGE } from './read-together.ts';
 import { type BackfillRequest, findUnread } from './unread.ts';
 
 /** What a backfill of one stream will cost, before it runs. */
@@ -59,8 +60,7 @@ export async function priceBackfill(
     const density = samples.reduce((sum, sample) => sum + sample.density, 0) / samples.length;
     rows += density * (place.end - place.start);
   }
-  const density = rows / Math.max(1, openMs);
-  const pieces = toRead.flatMap((part) => piecesOf(part, { density, pageRows: PAGE_ROWS })).length;
+  const pieces = toRead.length + Math.floor(rows / PAGE_ROWS / PAGES_AN_EDGE);
   const requests = Math.ceil((rows / PAGE_ROWS) * OVERLAP) + EDGE_REQUESTS * pieces;
   return {
     source,
@@ -74,7 +74,7 @@ export async function priceBackfill(
     probes,
     secondsAt(requestsPerSecond) {
       // What the service is too slow for cannot be bought: its answers come one after another in each of the pieces.
-      const atOnce = Math.max(1, Math.min(pieces, sideBySide(first, requestsPerSecond)));
+      const atOnce = Math.max(1, Math.min(pieces, sideBySide(first.tookMs, requestsPerSecond)));
       return Math.max(requests / requestsPerSecond, (requests * first.tookMs) / 1000 / atOnce);
     },
   };

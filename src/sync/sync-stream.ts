@@ -1,5 +1,6 @@
 import { readLedger } from '../cursor/ledger.ts';
 import { describeWindow } from '../model/window.ts';
+import { sideBySide } from './backfill-plan.ts';
 import { bringUpToDate } from './bring-up-to-date.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import { withReading } from './reading.ts';
@@ -20,6 +21,7 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
         log.debug({ source, stream, window: describeWindow(window) }, 'sweeping');
         run.enter(window);
       };
-      await bringUpToDate({ upkeep, standing: { since, sinks }, reader, committer, signal, onWindow });
+      const lanes = (): number => sideBySide(reader.answerMs(), job.requestsPerSecond);
+      await bringUpToDate({ upkeep, standing: { since, sinks }, reader, committer, signal, lanes, onWindow });
     }),
   );

@@ -7,12 +7,12 @@ import { readEvolved } from '../../src/cursor/columns.ts';
 import type { Tally } from '../../src/cursor/runs.ts';
 import { evolvedStream } from '../../src/model/evolution.ts';
 import { STREAM_NAMES, STREAMS, type Stream, type StreamName } from '../../src/model/streams.ts';
-import { sideBySideDo } from '../../src/sync/side-by-side.ts';
 import { BYSTANDER, type CorpusService, serveCorpus, trapsIn } from '../support/corpus.ts';
 import { type Engine, openEngine, statesOf, sync } from '../support/engine.ts';
 import { stable } from '../support/flat.ts';
 import { readWithDuckdb } from '../support/lake-readers.ts';
 import { readTable } from '../support/postgres-place.ts';
+import { sideBySideDo } from '../support/side-by-side.ts';
 import type { StoredRow } from '../support/sink-harness.ts';
 import { RECORDS, type RecordTrap } from './record-traps.ts';
 

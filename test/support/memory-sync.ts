@@ -23,6 +23,9 @@ export interface MemorySyncOptions {
   /** After a slice was added: whether to commit now. The real committer waits for 5,000 rows. */
   commitsNow?: (slice: Slice) => boolean;
   onWindow?: (window: Window) => void;
+  /** How many windows are read at a time, and what a half must promise to be given away. */
+  lanes?: number;
+  pagesWorth?: number;
   /** Errors, other than those of the service, that end a run and not the test. */
   isCrash?: (error: unknown) => boolean;
 }
@@ -73,6 +76,8 @@ export function createMemorySync(options: MemorySyncOptions): { run(): Promise<R
           reader,
           committer: { add, flush: committer.flush },
           signal: new AbortController().signal,
+          lanes: () => options.lanes ?? 2,
+          ...(options.pagesWorth !== undefined && { pagesWorth: options.pagesWorth }),
           onWindow: options.onWindow ?? (() => {}),
         });
       } finally {

@@ -50,6 +50,8 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
     now: service.ourNow,
     mostRows: pageRows,
     commitsNow: () => random.chance(0.5),
+    lanes: random.int(1, 4),
+    pagesWorth: random.chance(0.5) ? 1 : 3,
     onWindow: (window) => say(`  sweep ${describeWindow(window)}`),
     isCrash: (error) => error instanceof Crash,
   });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, startOfDay, type Window } from '../../src/model/window.ts';
-import { chunksOf, piecesOf, sideBySide } from '../../src/sync/backfill-plan.ts';
+import { chunksOf, sideBySide } from '../../src/sync/backfill-plan.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const days = (n: number): number => START + n * DAY_MS;
@@ -26,21 +26,12 @@ const windows = fc
 const densities = fc.oneof(fc.constant(0), fc.double({ min: 1e-9, max: 10, noNaN: true }));
 
 describe('cutting a window', () => {
-  test('pieces and chunks cover it, whatever it is', () => {
+  test('chunks cover it, whatever it is', () => {
     fc.assert(
       fc.property(windows, densities, (window, density) => {
-        expectCut(piecesOf(window, { density, pageRows: 1000 }), window);
         expectCut(chunksOf(window, density), window);
       }),
     );
-  });
-
-  test('a piece has some twenty pages, or a day', () => {
-    const window = { start: days(0), end: days(30) };
-    const perDay = (rows: number): number => rows / DAY_MS;
-    expect(piecesOf(window, { density: perDay(4000), pageRows: 1000 })).toHaveLength(6);
-    expect(piecesOf(window, { density: perDay(4000), pageRows: 200 })).toHaveLength(30);
-    expect(piecesOf(window, { density: perDay(900_000), pageRows: 1000 })).toHaveLength(30);
   });
 
   test('a queue is not flooded: ten empty years are some 120 chunks, thirty crowded ones at most 400', () => {
@@ -50,7 +41,7 @@ describe('cutting a window', () => {
 });
 
 test('as many side by side as latency times budget asks for', () => {
-  expect(sideBySide({ tookMs: 20 }, 4)).toBe(2);
-  expect(sideBySide({ tookMs: 300 }, 8)).toBe(5);
-  expect(sideBySide({ tookMs: 5000 }, 8)).toBe(8);
+  expect(sideBySide(20, 4)).toBe(2);
+  expect(sideBySide(300, 8)).toBe(5);
+  expect(sideBySide(5000, 8)).toBe(8);
 });

@@ -1,0 +1,119 @@
+import { AsyncResource } from 'node:async_hooks';
+import type { Lane } from '../api/pacer.ts';
+import type { Profile, Slice } from '../extract/reader.ts';
+import { type Instant, toIso } from '../model/instant.ts';
+import { observed } from '../model/observed.ts';
+import { startOfDay, type Window } from '../model/window.ts';
+
+/**
+ * Reads windows by several chains at a time, so that a slow service does not leave the budget unused. A chain that has nothing
+ * left takes over the later half of what another still has before it: nobody has to know beforehand where the rows lie.
+ */
+export interface Together<T extends Wanted> {
+  /** How many at a time; asked for anew, since it follows how fast the service answers. */
+  lanes(): number;
+  profile(): Profile;
+  /** A half is given away when it promises so many pages. */
+  pagesWorth?: number;
+  signal: AbortSignal;
+  sweep(window: Window, share: T, signal: AbortSignal): AsyncGenerator<Slice, void>;
+  take(slice: Slice, share: T): Promise<void>;
+}
+
+export interface Wanted {
+  window: Window;
+  lane: Lane;
+}
+
+/** An edge between two chains costs a request or two. */
+const PAGES_WORTH = 5;
+/** Rows may lie unevenly, so that halves hold less than they promised: what edges cost stays under a twentieth all the same. */
+export const PAGES_AN_EDGE = 40;
+
+/** What a chain has before it. Its end comes nearer when another takes over. */
+interface Stretch<T> {
+  share: T;
+  at: Instant;
+  end: Instant;
+  /** Rows a millisecond, by its last page. */
+  density: number;
+}
+
+export async function readTogether<T extends Wanted>(
+  shares: readonly T[],
+  { lanes, profile, pagesWorth = PAGES_WORTH, signal, sweep, take }: Together<T>,
+): Promise<void> {
+  const waiting = [...shares];
+  const underWay = new Set<Stretch<T>>();
+  const chains: Promise<void>[] = [];
+  const stop = new AbortController();
+  const still = AbortSignal.any([signal, stop.signal]);
+  let [pages, halvings] = [0, 0];
+  let failure: { reason: unknown } | undefined;
+
+  const rowsBefore = ({ at, end, density }: Stretch<T>): number => density * (end - at);
+
+  function takeOver(): Stretch<T> | undefined {
+    if (halvings >= lanes() + pages / PAGES_AN_EDGE) return undefined;
+    const [most] = [...underWay].sort((a, b) => rowsBefore(b) - rowsBefore(a));
+    if (!most || rowsBefore(most) < 2 * pagesWorth * profile().pageRows) return undefined;
+    const middle = middleOf(most, profile());
+    if (middle === undefined) return undefined;
+    halvings += 1;
+    const later = { ...most, at: middle };
+    most.end = middle;
+    return later;
+  }
+
+  // Whoever watches sees a chain as part of the run, not of the chain that it took over from.
+  const begin = AsyncResource.bind(read);
+
+  function fill(): void {
+    while (!failure && underWay.size < lanes()) {
+      const share = waiting.shift();
+      const next = share ? { share, at: share.window.start, end: share.window.end, density: 0 } : takeOver();
+      if (!next) return;
+      underWay.add(next);
+      chains.push(begin(next));
+    }
+  }
+
+  async function read(stretch: Stretch<T>): Promise<void> {
+    const { share, at, end } = stretch;
+    try {
+      await observed('window', { lane: share.lane, start: toIso(at), end: toIso(end) }, async () => {
+        for await (const slice of sweep({ start: at, end }, share, still)) {
+          pages += 1;
+          if (slice.window) noteProgress(stretch, slice.window, slice.rows.length);
+          await take(slice, share);
+          if (stretch.at >= stretch.end) break;
+        }
+      });
+    } catch (reason) {
+      // Recovery: the caller's; what the others throw because they were stopped is of no interest.
+      failure ??= { reason };
+      stop.abort();
+    }
+    underWay.delete(stretch);
+    fill();
+  }
+
+  function noteProgress(stretch: Stretch<T>, { start, end }: Window, rows: number): void {
+    stretch.at = end;
+    stretch.density = rows / Math.max(1, end - start);
+    fill();
+  }
+
+  fill();
+  // Grows while it is gone through: whoever starts a chain does so before its own has ended.
+  for (const chain of chains) await chain;
+  if (failure) throw failure.reason;
+}
+
+/** On a server that widens to days only midnight is an edge. */
+function middleOf({ at, end }: Pick<Stretch<unknown>, 'at' | 'end'>, { granularity }: Profile): Instant | undefined {
+  const middle = Math.floor((at + end) / 2);
+  if (granularity === 'exact') return middle;
+  const midnight = startOfDay(middle);
+  return midnight > at ? midnight : undefined;
+}
