@@ -10,6 +10,8 @@ const ALONE = [
   'test/unit/api-pace*.test.ts',
 ];
 
+const PURE = ['test/contract/**/*.test.ts', 'test/property/**/*.test.ts', 'test/unit/**/*.test.ts'];
+
 export default defineConfig({
   test: {
     // Real servers for the run; `freshDatabase()` of test/support/postgres.ts gives a file its own database.
@@ -23,11 +25,23 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        // Most tests wait for servers and processes: three at a time keep two cores busy.
+        // They keep nothing between files, so that files of one worker can share what they import.
+        test: {
+          name: 'pure',
+          include: PURE,
+          exclude: ALONE,
+          isolate: false,
+          maxWorkers: 3,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        // Most of these wait for servers and processes: three at a time keep two cores busy.
         test: {
           name: 'together',
           include: ['test/**/*.test.ts'],
-          exclude: ALONE,
+          exclude: [...PURE, ...ALONE],
           maxWorkers: 3,
           sequence: { groupOrder: 0 },
         },

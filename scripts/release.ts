@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { faultsOf, type Manifest, notesFor } from './release-checks.ts';
 
 /**
- * `npx tsx scripts/release.ts`: is this commit fit to be released? Looks at the tree, the version and the changelog, runs what
+ * `npm run release`: is this commit fit to be released? Looks at the tree, the version and the changelog, runs what
  * CI runs, and prints the commands that publish it. It publishes nothing itself: provenance is given by a CI job that
  * may prove who it is, not by a person's machine.
  */

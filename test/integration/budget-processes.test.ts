@@ -43,7 +43,7 @@ async function listen({ service: { log } }: Sandbox, seconds: number) {
 
 it('three workers and a backfill use one budget: no 429, nearly all of it, fresh first', async () => {
   const sandbox = await crowd('key-of-four', ['fresh', 'fresh', 'fresh', 'backfill']);
-  const log = await listen(sandbox, 20);
+  const log = await listen(sandbox, 12);
   // On a calm machine none, and 0.96 of the budget (docs/budget.md). Beside the rest of the suite a process may be held up between
   // its turn and its departure: that is one 429 at most, and not the dozens of four processes that do not share.
   expect(countOf(log, 429)).toBeLessThanOrEqual(1);
@@ -66,8 +66,8 @@ it('a killed process costs nothing that lasts', async () => {
   const sandbox = await crowd('key-of-the-killed', ['fresh', 'fresh', 'backfill']);
   await sleep(2000);
   await kill(children.splice(0, 1));
-  const log = await listen(sandbox, 8);
-  expect(budgetUse(log, PER_SECOND)).toBeGreaterThanOrEqual(countOf(log, 429) === 0 ? 0.9 : 0.5);
+  const log = await listen(sandbox, 6);
+  expect(budgetUse(log, PER_SECOND)).toBeGreaterThanOrEqual(countOf(log, 429) === 0 ? 0.8 : 0.5);
 });
 
 it('another client eats the budget: one pause for all, no storm, and back to speed when it stops', async () => {
@@ -83,7 +83,7 @@ it('another client eats the budget: one pause for all, no storm, and back to spe
       await sleep(40);
     }
   })();
-  await sleep(8000);
+  await sleep(6000);
   stop.abort();
   await eating;
   const ours = log.entries.slice(from).filter(({ query }) => query.limit !== '1');
@@ -96,11 +96,11 @@ it('another client eats the budget: one pause for all, no storm, and back to spe
   expect(use?.pauses).toBeGreaterThanOrEqual(1);
 
   // The first seconds are still slow: that is the point. Half a minute after the pause nothing is left of it.
-  const slow = await listen(sandbox, 4);
+  const slow = await listen(sandbox, 3);
   expect(budgetUse(slow, PER_SECOND)).toBeLessThan(0.9);
   await engine.db.query({ text: `update tributary.budgets set paused_until = paused_until - interval '26 s'` });
   await sleep(1000);
-  const after = await listen(sandbox, 8);
+  const after = await listen(sandbox, 6);
   expect(countOf(after, 429)).toBeLessThanOrEqual(1);
-  expect(budgetUse(after, PER_SECOND)).toBeGreaterThanOrEqual(countOf(after, 429) === 0 ? 0.9 : 0.5);
+  expect(budgetUse(after, PER_SECOND)).toBeGreaterThanOrEqual(countOf(after, 429) === 0 ? 0.8 : 0.5);
 });
