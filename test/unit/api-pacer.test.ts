@@ -46,7 +46,7 @@ describe('the pacer', () => {
 
   it('serves fresh before repair before backfill, also when they come later', async () => {
     const pacer = createPacer({ requestsPerSecond: 100 });
-    pacer.pause(150);
+    pacer.pause(800);
     const order: Lane[] = [];
     const go = (lane: Lane) => pacer.run(lane, async () => void order.push(lane));
     const lanes: Lane[] = ['backfill', 'backfill', 'backfill', 'repair', 'fresh', 'repair', 'fresh'];
