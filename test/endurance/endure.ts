@@ -50,6 +50,7 @@ async function endure(scene: Scene): Promise<Check[]> {
   const crew = VICTIMS.map((name) => startMember(scene, name, ['worker', '--json']));
   await firstRun(scene, keeper);
 
+  const from = Date.now();
   const over = new AbortController();
   const { signal } = over;
   const unrest = [
@@ -62,8 +63,8 @@ async function endure(scene: Scene): Promise<Check[]> {
   await Promise.race([sleep(minutes * 60_000), Promise.all(unrest)]).finally(() => over.abort());
   const [arrived, backfills, ends, samples] = await Promise.all(unrest);
   say('no more events and no more kills');
+  const diary = (await readDiary(scene, keeper.pid)).filter(({ at }) => at >= from);
   const atRest = await settle(scene);
-  const diary = await readDiary(scene, keeper.pid);
   const rows = await checkRows(scene);
   const goodbyes = await Promise.all([keeper, ...crew].map(leaveNicely));
   const badEnds = [...ends.badEnds, ...goodbyes.filter((bad) => bad !== undefined)];

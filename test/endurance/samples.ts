@@ -55,14 +55,14 @@ async function queueEntries({ db, redis }: Scene): Promise<number> {
   return row?.n ?? 0;
 }
 
-/** Whatever is neither a Parquet file nor the catalogue and the read-me beside them. */
+/** Whatever is neither a Parquet file nor one of those for people and programs beside them. */
 export async function lakeTemps({ lake }: Scene): Promise<string[]> {
   const files = await filesIn(lake).catch((error: NodeJS.ErrnoException) => {
     // Recovery: nothing was written yet, or a folder went away while it was walked through; the next look sees.
     if (error.code === 'ENOENT') return [];
     throw error;
   });
-  return files.filter((file) => !/\.parquet$|^_catalog\.json$|^README\.md$/.test(file));
+  return files.filter((file) => !/\.parquet$|^_(?:catalog|coverage)\.json$|^README\.md$/.test(file));
 }
 
 export const temps = ({ tmp }: Scene): Promise<string[]> => readdir(tmp);

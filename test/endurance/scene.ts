@@ -30,10 +30,10 @@ export interface SceneOptions {
 
 export const SOURCE = 'main';
 export const SINKS = { warehouse: 'warehouse', lake: 'lake' } as const;
-export const HISTORY_DAYS = 12;
+export const HISTORY_DAYS = 4;
 
 /** What the service has before anything arrives: enough to keep workers reading, little enough to be compared in the end. */
-const HISTORY = { clicks: 30_000, leads: 5000, sales: 2500 };
+const HISTORY = { clicks: 20_000, leads: 4000, sales: 2000 };
 /** Ways of deployed services that a worker has to live with for ever. */
 const TRAITS = ['shuffleTies', 'volatile', 'lateness=3s', 'duplicates=0.02', 'rewrites=0.02'];
 /** Streams are looked at all the time, and what is older than `settle` is proven: at the end that is everything. */

@@ -26,7 +26,7 @@ export async function letEventsArrive({ sandbox: { service } }: Scene, seed: num
 
 /** One backfill of everything after the other: without them the workers would only wait for what is new. */
 export async function readHistoryAgain(scene: Scene, signal: AbortSignal): Promise<number> {
-  const args = ['backfill', '--queue', '--force', '--from', `${HISTORY_DAYS}d`, '--to', '1d'];
+  const args = ['backfill', '--queue', '--force', '--from', `${HISTORY_DAYS}d`, '--to', '1h'];
   let backfills = 0;
   do {
     const { code } = await startMember(scene, 'backfill', args).ended;
