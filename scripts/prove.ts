@@ -44,14 +44,15 @@ const readCases = (file: string): ProofCase[] =>
     .filter(Boolean)
     .map((line) => JSON.parse(line) as ProofCase);
 
-/** A file that could not even be loaded has no tests, and is one that failed. */
 function readTests(file: string): TestResult[] {
   if (!existsSync(file)) return [];
   const { testResults } = JSON.parse(readFileSync(file, 'utf8')) as Report;
   return testResults.flatMap(({ name, status, assertionResults }) => {
     const path = relative('.', name);
-    if (assertionResults.length === 0) return [{ file: path, name: 'the whole file', status }];
-    return assertionResults.map((test) => ({ file: path, name: test.fullName, status: test.status }));
+    const tests = assertionResults.map((test) => ({ file: path, name: test.fullName, status: test.status }));
+    // A file that could not be loaded, or a hook that failed, shows only in the file's own status.
+    const isSilent = status === 'failed' && tests.every((test) => test.status !== 'failed');
+    return isSilent ? [...tests, { file: path, name: 'the file as a whole', status }] : tests;
   });
 }
 

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
 import { createRandom } from '../../src/sandbox/random.ts';
@@ -66,10 +68,10 @@ export async function endWorkers(
     const victim = crew[index];
     if (!victim) throw new RangeError('a crew of nobody');
     const held = await streamsOf(scene, victim);
-    const { exitCode } = victim.child;
-    if (exitCode !== null) ends.badEnds.push(`${victim.name} (${victim.pid}) ended by itself: exit code ${exitCode}`);
+    if (victim.child.exitCode !== null) ends.badEnds.push(`${victim.name} (${victim.pid}) ended by itself`);
     else if (random.chance(TERM_SHARE)) {
       ends.terms += 1;
+      await untilItListens(scene, victim);
       const bad = await leaveNicely(victim);
       if (bad) ends.badEnds.push(bad);
     } else {
@@ -78,11 +80,17 @@ export async function endWorkers(
       victim.child.kill('SIGKILL');
       await victim.ended;
     }
-    const { signalCode } = victim.child;
-    say(`${victim.name} (${victim.pid}) ended by ${signalCode ?? 'itself'}; it held ${held.join(', ') || 'nothing'}`);
+    const { exitCode, signalCode } = victim.child;
+    const end = signalCode ?? `exit code ${exitCode}`;
+    say(`${victim.name} (${victim.pid}) ended: ${end}; it held ${held.join(', ') || 'nothing'}`);
     crew[index] = startMember(scene, victim.name, ['worker', '--json']);
   }
   return ends;
+}
+
+/** A process that is still being loaded is ended by SIGTERM itself, which proves nothing. Its first page of diary comes later than that. */
+async function untilItListens({ diary }: Scene, { pid, child }: Member): Promise<void> {
+  while (!existsSync(join(diary, `${pid}.ndjson`)) && child.exitCode === null) await sleep(100);
 }
 
 /** Returns what was wrong with how it left. */
