@@ -36,6 +36,13 @@ const say = (line: string): void =>
 
 const scene = await openScene(options);
 say(`seed ${options.seed}, queue in ${options.queue}, ${minutes} minutes; what the workers say is in ${scene.dir}`);
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, async () => {
+    await killLeft();
+    await scene.close({ keepFolders: true });
+    process.exit(130);
+  });
+}
 let isAllSo = false;
 try {
   isAllSo = (await endure(scene)).every(({ isSo }) => isSo);
