@@ -19,6 +19,8 @@ export default defineConfig({
     // Real servers start inside tests; a slow machine must not turn them into failures.
     testTimeout: 60_000,
     hookTimeout: 120_000,
+    // Only for `npm run prove`, which counts what they try.
+    setupFiles: process.env.TRIBUTARY_PROOF ? ['test/support/count-fuzz.ts'] : [],
     // A focused test left behind would silently shrink the suite.
     allowOnly: false,
     passWithNoTests: false,

@@ -209,8 +209,11 @@ const renewLease = (source: string, stream: string, epoch: number, further = '')
   values: [source, stream, epoch],
 });
 
+/** Its epoch ends with it: a renewal that comes round, or is still under way, would take the stream back for nobody. */
 const giveBackLease = (source: string, stream: string, epoch: number): Sql => ({
-  text: 'update tributary.leases set expires_at = clock_timestamp() where source = $1 and stream = $2 and epoch = $3',
+  text: `
+    update tributary.leases set expires_at = clock_timestamp(), epoch = epoch + 1
+    where source = $1 and stream = $2 and epoch = $3`,
   values: [source, stream, epoch],
 });
 

@@ -16,7 +16,14 @@ export interface Invariants {
   settled(): void;
 }
 
-export class InvariantBroken extends Error {}
+export class InvariantBroken extends Error {
+  /** How many events are missing. */
+  readonly lost: number;
+  constructor(message: string, lost = 0) {
+    super(message);
+    this.lost = lost;
+  }
+}
 
 export function createInvariants({ service, since, upkeep }: Scenario, sink: MemorySink): Invariants {
   let started = 0;
@@ -33,7 +40,7 @@ export function createInvariants({ service, since, upkeep }: Scenario, sink: Mem
     const events = missing
       .slice(0, 5)
       .map((event) => `${event.id}@${toIso(shown(event))} (born ${toIso(event.bornAt)})`);
-    throw new InvariantBroken(`${name}: ${missing.length} missing ${why}: ${events.join(', ')}`);
+    throw new InvariantBroken(`${name}: ${missing.length} missing ${why}: ${events.join(', ')}`, missing.length);
   };
 
   return {

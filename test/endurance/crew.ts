@@ -1,0 +1,55 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Scene } from './scene.ts';
+
+/** A process of the program as it is built. */
+export interface Member {
+  name: string;
+  pid: number;
+  child: ChildProcess;
+  ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+}
+
+const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const DIARY = new URL('./diary.mjs', import.meta.url).href;
+
+const living = new Set<Member>();
+
+/** What it says goes to files under its name; the next process of that name goes on in them. */
+export function startMember({ dir, tmp, diary, config }: Scene, name: string, args: readonly string[]): Member {
+  const files = ['out', 'err'].map((ending) => openSync(join(dir, `${name}.${ending}`), 'a'));
+  const node = ['--expose-gc', '--import', DIARY, MAIN];
+  const child = spawn(process.execPath, [...node, ...args, '--config', config], {
+    cwd: dir,
+    env: { PATH: process.env.PATH ?? '', HOME: dir, TMPDIR: tmp, ENDURE_DIARY: diary },
+    stdio: ['ignore', ...files],
+  });
+  for (const file of files) closeSync(file);
+  const ended = once(child, 'exit').then(([code, signal]) => {
+    living.delete(member);
+    return { code, signal };
+  });
+  const member: Member = { name, pid: child.pid ?? -1, child, ended };
+  living.add(member);
+  return member;
+}
+
+/** Whoever is still there when the run is over, or broken off. */
+export async function killLeft(): Promise<void> {
+  for (const { child, ended } of living) {
+    child.kill('SIGKILL');
+    await ended;
+  }
+}
+
+export const errorsOf = ({ dir }: Scene, name: string): string => readFileSync(join(dir, `${name}.err`), 'utf8');
+
+/** Where the control room of `tributary start` answers. */
+export function controlRoomOf(scene: Scene, { name }: Member): string {
+  const address = /control room: (\S+)/.exec(errorsOf(scene, name))?.[1];
+  if (address === undefined) throw new Error(`${name} has no control room`);
+  return address;
+}

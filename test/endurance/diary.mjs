@@ -1,0 +1,22 @@
+import { appendFileSync } from 'node:fs';
+
+/**
+ * Loaded before the program (`node --expose-gc --import`): every few seconds it writes down what only the process itself knows. The
+ * heap is measured after a collection, so that what grows in it is what is held.
+ */
+const EVERY_MS = 5000;
+const file = `${process.env.ENDURE_DIARY}/${process.pid}.ndjson`;
+
+function countByName(names) {
+  const counts = {};
+  for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
+}
+
+setInterval(() => {
+  const { rss } = process.memoryUsage();
+  globalThis.gc();
+  const { heapUsed, external } = process.memoryUsage();
+  const resources = countByName(process.getActiveResourcesInfo());
+  appendFileSync(file, `${JSON.stringify({ at: Date.now(), rss, heapUsed, external, resources })}\n`);
+}, EVERY_MS).unref();

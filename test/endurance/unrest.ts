@@ -1,0 +1,118 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
+import { createRandom } from '../../src/sandbox/random.ts';
+import { type Member, startMember } from './crew.ts';
+import { HISTORY_DAYS, type Scene } from './scene.ts';
+
+/** What happens all the time until the signal: events arrive, history is read again, workers are killed. */
+
+/** Events a second on average, over all streams; and now and then many leads in one instant. */
+const MOST_PER_SECOND = 20;
+const TIES = 300;
+const SHARES: Readonly<Record<StreamName, number>> = { clicks: 0.75, leads: 0.15, sales: 0.1 };
+
+export async function letEventsArrive({ sandbox: { service } }: Scene, seed: number, signal: AbortSignal) {
+  const random = createRandom(seed + 1);
+  let arrived = 0;
+  while (await pause(1000, signal)) {
+    const count = random.int(0, MOST_PER_SECOND);
+    for (const stream of STREAM_NAMES) {
+      arrived += service.arrive(stream, Math.round(count * SHARES[stream])).length;
+    }
+    if (random.chance(1 / 60)) arrived += service.arrive('leads', TIES).length;
+  }
+  return arrived;
+}
+
+/** One backfill of everything after the other: without them the workers would only wait for what is new. */
+export async function readHistoryAgain(scene: Scene, signal: AbortSignal): Promise<number> {
+  const args = ['backfill', '--queue', '--force', '--from', `${HISTORY_DAYS}d`, '--to', '1h'];
+  let backfills = 0;
+  do {
+    const { code } = await startMember(scene, 'backfill', args).ended;
+    if (code !== 0) throw new Error(`a backfill could not be given to the queue: exit code ${code}`);
+    backfills += 1;
+    while ((await unfinishedBackfills(scene)) > 0 && (await pause(2000, signal)));
+  } while (!signal.aborted);
+  return backfills;
+}
+
+export async function unfinishedBackfills({ db }: Scene): Promise<number> {
+  return (await db.query({ text: `select from tributary.backfills where state = 'queued'` })).length;
+}
+
+export interface Ends {
+  kills: number;
+  /** Kills that fell on a process which held a stream. */
+  killsAtWork: number;
+  terms: number;
+  /** Processes that ended by themselves, did not leave when they were asked to, or left otherwise than with exit code 0. */
+  badEnds: string[];
+}
+
+const TERM_SHARE = 0.15;
+const LONGEST_LEAVE_MS = 30_000;
+
+/** Ends one of the crew again and again, mostly as a power cut would, and puts another in its place. */
+export async function endWorkers(
+  scene: Scene,
+  crew: Member[],
+  { seed, say, signal }: { seed: number; say(line: string): void; signal: AbortSignal },
+): Promise<Ends> {
+  const random = createRandom(seed);
+  const ends: Ends = { kills: 0, killsAtWork: 0, terms: 0, badEnds: [] };
+  while (await pause(random.int(2000, 14_000), signal)) {
+    const index = random.int(0, crew.length - 1);
+    const victim = crew[index];
+    if (!victim) throw new RangeError('a crew of nobody');
+    const held = await streamsOf(scene, victim);
+    if (victim.child.exitCode !== null) ends.badEnds.push(`${victim.name} (${victim.pid}) ended by itself`);
+    else if (random.chance(TERM_SHARE)) {
+      ends.terms += 1;
+      await untilItListens(scene, victim);
+      const bad = await leaveNicely(victim);
+      if (bad) ends.badEnds.push(bad);
+    } else {
+      ends.kills += 1;
+      if (held.length > 0) ends.killsAtWork += 1;
+      victim.child.kill('SIGKILL');
+      await victim.ended;
+    }
+    const { exitCode, signalCode } = victim.child;
+    const end = signalCode ?? `exit code ${exitCode}`;
+    say(`${victim.name} (${victim.pid}) ended: ${end}; it held ${held.join(', ') || 'nothing'}`);
+    crew[index] = startMember(scene, victim.name, ['worker', '--json']);
+  }
+  return ends;
+}
+
+/** A process that is still being loaded is ended by SIGTERM itself, which proves nothing. Its first page of diary comes later than that. */
+async function untilItListens({ diary }: Scene, { pid, child }: Member): Promise<void> {
+  while (!existsSync(join(diary, `${pid}.ndjson`)) && child.exitCode === null) await sleep(100);
+}
+
+/** Returns what was wrong with how it left. */
+export async function leaveNicely({ name, pid, child, ended }: Member): Promise<string | undefined> {
+  child.kill('SIGTERM');
+  const left = await Promise.race([ended, sleep(LONGEST_LEAVE_MS, undefined, { ref: false })]);
+  if (left?.code === 0) return undefined;
+  child.kill('SIGKILL');
+  await ended;
+  return `${name} (${pid}) was asked to leave: ${left ? `exit code ${left.code ?? left.signal}` : 'it stayed'}`;
+}
+
+async function streamsOf({ db }: Scene, { pid }: Member): Promise<string[]> {
+  const held = await db.query<{ stream: string }>({
+    text: `select stream from tributary.leases where expires_at > clock_timestamp() and holder like $1`,
+    values: [`%process ${pid} on%`],
+  });
+  return held.map(({ stream }) => stream);
+}
+
+/** False when the signal came. */
+export async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
+  await sleep(ms, undefined, { signal }).catch(() => {}); // The signal: the caller is told.
+  return !signal.aborted;
+}

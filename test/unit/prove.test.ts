@@ -1,0 +1,81 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { faultsIn, proofsOf, SUITES, shownIn, type TestResult, tableOf, withShown } from '../../scripts/prove-table.ts';
+import { courseOf } from '../endurance/figures.ts';
+import type { ProofCase } from '../support/proof.ts';
+
+/** How `npm run prove` and `npm run endure` come to their figures. */
+
+/** One case of every suite that records them, and one test of every suite. */
+const CASES: ProofCase[] = SUITES.map(({ name }) => ({ suite: name, name: 'one', survived: true }));
+const TESTS: TestResult[] = SUITES.map(({ files: [file = ''] }) => ({
+  file: `${file}x.ts`,
+  name: 'x',
+  status: 'passed',
+}));
+const proofOf = (suite: string, cases: readonly ProofCase[], tests: readonly TestResult[]) =>
+  proofsOf(cases, tests).find((proof) => proof.suite.name === suite);
+
+describe('the table of npm run prove', () => {
+  it('finds nothing wrong where all survived', () => {
+    expect(faultsIn(proofsOf(CASES, TESTS))).toEqual([]);
+  });
+
+  it('adds up cases and rows, and leaves out rows where there are none', () => {
+    const more: ProofCase[] = [
+      { suite: 'crash', name: 'two', survived: true, lost: 0, doubled: 0 },
+      { suite: 'crash', name: 'three', survived: false, lost: 2, doubled: 1 },
+      { suite: 'fuzz', name: 'property', survived: true, times: 3000 },
+    ];
+    const proofs = proofsOf([...CASES, ...more], TESTS);
+    const [head, , crash] = tableOf(proofs).split('\n');
+    expect(head).toBe('| suite | cases | survived | lost rows | doubled rows |');
+    expect(crash).toMatch(/^\| \*\*crash\*\*: .* \| 3 \| 2 \| 2 \| 1 \|$/);
+    expect(tableOf(proofs)).toMatch(/\*\*fuzz\*\*: .* \| 3,001 \| 3,001 \| – \| – \|/);
+    expect(faultsIn(proofs)).toEqual(['crash: 1 cases not survived', 'crash: 2 rows lost', 'crash: 1 rows doubled']);
+  });
+
+  it('is no proof without a case', () => {
+    expect(faultsIn(proofsOf(CASES.slice(1), TESTS))).toEqual(['crash: not a single case']);
+    expect(faultsIn(proofsOf(CASES, []))).toEqual(['abuse: not a single case']);
+  });
+
+  it('counts a test that failed without a word of its case as not survived', () => {
+    const failed: TestResult = { file: 'test/faults/x.ts', name: 'y', status: 'failed' };
+    expect(proofOf('wire', CASES, [...TESTS, failed])).toMatchObject({ cases: 2, survived: 1 });
+    // One that told of it is not counted twice.
+    const told: ProofCase = { suite: 'wire', name: 'y', survived: false };
+    expect(proofOf('wire', [...CASES, told], [...TESTS, failed])).toMatchObject({ cases: 2, survived: 1 });
+    expect(faultsIn(proofsOf(CASES, [...TESTS, failed]))).toEqual([
+      'wire: 1 cases not survived',
+      'test/faults/x.ts: y',
+    ]);
+  });
+
+  it('stands in the README, with the suites that there are', () => {
+    const page = readFileSync('README.md', 'utf8');
+    const suites = [...shownIn(page).matchAll(/^\| (\*\*.*?) \|/gm)].map(([, suite]) => suite);
+    expect(suites).toEqual(SUITES.map(({ name, what }) => `**${name}**: ${what}`));
+    expect(shownIn(withShown(page, 'another'))).toBe('another');
+  });
+});
+
+describe('the course of a figure over a run', () => {
+  it('holds the last third against the first, after the warm-up', () => {
+    // 20 of warm-up, then 80 that grow by half from end to end.
+    const figures = Array.from({ length: 100 }, (_, i) => (i < 20 ? 10 * i : 200 + (i - 20) * 1.25));
+    const { ratio, most } = courseOf(figures);
+    expect(ratio).toBeGreaterThan(1.25);
+    expect(ratio).toBeLessThan(1.35);
+    expect(most).toBeCloseTo(298.75);
+  });
+
+  it('is flat where the figure only trembles, and where it stays nothing', () => {
+    expect(courseOf(Array.from({ length: 100 }, (_, i) => 200 + (i % 7))).ratio).toBeCloseTo(1, 1);
+    expect(courseOf(Array.from({ length: 100 }, () => 0)).ratio).toBe(0);
+  });
+
+  it('cannot be told from a handful of samples', () => {
+    expect(() => courseOf([1, 2])).toThrow(RangeError);
+  });
+});
