@@ -8,6 +8,7 @@ import type { Sink } from '../sinks/sink.ts';
 import type { SyncDeps } from '../sync/job.ts';
 import { type Repair, repairStream } from '../sync/repair-stream.ts';
 import { isClean } from '../sync/verdict.ts';
+import { reportRepair } from '../sync/verdict-report.ts';
 import { verifyBetween, verifyStream } from '../sync/verify-stream.ts';
 import type { CommonOptions, Context, Register } from './command.ts';
 import { EXIT, type ExitCode, exitCodeOf, gravest } from './exit-codes.ts';
@@ -22,7 +23,7 @@ import {
   withWindow,
 } from './options.ts';
 import { createBackfillLine } from './terminal/backfill-line.ts';
-import { describeRepair, repairJson } from './verify-report.ts';
+import { describeRepair } from './verify-report.ts';
 
 const EXAMPLES = `
 Examples:
@@ -79,7 +80,7 @@ async function verify(context: Context, app: SyncApp, window: Window, options: V
     );
   }
   line.clear();
-  if (options.json) terminal.out(JSON.stringify(results.map(repairJson), null, 2));
+  if (options.json) terminal.out(JSON.stringify(results.map(reportRepair), null, 2));
   else terminal.out(results.map(describeRepair).join('\n\n'));
   return gravest(results.map(codeOf));
 }
