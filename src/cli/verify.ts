@@ -6,8 +6,7 @@ import { ConfigError } from '../model/errors.ts';
 import type { Window } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { SyncDeps } from '../sync/job.ts';
-import { type Repair, repairStream } from '../sync/repair-stream.ts';
-import { isClean } from '../sync/verdict.ts';
+import { isSound, type Repair, repairStream } from '../sync/repair-stream.ts';
 import { reportRepair } from '../sync/verdict-report.ts';
 import { verifyBetween, verifyStream } from '../sync/verify-stream.ts';
 import type { CommonOptions, Context, Register } from './command.ts';
@@ -85,10 +84,9 @@ async function verify(context: Context, app: SyncApp, window: Window, options: V
   return gravest(results.map(codeOf));
 }
 
-function codeOf({ before, after, fault }: Repair): ExitCode {
-  if (fault) return exitCodeOf(fault);
-  const last = after ?? before;
-  return isClean(last) && last.doubts.length === 0 ? EXIT.done : EXIT.incomplete;
+function codeOf(repair: Repair): ExitCode {
+  if (repair.fault) return exitCodeOf(repair.fault);
+  return isSound(repair) ? EXIT.done : EXIT.incomplete;
 }
 
 function pairOf(names: readonly string[], sinks: readonly Sink[]): [Sink, Sink] {
