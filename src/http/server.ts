@@ -1,9 +1,10 @@
+import { Readable } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { eitherSignal } from '../jobs/either-signal.ts';
 import { ConfigError } from '../model/errors.ts';
 import { type AccessOptions, createAccess, type Entry } from './access.ts';
 import { API_SCHEMAS } from './api-schemas.ts';
-import { encodingFor, isPackable, pack } from './compression.ts';
+import { encodingFor, isPackable, pack, packStream } from './compression.ts';
 import type { ControlDeps } from './deps.ts';
 import { answerOf, BUG } from './error-answer.ts';
 import { createEvents } from './events.ts';
@@ -91,16 +92,13 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   app.get('/api/openapi.json', () => describeApi(routes, deps.version));
 
   for (const [path, file] of files) {
-    app.get(path, (request, reply) => {
-      reply.headers({
-        'content-type': file.type,
-        etag: file.etag,
-        'cache-control': 'no-cache',
-        vary: 'accept-encoding',
-      });
+    app.get(path, async (request, reply) => {
+      const cache = file.isForever ? 'public, max-age=31536000, immutable' : 'no-cache';
+      reply.headers({ 'content-type': file.type, etag: file.etag, 'cache-control': cache });
       if (request.headers['if-none-match'] === file.etag) return reply.status(304).send();
-      const isZipped = /\bgzip\b/.test(String(request.headers['accept-encoding']));
-      return isZipped ? reply.header('content-encoding', 'gzip').send(file.zipped) : reply.send(file.body);
+      const encoding = encodingFor(request.headers['accept-encoding']);
+      const packed = encoding && (await file.packed(encoding));
+      return packed ? reply.header('content-encoding', encoding).send(packed) : reply.send(file.body);
     });
   }
 
@@ -141,7 +139,12 @@ async function packed(request: FastifyRequest, reply: FastifyReply, payload: unk
   reply.header('vary', 'accept-encoding');
   const encoding = encodingFor(request.headers['accept-encoding']);
   if (!encoding || reply.statusCode === 206 || reply.hasHeader('content-encoding')) return payload;
-  const tighter = await pack(payload, encoding);
+  const isText = typeof payload === 'string' || Buffer.isBuffer(payload);
+  const tighter = isText
+    ? await pack(payload, encoding)
+    : payload instanceof Readable
+      ? packStream(payload, encoding)
+      : undefined;
   if (!tighter) return payload;
   reply.header('content-encoding', encoding).removeHeader('content-length');
   return tighter;

@@ -90,7 +90,11 @@ function chosenOf({ state, streams, narrow }: Deps, ask: Ask) {
       next: `choose one with source: ${[one, ...others].map((each) => each.source).join(', ')}`,
     });
   const createFile = (target: ByteTarget): RowFile =>
-    sifted(state, one, createRowFile(format as Format, stream, target, { keepFormulas: String(keepFormulas) === 'true' }));
+    sifted(
+      state,
+      one,
+      createRowFile(format as Format, stream, target, { keepFormulas: String(keepFormulas) === 'true' }),
+    );
   return {
     job: narrow(one, filtersOf(ask.list('filter'))),
     window: windowOf(ask, { start: 0, end: 0 }),
