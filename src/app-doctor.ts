@@ -16,12 +16,14 @@ export interface DoctorDeps {
   config: Config;
   log: Log;
   signal: AbortSignal;
+  /** Where the state is, for a process that has it open. */
+  stateUrl?: string;
   /** Told of every finding as soon as it is made: a server that does not answer takes its time. */
   onFinding(finding: Finding): void;
 }
 
 /** Looks at everything a sync needs. Each part is looked at whatever became of the others, and nothing is changed. */
-export async function examine({ config, log, signal, onFinding }: DoctorDeps): Promise<Finding[]> {
+export async function examine({ config, log, signal, stateUrl, onFinding }: DoctorDeps): Promise<Finding[]> {
   const findings: Finding[] = [];
   const tell = (found: readonly Finding[]): void => {
     findings.push(...found);
@@ -29,7 +31,7 @@ export async function examine({ config, log, signal, onFinding }: DoctorDeps): P
   };
   tell([checkNode(process.version)]);
   for (const folder of foldersOf(config)) tell([await checkDisk(folder)]);
-  await withUntouched({ config, log }, async ({ state, sink }) => {
+  await withUntouched({ config, log, stateUrl }, async ({ state, sink }) => {
     tell(await checkState(state, MIGRATIONS, stateNameOf(config)));
     for (const name of Object.keys(config.sinks)) tell(await checkSink(name, sink));
     tell(await profileFindings(state, Object.keys(config.sources)));

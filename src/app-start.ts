@@ -1,4 +1,6 @@
+import { examine } from './app-doctor.ts';
 import { runWorkerApp, type WorkerApp, type WorkerAppOptions } from './app-worker.ts';
+import { printable } from './config-print.ts';
 import type { Config } from './config-schema.ts';
 import { keyHashOf } from './cursor/budget-use.ts';
 import { connect, type Database } from './cursor/database.ts';
@@ -60,7 +62,7 @@ const CONNECTIONS = 4;
 
 function controlDeps(
   config: Config,
-  { stateUrl, queue, sinks, plans }: WorkerApp,
+  { stateUrl, queue, sinks, plans, narrow }: WorkerApp,
   { log, signal }: Pick<ControlDeps, 'log' | 'signal'>,
   closers: Closers,
 ): ControlDeps {
@@ -83,6 +85,9 @@ function controlDeps(
     })),
     keys: keysOf(config),
     warehouse: warehouseOf(config, (url) => (url === undefined || url === stateUrl ? state : open(url))),
+    narrow,
+    examine: (until) => examine({ config, log, signal: until, stateUrl, onFinding: () => {} }),
+    config: printable(config),
     log,
     version: ownVersion(),
     signal,

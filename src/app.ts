@@ -48,6 +48,8 @@ export interface App {
 export interface SyncApp extends App {
   sinks: readonly Sink[];
   jobs: readonly StreamJob[];
+  /** One of them with further filters, on the same budget. */
+  narrow(job: Pick<StreamJob, 'source' | 'stream'>, filters: Readonly<Record<string, string>>): StreamJob;
   /** How the request budget of a source has been used so far. */
   usage(source: string): Usage & { perSecond: number };
 }
@@ -78,6 +80,11 @@ export async function withSyncApp<T>(
       ...app,
       sinks: await openSinks(sinks, config, app.state, closers),
       jobs: streams.map((stream) => createJob(stream, budgets, config, log)),
+      narrow: ({ source, stream }, filters) => {
+        const chosen = streams.find((one) => one.name === source && one.stream === stream);
+        if (!chosen) throw new Error(`no job of ${source}/${stream}`);
+        return createJob(chosen, budgets, config, log, filters);
+      },
       usage: (name) => {
         const source = config.sources[name];
         if (!source) throw new Error(`no source ${name}`);
@@ -118,14 +125,14 @@ export function withApp<T>({ config, log }: { config: Config; log: Log }, work: 
 
 /** For the doctor: the state as it is, not brought up to date; in a folder that is removed again where there is none yet. */
 export function withUntouched<T>(
-  { config, log }: { config: Config; log: Log },
+  { config, log, stateUrl: known }: { config: Config; log: Log; stateUrl?: string | undefined },
   work: (app: { state: Database; sink(name: string): Promise<Sink> }) => Promise<T>,
 ): Promise<T> {
   return closing(async (closers) => {
-    const isNew = !hasState(config);
+    const isNew = known === undefined && !hasState(config);
     const dir = isNew ? await mkdtemp(`${STATE_DIR}-doctor-`) : STATE_DIR;
     if (isNew) closers.push(() => rm(dir, { recursive: true, force: true }));
-    const state = connect({ url: await stateUrl(config, { log, attach: true, dir }, closers) });
+    const state = connect({ url: known ?? (await stateUrl(config, { log, attach: true, dir }, closers)) });
     closers.push(() => state.close());
     const open = ([chosen]: readonly ChosenSink[]): Promise<Sink> => {
       if (!chosen) throw new Error('a sink of the config');

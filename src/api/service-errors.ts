@@ -101,10 +101,14 @@ export function describeBody(text: string, say: Say): string {
  * shape says enough. The key is masked first, because a quote in it would end a text too early.
  */
 export function beginningOf(text: string, say: Say): string {
-  if (!/^[\s\0\ufeff\ufffd]*[[{]/.test(text)) return say(text);
+  if (!/^[\s\0\ufeff\ufffd]*[[{]/.test(text))
+    return say(say(text.slice(0, LOOKED_AT), LOOKED_AT).replace(JSON_VALUE_WITHIN, '$1$2***$2'));
   const mask = (whole: string, colon: string | undefined): string => (colon === undefined ? '"***"' : whole);
   return say(say(text.slice(0, LOOKED_AT), LOOKED_AT).replace(/"(?:[^"\\]|\\.)*(?:"(\s*:)?|\\?…?$)/gs, mask));
 }
+
+/** Pages for developers show the record that they stumbled over, as JSON and often in the letters of HTML. */
+const JSON_VALUE_WITHIN = /((?:"|&quot;)\s*:\s*)("|&quot;)(?:(?!\2).)*(?:\2|$)/gs;
 
 /** Bodies can be megabytes; of their beginning more is needed than is shown, since masking makes it shorter. */
 const LOOKED_AT = 4000;

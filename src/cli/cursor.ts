@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { environment, hasState, withApp, withSinks } from '../app.ts';
 import { holderOf } from '../cursor/leases.ts';
-import { type KnownTrack, knownTracks } from '../cursor/tracks.ts';
+import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../cursor/tracks.ts';
 import { ConfigError } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
@@ -91,8 +91,8 @@ async function get({ terminal, log }: Context, streams: readonly StreamName[], o
   const { config } = environment.configOrDefaults(options.config);
   const all = hasState(config) ? await withApp({ config, log }, ({ state }) => knownTracks(state)) : [];
   checkSource(options.source, [...Object.keys(config.sources), ...all.map(({ source }) => source)]);
-  const tracks = choose(all, streams, options);
-  if (options.json) terminal.out(JSON.stringify({ cursors: tracks.map(toJson) }, null, 2));
+  const tracks = chooseTracks(all, { ...options, streams });
+  if (options.json) terminal.out(JSON.stringify({ cursors: tracks.map(reportTrack) }, null, 2));
   else
     terminal.out(
       tracks.length === 0
@@ -114,7 +114,7 @@ async function change(
   return withSinks({ config, log }, async ({ state, sinks }) => {
     const all = await knownTracks(state);
     checkSource(options.source, [...Object.keys(config.sources), ...all.map(({ source }) => source)]);
-    const tracks = choose(all, streams, options);
+    const tracks = chooseTracks(all, { ...options, streams });
     if (tracks.length === 0) {
       throw new ConfigError(`there is no cursor of ${streams.join(', ')} that fits`, {
         next: 'see tributary cursor get',
@@ -126,32 +126,14 @@ async function change(
       throw new ConfigError('several sources have this stream', { next: `add --source: ${[...sources].join(', ')}` });
     }
     for (const track of tracks) await work({ state, sinks, holder: holderOf('cursor') }, track);
-    const after = choose(await knownTracks(state), streams, options);
-    if (options.json) terminal.out(JSON.stringify({ cursors: after.map(toJson) }, null, 2));
+    const after = chooseTracks(await knownTracks(state), { ...options, streams });
+    if (options.json) terminal.out(JSON.stringify({ cursors: after.map(reportTrack) }, null, 2));
     else terminal.out(describeChange(tracks, after));
     return EXIT.done;
   });
 }
 
-const choose = (all: readonly KnownTrack[], streams: readonly StreamName[], { source, sink }: Options): KnownTrack[] =>
-  all.filter(
-    (track) =>
-      (streams.length === 0 || streams.includes(track.stream)) &&
-      (source === undefined || track.source === source) &&
-      (sink === undefined || track.sink === sink),
-  );
-
 const isoOrNull = (instant: Instant | undefined): string | null => (instant === undefined ? null : toIso(instant));
-
-const toJson = (track: KnownTrack): object => ({
-  source: track.source,
-  stream: track.stream,
-  sink: track.sink,
-  since: toIso(track.since),
-  completeThrough: isoOrNull(track.completeThrough),
-  newestSeen: isoOrNull(track.newestSeen),
-  updatedAt: toIso(track.updatedAt),
-});
 
 const throughOf = (track: KnownTrack): string => minute(isoOrNull(track.completeThrough)) || 'not proven yet';
 

@@ -2,13 +2,11 @@ import { extname } from 'node:path';
 import { environment, withJobs } from '../app.ts';
 import { DEFAULT_CONFIG } from '../config.ts';
 import { ConfigError } from '../model/errors.ts';
-import { toIso } from '../model/instant.ts';
-import { STREAMS, type StreamName } from '../model/streams.ts';
+import type { StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
 import { createFileTarget, createStreamTarget } from '../sinks/export/byte-target.ts';
-import { createParquetFile } from '../sinks/export/parquet-file.ts';
-import type { ByteTarget, Format, RowFile } from '../sinks/export/row-file.ts';
-import { createCsvFile, createNdjsonFile } from '../sinks/export/text-file.ts';
+import { createRowFile, FORMATS, type Format } from '../sinks/export/formats.ts';
+import type { RowFile } from '../sinks/export/row-file.ts';
 import { type ExportReport, exportStream } from '../sync/export-stream.ts';
 import type { Context, Register } from './command.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
@@ -32,8 +30,6 @@ Examples:
 
 It needs no database and leaves no state. It says whether every event of the
 range is proven to be in the file (exit code 0) or not (4).`;
-
-const FORMATS: readonly Format[] = ['parquet', 'csv', 'ndjson'];
 
 type ExportOptions = WindowOptions & {
   config?: string;
@@ -99,29 +95,16 @@ async function write(
   const target = isPipe
     ? createStreamTarget(process.stdout)
     : await createFileTarget(options.out, { replace: options.force === true });
-  const file = createFile(format, stream, target, options);
+  const file = createRowFile(format, stream, target, { keepFormulas: options.keepFormulas === true });
   const line = createBackfillLine(terminal, 1, () => undefined);
-  try {
-    const report = await work(file, line.update);
-    await file.finish({
-      stream,
-      from: toIso(window.start),
-      to: toIso(window.end),
-      certified: String(report.doubts.length === 0),
-    });
-    line.clear();
-    const say = isPipe ? (text: string): void => terminal.err(`${text}\n`) : terminal.out;
-    say(
-      options.json
-        ? JSON.stringify(exportJson(report, options.out, window))
-        : describeExport(report, options.out, window),
-    );
-    return report.doubts.length === 0 ? EXIT.done : EXIT.incomplete;
-  } catch (error) {
-    line.clear();
-    await file.abandon();
-    throw error;
-  }
+  const report = await work(file, line.update).finally(() => line.clear());
+  const say = isPipe ? (text: string): void => terminal.err(`${text}\n`) : terminal.out;
+  say(
+    options.json
+      ? JSON.stringify(exportJson(report, options.out, window))
+      : describeExport(report, options.out, window),
+  );
+  return report.doubts.length === 0 ? EXIT.done : EXIT.incomplete;
 }
 
 function formatOf(out: string): Format {
@@ -131,10 +114,4 @@ function formatOf(out: string): Format {
   throw new ConfigError(`--out ${out}: the ending says what to write, and this one is unknown`, {
     next: `use ${FORMATS.map((known) => `.${known}`).join(', ')}, or - for NDJSON on standard output`,
   });
-}
-
-function createFile(format: Format, stream: StreamName, target: ByteTarget, options: ExportOptions): RowFile {
-  if (format === 'parquet') return createParquetFile(STREAMS[stream], target);
-  if (format === 'ndjson') return createNdjsonFile(STREAMS[stream], target);
-  return createCsvFile(STREAMS[stream], target, { keepFormulas: options.keepFormulas === true });
 }

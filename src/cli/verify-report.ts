@@ -47,24 +47,3 @@ function describeSink(verdict: SinkVerdict): string {
 
 const figures = (of: { events: number; missing: number; extra: number; different: number }): string[] =>
   [of.events, of.missing, of.extra, of.different].map(figure);
-
-/** The same for machines. */
-export const repairJson = ({ before, after, fault }: Repair): object => ({
-  ...verdictJson(before),
-  repaired: after ? verdictJson(after) : null,
-  error: fault ? { message: fault.message, kept: fault.kept ?? null, next: fault.next ?? null } : null,
-});
-
-const verdictJson = ({ window, sinks, doubts, ...verdict }: Verdict): object => ({
-  ...verdict,
-  from: toIso(window.start),
-  to: toIso(window.end),
-  sinks: sinks.map((sink) => ({
-    sink: sink.sink,
-    ...totalOf(sink),
-    days: sink.days.map(({ day, ...counts }) => ({ day: toIso(day).slice(0, 10), ...counts })),
-    neverRead: sink.neverRead.map(({ start, end }) => ({ from: toIso(start), to: toIso(end) })),
-    examples: sink.examples.map((example) => ({ ...example, at: toIso(example.at) })),
-  })),
-  notComparable: doubts.map(({ start, end, note }) => ({ from: toIso(start), to: toIso(end), note })),
-});

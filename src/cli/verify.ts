@@ -6,8 +6,8 @@ import { ConfigError } from '../model/errors.ts';
 import type { Window } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { SyncDeps } from '../sync/job.ts';
-import { type Repair, repairStream } from '../sync/repair-stream.ts';
-import { isClean } from '../sync/verdict.ts';
+import { isSound, type Repair, repairStream } from '../sync/repair-stream.ts';
+import { reportRepair } from '../sync/verdict-report.ts';
 import { verifyBetween, verifyStream } from '../sync/verify-stream.ts';
 import type { CommonOptions, Context, Register } from './command.ts';
 import { EXIT, type ExitCode, exitCodeOf, gravest } from './exit-codes.ts';
@@ -22,7 +22,7 @@ import {
   withWindow,
 } from './options.ts';
 import { createBackfillLine } from './terminal/backfill-line.ts';
-import { describeRepair, repairJson } from './verify-report.ts';
+import { describeRepair } from './verify-report.ts';
 
 const EXAMPLES = `
 Examples:
@@ -79,15 +79,14 @@ async function verify(context: Context, app: SyncApp, window: Window, options: V
     );
   }
   line.clear();
-  if (options.json) terminal.out(JSON.stringify(results.map(repairJson), null, 2));
+  if (options.json) terminal.out(JSON.stringify(results.map(reportRepair), null, 2));
   else terminal.out(results.map(describeRepair).join('\n\n'));
   return gravest(results.map(codeOf));
 }
 
-function codeOf({ before, after, fault }: Repair): ExitCode {
-  if (fault) return exitCodeOf(fault);
-  const last = after ?? before;
-  return isClean(last) && last.doubts.length === 0 ? EXIT.done : EXIT.incomplete;
+function codeOf(repair: Repair): ExitCode {
+  if (repair.fault) return exitCodeOf(repair.fault);
+  return isSound(repair) ? EXIT.done : EXIT.incomplete;
 }
 
 function pairOf(names: readonly string[], sinks: readonly Sink[]): [Sink, Sink] {

@@ -75,10 +75,16 @@ export async function claimProbe(
   return taken.length > 0 ? next : undefined;
 }
 
-/** Somebody says that it is mended: what keeps the stream parked may be asked again now. */
-export async function hurryProbe(db: Queryable, source: string, stream: StreamName): Promise<void> {
+/**
+ * Somebody wants the stream now, and perhaps mended what it was refused for: it is due, and what keeps it parked is asked again
+ * at once. From there on by itself as rarely as in the beginning: however often somebody tried, the mending may take effect later.
+ */
+export async function makeDue(db: Queryable, source: string, stream: StreamName): Promise<void> {
   await db.query({
-    text: `update tributary.parked set next_probe_at = clock_timestamp() where source = $1 and stream in ($2, '*')`,
+    text: `
+      with hurried as (
+        update tributary.parked set next_probe_at = clock_timestamp(), probes = 0 where source = $1 and stream in ($2, '*'))
+      update tributary.schedules set next_run_at = clock_timestamp(), failures = 0 where source = $1 and stream = $2`,
     values: [source, stream],
   });
 }

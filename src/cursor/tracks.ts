@@ -1,4 +1,4 @@
-import type { Instant } from '../model/instant.ts';
+import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Cursor } from './cursors.ts';
 import type { Queryable } from './database.ts';
@@ -26,3 +26,40 @@ export async function knownTracks(db: Queryable): Promise<KnownTrack[]> {
     updatedAt: updated,
   }));
 }
+
+/** What somebody chose. What is left open means all of it. */
+export const chooseTracks = (
+  all: readonly KnownTrack[],
+  {
+    source,
+    streams = [],
+    sink,
+  }: { source?: string | undefined; streams?: readonly StreamName[]; sink?: string | undefined },
+): KnownTrack[] =>
+  all.filter(
+    (track) =>
+      (streams.length === 0 || streams.includes(track.stream)) &&
+      (source === undefined || track.source === source) &&
+      (sink === undefined || track.sink === sink),
+  );
+
+/** For machines: moments are ISO texts, what is unknown is null. */
+export interface TrackReport {
+  source: string;
+  stream: StreamName;
+  sink: string;
+  since: string;
+  completeThrough: string | null;
+  newestSeen: string | null;
+  updatedAt: string;
+}
+
+export const reportTrack = ({ source, stream, sink, since, updatedAt, ...track }: KnownTrack): TrackReport => ({
+  source,
+  stream,
+  sink,
+  since: toIso(since),
+  completeThrough: track.completeThrough === undefined ? null : toIso(track.completeThrough),
+  newestSeen: track.newestSeen === undefined ? null : toIso(track.newestSeen),
+  updatedAt: toIso(updatedAt),
+});

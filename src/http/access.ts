@@ -10,6 +10,8 @@ import { createThrottle } from './throttle.ts';
 export interface Access {
   /** Throws for a request that is not meant for us, whoever sends it. */
   checkHost(request: Visit): void;
+  /** Throws for a page of another site that asks the API in its reader's name: it could not read the answer, but an export costs requests. */
+  checkSite(request: Visit): void;
   /** The session that a request belongs to; undefined: sign in first. Throws where too many wrong tokens came. */
   enter(request: Visit): Entry | undefined;
   /** Throws unless the change was asked for by our own page, or by a program with the token. */
@@ -51,7 +53,10 @@ export function createAccess({ host, token }: AccessOptions): Access {
   const isToken = (given: string, address: string): boolean => {
     const wait = throttle.waitSeconds(address);
     if (wait > 0)
-      throw new Refusal(429, 'too many wrong tokens from this address', { next: `wait ${wait} s, then try again` });
+      throw new Refusal(429, 'too many wrong tokens from this address', {
+        next: `wait ${wait} s, then try again`,
+        retryAfter: wait,
+      });
     if (token !== undefined && isSame(given, token)) return true;
     throttle.failed(address);
     return false;
@@ -74,11 +79,15 @@ export function createAccess({ host, token }: AccessOptions): Access {
         next: 'open it as http://localhost or http://127.0.0.1, or set http.token to use other names',
       });
     },
+    checkSite({ headers }) {
+      // `none`: typed by a person. Absent: no browser, or an address without TLS, where there is a token and a strict cookie.
+      if (['same-origin', 'none'].includes(siteOf(headers))) return;
+      throw new Refusal(403, 'a page of another site asked for this', { next: 'open it from the page of this server' });
+    },
     checkChange({ headers }, { by, id }) {
       if (by === 'token') return;
-      const site = one(headers['sec-fetch-site']) ?? 'same-origin';
       const given = one(headers['x-csrf-token']) ?? '';
-      if (site === 'same-origin' && isSame(given, sessions.csrfOf(id))) return;
+      if (siteOf(headers) === 'same-origin' && isSame(given, sessions.csrfOf(id))) return;
       throw new Refusal(403, 'the CSRF token is missing or old', {
         kept: 'nothing was changed',
         next: 'ask GET /api/session for the token, and send it in the header x-csrf-token',
@@ -120,6 +129,9 @@ const nameOf = (host: string): string =>
     .replace(/^\[(.*)\]$/, '$1');
 
 const one = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value);
+
+/** Where the page is from that asks, as the browser says it. */
+const siteOf = (headers: Visit['headers']): string => one(headers['sec-fetch-site']) ?? 'same-origin';
 
 const cookieOf = ({ headers }: Visit): string | undefined =>
   (one(headers.cookie) ?? '')

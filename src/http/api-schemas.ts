@@ -1,5 +1,6 @@
 import { RUN_KINDS, RUN_STATES } from '../cursor/run-history.ts';
 import { STREAM_NAMES } from '../model/streams.ts';
+import { VERB_SCHEMAS } from './api-schemas-verbs.ts';
 import {
   byName,
   count,
@@ -251,5 +252,6 @@ export const API_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   SyncRequest: request({ source: shortText, streams: list(stream) }),
   SyncStarted: object({ streams: list(object({ source: text, stream })) }),
   Readiness: object({ ready: flag, parts: list(ref('ReadinessPart')) }),
+  ...VERB_SCHEMAS,
   ReadinessPart: object({ part: oneOf('state', 'queue', 'stream'), name: text, ok: flag, message: orNull(text) }),
 };

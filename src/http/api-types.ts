@@ -139,6 +139,7 @@ export interface WindowDetail {
 }
 
 export * from './api-types-history.ts';
+export * from './api-types-verbs.ts';
 export * from './api-types-work.ts';
 
 /** `POST /api/sync` `{ source?, streams? }` (202): these streams are due now, and the worker takes them up. */
@@ -174,4 +175,4 @@ export type LiveEvent =
   /** Too much was missed: ask again for everything that is shown. */
   | { event: 'reset'; data: Record<string, never> };
 
-export type Topic = 'coverage' | 'runs' | 'backfills' | 'quarantine' | 'schema' | 'budget';
+export type Topic = 'coverage' | 'runs' | 'backfills' | 'quarantine' | 'schema' | 'budget' | 'verifications';

@@ -1,4 +1,5 @@
 import type { StreamName } from '../model/streams.ts';
+import type { Sink } from '../sinks/sink.ts';
 import type { ConfiguredStream } from './deps.ts';
 import { Refusal } from './route.ts';
 
@@ -17,4 +18,13 @@ export function chooseStreams(
   if (idle.length > 0)
     throw new Refusal(400, `${idle.join(', ')} is not synced here`, { next: 'choose among the streams of the config' });
   return chosen;
+}
+
+/** One sink by its name, or all of them. */
+export function chooseSinks(sinks: readonly Sink[], only: string | undefined): readonly Sink[] {
+  const chosen = sinks.filter(({ name }) => name === (only ?? name));
+  if (chosen.length > 0) return chosen;
+  throw new Refusal(400, 'there is no such sink in the config', {
+    next: `use one of: ${sinks.map(({ name }) => name).join(', ')}`,
+  });
 }

@@ -1,5 +1,6 @@
 import type { Database } from '../cursor/database.ts';
 import type { JobQueue } from '../jobs/bull.ts';
+import type { Finding } from '../model/finding.ts';
 import type { Flatten } from '../model/flatten.ts';
 import type { Log } from '../model/log.ts';
 import type { StreamName } from '../model/streams.ts';
@@ -17,6 +18,12 @@ export interface ControlDeps {
   keys: ReadonlyArray<{ hash: string; sources: readonly string[] }>;
   /** Tables that links can be counted in; undefined where the config has only files. */
   warehouse: { name: string; db: Database; schema: string } | undefined;
+  /** A stream with further filters, on the budget that all share. */
+  narrow(of: Pick<StreamJob, 'source' | 'stream'>, filters: Readonly<Record<string, string>>): StreamJob;
+  /** Looks at everything that a sync needs. */
+  examine(signal: AbortSignal): Promise<Finding[]>;
+  /** As it is understood, with every secret masked. */
+  config: object;
   log: Log;
   version: string;
   /** Aborted when the process ends. */

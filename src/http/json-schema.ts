@@ -4,13 +4,15 @@ export interface JsonSchema {
   description?: string;
   $ref?: string;
   anyOf?: readonly JsonSchema[];
-  enum?: readonly (string | null)[];
+  enum?: readonly (string | boolean | null)[];
   format?: string;
   minimum?: number;
   maximum?: number;
   default?: unknown;
+  minLength?: number;
   maxLength?: number;
   items?: JsonSchema;
+  minItems?: number;
   maxItems?: number;
   properties?: Readonly<Record<string, JsonSchema>>;
   required?: readonly string[];

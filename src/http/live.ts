@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Fault } from '../model/errors.ts';
-import type { LiveEvent, Readiness } from './api-types.ts';
+import type { LiveEvent, Readiness, Topic } from './api-types.ts';
 import type { ControlDeps } from './deps.ts';
 import { changedTopics, type Marks, overviewMark, readMarks } from './live-changes.ts';
 import { readReadiness } from './readiness.ts';
@@ -11,6 +11,8 @@ import { readOverview } from './routes/overview.ts';
 export interface Live {
   /** Calls `send` with text for the stream until the returned function is called. `lastId`: what the browser had last. */
   listen(send: (text: string) => void, lastId: string | undefined): () => void;
+  /** Something that the state does not know of has changed. */
+  changed(topic: Topic): void;
   close(): void;
 }
 
@@ -24,8 +26,9 @@ export const LIVE_PACE: LivePace = { lookMs: 2000, beatMs: 15_000 };
 /** A browser that lost its connection is soon back, and gets what it missed. */
 const GRACE_MS = 60_000;
 
-/** Enough for a browser that was away for some minutes; after more it begins anew. */
+/** Enough for a browser that was away for some minutes; after more it begins anew. It is sent at once, so it is not much. */
 const REMEMBERED = 200;
+const REMEMBERED_CHARACTERS = 400_000;
 
 interface Told {
   number: number;
@@ -38,6 +41,7 @@ export function createLive(deps: ControlDeps, { lookMs, beatMs }: LivePace = LIV
   const listeners = new Set<(text: string) => void>();
   const told: Told[] = [];
   let count = 0;
+  let remembered = 0;
   let looking: AbortController | undefined;
   let resting: NodeJS.Timeout | undefined;
   let last: Partial<Record<'overview' | 'readiness', { mark: string; event: LiveEvent }>> = {};
@@ -47,7 +51,8 @@ export function createLive(deps: ControlDeps, { lookMs, beatMs }: LivePace = LIV
     count += 1;
     const text = textOf(`${era}.${count}`, event);
     told.push({ number: count, text });
-    if (told.length > REMEMBERED) told.shift();
+    remembered += text.length;
+    while (told.length > REMEMBERED || remembered > REMEMBERED_CHARACTERS) remembered -= told.shift()?.text.length ?? 0;
     for (const send of listeners) send(text);
   };
 
@@ -112,6 +117,7 @@ export function createLive(deps: ControlDeps, { lookMs, beatMs }: LivePace = LIV
         resting = setTimeout(rest, GRACE_MS).unref();
       };
     },
+    changed: (topic) => tell({ event: 'changed', data: { topics: [topic] } }),
     close() {
       clearInterval(beat);
       clearTimeout(resting);

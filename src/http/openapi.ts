@@ -33,7 +33,17 @@ export function describeApi(routes: readonly Route[], version: string): object {
   };
 }
 
-function operationOf({ method, path, summary, query = {}, needs = [], body, answer, status = 200 }: Route): object {
+function operationOf({
+  method,
+  path,
+  summary,
+  query = {},
+  needs = [],
+  body,
+  answer,
+  media,
+  status = 200,
+}: Route): object {
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({
     name,
     in: 'path',
@@ -52,7 +62,11 @@ function operationOf({ method, path, summary, query = {}, needs = [], body, answ
     ...(inPath.length + inQuery.length > 0 && { parameters: [...inPath, ...inQuery] }),
     ...(body && { requestBody: { required: true, content: json(ref(body)) } }),
     responses: {
-      [status]: { description: 'done', ...(answer && { content: json(ref(answer)) }) },
+      [status]: {
+        description: 'done',
+        ...(answer && { content: json(ref(answer)) }),
+        ...(media && { content: plain(media) }),
+      },
       default: { description: 'refused: the message says why, and what to do', content: json(ref('ApiError')) },
     },
   };
@@ -67,4 +81,6 @@ const operationId = (method: string, path: string): string =>
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
     .join('');
 
+const plain = (types: readonly string[]): object =>
+  Object.fromEntries(types.map((type) => [type, { schema: { type: 'string' } }]));
 const json = (schema: JsonSchema): object => ({ 'application/json': { schema } });

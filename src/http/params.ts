@@ -27,7 +27,7 @@ export function windowOf({ params }: Ask, usual: Window, now: Instant = Date.now
   });
 }
 
-function dateOf(name: string, value: string, now: Instant = Date.now()): Instant {
+export function dateOf(name: string, value: string, now: Instant = Date.now()): Instant {
   const instant = parseDate(value, now);
   if (instant !== undefined) return instant;
   throw new Refusal(400, `${name} is no date`, {

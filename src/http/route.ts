@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { Fault, type FaultDetails } from '../model/errors.ts';
 import type { Visit } from './access-types.ts';
 import type { JsonSchema } from './json-schema.ts';
@@ -13,16 +14,39 @@ export interface Route {
   needs?: readonly string[];
   /** The name of a schema. */
   body?: string;
-  /** The name of the answer's schema; none: there is nothing to say. */
+  /** The name of the answer's schema; none: there is nothing to say, or it is no JSON. */
   answer?: string;
+  /** The types of an answer that is no JSON: see `Plain`. */
+  media?: readonly string[];
   /** 200 unless told. */
   status?: number;
   handle(ask: Ask): Promise<object | undefined>;
 }
 
+/** An answer that is no JSON. */
+export class Plain {
+  readonly type: string;
+  readonly body: string | Readable;
+  readonly extras: PlainExtras;
+
+  constructor(type: string, body: string | Readable, extras: PlainExtras = {}) {
+    this.type = type;
+    this.body = body;
+    this.extras = extras;
+  }
+}
+
+interface PlainExtras {
+  headers?: Readonly<Record<string, string>>;
+  /** What is known only when the last byte has been written. */
+  trailers?: Readonly<Record<string, () => Promise<string>>>;
+}
+
 export interface Ask {
   /** From path and query; numbers are still text. */
   params: Readonly<Record<string, string | undefined>>;
+  /** A query parameter that may come several times. */
+  list(name: string): string[];
   /** Checked against the schema. */
   body: unknown;
   /** Who asks. */
@@ -35,9 +59,12 @@ export interface Ask {
 /** What was asked cannot be answered, and the HTTP status says why. */
 export class Refusal extends Fault {
   readonly status: number;
+  /** Seconds, where waiting helps. */
+  readonly retryAfter: number | undefined;
 
-  constructor(status: number, message: string, details: FaultDetails = {}) {
+  constructor(status: number, message: string, details: FaultDetails & { retryAfter?: number } = {}) {
     super(message, details);
     this.status = status;
+    this.retryAfter = details.retryAfter;
   }
 }

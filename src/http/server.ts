@@ -1,20 +1,24 @@
+import { Readable } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { eitherSignal } from '../jobs/either-signal.ts';
 import { ConfigError } from '../model/errors.ts';
 import { type AccessOptions, createAccess, type Entry } from './access.ts';
 import { API_SCHEMAS } from './api-schemas.ts';
+import { encodingFor, isPackable, pack, packStream } from './compression.ts';
 import type { ControlDeps } from './deps.ts';
 import { answerOf, BUG } from './error-answer.ts';
+import { createEvents } from './events.ts';
 import { createLive, type LivePace } from './live.ts';
 import { METRICS_TYPE, type Metrics } from './metrics.ts';
 import { describeApi } from './openapi.ts';
 import { readPageFiles } from './page-files.ts';
 import { QUEUES_PATH, queueBoard, withinPolicy } from './queue-board.ts';
 import { readReadiness, withoutMessages } from './readiness.ts';
-import { type Ask, Refusal, type Route } from './route.ts';
+import { type Ask, Plain, Refusal, type Route } from './route.ts';
 import { routesOf } from './routes.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
 import { sessionRoutes } from './session-routes.ts';
+import { createVerifications } from './verifications.ts';
 
 export interface HttpOptions extends AccessOptions {
   port: number;
@@ -32,6 +36,8 @@ export interface HttpServer {
 export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: HttpOptions): Promise<HttpServer> {
   const access = createAccess(options);
   const live = createLive(deps, options.livePace);
+  const events = createEvents(live);
+  const verifications = createVerifications(deps, () => live.changed('verifications'));
   const files = readPageFiles();
   const app = Fastify({
     bodyLimit: 65_536,
@@ -47,6 +53,7 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   const letIn = (request: FastifyRequest): void => {
     access.checkHost(visitOf(request));
     const path = pathOf(request);
+    if (isUnder(path, '/api')) access.checkSite(visitOf(request));
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     if (!isRead && isUnder(path, QUEUES_PATH)) throw new Refusal(405, 'the view of the queues is for looking only');
     const entry = access.enter(visitOf(request));
@@ -63,7 +70,7 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
     if (answer === BUG) deps.log.error({ err: error, path: pathOf(request) }, 'a request met a bug');
     if (status === 401 && isUnder(pathOf(request), QUEUES_PATH)) return reply.redirect('/', 303);
     if (status === 401) reply.header('www-authenticate', 'Bearer');
-    if (status === 429) reply.header('retry-after', '60');
+    if (error instanceof Refusal && error.retryAfter !== undefined) reply.header('retry-after', error.retryAfter);
     return reply.status(status).header('cache-control', 'no-store').send(answer);
   };
   app.addHook('onRequest', async (request, reply) => {
@@ -80,21 +87,18 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
     throw new Refusal(404, 'there is nothing here', { next: 'see /api/openapi.json, or open /' });
   });
 
-  const routes = [...routesOf(deps), ...sessionRoutes(access)];
+  const routes = [...routesOf(deps, verifications), ...sessionRoutes(access)];
   for (const route of routes) addRoute(app, route, deps.signal);
   app.get('/api/openapi.json', () => describeApi(routes, deps.version));
 
   for (const [path, file] of files) {
-    app.get(path, (request, reply) => {
-      reply.headers({
-        'content-type': file.type,
-        etag: file.etag,
-        'cache-control': 'no-cache',
-        vary: 'accept-encoding',
-      });
+    app.get(path, async (request, reply) => {
+      const cache = file.isForever ? 'public, max-age=31536000, immutable' : 'no-cache';
+      reply.headers({ 'content-type': file.type, etag: file.etag, 'cache-control': cache });
       if (request.headers['if-none-match'] === file.etag) return reply.status(304).send();
-      const isZipped = /\bgzip\b/.test(String(request.headers['accept-encoding']));
-      return isZipped ? reply.header('content-encoding', 'gzip').send(file.zipped) : reply.send(file.body);
+      const encoding = encodingFor(request.headers['accept-encoding']);
+      const packed = encoding && (await file.packed(encoding));
+      return packed ? reply.header('content-encoding', encoding).send(packed) : reply.send(file.body);
     });
   }
 
@@ -108,18 +112,14 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   });
   app.get('/metrics', async (_, reply) => reply.type(METRICS_TYPE).send(await metrics.text()));
   app.get('/api/events', (request, reply) => {
-    const { raw } = reply.hijack();
+    events.checkRoom();
     const lastId = request.headers['last-event-id'];
-    raw.writeHead(200, { ...SECURITY_HEADERS, ...EVENT_STREAM });
-    // A browser that sleeps does not read; what waits for it is dropped, and it begins anew when it wakes up.
-    const send = (text: string) => (raw.writableLength > MOST_WAITING ? raw.destroy() : raw.write(text));
-    const leave = live.listen(send, Array.isArray(lastId) ? lastId[0] : lastId);
-    raw.once('close', leave);
+    events.serve(reply.hijack().raw, Array.isArray(lastId) ? lastId[0] : lastId);
   });
   await app.register(queueBoard(deps.queue), { prefix: QUEUES_PATH });
   app.addHook('onSend', async (request, reply, payload) => {
     const isBoard = isUnder(pathOf(request), QUEUES_PATH) && /html/.test(String(reply.getHeader('content-type')));
-    return isBoard ? withinPolicy(payload) : payload;
+    return packed(request, reply, isBoard ? withinPolicy(payload) : payload);
   });
 
   const url = await listen(app, options);
@@ -128,19 +128,34 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
     async close() {
       live.close();
       await app.close();
+      await verifications.close();
     },
   };
 }
 
-const MOST_WAITING = 4_000_000;
-
-/** The last is for proxies that would hold events back until there are many of them. */
-const EVENT_STREAM = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' };
+/** What goes out, in the form that whoever asked likes best. */
+async function packed(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
+  if (!isPackable(String(reply.getHeader('content-type')))) return payload;
+  reply.header('vary', 'accept-encoding');
+  const encoding = encodingFor(request.headers['accept-encoding']);
+  if (!encoding || reply.statusCode === 206 || reply.hasHeader('content-encoding')) return payload;
+  const isText = typeof payload === 'string' || Buffer.isBuffer(payload);
+  const tighter = isText
+    ? await pack(payload, encoding)
+    : payload instanceof Readable
+      ? packStream(payload, encoding)
+      : undefined;
+  if (!tighter) return payload;
+  reply.header('content-encoding', encoding).removeHeader('content-length');
+  return tighter;
+}
 
 function addRoute(app: FastifyInstance, route: Route, ended: AbortSignal): void {
-  const { method, path, query = {}, needs = [], body, status = 200 } = route;
+  const { method, path, query = {}, needs = [], body, media, status = 200 } = route;
   app.route({
     method,
+    // A download costs what it costs, whether or not somebody takes it.
+    exposeHeadRoute: !media,
     url: path.replace(/\{(\w+)\}/g, ':$1'),
     schema: {
       querystring: { type: 'object', properties: query, required: needs, additionalProperties: false },
@@ -152,7 +167,8 @@ function addRoute(app: FastifyInstance, route: Route, ended: AbortSignal): void 
       const either = eitherSignal(gone.signal, ended);
       try {
         const answer = await route.handle(askOf(request, reply, either.signal));
-        return await reply.status(status).header('cache-control', 'no-store').send(answer);
+        reply.status(status).header('cache-control', 'no-store');
+        return await (answer instanceof Plain ? sendPlain(reply, answer) : reply.send(answer));
       } finally {
         either.letGo();
       }
@@ -160,8 +176,14 @@ function addRoute(app: FastifyInstance, route: Route, ended: AbortSignal): void 
   });
 }
 
+function sendPlain(reply: FastifyReply, { type, body, extras: { headers = {}, trailers = {} } }: Plain): FastifyReply {
+  for (const [name, value] of Object.entries(trailers)) reply.trailer(name, value);
+  return reply.type(type).headers(headers).send(body);
+}
+
 const askOf = (request: FastifyRequest, reply: FastifyReply, signal: AbortSignal): Ask => ({
   params: { ...(request.query as Ask['params']), ...(request.params as Ask['params']) },
+  list: (name) => [(request.query as Record<string, string | string[] | undefined>)[name] ?? []].flat(),
   body: request.body,
   visit: visitOf(request),
   setCookie: (cookie) => void reply.header('set-cookie', cookie),

@@ -1,6 +1,6 @@
 import { UNKNOWN_SERVER } from '../cursor/profiles.ts';
 import type { Row } from '../model/flatten.ts';
-import type { Instant } from '../model/instant.ts';
+import { type Instant, toIso } from '../model/instant.ts';
 import type { Window } from '../model/window.ts';
 import type { RowFile } from '../sinks/export/row-file.ts';
 import type { StreamJob, SyncProgress } from './job.ts';
@@ -26,9 +26,21 @@ export interface ExportRequest {
   onProgress(progress: SyncProgress): void;
 }
 
-/** Reads a window straight into a file, oldest first, with neither state nor database. */
+/** Reads a window straight into a file, oldest first, with neither state nor database. The file is whole in the end, or not there. */
 export async function exportStream(job: StreamJob, request: ExportRequest): Promise<ExportReport> {
-  const { window, file, signal, onProgress } = request;
+  const { window, file } = request;
+  try {
+    const report = await readInto(job, request);
+    const [from, to] = [toIso(window.start), toIso(window.end)];
+    await file.finish({ stream: job.stream, from, to, certified: String(report.doubts.length === 0) });
+    return report;
+  } catch (error) {
+    await file.abandon();
+    throw error;
+  }
+}
+
+async function readInto(job: StreamJob, { window, file, signal, onProgress }: ExportRequest): Promise<ExportReport> {
   const { source, stream } = job;
   const reader = job.createReader(UNKNOWN_SERVER, window.start);
   const written = createWritten();

@@ -23,3 +23,9 @@ export async function repairStream(deps: SyncDeps, job: StreamJob, before: Verdi
   }
   return { before, after: await verifyStream(deps, job, before.window), fault: undefined };
 }
+
+/** Every sink holds what it should, and all of it could be compared. */
+export function isSound({ before, after, fault }: Repair): boolean {
+  const last = after ?? before;
+  return !fault && isClean(last) && last.doubts.length === 0;
+}

@@ -1,7 +1,10 @@
+import { connect as connectSocket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import type { LiveEvent, Overview, Readiness } from '../../src/http/api-types.ts';
+import { createEvents } from '../../src/http/events.ts';
 import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
+import { serve } from '../support/http-server.ts';
 import { listenTo } from '../support/live-events.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -85,6 +88,49 @@ describe('live', () => {
     await until('it knows how things are', () => kinds(stranger.events).includes('overview'));
     expect(kinds(stranger.events)[0]).toBe('reset');
     for (const each of [watcher, back, stranger]) each.close();
+  });
+});
+
+describe('many who listen', () => {
+  it('are told so where there are too many, and those who wait come in when one has left', async () => {
+    const all = await Promise.all(Array.from({ length: 200 }, () => listenTo(room.url)));
+    const late = await room.get('/api/events');
+    expect([late.status, late.headers.get('retry-after')]).toEqual([503, '30']);
+    expect(await late.json()).toMatchObject({ error: { message: '200 pages listen already' } });
+    expect((await room.get('/api/overview')).status).toBe(200);
+    all.pop()?.close();
+    await until('there is room again', async () => {
+      const one = await listenTo(room.url).catch(() => undefined);
+      one?.close();
+      return one !== undefined;
+    });
+    for (const each of all) each.close();
+  });
+
+  it('do not fill the memory: one that does not read is dropped, the others go on', async () => {
+    const sends = new Set<(text: string) => void>();
+    const events = createEvents({
+      listen(send) {
+        send('retry: 2000\n\n');
+        sends.add(send);
+        return () => sends.delete(send);
+      },
+    });
+    const { port, baseUrl } = await serve((_, response) => events.serve(response, undefined));
+    const sleeper = connectSocket(port, '127.0.0.1').pause();
+    sleeper.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+    const reader = await listenTo(baseUrl);
+    await until('both listen', () => sends.size === 2);
+    const text = `id: 1.1\nevent: reset\ndata: ${JSON.stringify('x'.repeat(100_000))}\n\n`;
+    let told = 0;
+    for (; sends.size === 2; told++) {
+      for (const send of sends) send(text);
+      await until('the one who reads has read it', () => reader.events.length > told);
+    }
+    // What the system holds for a socket, and a megabyte of ours.
+    expect(told * text.length).toBeLessThan(20_000_000);
+    sleeper.destroy();
+    reader.close();
   });
 });
 

@@ -6,8 +6,16 @@ import { loadProgram } from '../../src/cli/program.ts';
 import type { Terminal } from '../../src/cli/terminal/terminal.ts';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
-import type { JsonObject } from '../../src/sandbox/types.ts';
-import { CANARIES, filesAsText, found, redisAsText, type Trace, tablesAsText } from '../support/canaries.ts';
+import {
+  CANARIES,
+  canaryUrl,
+  filesAsText,
+  found,
+  plantCanaries,
+  redisAsText,
+  type Trace,
+  tablesAsText,
+} from '../support/canaries.ts';
 import { freshPlace, type Place } from '../support/cli.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { recordCase } from '../support/proof.ts';
@@ -62,17 +70,12 @@ beforeAll(async () => {
     startRedis({ requirepass: CANARIES.redisPassword }),
     sandboxWith(['password'], { apiKey: CANARIES.apiKey, rows: { clicks: 20, leads: 8, sales: 4 }, days: 3 }),
   ]);
-  plant(sandbox);
+  plantCanaries(sandbox);
   db = connect({ url: database.url, max: 1 });
-  const role = `canary_${process.pid}`;
-  await db.query({ text: `create role ${role} superuser login password '${CANARIES.databasePassword}'` });
-  const url = new URL(database.url);
-  url.username = role;
-  url.password = CANARIES.databasePassword;
   env = {
     TRIBUTARY_LOG: 'trace',
     TRIBUTARY_API_KEY: CANARIES.apiKey,
-    DATABASE_URL: url.href,
+    DATABASE_URL: await canaryUrl(db, database.url),
     REDIS_URL: redis.url,
     SALT: CANARIES.salt,
     TOKEN: CANARIES.httpToken,
@@ -84,27 +87,6 @@ afterAll(async () => {
   await db.close();
   await database.drop();
 });
-
-/** One event with a person in it, and one that is of no use. */
-function plant({ service }: Sandbox): void {
-  const [lead] = service.events('leads');
-  const [click] = service.events('clicks');
-  if (!lead || !click) throw new Error('the sandbox is empty');
-  const person = {
-    ip: CANARIES.ip,
-    click: { ...(lead.click as JsonObject), ip: CANARIES.ip },
-    link: { ...(lead.link as JsonObject), password: CANARIES.linkPassword },
-    customer: { id: 'cus_canary', name: 'Ada', email: CANARIES.email },
-  };
-  service.add('leads', { ...lead, ...person, eventId: 'canary' });
-  service.add('clicks', {
-    ...click,
-    ip: CANARIES.ip,
-    click: { ...(click.click as JsonObject), id: 'canary', ip: CANARIES.ip },
-  });
-  const { timestamp: _, ...timeless } = lead;
-  service.add('leads', { ...timeless, ...person, eventId: 'of-no-use' });
-}
 
 /** As it stands in a config: the environment fills it in. */
 const variable = (name: string): string => `\${${name}}`;

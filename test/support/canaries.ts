@@ -1,6 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Queryable } from '../../src/cursor/database.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import type { JsonObject } from '../../src/sandbox/types.ts';
 import { dump } from './dump.ts';
 import { queryDuckdb } from './lake-readers.ts';
 import type { TestRedis } from './redis.ts';
@@ -37,6 +39,36 @@ export function found(
       .map((canary) => `${canary} in ${place}`),
   );
   return [...new Set(hits)].sort();
+}
+
+/** One event with a person in it, and one that is of no use. */
+export function plantCanaries({ service }: Sandbox): void {
+  const [lead] = service.events('leads');
+  const [click] = service.events('clicks');
+  if (!lead || !click) throw new Error('the sandbox is empty');
+  const person = {
+    ip: CANARIES.ip,
+    click: { ...(lead.click as JsonObject), ip: CANARIES.ip },
+    link: { ...(lead.link as JsonObject), password: CANARIES.linkPassword },
+    customer: { id: 'cus_canary', name: 'Ada', email: CANARIES.email },
+  };
+  service.add('leads', { ...lead, ...person, eventId: 'canary' });
+  service.add('clicks', {
+    ...click,
+    ip: CANARIES.ip,
+    click: { ...(click.click as JsonObject), id: 'canary', ip: CANARIES.ip },
+  });
+  const { timestamp: _, ...timeless } = lead;
+  service.add('leads', { ...timeless, ...person, eventId: 'of-no-use' });
+}
+
+/** The database as a user whose password is a canary. The role stays with the server of the run. */
+export async function canaryUrl(db: Queryable, databaseUrl: string): Promise<string> {
+  const url = new URL(databaseUrl);
+  url.username = `canary_${process.pid}`;
+  url.password = CANARIES.databasePassword;
+  await db.query({ text: `create role ${url.username} superuser login password '${CANARIES.databasePassword}'` });
+  return url.href;
 }
 
 /** All files below a folder; Parquet is unpacked, or nothing would be found in it. */

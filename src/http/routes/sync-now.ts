@@ -1,6 +1,4 @@
-import { hurryProbe } from '../../cursor/parked.ts';
-import { isLeased, planSource } from '../../cursor/schedules.ts';
-import { syncHint } from '../../jobs/payloads.ts';
+import { syncNow } from '../../jobs/sync-now.ts';
 import type { SyncStarted } from '../api-types.ts';
 import { chooseStreams } from '../choose.ts';
 import type { ControlDeps } from '../deps.ts';
@@ -15,18 +13,14 @@ export const syncNowRoute = (deps: Deps): Route => ({
   body: 'SyncRequest',
   status: 202,
   answer: 'SyncStarted',
-  handle: (ask) => syncNow(deps, ask),
+  handle: (ask) => startSyncs(deps, ask),
 });
 
-async function syncNow({ state, queue, streams }: Deps, { body }: Ask): Promise<SyncStarted> {
-  const chosen = chooseStreams(streams, body as Parameters<typeof chooseStreams>[1]);
+async function startSyncs(deps: Deps, { body }: Ask): Promise<SyncStarted> {
+  const chosen = chooseStreams(deps.streams, body as Parameters<typeof chooseStreams>[1]);
   const started: SyncStarted['streams'] = [];
   for (const { source, stream } of chosen) {
-    if (await isLeased(state, source, stream)) continue;
-    await hurryProbe(state, source, stream);
-    await planSource(state, source, stream, Date.now());
-    await queue.hint('sync', syncHint({ source, stream }));
-    started.push({ source, stream });
+    if (await syncNow(deps, { source, stream })) started.push({ source, stream });
   }
   return { streams: started };
 }

@@ -10,8 +10,6 @@ export interface RowFile {
   abandon(): Promise<void>;
 }
 
-export type Format = 'parquet' | 'csv' | 'ndjson';
-
 /** Where bytes go: a file that appears whole or not at all, or standard output. */
 export interface ByteTarget {
   write(bytes: Uint8Array | string): Promise<void>;

@@ -1,0 +1,133 @@
+import type { Database } from '../../cursor/database.ts';
+import { withoutForgotten } from '../../cursor/forgotten.ts';
+import { Cancelled, Fault } from '../../model/errors.ts';
+import { toIso } from '../../model/instant.ts';
+import type { Log } from '../../model/log.ts';
+import { STREAM_NAMES, STREAMS } from '../../model/streams.ts';
+import { createRowFile, FORMATS, type Format } from '../../sinks/export/formats.ts';
+import type { ByteTarget, RowFile } from '../../sinks/export/row-file.ts';
+import { exportStream } from '../../sync/export-stream.ts';
+import type { StreamJob } from '../../sync/job.ts';
+import { chooseStreams } from '../choose.ts';
+import type { ConfiguredStream, ControlDeps } from '../deps.ts';
+import { createDownload } from '../download.ts';
+import { flag, list, oneOf, shortText } from '../json-schema.ts';
+import { date, windowOf } from '../params.ts';
+import { type Ask, Plain, Refusal, type Route } from '../route.ts';
+
+type Deps = Pick<ControlDeps, 'state' | 'streams' | 'narrow' | 'log'>;
+
+const TYPES: Readonly<Record<Format, string>> = {
+  parquet: 'application/vnd.apache.parquet',
+  csv: 'text/csv; charset=utf-8',
+  ndjson: 'application/x-ndjson',
+};
+
+/** Every event of an export costs about 100 bytes until its end: this bounds what all of them hold beside the worker. */
+const MOST_AT_ONCE = 2;
+const MOST_EVENTS = 2_000_000;
+
+export function exportRoute(deps: Deps): Route {
+  let running = 0;
+  return {
+    method: 'GET',
+    path: '/api/export/{stream}',
+    summary:
+      'A range of dates as one file, read from the service while it is downloaded. The trailer x-tributary-certified says whether every event is proven to be in it.',
+    query: {
+      source: shortText,
+      from: date,
+      to: date,
+      format: oneOf(...FORMATS),
+      filter: {
+        ...list(shortText),
+        description: "NAME=VALUE, a query parameter of the service; on top of the config's",
+      },
+      keepFormulas: { ...flag, description: 'CSV: leaves cells that begin with = + - @ as they are' },
+    },
+    needs: ['from', 'to', 'format'],
+    media: Object.values(TYPES),
+    async handle(ask) {
+      const { job, window, format, createFile } = chosenOf(deps, ask);
+      if (running >= MOST_AT_ONCE)
+        throw new Refusal(503, `${MOST_AT_ONCE} exports are under way`, {
+          next: 'wait for one to end',
+          retryAfter: 60,
+        });
+      running += 1;
+      const { signal } = ask;
+      const { body, done } = await createDownload(
+        (target) =>
+          exportStream(job, { window, file: createFile(target), signal, onProgress: refuseTooMany })
+            .catch((error: unknown) => {
+              tellOfEnd(deps.log, job, error);
+              throw error;
+            })
+            .finally(() => {
+              running -= 1;
+            }),
+        signal,
+      );
+      const name = [job.source, job.stream, ...[window.start, window.end].map((at) => toIso(at).slice(0, 10))].join(
+        '-',
+      );
+      return new Plain(TYPES[format], body, {
+        headers: { 'content-disposition': `attachment; filename="${name}.${format}"` },
+        trailers: { 'x-tributary-certified': async () => String((await done).doubts.length === 0) },
+      });
+    },
+  };
+}
+
+function chosenOf({ state, streams, narrow }: Deps, ask: Ask) {
+  const { source, stream: name = '', format, keepFormulas } = ask.params;
+  const stream = STREAM_NAMES.find((each) => each === name);
+  if (!stream) throw new Refusal(404, 'there is no such stream', { next: `use ${STREAM_NAMES.join(', ')}` });
+  const [one, ...others] = chooseStreams(streams, { ...(source && { source }), streams: [stream] });
+  if (!one) throw new Error('what is chosen is there, or refused');
+  if (others.length > 0)
+    throw new Refusal(400, `several sources have ${stream}`, {
+      next: `choose one with source: ${[one, ...others].map((each) => each.source).join(', ')}`,
+    });
+  const createFile = (target: ByteTarget): RowFile =>
+    sifted(
+      state,
+      one,
+      createRowFile(format as Format, stream, target, { keepFormulas: String(keepFormulas) === 'true' }),
+    );
+  return {
+    job: narrow(one, filtersOf(ask.list('filter'))),
+    window: windowOf(ask, { start: 0, end: 0 }),
+    format: format as Format,
+    createFile,
+  };
+}
+
+const filtersOf = (texts: readonly string[]): Record<string, string> =>
+  Object.fromEntries(
+    texts.map((text) => {
+      const at = text.indexOf('=');
+      if (at > 0) return [text.slice(0, at), text.slice(at + 1)];
+      throw new Refusal(400, 'a filter is not NAME=VALUE', { next: 'write filter=country=DE' });
+    }),
+  );
+
+/** Whoever asked to be forgotten is still in the service, and not in what we give out. */
+const sifted = (state: Database, { source, stream }: ConfiguredStream, file: RowFile): RowFile => ({
+  ...file,
+  write: async (rows) => file.write(await withoutForgotten(state, source, STREAMS[stream], rows)),
+});
+
+function refuseTooMany({ rows }: { rows: number }): void {
+  if (rows <= MOST_EVENTS) return;
+  throw new Refusal(400, `these are more than ${MOST_EVENTS} events`, {
+    next: 'export shorter ranges, or use tributary export',
+  });
+}
+
+/** The answer may have begun, and cannot say it any more. That a reader left is no news. */
+function tellOfEnd(log: Log, { source, stream }: StreamJob, error: unknown): void {
+  if (error instanceof Cancelled) return;
+  if (error instanceof Fault) log.warn({ source, stream, reason: error.message }, 'an export was broken off');
+  else log.error({ source, stream, err: error }, 'an export met a bug');
+}

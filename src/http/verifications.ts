@@ -1,0 +1,145 @@
+import { randomUUID } from 'node:crypto';
+import { holderOf } from '../cursor/leases.ts';
+import { eitherSignal } from '../jobs/either-signal.ts';
+import { Cancelled, Fault } from '../model/errors.ts';
+import { toIso } from '../model/instant.ts';
+import type { Window } from '../model/window.ts';
+import type { Sink } from '../sinks/sink.ts';
+import type { StreamJob, SyncDeps } from '../sync/job.ts';
+import { isSound, type Repair, repairStream } from '../sync/repair-stream.ts';
+import { reportRepair } from '../sync/verdict-report.ts';
+import { verifyBetween, verifyStream } from '../sync/verify-stream.ts';
+import type { Verification } from './api-types.ts';
+import type { ControlDeps } from './deps.ts';
+import { Refusal } from './route.ts';
+
+/**
+ * Comparisons under way and done. They are kept by this process alone: one that is lost is asked for again, and nothing else depends
+ * on it. They share the budget with the syncs, which go first.
+ */
+export interface Verifications {
+  /** The newest first. */
+  all(): readonly Verification[];
+  find(id: string): Verification;
+  /** Throws while another is under way. */
+  start(asked: VerifyJob): Verification;
+  cancel(id: string): Verification;
+  close(): Promise<void>;
+}
+
+export interface VerifyJob {
+  jobs: readonly StreamJob[];
+  sinks: readonly Sink[];
+  window: Window;
+  repair: boolean;
+  between: readonly [Sink, Sink] | undefined;
+}
+
+const KEPT = 20;
+/** How often those who watch are told how far it is. */
+const TELL_EVERY_MS = 2000;
+
+interface Entry {
+  /** Replaced as a whole whenever something of it changes. */
+  now: Verification;
+  stop: AbortController;
+  done: Promise<void>;
+}
+
+type Deps = Pick<ControlDeps, 'state' | 'log' | 'signal'>;
+
+export function createVerifications({ state, log, signal }: Deps, onChange: () => void): Verifications {
+  const entries: Entry[] = [];
+
+  async function run(entry: Entry, { jobs, sinks, window, repair, between }: VerifyJob): Promise<void> {
+    const either = eitherSignal(signal, entry.stop.signal);
+    const update = (change: Partial<Verification>): void => {
+      entry.now = { ...entry.now, ...change };
+    };
+    let toldAt = performance.now();
+    const results: Repair[] = [];
+    const deps: SyncDeps = {
+      state,
+      sinks,
+      log,
+      signal: either.signal,
+      holder: holderOf('control room, verify'),
+      onProgress({ done = 0 }) {
+        update({ progress: (results.length + Math.min(1, done)) / jobs.length });
+        if (performance.now() - toldAt < TELL_EVERY_MS) return;
+        toldAt = performance.now();
+        onChange();
+      },
+    };
+    try {
+      for (const job of jobs) {
+        const before = between
+          ? await verifyBetween(deps, job, window, between)
+          : await verifyStream(deps, job, window);
+        results.push(repair ? await repairStream(deps, job, before) : { before, after: undefined, fault: undefined });
+        update({ progress: results.length / jobs.length, verdicts: results.map(reportRepair) });
+      }
+      update({ state: 'done', clean: results.every(isSound) });
+    } catch (error) {
+      // Recovery: it is told with what was found so far; whoever asked decides whether to ask again.
+      if (error instanceof Cancelled) update({ state: 'cancelled' });
+      else if (error instanceof Fault) update({ state: 'failed', message: error.describe() });
+      else {
+        log.error({ err: error }, 'a verification met a bug');
+        update({ state: 'failed', message: 'this is a bug in tributary; the log of the server says more' });
+      }
+    } finally {
+      either.letGo();
+      update({ finishedAt: toIso(Date.now()) });
+      onChange();
+    }
+  }
+
+  const entryOf = (id: string): Entry => {
+    const found = entries.find(({ now }) => now.id === id);
+    if (!found)
+      throw new Refusal(404, 'there is no such verification', { next: 'they end with the process; ask anew' });
+    return found;
+  };
+
+  return {
+    all: () => entries.map(({ now }) => now),
+    find: (id) => entryOf(id).now,
+    start(asked) {
+      if (entries.some(({ now }) => now.state === 'running'))
+        throw new Refusal(409, 'a verification is under way', { next: 'wait for its end, or cancel it' });
+      const entry: Entry = { now: begun(asked), stop: new AbortController(), done: Promise.resolve() };
+      entries.unshift(entry);
+      entries.splice(KEPT);
+      entry.done = run(entry, asked);
+      onChange();
+      return entry.now;
+    },
+    cancel(id) {
+      const entry = entryOf(id);
+      if (entry.now.state !== 'running')
+        throw new Refusal(409, `the verification is ${entry.now.state}`, { kept: 'nothing was changed' });
+      entry.stop.abort();
+      return entry.now;
+    },
+    async close() {
+      for (const { stop } of entries) stop.abort();
+      await Promise.all(entries.map(({ done }) => done));
+    },
+  };
+}
+
+const begun = ({ jobs, window, repair }: VerifyJob): Verification => ({
+  id: randomUUID(),
+  state: 'running',
+  streams: jobs.map(({ source, stream }) => ({ source, stream })),
+  from: toIso(window.start),
+  to: toIso(window.end),
+  repair,
+  startedAt: toIso(Date.now()),
+  finishedAt: null,
+  progress: 0,
+  clean: null,
+  message: null,
+  verdicts: [],
+});

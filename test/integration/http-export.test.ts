@@ -1,0 +1,178 @@
+import { writeFile } from 'node:fs/promises';
+import { type IncomingMessage, request } from 'node:http';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connect } from '../../src/cursor/database.ts';
+import type { Overview } from '../../src/http/api-types.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { freshPlace } from '../support/cli.ts';
+import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
+import { queryDuckdb } from '../support/lake-readers.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { smallSandbox, sorted } from '../support/sandbox.ts';
+import { until, workerConfig } from '../support/workers.ts';
+
+/** More pages than all buffers between two processes of one machine hold. */
+const CLICKS = 14_000;
+const RANGE = 'from=31d&to=now';
+
+let database: TestDatabase;
+let sandbox: Sandbox;
+let room: HttpRoom;
+
+beforeAll(async () => {
+  [database, sandbox] = await Promise.all([
+    freshDatabase(),
+    smallSandbox({ rows: { clicks: CLICKS, leads: 60, sales: 40 } }),
+  ]);
+  // The clicks are not synced: what is exported comes from the service.
+  const sandboxes = { main: sandbox };
+  const rest = { privacy: { ip: 'drop' } };
+  const config = workerConfig({ stateUrl: database.url, queueUrl: undefined, sandboxes, every: '1h', rest });
+  for (const source of Object.values(config.sources)) source.since = new Date(Date.now() - 3_600_000).toISOString();
+  room = await startHttpRoom(config);
+  await until('every stream is synced', async () => {
+    const { streams } = await room.json<Overview>('/api/overview');
+    return streams.every(({ lastRun }) => lastRun?.state === 'done');
+  });
+});
+afterAll(async () => {
+  await room.close();
+  await database.drop();
+});
+
+const pathOf = (stream: string, query: string): string => `/api/export/${stream}?${RANGE}&${query}`;
+
+/** As it comes over the wire: packed, and with what comes after the last byte. */
+async function open(path: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    request(room.url + path, { headers }, resolve)
+      .on('error', reject)
+      .end();
+  });
+}
+async function download(path: string, headers: Record<string, string> = {}) {
+  const response = await open(path, headers);
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  return { headers: response.headers, trailers: response.trailers, bytes: Buffer.concat(chunks) };
+}
+const linesOf = (text: string): Array<Record<string, unknown>> =>
+  text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+const pagesAsked = (): number => sandbox.service.requests.length;
+
+describe('an export over HTTP', () => {
+  it('has every event once in each format, says that it is certified, and follows the privacy settings', async () => {
+    const { dir } = await freshPlace();
+    for (const format of ['ndjson', 'csv', 'parquet'] as const) {
+      const { headers, trailers, bytes } = await download(pathOf('leads', `format=${format}`));
+      expect(headers['content-disposition']).toMatch(
+        /^attachment; filename="main-leads-[\d-]+\.(ndjson|csv|parquet)"$/,
+      );
+      expect(trailers['x-tributary-certified']).toBe('true');
+      const file = join(dir, `leads.${format}`);
+      await writeFile(file, bytes);
+      const rows = await queryDuckdb(`select event_id, click_ip from '${file}'`);
+      expect(sorted(rows.map(({ event_id }) => String(event_id)))).toEqual(sorted(sandbox.service.ids('leads')));
+      expect(rows.every(({ click_ip }) => click_ip === null)).toBe(true);
+    }
+  });
+
+  it('is narrowed by filters, and packed on its way where that helps', async () => {
+    const path = pathOf('leads', 'format=ndjson&filter=country=US&filter=trigger=link');
+    const plain = await download(path);
+    const rows = linesOf(plain.bytes.toString());
+    expect(new Set(rows.map(({ click_country }) => click_country))).toEqual(new Set(['US']));
+    expect(plain.headers).toMatchObject({ vary: 'accept-encoding' });
+    for (const [encoding, unpack] of [
+      ['br', brotliDecompressSync],
+      ['gzip', gunzipSync],
+    ] as const) {
+      const packed = await download(path, { 'accept-encoding': encoding });
+      expect(packed.headers['content-encoding']).toBe(encoding);
+      expect(linesOf(unpack(packed.bytes).toString())).toEqual(rows);
+      expect(packed.trailers['x-tributary-certified']).toBe('true');
+      expect(packed.bytes.length / plain.bytes.length).toBeLessThan(0.5);
+    }
+    const parquet = await download(pathOf('leads', 'format=parquet'), { 'accept-encoding': 'br' });
+    expect(parquet.headers).not.toHaveProperty('content-encoding');
+  });
+
+  it('leaves out whoever asked to be forgotten, although the service still has them', async () => {
+    const before = linesOf((await download(pathOf('sales', 'format=ndjson'))).bytes.toString());
+    const person = before.find(({ customer_email }) => customer_email !== null);
+    expect(person).toBeDefined();
+    await room.send('POST', '/api/forget', { source: 'main', customer: person?.customer_id });
+    const { bytes } = await download(pathOf('sales', 'format=ndjson'));
+    expect(bytes.toString()).not.toContain(String(person?.customer_email));
+    expect(linesOf(bytes.toString())).toHaveLength(before.length);
+  });
+
+  it('reads on only as fast as somebody takes it, and not at all once they have left', async () => {
+    const before = pagesAsked();
+    const response = await open(pathOf('clicks', 'format=ndjson'));
+    response.pause();
+    await until('nothing is asked any more', async () => {
+      const seen = pagesAsked();
+      await sleep(700);
+      return pagesAsked() === seen && seen > before;
+    });
+    const waiting = pagesAsked();
+    expect((waiting - before) / (CLICKS / 1000)).toBeLessThan(0.8);
+    response.destroy();
+    await until('there is room for others again', async () => {
+      const both = await Promise.all([1, 2].map(() => download(pathOf('leads', 'format=csv'))));
+      return both.every(({ trailers }) => trailers['x-tributary-certified'] === 'true');
+    });
+    expect(pagesAsked() - waiting).toBeLessThan(8);
+  });
+
+  it('is for two at a time', async () => {
+    sandbox.service.faults.add({ delayMs: 1500, times: 2, match: { event: 'sales' } });
+    const first = [1, 2].map(() => download(pathOf('sales', 'format=csv')));
+    await until('both have begun', () => sandbox.service.faults.pending === 0);
+    const third = await room.get(pathOf('leads', 'format=csv'));
+    expect([third.status, third.headers.get('retry-after')]).toEqual([503, '60']);
+    await Promise.all(first);
+  });
+
+  it('that the service refuses is an answer; one that fails on its way is broken off, not whole', async () => {
+    sandbox.service.faults.add({ status: 403, message: 'not on this plan', match: { event: 'sales' } });
+    const refused = await room.get(pathOf('sales', 'format=csv'));
+    expect([refused.status, await refused.text()]).toEqual([502, expect.stringContaining('not on this plan')]);
+    let pages = 0;
+    const isLate = ({ query }: { query: Readonly<Record<string, string>> }) => query.event === 'clicks' && ++pages > 5;
+    sandbox.service.faults.add({ status: 403, times: 1000, when: isLate });
+    await expect(download(pathOf('clicks', 'format=ndjson'))).rejects.toThrow(/aborted/);
+    sandbox.service.faults.clear();
+  });
+
+  it('refuses what makes no sense, and what another site asks for', async () => {
+    for (const [path, status] of [
+      ['/api/export/leads?format=csv', 400],
+      [pathOf('leads', 'format=xlsx'), 400],
+      [pathOf('leads', 'format=csv&filter=country'), 400],
+      [pathOf('leads', 'format=csv&filter=contry=DE'), 400],
+      [pathOf('leads', 'format=csv&source=x'), 400],
+      [pathOf('links', 'format=csv'), 404],
+    ] as const)
+      expect([path, (await room.get(path)).status]).toEqual([path, status]);
+    const asked = pagesAsked();
+    const elsewhere = await open(pathOf('leads', 'format=csv'), { 'sec-fetch-site': 'cross-site' });
+    expect(elsewhere.statusCode).toBe(403);
+    expect((await fetch(room.url + pathOf('leads', 'format=csv'), { method: 'HEAD' })).status).toBe(404);
+    expect(pagesAsked()).toBe(asked);
+  });
+
+  it('leaves nothing of it in the state', async () => {
+    const db = connect({ url: database.url, max: 1 });
+    const runs = await db.query<{ kind: string }>({ text: 'select distinct kind from tributary.runs' });
+    await db.close();
+    expect(runs.map(({ kind }) => kind)).toEqual(['sync']);
+  });
+});
