@@ -197,7 +197,7 @@ function onRedis(url: string): Home {
 
 /** All that BullMQ asks is short: who gets no answer for so long is at the end of a dead line. */
 const CONNECT_MS = 10_000;
-const SILENCE_MS = 30_000;
+const SILENCE_MS = 60_000;
 
 /** BullMQ opens its own few connections: its LISTEN and its short queries shall not wait behind our commits. */
 function onPostgres(url: string): Home {

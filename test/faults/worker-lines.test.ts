@@ -3,16 +3,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { withQueue } from '../../src/app-worker.ts';
 import { STREAM_NAMES, STREAMS, type StreamName } from '../../src/model/streams.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
-import { type Engine, openEngine, storedIds } from '../support/engine.ts';
+import { type Engine, openEngine } from '../support/engine.ts';
 import { type FaultProxy, type LineFault, startFaultProxy } from '../support/fault-proxy.ts';
 import { download } from '../support/lake-place.ts';
 import { readWithDuckdb } from '../support/lake-readers.ts';
+import { idsIn, type Losses, lossesOf } from '../support/losses.ts';
 import { recordCase } from '../support/proof.ts';
 import { startRedis } from '../support/redis.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
 import { smallSandbox } from '../support/sandbox.ts';
+import { silentLog } from '../support/silent-log.ts';
 import { HURRY, isProving, KEY } from '../support/wire-scene.ts';
 import { FAST, startWorker, type TestWorker, until, workerConfig } from '../support/workers.ts';
 
@@ -77,6 +80,8 @@ async function openScene(peer: Peer, s3: S3Server | undefined): Promise<Scene> {
     sandboxes: { main: { baseUrl: urls.service, apiKey: sandbox.apiKey } },
     rest: { sinks },
   });
+  // Its tables, before the line can break: what is made once need not be made in a hurry.
+  await withQueue({ config: { ...config, state: { url: state.url } }, log: silentLog }, async () => {});
   const worker = startWorker(config, FAST, {
     ...s3?.environment,
     ...(s3 && { AWS_ENDPOINT_URL_S3: urls.s3 }),
@@ -88,7 +93,7 @@ async function openScene(peer: Peer, s3: S3Server | undefined): Promise<Scene> {
     sandbox,
     worker,
     async idsOf(stream) {
-      if (peer !== 's3' || !s3) return storedIds(warehouse.db, config, stream).catch(() => []);
+      if (peer !== 's3' || !s3) return idsIn(warehouse.db)(stream);
       await rm(join(folder, stream), { recursive: true, force: true });
       await download(s3, `${prefix}/${stream}/`, join(folder, stream));
       return (await readWithDuckdb(folder, STREAMS[stream])).map((row) => String(row.event_id));
@@ -101,21 +106,12 @@ async function openScene(peer: Peer, s3: S3Server | undefined): Promise<Scene> {
   };
 }
 
-async function sumsOf({ sandbox, idsOf }: Scene): Promise<{ lost: number; doubled: number }> {
-  let [lost, doubled] = [0, 0];
-  for (const stream of STREAM_NAMES) {
-    const stored = await idsOf(stream);
-    const there = new Set(stored);
-    lost += sandbox.service.ids(stream).filter((id) => !there.has(id)).length;
-    doubled += stored.length - there.size;
-  }
-  return { lost, doubled };
-}
+const lossesIn = ({ sandbox, idsOf }: Scene): Promise<Losses> => lossesOf(sandbox, idsOf);
 
 const arrive = ({ sandbox: { service } }: Scene): void => {
   for (const stream of STREAM_NAMES) service.arrive(stream, 3, { from: service.now() - 60_000, to: service.now() });
 };
-const isComplete = async (scene: Scene): Promise<boolean> => (await sumsOf(scene)).lost === 0;
+const isComplete = async (scene: Scene): Promise<boolean> => (await lossesIn(scene)).lost === 0;
 
 describe.each(PEERS.filter((peer) => faultsFor(peer).length > 0))('the line to %s', (peer) => {
   let scene: Scene;
@@ -144,9 +140,11 @@ describe.each(PEERS.filter((peer) => faultsFor(peer).length > 0))('the line to %
       () => true,
       () => false,
     );
-    const sums = await sumsOf(scene);
+    const sums = await lossesIn(scene);
     recordCase({ suite: 'wire', name: `worker, ${name}: ${peer}`, survived: recovered, ...sums });
     expect({ recovered, ...sums }).toEqual({ recovered: true, lost: 0, doubled: 0 });
+    // It did not wait on the dead line for ever: another was tried.
+    if (name === 'half-open' || name === 'reset') expect(attempts).toBeGreaterThan(0);
     expect(attempts).toBeLessThanOrEqual((MOST_A_SECOND * BROKEN_MS) / 1000);
   });
 

@@ -3,13 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseConfig } from '../../src/config.ts';
-import { STREAM_NAMES, STREAMS, type StreamName } from '../../src/model/streams.ts';
+import { STREAMS, type StreamName } from '../../src/model/streams.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type Finished, freshPlace } from './cli.ts';
-import { type Engine, openEngine, storedIds, withSmallPages } from './engine.ts';
+import { type Engine, openEngine, withSmallPages } from './engine.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { download } from './lake-place.ts';
 import { readWithDuckdb } from './lake-readers.ts';
+import { idsIn, type Losses, lossesOf } from './losses.ts';
 import type { S3Server } from './s3-server.ts';
 import { smallSandbox } from './sandbox.ts';
 
@@ -42,8 +43,7 @@ export interface WireScene {
   sandbox: Sandbox;
   /** One `tributary sync`, as a person would run it; in a hurry where timeouts are to be met. */
   sync(options?: { inHurry: boolean }): Promise<Finished>;
-  /** What the service has and the sink has not, and what stands there more than once. */
-  compare(): Promise<{ lost: number; doubled: number }>;
+  compare(): Promise<Losses>;
   close(): Promise<void>;
 }
 
@@ -74,7 +74,7 @@ export async function openWireScene(peer: Peer, s3: S3Server): Promise<WireScene
   await withSmallPages(state.db, parseConfig(text, 't.yaml', {}).config, PAGE);
 
   const idsOf = async (stream: StreamName): Promise<string[]> => {
-    if (peer !== 's3') return storedIds(warehouse.db, { sources: { main: {} } } as never, stream).catch(() => []);
+    if (peer !== 's3') return idsIn(warehouse.db)(stream);
     await rm(join(folder, stream), { recursive: true, force: true });
     await download(s3, `${prefix}/${stream}/`, join(folder, stream));
     return (await readWithDuckdb(folder, STREAMS[stream])).map((row) => String(row.event_id));
@@ -90,16 +90,7 @@ export async function openWireScene(peer: Peer, s3: S3Server): Promise<WireScene
         TRIBUTARY_LOG: 'debug',
         ...(inHurry && HURRY),
       }),
-    async compare() {
-      let [lost, doubled] = [0, 0];
-      for (const stream of STREAM_NAMES) {
-        const stored = await idsOf(stream);
-        const there = new Set(stored);
-        lost += sandbox.service.ids(stream).filter((id) => !there.has(id)).length;
-        doubled += stored.length - there.size;
-      }
-      return { lost, doubled };
-    },
+    compare: () => lossesOf(sandbox, idsOf),
     async close() {
       await proxy.close();
       for (const engine of opened) await engine.close();
