@@ -45,10 +45,11 @@ export function createEventsApi({ client, pacer, log, source = '', retries = {} 
   const { tries: usualTries = TRIES, firstWaitMs = FIRST_WAIT_MS } = retries;
   const stats: ApiStats = { requests: 0, retries: 0, tooManyRequests: 0, bytes: 0 };
 
-  async function attempt(query: EventsQuery, lane: Lane, signal: AbortSignal | undefined): Promise<Page> {
+  async function attempt(query: EventsQuery, { lane, signal }: PageOptions, onLeaving: () => void): Promise<Page> {
     const page = await pacer.run(
       lane,
       () => {
+        onLeaving();
         stats.requests++;
         const attributes = { source, stream: query.stream, lane, page: query.page, limit: query.limit };
         return observed('request', attributes, () => client.get(query, signal));
@@ -66,19 +67,29 @@ export function createEventsApi({ client, pacer, log, source = '', retries = {} 
     return Math.min(firstWaitMs * 2 ** (attempts - 1) * (0.5 + Math.random()), LONGEST_WAIT_MS);
   }
 
-  async function page(query: EventsQuery, { lane, signal, tries = usualTries }: PageOptions): Promise<Page> {
+  async function page(query: EventsQuery, options: PageOptions): Promise<Page> {
+    const { signal, tries = usualTries } = options;
     const started = performance.now();
     let attempts = 0;
+    let hasLeft = false;
+    const once = (): Promise<Page> => {
+      hasLeft = false;
+      return attempt(query, options, () => {
+        hasLeft = true;
+      });
+    };
     try {
-      return await pRetry(() => attempt(query, lane, signal), {
+      return await pRetry(once, {
         retries: tries - 1,
         // The whole wait is slept below; p-retry's own would come on top of what the service asked for.
         minTimeout: 0,
-        shouldRetry: ({ error }) => error instanceof RetryLater,
+        // What never left had no turn, and the pacer has asked for one for long enough.
+        shouldRetry: ({ error }) => error instanceof RetryLater && hasLeft,
         async onFailedAttempt({ error, attemptNumber, retriesLeft }) {
           attempts = attemptNumber;
-          if (!(error instanceof RetryLater)) return;
-          if (error.answer?.status === 429) stats.tooManyRequests++;
+          if (!(error instanceof RetryLater) || !hasLeft) return;
+          const isTooMany = error.answer?.status === 429;
+          if (isTooMany) stats.tooManyRequests++;
           if (retriesLeft === 0) return;
           const wait = waitMs(error, attemptNumber);
           stats.retries++;
@@ -89,9 +100,10 @@ export function createEventsApi({ client, pacer, log, source = '', retries = {} 
               status: error.answer?.status,
               code: error.answer?.code,
               attempt: attemptNumber,
-              waitMs: Math.round(error.answer?.status === 429 ? (error.afterMs ?? 0) : wait),
+              // The pause after a 429 is the pacer's; where the service named no time, only the pacer knows it.
+              waitMs: isTooMany ? error.afterMs : Math.round(wait),
             },
-            `trying again: ${error.message}`,
+            `trying again${isTooMany ? ' when the pause of this key is over' : ''}: ${error.message}`,
           );
           if (wait > 0) await sleep(wait, signal);
         },
@@ -99,7 +111,7 @@ export function createEventsApi({ client, pacer, log, source = '', retries = {} 
       });
     } catch (error) {
       if (signal?.aborted) throw cancelled(signal);
-      if (error instanceof RetryLater) throw gaveUp(error, attempts, performance.now() - started);
+      if (error instanceof RetryLater && hasLeft) throw gaveUp(error, attempts, performance.now() - started);
       throw error;
     }
   }

@@ -33,6 +33,9 @@ export const NETWORK_MEANINGS: ReadonlyArray<{ codes: RegExp; what: string; next
   { codes: /^HPE_/, what: 'what answers there is not HTTP', next: 'check baseUrl and its port' },
 ];
 
+export const meaningOf = (code: string): (typeof NETWORK_MEANINGS)[number] | undefined =>
+  NETWORK_MEANINGS.find(({ codes }) => codes.test(code));
+
 /**
  * A failed connection as an error that may be tried again, or undefined where the failure is none of the network: a bug must
  * not be retried as if it were weather. The original error is described, not carried along: what a library hangs on its
@@ -41,7 +44,7 @@ export const NETWORK_MEANINGS: ReadonlyArray<{ codes: RegExp; what: string; next
 export function networkFault(error: unknown, url: URL, bytesRead: number): RetryLater | undefined {
   const cause = networkCause(error);
   if (!cause) return undefined;
-  const row = NETWORK_MEANINGS.find(({ codes }) => codes.test(cause.code));
+  const row = meaningOf(cause.code);
   const place = `${url.hostname}:${url.port || (url.protocol === 'https:' ? 443 : 80)}`;
   const after = bytesRead > 0 ? ` after ${bytesRead} bytes of the answer` : '';
   return new RetryLater(`${place}: ${row?.what ?? 'the request failed'}${after} (${cause.code || cause.message})`, {

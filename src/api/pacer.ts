@@ -1,6 +1,6 @@
-import Bottleneck from 'bottleneck';
 import { Cancelled, type Fault, RetryLater } from '../model/errors.ts';
 import { cancelled, onAbort, sleep } from './cancel.ts';
+import { createDoor } from './door.ts';
 import { createPace } from './pace.ts';
 import type { Grant, Lane, Slots } from './slots.ts';
 import { createUsageMeter, type Usage } from './usage.ts';
@@ -48,11 +48,7 @@ interface Ticket {
  */
 export function createPacer(options: PacerOptions): Pacer {
   const { requestsPerSecond, slots = createPace(requestsPerSecond), maxConcurrent = MAX_CONCURRENT } = options;
-  const doors = {
-    fresh: new Bottleneck({ maxConcurrent: 1 }),
-    repair: new Bottleneck({ maxConcurrent: 1 }),
-    backfill: new Bottleneck({ maxConcurrent: 1 }),
-  };
+  const doors = { fresh: createDoor(), repair: createDoor(), backfill: createDoor() };
   const meter = createUsageMeter(requestsPerSecond);
   const waiting = new Set<(reason: Fault) => void>();
   /** What is under way; an ask too, since it may be granted. */
@@ -129,7 +125,7 @@ export function createPacer(options: PacerOptions): Pacer {
         seated(execute(task, grant)).then(resolve, reject);
       };
       waiting.add(leave);
-      doors[lane].schedule(() => serve({ lane, left: departed.signal, start })).catch(leave);
+      doors[lane].pass(() => serve({ lane, left: departed.signal, start })).catch(leave);
     });
     return outcome.finally(meter.left);
   }

@@ -51,6 +51,9 @@ const UNREACHABLE = new Set([
 /** SQLSTATE classes and codes after which the same work may succeed: lost connection, no room, conflict, shutdown. */
 const PASSING = /^(08...|53...|57P0[1-5]|40001|40P01|55P03|25P03)$/;
 
+const UNTRUSTED = /CERT|^UNABLE_TO|^ERR_TLS_|SELF_SIGNED/;
+const NO_TLS = /^(The server does not support SSL connections|There was an error establishing an SSL connection)/;
+
 const LOST =
   /^(Connection terminated|timeout expired|timeout exceeded|Client has encountered a connection error|Client was closed)/;
 
@@ -88,6 +91,18 @@ export function databaseFault(error: unknown, address: Address): unknown {
         },
       );
   }
+  if (UNTRUSTED.test(code)) {
+    return new ConfigError(`${place}: its TLS certificate is not trusted (${code})`, {
+      next: 'check the certificate, the host name in the database URL and the clock of this machine; name your own CA by sslrootcert',
+      cause: error,
+    });
+  }
+  if (/^EPROTO$|^ERR_SSL_/.test(code) || NO_TLS.test(error.message)) {
+    return new ConfigError(`${place} does not speak TLS as expected${code ? ` (${code})` : ''}`, {
+      next: 'turn on ssl in the server, or take sslmode out of the database URL',
+      cause: error,
+    });
+  }
   if (UNREACHABLE.has(code)) {
     return new RetryLater(`${place} cannot be reached (${code})`, {
       next: 'start the server, or correct host and port in the database URL; then run again',
@@ -95,7 +110,8 @@ export function databaseFault(error: unknown, address: Address): unknown {
     });
   }
   if (PASSING.test(code) || LOST.test(error.message)) {
-    return new RetryLater(`${place}, database "${address.database}": ${error.message}`, {
+    const what = /^timeout ex/.test(error.message) ? 'it does not answer' : error.message;
+    return new RetryLater(`${place}, database "${address.database}": ${what}`, {
       kept: 'a transaction that was not committed changed nothing',
       next: 'run again',
       cause: error,

@@ -1,9 +1,11 @@
+import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { RetryLater } from '../model/errors.ts';
 import { addressOf, databaseFault } from './database-errors.ts';
+import { SILENCE_MS, type Standing, unlessSilent, type Watched } from './silence.ts';
 import type { Sql } from './sql.ts';
 
 /** The one home of `pg`. Everything else sees these few functions, and errors of the house. */
@@ -45,6 +47,8 @@ export interface ConnectOptions {
   name?: string;
   /** The most connections at once; further work waits its turn. */
   max?: number;
+  /** After so long without a word, the server is asked whether it still knows of our question. */
+  silenceMs?: number;
 }
 
 /**
@@ -53,7 +57,7 @@ export interface ConnectOptions {
  */
 const LONGEST_PAUSE_MS = 300_000;
 
-export function connect({ url, name = 'tributary', max = 10 }: ConnectOptions): Database {
+export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE_MS }: ConnectOptions): Database {
   const address = addressOf(url);
   const pool = new pg.Pool({
     connectionString: url,
@@ -67,9 +71,26 @@ export function connect({ url, name = 'tributary', max = 10 }: ConnectOptions): 
   // An idle connection that the server closes is replaced at the next query. Without a listener it would end the process.
   pool.on('error', () => {});
 
+  /** On a connection of its own: those of the pool may all be waiting on a dead line. */
+  const lookAt = async (pid: number): Promise<Standing> => {
+    const client = new Client({ connectionString: url, application_name: name, query_timeout: CONNECT_MS });
+    client.on('error', () => {});
+    try {
+      await client.connect();
+      return (await client.query<{ standing: Standing }>(STANDING, [pid])).rows[0]?.standing ?? 'unknown';
+    } catch (error) {
+      // Recovery: a server that refuses us, for want of room perhaps, is there, and says nothing of our question.
+      if (error instanceof pg.DatabaseError) return 'unknown';
+      throw error;
+    } finally {
+      void client.end();
+    }
+  };
+
   const checkOut = async (): Promise<Connection> => {
     try {
-      return connectionOf(await pool.connect());
+      const client = await pool.connect();
+      return connectionOf(client, (work) => unlessSilent(lineOf(client), silenceMs, lookAt, work));
     } catch (error) {
       throw databaseFault(error, address);
     }
@@ -80,7 +101,7 @@ export function connect({ url, name = 'tributary', max = 10 }: ConnectOptions): 
   const begin = async (): Promise<OpenTransaction> => {
     const connection = await checkOut();
     try {
-      await connection.client.query('BEGIN');
+      await connection.answered(connection.client.query('BEGIN'));
     } catch (error) {
       connection.discard();
       throw fault(error);
@@ -147,19 +168,20 @@ function openTransaction(connection: Connection, fault: (error: unknown) => unkn
   return {
     query: async <T>(sql: Sql) => run<T>(alive(), sql).catch(rethrow),
     async copyIn(text, chunks) {
-      const copy = alive().client.query(copyFrom(text));
+      const { client, answered } = alive();
+      const copy = client.query(copyFrom(text));
       try {
-        await pipeline(Readable.from(chunks, { objectMode: false }), copy);
+        await answered(pipeline(Readable.from(chunks, { objectMode: false }), copy));
       } catch (error) {
         throw fault(error);
       }
       return copy.rowCount;
     },
     async commit() {
-      const { client, release, discard } = alive();
+      const { client, release, discard, answered } = alive();
       let tag: string;
       try {
-        tag = (await client.query('COMMIT')).command;
+        tag = (await answered(client.query('COMMIT'))).command;
       } catch (error) {
         end(discard);
         const lost = fault(error);
@@ -174,7 +196,7 @@ function openTransaction(connection: Connection, fault: (error: unknown) => unkn
     async rollback() {
       if (!open) return;
       try {
-        await connection.client.query('ROLLBACK');
+        await connection.answered(connection.client.query('ROLLBACK'));
         end(connection.release);
       } catch {
         // Recovery: drop the connection. The server rolls back what a vanished client left open.
@@ -186,11 +208,13 @@ function openTransaction(connection: Connection, fault: (error: unknown) => unkn
 
 interface Connection {
   client: pg.PoolClient;
+  /** Waits for what the server says to a question, unless the line is dead. */
+  answered: <T>(work: Promise<T>) => Promise<T>;
   release: () => void;
   discard: () => void;
 }
 
-function connectionOf(client: pg.PoolClient): Connection {
+function connectionOf(client: pg.PoolClient, answered: Connection['answered']): Connection {
   // The pool listens only while a connection is idle. In our hands it may break too, and the query under way says so.
   const onError = () => {};
   client.on('error', onError);
@@ -198,13 +222,35 @@ function connectionOf(client: pg.PoolClient): Connection {
     client.release(broken);
     client.off('error', onError);
   };
-  return { client, release: () => give(false), discard: () => give(true) };
+  return { client, answered, release: () => give(false), discard: () => give(true) };
 }
 
-async function run<T>({ client }: Connection, { text, values }: Sql): Promise<T[]> {
-  const result = await client.query(text, values === undefined ? undefined : [...values]);
+async function run<T>({ client, answered }: Connection, { text, values }: Sql): Promise<T[]> {
+  const result = await answered(client.query(text, values === undefined ? undefined : [...values]));
   return result.rows as T[];
 }
+
+/**
+ * A process that reads from us or writes to us, and gets nothing through, is at the other end of a dead line. It is ended, or it would
+ * keep its locks until the server notices by itself.
+ */
+const STANDING = `
+  select standing, standing = 'waiting for us' and pg_terminate_backend(pid) as ended
+  from pg_stat_activity, lateral (
+    select case when state is null or state = 'disabled' then 'unknown'
+      when state = 'active' and wait_event_type is distinct from 'Client' then 'at work'
+      else 'waiting for us' end as standing
+  ) as seen
+  where pid = $1`;
+
+const lineOf = (client: pg.PoolClient): Watched => {
+  const stream = client.connection.stream as Socket;
+  return {
+    pid: (client as unknown as { processID: number }).processID,
+    bytesPassed: () => stream.bytesRead + stream.bytesWritten,
+    cut: (reason) => void stream.destroy(reason),
+  };
+};
 
 /**
  * How values arrive. int8 and int8[]: a number while it is exact, else a bigint. numeric: a string, exact. timestamptz: a
@@ -230,9 +276,20 @@ function integer(text: string): number | bigint {
   return Number.isSafeInteger(number) ? number : BigInt(text);
 }
 
+/** How long it may take to reach the server, and to say goodbye to it. */
+const CONNECT_MS = 10_000;
+const GOODBYE_MS = 5000;
+
 /** The timeout is for reaching the server. Given to the pool, it would also fail work that only waits for a free connection. */
 class Client extends pg.Client {
   constructor(config?: pg.ClientConfig) {
-    super({ ...config, connectionTimeoutMillis: 10_000, keepAliveInitialDelayMillis: 30_000 });
+    super({ ...config, connectionTimeoutMillis: CONNECT_MS, keepAliveInitialDelayMillis: 30_000 });
+  }
+
+  /** A server behind a dead line never says goodbye, and the process would wait for it. */
+  override end(callback?: (error: Error) => void): Promise<void> {
+    const cut = setTimeout(() => this.connection.stream.destroy(), GOODBYE_MS);
+    this.connection.once('end', () => clearTimeout(cut));
+    return super.end(callback as never) as unknown as Promise<void>;
   }
 }

@@ -5,6 +5,7 @@ import type { Instant } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import { straysOf } from './in-line.ts';
 import type { Attendance, Profile, Rejection } from './reader.ts';
+import type { ServiceClock } from './service-clock.ts';
 
 /** One question to the service, in the terms of the proof. */
 export interface Question {
@@ -35,13 +36,7 @@ export interface Asker {
   profile: Profile;
   /** What a page may hold; `profile.pageRows` is what the service could put on one lately. */
   mostRows: number;
-  clock: Clock;
-}
-
-/** The service's clock as of its last answer: ours is not theirs. */
-export interface Clock {
-  now(): Instant;
-  set(instant: Instant): void;
+  clock: ServiceClock;
 }
 
 export interface AskerOptions extends Attendance {
@@ -51,7 +46,7 @@ export interface AskerOptions extends Attendance {
   flatten: Flatten;
   profile: Profile;
   mostRows: number;
-  clock: Clock;
+  clock: ServiceClock;
   /** The service speaks of nothing older, and refuses to be asked. */
   earliest: Instant;
   onAnswer(took: { ms: number }): void;
@@ -70,8 +65,13 @@ export function createAsker(options: AskerOptions): Asker {
       const query = { stream, start: Math.max(from, earliest), end: until, sortOrder: order, page, limit, filters };
       const answer = await api.page(query, { lane, signal, ...(once && { tries: 1 }) });
       onAnswer({ ms: answer.tookMs });
-      if (answer.serverNow !== undefined) clock.set(answer.serverNow);
       const { rows, rejected } = flattenAll(answer.records, flatten);
+      if (answer.serverNow !== undefined) {
+        clock.set(
+          answer.serverNow,
+          rows.map(({ at }) => at),
+        );
+      }
       if (order === 'desc') rows.reverse();
       const strays = straysOf(rows, { from, until: Math.min(until, clock.now()) });
       rows.sort((a, b) => a.at - b.at);

@@ -2,9 +2,10 @@ import type { EventsApi } from '../api/events-api.ts';
 import type { Flatten } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
-import { type Asker, type Clock, createAsker } from './ask.ts';
+import { type Asker, createAsker } from './ask.ts';
 import { joins } from './frontier.ts';
 import type { Attendance, Profile, Reader } from './reader.ts';
+import { createServiceClock } from './service-clock.ts';
 import { sweep } from './sweep.ts';
 import { walkBack } from './walk-back.ts';
 
@@ -29,11 +30,11 @@ const UNLIMITED = 2000;
 const MOST_ROWS = 1000;
 
 export function createReader(settings: ReaderOptions): Reader {
-  const { now = Date.now, mostRows = MOST_ROWS, earliest = Number.NEGATIVE_INFINITY, ...options } = settings;
+  const { now, mostRows = MOST_ROWS, earliest = Number.NEGATIVE_INFINITY, ...options } = settings;
   const profile = { ...options.profile };
   // Whatever made pages smaller may be over: every run tries twice as many rows as the last one ended with.
   profile.pageRows = Math.min(mostRows, profile.pageRows * 2);
-  const clock = createClock(now);
+  const clock = createServiceClock(now && { steady: now, ours: now });
   let answerMs = 0;
   const onAnswer = ({ ms }: { ms: number }): void => {
     answerMs = ms;
@@ -65,17 +66,6 @@ export function createReader(settings: ReaderOptions): Reader {
     async *sweep({ window, since = window.start, far, ...attendance }) {
       const start = Math.min(since, window.start);
       yield* sweep(attend(attendance), { window, since: start, far });
-    },
-  };
-}
-
-/** Goes on from what the service last said at the speed of our clock: a sweep may take hours. */
-function createClock(ours: () => Instant): Clock {
-  let skew = 0;
-  return {
-    now: () => ours() + skew,
-    set(instant) {
-      skew = instant - ours();
     },
   };
 }

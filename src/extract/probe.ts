@@ -5,6 +5,7 @@ import type { StreamName } from '../model/streams.ts';
 import { holds, type Window } from '../model/window.ts';
 import { flattenAll } from './ask.ts';
 import type { Attendance } from './reader.ts';
+import { believed, newestBy, ourNow } from './service-clock.ts';
 
 /** What one page shows of a window's beginning: enough to guess how many rows there are and how long they will take. */
 export interface Sample {
@@ -34,7 +35,7 @@ export const createProbe =
   async (window, { lane, signal }) => {
     const { start, end } = window;
     const query = { stream, start, end, sortOrder: 'asc', page: 1, limit: LIMIT, filters } as const;
-    const { records, serverNow, tookMs } = await api.page(query, { lane, signal });
+    const { records, serverNow: said, tookMs } = await api.page(query, { lane, signal });
     const all = flattenAll(records, flatten).rows;
     const rows = all.filter((row) => holds(window, row.at)).length;
     const isFull = records.length === LIMIT;
@@ -42,5 +43,6 @@ export const createProbe =
     const times = all.map((row) => row.at);
     const spanMs = Math.max(1, Math.max(...times) - Math.min(...times));
     const density = isFull ? all.length / spanMs : rows / Math.max(1, end - start);
+    const serverNow = said === undefined ? undefined : believed(said, ourNow(), newestBy(said, times));
     return { rows, density, isFull, serverNow, tookMs };
   };

@@ -195,6 +195,10 @@ function onRedis(url: string): Home {
   };
 }
 
+/** All that BullMQ asks is short: who gets no answer for so long is at the end of a dead line. */
+const CONNECT_MS = 10_000;
+const SILENCE_MS = 60_000;
+
 /** BullMQ opens its own few connections: its LISTEN and its short queries shall not wait behind our commits. */
 function onPostgres(url: string): Home {
   const connection = {
@@ -203,6 +207,8 @@ function onPostgres(url: string): Home {
     migrate: true,
     max: 2,
     application_name: 'tributary queue',
+    connectionTimeoutMillis: CONNECT_MS,
+    query_timeout: SILENCE_MS,
   };
   return {
     place: 'the state database',

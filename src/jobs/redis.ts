@@ -5,12 +5,15 @@ import { queueFindings } from './queue-check.ts';
 /** The one home of ioredis: how we connect, and what a Redis must be like before we rely on it. */
 
 const CONNECT_MS = 10_000;
+/** A line that says nothing for so long is dead, and is opened anew. Longer than a worker waits for its next job. */
+const SILENCE_MS = 30_000;
 
 /** For people: where it is, without user and password. */
 export const redisPlace = (url: string): string => `Redis at ${new URL(url).host}`;
 
-/** For adding jobs: fails at once while Redis is away. Jobs are hints, and the next tick gives them again. */
-export const openProducer = (url: string): Redis => new Redis(url, { ...usual, enableOfflineQueue: false });
+/** For adding jobs: fails while Redis is away, and does not wait. Jobs are hints, and the next tick gives them again. */
+export const openProducer = (url: string): Redis =>
+  new Redis(url, { ...usual, enableOfflineQueue: false, maxRetriesPerRequest: 0 });
 
 /** For taking jobs: waits for as long as Redis is away. */
 export const openConsumer = (url: string): Redis => new Redis(url, usual);
@@ -19,6 +22,7 @@ const usual = {
   connectionName: 'tributary',
   maxRetriesPerRequest: null,
   connectTimeout: CONNECT_MS,
+  socketTimeout: SILENCE_MS,
   retryStrategy: (times: number) => Math.min(times * 100, 2000),
 };
 

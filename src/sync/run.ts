@@ -58,6 +58,11 @@ export async function withRun(
       window = next;
     },
   };
+  const unlessStopped = (error: unknown): undefined => {
+    // Recovery: what stopped the run is what a person wants to read, not that it could not be written down as well.
+    if (!ended.fault) throw error;
+    log.warn({ source, stream, run: run.id, reason: String(error) }, 'the end of the run could not be written down');
+  };
   const readCursor = () => lowestCursor(state, { source, stream, sinks: sinks.map((sink) => sink.name) });
   try {
     await startRun(state, { id: run.id, kind, source, stream });
@@ -65,23 +70,21 @@ export async function withRun(
   } catch (error) {
     // Recovery: a bug goes on up; anything else ends this stream alone and is told with what was kept.
     if (!(error instanceof Fault)) throw error;
-    // Where the database is what failed, nobody can say more than the error does.
-    const cursor = await readCursor().catch(() => undefined);
     error.at({ source, stream, ...(window && { window: describeWindow(window) }) });
-    error.kept ??= keptOf(cursor);
+    // Where the database is what failed, nobody can say how far it is.
+    error.kept ??= await readCursor().then(keptOf, () => COMMITTED);
     ended = { state: stateOf(error), fault: error };
   } finally {
     const now = job.requests();
     tally.requests = now.requests - asked.requests;
     tally.tooManyRequests = now.tooManyRequests - asked.tooManyRequests;
-    try {
-      await finishRun(state, run.id, ended.state, tally, ended.fault?.message);
-    } finally {
-      await lease.release();
-    }
+    await finishRun(state, run.id, ended.state, tally, ended.fault?.message)
+      .finally(() => lease.release())
+      .catch(unlessStopped);
   }
   log.info({ source, stream, run: run.id, state: ended.state, rows: tally.read, new: tally.new }, 'run ended');
-  return { source, stream, runId: run.id, tally, cursor: await readCursor(), state: ended.state, fault: ended.fault };
+  const cursor = await readCursor().catch(unlessStopped);
+  return { source, stream, runId: run.id, tally, cursor, state: ended.state, fault: ended.fault };
 }
 
 function stateOf(fault: Fault): RunState {
@@ -92,5 +95,7 @@ function stateOf(fault: Fault): RunState {
 
 function keptOf(cursor: Cursor | undefined): string {
   if (cursor?.completeThrough !== undefined) return `everything through ${toIso(cursor.completeThrough)} is complete`;
-  return cursor ? 'every row that was committed; the next run goes on from there' : 'nothing had been written yet';
+  return cursor ? COMMITTED : 'nothing had been written yet';
 }
+
+const COMMITTED = 'every row that was committed; the next run goes on from there';

@@ -64,9 +64,13 @@ export interface TestWorker extends Running {
 }
 
 /** A worker in a process of its own; it ends with the test file at the latest. */
-export function startWorker(config: Config, pace: Partial<Pace> = FAST): TestWorker {
+export function startWorker(
+  config: Config,
+  pace: Partial<Pace> = FAST,
+  env: Readonly<Record<string, string>> = {},
+): TestWorker {
   const args = ['--import', import.meta.resolve('tsx'), SCRIPT, JSON.stringify(config), JSON.stringify(pace)];
-  const child = startProcess(process.execPath, args, '.', { PATH: process.env.PATH ?? '' });
+  const child = startProcess(process.execPath, args, '.', { PATH: process.env.PATH ?? '', ...env });
   let printed = '';
   child.child.stdout?.on('data', (chunk: string) => {
     printed += chunk;

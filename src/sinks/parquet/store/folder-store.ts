@@ -12,6 +12,7 @@ import {
 } from 'node:fs/promises';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { ConfigError } from '../../../model/errors.ts';
+import { onDisk } from './disk-errors.ts';
 import { identityOf, openFile, writeAt } from './folder-file.ts';
 import { isLeft, isLock, lockFile } from './folder-lock.ts';
 import { type Held, holdName, isAbandoned } from './holder.ts';
@@ -43,7 +44,7 @@ export function createFolderStore(path: string): Store {
     return stageAt(await open(temp, 'wx'), { root, temp, target, file, held });
   };
 
-  return {
+  return onDisk<Store>(root, {
     place: `Parquet files in ${root}`,
     stage,
     async *list(folder, name) {
@@ -90,7 +91,7 @@ export function createFolderStore(path: string): Store {
       }
     },
     close: async () => {},
-  };
+  });
 }
 
 /** Where a folder really is, or would be: the part of its path that is there already. */

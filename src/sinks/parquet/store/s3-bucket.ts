@@ -37,9 +37,15 @@ export interface Condition {
 const PART_BYTES = 8 * 1024 * 1024;
 const MARK = 'tributary-mark';
 const LEFT_AFTER_MS = 60 * 60_000;
+/** The client would wait for ever for a server that says nothing; the transaction of the state waits with it. */
+const CONNECT_MS = 10_000;
+const SILENCE_MS = 30_000;
 
 export function createBucket({ name, pathStyle }: { name: string; pathStyle: boolean }): Bucket {
-  const client = new S3Client({ forcePathStyle: pathStyle });
+  const client = new S3Client({
+    forcePathStyle: pathStyle,
+    requestHandler: { connectionTimeout: CONNECT_MS, socketTimeout: SILENCE_MS },
+  });
   const at = (key: string) => ({ Bucket: name, Key: key });
   const asFault = <T>(work: Promise<T>): Promise<T> =>
     work.catch((error: unknown) => {

@@ -1,8 +1,10 @@
+import { meaningOf } from '../../../api/network-errors.ts';
 import { ConfigError, type Fault, RetryLater } from '../../../model/errors.ts';
 
 interface S3Error {
   name?: string;
   message?: string;
+  code?: string;
   $metadata?: { httpStatusCode?: number };
 }
 
@@ -34,5 +36,18 @@ export function s3Fault(error: unknown, bucket: string): Fault {
       cause: error,
     });
   }
-  return new RetryLater(what, { next: 'run again; what was committed is safe', cause: error });
+  if (status !== undefined)
+    return new RetryLater(what, { next: 'run again; what was committed is safe', cause: error });
+  const said = lineSays(error as S3Error);
+  return new RetryLater(`s3://${bucket}: ${said ?? `${name}: ${message}`}`, {
+    next: 'check the network, AWS_ENDPOINT_URL_S3 and AWS_REGION; then run again: what was committed is safe',
+    cause: error,
+  });
+}
+
+/** Where no server answered, the client speaks of sockets and of itself. */
+function lineSays({ name, code = '' }: S3Error): string | undefined {
+  if (name === 'TimeoutError') return 'it does not answer';
+  const meaning = meaningOf(code);
+  return meaning && `${meaning.what} (${code})`;
 }

@@ -2,6 +2,7 @@ import { type FileHandle, lstat, mkdir, open, readdir, rm } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { ConfigError } from '../../../model/errors.ts';
+import { onDisk } from './disk-errors.ts';
 import { openFile, writeAt } from './folder-file.ts';
 import { holdName, isAbandoned } from './holder.ts';
 import type { OpenFile } from './store.ts';
@@ -24,7 +25,7 @@ export interface ScratchFile {
 const FOLDER = join(tmpdir(), `tributary-lake-${process.getuid?.() ?? 'user'}`);
 
 export function openScratch(): Scratch {
-  return {
+  return onDisk<Scratch>(FOLDER, {
     async create(name) {
       await mkdir(FOLDER, { recursive: true, mode: 0o700 });
       await checkOwn();
@@ -51,7 +52,7 @@ export function openScratch(): Scratch {
         if (stats?.isFile() && isAbandoned(name, stats.mtimeMs)) await rm(join(FOLDER, name), { force: true });
       }
     },
-  };
+  });
 }
 
 async function checkOwn(): Promise<void> {

@@ -1,0 +1,74 @@
+import { ConfigError, Fault, RetryLater } from '../../../model/errors.ts';
+
+const KEPT = 'everything that was committed; of this batch the files are as they were, or replaced whole';
+
+/** What a disk can refuse, and what a person can do about it. Whatever else a file system throws is a bug, and stays one. */
+export function diskFault(error: unknown, place: string): unknown {
+  if (!(error instanceof Error) || error instanceof Fault || !('code' in error)) return error;
+  const { code } = error as NodeJS.ErrnoException;
+  switch (code) {
+    case 'ENOSPC':
+    case 'EDQUOT':
+    case 'EFBIG':
+      return new RetryLater(`the disk of ${place} has no room left (${code})`, {
+        kept: KEPT,
+        next: 'make room there, or raise the quota; then run again',
+        cause: error,
+      });
+    case 'EROFS':
+    case 'EACCES':
+    case 'EPERM':
+      return new ConfigError(`${place} may not be written by this user (${code})`, {
+        kept: KEPT,
+        next: 'give the user who runs this the right to write there, or mount it writable; then run again',
+        cause: error,
+      });
+    case 'EIO':
+    case 'ESTALE':
+    case 'EMFILE':
+    case 'ENFILE':
+    case 'ENOENT':
+      return new RetryLater(`${place} cannot be used now (${code})`, {
+        kept: KEPT,
+        next: 'see that the disk is there and sound, and that nobody else takes files away from it; then run again',
+        cause: error,
+      });
+    default:
+      return error;
+  }
+}
+
+/** The same thing, with every refusal of the disk told in words; so are those of whatever it hands out. */
+export function onDisk<T extends object>(place: string, thing: T): T {
+  const told = (error: unknown): never => {
+    throw diskFault(error, place);
+  };
+  const wrapped = Object.entries(thing).map(([name, part]) => {
+    if (typeof part !== 'function') return [name, part];
+    return [
+      name,
+      (...args: unknown[]) => {
+        const result: unknown = part(...args);
+        if (result instanceof Promise)
+          return result.then((value) => (isThing(value) ? onDisk(place, value) : value), told);
+        return isIterable(result) ? eachOf(result, told) : result;
+      },
+    ];
+  });
+  return Object.fromEntries(wrapped) as T;
+}
+
+async function* eachOf(items: AsyncIterable<unknown>, told: (error: unknown) => never): AsyncGenerator<unknown> {
+  try {
+    yield* items;
+  } catch (error) {
+    told(error);
+  }
+}
+
+/** A file in the making, or one that was opened: something with methods of its own. */
+const isThing = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && Object.values(value).some((part) => typeof part === 'function');
+
+const isIterable = (value: unknown): value is AsyncIterable<unknown> =>
+  typeof value === 'object' && value !== null && Symbol.asyncIterator in value;

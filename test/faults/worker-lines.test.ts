@@ -1,0 +1,157 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { withQueue } from '../../src/app-worker.ts';
+import { STREAM_NAMES, STREAMS, type StreamName } from '../../src/model/streams.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { type Engine, openEngine } from '../support/engine.ts';
+import { type FaultProxy, type LineFault, startFaultProxy } from '../support/fault-proxy.ts';
+import { download } from '../support/lake-place.ts';
+import { readWithDuckdb } from '../support/lake-readers.ts';
+import { idsIn, type Losses, lossesOf } from '../support/losses.ts';
+import { recordCase } from '../support/proof.ts';
+import { startRedis } from '../support/redis.ts';
+import { type S3Server, startS3 } from '../support/s3-server.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+import { silentLog } from '../support/silent-log.ts';
+import { HURRY, isProving, KEY } from '../support/wire-scene.ts';
+import { FAST, startWorker, type TestWorker, until, workerConfig } from '../support/workers.ts';
+
+/**
+ * One worker, and every fault of the line to one of its servers, one after the other. When the line is mended it goes on by itself: what
+ * arrived meanwhile is there, once.
+ */
+
+const LINE_FAULTS: Readonly<Record<string, LineFault>> = {
+  latency: { kind: 'latency', ms: 30 },
+  'a slow line': { kind: 'drip', bytes: 1500, everyMs: 1 },
+  reset: { kind: 'reset' },
+  'cut after some bytes': { kind: 'cut', bytes: 20_000 },
+  'half-open': { kind: 'half-open' },
+  refused: { kind: 'refuse' },
+  'swallowed after some bytes': { kind: 'black hole', bytes: 20_000 },
+};
+const PEERS = ['service', 'state', 'warehouse', 'redis', 's3'] as const;
+type Peer = (typeof PEERS)[number];
+
+/** In a plain test run: the two that no other test has, at the server that only a worker has. */
+const CROSS_SECTION: Partial<Record<Peer, string[]>> = { redis: ['half-open', 'reset'] };
+const faultsFor = (peer: Peer): string[] => (isProving ? Object.keys(LINE_FAULTS) : (CROSS_SECTION[peer] ?? []));
+
+/** How long the line stays broken, and how many connections a second it may cost: three streams, their queue and its watch. */
+const BROKEN_MS = 4000;
+const MOST_A_SECOND = 60;
+
+interface Scene {
+  proxy: FaultProxy;
+  sandbox: Sandbox;
+  worker: TestWorker;
+  idsOf(stream: StreamName): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+async function openScene(peer: Peer, s3: S3Server | undefined): Promise<Scene> {
+  const [state, warehouse, sandbox] = await Promise.all([
+    openEngine(),
+    openEngine(),
+    smallSandbox({ apiKey: KEY, rows: { clicks: 60, leads: 20, sales: 10 }, days: 5 }),
+  ]);
+  const redis = peer === 'redis' ? await startRedis() : undefined;
+  const real: Record<Peer, string> = {
+    service: sandbox.baseUrl,
+    state: state.url,
+    warehouse: warehouse.url,
+    redis: redis?.url ?? '',
+    s3: s3?.url ?? '',
+  };
+  const proxy = await startFaultProxy(real[peer]);
+  const urls = { ...real, [peer]: proxy.url };
+  const folder = await mkdtemp(join(tmpdir(), 'tributary-wire-'));
+  const prefix = `wire/${Math.random().toString(36).slice(2)}`;
+  const sinks =
+    peer === 's3'
+      ? { lake: { type: 'parquet', path: `s3://${s3?.bucket}/${prefix}` } }
+      : { warehouse: { type: 'postgres', url: urls.warehouse } };
+  const config = workerConfig({
+    stateUrl: urls.state,
+    queueUrl: redis && urls.redis,
+    sandboxes: { main: { baseUrl: urls.service, apiKey: sandbox.apiKey } },
+    rest: { sinks },
+  });
+  // Its tables, before the line can break: what is made once need not be made in a hurry.
+  await withQueue({ config: { ...config, state: { url: state.url } }, log: silentLog }, async () => {});
+  const worker = startWorker(config, FAST, {
+    ...s3?.environment,
+    ...(s3 && { AWS_ENDPOINT_URL_S3: urls.s3 }),
+    ...HURRY,
+  });
+  await worker.ready();
+  return {
+    proxy,
+    sandbox,
+    worker,
+    async idsOf(stream) {
+      if (peer !== 's3' || !s3) return idsIn(warehouse.db)(stream);
+      await rm(join(folder, stream), { recursive: true, force: true });
+      await download(s3, `${prefix}/${stream}/`, join(folder, stream));
+      return (await readWithDuckdb(folder, STREAMS[stream])).map((row) => String(row.event_id));
+    },
+    async close() {
+      await proxy.close();
+      for (const engine of [state, warehouse] satisfies Engine[]) await engine.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+const lossesIn = ({ sandbox, idsOf }: Scene): Promise<Losses> => lossesOf(sandbox, idsOf);
+
+const arrive = ({ sandbox: { service } }: Scene): void => {
+  for (const stream of STREAM_NAMES) service.arrive(stream, 3, { from: service.now() - 60_000, to: service.now() });
+};
+const isComplete = async (scene: Scene): Promise<boolean> => (await lossesIn(scene)).lost === 0;
+
+describe.each(PEERS.filter((peer) => faultsFor(peer).length > 0))('the line to %s', (peer) => {
+  let scene: Scene;
+  let s3: S3Server | undefined;
+  beforeAll(async () => {
+    s3 = peer === 's3' ? await startS3() : undefined;
+    Object.assign(process.env, s3?.environment);
+    scene = await openScene(peer, s3);
+    await until('everything is there', () => isComplete(scene));
+  });
+  afterAll(async () => {
+    await scene.close();
+    await s3?.close();
+  });
+
+  it.each(faultsFor(peer))('%s: the worker goes on by itself when it is over', { timeout: 150_000 }, async (name) => {
+    const fault = LINE_FAULTS[name];
+    if (!fault) throw new Error(`no fault ${name}`);
+    await scene.proxy.fail(fault);
+    arrive(scene);
+    await sleep(BROKEN_MS);
+    const attempts = scene.proxy.attempts();
+    await scene.proxy.heal();
+    arrive(scene);
+    const recovered = await until('what arrived is there', () => isComplete(scene), 100_000).then(
+      () => true,
+      () => false,
+    );
+    const sums = await lossesIn(scene);
+    recordCase({ suite: 'wire', name: `worker, ${name}: ${peer}`, survived: recovered, ...sums });
+    expect({ recovered, ...sums }).toEqual({ recovered: true, lost: 0, doubled: 0 });
+    // It did not wait on the dead line for ever: another was tried.
+    if (name === 'half-open' || name === 'reset') expect(attempts).toBeGreaterThan(0);
+    expect(attempts).toBeLessThanOrEqual((MOST_A_SECOND * BROKEN_MS) / 1000);
+  });
+
+  it('and leaves when it is asked to, with nothing but warnings behind it', async () => {
+    scene.worker.child.kill('SIGTERM');
+    const { code, text } = await scene.worker.done;
+    expect([code, text.match(/a bug.*/)?.[0]]).toEqual([0, undefined]);
+    expect(text).not.toContain(KEY);
+  });
+});

@@ -1,0 +1,149 @@
+import { createConnection, createServer, type Socket } from 'node:net';
+
+/** What a line can do to those who talk over it. Bytes are counted both ways. */
+export type LineFault =
+  /** Everything arrives so much later. */
+  | { kind: 'latency'; ms: number }
+  /** Connections are reset, new ones at their first word. */
+  | { kind: 'reset' }
+  /** Every connection ends after so many bytes more. */
+  | { kind: 'cut'; bytes: number }
+  /** Answers come a few bytes at a time. */
+  | { kind: 'drip'; bytes: number; everyMs: number }
+  /** Connections are there and say nothing. */
+  | { kind: 'half-open' }
+  /** Nobody listens, and whoever was there is gone. */
+  | { kind: 'refuse' }
+  /** Every connection falls silent after so many bytes more. */
+  | { kind: 'black hole'; bytes: number };
+
+/** Stands before any server that speaks TCP, and breaks the line in every way that lines break. */
+export interface FaultProxy {
+  /** The target's URL, by way of here. */
+  url: string;
+  /** From now on, or once so many bytes more have passed. */
+  fail(fault: LineFault, afterBytes?: number): Promise<void>;
+  /** The line is as new. What a fault had in its grip is told so, as by a network that is back. */
+  heal(): Promise<void>;
+  /** Whether the fault has begun. */
+  hasFailed(): boolean;
+  /** Connections that were opened since the fault began. */
+  attempts(): number;
+  /** Bytes that passed so far, both ways. */
+  bytes(): number;
+  close(): Promise<void>;
+}
+
+interface Pair {
+  client: Socket;
+  upstream: Socket;
+  /** What may still pass before the fault of this line strikes. */
+  left: number;
+}
+
+export async function startFaultProxy(target: string): Promise<FaultProxy> {
+  const { hostname, port, protocol } = new URL(target);
+  const targetPort = Number(port || (protocol === 'https:' ? 443 : 80));
+  const pairs = new Set<Pair>();
+  let fault: LineFault | undefined;
+  let waiting: { fault: LineFault; atBytes: number } | undefined;
+  let passed = 0;
+  let attempts = 0;
+
+  const end = (pair: Pair, how: 'destroy' | 'resetAndDestroy' = 'destroy'): void => {
+    pairs.delete(pair);
+    for (const socket of [pair.client, pair.upstream]) socket.destroyed || socket[how]();
+  };
+  /** The silent ones keep their other end: a server does not hear of a client that the network has swallowed. */
+  const isSilent = ({ left }: Pair): boolean =>
+    fault?.kind === 'half-open' || (fault?.kind === 'black hole' && left <= 0);
+
+  const begin = async (next: LineFault): Promise<void> => {
+    fault = next;
+    attempts = 0;
+    for (const pair of [...pairs]) {
+      if (next.kind === 'cut' || next.kind === 'black hole') pair.left = next.bytes;
+      if (next.kind === 'refuse') end(pair);
+      if (next.kind === 'reset') end(pair, 'resetAndDestroy');
+    }
+    if (next.kind === 'refuse') await new Promise((resolve) => server.close(resolve));
+  };
+
+  /** Counts a piece, and lets a fault begin that waits for it. */
+  const count = (pair: Pair, bytes: number): void => {
+    passed += bytes;
+    pair.left -= bytes;
+    if (!waiting || passed < waiting.atBytes) return;
+    const { fault: next } = waiting;
+    waiting = undefined;
+    void begin(next);
+  };
+
+  const carry = (pair: Pair, from: Socket, to: Socket): void => {
+    /** One piece after the other, however late. */
+    let line = Promise.resolve();
+    const send = (piece: Buffer): void => {
+      if (!isSilent(pair) && to.writable) to.write(piece);
+    };
+    const pass = async (chunk: Buffer): Promise<void> => {
+      if (fault?.kind === 'latency') await pause(fault.ms);
+      for (let at = 0; at < chunk.length; ) {
+        const isDripping = fault?.kind === 'drip' && from === pair.upstream;
+        const piece = isDripping && fault?.kind === 'drip' ? chunk.subarray(at, at + fault.bytes) : chunk.subarray(at);
+        if (isDripping && fault?.kind === 'drip') await pause(fault.everyMs);
+        send(piece);
+        at += piece.length;
+      }
+    };
+    from.on('data', (chunk: Buffer) => {
+      count(pair, chunk.length);
+      if (fault?.kind === 'reset') return end(pair, 'resetAndDestroy');
+      if (fault?.kind === 'cut' && pair.left <= 0) return end(pair);
+      line = line.then(() => pass(chunk));
+    });
+    from
+      .on('error', () => {})
+      .on('close', () => {
+        if (!isSilent(pair)) void line.then(() => end(pair));
+      });
+  };
+
+  const server = createServer((client) => {
+    attempts++;
+    const left = fault?.kind === 'cut' || fault?.kind === 'black hole' ? fault.bytes : Number.POSITIVE_INFINITY;
+    const pair: Pair = { client, upstream: createConnection({ host: hostname, port: targetPort }), left };
+    pairs.add(pair);
+    carry(pair, client, pair.upstream);
+    carry(pair, pair.upstream, client);
+  });
+  const listen = (at: number): Promise<void> => new Promise((resolve) => server.listen(at, '127.0.0.1', resolve));
+  await listen(0);
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the proxy does not listen');
+  const url = new URL(target);
+  url.hostname = '127.0.0.1';
+  url.port = String(address.port);
+
+  return {
+    url: url.href.replace(/\/$/, ''),
+    async fail(next, afterBytes = 0) {
+      if (afterBytes > 0) waiting = { fault: next, atBytes: passed + afterBytes };
+      else await begin(next);
+    },
+    async heal() {
+      const isAway = fault?.kind === 'refuse';
+      for (const pair of [...pairs]) if (isSilent(pair)) end(pair, 'resetAndDestroy');
+      [fault, waiting] = [undefined, undefined];
+      if (isAway) await listen(address.port);
+    },
+    hasFailed: () => fault !== undefined,
+    attempts: () => attempts,
+    bytes: () => passed,
+    async close() {
+      for (const pair of [...pairs]) end(pair);
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -1,0 +1,23 @@
+import { request as forward, type IncomingHttpHeaders, type RequestListener } from 'node:http';
+import type { AddressInfo, Server } from 'node:net';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+
+/** Passes requests on to a sandbox, and may change the headers of what it answers. */
+export const passTo =
+  ({ port }: Pick<Sandbox, 'port'>, change: (headers: IncomingHttpHeaders) => void = () => {}): RequestListener =>
+  (incoming, response) => {
+    const { method, url: path, headers } = incoming;
+    const onward = forward({ host: '127.0.0.1', port, method, path, headers }, (answer) => {
+      change(answer.headers);
+      response.writeHead(answer.statusCode ?? 500, answer.headers);
+      answer.pipe(response);
+    });
+    onward.on('error', () => response.destroy());
+    incoming.pipe(onward);
+  };
+
+/** On a free port of this machine. */
+export async function listening(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
+}

@@ -1,0 +1,16 @@
+/** A preload: at SIGUSR2 the clock of this machine is set by so many milliseconds, as far as this process can see. */
+const jump = Number(process.env.CLOCK_JUMP_MS);
+let offset = process.env.CLOCK_JUMPED ? jump : 0;
+const { now } = Date;
+const Usual = Date;
+process.on('SIGUSR2', () => {
+  offset = jump;
+});
+globalThis.Date = class extends Usual {
+  constructor(...args) {
+    super(...(args.length === 0 ? [now() + offset] : args));
+  }
+  static now() {
+    return now() + offset;
+  }
+};

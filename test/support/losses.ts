@@ -1,0 +1,31 @@
+import type { Config } from '../../src/config-schema.ts';
+import type { Database } from '../../src/cursor/database.ts';
+import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { storedIds } from './engine.ts';
+
+/** What the service has and a sink has not, and what stands there more than once. */
+export interface Losses {
+  lost: number;
+  doubled: number;
+}
+
+export async function lossesOf(
+  { service }: Sandbox,
+  idsOf: (stream: StreamName) => Promise<readonly string[]>,
+): Promise<Losses> {
+  const losses = { lost: 0, doubled: 0 };
+  for (const stream of STREAM_NAMES) {
+    const stored = await idsOf(stream);
+    const there = new Set(stored);
+    losses.lost += service.ids(stream).filter((id) => !there.has(id)).length;
+    losses.doubled += stored.length - there.size;
+  }
+  return losses;
+}
+
+/** The ids of the source `main` in a database; none where the tables are not there yet. */
+export const idsIn =
+  (db: Database) =>
+  (stream: StreamName): Promise<string[]> =>
+    storedIds(db, { sources: { main: {} } } as unknown as Config, stream).catch(() => []);

@@ -1,0 +1,100 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { parseConfig } from '../../src/config.ts';
+import { STREAMS, type StreamName } from '../../src/model/streams.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { type Finished, freshPlace } from './cli.ts';
+import { type Engine, openEngine, withSmallPages } from './engine.ts';
+import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
+import { download } from './lake-place.ts';
+import { readWithDuckdb } from './lake-readers.ts';
+import { idsIn, type Losses, lossesOf } from './losses.ts';
+import type { S3Server } from './s3-server.ts';
+import { smallSandbox } from './sandbox.ts';
+
+/** Whom a sync talks to. Each is real, and reached over a line that can be broken. */
+export const PEERS = ['service', 'state', 'warehouse', 's3'] as const;
+export type Peer = (typeof PEERS)[number];
+
+export const KEY = 'canary-key-4711';
+
+/** Everything, which takes minutes; else a cross-section. */
+export const isProving = process.env.TRIBUTARY_PROVE === '1';
+
+/** What is for a person: log lines are JSON, and progress is no message. */
+export const messageOf = (stderr: string): string =>
+  stderr
+    .split('\n')
+    .filter((line) => !/^\{|^rows: /.test(line))
+    .join('\n');
+
+/** Processes under test wait a sixtieth of what they would. */
+export const HURRY = { NODE_OPTIONS: `--import ${pathToFileURL('test/support/hurry.mjs').href}` };
+
+/** Pages and answers are small: whatever happens falls into the middle of a run. */
+const ROWS = { clicks: 400, leads: 60, sales: 30 };
+const PAGE = 25;
+
+/** A sync of everything, by the command line, with one of its peers behind the proxy. */
+export interface WireScene {
+  proxy: FaultProxy;
+  sandbox: Sandbox;
+  /** One `tributary sync`, as a person would run it; in a hurry where timeouts are to be met. */
+  sync(options?: { inHurry: boolean }): Promise<Finished>;
+  compare(): Promise<Losses>;
+  close(): Promise<void>;
+}
+
+export async function openWireScene(peer: Peer, s3: S3Server): Promise<WireScene> {
+  const [state, sandbox, place] = await Promise.all([
+    openEngine(),
+    smallSandbox({ apiKey: KEY, rows: ROWS, days: 12 }),
+    freshPlace(),
+  ]);
+  const warehouse = peer === 'warehouse' ? await openEngine() : state;
+  const folder = await mkdtemp(join(tmpdir(), 'tributary-wire-'));
+  const prefix = `wire/${Math.random().toString(36).slice(2)}`;
+  const real = { service: sandbox.baseUrl, state: state.url, warehouse: warehouse.url, s3: s3.url };
+  const proxy = await startFaultProxy(real[peer]);
+  const urls = { ...real, [peer]: proxy.url };
+  const sink =
+    peer === 's3'
+      ? { lake: { type: 'parquet', path: `s3://${s3.bucket}/${prefix}` } }
+      : { warehouse: { type: 'postgres', ...(peer === 'warehouse' && { url: urls.warehouse }) } };
+  const text = JSON.stringify({
+    sources: {
+      main: { baseUrl: urls.service, apiKey: KEY, plan: 'enterprise', requestsPerSecond: 500, since: '30d' },
+    },
+    sinks: sink,
+    state: { url: urls.state },
+  });
+  await place.config(text);
+  await withSmallPages(state.db, parseConfig(text, 't.yaml', {}).config, PAGE);
+
+  const idsOf = async (stream: StreamName): Promise<string[]> => {
+    if (peer !== 's3') return idsIn(warehouse.db)(stream);
+    await rm(join(folder, stream), { recursive: true, force: true });
+    await download(s3, `${prefix}/${stream}/`, join(folder, stream));
+    return (await readWithDuckdb(folder, STREAMS[stream])).map((row) => String(row.event_id));
+  };
+  const opened: Engine[] = [...new Set([state, warehouse])];
+  return {
+    proxy,
+    sandbox,
+    sync: ({ inHurry } = { inHurry: false }) =>
+      place.run(['sync', '--config', 't.yaml'], {
+        ...s3.environment,
+        AWS_ENDPOINT_URL_S3: urls.s3,
+        TRIBUTARY_LOG: 'debug',
+        ...(inHurry && HURRY),
+      }),
+    compare: () => lossesOf(sandbox, idsOf),
+    async close() {
+      await proxy.close();
+      for (const engine of opened) await engine.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
