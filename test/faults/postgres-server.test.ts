@@ -109,13 +109,23 @@ describe('a server with no connection to spare', () => {
   const config = () =>
     workerConfig({ stateUrl: url, queueUrl: undefined, sandboxes: { main: { ...sandbox, apiKey: KEY } } });
 
-  it.each(['sync', 'worker'])('%s: it says so and can be run again', async (command) => {
-    await few(0);
+  it.each([
+    ['sync', 0],
+    ['worker', 0],
+    ['worker', 3],
+  ])('%s, with room for %i: it says so and can be run again', async (command, room) => {
+    await few(room);
     const place = await freshPlace();
     await place.config(textOf(sandbox, url));
     const { code, stderr, text } = await place.run([command, '--config', 't.yaml']);
     await few(-1);
-    recordCase({ suite: 'wire', name: `no connection left: ${command}`, survived: code === 4, lost: 0, doubled: 0 });
+    recordCase({
+      suite: 'wire',
+      name: `room for ${room} connections: ${command}`,
+      survived: code === 4,
+      lost: 0,
+      doubled: 0,
+    });
     expect(messageOf(stderr)).toMatch(/^Postgres at .*too many connections for role "few"\n(kept: .*\n)?next: /);
     expect(code).toBe(4);
     expect(text).not.toContain(PASSWORD);
