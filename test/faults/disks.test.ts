@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { STREAMS, type StreamName } from '../../src/model/streams.ts';
@@ -87,6 +88,20 @@ it.runIf(isProving)('a read-only folder: you are asked, and it goes on when it m
   expectTold(stopped, /may not be written \(\w+\)/);
   expect(stopped.code).toBe(2);
   expect({ code, ...losses }).toEqual({ code: 0, lost: 0, doubled: 0 });
+});
+
+it.runIf(isProving)('a folder in which no state can be made: you are asked', async (context) => {
+  const small = mountSmallDisk(100);
+  if (!small) return context.skip('only root may mount a disk');
+  const source = { baseUrl: sandbox.baseUrl, apiKey: KEY, plan: 'enterprise', requestsPerSecond: 500 };
+  await writeFile(join(small.folder, 't.yaml'), JSON.stringify({ sources: { main: source } }));
+  small.set('ro');
+  const env = { PATH: process.env.PATH ?? '' };
+  const { code, stderr } = await startProcess(process.execPath, [MAIN, ...SYNC], small.folder, env).done;
+  small.remove();
+  recordCase({ suite: 'wire', name: 'read-only folder: state', survived: code === 2, lost: 0, doubled: 0 });
+  expect(stderr).toMatch(/^the state folder .* cannot be made \(\w+\)\nnext: run it in a folder/);
+  expect(code).toBe(2);
 });
 
 it('an export to a full disk leaves nothing behind', async () => {

@@ -1,16 +1,20 @@
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createSecureContext, TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import { type EmbeddedPostgres, openEmbedded } from '../../src/cursor/embedded.ts';
 import { ConfigError, RetryLater } from '../../src/model/errors.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
+import { createAuthority } from '../support/certificates.ts';
 import { freshPlace } from '../support/cli.ts';
 import { postmasterOf } from '../support/embedded.ts';
 import { type Engine, openEngine } from '../support/engine.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
+import { listening } from '../support/front.ts';
 import { idsIn, lossesOf } from '../support/losses.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { recordCase } from '../support/proof.ts';
@@ -213,4 +217,27 @@ it('a server without TLS, where the URL asks for it: you are asked', async () =>
   expect(fault).toBeInstanceOf(ConfigError);
   expect((fault as ConfigError).describe()).toMatch(/does not speak TLS as expected\nnext: turn on ssl in the server/);
   await db.close();
+});
+
+it('a server with a certificate that nobody vouches for: you are asked', async () => {
+  const authority = createAuthority();
+  const secureContext = createSecureContext(authority.sign({ isSelfSigned: true }));
+  const server = createServer((socket) => {
+    // What Postgres says to a client that asks for TLS: yes. Then TLS begins.
+    socket.once('data', () => {
+      socket.write('S');
+      new TLSSocket(socket, { isServer: true, secureContext }).on('error', () => {});
+    });
+  });
+  const url = `postgresql://few:${PASSWORD}@127.0.0.1:${await listening(server)}/few?sslmode=verify-full`;
+  const db = connect({ url, max: 1 });
+  const fault = await db.query({ text: 'select 1' }).catch((error: unknown) => error);
+  await db.close();
+  server.close();
+  await rm(authority.folder, { recursive: true });
+  expect(fault).toBeInstanceOf(ConfigError);
+  expect((fault as ConfigError).describe()).toMatch(
+    /certificate is not trusted \(DEPTH_ZERO_SELF_SIGNED_CERT\)\nnext: /,
+  );
+  expect((fault as ConfigError).describe()).not.toContain(PASSWORD);
 });
