@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Fault, RetryLater } from '../model/errors.ts';
+import { ConfigError, Fault, RetryLater } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 import { findBinaries } from './embedded/binaries.ts';
 import { type Cluster, prepareCluster, sweepUnfinished, USER } from './embedded/cluster.ts';
@@ -39,7 +39,7 @@ const ROUNDS_FOR_LEAVING = 20;
 export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const dir = resolve(options.dir);
   const { log, attach = false, command = commandLine(), settings = {} } = options;
-  await mkdir(dir, { recursive: true });
+  await makeFolder(dir);
   const programs = await findBinaries(dir);
   const runAs = chooseRunAs(dir, [dir, programs.postgres, programs.initdb]);
   const cluster = await prepareCluster(dir, programs, runAs, settings.fsync !== 'off');
@@ -72,6 +72,17 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedPo
       return closing;
     },
   };
+}
+
+async function makeFolder(dir: string): Promise<void> {
+  try {
+    await mkdir(dir, { recursive: true });
+  } catch (cause) {
+    throw new ConfigError(`the state folder ${dir} cannot be made (${(cause as NodeJS.ErrnoException).code})`, {
+      next: 'run it in a folder that this user may write, or set state.url to a Postgres server',
+      cause,
+    });
+  }
 }
 
 interface Place {

@@ -9,6 +9,7 @@ import {
   type Worker,
   withBackend,
 } from 'bullmq';
+import { addressOf, databaseFault } from '../cursor/database-errors.ts';
 import type { Log } from '../model/log.ts';
 import type { Hint } from './payloads.ts';
 import { checkRedis, openConsumer, openProducer, redisPlace } from './redis.ts';
@@ -86,10 +87,22 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
     backfill: new Queue('backfill', producer),
   };
   const flows = new FlowProducer(producer);
+  const crews = new Set<Crew>();
+  // All of them before any is waited for: an error that nobody listens to ends the process.
   flows.on('error', listen);
-  for (const lane of LANES) {
-    queues[lane].on('error', listen);
-    await queues[lane].waitUntilReady();
+  for (const lane of LANES) queues[lane].on('error', listen);
+  const close = async (): Promise<void> => {
+    await Promise.all([...crews].map((crew) => crew.close()));
+    await flows.close();
+    for (const lane of LANES) await queues[lane].close();
+    home.leave(producer.connection);
+  };
+  try {
+    for (const lane of LANES) await queues[lane].waitUntilReady();
+  } catch (error) {
+    // Recovery: none here. What is open would keep the process from ending.
+    await close();
+    throw home.fault(error);
   }
   const optionsOf = ({ id }: Hint) => ({ ...HINT, jobId: id });
 
@@ -153,19 +166,20 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
         },
       ) as unknown as Worker;
       worker.on('error', listen);
-      await worker.waitUntilReady();
-      return {
+      const crew: Crew = {
         async close() {
+          crews.delete(crew);
           await worker.close();
           home.leave(connection);
         },
       };
+      crews.add(crew);
+      await worker.waitUntilReady().catch((error: unknown) => {
+        throw home.fault(error);
+      });
+      return crew;
     },
-    async close() {
-      await flows.close();
-      for (const lane of LANES) await queues[lane].close();
-      home.leave(producer.connection);
-    },
+    close,
   };
 }
 
@@ -176,6 +190,8 @@ interface Home {
   produce(): unknown;
   consume(): unknown;
   leave(connection: unknown): void;
+  /** What its driver throws, as an error of the house. */
+  fault(error: unknown): unknown;
 }
 
 function onRedis(url: string): Home {
@@ -192,6 +208,7 @@ function onRedis(url: string): Home {
     produce: () => keep(openProducer(url)),
     consume: () => keep(openConsumer(url)),
     leave: (connection) => open.get(connection)?.(),
+    fault: (error) => error,
   };
 }
 
@@ -216,6 +233,7 @@ function onPostgres(url: string): Home {
     produce: () => connection,
     consume: () => connection,
     leave: () => {},
+    fault: (error) => databaseFault(error, addressOf(url)),
   };
 }
 

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { withQueue } from '../../src/app-worker.ts';
 import { STREAM_NAMES, STREAMS, type StreamName } from '../../src/model/streams.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
+import { freshPlace } from '../support/cli.ts';
 import { type Engine, openEngine } from '../support/engine.ts';
 import { type FaultProxy, type LineFault, startFaultProxy } from '../support/fault-proxy.ts';
 import { download } from '../support/lake-place.ts';
@@ -154,4 +155,26 @@ describe.each(PEERS.filter((peer) => faultsFor(peer).length > 0))('the line to %
     expect([code, text.match(/a bug.*/)?.[0]]).toEqual([0, undefined]);
     expect(text).not.toContain(KEY);
   });
+});
+
+it.runIf(isProving)('a queue that is not there when a worker starts: it says so and ends', async () => {
+  const [engine, redis, place] = await Promise.all([openEngine(), startRedis(), freshPlace()]);
+  const source = { baseUrl: 'http://127.0.0.1:1', apiKey: KEY, plan: 'business' };
+  const line = await startFaultProxy(redis.url);
+  await place.config(
+    JSON.stringify({ sources: { main: source }, state: { url: engine.url }, queue: { url: line.url } }),
+  );
+  for (const [kind, says] of [
+    ['refuse', 'ECONNREFUSED'],
+    ['half-open', 'Socket timeout'],
+  ] as const) {
+    await line.fail({ kind });
+    const { code, stderr } = await place.run(['worker', '--config', 't.yaml'], HURRY);
+    await line.heal();
+    recordCase({ suite: 'wire', name: `at the start, ${kind}: redis`, survived: code === 4, lost: 0, doubled: 0 });
+    expect(stderr).toMatch(new RegExp(`Redis at .* cannot be reached \\(${says}.*\\)\nnext: start it`));
+    expect(code).toBe(4);
+  }
+  await line.close();
+  await engine.close();
 });

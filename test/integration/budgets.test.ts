@@ -8,7 +8,7 @@ import { openSharedBudgets, type SharedBudgets } from '../../src/cursor/budgets.
 import { connect } from '../../src/cursor/database.ts';
 import { RetryLater } from '../../src/model/errors.ts';
 import { type Engine, openEngine } from '../support/engine.ts';
-import { startRelay } from '../support/relay.ts';
+import { startFaultProxy } from '../support/fault-proxy.ts';
 import { slotsSuite } from '../support/slots-suite.ts';
 
 /** One row per key, on a real database. */
@@ -119,8 +119,8 @@ it('keeps the books of seven days, by key and minute', async () => {
 });
 
 it('waits for a database that is away, and sends nothing until it is back and knows of the 429', async () => {
-  const relay = await startRelay(engine.url);
-  const db = connect({ url: relay.url, max: 2 });
+  const line = await startFaultProxy(engine.url);
+  const db = connect({ url: line.url, max: 2 });
   const lonely = openSharedBudgets(db);
   const key = randomUUID();
   const slots = lonely.slots(key, 50);
@@ -130,7 +130,7 @@ it('waits for a database that is away, and sends nothing until it is back and kn
   let ran = 0;
   const one = () => pacer.run('fresh', async () => void ran++);
 
-  await relay.cut();
+  await line.fail({ kind: 'refuse' });
   await slots.tooMany(3000, turn);
   const fault: RetryLater = await one().catch((error) => error);
   expect(fault).toBeInstanceOf(RetryLater);
@@ -138,7 +138,7 @@ it('waits for a database that is away, and sends nothing until it is back and kn
 
   const patient = one();
   await sleep(500);
-  await relay.mend();
+  await line.heal();
   // Another process hears of it.
   const elsewhere = shared.slots(key, 50);
   const told = async () => {
@@ -151,5 +151,5 @@ it('waits for a database that is away, and sends nothing until it is back and kn
   expect(ran).toBe(1);
   await lonely.close();
   await db.close();
-  await relay.cut();
+  await line.close();
 });

@@ -3,27 +3,27 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import type { LiveEvent, Overview, Readiness } from '../../src/http/api-types.ts';
 import { createEvents } from '../../src/http/events.ts';
+import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
 import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
 import { serve } from '../support/http-server.ts';
 import { listenTo } from '../support/live-events.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-import { type Relay, startRelay } from '../support/relay.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { until, workerConfig } from '../support/workers.ts';
 
 let database: TestDatabase;
 let db: Database;
 let redis: TestRedis;
-let relay: Relay;
+let line: FaultProxy;
 let room: HttpRoom;
 
 beforeAll(async () => {
   [database, redis] = await Promise.all([freshDatabase(), startRedis()]);
   db = connect({ url: database.url, max: 1 });
-  relay = await startRelay(database.url);
+  line = await startFaultProxy(database.url);
   const sandbox = await smallSandbox();
-  const config = { stateUrl: relay.url, queueUrl: redis.url, sandboxes: { main: sandbox }, every: '1h' };
+  const config = { stateUrl: line.url, queueUrl: redis.url, sandboxes: { main: sandbox }, every: '1h' };
   room = await startHttpRoom(workerConfig(config));
   await until('every stream is synced', async () => {
     const { streams } = await room.json<Overview>('/api/overview');
@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await room.close();
-  await relay.cut();
+  await line.close();
   await db.close();
   await database.drop();
 });
@@ -164,7 +164,7 @@ describe('health', () => {
 
   it('says that the state is away, alive all the same, and that it is back', async () => {
     const watcher = await listenTo(room.url);
-    await relay.cut();
+    await line.fail({ kind: 'refuse' });
     await until('the state is away', async () => (await broken()).includes('state'));
     expect(await broken()).toEqual(['state']);
     expect((await room.get('/healthz')).status).toBe(200);
@@ -177,7 +177,7 @@ describe('health', () => {
     expect(metrics).toMatch(/tributary_up{part="state"} 0/);
     // What is not known is not said to be zero.
     expect(metrics).not.toMatch(/tributary_lag_seconds{/);
-    await relay.mend();
+    await line.heal();
     await until('the state is back', async () => (await readiness()).ready);
     watcher.close();
   });

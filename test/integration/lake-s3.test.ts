@@ -78,7 +78,7 @@ it('leaves no parts behind when an upload fails, and ends those that others left
   expect(await read(path)).toBe('nothing');
   await made.discard();
   server.onRequest = () => {};
-  server.leaveUpload('a/lake/clicks/old.parquet', new Date(Date.now() - 7_200_000));
+  server.leaveUpload('a/lake/clicks/old.parquet', new Date(Date.now() - 2 * 86_400_000));
   server.leaveUpload('a/lake/clicks/young.parquet', new Date());
   server.leaveUpload('a/lake/clicks/theirs.csv', new Date(0));
   await store.sweep('clicks');

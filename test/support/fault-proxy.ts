@@ -39,6 +39,8 @@ interface Pair {
   upstream: Socket;
   /** What may still pass before the fault of this line strikes. */
   left: number;
+  /** Something was swallowed: whatever comes later makes no sense any more. */
+  isLost: boolean;
 }
 
 export async function startFaultProxy(target: string): Promise<FaultProxy> {
@@ -55,8 +57,10 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     for (const socket of [pair.client, pair.upstream]) socket.destroyed || socket[how]();
   };
   /** The silent ones keep their other end: a server does not hear of a client that the network has swallowed. */
-  const isSilent = ({ left }: Pair): boolean =>
-    fault?.kind === 'half-open' || (fault?.kind === 'black hole' && left <= 0);
+  const isSilent = (pair: Pair): boolean => {
+    pair.isLost ||= fault?.kind === 'half-open' || (fault?.kind === 'black hole' && pair.left <= 0);
+    return pair.isLost;
+  };
 
   const begin = async (next: LineFault): Promise<void> => {
     fault = next;
@@ -108,13 +112,14 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
       });
   };
 
-  const server = createServer((client) => {
+  const server = createServer({ allowHalfOpen: true }, (client) => {
     attempts++;
     const left = fault?.kind === 'cut' || fault?.kind === 'black hole' ? fault.bytes : Number.POSITIVE_INFINITY;
-    const pair: Pair = { client, upstream: createConnection({ host: hostname, port: targetPort }), left };
+    const upstream = createConnection({ host: hostname, port: targetPort, allowHalfOpen: true });
+    const pair: Pair = { client, upstream, left, isLost: false };
     pairs.add(pair);
-    carry(pair, client, pair.upstream);
-    carry(pair, pair.upstream, client);
+    carry(pair, client, upstream);
+    carry(pair, upstream, client);
   });
   const listen = (at: number): Promise<void> => new Promise((resolve) => server.listen(at, '127.0.0.1', resolve));
   await listen(0);

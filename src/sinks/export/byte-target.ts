@@ -3,6 +3,7 @@ import { access, type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
+import { onDisk } from '../../model/disk-errors.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { ByteTarget } from './row-file.ts';
 
@@ -13,7 +14,7 @@ export async function createFileTarget(path: string, { replace }: { replace: boo
   }
   const partial = `${path}.partial`;
   const file = await openOrSay(partial, path);
-  return {
+  return onDisk<ByteTarget>(path, {
     async write(bytes) {
       await file.write(typeof bytes === 'string' ? Buffer.from(bytes) : bytes);
     },
@@ -26,7 +27,7 @@ export async function createFileTarget(path: string, { replace }: { replace: boo
       await file.close();
       await rm(partial, { force: true });
     },
-  };
+  });
 }
 
 async function openOrSay(partial: string, path: string): Promise<FileHandle> {

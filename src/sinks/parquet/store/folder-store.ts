@@ -11,8 +11,8 @@ import {
   rm,
 } from 'node:fs/promises';
 import { basename, dirname, join, resolve, sep } from 'node:path';
+import { onDisk } from '../../../model/disk-errors.ts';
 import { ConfigError } from '../../../model/errors.ts';
-import { onDisk } from './disk-errors.ts';
 import { identityOf, openFile, writeAt } from './folder-file.ts';
 import { isLeft, isLock, lockFile } from './folder-lock.ts';
 import { type Held, holdName, isAbandoned } from './holder.ts';

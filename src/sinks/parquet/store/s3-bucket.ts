@@ -36,7 +36,8 @@ export interface Condition {
 /** Files above this size go in parts, two at a time: what is held in memory is bounded. */
 const PART_BYTES = 8 * 1024 * 1024;
 const MARK = 'tributary-mark';
-const LEFT_AFTER_MS = 60 * 60_000;
+/** By our clock and the server's: an hour between them must not end what somebody is sending. */
+const LEFT_AFTER_MS = 24 * 60 * 60_000;
 /** The client would wait for ever for a server that says nothing; the transaction of the state waits with it. */
 const CONNECT_MS = 10_000;
 const SILENCE_MS = 30_000;

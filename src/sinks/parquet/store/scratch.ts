@@ -1,8 +1,8 @@
 import { type FileHandle, lstat, mkdir, open, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import { onDisk } from '../../../model/disk-errors.ts';
 import { ConfigError } from '../../../model/errors.ts';
-import { onDisk } from './disk-errors.ts';
 import { openFile, writeAt } from './folder-file.ts';
 import { holdName, isAbandoned } from './holder.ts';
 import type { OpenFile } from './store.ts';

@@ -1,12 +1,13 @@
-import { ConfigError, Fault, RetryLater } from '../../../model/errors.ts';
+import { ConfigError, Fault, RetryLater } from './errors.ts';
 
-const KEPT = 'everything that was committed; of this batch the files are as they were, or replaced whole';
+const KEPT = 'everything that was finished; a file is there whole or not at all';
 
 /** What a disk can refuse, and what a person can do about it. Whatever else a file system throws is a bug, and stays one. */
 export function diskFault(error: unknown, place: string): unknown {
   if (!(error instanceof Error) || error instanceof Fault || !('code' in error)) return error;
-  const { code } = error as NodeJS.ErrnoException;
-  switch (code) {
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  // Node's way to say that a folder of a read-only disk cannot be made.
+  switch (code === 'ENOENT' && syscall === 'mkdir' ? 'EROFS' : code) {
     case 'ENOSPC':
     case 'EDQUOT':
     case 'EFBIG':
@@ -18,7 +19,7 @@ export function diskFault(error: unknown, place: string): unknown {
     case 'EROFS':
     case 'EACCES':
     case 'EPERM':
-      return new ConfigError(`${place} may not be written by this user (${code})`, {
+      return new ConfigError(`${place} may not be written (${code})`, {
         kept: KEPT,
         next: 'give the user who runs this the right to write there, or mount it writable; then run again',
         cause: error,

@@ -1,0 +1,122 @@
+import { readdirSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { STREAMS, type StreamName } from '../../src/model/streams.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { type Finished, freshPlace, MAIN, type Place, startProcess } from '../support/cli.ts';
+import { type Engine, openEngine } from '../support/engine.ts';
+import { readWithDuckdb } from '../support/lake-readers.ts';
+import { lossesOf } from '../support/losses.ts';
+import { recordCase } from '../support/proof.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+import { mountSmallDisk, type SmallDisk } from '../support/small-disk.ts';
+import { isProving, KEY, messageOf } from '../support/wire-scene.ts';
+
+/** A disk that is full, and one that may not be written: a tmpfs where we may mount one, else a limit on the size of files. */
+
+let sandbox: Sandbox;
+let disk: SmallDisk | undefined;
+const opened: Engine[] = [];
+beforeAll(async () => {
+  sandbox = await smallSandbox({ apiKey: KEY, rows: { clicks: 900, leads: 100, sales: 50 }, days: 5 });
+});
+afterAll(async () => {
+  for (const engine of opened) await engine.close();
+  disk?.remove();
+});
+
+/** A place with a lake at this path, and a state of its own. */
+async function openLake(lake: string): Promise<Place> {
+  const [engine, place] = await Promise.all([openEngine(), freshPlace()]);
+  opened.push(engine);
+  const source = { baseUrl: sandbox.baseUrl, apiKey: KEY, plan: 'enterprise', requestsPerSecond: 500, since: '30d' };
+  const sinks = { lake: { type: 'parquet', path: lake } };
+  await place.config(JSON.stringify({ sources: { main: source }, sinks, state: { url: engine.url } }));
+  return place;
+}
+
+const SYNC = ['sync', '--config', 't.yaml'];
+const idsIn = (folder: string) => async (stream: StreamName) =>
+  (await readWithDuckdb(folder, STREAMS[stream])).map((row) => String(row.event_id));
+
+function expectTold({ stderr, text }: Finished, what: RegExp): void {
+  const message = messageOf(stderr);
+  expect(message).toMatch(what);
+  expect(message).toMatch(/^main\/\w+/m);
+  expect(message).toMatch(/^kept: .*\nnext: /m);
+  expect(message).not.toMatch(/this is a bug|^ +at /m);
+  expect(text).not.toContain(KEY);
+}
+
+/** Nobody finds a file that is not whole, and nothing is left of those that were not finished. */
+const unfinished = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => /\.(tmp|lock)$/.test(name));
+
+it('a full disk: said, nothing torn, and all of it there once there is room', async () => {
+  disk = mountSmallDisk(150);
+  const small = disk;
+  const place = await openLake(small?.folder ?? 'lake');
+  const folder = small?.folder ?? join(place.dir, 'lake');
+  // Without a disk of our own: no file may be larger than this.
+  const limited = ['--fsize=10000', process.execPath, MAIN, ...SYNC];
+  const stopped = small
+    ? await place.run(SYNC)
+    : await startProcess('prlimit', limited, place.dir, { PATH: process.env.PATH ?? '' }).done;
+  const left = unfinished(folder);
+  small?.set('size=50m');
+  const { code } = await place.run(SYNC);
+  const losses = await lossesOf(sandbox, idsIn(folder));
+  recordCase({ suite: 'wire', name: 'full disk: lake', survived: code === 0, ...losses });
+  expectTold(stopped, /the disk of .* has no room left \((ENOSPC|EFBIG)\)/);
+  expect(stopped.code).toBe(4);
+  expect(left).toEqual([]);
+  expect({ code, ...losses }).toEqual({ code: 0, lost: 0, doubled: 0 });
+});
+
+it.runIf(isProving)('a read-only folder: you are asked, and it goes on when it may be written', async (context) => {
+  disk ??= mountSmallDisk(50_000);
+  if (!disk) return context.skip('only root may mount a disk');
+  const folder = join(disk.folder, 'lake');
+  const place = await openLake(folder);
+  disk.set('ro');
+  const stopped = await place.run(SYNC);
+  disk.set('rw,size=50m');
+  const { code } = await place.run(SYNC);
+  const losses = await lossesOf(sandbox, idsIn(folder));
+  recordCase({ suite: 'wire', name: 'read-only folder: lake', survived: code === 0, ...losses });
+  expectTold(stopped, /may not be written \(\w+\)/);
+  expect(stopped.code).toBe(2);
+  expect({ code, ...losses }).toEqual({ code: 0, lost: 0, doubled: 0 });
+});
+
+it.runIf(isProving)('a folder in which no state can be made: you are asked', async (context) => {
+  const small = mountSmallDisk(100);
+  if (!small) return context.skip('only root may mount a disk');
+  const source = { baseUrl: sandbox.baseUrl, apiKey: KEY, plan: 'enterprise', requestsPerSecond: 500 };
+  await writeFile(join(small.folder, 't.yaml'), JSON.stringify({ sources: { main: source } }));
+  small.set('ro');
+  const env = { PATH: process.env.PATH ?? '' };
+  const { code, stderr } = await startProcess(process.execPath, [MAIN, ...SYNC], small.folder, env).done;
+  small.remove();
+  recordCase({ suite: 'wire', name: 'read-only folder: state', survived: code === 2, lost: 0, doubled: 0 });
+  expect(stderr).toMatch(/^the state folder .* cannot be made \(\w+\)\nnext: run it in a folder/);
+  expect(code).toBe(2);
+});
+
+it('an export to a full disk leaves nothing behind', async () => {
+  const place = await openLake('lake');
+  const small = mountSmallDisk(100);
+  const out = join(small?.folder ?? place.dir, 'clicks.csv');
+  const args = ['export', 'clicks', '--from', '30d', '--to', 'now', '--out', out, '--config', 't.yaml'];
+  const limited = ['--fsize=10000', process.execPath, MAIN, ...args];
+  const stopped = small
+    ? await place.run(args)
+    : await startProcess('prlimit', limited, place.dir, { PATH: process.env.PATH ?? '' }).done;
+  const left = readdirSync(small?.folder ?? place.dir).filter((name) => name.startsWith('clicks'));
+  small?.remove();
+  recordCase({ suite: 'wire', name: 'full disk: export', survived: stopped.code === 4, lost: 0, doubled: 0 });
+  expect(messageOf(stopped.stderr)).toMatch(/the disk of .*clicks\.csv has no room left/);
+  expect(stopped.code).toBe(4);
+  expect(left).toEqual([]);
+});
