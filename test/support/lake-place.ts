@@ -97,7 +97,7 @@ async function placeOf({ folder, isOwn, settings, createStore, readRows }: Made)
 }
 
 /** Copies every object below a prefix into a folder, by the client that others use too. */
-async function download({ bucket }: S3Server, prefix: string, folder: string): Promise<void> {
+export async function download({ bucket }: S3Server, prefix: string, folder: string): Promise<void> {
   const client = new S3Client({ forcePathStyle: true });
   try {
     const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix }));
