@@ -24,9 +24,15 @@ export interface Engine {
 }
 
 export async function openEngine(): Promise<Engine> {
+  const engine = await emptyEngine();
+  await migrate(engine.db, MIGRATIONS, { schema: 'tributary' });
+  return engine;
+}
+
+/** Nothing was ever written there. */
+export async function emptyEngine(): Promise<Engine> {
   const home = await freshDatabase();
   const db = connect({ url: home.url, max: 3 });
-  await migrate(db, MIGRATIONS, { schema: 'tributary' });
   return {
     url: home.url,
     db,

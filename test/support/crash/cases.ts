@@ -35,27 +35,41 @@ export async function discover(grounds: Grounds, scene: Scene): Promise<string[]
   }
 }
 
-/** As many at once as there are grounds. */
+/** In two lanes: while one waits for its process, the other looks at what its own has left. */
 export async function killAtEach(
   grounds: readonly Grounds[],
   scene: Scene,
   steps: readonly string[],
 ): Promise<Outcome> {
   const outcome: Outcome = { cases: 0, killed: 0, faults: [] };
-  for (let first = 0; first < steps.length; first += grounds.length) {
-    const chosen = steps.slice(first, first + grounds.length);
-    const worlds = await Promise.all(chosen.map((_, i) => openScene(grounds[i] as Grounds, scene)));
-    try {
-      const ends = await killAll(worlds.map((world, i) => ({ task: scene.command.task(world), at: chosen[i] })));
-      const judged = await Promise.all(worlds.map((world, i) => judge(scene, world, chosen[i] ?? '')));
-      outcome.cases += worlds.length;
-      outcome.killed += ends.filter(({ isStill }) => isStill).length;
-      outcome.faults.push(...judged.flat());
-    } finally {
-      await Promise.all(worlds.map((world) => world.close()));
+  const left = [...steps];
+  const half = grounds.length >> 1;
+  const workThrough = async (own: readonly Grounds[]): Promise<void> => {
+    while (left.length > 0) {
+      const { killed, faults } = await killTogether(own, scene, left.splice(0, own.length));
+      outcome.killed += killed;
+      outcome.faults.push(...faults);
     }
-  }
+  };
+  outcome.cases = steps.length;
+  await Promise.all([workThrough(grounds.slice(0, half)), workThrough(grounds.slice(half))]);
   return outcome;
+}
+
+/** One process for all of these, each on grounds of its own. */
+async function killTogether(
+  grounds: readonly Grounds[],
+  scene: Scene,
+  steps: readonly string[],
+): Promise<Omit<Outcome, 'cases'>> {
+  const worlds = await Promise.all(steps.map((_, i) => openScene(grounds[i] as Grounds, scene)));
+  try {
+    const ends = await killAll(worlds.map((world, i) => ({ task: scene.command.task(world), at: steps[i] })));
+    const judged = await Promise.all(worlds.map((world, i) => judge(scene, world, steps[i] ?? '')));
+    return { killed: ends.filter(({ isStill }) => isStill).length, faults: judged.flat() };
+  } finally {
+    await Promise.all(worlds.map((world) => world.close()));
+  }
 }
 
 async function openScene(grounds: Grounds, { command, sites }: Scene): Promise<World> {

@@ -46,7 +46,9 @@ export async function judgeKilled(world: World): Promise<string[]> {
     for (const stream of world.streams) {
       const where = `${site.name}/${stream}`;
       // In this order: what was sent before the kill may still be on its way into both.
-      const windows = [...(await certifiedIn(world, site, stream)), ...(await shownIn(world, site, stream))];
+      const certified = await certifiedIn(world, site, stream);
+      await site.look?.();
+      const windows = [...certified, ...(await shownIn(world, site, stream))];
       const there = new Set((await site.events(stream)).map(({ id }) => id));
       const isDue = ({ id, at }: Found, { start, end, proven }: Certified): boolean =>
         at >= start && at < end && (proven > world.late.since || !world.late.ids.has(id));
@@ -63,6 +65,7 @@ export async function judgeKilled(world: World): Promise<string[]> {
 export async function judgeEnd(world: World): Promise<Verdict> {
   const verdict: Verdict = { faults: [], lost: 0, doubled: 0 };
   for (const site of world.sites) {
+    await site.look?.();
     for (const stream of world.streams) {
       await judgeEvents(world, site, stream, verdict);
       await judgeWatermark(world, site, stream, verdict);
@@ -87,6 +90,7 @@ export async function judgeEnd(world: World): Promise<Verdict> {
 export async function judgeGone(world: World): Promise<Verdict> {
   const faults: string[] = [];
   for (const site of world.sites) {
+    await site.look?.();
     for (const stream of world.streams) {
       if ((await site.events(stream)).length > 0) faults.push(`${site.name}/${stream}: rows are still there`);
       if ((await site.shown(stream)) !== undefined) faults.push(`${site.name}/${stream}: is still shown as covered`);

@@ -4,29 +4,38 @@ import { createRandom } from '../../../src/sandbox/random.ts';
 
 /** All of them; but of a label that comes again and again only the first, the second, the middle and the last. */
 export function everyStep(steps: readonly string[]): string[] {
-  return [...byLabel(steps).values()].flatMap((same) => {
+  return [...groups(steps).values()].flatMap((same) => {
     const chosen = new Set([0, 1, same.length >> 1, same.length - 1]);
     return same.filter((_, i) => chosen.has(i));
   });
 }
 
-/** One of each label that was not met before, at a place that the seed decides. */
+/** At least so many of a scene, also where every kind of step was met before. */
+const FEWEST = 4;
+
+/** One of each kind that was not met before, at a place that the seed decides. To be sent and to be answered is one kind here. */
 export function createSample(seed: number): (steps: readonly string[]) => string[] {
   const random = createRandom(seed);
   const met = new Set<string>();
-  return (steps) =>
-    [...byLabel(steps)].flatMap(([label, same]) => {
-      if (met.has(label)) return [];
-      met.add(label);
-      return [random.pick(same)];
-    });
+  return (steps) => {
+    const chosen = new Set<string>();
+    for (const [kind, same] of groups(steps, (label) => label.replace(/: [\w ]+$/, ''))) {
+      if (!met.has(kind)) chosen.add(random.pick(same));
+      met.add(kind);
+    }
+    while (chosen.size < FEWEST) chosen.add(random.pick(steps));
+    return [...chosen];
+  };
 }
 
-function byLabel(steps: readonly string[]): Map<string, string[]> {
-  const groups = new Map<string, string[]>();
+function groups(steps: readonly string[], kindOf = (label: string): string => label): Map<string, string[]> {
+  const found = new Map<string, string[]>();
   for (const step of steps) {
-    const label = step.replace(/ #\d+$/, '');
-    groups.set(label, [...(groups.get(label) ?? []), step]);
+    const kind = kindOf(labelOf(step));
+    found.set(kind, [...(found.get(kind) ?? []), step]);
   }
-  return groups;
+  return found;
 }
+
+/** Without its number. */
+export const labelOf = (step: string): string => step.replace(/ #\d+$/, '');

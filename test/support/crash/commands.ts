@@ -1,6 +1,7 @@
 import { withSinks } from '../../../src/app.ts';
 import { holderOf } from '../../../src/cursor/leases.ts';
 import { toIso } from '../../../src/model/instant.ts';
+import { STREAM_NAMES } from '../../../src/model/streams.ts';
 import { DAY_MS, type Window } from '../../../src/model/window.ts';
 import type { JsonObject } from '../../../src/sandbox/types.ts';
 import { isParquetSink } from '../../../src/sinks/parquet/parquet-sink.ts';
@@ -48,6 +49,12 @@ export const firstSync: Command = {
   judge: judgeEnd,
 };
 
+export const veryFirstSync: Command = {
+  ...firstSync,
+  name: 'a sync with nothing there yet',
+  world: { isNew: true },
+};
+
 /** What it brings: events that are new, some that came late, one with another content, one that moved to another day; and one is gone. */
 export const laterSync: Command = {
   name: 'a later sync',
@@ -58,6 +65,12 @@ export const laterSync: Command = {
   task: cli('sync'),
   again: syncOnce,
   judge: judgeEnd,
+};
+
+export const sideBySide: Command = {
+  ...laterSync,
+  name: 'a later sync of three streams',
+  world: { streams: STREAM_NAMES },
 };
 
 function changeService({ sandbox: { service }, streams, late, vanished }: World): void {

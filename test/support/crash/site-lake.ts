@@ -16,22 +16,20 @@ export function folderSite(dir: string): Site {
   return { name: 'folder', settings: { type: 'parquet', path }, ...readersOf(path) };
 }
 
-/** A lake in a bucket. What is read is a copy, taken anew for each question. */
+/** A lake in a bucket, as a copy of it shows. */
 export function bucketSite(server: S3Server, source: string, dir: string): Site {
   const prefix = `lakes/${source}`;
   const path = join(dir, 'copy');
-  const { events, shown, leftovers } = readersOf(path);
-  const copy = async (): Promise<void> => {
-    await rm(path, { recursive: true, force: true });
-    await download(server, `${prefix}/`, path);
-  };
+  const { leftovers, ...readers } = readersOf(path);
   return {
     name: 's3',
     settings: { type: 'parquet', path: `s3://${server.bucket}/${prefix}` },
-    events: (stream) => copy().then(() => events(stream)),
-    shown: (stream) => copy().then(() => shown(stream)),
+    ...readers,
+    async look() {
+      await rm(path, { recursive: true, force: true });
+      await download(server, `${prefix}/`, path);
+    },
     async leftovers() {
-      await copy();
       const uploads = server.uploads().filter((key) => key.startsWith(`${prefix}/`));
       return [...(await leftovers()), ...uploads.map((key) => `an unfinished upload of ${key}`)];
     },

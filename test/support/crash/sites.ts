@@ -19,6 +19,8 @@ export interface Site {
   name: SiteName;
   /** As the config has it. */
   settings: object;
+  /** Takes a new look, where what is read is a copy. */
+  look?(): Promise<void>;
   events(stream: StreamName): Promise<Found[]>;
   /** The watermark as it is shown beside the data; undefined where none is. */
   shown(stream: StreamName): Promise<number | undefined>;

@@ -6,7 +6,7 @@ import type { Config } from '../../../src/config-schema.ts';
 import type { StreamName } from '../../../src/model/streams.ts';
 import { DAY_MS } from '../../../src/model/window.ts';
 import { type Sandbox, startSandbox } from '../../../src/sandbox/server.ts';
-import { configText, withSmallPages } from '../engine.ts';
+import { configText, emptyEngine, withSmallPages } from '../engine.ts';
 import { newSource } from '../sink-harness.ts';
 import { type Grounds, type Site, type SiteName, siteOf } from './sites.ts';
 
@@ -42,6 +42,8 @@ export interface WorldOptions {
   sinceDays?: number;
   /** Further settings of each stream. */
   settings?: object;
+  /** With a state that nobody has made yet. */
+  isNew?: boolean;
   /** The queue is in Redis; else in the state's database. */
   isQueueInRedis?: boolean;
 }
@@ -51,8 +53,9 @@ const DAYS = 4;
 const ROWS = { clicks: 40, leads: 40, sales: 40 };
 const PAGE_ROWS = 8;
 
-export async function openWorld(grounds: Grounds, options: WorldOptions): Promise<World> {
-  const { sites, streams = ['leads'], sinceDays = DAYS + 1, settings = {}, isQueueInRedis } = options;
+export async function openWorld(shared: Grounds, options: WorldOptions): Promise<World> {
+  const { sites, streams = ['leads'], sinceDays = DAYS + 1, settings = {}, isQueueInRedis, isNew } = options;
+  const grounds = isNew ? { ...shared, state: await emptyEngine() } : shared;
   const source = newSource();
   const dir = await mkdtemp(join(tmpdir(), 'tributary-killed-'));
   const sandbox = await startSandbox({ requestsPerSecond: null, rows: ROWS, days: DAYS, seed: 5 });
@@ -70,7 +73,7 @@ export async function openWorld(grounds: Grounds, options: WorldOptions): Promis
   const { config } = parseConfig(text, 'crash.yaml', {});
   const configFile = join(dir, 'crash.yaml');
   await writeFile(configFile, text);
-  await withSmallPages(grounds.state.db, config, PAGE_ROWS);
+  if (!isNew) await withSmallPages(grounds.state.db, config, PAGE_ROWS);
   return {
     sandbox,
     source,
@@ -88,6 +91,7 @@ export async function openWorld(grounds: Grounds, options: WorldOptions): Promis
     syncedAt: 0,
     async close() {
       await sandbox.close();
+      if (isNew) await grounds.state.close();
       await rm(dir, { recursive: true, force: true });
     },
   };
