@@ -65,6 +65,7 @@ async function killTogether(
   const worlds = await Promise.all(steps.map((_, i) => openScene(grounds[i] as Grounds, scene)));
   try {
     const ends = await killAll(worlds.map((world, i) => ({ task: scene.command.task(world), at: steps[i] })));
+    for (const [i, world] of worlds.entries()) world.killed = ends[i]?.pid;
     const judged = await Promise.all(worlds.map((world, i) => judge(scene, world, steps[i] ?? '')));
     return { killed: ends.filter(({ isStill }) => isStill).length, faults: judged.flat() };
   } finally {

@@ -1,3 +1,6 @@
+import { readdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { instantOf } from '../../../src/cursor/sql.ts';
 import { completeThrough } from '../../../src/model/coverage.ts';
 import { toIso } from '../../../src/model/instant.ts';
@@ -78,6 +81,7 @@ export async function judgeEnd(world: World): Promise<Verdict> {
     values: [world.source],
   });
   for (const { stream } of running) verdict.faults.push(`a run of ${stream} is called running, and none is`);
+  for (const file of await scratchOf(world)) verdict.faults.push(`${file} was left on the local disk`);
   const held = await world.grounds.state.db.query<{ stream: string }>({
     text: 'select stream from tributary.leases where source = $1 and expires_at > clock_timestamp()',
     values: [world.source],
@@ -155,13 +159,29 @@ async function judgeCustomers(world: World, site: Site, { faults }: Verdict): Pr
   if (stored.some((id) => world.forgotten.has(id))) faults.push(`${site.name}: a forgotten customer is there`);
 }
 
-const certifiedIn = ({ grounds, source }: World, site: Site, stream: StreamName): Promise<Certified[]> =>
-  grounds.state.db.query<Certified & Record<string, unknown>>({
+/** Files on their way to a bucket are made on the local disk, under the name of their process. */
+async function scratchOf({ source, killed }: World): Promise<string[]> {
+  const all = await readdir(join(tmpdir(), `tributary-lake-${process.getuid?.() ?? 'user'}`)).catch(() => []);
+  return all.filter((name) => name.startsWith(`.${source}.parquet.${killed}@`));
+}
+
+async function certifiedIn(
+  { grounds: { state }, source }: World,
+  site: Site,
+  stream: StreamName,
+): Promise<Certified[]> {
+  // One that was killed early may have left a state without tables.
+  const [found] = await state.db.query<{ there: string | null }>({
+    text: `select to_regclass('tributary.windows')::text as there`,
+  });
+  if (!found?.there) return [];
+  return state.db.query<Certified & Record<string, unknown>>({
     text: `
       select ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", ${instantOf('proven_at')} as proven
       from tributary.windows where source = $1 and stream = $2 and sink = $3 and state = 'certified'`,
     values: [source, stream, site.name],
   });
+}
 
 /** What is shown may be a run behind, so it is held to what that run could know. */
 async function shownIn(world: World, site: Site, stream: StreamName): Promise<Certified[]> {

@@ -11,6 +11,7 @@ const HOST = fileURLToPath(new URL('host.mjs', import.meta.url));
 const PATIENCE_MS = 120_000;
 
 export interface Ended {
+  pid: number | undefined;
   /** It stood at its step when the process was killed; else it was through. */
   isStill: boolean;
   code: number | undefined;
@@ -43,5 +44,5 @@ export async function killAll(doomed: readonly Doomed[]): Promise<Ended[]> {
     const steps = doomed.map(({ at }) => at).join(', ');
     throw new Error(`the process ended with ${child.exitCode ?? child.signalCode}, not by its own kill: ${steps}`);
   }
-  return JSON.parse(said) as Ended[];
+  return (JSON.parse(said) as Ended[]).map((end) => ({ ...end, pid: child.pid }));
 }

@@ -1,5 +1,5 @@
 import type { StreamName } from '../../../src/model/streams.ts';
-import { type Engine, openEngine } from '../engine.ts';
+import { type Engine, emptyEngine, openEngine } from '../engine.ts';
 import { startRedis } from '../redis.ts';
 import { type S3Server, startS3 } from '../s3-server.ts';
 import { bucketSite, folderSite } from './site-lake.ts';
@@ -47,7 +47,7 @@ export async function openGrounds(count: number): Promise<{ grounds: Grounds[]; 
   const grounds = await Promise.all(
     Array.from({ length: count }, async (_, i) => ({
       state: await openEngine(),
-      elsewhere: await openEngine(),
+      elsewhere: await emptyEngine(),
       s3,
       redis: `${redis.url}/${i}`,
     })),

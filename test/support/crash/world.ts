@@ -30,6 +30,8 @@ export interface World {
   vanished: Set<string>;
   /** Ids of customers that somebody asked to have forgotten. */
   forgotten: Set<string>;
+  /** The process that was killed. */
+  killed: number | undefined;
   /** When the last sync began: it could prove what was ten minutes old by then. */
   syncedAt: number;
   close(): Promise<void>;
@@ -88,6 +90,7 @@ export async function openWorld(shared: Grounds, options: WorldOptions): Promise
     late: { ids: new Set(), since: Number.POSITIVE_INFINITY },
     vanished: new Set(),
     forgotten: new Set(),
+    killed: undefined,
     syncedAt: 0,
     async close() {
       await sandbox.close();
