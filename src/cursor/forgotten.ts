@@ -53,23 +53,23 @@ export async function forgetQuarantined(
   return gone.length;
 }
 
-/** Leases stay: their epochs must go on rising, or a writer that slept through it all would pass the fence again. */
-const STATE_TABLES = [
-  'cursors',
-  'windows',
-  'runs',
-  'profiles',
-  'filters',
-  'quarantine',
-  'parked',
-  'incidents',
-  'backfills',
-] as const;
+/** What says how complete a source is. */
+const PROGRESS_TABLES = ['cursors', 'windows'] as const;
 
-/** Everything that the state holds of a source, but for what was asked to stay forgotten. Returns how many rows went from each table. */
-export async function forgetSource(db: Queryable, source: string): Promise<Record<string, number>> {
+/** Leases stay: their epochs must go on rising, or a writer that slept through it all would pass the fence again. */
+const OTHER_TABLES = ['runs', 'profiles', 'filters', 'quarantine', 'parked', 'incidents', 'backfills'] as const;
+
+/** From now on nothing of the source is called complete. Returns how many rows went from each table. */
+export const forgetProgress = (db: Queryable, source: string): Promise<Record<string, number>> =>
+  deleteFrom(PROGRESS_TABLES, db, source);
+
+/** Whatever else the state holds of a source, but for what was asked to stay forgotten. Returns how many rows went from each table. */
+export const forgetSource = (db: Queryable, source: string): Promise<Record<string, number>> =>
+  deleteFrom(OTHER_TABLES, db, source);
+
+async function deleteFrom(tables: readonly string[], db: Queryable, source: string): Promise<Record<string, number>> {
   const touched: Record<string, number> = {};
-  for (const table of STATE_TABLES) {
+  for (const table of tables) {
     const gone = await db.query({
       text: `delete from tributary.${table} where source = $1 returning 1`,
       values: [source],
@@ -81,7 +81,9 @@ export async function forgetSource(db: Queryable, source: string): Promise<Recor
 
 /** The sources that the state knows of, whether or not the config still has them. */
 export async function knownSources(db: Queryable): Promise<string[]> {
-  const tables = [...STATE_TABLES, 'forgotten'].map((table) => `select source from tributary.${table}`);
+  const tables = [...PROGRESS_TABLES, ...OTHER_TABLES, 'forgotten'].map(
+    (table) => `select source from tributary.${table}`,
+  );
   const rows = await db.query<{ source: string }>({ text: `${tables.join(' union ')} order by source` });
   return rows.map(({ source }) => source);
 }

@@ -1,5 +1,5 @@
 import type { Database } from '../cursor/database.ts';
-import { forgetQuarantined, forgetSource, remember } from '../cursor/forgotten.ts';
+import { forgetProgress, forgetQuarantined, forgetSource, remember } from '../cursor/forgotten.ts';
 import { acquireLease, type Lease, waitForCommits } from '../cursor/leases.ts';
 import { STREAM_NAMES } from '../model/streams.ts';
 import type { Erasure, Sink } from '../sinks/sink.ts';
@@ -29,6 +29,8 @@ export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Eras
   if (erasure.kind === 'source') {
     // A sync under way would go on writing rows of the source, and cursors that say they are complete.
     return withLeases(state, source, holder, async () => ({
+      // First: should this be cut short, rows that are gone must not be called complete, or no sync would bring them back.
+      ...(await forgetProgress(state, source)),
       ...(await eraseInSinks()),
       ...(await forgetSource(state, source)),
     }));

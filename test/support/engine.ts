@@ -24,9 +24,15 @@ export interface Engine {
 }
 
 export async function openEngine(): Promise<Engine> {
+  const engine = await emptyEngine();
+  await migrate(engine.db, MIGRATIONS, { schema: 'tributary' });
+  return engine;
+}
+
+/** Nothing was ever written there. */
+export async function emptyEngine(): Promise<Engine> {
   const home = await freshDatabase();
   const db = connect({ url: home.url, max: 3 });
-  await migrate(db, MIGRATIONS, { schema: 'tributary' });
   return {
     url: home.url,
     db,
@@ -46,19 +52,24 @@ export interface SourceOptions {
   sinks?: Record<string, object>;
   streams?: Record<string, object>;
   requestsPerSecond?: number;
+  /** A Redis for the queue; the state's database unless said otherwise. */
+  queueUrl?: string | undefined;
 }
 
 /** A config as a person would write it, for one sandbox. */
-export function configFor({ url }: Pick<Engine, 'url'>, sandbox: Sandbox, options: SourceOptions = {}): Config {
-  const { name = newSource(), since = '30d', sinkUrl, streams, requestsPerSecond = 500 } = options;
+export const configFor = (engine: Pick<Engine, 'url'>, sandbox: Sandbox, options: SourceOptions = {}): Config =>
+  parseConfig(configText(engine, sandbox, options), 'test.yaml', {}).config;
+
+export function configText({ url }: Pick<Engine, 'url'>, sandbox: Sandbox, options: SourceOptions): string {
+  const { name = newSource(), since = '30d', sinkUrl, streams, requestsPerSecond = 500, queueUrl } = options;
   const { sinks = { warehouse: { type: 'postgres', ...(sinkUrl && { url: sinkUrl }) } } } = options;
   const { baseUrl, apiKey } = sandbox;
-  const text = JSON.stringify({
+  return JSON.stringify({
     sources: { [name]: { baseUrl, apiKey, plan: 'enterprise', requestsPerSecond, since, ...(streams && { streams }) } },
     sinks,
     state: { url },
+    ...(queueUrl && { queue: { url: queueUrl } }),
   });
-  return parseConfig(text, 'test.yaml', {}).config;
 }
 
 /** As if the service had not been able to put more rows on a page: many pages without many rows. The reader tries twice that. */

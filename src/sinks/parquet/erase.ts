@@ -18,6 +18,8 @@ export async function erase(lake: Lake, erasure: Erasure): Promise<Record<string
     const track = { sink: lake.name, stream, source: erasure.source };
     const victim = victimOf(erasure, stream);
     if (victim === undefined) continue;
+    // Before the first file goes: should this be cut short, nobody shall be told that the rest is all there is.
+    if (victim === 'all') await hideCoverage(lake, track);
     await visitFiles(lake, track, async (file, tx) => {
       if (victim === 'all') {
         touched[file.path] = file.file.rows;
@@ -33,7 +35,6 @@ export async function erase(lake: Lake, erasure: Erasure): Promise<Record<string
         const id = await findTrack(tx, track);
         if (id !== undefined) await dropTrack(tx, id);
       });
-      await hideCoverage(lake, track);
     }
   }
   return touched;

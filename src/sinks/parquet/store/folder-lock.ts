@@ -44,7 +44,8 @@ export async function lockFile(target: string, file: string): Promise<{ release(
   };
 }
 
-export const isLock = (name: string): boolean => name.endsWith(`.parquet${ENDING}`);
+/** Of whatever file: what it holds says whose it is. */
+export const isLock = (name: string): boolean => name.endsWith(ENDING);
 
 /** Its holder, whose name it holds, was killed. */
 export async function isLeft(lock: string): Promise<boolean> {

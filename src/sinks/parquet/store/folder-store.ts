@@ -82,11 +82,12 @@ export function createFolderStore(path: string): Store {
       }
     },
     async sweep(folder) {
-      for await (const { path: found, entry } of walk(root, folder)) {
+      for await (const { path: found, entry } of folder === undefined ? filesBeside(root) : walk(root, folder)) {
         if (!entry.startsWith('.')) continue;
         const full = join(root, found);
         const stats = await lstat(full).catch(ifAbsent);
-        const isOurs = stats?.isFile() && (isLock(entry) ? await isLeft(full) : isAbandoned(entry, stats.mtimeMs));
+        if (!stats?.isFile()) continue;
+        const isOurs = isAbandoned(entry, stats.mtimeMs) || (isLock(entry) && (await isLeft(full)));
         if (isOurs) await rm(full, { force: true });
       }
     },
@@ -162,8 +163,18 @@ async function syncFolders(root: string, folder: string, isNew: boolean): Promis
   if (isNew && folder !== root) await syncFolders(root, dirname(folder), true);
 }
 
+interface Entry {
+  path: string;
+  entry: string;
+}
+
+/** The catalogue, what goes with it, and what is left of writing them. */
+async function* filesBeside(root: string): AsyncGenerator<Entry> {
+  for (const entry of (await readdir(root).catch(ifAbsent)) ?? []) yield { path: entry, entry };
+}
+
 /** Every entry below a folder that is no folder itself. Links are not followed. */
-async function* walk(root: string, folder: string): AsyncGenerator<{ path: string; entry: string }> {
+async function* walk(root: string, folder: string): AsyncGenerator<Entry> {
   const entries = await readdir(join(root, folder), { withFileTypes: true }).catch(ifAbsent);
   for (const entry of (entries ?? []).sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const path = `${folder}/${entry.name}`;

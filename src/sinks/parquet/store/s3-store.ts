@@ -43,7 +43,8 @@ export function createS3Store({ url, pathStyle }: S3StoreOptions): Store {
     writeText: (path, text) => bucket.putText(keyOf(path), text),
     async sweep(folder) {
       await scratch.sweep();
-      await bucket.abortLeftovers(keyOf(`${folder}/`));
+      // Only files of a folder are sent in parts.
+      if (folder !== undefined) await bucket.abortLeftovers(keyOf(`${folder}/`));
     },
     close: async () => bucket.close(),
   };

@@ -15,8 +15,8 @@ export interface Store {
   readText(path: string): Promise<string | undefined>;
   /** Replaces a small file, whole. */
   writeText(path: string, text: string): Promise<void>;
-  /** Removes what writers that are gone left behind below a folder, and nothing else. */
-  sweep(folder: string): Promise<void>;
+  /** Removes what writers that are gone left behind below a folder, or, without one, beside the folders; and nothing else. */
+  sweep(folder?: string): Promise<void>;
   close(): Promise<void>;
 }
 

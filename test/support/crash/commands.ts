@@ -1,0 +1,163 @@
+import { withSinks } from '../../../src/app.ts';
+import { holderOf } from '../../../src/cursor/leases.ts';
+import { toIso } from '../../../src/model/instant.ts';
+import { STREAM_NAMES } from '../../../src/model/streams.ts';
+import { DAY_MS, type Window } from '../../../src/model/window.ts';
+import type { JsonObject } from '../../../src/sandbox/types.ts';
+import { isParquetSink } from '../../../src/sinks/parquet/parquet-sink.ts';
+import { forget } from '../../../src/sync/forget.ts';
+import type { Outcome } from '../../../src/sync/sync-all.ts';
+import { backfill, statesOf, sync } from '../engine.ts';
+import { silentLog } from '../silent-log.ts';
+import { judgeEnd, judgeGone, truthOf, type Verdict } from './checks.ts';
+import type { Task } from './child.ts';
+import type { World, WorldOptions } from './world.ts';
+
+/** Something that a person starts, and that may be killed at any step. */
+export interface Command {
+  name: string;
+  world?: Omit<WorldOptions, 'sites'>;
+  /** What the process that is killed will find. */
+  prepare(world: World): Promise<void>;
+  task(world: World): Task;
+  /** The same once more, to its end. */
+  again(world: World): Promise<void>;
+  judge(world: World): Promise<Verdict>;
+}
+
+const MINUTE = 60_000;
+
+async function syncOnce(world: World): Promise<void> {
+  world.syncedAt = Date.now();
+  expectDone(await sync(world.config));
+}
+
+function expectDone(outcomes: readonly Outcome[]): void {
+  const states = statesOf(outcomes);
+  if (states.some((state) => state !== 'done')) throw new Error(`run again, it ended with: ${states}`);
+}
+
+const cli =
+  (...words: string[]) =>
+  ({ configFile }: World): Task => ({ argv: [...words, '--config', configFile] });
+
+export const firstSync: Command = {
+  name: 'a first sync',
+  prepare: async () => {},
+  task: cli('sync'),
+  again: syncOnce,
+  judge: judgeEnd,
+};
+
+export const veryFirstSync: Command = {
+  ...firstSync,
+  name: 'a sync with nothing there yet',
+  world: { isNew: true },
+};
+
+/** What it brings: events that are new, some that came late, one with another content, one that moved to another day; and one is gone. */
+export const laterSync: Command = {
+  name: 'a later sync',
+  async prepare(world) {
+    await syncOnce(world);
+    changeService(world);
+  },
+  task: cli('sync'),
+  again: syncOnce,
+  judge: judgeEnd,
+};
+
+export const sideBySide: Command = {
+  ...laterSync,
+  name: 'a later sync of three streams',
+  world: { streams: STREAM_NAMES },
+};
+
+function changeService({ sandbox: { service }, streams, late, vanished }: World): void {
+  late.since = Date.now();
+  const now = service.now();
+  for (const stream of streams) {
+    const [oldest] = service.events(stream) as [JsonObject];
+    service.remove(stream, idOf(oldest));
+    service.add(stream, { ...oldest, timestamp: toIso(Math.floor(now / 1000) * 1000 - 5 * MINUTE) });
+    const known = service.events(stream).filter(({ timestamp }) => Date.parse(String(timestamp)) > now - 20 * MINUTE);
+    const [changes, goes] = known as [JsonObject, JsonObject];
+    service.remove(stream, idOf(changes));
+    service.add(stream, { ...changes, ...(stream !== 'clicks' && { eventName: 'another name' }) });
+    service.remove(stream, idOf(goes));
+    vanished.add(idOf(goes));
+    const came = [
+      ...service.arrive(stream, 3, { from: now - 18 * MINUTE, to: now - 13 * MINUTE }),
+      ...service.arrive(stream, 12, { from: now - 8 * MINUTE, to: now - 1 }),
+    ];
+    for (const id of came) late.ids.add(id);
+  }
+}
+
+const idOf = (record: JsonObject): string =>
+  String(record.event === 'click' ? (record.click as JsonObject).id : record.eventId);
+
+/** Three days that no sync was asked for. */
+export const backfillHistory: Command = {
+  name: 'a backfill',
+  world: { sinceDays: 1 },
+  prepare: syncOnce,
+  task(world) {
+    const { start, end } = historyOf(world.openedAt);
+    return cli('backfill', '--from', toIso(start), '--to', toIso(end))(world);
+  },
+  async again({ config, openedAt }) {
+    expectDone(await backfill(config, { window: historyOf(openedAt) }));
+  },
+  judge: judgeEnd,
+};
+
+/** Up to well behind where the first sync began. */
+const historyOf = (now: number): Window => ({ start: now - 6 * DAY_MS, end: now - DAY_MS / 2 });
+
+export const forgetCustomer: Command = {
+  name: 'forgetting a customer',
+  async prepare(world) {
+    await syncOnce(world);
+    const [lead] = truthOf(world, 'leads');
+    world.forgotten.add(lead?.customer ?? '');
+  },
+  task: (world) => cli('forget', '--source', world.source, '--customer', [...world.forgotten][0] ?? '')(world),
+  async again({ config, source, forgotten }) {
+    const erasure = { source, kind: 'customer', id: [...forgotten][0] ?? '' } as const;
+    await withSinks({ config, log: silentLog }, (app) => forget({ ...app, holder: holderOf('forget') }, erasure));
+  },
+  judge: judgeEnd,
+};
+
+export const forgetSource: Command = {
+  name: 'forgetting a source',
+  prepare: syncOnce,
+  task: (world) => cli('forget', '--source', world.source, '--everything')(world),
+  async again({ config, source }) {
+    const erasure = { source, kind: 'source' } as const;
+    await withSinks({ config, log: silentLog }, (app) => forget({ ...app, holder: holderOf('forget') }, erasure));
+  },
+  judge: judgeGone,
+};
+
+/** The files were written before the state knew of a column. */
+export const rewriteLake: Command = {
+  name: 'rewriting a lake',
+  async prepare(world) {
+    await syncOnce(world);
+    await world.grounds.state.db.query({
+      text: `
+        insert into tributary.columns (stream, path, name, kind, source, run_id)
+        values ('leads', $1, $1, 'text', $2, 'by hand')`,
+      values: [`grown_${world.source.replace('-', '_')}`, world.source],
+    });
+  },
+  task: cli('lake', 'rewrite'),
+  async again({ config }) {
+    await withSinks({ config, log: silentLog }, async ({ sinks }) => {
+      for (const sink of sinks.filter(isParquetSink)) await sink.rewrite(['leads']);
+    });
+  },
+  judge: judgeEnd,
+};

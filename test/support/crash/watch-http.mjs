@@ -1,0 +1,62 @@
+import http from 'node:http';
+import https from 'node:https';
+import { syncBuiltinESMExports } from 'node:module';
+import { plain, present, take, taking } from './steps.mjs';
+
+/** Requests that go out: by fetch, and by `node:http`, which clients of object stores use. */
+
+const { fetch } = globalThis;
+globalThis.fetch = async (input, init) => {
+  const one = present();
+  if (!one) return fetch(input, init);
+  const label = `${init?.method ?? 'GET'} ${new URL(input instanceof Request ? input.url : input).pathname}`;
+  return taking(one, `${label}: answered`, async () => {
+    const answer = fetch(input, init);
+    // On its way; what comes of it is heard by nobody once the case stands still.
+    setImmediate(() => take(one, `${label}: sent`));
+    const response = await answer;
+    if (response.body) watchBody(one, response.body, label);
+    return response;
+  });
+};
+
+/** A page comes in pieces; its end is a step of its own. */
+function watchBody(one, body, label) {
+  const { getReader } = body;
+  body.getReader = (...args) => {
+    const reader = getReader.apply(body, args);
+    const { read } = reader;
+    reader.read = async () => {
+      const piece = await read.call(reader);
+      return taking(one, `${label}: ${piece.done ? 'all read' : 'a piece read'}`, () => piece);
+    };
+    return reader;
+  };
+}
+
+for (const home of [http, https]) {
+  const { request } = home;
+  home.request = (...args) => {
+    const one = present();
+    const sent = request(...args);
+    if (!one) return sent;
+    const label = `${sent.method} ${kindOf(sent.path)}`;
+    const { end, emit } = sent;
+    sent.end = (...rest) => (one.isStill ? sent : end.apply(sent, rest));
+    sent.emit = (event, ...rest) => {
+      if (event === 'finish') take(one, `${label}: sent`);
+      if (event === 'response') take(one, `${label}: answered`);
+      return one.isStill || emit.call(sent, event, ...rest);
+    };
+    return sent;
+  };
+}
+syncBuiltinESMExports();
+
+/** The object's name, or what is asked of the bucket. */
+function kindOf(path) {
+  const { pathname, searchParams } = new URL(path, 'http://bucket');
+  const name = decodeURIComponent(pathname).split('/').at(-1) ?? '';
+  const asked = ['list-type', 'uploads', 'partNumber', 'uploadId'].find((key) => searchParams.has(key));
+  return `${plain(name)}${asked ? ` ?${asked}` : ''}`;
+}
