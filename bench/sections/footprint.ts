@@ -1,0 +1,83 @@
+import { type Dirent, readFileSync } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { MAIN, run } from '../support/commands.ts';
+import { inTurns, median, ratioOf, timed } from '../support/measure.ts';
+import { count, percent, type Report, ratio, type Section, type Size } from '../support/report.ts';
+
+/** (h) How long a command takes to begin, and what an installation takes on disk. */
+export const footprint: Section = { id: 'h', title: 'Start-up and size', run: measure };
+
+const START = {
+  'node, doing nothing': ['-e', '0'],
+  'tributary --version': [MAIN, '--version'],
+  'tributary sync --help': [MAIN, 'sync', '--help'],
+  'tributary schema': [MAIN, 'schema', '--format', 'sql'],
+} as const;
+
+async function measure(size: Size): Promise<Report> {
+  const start = (args: readonly string[]) => () => timed(() => run(process.execPath, [...args]));
+  const works = Object.fromEntries(Object.entries(START).map(([name, args]) => [name, start(args)]));
+  await inTurns(1, works);
+  const times = await inTurns(size === 'quick' ? 3 : 11, works);
+  const idle = times['node, doing nothing'] ?? [];
+  const parts = await installed();
+  const sum = parts.reduce((total, { bytes }) => total + bytes, 0);
+  return {
+    tables: [
+      {
+        head: ['start', 'ms here', 'node = 1'],
+        rows: Object.entries(times).map(([name, found]) => [
+          ...[name, count(median(found) * 1000), ratio(ratioOf(found, idle))],
+        ]),
+      },
+      {
+        head: ['installed', 'MB', 'share'],
+        rows: [
+          ...parts.slice(0, 6).map(({ name, bytes }) => [name, (bytes / 1e6).toFixed(1), percent(bytes / sum)]),
+          [`all of it, ${parts.length} packages`, (sum / 1e6).toFixed(1), percent(1)],
+        ],
+      },
+    ],
+    bars: [
+      {
+        says: 'start of a command that needs no database, where node = 1',
+        measured: ratioOf(times['tributary schema'] ?? [], idle),
+        most: 5,
+      },
+    ],
+  };
+}
+
+interface Part {
+  name: string;
+  bytes: number;
+}
+
+interface Lock {
+  packages: Record<string, { dev?: boolean; devOptional?: boolean }>;
+}
+
+/** What `npm ci --omit=dev` puts on disk here, largest first: the lock names the packages, the disk says which of them fit this machine. */
+async function installed(): Promise<Part[]> {
+  const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as Lock;
+  const paths = Object.entries(packages).flatMap(([path, { dev, devOptional }]) =>
+    path && !dev && !devOptional ? [path] : [],
+  );
+  const parts = await Promise.all(
+    paths.map(async (path) => ({ name: path.replace(/^.*node_modules\//, ''), bytes: await sizeOf(path) })),
+  );
+  const own = { name: 'tributary itself', bytes: await sizeOf('dist') };
+  return [own, ...parts.filter(({ bytes }) => bytes > 0)].sort((a, b) => b.bytes - a.bytes);
+}
+
+/** Of a folder, without the packages inside of it; 0 where there is none. */
+async function sizeOf(path: string): Promise<number> {
+  const entries = await readdir(path, { withFileTypes: true }).catch((): Dirent[] => []);
+  const sizes = entries.map(async (entry) => {
+    const inside = join(path, entry.name);
+    if (entry.isDirectory()) return entry.name === 'node_modules' ? 0 : sizeOf(inside);
+    return entry.isFile() ? (await stat(inside)).size : 0;
+  });
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
+}
