@@ -7,11 +7,10 @@ import { startSandbox } from '../../../src/sandbox/server.ts';
 import { budgetUse, countOf, laneShare } from '../../../test/support/budget-processes.ts';
 import type { Home } from '../../support/home.ts';
 import { type Bar, count, percent, ratio, type Size, type Table } from '../../support/report.ts';
-import { listen } from './listen.ts';
+import { listen, ROWS } from './listen.ts';
+import { PLANS } from './matrix.ts';
 
-const PLANS = [2, 4, 8];
 const PROCESSES = [1, 4];
-const ROWS = { clicks: 50, leads: 50, sales: 50 };
 
 interface Found {
   perSecond: number;
@@ -41,7 +40,7 @@ export async function byProcesses(home: Home, size: Size): Promise<{ table: Tabl
     },
     bars: [
       {
-        says: 'use of a shared budget, the least of these',
+        says: 'shared: use of the budget, the least',
         measured: Math.min(...found.map(({ use }) => use)),
         least: 0.9,
       },

@@ -3,6 +3,9 @@ import type { LoggedRequest } from '../../../src/sandbox/request-log.ts';
 import type { Sandbox } from '../../../src/sandbox/server.ts';
 import { type ChildOptions, kill, startProcesses } from '../../../test/support/budget-processes.ts';
 
+/** A page is a handful: what is counted is requests. */
+export const ROWS = { clicks: 50, leads: 50, sales: 50 };
+
 /** A process that starts compiles what it runs: its first requests leave late. */
 const WARM_UP_MS = 3000;
 
