@@ -6,7 +6,6 @@ import { inSimulatedTime } from './budget/simulated.ts';
 
 /** (a) How much of the plan's budget is used, and how often the service says that it was too much. Counted at the service. */
 export const budget: Section = {
-  id: 'a',
   title: 'Budget use and 429s',
   run: (size) =>
     withHome(async (home) => {

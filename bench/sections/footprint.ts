@@ -1,12 +1,10 @@
-import { type Dirent, readFileSync } from 'node:fs';
-import { readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
 import { MAIN, run } from '../support/commands.ts';
+import { installed } from '../support/installed.ts';
 import { inTurns, median, ratioOf, timed } from '../support/measure.ts';
 import { count, percent, type Report, ratio, type Section, type Size } from '../support/report.ts';
 
 /** (h) How long a command takes to begin, and what an installation takes on disk. */
-export const footprint: Section = { id: 'h', title: 'Start-up and size', run: measure };
+export const footprint: Section = { title: 'Start-up and size', run: measure };
 
 const START = {
   'node, doing nothing': ['-e', '0'],
@@ -47,37 +45,4 @@ async function measure(size: Size): Promise<Report> {
       },
     ],
   };
-}
-
-interface Part {
-  name: string;
-  bytes: number;
-}
-
-interface Lock {
-  packages: Record<string, { dev?: boolean; devOptional?: boolean }>;
-}
-
-/** What `npm ci --omit=dev` puts on disk here, largest first: the lock names the packages, the disk says which of them fit this machine. */
-async function installed(): Promise<Part[]> {
-  const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as Lock;
-  const paths = Object.entries(packages).flatMap(([path, { dev, devOptional }]) =>
-    path && !dev && !devOptional ? [path] : [],
-  );
-  const parts = await Promise.all(
-    paths.map(async (path) => ({ name: path.replace(/^.*node_modules\//, ''), bytes: await sizeOf(path) })),
-  );
-  const own = { name: 'tributary itself', bytes: await sizeOf('dist') };
-  return [own, ...parts.filter(({ bytes }) => bytes > 0)].sort((a, b) => b.bytes - a.bytes);
-}
-
-/** Of a folder, without the packages inside of it; 0 where there is none. */
-async function sizeOf(path: string): Promise<number> {
-  const entries = await readdir(path, { withFileTypes: true }).catch((): Dirent[] => []);
-  const sizes = entries.map(async (entry) => {
-    const inside = join(path, entry.name);
-    if (entry.isDirectory()) return entry.name === 'node_modules' ? 0 : sizeOf(inside);
-    return entry.isFile() ? (await stat(inside)).size : 0;
-  });
-  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
 }

@@ -21,7 +21,6 @@ type Way = (typeof WAYS)[number];
 
 /** (g) From the moment at which the service shows an event to its row in the table, in polls. */
 export const freshness: Section = {
-  id: 'g',
   title: 'Freshness, in polls',
   run: (size) =>
     withHome(async (home) => {

@@ -2,7 +2,7 @@ import { type Load, loadsOf } from '../support/loads.ts';
 import { type Bar, count, type Report, ratio, type Section, type Size } from '../support/report.ts';
 
 /** (f) What ten times the rows cost: ten times the time and ten times the requests, or something grows that should not. */
-export const growth: Section = { id: 'f', title: 'Cost growth', run };
+export const growth: Section = { title: 'Cost growth', run };
 
 /** More than ten: what a long history has besides its rows. */
 const MOST_TIME = 11;

@@ -3,7 +3,6 @@ import { type Bar, count, ratio, type Section } from '../support/report.ts';
 
 /** (e) The most memory that a first sync had, by the length of the history. */
 export const memory: Section = {
-  id: 'e',
   title: 'Memory',
   async run(size) {
     const loads = await loadsOf(size);

@@ -28,7 +28,7 @@ const CASES: readonly Case[] = [
 ];
 
 /** (b) Requests that a first sync makes, divided by the fewest that could carry the rows. Nothing is paced, only counted. */
-export const requests: Section = { id: 'b', title: 'Requests ÷ ideal', run };
+export const requests: Section = { title: 'Requests ÷ ideal', run };
 
 async function run(size: Size): Promise<Report> {
   const clicks = size === 'quick' ? 4000 : 100_000;

@@ -17,7 +17,6 @@ const KINDS = ['text', 'text', ...stream.columns.map(({ kind }) => kind), 'json'
 
 /** (d) What one page of 1,000 events costs this process, by stage, in time of the processor. */
 export const stages: Section = {
-  id: 'd',
   title: 'Where the time of a page goes',
   run: (size) =>
     withService(PAGES * PAGE_ROWS, async ({ baseUrl, since }) => {

@@ -1,5 +1,6 @@
+import { createClient } from '../../src/api/client.ts';
 import { type Service, withService } from '../service/start.ts';
-import { pagesOf, rowsOf } from '../support/clicks.ts';
+import { pagesOf, rowsOf, stream } from '../support/clicks.ts';
 import { type Home, withHome } from '../support/home.ts';
 import { inTurns, median, ratioOf, timed } from '../support/measure.ts';
 import { count, type Report, ratio, type Section, type Size, type Table } from '../support/report.ts';
@@ -8,7 +9,6 @@ import { intoPostgres } from './throughput/postgres.ts';
 
 /** (c) Rows a second without a limit, beside what the machine can do at all with the same rows. */
 export const throughput: Section = {
-  id: 'c',
   title: 'Rows a second without a limit',
   run(size) {
     const rows = size === 'quick' ? 5000 : 40_000;
@@ -16,11 +16,25 @@ export const throughput: Section = {
   },
 };
 
+async function readAll({ baseUrl, since }: Service, pages: number): Promise<void> {
+  const client = createClient({ baseUrl, apiKey: 'sandbox-key' });
+  const all = {
+    stream: stream.name,
+    start: since,
+    end: Date.now(),
+    sortOrder: 'asc',
+    limit: 1000,
+    filters: {},
+  } as const;
+  for (let page = 1; page <= pages; page++) await client.get({ ...all, page });
+}
+
 async function measure(home: Home, service: Service, number: number, size: Size): Promise<Report> {
   const pages = pagesOf(number);
   const rows = rowsOf(pages);
   const works = {
     'JSON.parse alone': () => timed(() => pages.map((text) => JSON.parse(text))),
+    'reading alone: HTTP, gunzip, parse': () => timed(() => readAll(service, pages.length)),
     ...intoPostgres(home, service, rows),
     ...intoParquet(home, service, rows),
   };
@@ -39,6 +53,7 @@ async function measure(home: Home, service: Service, number: number, size: Size)
       table('into Postgres', 'raw COPY', [
         'raw COPY',
         'JSON.parse alone',
+        'reading alone: HTTP, gunzip, parse',
         'the sink, new rows',
         'the sink, the same rows again',
         'the sink, new rows, batches of 1,000',

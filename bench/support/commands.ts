@@ -1,6 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
@@ -20,11 +21,8 @@ const LOOK_MS = 100;
 
 export async function runMeasured(args: readonly string[]): Promise<Ran> {
   const start = performance.now();
-  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
-  let stdout = '';
-  child.stdout.on('data', (chunk) => {
-    stdout += String(chunk);
-  });
+  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const [stdout, stderr] = [text(child.stdout), text(child.stderr)];
   const ended = once(child, 'close').then(([code]) => code as number | null);
   let peakBytes = Number.NaN;
   while (child.exitCode === null && child.signalCode === null) {
@@ -32,8 +30,9 @@ export async function runMeasured(args: readonly string[]): Promise<Ran> {
     await Promise.race([sleep(LOOK_MS), ended]);
   }
   const code = await ended;
-  if (code !== 0) throw new Error(`tributary ${args.join(' ')} ended with ${code}`);
-  return { stdout, seconds: (performance.now() - start) / 1000, peakBytes };
+  const seconds = (performance.now() - start) / 1000;
+  if (code !== 0) throw new Error(`tributary ${args.join(' ')} ended with ${code}: ${await stderr}`);
+  return { stdout: await stdout, seconds, peakBytes };
 }
 
 /** The kernel keeps the mark for as long as there is a process: looking now and then is enough. */

@@ -20,8 +20,6 @@ export interface Bar {
 }
 
 export interface Section {
-  /** What `--only` chooses it by. */
-  id: string;
   title: string;
   run(size: Size): Promise<Report>;
 }

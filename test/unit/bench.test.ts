@@ -2,7 +2,9 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { SECTIONS } from '../../bench/sections.ts';
 import { inTurns, median, ratioOf } from '../../bench/support/measure.ts';
+import { readOptions } from '../../bench/support/options.ts';
 import { intoDocument, isMet, toMarkdown } from '../../bench/support/report.ts';
 
 /** The bench takes minutes; that it still runs, and that its figures have their place, is seen here in seconds. */
@@ -18,14 +20,23 @@ describe('the bench', () => {
     expect(stdout).not.toMatch(/^\((?!b\))[a-h]\)/m);
   });
 
-  it('refuses a section that there is not, and quick figures for the document', async () => {
-    await expect(bench('--only', 'x')).rejects.toThrow('no section x');
-    await expect(bench('--quick', '--write', '--only', 'b')).rejects.toThrow('quick figures are no figures');
+  it('can load every section', async () => {
+    const titles = await Promise.all(Object.values(SECTIONS).map(async (load) => (await load()).title));
+    expect(new Set(titles).size).toBe(8);
+  });
+
+  it('refuses a section that there is not, and quick figures for the document', () => {
+    const known = Object.keys(SECTIONS);
+    expect(readOptions([], known)).toEqual({ ids: known, size: 'whole', isWritten: false });
+    expect(readOptions(['--quick', '--only', 'c,d'], known)).toMatchObject({ ids: ['c', 'd'], size: 'quick' });
+    expect(() => readOptions(['--only', 'x'], known)).toThrow('no section x');
+    expect(() => readOptions(['--quick', '--write'], known)).toThrow('quick figures are no figures');
   });
 
   it('has a place in the document for every section', () => {
     const document = readFileSync('docs/performance.md', 'utf8');
-    for (const id of 'abcdefgh') expect(intoDocument(document, id, 'new figures')).toContain(`-->\nnew figures\n<!--`);
+    for (const id of Object.keys(SECTIONS))
+      expect(intoDocument(document, id, 'new figures')).toContain(`-->\nnew figures\n<!--`);
     expect(() => intoDocument(document, 'z', '')).toThrow('no place for section z');
   });
 
