@@ -1,11 +1,5 @@
-import { mkdtemp, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { connect } from '../../src/cursor/database.ts';
-import { openEmbedded } from '../../src/cursor/embedded.ts';
-import { acquireLease } from '../../src/cursor/leases.ts';
-import { migrate } from '../../src/cursor/migrate.ts';
-import { MIGRATIONS } from '../../src/cursor/migrations.ts';
 import { createFlatten, type Row } from '../../src/model/flatten.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { createSandboxService } from '../../src/sandbox/service.ts';
@@ -13,6 +7,8 @@ import { createParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
 import { filePath, partitionOf, type Scheme } from '../../src/sinks/parquet/partition.ts';
 import { openPartition } from '../../src/sinks/parquet/partition-file.ts';
 import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
+import { type Home, withHome } from '../support/home.ts';
+import { openLoader } from '../support/loader.ts';
 
 /**
  * What a busy stream costs: a million clicks a day, polled every five minutes, each poll with the fifteen minutes before it once more.
@@ -31,42 +27,18 @@ const CASES: ReadonlyArray<[Scheme, number]> = [
 const FILL = 20_000;
 const stream = STREAMS.clicks;
 const START = Date.UTC(2026, 10, 14);
-const silent = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent };
 
 const templates = generate(4000);
-const dir = await mkdtemp(join(tmpdir(), 'tributary-bench-'));
-const server = await openEmbedded({ dir: join(dir, 'state'), log: silent });
-const db = connect({ url: server.url });
-try {
-  await migrate(db, MIGRATIONS, { schema: 'tributary' });
+await withHome(async (home) => {
   process.stdout.write('partition  rows before    encoded  copied  bytes written  ms     (each per new row)\n');
-  for (const [scheme, before] of CASES) await measure(scheme, before);
-} finally {
-  await db.close();
-  await server.close();
-  await rm(dir, { recursive: true, force: true });
-}
+  for (const [scheme, before] of CASES) await measure(home, scheme, before);
+});
 
-async function measure(scheme: Scheme, before: number): Promise<void> {
+async function measure({ dir, db }: Home, scheme: Scheme, before: number): Promise<void> {
   const source = `${scheme}-${before}`;
   const store = createFolderStore(join(dir, source));
   const sink = createParquetSink({ name: source, state: db, scheme, compression: 'zstd', store });
-  const lease = await acquireLease(db, source, 'clicks', 'bench');
-  const commit = async (rows: readonly Row[]): Promise<void> => {
-    const batch = await sink.open(stream);
-    await batch.write(rows);
-    await batch.commit({
-      commitId: `${Math.random()}`,
-      source,
-      stream: 'clicks',
-      sink: source,
-      runId: 'bench',
-      epoch: lease.epoch,
-      since: 0,
-      spans: [],
-      newestSeen: undefined,
-    });
-  };
+  const { commit } = await openLoader(db, sink, source);
   // Evenly over the time that they would have taken to come.
   const row = (n: number): Row => clickAt(n, START + Math.floor((n / PER_POLL) * POLL_MS));
   const rows = (from: number, to: number): Row[] => Array.from({ length: to - from }, (_, i) => row(from + i));

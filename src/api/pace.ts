@@ -1,4 +1,6 @@
 import {
+  CAUTION,
+  CAUTIOUS_MS,
   COLD_MS,
   chainsOf,
   FIRST_PAUSE_MS,
@@ -37,8 +39,9 @@ export function createPace(requestsPerSecond: number, now: () => number = () => 
   let pausesInVain = 0;
   let isProbing = false;
 
+  const cautionAt = (at: number): number => (widening > 1 && at - pausedUntil < CAUTIOUS_MS ? CAUTION : 0);
   const wideningAt = (at: number): number =>
-    1 + (widening - 1) * Math.min(Math.max(1 - (at - pausedUntil) / RESTORE_MS, 0), 1);
+    1 + Math.max((widening - 1) * Math.min(Math.max(1 - (at - pausedUntil) / RESTORE_MS, 0), 1), cautionAt(at));
 
   /** Until when a lane that goes before this one is expected. */
   function rivalUntil(rank: number, at: number): number | undefined {
@@ -50,7 +53,7 @@ export function createPace(requestsPerSecond: number, now: () => number = () => 
   }
 
   function comeBackAt(rank: number, at: number, gap: number): number | undefined {
-    const opensAt = Math.max(nextAt, (leftAt[0]?.at ?? NEVER) + chainMs, pausedUntil);
+    const opensAt = Math.max(nextAt, (leftAt[0]?.at ?? NEVER) + chainMs * (1 + cautionAt(at)), pausedUntil);
     if (opensAt > at) return opensAt;
     if (aloneUntil > at) return Math.min(aloneUntil, at + gap * GRACE_GAPS);
     return rivalUntil(rank, at);

@@ -1,4 +1,6 @@
 import {
+  CAUTION,
+  CAUTIOUS_MS,
   COLD_MS,
   FIRST_PAUSE_MS,
   GRACE_GAPS,
@@ -30,7 +32,9 @@ const ms = (value: number | string): string => `make_interval(secs => (${value})
 const msOf = (interval: string): string => `(extract(epoch from ${interval}) * 1000)::float8`;
 const seconds = (value: string): string => `make_interval(secs => ${value})`;
 
-const WIDENING = `1 + (widening - 1) * least(greatest(1 - ${msOf('now - paused_until')} / ${RESTORE_MS}, 0), 1)`;
+const CAUTIOUS = `case when widening > 1 and now < paused_until + ${ms(CAUTIOUS_MS)} then ${CAUTION} else 0 end`;
+const WIDENING = `
+  1 + greatest((widening - 1) * least(greatest(1 - ${msOf('now - paused_until')} / ${RESTORE_MS}, 0), 1), ${CAUTIOUS})`;
 
 export const createBudget = (keyHash: string, perSecond: number): Sql => ({
   text: 'insert into tributary.budgets (key_hash, per_second) values ($1, $2) on conflict do nothing',
@@ -65,7 +69,7 @@ export const askForSlot = (keyHash: string, rank: number, perSecond: number, isC
     paced as (
       select timed.*, rate, gap, rival, careful_until <= now or $3 <= per_second as is_careful,
         greatest(gap * ${GRACE_GAPS}, ${ms(LEAST_GRACE_MS)}) as grace,
-        greatest(next_at, left_at[chains] + ${seconds(`chains / rate * ${1 + MARGIN}`)}, paused_until) as opens
+        greatest(next_at, left_at[chains] + ${seconds(`chains / rate * ${1 + MARGIN} * (1 + ${CAUTIOUS})`)}, paused_until) as opens
       from timed,
         lateral (select case when $3 <= per_second or careful_until <= now then $3 else per_second end as rate) r,
         lateral (select least(greatest(floor(rate), 1), ${MOST_CHAINS})::int as chains) c,

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { MARGIN } from '../../src/api/pace-rules.ts';
+import { CAUTION, MARGIN } from '../../src/api/pace-rules.ts';
 import { type Grant, LANES, type Lane, type Slots, type Turn } from '../../src/api/slots.ts';
 
 /** Slots on a clock that the test moves. */
@@ -159,6 +159,19 @@ export function slotsSuite(name: string, createHarness: () => Promise<SlotsHarne
       expect(half).toBeLessThan(1.35 + tolerance);
       await harness.pass(15_000);
       expect(await gaps(4)).toBeLessThan(1.08 + tolerance);
+    });
+
+    it('keeps a little more distance for ten minutes after a pause: the way may vary by more than the margin', async () => {
+      await go();
+      await slots.tooMany(1000);
+      slots.settled((await go()).grant);
+      await harness.pass(60_000);
+      expect(await gaps(40)).toBeGreaterThan(1 + CAUTION / 2);
+      await harness.pass(600_000);
+      let plain = await gaps(20);
+      // A machine that is held up makes gaps wider, never narrower: then the next twenty tell.
+      for (let i = 0; i < 5 && plain > 1 + CAUTION / 2; i++) plain = await gaps(20);
+      expect(plain).toBeLessThan(1 + CAUTION / 2);
     });
 
     it('without a time from the service, pauses longer with each probe that fails, within bounds', async () => {

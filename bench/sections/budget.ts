@@ -1,0 +1,15 @@
+import { withHome } from '../support/home.ts';
+import type { Section } from '../support/report.ts';
+import { alongTheWay } from './budget/along-the-way.ts';
+import { byProcesses } from './budget/by-processes.ts';
+import { inSimulatedTime } from './budget/simulated.ts';
+
+/** (a) How much of the plan's budget is used, and how often the service says that it was too much. Counted at the service. */
+export const budget: Section = {
+  title: 'Budget use and 429s',
+  run: (size) =>
+    withHome(async (home) => {
+      const parts = [await inSimulatedTime(), await alongTheWay(home, size), await byProcesses(home, size)];
+      return { tables: parts.map(({ table }) => table), bars: parts.flatMap(({ bars }) => bars) };
+    }),
+};

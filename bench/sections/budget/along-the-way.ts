@@ -1,0 +1,46 @@
+import { startSandbox } from '../../../src/sandbox/server.ts';
+import { budgetUse, countOf } from '../../../test/support/budget-processes.ts';
+import { farAway } from '../../support/far-away.ts';
+import type { Home } from '../../support/home.ts';
+import type { Bar, Size, Table } from '../../support/report.ts';
+import { listen, ROWS } from './listen.ts';
+import { type Cell, cellsWith, type Found, JITTERS, LATENCY_MS, leastUse, refusedIn, tableOf } from './matrix.ts';
+
+/** Real processes, one on each plan, over a network that is never the same. */
+export async function alongTheWay(home: Home, size: Size): Promise<{ table: Table; bars: Bar[] }> {
+  const seconds = size === 'quick' ? 6 : 25;
+  const found: Found[] = [];
+  // Nine at a time: all 27 would be held up by each other more than by the network.
+  for (const jitterMs of JITTERS) found.push(...(await ask(home, cellsWith(jitterMs), seconds)));
+  const usual = found.filter(({ jitterMs }) => jitterMs <= 20);
+  return {
+    table: tableOf(`${seconds} seconds, real`, found),
+    bars: [
+      { says: 'real: use of the budget with up to 20 ms of jitter, the least', measured: leastUse(usual), least: 0.9 },
+      { says: 'real: 429s with up to 20 ms of jitter', measured: refusedIn(usual), most: 0 },
+    ],
+  };
+}
+
+async function ask({ url: databaseUrl }: Home, cells: readonly Cell[], seconds: number): Promise<Found[]> {
+  const places = await Promise.all(
+    cells.map(async (cell, i) => {
+      const { perSecond: requestsPerSecond, limiter, jitterMs } = cell;
+      const apiKey = `key-${jitterMs}-${i}`;
+      const sandbox = await startSandbox({ apiKey, requestsPerSecond, limiter, rows: ROWS });
+      const way = await farAway(sandbox.baseUrl, { latencyMs: LATENCY_MS, jitterMs });
+      const asker = { databaseUrl, baseUrl: way.baseUrl, apiKey, requestsPerSecond, lanes: ['fresh'] as const };
+      return { cell, sandbox, way, asker };
+    }),
+  );
+  const logs = await listen(
+    places.map(({ sandbox }) => sandbox),
+    places.map(({ asker }) => asker),
+    seconds,
+  );
+  await Promise.all(places.flatMap(({ way, sandbox }) => [way.close(), sandbox.close()]));
+  return places.map(({ cell }, i) => {
+    const log = logs[i] ?? [];
+    return { ...cell, use: budgetUse(log, cell.perSecond), refused: countOf(log, 429) };
+  });
+}

@@ -1,0 +1,82 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Lane } from '../../../src/api/slots.ts';
+import { connect } from '../../../src/cursor/database.ts';
+import { migrate } from '../../../src/cursor/migrate.ts';
+import { MIGRATIONS } from '../../../src/cursor/migrations.ts';
+import { startSandbox } from '../../../src/sandbox/server.ts';
+import { budgetUse, countOf, laneShare } from '../../../test/support/budget-processes.ts';
+import type { Home } from '../../support/home.ts';
+import { type Bar, count, percent, ratio, type Size, type Table } from '../../support/report.ts';
+import { listen, ROWS } from './listen.ts';
+import { PLANS } from './matrix.ts';
+
+const PROCESSES = [1, 4];
+
+interface Found {
+  perSecond: number;
+  processes: number;
+  use: number;
+  refused: number;
+  backfill: number;
+  statements: number;
+}
+
+/** One budget over processes that are close to a service which counts sliding seconds, and what sharing it costs the database. */
+export async function byProcesses(home: Home, size: Size): Promise<{ table: Table; bars: Bar[] }> {
+  const found: Found[] = [];
+  for (const processes of PROCESSES) {
+    found.push(
+      ...(await Promise.all(PLANS.map((perSecond) => ask(home, perSecond, processes, size === 'quick' ? 6 : 20)))),
+    );
+  }
+  const inOrder = found.sort((a, b) => a.perSecond - b.perSecond || a.processes - b.processes);
+  return {
+    table: {
+      head: ['plan', 'processes', 'use', '429s', 'share of the backfill', 'statements a request'],
+      rows: inOrder.map((one) => [
+        ...[`${one.perSecond}/s`, one.processes, ratio(one.use), count(one.refused)],
+        ...[percent(one.backfill), one.statements.toFixed(1)],
+      ]),
+    },
+    bars: [
+      {
+        says: 'shared: use of the budget, the least',
+        measured: Math.min(...found.map(({ use }) => use)),
+        least: 0.9,
+      },
+    ],
+  };
+}
+
+async function ask({ db: home, url }: Home, perSecond: number, processes: number, seconds: number): Promise<Found> {
+  // A database for each, so that the server's count of its transactions is theirs alone.
+  const name = `bench_${perSecond}_${processes}`;
+  await home.query({ text: `create database ${name}` });
+  const databaseUrl = Object.assign(new URL(url), { pathname: name }).href;
+  const db = connect({ url: databaseUrl, max: 1 });
+  await migrate(db, MIGRATIONS, { schema: 'tributary' });
+  const apiKey = name;
+  const sandbox = await startSandbox({ apiKey, requestsPerSecond: perSecond, rows: ROWS });
+  const { baseUrl } = sandbox;
+  const lanesOf = (i: number): Lane[] => (processes === 1 ? ['fresh', 'backfill'] : [i < 3 ? 'fresh' : 'backfill']);
+  const askers = Array.from({ length: processes }, (_, i) => ({
+    ...{ databaseUrl, baseUrl, apiKey, requestsPerSecond: perSecond, lanes: lanesOf(i) },
+  }));
+  const commits = async (): Promise<number> => {
+    await sleep(1500); // The server adds up its figures once a second.
+    const [row] = await home.query<{ n: number }>({
+      text: 'select xact_commit::float8 as n from pg_stat_database where datname = $1',
+      values: [name],
+    });
+    return row?.n ?? 0;
+  };
+  const before = await commits();
+  const [log = []] = await listen([sandbox], askers, seconds);
+  const statements = ((await commits()) - before) / sandbox.service.log.entries.length;
+  await sandbox.close();
+  await db.close();
+  return {
+    ...{ perSecond, processes, statements },
+    ...{ use: budgetUse(log, perSecond), refused: countOf(log, 429), backfill: laneShare(log, 'backfill') },
+  };
+}

@@ -1,0 +1,44 @@
+import { type Load, loadsOf } from '../support/loads.ts';
+import { type Bar, count, type Report, ratio, type Section, type Size } from '../support/report.ts';
+
+/** (f) What ten times the rows cost: ten times the time and ten times the requests, or something grows that should not. */
+export const growth: Section = { title: 'Cost growth', run };
+
+/** More than ten: what a long history has besides its rows. */
+const MOST_TIME = 11;
+const MOST_REQUESTS = 10.5;
+
+interface Step {
+  from: Load;
+  to: Load;
+  time: number;
+  requests: number;
+}
+
+async function run(size: Size): Promise<Report> {
+  const loads = await loadsOf(size);
+  const steps = (['Postgres', 'Parquet'] as const).flatMap((sink) => stepsOf(loads.filter((one) => one.sink === sink)));
+  return {
+    tables: [
+      {
+        head: ['sink', 'rows', 'to', 'time ×', 'requests ×'],
+        rows: steps.map(({ from, to, time, requests }) => [
+          ...[from.sink, count(from.rows), count(to.rows), ratio(time), ratio(requests)],
+        ]),
+      },
+    ],
+    // A short sync is mostly start-up; the longest step tells.
+    bars: size === 'quick' ? [] : steps.filter(({ to }) => to.rows === 1_000_000).flatMap(barsOf),
+  };
+}
+
+const stepsOf = (loads: readonly Load[]): Step[] =>
+  loads.slice(1).map((to, i) => {
+    const from = loads[i] as Load;
+    return { from, to, time: to.seconds / from.seconds, requests: to.requests / from.requests };
+  });
+
+const barsOf = ({ to, time, requests }: Step): Bar[] => [
+  { says: `time for ten times the rows, into ${to.sink}`, measured: time, most: MOST_TIME },
+  { says: `requests for ten times the rows, into ${to.sink}`, measured: requests, most: MOST_REQUESTS },
+];

@@ -1,0 +1,41 @@
+import type { Value } from '../../src/model/coerce.ts';
+import { createFlatten, type Row } from '../../src/model/flatten.ts';
+import { BOOKKEEPING, SOURCE, STREAMS } from '../../src/model/streams.ts';
+import { encodeCopy } from '../../src/sinks/postgres/copy-encoder.ts';
+import { createStorable } from '../../src/sinks/postgres/storable-row.ts';
+import { createHistory } from '../service/stamped.ts';
+
+/** The clicks of the bench's service, on their way: as pages of text, as rows, as bytes for Postgres. */
+
+export const stream = STREAMS.clicks;
+const BOOKS = BOOKKEEPING.filter((column) => column !== SOURCE);
+export const COLUMNS = [SOURCE, ...stream.columns, ...BOOKS];
+const PAGE_ROWS = 1000;
+
+export function pagesOf(rows: number): string[] {
+  const { since, page } = createHistory(rows, Date.now());
+  const all = { start: since, end: Date.now(), isAscending: true, limit: PAGE_ROWS };
+  return Array.from({ length: Math.ceil(rows / PAGE_ROWS) }, (_, i) => page({ ...all, page: i + 1 }).text());
+}
+
+export function rowsOf(pages: readonly string[]): Row[] {
+  const flatten = createFlatten(stream);
+  return pages.flatMap((text) => (JSON.parse(text) as unknown[]).map(flatten));
+}
+
+/** Rows with everything that the tables hold of them. */
+export function* storedRows(rows: readonly Row[]): Generator<Value[]> {
+  const now = Date.now();
+  for (const row of createStorable(stream).all(rows, ['main'])) yield [...row, now, now, 'bench', null];
+}
+
+/** Bytes that one COPY into a table like `clicks` takes, ready to be sent. */
+export const preparedCopy = (rows: readonly Row[]): Buffer[] => [
+  ...encodeCopy(
+    COLUMNS.map(({ kind }) => kind),
+    storedRows(rows),
+  ),
+];
+
+export const rawCopy = (table: string): string =>
+  `copy ${table} (${COLUMNS.map(({ name }) => `"${name}"`).join(', ')}) from stdin (format binary)`;

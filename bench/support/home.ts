@@ -1,0 +1,35 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect, type Database } from '../../src/cursor/database.ts';
+import { openEmbedded } from '../../src/cursor/embedded.ts';
+import { migrate } from '../../src/cursor/migrate.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import { silentLog } from '../../test/support/silent-log.ts';
+
+/** A folder and a Postgres of the bench's own, gone when the work is done. */
+export interface Home {
+  dir: string;
+  url: string;
+  db: Database;
+}
+
+/** Checkpoints and vacuums at their own time would fall on one measurement and not on the other. */
+const SETTINGS = { max_wal_size: '8GB', checkpoint_timeout: '1h', autovacuum: 'off' };
+
+export async function withHome<T>(work: (home: Home) => Promise<T>): Promise<T> {
+  const dir = await mkdtemp(join(tmpdir(), 'tributary-bench-'));
+  try {
+    const server = await openEmbedded({ dir, log: silentLog, settings: SETTINGS });
+    const db = connect({ url: server.url });
+    try {
+      await migrate(db, MIGRATIONS, { schema: 'tributary' });
+      return await work({ dir, url: server.url, db });
+    } finally {
+      await db.close();
+      await server.close();
+    }
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,59 @@
+import { type Dirent, readFileSync } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** A package on disk, without those inside of it. */
+export interface Part {
+  name: string;
+  bytes: number;
+}
+
+interface Locked {
+  dependencies?: Record<string, string>;
+  optionalDependencies?: Record<string, string>;
+  peerDependencies?: Record<string, string>;
+  peerDependenciesMeta?: Record<string, { optional?: boolean }>;
+}
+
+/** What `npm install tributary` puts on disk here, largest first: the lock says which packages, the disk which of them fit this machine. */
+export async function installed(): Promise<Part[]> {
+  const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as { packages: Record<string, Locked> };
+  const parts = await Promise.all(
+    [...reached(packages)].map(async (path) => ({
+      name: path.replace(/^.*node_modules\//, '') || 'tributary itself',
+      bytes: await sizeOf(path === '' ? 'dist' : path),
+    })),
+  );
+  return parts.filter(({ bytes }) => bytes > 0).sort((a, b) => b.bytes - a.bytes);
+}
+
+/** The places of a package and of all that it needs. Development and optional peers are nobody's need. */
+function reached(packages: Readonly<Record<string, Locked>>, path = '', found = new Set<string>()): Set<string> {
+  if (found.has(path)) return found;
+  found.add(path);
+  const { dependencies, optionalDependencies, peerDependencies = {}, peerDependenciesMeta = {} } = packages[path] ?? {};
+  const peers = Object.keys(peerDependencies).filter((name) => !peerDependenciesMeta[name]?.optional);
+  for (const name of [...Object.keys({ ...dependencies, ...optionalDependencies }), ...peers]) {
+    const place = placeOf(packages, path, name);
+    if (place !== undefined) reached(packages, place, found);
+  }
+  return found;
+}
+
+/** As Node looks for it: beside, then further up. */
+function placeOf(packages: Readonly<Record<string, Locked>>, from: string, name: string): string | undefined {
+  for (let at = from; ; at = at.slice(0, Math.max(0, at.lastIndexOf('/node_modules/')))) {
+    const place = `${at === '' ? '' : `${at}/`}node_modules/${name}`;
+    if (place in packages || at === '') return place in packages ? place : undefined;
+  }
+}
+
+async function sizeOf(path: string): Promise<number> {
+  const entries = await readdir(path, { withFileTypes: true }).catch((): Dirent[] => []);
+  const sizes = entries.map(async (entry) => {
+    const inside = join(path, entry.name);
+    if (entry.isDirectory()) return entry.name === 'node_modules' ? 0 : sizeOf(inside);
+    return entry.isFile() ? (await stat(inside)).size : 0;
+  });
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
+}

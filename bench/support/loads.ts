@@ -1,0 +1,54 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { withService } from '../service/start.ts';
+import { runMeasured } from './commands.ts';
+import { configText } from './engine.ts';
+import { withHome } from './home.ts';
+import type { Size } from './report.ts';
+
+/** First syncs of histories of ten times the length each, by the command line, each in a process of its own. */
+export interface Load {
+  sink: 'Postgres' | 'Parquet';
+  rows: number;
+  requests: number;
+  seconds: number;
+  peakBytes: number;
+}
+
+const ROWS: Readonly<Record<Size, readonly number[]>> = {
+  quick: [1000, 10_000],
+  whole: [10_000, 100_000, 1_000_000],
+};
+
+let done: Promise<Load[]> | undefined;
+
+/** Memory and growth are told from the same syncs: a million rows are not loaded twice for that. */
+export function loadsOf(size: Size): Promise<Load[]> {
+  done ??= loadAll(ROWS[size]);
+  return done;
+}
+
+async function loadAll(sizes: readonly number[]): Promise<Load[]> {
+  const loads: Load[] = [];
+  for (const rows of sizes) {
+    loads.push(await load('Postgres', rows));
+    loads.push(await load('Parquet', rows));
+  }
+  return loads;
+}
+
+const load = (sink: Load['sink'], rows: number): Promise<Load> =>
+  withHome(({ dir, url }) =>
+    withService(rows, async (service) => {
+      const config = join(dir, 'tributary.yaml');
+      const sinks = {
+        Postgres: { warehouse: { type: 'postgres' } },
+        Parquet: { lake: { type: 'parquet', path: join(dir, 'lake') } },
+      }[sink];
+      writeFileSync(config, configText({ ...service, url, source: 'main', sinks }));
+      const { stdout, seconds, peakBytes } = await runMeasured(['sync', 'clicks', '--config', config, '--json']);
+      const [{ new: came, requests }] = JSON.parse(stdout).streams as [{ new: number; requests: number }];
+      if (came !== rows) throw new Error(`${rows} rows were there, and ${came} came`);
+      return { sink, rows, requests, seconds, peakBytes };
+    }),
+  );
