@@ -52,8 +52,9 @@ function line(result: Result, all: readonly Result[]): string {
   const head = `| ${setting.server} | ${tool.name} | ${tool.into} |`;
   if (!figures) return `${head} its sync failed | | | | | |`;
   const { lost, doubled, requests, refused, rowsPerSecond, peakMb } = figures;
+  const peak = Number.isNaN(peakMb) ? 'unknown' : `${Math.round(peakMb)} MB`;
   const ratio = (rowsPerSecond / (ours(result, all) ?? Number.NaN)).toFixed(2);
-  return `${head} ${[lost, doubled, requests, refused].map(count).join(' | ')} | ${ratio} | ${Math.round(peakMb)} MB |`;
+  return `${head} ${[lost, doubled, requests, refused].map(count).join(' | ')} | ${ratio} | ${peak} |`;
 }
 
 function speeds(part: readonly Result[]): string {

@@ -1,4 +1,4 @@
-import { access, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { here } from './python.ts';
 import { idsInFiles, idsInTable, LOOKBACK_SECONDS, lakeOf, type Tool } from './tool.ts';
@@ -52,9 +52,6 @@ export const singer = (kind: Tool['kind']): Tool => ({
 });
 
 async function lastState(file: string): Promise<string | undefined> {
-  const text = await access(file).then(
-    () => readFile(file, 'utf8'),
-    () => '', // The first sync.
-  );
+  const text = await readFile(file, 'utf8').catch(() => ''); // Before the first sync there is none.
   return text.trim().split('\n').at(-1) || undefined;
 }

@@ -7,6 +7,8 @@ const MAIN = here('../../dist/cli/main.js');
 /** Where the service has no limit: more than any tool asks for. */
 const UNLIMITED = { plan: 'enterprise', requestsPerSecond: 1000 };
 
+const fromEnvironment = (name: string): string => `\${${name}}`;
+
 /** Tributary as it is built, with nothing set that need not be. */
 export const tributary = (kind: Tool['kind']): Tool => ({
   name: 'Tributary',
@@ -18,14 +20,14 @@ export const tributary = (kind: Tool['kind']): Tool => ({
       sources: {
         main: {
           baseUrl: service.baseUrl,
-          apiKey: '$' + '{API_KEY}',
+          apiKey: fromEnvironment('API_KEY'),
           ...(perSecond === null ? UNLIMITED : { plan: 'business' }),
           since: service.since.slice(0, '2026-11-01'.length),
           streams: { leads: {} },
         },
       },
       sinks: { it: kind === 'Postgres' ? { type: 'postgres' } : { type: 'parquet', path: lakeOf(job) } },
-      state: { url: '$' + '{DATABASE_URL}' },
+      state: { url: fromEnvironment('DATABASE_URL') },
     };
     // JSON is YAML too.
     await writeFile(join(place.dir, 'tributary.yaml'), JSON.stringify(config));
