@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { withSyncApp } from '../../src/app.ts';
 import type { Config } from '../../src/config-schema.ts';
-import { connect } from '../../src/cursor/database.ts';
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { moveCursor } from '../../src/sync/move-cursor.ts';
@@ -144,26 +143,14 @@ describe('the control room', () => {
     await page.locator('#quarantined').waitFor({ state: 'hidden' });
   });
 
-  it('verifies a stream, repairs what differs, and gives its days as a file', async () => {
+  it('verifies a stream, and gives its days as a file', async () => {
     const { page } = seen;
-    const db = connect({ url: home.url, max: 1 });
-    // So old that no sync reads them again by itself meanwhile; leads and sales are all read again at night.
-    const gone = await db.query({
-      text: `delete from attribution.clicks where event_id in (
-        select event_id from attribution.clicks where "timestamp" < now() - interval '4 days' order by "timestamp" desc limit 2)
-        returning 1`,
-    });
-    await db.close();
-    expect(gone).toHaveLength(2);
     await goTo(page, '#/stream/main/clicks');
     const panel = page.getByRole('region', { name: 'Verify or export' });
-    await panel.getByLabel('From (UTC)').fill(new Date(Date.now() - 6 * DAY_MS).toISOString().slice(0, 10));
+    await panel.getByLabel('From (UTC)').fill(new Date(Date.now() - 5 * DAY_MS).toISOString().slice(0, 10));
     await panel.getByRole('button', { name: 'Verify' }).press('Enter');
-    const missing = panel.getByRole('table', { name: 'What differs' }).getByRole('cell').nth(1);
-    await missing.filter({ hasText: /^2$/ }).waitFor();
+    await panel.getByText(/\d+ events: as it should be in warehouse/).waitFor();
     expect(await axeFaults(page)).toEqual([]);
-    await panel.getByRole('button', { name: 'Repair' }).press('Enter');
-    await panel.getByText(/repaired, and as it should be in warehouse/).waitFor();
     const [file] = await Promise.all([
       page.waitForEvent('download'),
       panel.getByRole('button', { name: 'Export' }).press('Enter'),
