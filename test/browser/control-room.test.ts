@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { withSyncApp } from '../../src/app.ts';
 import type { Config } from '../../src/config-schema.ts';
@@ -119,6 +120,49 @@ describe('the control room', () => {
     expect([text?.includes('Canary'), text?.includes('canary@')]).toEqual([false, false]);
   });
 
+  it('tries the record again, which stays with its reason, and drops it by keyboard', async () => {
+    const { page } = seen;
+    const said = page.getByRole('status');
+    // Else it would be set aside again at the next reading.
+    sandbox.service.remove('leads', 'timeless');
+    await page.getByRole('button', { name: /^Retry record/ }).click();
+    await said.getByText(/^Record \d+ stays: .*timestamp/).waitFor();
+    await goTo(page, '#/quarantine');
+    const drop = page.getByRole('row').getByRole('button', { name: /^Drop record/ });
+    await drop.focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor();
+    expect(await axeFaults(page)).toEqual([]);
+    await page.keyboard.press('Escape');
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    await drop.press('Enter');
+    await page.getByRole('button', { name: 'Drop the record' }).press('Enter');
+    await said.getByText(/^Record \d+ was dropped/).waitFor();
+    await page.getByText('Nothing was set aside.').waitFor();
+    expect(await page.evaluate('document.activeElement?.id')).toBe('main');
+    await page.locator('#quarantined').waitFor({ state: 'hidden' });
+  });
+
+  it('verifies a stream, and gives its days as a file', async () => {
+    const { page } = seen;
+    await goTo(page, '#/stream/main/clicks');
+    const panel = page.getByRole('region', { name: 'Verify or export' });
+    await panel.getByLabel('From (UTC)').fill(new Date(Date.now() - 5 * DAY_MS).toISOString().slice(0, 10));
+    await panel.getByRole('button', { name: 'Verify' }).press('Enter');
+    await panel.getByText(/\d+ events: as it should be in warehouse/).waitFor();
+    expect(await axeFaults(page)).toEqual([]);
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      panel.getByRole('button', { name: 'Export' }).press('Enter'),
+    ]);
+    expect(file.suggestedFilename()).toMatch(/^main-clicks-.*\.csv$/);
+    const [header = '', ...rows] = (await readFile(await file.path(), 'utf8')).trim().split('\n');
+    expect([header.startsWith('event,'), rows.length > 5]).toEqual([true, true]);
+    await panel.getByLabel('To, exclusive (UTC)').fill('2020-01-01');
+    await panel.getByRole('button', { name: 'Export' }).press('Enter');
+    await page.getByRole('status').getByText('From must be before To.').waitFor();
+  });
+
   it('prices a backfill, starts, pauses, resumes and cancels it', async () => {
     const { page } = seen;
     const today = startOfDay(Date.now());
@@ -181,7 +225,7 @@ describe('the control room', () => {
     await restarted;
     await notice.waitFor({ state: 'detached' });
     sandbox.service.add('leads', { event: 'lead', eventId: 'timeless-2', timestamp: 'twice', link: { id: 'l' } });
-    await page.locator('#quarantined', { hasText: '2' }).waitFor();
+    await page.locator('#quarantined', { hasText: '1' }).waitFor();
   });
 
   it('shows nothing any more after signing out', async () => {

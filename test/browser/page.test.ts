@@ -97,6 +97,25 @@ describe('the page', () => {
     await context.close();
   });
 
+  it('shows what differs between a sink and the service, and asks for the same days to be repaired', async () => {
+    const { page, context } = await visit(`${server.baseUrl}/#/stream/main/clicks`);
+    await settled(page);
+    const panel = page.getByRole('region', { name: 'Verify or export' });
+    const cells = panel.getByRole('table', { name: 'What differs' }).getByRole('cell');
+    expect(await cells.allTextContents()).toEqual(['warehouse', '3', '0', '1', '2026-11-03']);
+    const asked = page.waitForRequest((request) => request.method() === 'POST');
+    await panel.getByRole('button', { name: 'Repair' }).press('Enter');
+    expect((await asked).postDataJSON()).toEqual({
+      source: 'main',
+      streams: ['clicks'],
+      from: '2026-11-01T00:00:00.000Z',
+      to: '2026-11-08T00:00:00.000Z',
+      repair: true,
+    });
+    await page.getByRole('status').getByText('main/clicks is being repaired.').waitFor();
+    await context.close();
+  });
+
   it('shows what the service sent as text, whatever it looks like', async () => {
     const { page, context, complaints } = await visit(`${server.baseUrl}/#/quarantine/17`);
     await page.locator('pre', { hasText: '<img src=x onerror=alert(1)>' }).waitFor();

@@ -13,6 +13,7 @@ import type {
   Rows,
   Runs,
   SchemaChanges,
+  SyncStarted,
   TopLinks,
 } from '../../src/http/api-types.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
@@ -306,6 +307,26 @@ describe('the verbs of the command line', () => {
     const { status, body } = await ask('POST', '/api/sync', { streams: ['sales'] });
     expect([status, body]).toEqual([202, { streams: [{ source: 'main', stream: 'sales' }] }]);
     await until('sales ran again', async () => (await runs()) > before);
+  });
+
+  it('sync now: what is parked is asked at once, and from there on as rarely as in the beginning', async () => {
+    const parked = () =>
+      db.query<{ probes: number; soon: boolean }>({
+        text: `select probes, next_probe_at < now() + interval '1 hour' as soon from tributary.parked`,
+      });
+    const sync = () => ask<SyncStarted>('POST', '/api/sync', { streams: ['sales'] });
+    sandbox.service.faults.add({ status: 403, message: 'not on this plan', times: 1000 });
+    await sync();
+    await until('it is parked', async () => (await parked()).length === 1);
+    await db.query({ text: `update tributary.parked set probes = 9, next_probe_at = now() + interval '6 hours'` });
+    await until('nobody is at it', async () => (await sync()).body.streams.length === 1);
+    await until('it was refused again', async () => (await parked())[0]?.probes === 1);
+    expect(await parked()).toEqual([{ probes: 1, soon: true }]);
+    sandbox.service.faults.clear();
+    await until('it is parked no more', async () => {
+      await sync();
+      return (await parked()).length === 0;
+    });
   });
 
   it('session is described too, and by now everything was asked', async () => {

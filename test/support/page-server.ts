@@ -113,6 +113,8 @@ function answerOf(data: ReturnType<typeof pageData>, path: string, query: URLSea
       return price();
     case 'quarantine':
       return { total: 2, records: [17, 18].map((n) => ({ id: n, ...head })), next: null };
+    case 'verifications':
+      return { verifications: [verification(data.overview.now)] };
     case 'schema-changes':
       return { changes: schemaChanges(data.overview.now) };
     case 'links/top':
@@ -125,6 +127,7 @@ function answerOf(data: ReturnType<typeof pageData>, path: string, query: URLSea
       misfits: {},
       schemaChanges: ['clicks.click_ua added as text'],
     };
+  if (area === 'verifications') return { ...verification(data.overview.now), verdicts: [verdict] };
   if (area === 'quarantine') {
     return {
       id: Number(id),
@@ -143,6 +146,36 @@ function answerOf(data: ReturnType<typeof pageData>, path: string, query: URLSea
   }
   return undefined;
 }
+
+const RANGE = { from: '2026-11-01T00:00:00.000Z', to: '2026-11-08T00:00:00.000Z' };
+
+/** One that found something, so that all of it is there to look at. */
+const verification = (at: string): object => ({
+  id: 'v',
+  state: 'done',
+  streams: [{ source: 'main', stream: 'clicks' }],
+  ...RANGE,
+  repair: false,
+  startedAt: at,
+  finishedAt: at,
+  progress: 1,
+  clean: false,
+  message: null,
+});
+
+const counts = { events: 4821, missing: 3, extra: 0, different: 1 };
+const verdict = {
+  source: 'main',
+  stream: 'clicks',
+  ...RANGE,
+  against: 'the service',
+  requests: 12,
+  events: 33_747,
+  sinks: [{ sink: 'warehouse', ...counts, days: [{ day: '2026-11-03', ...counts }], neverRead: [], examples: [] }],
+  notComparable: [],
+  repaired: null,
+  error: null,
+};
 
 const schemaChanges = (at: string): object[] => [
   {

@@ -48,6 +48,9 @@ export function get(path, query = {}, signal) {
 /** @param {string} path @param {object} [body] */
 export const post = (path, body = {}) => change('POST', path, body);
 
+/** @param {string} path */
+export const remove = (path) => change('DELETE', path);
+
 /**
  * A change. The server may have been restarted since we asked for the CSRF token: a refusal is worth one more try with a new one.
  * @param {string} method

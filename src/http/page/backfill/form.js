@@ -2,6 +2,7 @@
 import { post } from '../app/ask.js';
 import { h } from '../dom/h.js';
 import { announce } from '../parts/announce.js';
+import { dateField, field } from '../parts/field.js';
 import { counted } from '../words/figures.js';
 import { DAY_MS, dayOf } from '../words/time.js';
 import { priceOf } from './price.js';
@@ -53,16 +54,8 @@ export function backfillForm(
             STREAMS.map((name) => check('streams', name, !stream || stream === name)),
           ),
         ),
-        field(
-          'from',
-          'From (UTC)',
-          h('input', { id: 'from', name: 'from', type: 'date', value: from, required: true }),
-        ),
-        field(
-          'to',
-          'To, exclusive (UTC)',
-          h('input', { id: 'to', name: 'to', type: 'date', value: to, required: true }),
-        ),
+        dateField('from', 'From (UTC)', from),
+        dateField('to', 'To, exclusive (UTC)', to),
         check('force', 'Also what is proven already', false),
         ask,
       ),
@@ -115,9 +108,6 @@ function requestOf(form) {
     force: fields.get('force') !== null,
   };
 }
-
-/** @param {string} id @param {string} label @param {HTMLElement} input */
-const field = (id, label, input) => h('div', { class: 'field' }, h('label', { for: id }, label), input);
 
 /** @param {string} name @param {string} text @param {boolean} checked */
 const check = (name, text, checked) =>

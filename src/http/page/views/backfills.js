@@ -9,9 +9,10 @@ import { announce } from '../parts/announce.js';
 import { badge } from '../parts/badge.js';
 import { confirmed } from '../parts/confirm.js';
 import { opening } from '../parts/opening.js';
+import { progressBar } from '../parts/progress.js';
 import { table } from '../parts/table.js';
 import { counted, duration, figure, percent } from '../words/figures.js';
-import { fromNow, minute } from '../words/time.js';
+import { dayOrMinute, fromNow } from '../words/time.js';
 
 /** Reading a range of dates, on purpose. @type {View} */
 export const backfills = {
@@ -52,7 +53,7 @@ const list = (rows) =>
           {
             name: 'From, to (UTC)',
             kind: 'fit line',
-            cell: ({ from, to }) => `${shortTime(from)} to ${shortTime(to)}`,
+            cell: ({ from, to }) => `${dayOrMinute(from)} to ${dayOrMinute(to)}`,
           },
           { name: 'Progress', kind: 'wide', cell: progress },
           { name: 'Rows', kind: 'right fit', cell: ({ rows }) => figure(rows) },
@@ -61,9 +62,6 @@ const list = (rows) =>
           { name: '', kind: 'fit', cell: actions },
         ],
       });
-
-/** A day where it begins at midnight. @param {string} iso */
-const shortTime = (iso) => (iso.slice(11, 19) === '00:00:00' ? iso.slice(0, 10) : minute(iso));
 
 /** @param {Backfill} backfill */
 function progress({ source, stream, progress: share, windows, etaSeconds, message }) {
@@ -79,15 +77,7 @@ function progress({ source, stream, progress: share, windows, etaSeconds, messag
       etaSeconds !== null && h('span', { class: 'muted small' }, `about ${duration(etaSeconds)} left`),
       windows.failed > 0 && badge(`${figure(windows.failed)} failed`),
     ),
-    h('span', {
-      class: 'bar',
-      role: 'progressbar',
-      'aria-label': `Backfill of ${source}/${stream}`,
-      'aria-valuemin': 0,
-      'aria-valuemax': 100,
-      'aria-valuenow': Math.floor(share * 100),
-      vars: { '--share': String(share) },
-    }),
+    progressBar(`Backfill of ${source}/${stream}`, share),
     message && h('span', { class: 'small' }, message),
   );
 }

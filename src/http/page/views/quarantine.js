@@ -7,6 +7,7 @@ import { h } from '../dom/h.js';
 import { facts } from '../parts/facts.js';
 import { filters, older } from '../parts/filters.js';
 import { opening } from '../parts/opening.js';
+import { recordActions } from '../parts/record-actions.js';
 import { table } from '../parts/table.js';
 import { counted } from '../words/figures.js';
 import { time } from '../words/time.js';
@@ -60,6 +61,7 @@ const list = ({ records }) =>
           { name: 'Stream', kind: 'fit', cell: ({ source, stream }) => `${source}/${stream}` },
           { name: 'Last seen', kind: 'fit', cell: ({ lastAt }) => time(lastAt) },
           { name: 'Reason', kind: 'wide', cell: ({ reason }) => reason },
+          { name: '', kind: 'fit', cell: (record) => recordActions(record) },
         ],
       });
 
@@ -86,6 +88,8 @@ const drawRecord = ({ id, source, stream, reason, runId, firstAt, lastAt, record
       h('span', { class: 'small muted' }, 'Personal data is masked.'),
     ),
     h('pre', {}, record),
-    h('p', { class: 'small muted' }, 'Once the cause is mended: ', h('code', {}, `tributary quarantine retry ${id}`)),
+    recordActions({ id }, () => {
+      location.hash = href(['quarantine']);
+    }),
   ),
 ];

@@ -1,4 +1,4 @@
-/** @import { Coverage, CoverageWindows, Overview, Rows, Runs, StreamOverview, TrackCoverage } from '../../api-types.ts' */
+/** @import { Coverage, CoverageWindows, Overview, Rows, Runs, StreamOverview, TrackCoverage, Verification, Verifications } from '../../api-types.ts' */
 /** @import { Address } from '../app/address.js' */
 /** @import { View } from '../app/screen.js' */
 import { here, href } from '../app/address.js';
@@ -15,32 +15,34 @@ import { rowsChart } from '../parts/rows-chart.js';
 import { runsTable } from '../parts/runs-table.js';
 import { syncNow } from '../parts/sync-now.js';
 import { troubleList } from '../parts/troubles.js';
+import { rangePanel } from '../range/panel.js';
 import { figure } from '../words/figures.js';
 import { DAY_MS, dayOf, fromNow, time } from '../words/time.js';
 
 const RUNS = 5;
 
-/** @typedef {{ overview: () => Overview, coverage: Coverage, windows: CoverageWindows | null, rows: Rows, runs: Runs }} Data */
+/** @typedef {{ overview: () => Overview, coverage: Coverage, windows: CoverageWindows | null, rows: Rows, runs: Runs, verified: Verification | null }} Data */
 
 /** One stream, day by day. @type {View} */
 export const stream = {
   title: ({ parts }) => parts.join('/'),
-  news: ['overview', 'coverage', 'runs', 'quarantine'],
+  news: ['overview', 'coverage', 'runs', 'quarantine', 'verifications'],
   async load({ parts: [source, stream], query }, signal) {
     const of = { source, stream };
-    const [overview, coverage, rows, runs] = await Promise.all([
+    const [overview, coverage, rows, runs, verified] = await Promise.all([
       latestOverview(signal),
       get('/api/coverage', of, signal),
       get('/api/rows', { ...of, per: query.per === 'day' ? 'day' : 'hour' }, signal),
       get('/api/runs', { ...of, limit: RUNS }, signal),
+      lastVerification(source, stream, signal),
     ]);
     const { sink } = trackOf(coverage, query.sink) ?? {};
     const to = query.day && dayOf(Date.parse(query.day) + DAY_MS);
     const windows =
       to && sink ? await get('/api/coverage/windows', { ...of, sink, from: query.day, to }, signal) : null;
-    return { overview, coverage, windows, rows, runs };
+    return { overview, coverage, windows, rows, runs, verified };
   },
-  draw(/** @type {Data} */ { overview, coverage, windows, rows, runs }, address) {
+  draw(/** @type {Data} */ { overview, coverage, windows, rows, runs, verified }, address) {
     const [source = '', name = ''] = address.parts;
     const known = overview();
     const one = known.streams.find((each) => each.source === source && each.stream === name);
@@ -64,9 +66,22 @@ export const stream = {
         ),
         runsTable(runs.runs, { isOneStream: true }),
       ),
+      ...(one.configured ? [rangePanel(one, verified)] : []),
     ];
   },
 };
+
+/**
+ * @param {string | undefined} source
+ * @param {string | undefined} stream
+ * @param {AbortSignal} signal
+ * @returns {Promise<Verification | null>}
+ */
+async function lastVerification(source, stream, signal) {
+  const { verifications } = /** @type {Verifications} */ (await get('/api/verifications', {}, signal));
+  const last = verifications.find(({ streams }) => streams.some((of) => of.source === source && of.stream === stream));
+  return last ? get(`/api/verifications/${last.id}`, {}, signal) : null;
+}
 
 /** The one of the address, or the first. @param {Coverage} coverage @param {string | undefined} sink */
 const trackOf = ({ tracks }, sink) => tracks.find((track) => track.sink === sink) ?? tracks[0];

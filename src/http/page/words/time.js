@@ -13,6 +13,9 @@ export const DAY_MS = 86_400_000;
 /** `2026-11-15 04:20` @param {string} iso */
 export const minute = (iso) => iso.slice(0, 16).replace('T', ' ');
 
+/** A day where it begins at midnight. @param {string} iso */
+export const dayOrMinute = (iso) => (iso.slice(11, 19) === '00:00:00' ? iso.slice(0, 10) : minute(iso));
+
 /** `2026-11-15` @param {Date | number | string} at */
 export const dayOf = (at) => new Date(at).toISOString().slice(0, 10);
 

@@ -1,0 +1,94 @@
+/** @import { StreamName } from '../../../model/streams.ts' */
+/** @import { RepairReport, VerdictReport, Verification } from '../../api-types.ts' */
+import { post } from '../app/ask.js';
+import { h } from '../dom/h.js';
+import { announce } from '../parts/announce.js';
+import { badge } from '../parts/badge.js';
+import { progressBar } from '../parts/progress.js';
+import { table } from '../parts/table.js';
+import { counted, figure, percent } from '../words/figures.js';
+import { dayOrMinute, fromNow } from '../words/time.js';
+
+/**
+ * What came of a comparison, or how far it is.
+ * @param {{ source: string, stream: StreamName }} of
+ * @param {Verification} verification
+ */
+export function verdict(of, verification) {
+  const { state, from, to, finishedAt, message, verdicts } = verification;
+  const report = verdicts.find(({ source, stream }) => source === of.source && stream === of.stream);
+  return h(
+    'div',
+    { class: 'verdict', 'data-key': 'verdict' },
+    h(
+      'p',
+      { class: 'row' },
+      h('b', {}, `${dayOrMinute(from)} to ${dayOrMinute(to)}`),
+      outcome(verification, report),
+      finishedAt && h('span', { class: 'muted small' }, fromNow(finishedAt)),
+      state === 'running' && action('Cancel', 'The verification ends.', `/api/verifications/${verification.id}/cancel`),
+      isRepairable(verification, report) &&
+        action('Repair', `${of.source}/${of.stream} is being repaired.`, '/api/verifications', {
+          source: of.source,
+          streams: [of.stream],
+          from,
+          to,
+          repair: true,
+        }),
+    ),
+    state === 'running' && progressBar(`Verification of ${of.source}/${of.stream}`, verification.progress),
+    message && h('p', { class: 'small' }, message),
+    report && differences(report.repaired ?? report),
+  );
+}
+
+/** @param {Verification} verification @param {RepairReport | undefined} report */
+function outcome({ state, progress, repair }, report) {
+  if (state === 'running') return `${repair ? 'being repaired' : 'being verified'}, ${percent(progress)}`;
+  if (state === 'cancelled') return 'cancelled';
+  if (!report) return badge('failed');
+  const { events, sinks, notComparable } = report.repaired ?? report;
+  const all = counted(events, 'event');
+  if (sinks.some(isOff)) return badge('not as it should be', 'warn');
+  if (notComparable.length > 0) return badge(`${all}; not all of it could be compared`, 'warn');
+  return `${all}: ${report.repaired ? 'repaired, and ' : ''}as it should be in ${sinks.map(({ sink }) => sink).join(', ')}`;
+}
+
+/** Of a sink, or of a day in it. @param {{ missing: number, extra: number, different: number }} counts */
+const isOff = ({ missing, extra, different }) => missing + extra + different > 0;
+
+/** @param {Verification} verification @param {RepairReport | undefined} report */
+const isRepairable = ({ state, repair }, report) => state === 'done' && !repair && report?.sinks.some(isOff);
+
+/** Nothing where nothing differs. @param {VerdictReport} report */
+const differences = ({ sinks }) =>
+  sinks.some(isOff) &&
+  table({
+    label: 'What differs',
+    isDense: true,
+    rows: sinks.filter(isOff),
+    keyOf: ({ sink }) => sink,
+    columns: [
+      { name: 'Sink', kind: 'lead fit', cell: ({ sink }) => sink },
+      { name: 'Missing', kind: 'right fit', cell: ({ missing }) => figure(missing) },
+      { name: 'Extra', kind: 'right fit', cell: ({ extra }) => figure(extra) },
+      { name: 'Different', kind: 'right fit', cell: ({ different }) => figure(different) },
+      {
+        name: 'Days',
+        kind: 'wide',
+        cell: ({ days }) =>
+          days
+            .filter(isOff)
+            .map(({ day }) => day)
+            .join(', '),
+      },
+    ],
+  });
+
+/** @param {string} name @param {string} done @param {string} path @param {object} [body] */
+const action = (name, done, path, body) =>
+  h(
+    'button',
+    { type: 'button', class: 'quiet', 'data-key': name, onclick: () => announce(done, () => post(path, body)) },
+    name,
+  );
