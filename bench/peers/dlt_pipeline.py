@@ -56,6 +56,5 @@ if TARGET == "delta":
 
 is_database = TARGET == "postgres"
 destination = dlt.destinations.postgres(PLACE) if is_database else dlt.destinations.filesystem(f"file://{PLACE}")
-# Its own working folder: by default root has one for the whole machine, and one run would find what another left.
-pipeline = dlt.pipeline("peers", pipelines_dir="pipelines", destination=destination, dataset_name="peers")
+pipeline = dlt.pipeline("peers", destination=destination, dataset_name="peers")
 pipeline.run(source, loader_file_format=FILE_FORMATS[TARGET])
