@@ -24,6 +24,8 @@ const dlt = (target: 'postgres' | 'parquet' | 'delta', lag: number, into: string
         PLACE: target === 'postgres' ? place.databaseUrl : lakeOf(job),
         LAG_SECONDS: String(lag),
         RUNTIME__DLTHUB_TELEMETRY: 'false',
+        // Else root's working folder is one for the whole machine, and a run finds what another left.
+        DLT_DATA_DIR: place.dir,
       },
     };
   },

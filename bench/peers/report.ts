@@ -1,5 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, loadavg } from 'node:os';
 import type { Result, Setting } from './measure.ts';
 import { here, pinned, pythonVersion } from './python.ts';
 import type { Python } from './tool.ts';
@@ -66,7 +66,7 @@ function speeds(part: readonly Result[]): string {
   return `Tributary's rows/s: ${each.join(' · ')}.`;
 }
 
-/** What the tables were measured with, and how busy the machine was with other things. */
+/** What the tables were measured with, and how busy the machine was. A load that moved makes the speeds doubtful. */
 export async function measuredWith(python: Python, loadBefore: readonly number[]): Promise<string> {
   const main = await pinned('requirements.txt');
   const parquet = await pinned('requirements-parquet.txt');
@@ -80,7 +80,7 @@ export async function measuredWith(python: Python, loadBefore: readonly number[]
   ];
   const absent =
     python.parquet === undefined ? ' Singer into Parquet is missing: its target could not be installed.' : '';
-  const load = loadBefore.map((value) => value.toFixed(1)).join(', ');
-  const machine = `${availableParallelism()} cores, load average before it began ${load}`;
+  const [before, after] = [loadBefore, loadavg()].map(([minute = 0]) => minute.toFixed(1));
+  const machine = `${availableParallelism()} cores, load average ${before} before it began and ${after} at its end`;
   return `Measured on ${new Date().toISOString().slice(0, 10)} with ${versions.join(', ')}; ${machine}.${absent}`;
 }

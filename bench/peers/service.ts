@@ -2,7 +2,7 @@ import { DAY_MS, startOfDay } from '../../src/model/window.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import type { Traits } from '../../src/sandbox/traits.ts';
 
-/** The service that every tool reads: the same leads each time, up to the moment at which it is opened. */
+/** The service that every tool reads: the same leads each time, up to ten minutes before it is opened. */
 export interface Service {
   baseUrl: string;
   apiKey: string;
@@ -28,6 +28,8 @@ const DAYS = 3;
 /** Leads that one import wrote in one second. */
 const IMPORTED = 300;
 const MINUTE_MS = 60_000;
+/** How old the newest row is at first. The time until now is for the arrivals: were it as long as a sync takes, a fast tool would meet them denser. */
+const PAUSE_MS = 10 * MINUTE_MS;
 
 /** Difficult are field notes 1, 9 and 10: widened windows, unstable ties, pages that come short. */
 export const SERVERS = {
@@ -37,7 +39,7 @@ export const SERVERS = {
 export type ServerName = keyof typeof SERVERS;
 
 export async function openService({ rows, perSecond, traits }: ServiceOptions): Promise<Service> {
-  const historyEnd = Date.now();
+  const historyEnd = Date.now() - PAUSE_MS;
   const { service, baseUrl, apiKey, close } = await startSandbox({
     days: DAYS,
     historyEnd,
@@ -55,7 +57,7 @@ export async function openService({ rows, perSecond, traits }: ServiceOptions): 
     arrivals() {
       service.arrive('leads', 20, { from: newest, to: newest });
       service.arrive('leads', 40, { from: newest - 10 * MINUTE_MS, to: newest - MINUTE_MS });
-      service.arrive('leads', 400, { from: newest + 1000, to: Date.now() });
+      service.arrive('leads', 400, { from: newest + 1000, to: newest + PAUSE_MS });
     },
     truth: () => new Set(service.ids('leads')),
     counts() {

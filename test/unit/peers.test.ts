@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Result } from '../../bench/peers/measure.ts';
 import { pinned } from '../../bench/peers/python.ts';
 import { tables, withReport } from '../../bench/peers/report.ts';
@@ -46,6 +46,7 @@ describe('the benchmark beside dlt and Singer', () => {
 
   it('counts the memory of both programs of a pipe, and sees either fail', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'tributary-peers-'));
+    onTestFinished(() => rm(dir, { recursive: true }));
     const node = (script: string): string => `'${process.execPath}' -e '${script}'`;
     const holding = 'const held = Buffer.alloc(80 * 2 ** 20, 1);';
     // The first holds on until the second is there too, and a few looks more; the second as long as the first.
@@ -56,6 +57,5 @@ describe('the benchmark beside dlt and Singer', () => {
     // Twice 80 MB and two bare programs; one of the two alone would stay below. Where there is no /proc, there is no figure.
     expect(both.peakMb ?? 201).toBeGreaterThan(200);
     expect((await watch({ line: 'false | cat', dir, env: {} })).failed).toBe(true);
-    await rm(dir, { recursive: true });
   });
 });
