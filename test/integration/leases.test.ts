@@ -6,6 +6,7 @@ import { connect, type Database } from '../../src/cursor/database.ts';
 import { acquireLease, checkFence, holderOf, type Lease } from '../../src/cursor/leases.ts';
 import { migrate } from '../../src/cursor/migrate.ts';
 import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import type { Sql } from '../../src/cursor/sql.ts';
 import { type Fault, RetryLater } from '../../src/model/errors.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { newSource } from '../support/sink-harness.ts';
@@ -96,6 +97,40 @@ it('cannot be taken over in the middle of a commit', async () => {
   const other = faultOf(acquireLease(db, lease.source, 'clicks', 'impatient'));
   await commit.commit();
   expect((await other).message).toMatch(/^slow is writing this stream now/);
+});
+
+it('is not taken again by a renewal that the giving back has overtaken', async () => {
+  const source = newSource();
+  let goOn = (): void => {};
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const renewals: Array<Promise<unknown>> = [];
+  // What is asked while the clock of the test runs is a renewal: it stays on its way until it is let go on.
+  let isClockRunning = false;
+  const slow: Database = {
+    ...db,
+    query<T extends object>(sql: Sql) {
+      if (!isClockRunning) return db.query<T>(sql);
+      const renewal = held.then(() => db.query<T>(sql));
+      renewals.push(renewal);
+      return renewal;
+    },
+  };
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  try {
+    const lease = await acquireLease(slow, source, 'clicks', 'one');
+    isClockRunning = true;
+    vi.advanceTimersByTime(15_000);
+    isClockRunning = false;
+    await lease.release();
+  } finally {
+    vi.useRealTimers();
+  }
+  goOn();
+  await Promise.all(renewals);
+  expect(renewals).toHaveLength(1);
+  expect(await secondsLeft(source)).toBeLessThanOrEqual(0);
 });
 
 it('of a process that was killed on this machine is taken over at once; of a living one it is not', async () => {

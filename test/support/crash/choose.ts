@@ -13,13 +13,20 @@ export function everyStep(steps: readonly string[]): string[] {
 /** At least so many of a scene, also where every kind of step was met before. */
 const FEWEST = 4;
 
-/** One of each kind that was not met before, at a place that the seed decides. To be sent and to be answered is one kind here. */
+/** To be sent and to be answered is one kind; so are all questions that change nothing, and all texts that lie beside the data. */
+const kindOf = (label: string): string =>
+  label
+    .replace(/: [\w ]+$/, '')
+    .replace(/^select .*/, 'select')
+    .replace(/README\.md|_catalog\.json|_coverage\.json/, 'text');
+
+/** One of each kind that was not met before, at a place that the seed decides. */
 export function createSample(seed: number): (steps: readonly string[]) => string[] {
   const random = createRandom(seed);
   const met = new Set<string>();
   return (steps) => {
     const chosen = new Set<string>();
-    for (const [kind, same] of groups(steps, (label) => label.replace(/: [\w ]+$/, ''))) {
+    for (const [kind, same] of groups(steps, kindOf)) {
       if (!met.has(kind)) chosen.add(random.pick(same));
       met.add(kind);
     }
@@ -28,10 +35,10 @@ export function createSample(seed: number): (steps: readonly string[]) => string
   };
 }
 
-function groups(steps: readonly string[], kindOf = (label: string): string => label): Map<string, string[]> {
+function groups(steps: readonly string[], by = (label: string): string => label): Map<string, string[]> {
   const found = new Map<string, string[]>();
   for (const step of steps) {
-    const kind = kindOf(labelOf(step));
+    const kind = by(labelOf(step));
     found.set(kind, [...(found.get(kind) ?? []), step]);
   }
   return found;
