@@ -212,8 +212,7 @@ function onRedis(url: string): Home {
   };
 }
 
-/** All that BullMQ asks is short: who gets no answer for so long is at the end of a dead line. */
-const CONNECT_MS = 10_000;
+/** All that BullMQ asks is short: who gets no answer for so long, a turn in its small pool included, is at the end of a dead line. */
 const SILENCE_MS = 60_000;
 
 /** BullMQ opens its own few connections: its LISTEN and its short queries shall not wait behind our commits. */
@@ -224,7 +223,7 @@ function onPostgres(url: string): Home {
     migrate: true,
     max: 2,
     application_name: 'tributary queue',
-    connectionTimeoutMillis: CONNECT_MS,
+    connectionTimeoutMillis: SILENCE_MS,
     query_timeout: SILENCE_MS,
   };
   return {

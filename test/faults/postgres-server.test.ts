@@ -76,14 +76,6 @@ describe('a server that falls silent', () => {
     await db.close();
     await proxy.close();
   });
-
-  it('does not keep the process when it is closed', async () => {
-    const { proxy, db } = await openSilent();
-    await db.query({ text: 'select 1' });
-    await proxy.fail({ kind: 'half-open' });
-    await db.close();
-    await proxy.close();
-  });
 });
 
 describe('a server with no connection to spare', () => {
