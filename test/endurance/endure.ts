@@ -108,7 +108,7 @@ async function firstRun({ db }: Scene, { ended }: Member): Promise<void> {
 /** Prometheus would look at the metrics as often. */
 async function sampleUntil(scene: Scene, keeper: Member, signal: AbortSignal): Promise<Sample[]> {
   const samples: Sample[] = [];
-  const room = controlRoomOf(scene, keeper);
+  const room = controlRoomOf(keeper);
   while (await pause(SAMPLE_MS, signal)) {
     const answer = await fetch(`${room}/metrics`);
     if (!answer.ok) throw new Error(`the control room answers ${answer.status}`);
