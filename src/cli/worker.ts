@@ -40,7 +40,10 @@ async function work({ terminal, log, signal }: Context, options: CommonOptions):
 }
 
 export function leaveInTime(signal: AbortSignal): void {
-  signal.addEventListener('abort', () => setTimeout(() => process.exit(EXIT.done), GONE_WITHIN_MS).unref());
+  const leave = (): void => void setTimeout(() => process.exit(EXIT.done), GONE_WITHIN_MS).unref();
+  // One that came while the program was still being loaded does not come again.
+  if (signal.aborted) leave();
+  else signal.addEventListener('abort', leave);
 }
 
 /** What a worker says of itself while it works. */

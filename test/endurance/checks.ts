@@ -15,7 +15,7 @@ export interface Check {
 
 export const check = (what: string, isSo: boolean, found: unknown): Check => ({ what, isSo, found: String(found) });
 
-const LONGEST_SETTLING_MS = 300_000;
+const LONGEST_SETTLING_MS = 600_000;
 
 /** Waits until nothing more is to come: every event is there and proven, and every backfill is through. Returns how long that took. */
 export async function settle(scene: Scene): Promise<Check> {

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Scene } from './scene.ts';
@@ -10,6 +10,8 @@ export interface Member {
   name: string;
   pid: number;
   child: ChildProcess;
+  /** What it said on its standard error so far. */
+  said(): string;
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
 }
 
@@ -20,7 +22,9 @@ const living = new Set<Member>();
 
 /** What it says goes to files under its name; the next process of that name goes on in them. */
 export function startMember({ dir, tmp, diary, config }: Scene, name: string, args: readonly string[]): Member {
-  const files = ['out', 'err'].map((ending) => openSync(join(dir, `${name}.${ending}`), 'a'));
+  const [out, err] = [join(dir, `${name}.out`), join(dir, `${name}.err`)];
+  const files = [out, err].map((file) => openSync(file, 'a'));
+  const saidBefore = statSync(err).size;
   const node = ['--expose-gc', '--import', DIARY, MAIN];
   const child = spawn(process.execPath, [...node, ...args, '--config', config], {
     cwd: dir,
@@ -32,7 +36,8 @@ export function startMember({ dir, tmp, diary, config }: Scene, name: string, ar
     living.delete(member);
     return { code, signal };
   });
-  const member: Member = { name, pid: child.pid ?? -1, child, ended };
+  const said = (): string => readFileSync(err).subarray(saidBefore).toString('utf8');
+  const member: Member = { name, pid: child.pid ?? -1, child, said, ended };
   living.add(member);
   return member;
 }
@@ -48,8 +53,8 @@ export async function killLeft(): Promise<void> {
 export const errorsOf = ({ dir }: Scene, name: string): string => readFileSync(join(dir, `${name}.err`), 'utf8');
 
 /** Where the control room of `tributary start` answers. */
-export function controlRoomOf(scene: Scene, { name }: Member): string {
-  const address = /control room: (\S+)/.exec(errorsOf(scene, name))?.[1];
+export function controlRoomOf({ name, said }: Member): string {
+  const address = /control room: (\S+)/.exec(said())?.[1];
   if (address === undefined) throw new Error(`${name} has no control room`);
   return address;
 }

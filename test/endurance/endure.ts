@@ -72,7 +72,7 @@ async function endure(scene: Scene): Promise<Check[]> {
   say('no more events and no more kills');
   const diary = (await readDiary(scene, keeper.pid)).filter(({ at }) => at >= from);
   const atRest = await settle(scene);
-  const rows = await checkRows(scene);
+  say(`${atRest.what}: ${atRest.found}`);
   const goodbyes = await Promise.all([keeper, ...crew].map(leaveNicely));
   const badEnds = [...ends.badEnds, ...goodbyes.filter((bad) => bad !== undefined)];
   const complaints = complaintsOf(scene, [KEEPER, ...VICTIMS]);
@@ -80,7 +80,7 @@ async function endure(scene: Scene): Promise<Check[]> {
 
   const checks = [
     atRest,
-    ...rows,
+    ...(await checkRows(scene)),
     ...(await checkLeftovers(scene)),
     check('whoever is asked to leave does, with exit code 0', badEnds.length === 0, badEnds.join('; ') || 'all did'),
     check('no bug in any log', bugs.length === 0, bugs.join('; ') || 'none'),
@@ -108,7 +108,7 @@ async function firstRun({ db }: Scene, { ended }: Member): Promise<void> {
 /** Prometheus would look at the metrics as often. */
 async function sampleUntil(scene: Scene, keeper: Member, signal: AbortSignal): Promise<Sample[]> {
   const samples: Sample[] = [];
-  const room = controlRoomOf(scene, keeper);
+  const room = controlRoomOf(keeper);
   while (await pause(SAMPLE_MS, signal)) {
     const answer = await fetch(`${room}/metrics`);
     if (!answer.ok) throw new Error(`the control room answers ${answer.status}`);

@@ -7,7 +7,7 @@ import type { Ends } from './unrest.ts';
 
 /** How much of the first third the last may be, and how much more: a page more in hand, a process that is just starting. A leak does not stop there. */
 const MOST_GROWTH = 1.15;
-const SLACK = { memory: 10, counts: 5, temporary: 10, seconds: 60 };
+const SLACK = { memory: 10, counts: 5, temporary: 10 };
 const MB = 1_048_576;
 
 /** Nothing of the process that was never killed grows, and nothing that all of them share. */
@@ -29,7 +29,6 @@ export function judgeCourses({
     ['clients of Redis, all processes', 'counts', samples.map(({ redisClients }) => redisClients)],
     ['entries of the queue', 'counts', samples.map(({ queueEntries }) => queueEntries)],
     ['temporary files in the lake', 'temporary', samples.map(({ lakeTemps }) => lakeTemps)],
-    ['seconds behind, of the stream that is furthest behind', 'seconds', samples.map((sample) => sample.lag)],
     ['zombies', 'counts', samples.map((sample) => sample.zombies)],
     ['temporary files elsewhere', 'temporary', samples.map(({ otherTemps }) => otherTemps)],
   ];

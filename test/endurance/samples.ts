@@ -15,8 +15,6 @@ export interface Sample {
   lakeTemps: number;
   otherTemps: number;
   zombies: number;
-  /** Seconds between now and the watermark that is furthest behind. */
-  lag: number;
 }
 
 export async function takeSample(scene: Scene, keeper: number): Promise<Sample> {
@@ -29,15 +27,7 @@ export async function takeSample(scene: Scene, keeper: number): Promise<Sample> 
     lakeTemps: (await lakeTemps(scene)).length,
     otherTemps: (await temps(scene)).length,
     zombies: await zombies(),
-    lag: await lag(scene),
   };
-}
-
-async function lag({ db }: Scene): Promise<number> {
-  const [row] = await db.query<{ lag: number | null }>({
-    text: 'select extract(epoch from now() - min(complete_through))::float8 as lag from tributary.cursors',
-  });
-  return row?.lag ?? 0;
 }
 
 /** Those of the workers. */

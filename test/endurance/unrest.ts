@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
 import { createRandom } from '../../src/sandbox/random.ts';
@@ -71,7 +69,7 @@ export async function endWorkers(
     if (victim.child.exitCode !== null) ends.badEnds.push(`${victim.name} (${victim.pid}) ended by itself`);
     else if (random.chance(TERM_SHARE)) {
       ends.terms += 1;
-      await untilItListens(scene, victim);
+      await untilAtWork(victim);
       const bad = await leaveNicely(victim);
       if (bad) ends.badEnds.push(bad);
     } else {
@@ -88,9 +86,9 @@ export async function endWorkers(
   return ends;
 }
 
-/** A process that is still being loaded is ended by SIGTERM itself, which proves nothing. Its first page of diary comes later than that. */
-async function untilItListens({ diary }: Scene, { pid, child }: Member): Promise<void> {
-  while (!existsSync(join(diary, `${pid}.ndjson`)) && child.exitCode === null) await sleep(100);
+/** On a busy machine, loading takes longer than leaving may take. */
+async function untilAtWork({ child, said }: Member): Promise<void> {
+  while (!said().includes('at work on') && child.exitCode === null) await sleep(200);
 }
 
 /** Returns what was wrong with how it left. */
