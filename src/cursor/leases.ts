@@ -122,7 +122,7 @@ export async function checkFence(
   tx: Queryable,
   { source, stream, epoch }: Pick<Lease, 'source' | 'stream' | 'epoch'>,
 ): Promise<void> {
-  const held = await tx.query(renewLease(source, stream, epoch));
+  const held = await tx.query(renewLease(source, stream, epoch, 'and expires_at > clock_timestamp() returning epoch'));
   if (held.length > 0) return;
   throw new RetryLater('this process was away too long and lost the stream: another may have taken it over', {
     where: { source, stream },
@@ -202,12 +202,10 @@ const askForLease = (source: string, stream: string): Sql => ({
   values: [source, stream],
 });
 
-/** Only while it is held: a renewal that is overtaken by the giving back must not take the stream again, for nobody. */
-const renewLease = (source: string, stream: string, epoch: number): Sql => ({
+const renewLease = (source: string, stream: string, epoch: number, further = ''): Sql => ({
   text: `
     update tributary.leases set expires_at = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
-    where source = $1 and stream = $2 and epoch = $3 and expires_at > clock_timestamp()
-    returning epoch`,
+    where source = $1 and stream = $2 and epoch = $3 ${further}`,
   values: [source, stream, epoch],
 });
 
