@@ -20,7 +20,7 @@ import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { recordCase } from '../support/proof.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
-import { KEY, messageOf } from '../support/wire-scene.ts';
+import { isProving, KEY, messageOf } from '../support/wire-scene.ts';
 import { startWorker, until, workerConfig } from '../support/workers.ts';
 
 /** What the database itself can do to us: no room, no TLS, no answer. */
@@ -127,7 +127,7 @@ describe('a server with no connection to spare', () => {
     expect(text).not.toContain(PASSWORD);
   });
 
-  it('a worker at work goes on by itself when there is room again', async () => {
+  it.runIf(isProving)('a worker at work goes on by itself when there is room again', async () => {
     const worker = startWorker(config());
     await worker.ready();
     const losses = () => lossesOf(sandbox, idsIn(db));
