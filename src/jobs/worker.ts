@@ -43,6 +43,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   await applyConfig(shared);
 
   const atWork = new Set<string>();
+  let isGivenUp = false;
   const sync = async ({ source, stream }: SyncPayload): Promise<undefined> => {
     const key = planKey(source, stream);
     // This process is at it: a second hint for the same stream.
@@ -56,6 +57,8 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
     } catch (error) {
       // Recovery: other streams go on, and this one is looked at again when the turn it had claimed is over.
       if (error instanceof Fault) log.warn({ source, stream, reason: error.message }, 'a run ended without a word');
+      // What it needs was closed under it; its lease ends by itself.
+      else if (isGivenUp) log.debug({ source, stream, reason: String(error) }, 'a run that was given up has ended');
       else log.error({ source, stream, err: error }, 'a bug ended this run');
     } finally {
       either.letGo();
@@ -108,7 +111,9 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
       Promise.all(crews.map((crew) => crew.close())).then(() => true),
       sleep(pace.closeMs, false, { ref: false }),
     ]);
-    if (!inTime) log.warn({ streams: [...atWork] }, 'some runs did not end in time; their leases end by themselves');
+    if (inTime) return;
+    isGivenUp = true;
+    log.warn({ streams: [...atWork] }, 'some runs did not end in time; their leases end by themselves');
   }
 }
 

@@ -5,9 +5,9 @@ import type { DiaryEntry, Sample } from './samples.ts';
 import type { SceneOptions } from './scene.ts';
 import type { Ends } from './unrest.ts';
 
-/** How much of the first third the last may be, and how much more: a page more in hand, a process that is just starting. A leak does not stop there. */
+/** How much of the first third the last may be, and how much more: a backfill in hand, a process that is just starting. A leak does not stop there. */
 const MOST_GROWTH = 1.15;
-const SLACK = { memory: 10, counts: 5, temporary: 10 };
+const SLACK = { memory: 40, counts: 5, temporary: 10 };
 const MB = 1_048_576;
 
 /** Nothing of the process that was never killed grows, and nothing that all of them share. */
