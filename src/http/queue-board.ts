@@ -13,8 +13,7 @@ export function queueBoard(queue: JobQueue) {
   const server = new FastifyAdapter().setBasePath(QUEUES_PATH);
   createBullBoard({
     queues: Object.values(queue.queues).map((each) => new HiddenQueue(each)),
-    // Each of its packages brings types of its own; the objects are the same.
-    serverAdapter: server as unknown as Parameters<typeof createBullBoard>[0]['serverAdapter'],
+    serverAdapter: server,
     options: { uiConfig: { boardTitle: 'Tributary queues', hideRedisDetails: true } },
   });
   // Its own would answer with the words of whatever was thrown.
