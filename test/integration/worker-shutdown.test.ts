@@ -100,3 +100,28 @@ it('runs end when they are told to, whatever they are doing just then', async ()
   expect(late.filter((line) => line.includes('did not end in time'))).toEqual([]);
   await home.drop();
 });
+
+it('a run that does not end in time is given up, and not called a bug when its connections are closed under it', async () => {
+  const [home, sandbox] = await Promise.all([freshDatabase(), smallSandbox()]);
+  const config = workerConfig({ stateUrl: home.url, queueUrl: undefined, sandboxes: { main: sandbox }, every: '1h' });
+  const said: string[] = [];
+  const say = (_fields: object, text: string): void => void said.push(text);
+  const log = { ...silentLog, warn: say, error: say, debug: say };
+  const db = connect({ url: home.url, max: 2 });
+  const stop = new AbortController();
+  sandbox.service.faults.add({ delayMs: 300, times: 3 });
+  const worker = runWorkerApp({ config, log, signal: stop.signal, pace: { ...FAST, closeMs: 50 } });
+  await until('its runs ask', () => sandbox.service.log.entries.length >= 3);
+  // Whatever they want to write next has to wait, until long after their worker has left.
+  const lock = await db.begin();
+  await lock.query({ text: 'lock table tributary.runs, tributary.leases in access exclusive mode' });
+  stop.abort();
+  await until('they are given up', () => said.some((text) => text.includes('did not end in time')));
+  await sleep(200);
+  await lock.rollback();
+  await worker;
+  await until('they have ended', () => said.some((text) => text.includes('that was given up has ended')));
+  expect(said.filter((text) => text.includes('bug'))).toEqual([]);
+  await db.close();
+  await home.drop();
+});
