@@ -7,7 +7,7 @@ import { simulate } from '../support/simulation.ts';
  * The proof by simulation. `SEEDS=20000` runs more seeds, `SEED=1234` runs one and tells every request and commit.
  * The invariants are in test/support/invariants.ts, the world they must hold in is test/support/scenario.ts.
  */
-const seeds = Number(process.env.SEEDS ?? (process.env.TRIBUTARY_PROVE ? 10_000 : 2000));
+const seeds = Number(process.env.SEEDS ?? (process.env.TRIBUTARY_PROVE ? 10_000 : 600));
 const firstSeed = Number(process.env.FIRST_SEED ?? 1);
 const one = process.env.SEED === undefined ? undefined : Number(process.env.SEED);
 const CHUNKS = 20;
