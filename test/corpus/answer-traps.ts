@@ -4,6 +4,7 @@ export type AnswerTrap = { means: string } & (
   /** The window is asked again; the log says why. */
   | { outcome: 'retried'; says: RegExp }
   /** The same, once the wait is over that was asked for: so long, in milliseconds; 0 is a pause of our own. */
+  /** 0 where the service names no time: then the log names none either. */
   | { outcome: 'waited'; waitMs: number }
   | { outcome: 'page made smaller' }
   /** The stream stops and its cursor stays; the error says why. */

@@ -48,7 +48,7 @@ async function syncTrap(trap: string): Promise<{ report: StreamReport; heard: He
   const log: Log = {
     ...silentLog,
     warn(details: unknown, message?: string) {
-      const { waitMs = -1 } = details as { waitMs?: number };
+      const { waitMs = 0 } = details as { waitMs?: number };
       heard.push({ waitMs, message: message ?? '' });
       if (waitMs > PATIENCE_MS) stop.abort();
     },
