@@ -19,7 +19,9 @@ function main(): number {
   const dir = mkdtempSync(join(tmpdir(), 'tributary-prove-'));
   try {
     const [casesFile, reportFile] = [join(dir, 'cases.ndjson'), join(dir, 'report.json')];
-    const args = ['vitest', 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
+    const reports = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
+    // The long form takes long, and on a busy machine longer: what hangs ends by the product's own limits.
+    const args = ['vitest', 'run', '--testTimeout=600000', ...reports];
     const { status } = spawnSync('npx', [...args, ...SUITES.flatMap(({ files }) => files)], {
       stdio: 'inherit',
       env: { ...process.env, TRIBUTARY_PROVE: '1', TRIBUTARY_PROOF: casesFile },
