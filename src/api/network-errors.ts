@@ -44,7 +44,8 @@ export const meaningOf = (code: string): (typeof NETWORK_MEANINGS)[number] | und
 export function networkFault(error: unknown, url: URL, bytesRead: number): RetryLater | undefined {
   const cause = networkCause(error);
   if (!cause) return undefined;
-  const row = meaningOf(cause.code);
+  // What began as HTTP and went wrong in the middle was cut there.
+  const row = meaningOf(bytesRead > 0 && cause.code.startsWith('HPE_') ? 'ECONNRESET' : cause.code);
   const place = `${url.hostname}:${url.port || (url.protocol === 'https:' ? 443 : 80)}`;
   const after = bytesRead > 0 ? ` after ${bytesRead} bytes of the answer` : '';
   return new RetryLater(`${place}: ${row?.what ?? 'the request failed'}${after} (${cause.code || cause.message})`, {
