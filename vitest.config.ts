@@ -2,6 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 /** They count requests by the second, or interrupt what is nearly done: others beside them would be what is measured. */
 const ALONE = [
+  'test/integration/budgets.test.ts',
   'test/integration/budget-processes.test.ts',
   'test/integration/cli-interrupt.test.ts',
   'test/integration/worker-budget.test.ts',
