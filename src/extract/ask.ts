@@ -49,7 +49,8 @@ export interface AskerOptions extends Attendance {
   clock: ServiceClock;
   /** The service speaks of nothing older, and refuses to be asked. */
   earliest: Instant;
-  onAnswer(took: { ms: number }): void;
+  /** Told how long each answer took. */
+  onAnswer(ms: number): void;
 }
 
 /** Future-dated events exist; asking this far ahead sees them. */
@@ -64,7 +65,7 @@ export function createAsker(options: AskerOptions): Asker {
     async ask({ order, from, until = clock.now() + AHEAD_MS, page, limit, once }) {
       const query = { stream, start: Math.max(from, earliest), end: until, sortOrder: order, page, limit, filters };
       const answer = await api.page(query, { lane, signal, ...(once && { tries: 1 }) });
-      onAnswer({ ms: answer.tookMs });
+      onAnswer(answer.tookMs);
       const { rows, rejected } = flattenAll(answer.records, flatten);
       if (answer.serverNow !== undefined) {
         clock.set(

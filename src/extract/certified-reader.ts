@@ -36,7 +36,7 @@ export function createReader(settings: ReaderOptions): Reader {
   profile.pageRows = Math.min(mostRows, profile.pageRows * 2);
   const clock = createServiceClock(now && { steady: now, ours: now });
   let answerMs = 0;
-  const onAnswer = ({ ms }: { ms: number }): void => {
+  const onAnswer = (ms: number): void => {
     answerMs = ms;
   };
   const attend = ({ lane, signal }: Attendance): Asker =>

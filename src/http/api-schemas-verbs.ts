@@ -1,4 +1,3 @@
-import { STREAM_NAMES } from '../model/streams.ts';
 import {
   byName,
   count,
@@ -14,12 +13,12 @@ import {
   request,
   share,
   shortText,
+  stream,
   text,
 } from './json-schema.ts';
 
 /** What `api-types-verbs.ts` says, for machines. */
 
-const stream = oneOf(...STREAM_NAMES);
 const counts = { events: count, missing: count, extra: count, different: count };
 const range = { from: moment, to: moment };
 

@@ -17,12 +17,12 @@ import {
   request,
   share,
   shortText,
+  stream,
   text,
 } from './json-schema.ts';
 
 /** What `api-types.ts` says, for machines. A test holds real answers against it. */
 
-export const stream = oneOf(...STREAM_NAMES);
 const runKind = oneOf(...RUN_KINDS);
 const runState = oneOf(...RUN_STATES);
 

@@ -1,3 +1,5 @@
+import { STREAM_NAMES } from '../model/streams.ts';
+
 /** The few words of JSON Schema that the API needs: what is asked of it, and what it answers. */
 export interface JsonSchema {
   type?: string | readonly string[];
@@ -30,6 +32,7 @@ export const share: JsonSchema = { type: 'number', minimum: 0, maximum: 1 };
 export const flag: JsonSchema = { type: 'boolean' };
 
 export const oneOf = (...words: readonly string[]): JsonSchema => ({ type: 'string', enum: words });
+export const stream = oneOf(...STREAM_NAMES);
 export const list = (items: JsonSchema): JsonSchema => ({ type: 'array', items });
 export const byName = (values: JsonSchema): JsonSchema => ({ type: 'object', additionalProperties: values });
 export const ref = (name: string): JsonSchema => ({ $ref: `#/components/schemas/${name}` });

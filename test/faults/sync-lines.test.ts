@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Finished } from '../support/cli.ts';
-import type { LineFault } from '../support/fault-proxy.ts';
+import { LINE_FAULTS } from '../support/fault-proxy.ts';
 import { recordCase } from '../support/proof.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
 import { isProving, KEY, messageOf, openWireScene, PEERS, type Peer, type WireScene } from '../support/wire-scene.ts';
@@ -10,15 +10,6 @@ import { isProving, KEY, messageOf, openWireScene, PEERS, type Peer, type WireSc
  * itself and says what happened, and the next one makes everything good.
  */
 
-const LINE_FAULTS: Readonly<Record<string, LineFault>> = {
-  latency: { kind: 'latency', ms: 15 },
-  'a slow line': { kind: 'drip', bytes: 3000, everyMs: 1 },
-  reset: { kind: 'reset' },
-  'cut after some bytes': { kind: 'cut', bytes: 30_000 },
-  'half-open': { kind: 'half-open' },
-  refused: { kind: 'refuse' },
-  'swallowed after some bytes': { kind: 'black hole', bytes: 30_000 },
-};
 const MOMENTS = ['from the beginning', 'halfway'] as const;
 
 /** What a line does that only takes its time. */

@@ -8,7 +8,7 @@ import { STREAM_NAMES, STREAMS, type StreamName } from '../../src/model/streams.
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace } from '../support/cli.ts';
 import { type Engine, openEngine } from '../support/engine.ts';
-import { type FaultProxy, type LineFault, startFaultProxy } from '../support/fault-proxy.ts';
+import { type FaultProxy, LINE_FAULTS, startFaultProxy } from '../support/fault-proxy.ts';
 import { download } from '../support/lake-place.ts';
 import { readWithDuckdb } from '../support/lake-readers.ts';
 import { idsIn, type Losses, lossesOf } from '../support/losses.ts';
@@ -25,15 +25,6 @@ import { FAST, startWorker, type TestWorker, until, workerConfig } from '../supp
  * arrived meanwhile is there, once.
  */
 
-const LINE_FAULTS: Readonly<Record<string, LineFault>> = {
-  latency: { kind: 'latency', ms: 30 },
-  'a slow line': { kind: 'drip', bytes: 1500, everyMs: 1 },
-  reset: { kind: 'reset' },
-  'cut after some bytes': { kind: 'cut', bytes: 20_000 },
-  'half-open': { kind: 'half-open' },
-  refused: { kind: 'refuse' },
-  'swallowed after some bytes': { kind: 'black hole', bytes: 20_000 },
-};
 const PEERS = ['service', 'state', 'warehouse', 'redis', 's3'] as const;
 type Peer = (typeof PEERS)[number];
 

@@ -17,6 +17,17 @@ export type LineFault =
   /** Every connection falls silent after so many bytes more. */
   | { kind: 'black hole'; bytes: number };
 
+/** Each of them, by the name that tests and docs/faults.md use; gentle enough that a few thousand bytes meet the middle of a run. */
+export const LINE_FAULTS: Readonly<Record<string, LineFault>> = {
+  latency: { kind: 'latency', ms: 15 },
+  'a slow line': { kind: 'drip', bytes: 3000, everyMs: 1 },
+  reset: { kind: 'reset' },
+  'cut after some bytes': { kind: 'cut', bytes: 20_000 },
+  'half-open': { kind: 'half-open' },
+  refused: { kind: 'refuse' },
+  'swallowed after some bytes': { kind: 'black hole', bytes: 20_000 },
+};
+
 /** Stands before any server that speaks TCP, and breaks the line in every way that lines break. */
 export interface FaultProxy {
   /** The target's URL, by way of here. */

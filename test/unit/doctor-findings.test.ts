@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { queueFindings } from '../../src/jobs/queue-check.ts';
@@ -7,6 +5,7 @@ import { ConfigError, RetryLater, StopStream } from '../../src/model/errors.ts';
 import { findingOf } from '../../src/model/finding.ts';
 import { checkDisk, checkNode, diskFinding } from '../../src/sync/check-machine.ts';
 import { freshPlace, startProcess } from '../support/cli.ts';
+import { freePort } from '../support/free-port.ts';
 
 const GIB = 2 ** 30;
 const levels = (findings: ReadonlyArray<{ level: string }>): string[] => findings.map(({ level }) => level);
@@ -66,12 +65,3 @@ describe('a real Redis', () => {
     await server.done;
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}

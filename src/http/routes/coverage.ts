@@ -7,11 +7,10 @@ import { type CoverageSpan, coverageSpans } from '../../model/coverage-spans.ts'
 import { type Instant, parseInstant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { DAY_MS, holds, startOfDay, type Window } from '../../model/window.ts';
-import { stream } from '../api-schemas.ts';
 import type { Coverage, CoverageWindows, WindowDetail } from '../api-types.ts';
 import { dayRuns } from '../coverage-days.ts';
 import type { ControlDeps } from '../deps.ts';
-import { shortText } from '../json-schema.ts';
+import { shortText, stream } from '../json-schema.ts';
 import { date, endOfDays, isoDay, isoOrNull, windowOf } from '../params.ts';
 import { type Ask, Refusal, type Route } from '../route.ts';
 

@@ -1,10 +1,9 @@
 import { holderOf } from '../../cursor/leases.ts';
 import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/tracks.ts';
 import { type MoveDeps, moveCursor, resetCursor } from '../../sync/move-cursor.ts';
-import { stream } from '../api-schemas.ts';
 import type { CursorMove, CursorRequest, Cursors } from '../api-types.ts';
 import type { ControlDeps } from '../deps.ts';
-import { shortText } from '../json-schema.ts';
+import { shortText, stream } from '../json-schema.ts';
 import { dateOf } from '../params.ts';
 import { type Ask, Refusal, type Route } from '../route.ts';
 

@@ -2,10 +2,9 @@ import { quoteIdent, type Sql } from '../../cursor/sql.ts';
 import { toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
-import { stream } from '../api-schemas.ts';
 import type { TopLink, TopLinks } from '../api-types.ts';
 import type { ControlDeps } from '../deps.ts';
-import { shortText } from '../json-schema.ts';
+import { shortText, stream } from '../json-schema.ts';
 import { date, limit, limitOf, windowOf } from '../params.ts';
 import type { Ask, Route } from '../route.ts';
 

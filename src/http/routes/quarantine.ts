@@ -4,10 +4,9 @@ import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } 
 import { parseJson, stringifyJson } from '../../model/json.ts';
 import { createRedact } from '../../model/withhold.ts';
 import { retryQuarantined } from '../../sync/retry-quarantined.ts';
-import { stream } from '../api-schemas.ts';
 import type { Quarantine, QuarantineHead, QuarantineRecord, QuarantineRetried } from '../api-types.ts';
 import type { ControlDeps } from '../deps.ts';
-import { shortText } from '../json-schema.ts';
+import { shortText, stream } from '../json-schema.ts';
 import { limit, limitOf } from '../params.ts';
 import { type Ask, Refusal, type Route } from '../route.ts';
 

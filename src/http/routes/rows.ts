@@ -3,10 +3,9 @@ import type { Sql } from '../../cursor/sql.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
-import { stream } from '../api-schemas.ts';
 import type { Rows, RowsPoint } from '../api-types.ts';
 import type { ControlDeps } from '../deps.ts';
-import { oneOf, shortText } from '../json-schema.ts';
+import { oneOf, shortText, stream } from '../json-schema.ts';
 import { date, windowOf } from '../params.ts';
 import { type Ask, Refusal, type Route } from '../route.ts';
 

@@ -1,9 +1,8 @@
 import type { Queryable } from '../../cursor/database.ts';
 import { listRuns, RUN_KINDS, RUN_STATES, type RunRecord } from '../../cursor/run-history.ts';
-import { stream } from '../api-schemas.ts';
 import type { RunDetail, RunRow, Runs } from '../api-types.ts';
 import type { ControlDeps } from '../deps.ts';
-import { oneOf, shortText } from '../json-schema.ts';
+import { oneOf, shortText, stream } from '../json-schema.ts';
 import { limit, limitOf } from '../params.ts';
 import { type Ask, Refusal, type Route } from '../route.ts';
 

@@ -1,6 +1,6 @@
-import { stream } from '../api-schemas.ts';
 import type { SchemaChange, SchemaChanges } from '../api-types.ts';
 import type { ControlDeps } from '../deps.ts';
+import { stream } from '../json-schema.ts';
 import { limit, limitOf } from '../params.ts';
 import type { Ask, Route } from '../route.ts';
 
