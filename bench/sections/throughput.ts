@@ -1,6 +1,8 @@
 import { createClient } from '../../src/api/client.ts';
 import { type Service, withService } from '../service/start.ts';
+import { withSyncsApart } from '../support/apart.ts';
 import { pagesOf, rowsOf, stream } from '../support/clicks.ts';
+import type { Place } from '../support/engine.ts';
 import { type Home, withHome } from '../support/home.ts';
 import { inTurns, median, ratioOf, timed } from '../support/measure.ts';
 import { count, type Report, ratio, type Section, type Size, type Table } from '../support/report.ts';
@@ -12,7 +14,9 @@ export const throughput: Section = {
   title: 'Rows a second without a limit',
   run(size) {
     const rows = size === 'quick' ? 5000 : 40_000;
-    return withHome((home) => withService(rows, (service) => measure(home, service, rows, size)));
+    return withHome((home) =>
+      withService(rows, (service) => withSyncsApart((sync) => measure({ home, service, sync }, rows, size))),
+    );
   },
 };
 
@@ -36,14 +40,22 @@ async function readAll({ baseUrl, since }: Service, pages: number): Promise<void
   await Promise.all(Array.from({ length: AT_A_TIME }, readOn));
 }
 
-async function measure(home: Home, service: Service, number: number, size: Size): Promise<Report> {
+/** What the ways into a sink need. */
+export interface Ground {
+  home: Home;
+  service: Service;
+  /** In a process of its own; returns seconds. */
+  sync(place: Place): Promise<number>;
+}
+
+async function measure(ground: Ground, number: number, size: Size): Promise<Report> {
   const pages = pagesOf(number);
   const rows = rowsOf(pages);
   const works = {
     'JSON.parse alone': () => timed(() => pages.map((text) => JSON.parse(text))),
-    'reading alone: HTTP, gunzip, parse': () => timed(() => readAll(service, pages.length)),
-    ...intoPostgres(home, service, rows),
-    ...intoParquet(home, service, rows),
+    'reading alone: HTTP, gunzip, parse': () => timed(() => readAll(ground.service, pages.length)),
+    ...intoPostgres(ground, rows),
+    ...intoParquet(ground, rows),
   };
   // Once for warming up; the service packs its pages then, and has them ready from there on.
   await inTurns(1, works);

@@ -87,7 +87,7 @@ function notesOn(status: StreamStatus): string[] {
       `windows not proven complete in ${sink}: ${figure(uncertifiedWindows)}; tributary.windows says which and why`,
     );
   }
-  if (parkedWindows > 0) lines.push(`of these, left alone after five tries: ${figure(parkedWindows)}`);
+  if (parkedWindows > 0) lines.push(`of these, tried once a day after five tries: ${figure(parkedWindows)}`);
   if (status.byHandWindows > 0)
     lines.push(`windows called complete by hand in ${sink}, unread: ${figure(status.byHandWindows)}`);
   if (quarantined > 0) lines.push(`${figure(quarantined)} set aside: tributary quarantine list says why`);

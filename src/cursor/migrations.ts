@@ -3,6 +3,7 @@ import { BUDGET_TABLES } from './migrations/budgets.ts';
 import { HISTORY_BY_TIME } from './migrations/history.ts';
 import { LAKE_TABLES } from './migrations/lake.ts';
 import { LEDGER_TABLES } from './migrations/ledger.ts';
+import { TRIES_GO_ON } from './migrations/tries.ts';
 import { TURNS } from './migrations/turns.ts';
 import { WORKER_TABLES } from './migrations/worker.ts';
 
@@ -14,4 +15,5 @@ export const MIGRATIONS: readonly Migration[] = [
   LAKE_TABLES,
   WORKER_TABLES,
   HISTORY_BY_TIME,
+  TRIES_GO_ON,
 ];

@@ -9,13 +9,16 @@ const HOUR_MS = 3_600_000;
 /** What could not be proven is tried again, but not at every poll: it may cost hundreds of requests. */
 const RETRY_UNCERTIFIED_MS = HOUR_MS;
 
-/** A window that so many runs could not prove is left alone: the others go on, and the watermark waits before it. */
+/**
+ * A window that so many runs could not prove is asked for once a day from then on, since services mend: the others go on, and the
+ * watermark waits before it.
+ */
 export const MOST_TRIES = 5;
 
 /** Every window up to `end` that is not proven, and the last bit before the watermark again, for events that came late. */
 export function unproven(ledger: readonly Entry[], whole: Window, again: Window, now: Instant): Window[] {
-  const isSettled = ({ certified, readAt, tries = 0 }: Entry): boolean =>
-    certified || tries >= MOST_TRIES || readAt > now - RETRY_UNCERTIFIED_MS;
+  const restMs = (tries: number): number => (tries < MOST_TRIES ? RETRY_UNCERTIFIED_MS : DAY_MS);
+  const isSettled = ({ certified, readAt, tries = 0 }: Entry): boolean => certified || readAt > now - restMs(tries);
   const settled = ledger.filter(isSettled);
   const known = settled.flatMap((entry) => gaps([again], entry));
   return gaps(known, whole);

@@ -22,7 +22,7 @@ export interface StreamStatus {
   coverage: Array<{ start: string; end: string; state: CoverageState }>;
   /** Windows that were read and could not be proven. */
   uncertifiedWindows: number;
-  /** Those of them that were tried so often that they are left alone: the watermark waits before the first. */
+  /** Those of them that were tried so often that they are tried once a day only: the watermark waits before the first. */
   parkedWindows: number;
   /** Windows that somebody called complete unread, by `cursor set --force`. */
   byHandWindows: number;

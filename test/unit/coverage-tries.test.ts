@@ -29,7 +29,7 @@ describe('a window that cannot be proven', () => {
     expect(proven[0]?.tries).toBeUndefined();
   });
 
-  it('is tried again after an hour, five times, and then left alone while others go on', () => {
+  it('is tried again after an hour, five times, and then once a day while others go on', () => {
     const whole = { start: 0, end: 30 };
     const again = { start: 0, end: 0 };
     const [before, after] = [afterRuns(MOST_TRIES - 1), afterRuns(MOST_TRIES)];
@@ -38,9 +38,10 @@ describe('a window that cannot be proven', () => {
       { start: 20, end: 30 },
     ]);
     expect(unproven(before, whole, again, 2 * HOUR)).toEqual([whole]);
-    expect(unproven(after, whole, again, 2000 * HOUR)).toEqual([
+    expect(unproven(after, whole, again, 23 * HOUR)).toEqual([
       { start: 0, end: 10 },
       { start: 20, end: 30 },
     ]);
+    expect(unproven(after, whole, again, 25 * HOUR)).toEqual([whole]);
   });
 });

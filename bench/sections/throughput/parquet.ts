@@ -5,15 +5,13 @@ import { createParquetSink } from '../../../src/sinks/parquet/parquet-sink.ts';
 import { jsonAsText } from '../../../src/sinks/parquet/shape.ts';
 import { createFolderStore } from '../../../src/sinks/parquet/store/folder-store.ts';
 import { WRITERS } from '../../parquet/writers.ts';
-import type { Service } from '../../service/start.ts';
 import { COLUMNS, storedRows, stream } from '../../support/clicks.ts';
-import { configOf, sync } from '../../support/engine.ts';
-import type { Home } from '../../support/home.ts';
 import { loadAll } from '../../support/loader.ts';
 import { timed } from '../../support/measure.ts';
+import type { Ground } from '../throughput.ts';
 
 /** Ways into Parquet files. DuckDB writes the same rows, as a program has them, into one file. */
-export function intoParquet({ dir, db, url }: Home, service: Service, rows: readonly Row[]) {
+export function intoParquet({ home: { dir, db, url }, service, sync }: Ground, rows: readonly Row[]) {
   const table = { columns: [...jsonAsText(COLUMNS)], rows: [...storedRows(rows)] };
   let lakes = 0;
 
@@ -38,7 +36,7 @@ export function intoParquet({ dir, db, url }: Home, service: Service, rows: read
     },
     'the whole way into Parquet': async () => {
       const { name: source, path } = await fresh();
-      return (await sync(configOf({ ...service, url, source, sinks: { lake: { type: 'parquet', path } } }))).seconds;
+      return sync({ ...service, url, source, sinks: { lake: { type: 'parquet', path } } });
     },
   };
 }

@@ -2,18 +2,16 @@ import type { Row } from '../../../src/model/flatten.ts';
 import type { Partition } from '../../../src/sinks/postgres/months.ts';
 import { createPostgresSink } from '../../../src/sinks/postgres/postgres-sink.ts';
 import type { Sink } from '../../../src/sinks/sink.ts';
-import type { Service } from '../../service/start.ts';
 import { preparedCopy, rawCopy, stream } from '../../support/clicks.ts';
-import { configOf, sync } from '../../support/engine.ts';
-import type { Home } from '../../support/home.ts';
 import { loadAll } from '../../support/loader.ts';
 import { timed } from '../../support/measure.ts';
+import type { Ground } from '../throughput.ts';
 
 /**
  * Ways into Postgres. The fastest thing that it can do with the same rows is one binary COPY of bytes that are ready, into an identical
  * table with the same indexes. Every work begins with empty tables, except those that bring the same rows again.
  */
-export function intoPostgres({ db, url }: Home, service: Service, rows: readonly Row[]) {
+export function intoPostgres({ home: { db, url }, service, sync }: Ground, rows: readonly Row[]) {
   const prepared = preparedCopy(rows);
   let sink: Sink;
   let syncs = 0;
@@ -45,7 +43,7 @@ export function intoPostgres({ db, url }: Home, service: Service, rows: readonly
       await empty();
       // Another source each time: nothing is known of it.
       const source = `warehouse-${++syncs}`;
-      return (await sync(configOf({ ...service, url, source, sinks: { warehouse: { type: 'postgres' } } }))).seconds;
+      return sync({ ...service, url, source, sinks: { warehouse: { type: 'postgres' } } });
     },
   };
 }
