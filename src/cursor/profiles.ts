@@ -1,9 +1,10 @@
+import { MAX_LIMIT } from '../api/params.ts';
 import type { Profile } from '../extract/reader.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Queryable } from './database.ts';
 
 /** What is assumed of a server that nobody has met yet. */
-export const UNKNOWN_SERVER: Profile = { granularity: 'exact', tickMs: 1000, pageRows: 1000 };
+export const UNKNOWN_SERVER: Profile = { granularity: 'exact', tickMs: 1000, pageRows: MAX_LIMIT };
 
 export async function readProfile(db: Queryable, source: string, stream: StreamName): Promise<Profile> {
   const [row] = await db.query<{ granularity: Profile['granularity']; tick_ms: number; page_rows: number }>({

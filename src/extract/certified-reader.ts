@@ -1,4 +1,5 @@
 import type { EventsApi } from '../api/events-api.ts';
+import { MAX_LIMIT } from '../api/params.ts';
 import type { Flatten } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
@@ -26,11 +27,9 @@ export interface ReaderOptions {
 /** Further back than this, an exact server is read faster by the chain, which also keeps what it has proven. */
 const TAIL_PAGES = 8;
 const UNLIMITED = 2000;
-/** What the contract allows. */
-const MOST_ROWS = 1000;
 
 export function createReader(settings: ReaderOptions): Reader {
-  const { now, mostRows = MOST_ROWS, earliest = Number.NEGATIVE_INFINITY, ...options } = settings;
+  const { now, mostRows = MAX_LIMIT, earliest = Number.NEGATIVE_INFINITY, ...options } = settings;
   const profile = { ...options.profile };
   // Whatever made pages smaller may be over: every run tries twice as many rows as the last one ended with.
   profile.pageRows = Math.min(mostRows, profile.pageRows * 2);

@@ -1,4 +1,5 @@
 import type { EventsApi } from '../api/events-api.ts';
+import { MAX_LIMIT } from '../api/params.ts';
 import type { Flatten } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
@@ -28,17 +29,15 @@ export interface ProbeOptions {
   flatten: Flatten;
 }
 
-const LIMIT = 1000;
-
 export const createProbe =
   ({ api, stream, filters, flatten }: ProbeOptions): Probe =>
   async (window, { lane, signal }) => {
     const { start, end } = window;
-    const query = { stream, start, end, sortOrder: 'asc', page: 1, limit: LIMIT, filters } as const;
+    const query = { stream, start, end, sortOrder: 'asc', page: 1, limit: MAX_LIMIT, filters } as const;
     const { records, serverNow: said, tookMs } = await api.page(query, { lane, signal });
     const all = flattenAll(records, flatten).rows;
     const rows = all.filter((row) => holds(window, row.at)).length;
-    const isFull = records.length === LIMIT;
+    const isFull = records.length === MAX_LIMIT;
     // A full page shows how closely rows follow each other there, also where the service widened the window.
     const times = all.map((row) => row.at);
     const spanMs = Math.max(1, Math.max(...times) - Math.min(...times));

@@ -27,7 +27,7 @@ export const newestBy = (said: Instant, events: readonly Instant[]): Instant =>
 export const ourNow = (): Instant => Math.max(Date.now(), steadyNow());
 
 /** It never jumps: whoever sets the clock of this machine does not move it. */
-export const steadyNow = (): Instant => Math.floor(performance.timeOrigin + performance.now());
+const steadyNow = (): Instant => Math.floor(performance.timeOrigin + performance.now());
 
 /** Goes on from what the service last said at the speed of our clock: a sweep may take hours. */
 export function createServiceClock({

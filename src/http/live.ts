@@ -21,7 +21,7 @@ export interface LivePace {
   beatMs: number;
 }
 
-export const LIVE_PACE: LivePace = { lookMs: 2000, beatMs: 15_000 };
+const LIVE_PACE: LivePace = { lookMs: 2000, beatMs: 15_000 };
 
 /** A browser that lost its connection is soon back, and gets what it missed. */
 const GRACE_MS = 60_000;

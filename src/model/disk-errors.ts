@@ -3,7 +3,7 @@ import { ConfigError, Fault, RetryLater } from './errors.ts';
 const KEPT = 'everything that was finished; a file is there whole or not at all';
 
 /** What a disk can refuse, and what a person can do about it. Whatever else a file system throws is a bug, and stays one. */
-export function diskFault(error: unknown, place: string): unknown {
+function diskFault(error: unknown, place: string): unknown {
   if (!(error instanceof Error) || error instanceof Fault || !('code' in error)) return error;
   const { code, syscall } = error as NodeJS.ErrnoException;
   // Node's way to say that a folder of a read-only disk cannot be made.

@@ -1,3 +1,4 @@
+import { MAX_LIMIT } from '../api/params.ts';
 import type { Instant } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
@@ -29,7 +30,6 @@ export interface Price {
 
 /** How many stretches of time are looked at, each at its beginning and, where there is much, in its middle. */
 const PLACES = 8;
-const PAGE_ROWS = 1000;
 /** Pages overlap by the rows of one instant. */
 const OVERLAP = 1.02;
 /** To find a piece's beginning and to prove its end. */
@@ -60,8 +60,8 @@ export async function priceBackfill(
     const density = samples.reduce((sum, sample) => sum + sample.density, 0) / samples.length;
     rows += density * (place.end - place.start);
   }
-  const pieces = toRead.length + Math.floor(rows / PAGE_ROWS / PAGES_AN_EDGE);
-  const requests = Math.ceil((rows / PAGE_ROWS) * OVERLAP) + EDGE_REQUESTS * pieces;
+  const pieces = toRead.length + Math.floor(rows / MAX_LIMIT / PAGES_AN_EDGE);
+  const requests = Math.ceil((rows / MAX_LIMIT) * OVERLAP) + EDGE_REQUESTS * pieces;
   return {
     source,
     stream,

@@ -17,7 +17,7 @@ export interface PostgresSinkOptions extends Omit<BatchOptions, 'partition'> {
 }
 
 /** Large enough that a batch loads at full speed, small enough that two of them bound the memory. */
-export const BATCH_ROWS = 5000;
+const BATCH_ROWS = 5000;
 
 export function createPostgresSink(options: PostgresSinkOptions): Sink {
   const { name, db, schema, state, partition = 'none' } = options;
