@@ -6,9 +6,11 @@ import { STREAMS, type StreamName } from '../../src/model/streams.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type Finished, freshPlace, MAIN, type Place, startProcess } from '../support/cli.ts';
 import { type Engine, openEngine } from '../support/engine.ts';
+import { download } from '../support/lake-place.ts';
 import { readWithDuckdb } from '../support/lake-readers.ts';
 import { lossesOf } from '../support/losses.ts';
 import { recordCase } from '../support/proof.ts';
+import { startS3 } from '../support/s3-server.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { mountSmallDisk, type SmallDisk } from '../support/small-disk.ts';
 import { isProving, KEY, messageOf } from '../support/wire-scene.ts';
@@ -71,6 +73,27 @@ it('a full disk: said, nothing torn, and all of it there once there is room', as
   expectTold(stopped, /the disk of .* has no room left \((ENOSPC|EFBIG)\)/);
   expect(stopped.code).toBe(4);
   expect(left).toEqual([]);
+  expect({ code, ...losses }).toEqual({ code: 0, lost: 0, doubled: 0 });
+});
+
+it('a full disk on the way to S3: said, nothing left there, and all of it in the bucket once there is room', async (context) => {
+  const small = mountSmallDisk(20);
+  if (!small) return context.skip('only root may mount a disk');
+  const s3 = await startS3();
+  Object.assign(process.env, s3.environment);
+  const place = await openLake(`s3://${s3.bucket}/lake`);
+  const stopped = await place.run(SYNC, { ...s3.environment, TMPDIR: small.folder });
+  const left = unfinished(small.folder);
+  small.set('size=50m');
+  const { code } = await place.run(SYNC, { ...s3.environment, TMPDIR: small.folder });
+  await download(s3, 'lake/', join(place.dir, 'copy'));
+  const losses = await lossesOf(sandbox, idsIn(join(place.dir, 'copy')));
+  const leftAtLast = unfinished(small.folder);
+  small.remove();
+  await s3.close();
+  recordCase({ suite: 'wire', name: 'full disk: on the way to S3', survived: code === 0, ...losses });
+  expectTold(stopped, /the disk of .* has no room left \(ENOSPC\)/);
+  expect({ code: stopped.code, left, leftAtLast }).toEqual({ code: 4, left: [], leftAtLast: [] });
   expect({ code, ...losses }).toEqual({ code: 0, lost: 0, doubled: 0 });
 });
 
