@@ -97,7 +97,8 @@ export const followStage = (schema: string, stream: Stream, source: string): Sql
 
 /**
  * Events of a window that was just read whole and did not show them: kept, and marked. They are looked up by time: `|| ''` keeps the
- * planner from taking the key of a source that it believes to be empty, and from reading all of it.
+ * planner from taking the key of a source that it believes to be empty, and from reading all of it. `not in` is looked up in a hash;
+ * `not exists` is a join, and a planner without statistics would go through all ids for every row of a large table.
  */
 export const markMissing = (
   schema: string,
@@ -109,6 +110,6 @@ export const markMissing = (
   text: `
     update ${tableName(schema, stream)} as t set _missing_since = now()
     where _source || '' = $1 and "timestamp" >= $2 and "timestamp" < $3 and _missing_since is null
-      and not exists (select from unnest($4::text[]) as shown (id) where shown.id = t.event_id)`,
+      and event_id not in (select unnest($4::text[]))`,
   values: [source, window.start, window.end, shown],
 });
