@@ -74,7 +74,10 @@ async function breakAndMend(scene: WireScene, { fault, peer, moment }: Case) {
   return { stopped, ...seen, again: await scene.sync() };
 }
 
-/** On a machine that is busy a hurried sync may give up before the line breaks: then nothing was tried, and it is tried again. */
+/**
+ * Seen once, at a load of 15, and not explained: the sync ended before the line was to break. Then nothing was tried, and it is tried
+ * again; what that sync said is shown, and it must have lost nothing either.
+ */
 async function tryOut(each: Case) {
   for (let attempt = 1; ; attempt++) {
     const scene = await openWireScene(each.peer, s3);
@@ -82,6 +85,8 @@ async function tryOut(each: Case) {
     const sums = await scene.compare();
     await scene.close();
     if (outcome.hasFailed || attempt === 3) return { ...outcome, sums };
+    process.stderr.write(`${nameOf(each)}: the line never broke\n${outcome.stopped.text}\n`);
+    expect({ code: outcome.again.code, ...sums }).toEqual({ code: 0, lost: 0, doubled: 0 });
   }
 }
 
