@@ -1,4 +1,5 @@
 import type { Migration } from './migrate.ts';
+import { AUDIT_TABLES } from './migrations/audit.ts';
 import { BUDGET_TABLES } from './migrations/budgets.ts';
 import { HISTORY_BY_TIME } from './migrations/history.ts';
 import { LAKE_TABLES } from './migrations/lake.ts';
@@ -16,4 +17,5 @@ export const MIGRATIONS: readonly Migration[] = [
   WORKER_TABLES,
   HISTORY_BY_TIME,
   TRIES_GO_ON,
+  AUDIT_TABLES,
 ];

@@ -34,4 +34,8 @@ export const ROWS_SINCE_VERSION: Readonly<Record<number, readonly string[]>> = {
      values ('b1', 'other', 'clicks', now() - interval '9 days', now() - interval '8 days', false)`,
     `insert into backfill_windows (backfill_id, start_at, end_at) select id, start_at, end_at from backfills`,
   ],
+  8: [
+    `insert into audit (actor, action, target) values ('ada', 'cursor.reset', 'kept/leads')`,
+    `insert into sources (name, base_url) values ('other', 'https://api.example.com')`,
+  ],
 };

@@ -1,0 +1,62 @@
+import { toIso } from '../model/instant.ts';
+import type { Queryable } from './database.ts';
+import { instantOf, type Sql } from './sql.ts';
+import { storableJson, storableText } from './storable.ts';
+
+/** A change that somebody asked for. Never put a secret or personal data in it: the table outlives both. */
+export interface AuditEntry {
+  /** The name of a token, or the user of the machine who ran the command. */
+  actor: string;
+  /** A verb and its object, such as `backfill.start` or `customer.forget`. */
+  action: string;
+  /** What was changed, such as `main/leads`. */
+  target?: string | undefined;
+  /** The address that a request came from, or the host that the command ran on. */
+  from?: string | undefined;
+  detail?: Readonly<Record<string, unknown>> | undefined;
+}
+
+export interface AuditRecord {
+  id: string;
+  /** ISO in UTC. */
+  at: string;
+  actor: string;
+  action: string;
+  target: string | null;
+  from: string | null;
+  detail: Record<string, unknown>;
+}
+
+/** Give it the transaction of the change where there is one: then either both happen or neither. */
+export async function recordAudit(db: Queryable, entry: AuditEntry): Promise<void> {
+  await db.query(insertEntry(entry));
+}
+
+/** The newest first. `before` is the id of the last entry of the page before. */
+export async function listAudit(
+  db: Queryable,
+  { limit, before }: { limit: number; before?: string | undefined },
+): Promise<AuditRecord[]> {
+  const rows = await db.query<Omit<AuditRecord, 'at'> & { at: number }>(selectEntries(limit, before));
+  return rows.map((row) => ({ ...row, at: toIso(row.at) }));
+}
+
+const insertEntry = ({ actor, action, target, from, detail = {} }: AuditEntry): Sql => ({
+  text: 'insert into tributary.audit (actor, action, target, origin, detail) values ($1, $2, $3, $4, $5)',
+  // Names and addresses come with requests: they may hold what Postgres refuses, and the entry must be made all the same.
+  values: [
+    storableText(actor),
+    storableText(action),
+    target === undefined ? null : storableText(target),
+    from === undefined ? null : storableText(from),
+    storableJson(JSON.stringify(detail)),
+  ],
+});
+
+/** A number beyond bigint is beyond every entry there is. */
+const selectEntries = (limit: number, before: string | undefined): Sql => ({
+  text: `
+    select id::text, ${instantOf('at')} as at, actor, action, target, origin as "from", detail
+    from tributary.audit where $2::numeric is null or id <= greatest(0, least($2::numeric - 1, 9223372036854775807))::bigint order by id desc limit $1`,
+  values: [limit, before ?? null],
+});
