@@ -1,14 +1,7 @@
 import { defineConfig } from 'vitest/config';
+import { ALONE, DEEP } from './test/tiers.ts';
 
-/** They count requests by the second, or interrupt what is nearly done: others beside them would be what is measured. */
-const ALONE = [
-  'test/integration/budgets.test.ts',
-  'test/integration/budget-processes.test.ts',
-  'test/integration/cli-interrupt.test.ts',
-  'test/integration/worker-budget.test.ts',
-  'test/unit/api-pace*.test.ts',
-];
-
+const EVERY = ['test/**/*.test.ts'];
 const PURE = ['test/contract/**/*.test.ts', 'test/property/**/*.test.ts', 'test/unit/**/*.test.ts'];
 
 export default defineConfig({
@@ -23,31 +16,26 @@ export default defineConfig({
     // A focused test left behind would silently shrink the suite.
     allowOnly: false,
     passWithNoTests: false,
+    // `npm test` runs the first two, `npm run test:deep` the others; `npx vitest run FILE` finds a file in whichever it is.
     projects: [
       {
         extends: true,
         // They keep nothing between files, so that files of one worker can share what they import.
-        test: {
-          name: 'pure',
-          include: PURE,
-          exclude: ALONE,
-          isolate: false,
-          maxWorkers: 3,
-          sequence: { groupOrder: 0 },
-        },
+        test: { name: 'first-pure', include: PURE, exclude: [...DEEP, ...ALONE], isolate: false, maxWorkers: 3 },
       },
       {
         extends: true,
         // Most of these wait for servers and processes: three at a time keep two cores busy.
-        test: {
-          name: 'together',
-          include: ['test/**/*.test.ts'],
-          exclude: [...PURE, ...ALONE],
-          maxWorkers: 3,
-          sequence: { groupOrder: 0 },
-        },
+        test: { name: 'first', include: EVERY, exclude: [...PURE, ...DEEP, ...ALONE], maxWorkers: 3 },
       },
-      { extends: true, test: { name: 'alone', include: ALONE, maxWorkers: 1, sequence: { groupOrder: 1 } } },
+      {
+        extends: true,
+        test: { name: 'deep', include: [...DEEP], exclude: [...ALONE], maxWorkers: 3 },
+      },
+      {
+        extends: true,
+        test: { name: 'deep-alone', include: [...ALONE], maxWorkers: 1, sequence: { groupOrder: 1 } },
+      },
     ],
   },
 });

@@ -1,0 +1,46 @@
+/**
+ * The second tier, `npm run test:deep`. Every test that is not named here is in the first, `npm test`, which a contributor runs before
+ * every commit: four minutes on two cores. A test belongs here when it kills, breaks or waits, when it tries the many variants of what the
+ * first tier tries once, or when its subject is the project and not the program: documents, benches, releases.
+ */
+export const DEEP: readonly string[] = [
+  // What kills, breaks or waits.
+  'test/crash/*.test.ts',
+  'test/faults/*.test.ts',
+  'test/integration/embedded-sharing.test.ts',
+  'test/integration/cli-work-terminal.test.ts',
+  'test/integration/forget-races.test.ts',
+  'test/integration/stale-statistics.test.ts',
+  'test/integration/sync-interrupted.test.ts',
+  'test/integration/worker-many.test.ts',
+  'test/integration/worker-shutdown.test.ts',
+
+  // Many variants of what the first tier tries once.
+  'test/integration/abuse.test.ts',
+  'test/integration/cli-errors.test.ts',
+  'test/integration/http-secrets.test.ts',
+  'test/integration/lake-neighbours.test.ts',
+  'test/integration/postgres-15.test.ts',
+  'test/integration/secrets*.test.ts',
+  'test/integration/sync-traits.test.ts',
+  'test/integration/upgrade.test.ts',
+  'test/browser/page.test.ts',
+
+  // The project, not the program.
+  'test/integration/docs-*.test.ts',
+  'test/integration/package*.test.ts',
+  'test/unit/bench.test.ts',
+  'test/unit/docker*.test.ts',
+  'test/unit/docs-*.test.ts',
+  'test/unit/licences.test.ts',
+  'test/unit/peers.test.ts',
+  'test/unit/prove.test.ts',
+  'test/unit/release.test.ts',
+];
+
+/** Of the second tier too, and one at a time: they count requests by the second, or interrupt what is nearly done. */
+export const ALONE: readonly string[] = [
+  'test/integration/budget-processes.test.ts',
+  'test/integration/cli-interrupt.test.ts',
+  'test/integration/worker-budget.test.ts',
+];
