@@ -1,10 +1,9 @@
-import { environment, withApp, withSinks, withSyncApp } from './app.ts';
-import { examine } from './app-doctor.ts';
-import { DEFAULT_CONFIG, parseConfig } from './config.ts';
-import type { Config } from './config-schema.ts';
+import { examine } from './app/doctor.ts';
+import { variables } from './app/environment.ts';
+import { environment, withApp, withSinks, withSyncApp } from './app/index.ts';
+import { type Config, DEFAULT_CONFIG, parseConfig } from './config/index.ts';
 import { holderOf } from './cursor/leases.ts';
 import { listRuns, type RunFilter, type RunRecord } from './cursor/run-history.ts';
-import { variables } from './environment.ts';
 import { parseDate } from './model/dates.ts';
 import { ConfigError } from './model/errors.ts';
 import type { Finding } from './model/finding.ts';

@@ -1,6 +1,5 @@
-import { withSyncApp } from '../../src/app.ts';
-import { parseConfig } from '../../src/config.ts';
-import type { Config } from '../../src/config-schema.ts';
+import { withSyncApp } from '../../src/app/index.ts';
+import { type Config, parseConfig } from '../../src/config/index.ts';
 import { holderOf } from '../../src/cursor/leases.ts';
 import { type Instant, toIso } from '../../src/model/instant.ts';
 import { syncAll } from '../../src/sync/sync-all.ts';

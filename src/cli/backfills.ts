@@ -1,4 +1,4 @@
-import { environment, hasState, withApp } from '../app.ts';
+import { environment, hasState, withApp } from '../app/index.ts';
 import { type Backfill, readBackfills } from '../cursor/backfills.ts';
 import { toIso } from '../model/instant.ts';
 import type { CommonOptions, Context, Register } from './command.ts';
@@ -61,7 +61,7 @@ async function steer(
   { json, ...options }: CommonOptions,
 ): Promise<ExitCode> {
   const { config } = environment.configOrDefaults(options.config);
-  const { withQueue } = await import('../app-worker.ts');
+  const { withQueue } = await import('../app/worker.ts');
   const jobs = await import('../jobs/backfills.ts');
   const work = {
     pause: jobs.pauseBackfill,

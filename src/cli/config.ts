@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { environment } from '../app.ts';
-import { DEFAULT_CONFIG } from '../config.ts';
-import { writeYaml } from '../config-document.ts';
-import { printable } from '../config-print.ts';
+import { environment } from '../app/index.ts';
+import { writeYaml } from '../config/document.ts';
+import { DEFAULT_CONFIG } from '../config/index.ts';
+import { printable } from '../config/print.ts';
 import type { CommonOptions, Register } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 import { withConfig, withJson } from './options.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { environment, hasState, withApp, withSinks } from '../app.ts';
+import { environment, hasState, withApp, withSinks } from '../app/index.ts';
 import { holderOf } from '../cursor/leases.ts';
 import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../cursor/tracks.ts';
 import { ConfigError } from '../model/errors.ts';

@@ -1,6 +1,5 @@
-import { type App, withSyncApp } from '../app.ts';
-import { parseConfig } from '../config.ts';
-import type { Config } from '../config-schema.ts';
+import { type App, withSyncApp } from '../app/index.ts';
+import { type Config, parseConfig } from '../config/index.ts';
 import { startSandboxThread } from '../sandbox/start-thread.ts';
 import { untilToday } from '../sandbox/today.ts';
 import type { Context, Register } from './command.ts';

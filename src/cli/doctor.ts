@@ -1,6 +1,6 @@
-import { environment } from '../app.ts';
-import { examine } from '../app-doctor.ts';
-import { DEFAULT_CONFIG, type LoadedConfig } from '../config.ts';
+import { examine } from '../app/doctor.ts';
+import { environment } from '../app/index.ts';
+import { DEFAULT_CONFIG, type LoadedConfig } from '../config/index.ts';
 import { type Finding, findingOf, note, ok } from '../model/finding.ts';
 import type { CommonOptions, Context, Register } from './command.ts';
 import { EXIT, type ExitCode, gravest } from './exit-codes.ts';

@@ -1,6 +1,6 @@
 import { extname } from 'node:path';
-import { environment, withJobs } from '../app.ts';
-import { DEFAULT_CONFIG } from '../config.ts';
+import { environment, withJobs } from '../app/index.ts';
+import { DEFAULT_CONFIG } from '../config/index.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';

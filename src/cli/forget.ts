@@ -1,4 +1,4 @@
-import { environment, withSinks } from '../app.ts';
+import { environment, withSinks } from '../app/index.ts';
 import { knownSources } from '../cursor/forgotten.ts';
 import { holderOf } from '../cursor/leases.ts';
 import { ConfigError } from '../model/errors.ts';

@@ -1,4 +1,4 @@
-import { environment, withSinks } from '../app.ts';
+import { environment, withSinks } from '../app/index.ts';
 import { ConfigError } from '../model/errors.ts';
 import { STREAM_NAMES } from '../model/streams.ts';
 import { isParquetSink, type Rewrites } from '../sinks/parquet/parquet-sink.ts';

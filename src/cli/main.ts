@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { logOfEnvironment, wantsNoColour } from '../environment.ts';
+import { logOfEnvironment, wantsNoColour } from '../app/environment.ts';
 import { EXIT } from './exit-codes.ts';
 import { run } from './program.ts';
 import { createTerminal } from './terminal/terminal.ts';

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
+import { ownVersion } from '../app/environment.ts';
 import { Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
-import { ownVersion } from '../version.ts';
 import type { Action, Context, Register } from './command.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
 import type { Terminal } from './terminal/terminal.ts';

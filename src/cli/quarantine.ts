@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { environment, hasState, withApp, withSinks } from '../app.ts';
-import type { Config } from '../config-schema.ts';
+import { environment, hasState, withApp, withSinks } from '../app/index.ts';
+import type { Config } from '../config/index.ts';
 import { holderOf } from '../cursor/leases.ts';
 import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } from '../cursor/quarantined.ts';
 import { ConfigError } from '../model/errors.ts';

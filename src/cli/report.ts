@@ -1,4 +1,4 @@
-import type { SyncApp } from '../app.ts';
+import type { SyncApp } from '../app/index.ts';
 import { Cancelled } from '../model/errors.ts';
 import type { Outcome } from '../sync/sync-all.ts';
 import { EXIT, type ExitCode, exitCodeOf, gravest } from './exit-codes.ts';

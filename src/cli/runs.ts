@@ -1,5 +1,5 @@
 import { Option } from 'commander';
-import { environment, hasState, withApp } from '../app.ts';
+import { environment, hasState, withApp } from '../app/index.ts';
 import { knownSources } from '../cursor/forgotten.ts';
 import { listRuns, RUN_STATES, type RunRecord } from '../cursor/run-history.ts';
 import { STREAM_NAMES } from '../model/streams.ts';

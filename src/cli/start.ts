@@ -1,5 +1,5 @@
-import { environment } from '../app.ts';
-import { DEFAULT_CONFIG } from '../config.ts';
+import { environment } from '../app/index.ts';
+import { DEFAULT_CONFIG } from '../config/index.ts';
 import type { CommonOptions, Context, Register } from './command.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { withConfig, withJson } from './options.ts';
@@ -27,7 +27,7 @@ async function start({ terminal, log, signal }: Context, options: CommonOptions)
   for (const warning of warnings) terminal.err(`note: ${warning}\n`);
   leaveInTime(signal);
   // Only here: a web server and a queue are more than all other commands need together.
-  const { runStartApp } = await import('../app-start.ts');
+  const { runStartApp } = await import('../app/start.ts');
   await runStartApp({
     config,
     log,

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { environment, hasState, stateNameOf, withApp } from '../app.ts';
+import { environment, hasState, stateNameOf, withApp } from '../app/index.ts';
 import { readStatus, readUse, type SourceUse, type StreamStatus } from '../sync/status.ts';
 import type { CommonOptions, Context, Register } from './command.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';

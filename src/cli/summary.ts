@@ -1,4 +1,4 @@
-import type { SyncApp } from '../app.ts';
+import type { SyncApp } from '../app/index.ts';
 import { toIso } from '../model/instant.ts';
 import type { Outcome } from '../sync/sync-all.ts';
 import { figure, table } from './terminal/table.ts';

@@ -1,5 +1,5 @@
-import { environment, type SyncApp, withSyncApp } from '../app.ts';
-import { DEFAULT_CONFIG } from '../config.ts';
+import { environment, type SyncApp, withSyncApp } from '../app/index.ts';
+import { DEFAULT_CONFIG } from '../config/index.ts';
 import { holderOf } from '../cursor/leases.ts';
 import { syncAll } from '../sync/sync-all.ts';
 import type { CommonOptions, Context, Register } from './command.ts';

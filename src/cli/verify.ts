@@ -1,6 +1,6 @@
-import { environment, type SyncApp, withSyncApp } from '../app.ts';
-import { unknownName } from '../app-jobs.ts';
-import { DEFAULT_CONFIG } from '../config.ts';
+import { environment, type SyncApp, withSyncApp } from '../app/index.ts';
+import { unknownName } from '../app/jobs.ts';
+import { DEFAULT_CONFIG } from '../config/index.ts';
 import { holderOf } from '../cursor/leases.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { Window } from '../model/window.ts';

@@ -1,5 +1,5 @@
-import { environment } from '../app.ts';
-import { DEFAULT_CONFIG } from '../config.ts';
+import { environment } from '../app/index.ts';
+import { DEFAULT_CONFIG } from '../config/index.ts';
 import { toIso } from '../model/instant.ts';
 import type { StreamReport } from '../sync/run.ts';
 import type { CommonOptions, Context, Register } from './command.ts';
@@ -34,7 +34,7 @@ async function work({ terminal, log, signal }: Context, options: CommonOptions):
   for (const warning of warnings) terminal.err(`note: ${warning}\n`);
   leaveInTime(signal);
   // Only now: the help loads every command, and need not wait for the packages of the queue.
-  const { runWorkerApp } = await import('../app-worker.ts');
+  const { runWorkerApp } = await import('../app/worker.ts');
   await runWorkerApp({ config, log, signal, ...tellOf(terminal, options) });
   return EXIT.done;
 }

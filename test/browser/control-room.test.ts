@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { withSyncApp } from '../../src/app.ts';
-import type { Config } from '../../src/config-schema.ts';
+import { withSyncApp } from '../../src/app/index.ts';
+import type { Config } from '../../src/config/index.ts';
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { moveCursor } from '../../src/sync/move-cursor.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { withSyncApp } from '../../src/app.ts';
-import { parseConfig } from '../../src/config.ts';
+import { withSyncApp } from '../../src/app/index.ts';
+import { parseConfig } from '../../src/config/index.ts';
 import { holderOf } from '../../src/cursor/leases.ts';
 import type { Log } from '../../src/model/log.ts';
 import type { StreamReport } from '../../src/sync/run.ts';

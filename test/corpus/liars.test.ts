@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { parseConfig } from '../../src/config.ts';
+import { parseConfig } from '../../src/config/index.ts';
 import { SERVICE_NOW } from '../support/corpus.ts';
 import { type Engine, openEngine, statesOf, storedIds, sync } from '../support/engine.ts';
 import { serve } from '../support/http-server.ts';

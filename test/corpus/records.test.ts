@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseConfig } from '../../src/config.ts';
+import { parseConfig } from '../../src/config/index.ts';
 import { readEvolved } from '../../src/cursor/columns.ts';
 import type { Tally } from '../../src/cursor/runs.ts';
 import { evolvedStream } from '../../src/model/evolution.ts';

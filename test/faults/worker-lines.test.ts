@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { withQueue } from '../../src/app-worker.ts';
+import { withQueue } from '../../src/app/worker.ts';
 import { STREAM_NAMES, STREAMS, type StreamName } from '../../src/model/streams.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace } from '../support/cli.ts';

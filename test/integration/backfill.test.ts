@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { withSyncApp } from '../../src/app.ts';
-import type { Config } from '../../src/config-schema.ts';
+import { withSyncApp } from '../../src/app/index.ts';
+import type { Config } from '../../src/config/index.ts';
 import { readLedger } from '../../src/cursor/ledger.ts';
 import { gaps } from '../../src/model/coverage.ts';
 import { DAY_MS, startOfDay, type Window } from '../../src/model/window.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseConfig } from '../../src/config.ts';
+import { parseConfig } from '../../src/config/index.ts';
 import { type Engine, openEngine, syncAllDone } from '../support/engine.ts';
 import { queryDuckdb } from '../support/lake-readers.ts';
 import { smallSandbox } from '../support/sandbox.ts';

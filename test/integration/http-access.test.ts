@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runStartApp } from '../../src/app-start.ts';
+import { runStartApp } from '../../src/app/start.ts';
 import type { Session } from '../../src/http/api-types.ts';
 import { ConfigError } from '../../src/model/errors.ts';
 import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { parseConfig } from '../../src/config.ts';
+import { parseConfig } from '../../src/config/index.ts';
 import { readEvolved } from '../../src/cursor/columns.ts';
 import { evolvedStream } from '../../src/model/evolution.ts';
 import { STREAM_NAMES, STREAMS, type Stream } from '../../src/model/streams.ts';

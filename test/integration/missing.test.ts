@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Config } from '../../src/config-schema.ts';
+import type { Config } from '../../src/config/index.ts';
 import { configFor, type Engine, openEngine, sourceOf, syncAllDone, withSmallPages } from '../support/engine.ts';
 import { openFeed, recordOf } from '../support/feed.ts';
 import { type PostgresPlace, postgresPlace } from '../support/postgres-place.ts';

@@ -70,7 +70,7 @@ describe('installed into an empty folder', () => {
     expect(await node(`console.log(typeof (await import('tributary')).createTributary)`)).toMatchObject({
       stdout: 'function\n',
     });
-    const closed = await node(`await import('tributary/dist/app.js').catch((error) => console.log(error.code))`);
+    const closed = await node(`await import('tributary/dist/app/index.js').catch((error) => console.log(error.code))`);
     expect(closed.stdout).toBe('ERR_PACKAGE_PATH_NOT_EXPORTED\n');
   });
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Config } from '../../src/config-schema.ts';
+import type { Config } from '../../src/config/index.ts';
 import { readCursor } from '../../src/cursor/cursors.ts';
 import { configFor, type Engine, openEngine, sourceOf, statesOf, storedIds, sync } from '../support/engine.ts';
 import { smallSandbox } from '../support/sandbox.ts';

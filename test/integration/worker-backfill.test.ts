@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runWorkerApp, withQueue } from '../../src/app-worker.ts';
-import type { Config } from '../../src/config-schema.ts';
+import { runWorkerApp, withQueue } from '../../src/app/worker.ts';
+import type { Config } from '../../src/config/index.ts';
 import { readBackfillWindows } from '../../src/cursor/backfills.ts';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import { migrate } from '../../src/cursor/migrate.ts';

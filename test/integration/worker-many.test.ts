@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Config } from '../../src/config-schema.ts';
+import type { Config } from '../../src/config/index.ts';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import { migrate } from '../../src/cursor/migrate.ts';
 import { MIGRATIONS } from '../../src/cursor/migrations.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runWorkerApp } from '../../src/app-worker.ts';
-import type { Config } from '../../src/config-schema.ts';
+import { runWorkerApp } from '../../src/app/worker.ts';
+import type { Config } from '../../src/config/index.ts';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import { migrate } from '../../src/cursor/migrate.ts';
 import { MIGRATIONS } from '../../src/cursor/migrations.ts';

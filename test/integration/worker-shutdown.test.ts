@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runWorkerApp } from '../../src/app-worker.ts';
+import { runWorkerApp } from '../../src/app/worker.ts';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace, type Place } from '../support/cli.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { parseConfig } from '../../src/config.ts';
-import { printable } from '../../src/config-print.ts';
-import { configSchema } from '../../src/config-schema.ts';
+import { parseConfig } from '../../src/config/index.ts';
+import { printable } from '../../src/config/print.ts';
+import { configSchema } from '../../src/config/schema.ts';
 
 /** docs/configuration.md, made from the schema: a key without a sentence of its own is an error. */
 
@@ -90,7 +90,7 @@ function section(title: string, intro: string, { properties, required }: Schema,
 }
 
 function told(name: string, part: Schema | undefined): string {
-  if (!part?.description) throw new Error(`${name} has no description in src/config-schema.ts`);
+  if (!part?.description) throw new Error(`${name} has no description in src/config/schema.ts`);
   return part.description.replaceAll('|', '\\|');
 }
 

@@ -1,5 +1,5 @@
-import { runStartApp } from '../../src/app-start.ts';
-import type { Config } from '../../src/config-schema.ts';
+import { runStartApp } from '../../src/app/start.ts';
+import type { Config } from '../../src/config/index.ts';
 import { silentLog } from './silent-log.ts';
 import { FAST } from './workers.ts';
 

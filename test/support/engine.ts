@@ -1,7 +1,6 @@
 import { expect } from 'vitest';
-import { withSyncApp } from '../../src/app.ts';
-import { parseConfig } from '../../src/config.ts';
-import type { Config } from '../../src/config-schema.ts';
+import { withSyncApp } from '../../src/app/index.ts';
+import { type Config, parseConfig } from '../../src/config/index.ts';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import { holderOf } from '../../src/cursor/leases.ts';
 import { migrate } from '../../src/cursor/migrate.ts';

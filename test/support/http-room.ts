@@ -1,5 +1,5 @@
 import { afterAll } from 'vitest';
-import type { Config } from '../../src/config-schema.ts';
+import type { Config } from '../../src/config/index.ts';
 import { startControlRoom } from './control-room.ts';
 
 /** A control room, and how programs ask it; it ends with the test file. */

@@ -1,4 +1,4 @@
-import type { Config } from '../../src/config-schema.ts';
+import type { Config } from '../../src/config/index.ts';
 import type { Database } from '../../src/cursor/database.ts';
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';

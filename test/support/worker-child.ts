@@ -1,8 +1,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { runWorkerApp } from '../../src/app-worker.ts';
-import type { Config } from '../../src/config-schema.ts';
+import { createLog } from '../../src/app/log.ts';
+import { runWorkerApp } from '../../src/app/worker.ts';
+import type { Config } from '../../src/config/index.ts';
 import type { Pace } from '../../src/jobs/plan.ts';
-import { createLog } from '../../src/log.ts';
 
 /**
  * A worker in a process of its own: `worker-child.ts CONFIG PACE`. Prints a line when it is ready, one for

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { parseConfig } from '../../src/config.ts';
-import type { Config } from '../../src/config-schema.ts';
+import { type Config, parseConfig } from '../../src/config/index.ts';
 import type { Pace } from '../../src/jobs/plan.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';

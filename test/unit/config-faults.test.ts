@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseConfig } from '../../src/config.ts';
+import { parseConfig } from '../../src/config/index.ts';
 import { ConfigError } from '../../src/model/errors.ts';
 
 const KEY = 'canary-key-4711';
@@ -12,7 +12,7 @@ function faultsOf(text: string): readonly string[] {
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     expect(error.describe()).not.toContain(KEY);
-    expect(error.describe()).toContain('\nnext: mend the lines named above');
+    expect(error.describe()).toContain('\nnext: fix the lines named above');
     return error.faults;
   }
 }

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { parseConfig } from '../../src/config.ts';
-import type { Config } from '../../src/config-schema.ts';
+import { type Config, parseConfig } from '../../src/config/index.ts';
 import { ConfigError } from '../../src/model/errors.ts';
 
 const SALT = '0123456789abcdef';

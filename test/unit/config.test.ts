@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type LoadedConfig, loadConfig, loadConfigOrDefaults, parseConfig } from '../../src/config.ts';
-import { configSchema } from '../../src/config-schema.ts';
+import { type LoadedConfig, loadConfig, loadConfigOrDefaults, parseConfig } from '../../src/config/index.ts';
+import { configSchema } from '../../src/config/schema.ts';
 import { ConfigError } from '../../src/model/errors.ts';
 
 const parse = (text: string, env: Record<string, string> = {}): LoadedConfig => parseConfig(text, 'f.yaml', env);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { parseConfig } from '../../src/config.ts';
+import { parseConfig } from '../../src/config/index.ts';
 import { argv, readDockerfile, said } from '../support/docker.ts';
 
 /** docs/deployment.md is for copying from: its manifests agree with the image, and their config is sound. */

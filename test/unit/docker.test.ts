@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { parseConfig } from '../../src/config.ts';
+import { parseConfig } from '../../src/config/index.ts';
 import { argv, filledEnvExample, readCompose, readDockerfile, said, variablesOfCompose } from '../support/docker.ts';
 
 /** What can be known of the container without a Docker engine. What the image runs is run by package-image.test.ts. */

@@ -1,4 +1,4 @@
-import { withSinks } from '../../../src/app.ts';
+import { withSinks } from '../../../src/app/index.ts';
 import { holderOf } from '../../../src/cursor/leases.ts';
 import { toIso } from '../../../src/model/instant.ts';
 import { STREAM_NAMES } from '../../../src/model/streams.ts';

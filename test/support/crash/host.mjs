@@ -11,7 +11,7 @@ import './watch-postgres.mjs';
 import { createCase, within } from './steps.mjs';
 
 const { run } = await import('../../../dist/cli/program.js');
-const { createLog } = await import('../../../dist/log.js');
+const { createLog } = await import('../../../dist/app/log.js');
 const given = JSON.parse(await text(process.stdin));
 if (given.some(({ worker }) => worker)) await import('./watch-redis.mjs');
 
@@ -31,7 +31,7 @@ async function runCommand({ argv }, say) {
 
 /** A worker that has done one run leaves. */
 async function runWorker({ worker: { config, pace } }, say) {
-  const { runWorkerApp } = await import('../../../dist/app-worker.js');
+  const { runWorkerApp } = await import('../../../dist/app/worker.js');
   const stop = new AbortController();
   let code = 1;
   const onRun = ({ state, fault }) => {

@@ -1,4 +1,4 @@
-import { runWorkerApp } from '../../../src/app-worker.ts';
+import { runWorkerApp } from '../../../src/app/worker.ts';
 import type { Pace } from '../../../src/jobs/plan.ts';
 import { silentLog } from '../silent-log.ts';
 import type { Backend } from '../workers.ts';

@@ -1,8 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseConfig } from '../../../src/config.ts';
-import type { Config } from '../../../src/config-schema.ts';
+import { type Config, parseConfig } from '../../../src/config/index.ts';
 import type { StreamName } from '../../../src/model/streams.ts';
 import { DAY_MS } from '../../../src/model/window.ts';
 import { type Sandbox, startSandbox } from '../../../src/sandbox/server.ts';

@@ -1,6 +1,7 @@
-import type { Environment } from './config-document.ts';
+import { readFileSync } from 'node:fs';
+import type { Environment } from '../config/document.ts';
+import type { Log } from '../model/log.ts';
 import { createLog } from './log.ts';
-import type { Log } from './model/log.ts';
 
 /** The one place that reads the environment. It loads next to nothing, since every start passes through here. */
 
@@ -18,3 +19,9 @@ export const wantsTraces = (): boolean =>
 export const serviceName = (): string => process.env.OTEL_SERVICE_NAME || 'tributary';
 
 export const wantsNoColour = (): boolean => (process.env.NO_COLOR ?? '') !== '' || process.env.TERM === 'dumb';
+
+/** Of this package. */
+export function ownVersion(): string {
+  const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(file) as { version: string }).version;
+}

@@ -1,19 +1,18 @@
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import type { Usage } from './api/usage.ts';
-import { type Choice, chooseStreams, createJob, openBudgets } from './app-jobs.ts';
-import { type ChosenSink, chooseSinks, openSink, openSinks } from './app-sinks.ts';
-import { type LoadedConfig, loadConfig, loadConfigOrDefaults } from './config.ts';
-import type { Config } from './config-schema.ts';
-import { connect, type Database } from './cursor/database.ts';
-import { openEmbedded } from './cursor/embedded.ts';
-import { migrate } from './cursor/migrate.ts';
-import { MIGRATIONS } from './cursor/migrations.ts';
-import { logOfEnvironment, serviceName, variables, wantsNoColour, wantsTraces } from './environment.ts';
-import type { Log } from './model/log.ts';
-import type { Sink } from './sinks/sink.ts';
-import type { StreamJob } from './sync/job.ts';
-import { ownVersion } from './version.ts';
+import type { Usage } from '../api/usage.ts';
+import { type Config, type LoadedConfig, loadConfig, loadConfigOrDefaults } from '../config/index.ts';
+import { connect, type Database } from '../cursor/database.ts';
+import { openEmbedded } from '../cursor/embedded.ts';
+import { migrate } from '../cursor/migrate.ts';
+import { MIGRATIONS } from '../cursor/migrations.ts';
+import type { Log } from '../model/log.ts';
+import type { Sink } from '../sinks/sink.ts';
+import type { StreamJob } from '../sync/job.ts';
+import { type Closers, closing } from './closing.ts';
+import { logOfEnvironment, ownVersion, serviceName, variables, wantsNoColour, wantsTraces } from './environment.ts';
+import { type Choice, chooseStreams, createJob, openBudgets } from './jobs.ts';
+import { type ChosenSink, chooseSinks, openSink, openSinks } from './sinks.ts';
 
 /** The one place that puts the parts together. */
 
@@ -53,8 +52,6 @@ export interface SyncApp extends App {
   /** How the request budget of a source has been used so far. */
   usage(source: string): Usage & { perSecond: number };
 }
-
-type Closers = Array<() => Promise<void> | void>;
 
 export interface SyncAppOptions {
   config: Config;
@@ -140,16 +137,6 @@ export function withUntouched<T>(
     };
     return work({ state, sink: async (name) => open(chooseSinks(config, name)) });
   });
-}
-
-/** Whatever was opened is closed in the opposite order, also when something further on fails to open. */
-async function closing<T>(work: (closers: Closers) => Promise<T>): Promise<T> {
-  const closers: Closers = [];
-  try {
-    return await work(closers);
-  } finally {
-    for (const closer of closers.reverse()) await closer();
-  }
 }
 
 /** Where nobody asked for traces, not even their packages are loaded. */

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
-import { ConfigError } from './model/errors.ts';
-import type { Log } from './model/log.ts';
+import { ConfigError } from '../model/errors.ts';
+import type { Log } from '../model/log.ts';
 
 /** Keys that hold secrets are taken out, whatever object carries them here. */
 const SECRETS = ['apiKey', 'authorization', 'password', 'salt', 'token', 'url'].flatMap((key) => [key, `*.${key}`]);

@@ -1,16 +1,16 @@
-import { checkService } from './api/check-service.ts';
-import { stateNameOf, withUntouched } from './app.ts';
-import type { Config } from './config-schema.ts';
-import { checkState } from './cursor/check-state.ts';
-import type { Database } from './cursor/database.ts';
-import { MIGRATIONS } from './cursor/migrations.ts';
-import { readKnownProfiles } from './cursor/profiles.ts';
-import { queueFindings } from './jobs/queue-check.ts';
-import { type Finding, findingOf, ok } from './model/finding.ts';
-import type { Log } from './model/log.ts';
-import { STREAM_NAMES } from './model/streams.ts';
-import type { Sink } from './sinks/sink.ts';
-import { checkDisk, checkNode } from './sync/check-machine.ts';
+import { checkService } from '../api/check-service.ts';
+import type { Config } from '../config/index.ts';
+import { checkState } from '../cursor/check-state.ts';
+import type { Database } from '../cursor/database.ts';
+import { MIGRATIONS } from '../cursor/migrations.ts';
+import { readKnownProfiles } from '../cursor/profiles.ts';
+import { queueFindings } from '../jobs/queue-check.ts';
+import { type Finding, findingOf, ok } from '../model/finding.ts';
+import type { Log } from '../model/log.ts';
+import { STREAM_NAMES } from '../model/streams.ts';
+import type { Sink } from '../sinks/sink.ts';
+import { checkDisk, checkNode } from '../sync/check-machine.ts';
+import { stateNameOf, withUntouched } from './index.ts';
 
 export interface DoctorDeps {
   config: Config;
@@ -47,7 +47,7 @@ export async function examine({ config, log, signal, stateUrl, onFinding }: Doct
 /** Loaded where there is a Redis: the doctor of most configs needs none of it. */
 async function queueFindingsOf(url: string | undefined): Promise<Finding[]> {
   if (url === undefined) return [ok('queue', 'in the state database')];
-  const { readInfo, redisPlace } = await import('./jobs/redis.ts');
+  const { readInfo, redisPlace } = await import('../jobs/redis.ts');
   try {
     return queueFindings(redisPlace(url), await readInfo(url));
   } catch (error) {

@@ -1,9 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { type Environment, readDocument } from './config-document.ts';
-import { type Config, configSchema } from './config-schema.ts';
-import { misplacedSecrets, secretsOf, withoutSecrets } from './config-secrets.ts';
-import { describePath, findings } from './config-words.ts';
-import { ConfigError } from './model/errors.ts';
+import { ConfigError } from '../model/errors.ts';
+import { type Environment, readDocument } from './document.ts';
+import { describePath, findings, misplacedSecrets, secretsOf, withoutSecrets } from './faults.ts';
+import { type Config, configSchema } from './schema.ts';
+
+export type { Config, SourceConfig, StreamConfig } from './schema.ts';
 
 export const DEFAULT_CONFIG = 'config/tributary.yaml';
 
@@ -56,7 +57,7 @@ export function parseConfig(text: string, path: string, env: Environment): Loade
     });
   throw new ConfigError(`the config has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:`, {
     faults,
-    next: 'mend the lines named above; config/tributary.yaml of the project shows every key',
+    next: 'fix the lines named above; config/tributary.yaml of the project shows every key',
   });
 }
 

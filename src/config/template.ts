@@ -1,4 +1,4 @@
-import type { StreamName } from './model/streams.ts';
+import type { StreamName } from '../model/streams.ts';
 
 /** What a person has to decide before the first sync. Everything else has a default that suits most. */
 export interface Choices {

@@ -1,20 +1,20 @@
-import { createClient } from './api/client.ts';
-import { createEventsApi } from './api/events-api.ts';
-import { checkFilters } from './api/filters.ts';
-import { createPacer, type Pacer } from './api/pacer.ts';
-import type { Usage } from './api/usage.ts';
-import type { Config, SourceConfig, StreamConfig } from './config-schema.ts';
-import { openSharedBudgets } from './cursor/budgets.ts';
-import type { Database } from './cursor/database.ts';
-import { createReader } from './extract/certified-reader.ts';
-import { createProbe } from './extract/probe.ts';
-import { periodOf } from './jobs/schedule.ts';
-import { ConfigError } from './model/errors.ts';
-import { createFlatten } from './model/flatten.ts';
-import type { Log } from './model/log.ts';
-import { STREAM_NAMES, STREAMS, type StreamName } from './model/streams.ts';
-import type { StreamJob } from './sync/job.ts';
-import { resolveSince } from './sync/since.ts';
+import { createClient } from '../api/client.ts';
+import { createEventsApi } from '../api/events-api.ts';
+import { checkFilters } from '../api/filters.ts';
+import { createPacer, type Pacer } from '../api/pacer.ts';
+import type { Usage } from '../api/usage.ts';
+import type { Config, SourceConfig, StreamConfig } from '../config/index.ts';
+import { openSharedBudgets } from '../cursor/budgets.ts';
+import type { Database } from '../cursor/database.ts';
+import { createReader } from '../extract/certified-reader.ts';
+import { createProbe } from '../extract/probe.ts';
+import { periodOf } from '../jobs/schedule.ts';
+import { ConfigError } from '../model/errors.ts';
+import { createFlatten } from '../model/flatten.ts';
+import type { Log } from '../model/log.ts';
+import { STREAM_NAMES, STREAMS, type StreamName } from '../model/streams.ts';
+import type { StreamJob } from '../sync/job.ts';
+import { resolveSince } from '../sync/since.ts';
 
 /** What a person chose to sync. What is left open means all of it. */
 export interface Choice {

@@ -1,21 +1,20 @@
-import { examine } from './app-doctor.ts';
-import { runWorkerApp, type WorkerApp, type WorkerAppOptions } from './app-worker.ts';
-import { printable } from './config-print.ts';
-import type { Config } from './config-schema.ts';
-import { keyHashOf } from './cursor/budget-use.ts';
-import { connect, type Database } from './cursor/database.ts';
-import { checkBinding } from './http/access.ts';
-import type { ControlDeps } from './http/deps.ts';
-import type { LivePace } from './http/live.ts';
-import { createMetrics, type Metrics } from './http/metrics.ts';
-import { serveHttp } from './http/server.ts';
-import { createFlatten } from './model/flatten.ts';
-import { STREAMS } from './model/streams.ts';
-import { ownVersion } from './version.ts';
+import type { Config } from '../config/index.ts';
+import { printable } from '../config/print.ts';
+import { keyHashOf } from '../cursor/budget-use.ts';
+import { connect, type Database } from '../cursor/database.ts';
+import { checkBinding } from '../http/access.ts';
+import type { ControlDeps } from '../http/deps.ts';
+import type { LivePace } from '../http/live.ts';
+import { createMetrics, type Metrics } from '../http/metrics.ts';
+import { serveHttp } from '../http/server.ts';
+import { createFlatten } from '../model/flatten.ts';
+import { STREAMS } from '../model/streams.ts';
+import { type Closers, closeAll } from './closing.ts';
+import { examine } from './doctor.ts';
+import { ownVersion } from './environment.ts';
+import { runWorkerApp, type WorkerApp, type WorkerAppOptions } from './worker.ts';
 
 /** Puts the control room beside the worker. */
-
-type Closers = Array<() => Promise<void> | void>;
 
 export interface StartOptions extends Omit<WorkerAppOptions, 'beside'> {
   /** Told where the page can be opened. */
@@ -37,9 +36,6 @@ export async function runStartApp({ onListening, livePace, onRun, ...options }: 
     },
     async beside(app) {
       const closers: Closers = [];
-      const leave = async (): Promise<void> => {
-        for (const closer of closers.reverse()) await closer();
-      };
       try {
         const deps = controlDeps(config, app, { log: options.log, signal }, closers);
         metrics = createMetrics(deps);
@@ -47,10 +43,10 @@ export async function runStartApp({ onListening, livePace, onRun, ...options }: 
         const server = await serveHttp(deps, metrics, { ...config.http, ...(livePace && { livePace }) });
         closers.push(() => server.close());
         onListening?.(server.url);
-        return leave;
+        return () => closeAll(closers);
       } catch (error) {
         // Recovery: what was opened so far would keep the process from ending.
-        await leave();
+        await closeAll(closers).catch(() => {});
         throw error;
       }
     },

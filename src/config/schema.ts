@@ -1,17 +1,17 @@
 import { z } from 'zod';
-import { checkBaseUrl } from './api/base-url.ts';
-import { checkFilters } from './api/filters.ts';
-import { PLAN_NAMES, requestsPerSecond } from './api/plans.ts';
-import { addressOf } from './cursor/database-errors.ts';
-import { cronFault, isTimezone } from './jobs/schedule.ts';
-import { parseDuration } from './model/dates.ts';
-import { ConfigError } from './model/errors.ts';
-import { parseInstant } from './model/instant.ts';
-import { DEFAULT_PRIVACY, hashesAnything, SHORTEST_SALT, TREATMENTS } from './model/privacy.ts';
-import { STREAM_NAMES, type StreamName } from './model/streams.ts';
-import { lakePathFault } from './sinks/parquet/lake-path.ts';
-import { PARTITIONS } from './sinks/postgres/months.ts';
-import { UNKNOWN_FIELDS } from './sync/evolver.ts';
+import { checkBaseUrl } from '../api/base-url.ts';
+import { checkFilters } from '../api/filters.ts';
+import { PLAN_NAMES, requestsPerSecond } from '../api/plans.ts';
+import { addressOf } from '../cursor/database-errors.ts';
+import { cronFault, isTimezone } from '../jobs/schedule.ts';
+import { parseDuration } from '../model/dates.ts';
+import { ConfigError } from '../model/errors.ts';
+import { parseInstant } from '../model/instant.ts';
+import { DEFAULT_PRIVACY, hashesAnything, SHORTEST_SALT, TREATMENTS } from '../model/privacy.ts';
+import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
+import { lakePathFault } from '../sinks/parquet/lake-path.ts';
+import { PARTITIONS } from '../sinks/postgres/months.ts';
+import { UNKNOWN_FIELDS } from '../sync/evolver.ts';
 
 /** The config file's shape: checked here, documented in config/tributary.yaml, and printed for editors as a JSON schema. */
 

@@ -1,15 +1,15 @@
-import { unknownName } from './app-jobs.ts';
-import type { Config } from './config-schema.ts';
-import { connect, type Database } from './cursor/database.ts';
+import type { Config } from '../config/index.ts';
+import { connect, type Database } from '../cursor/database.ts';
+import { createPostgresSink } from '../sinks/postgres/postgres-sink.ts';
+import type { Sink } from '../sinks/sink.ts';
+import type { Closers } from './closing.ts';
 import { variables } from './environment.ts';
-import { createPostgresSink } from './sinks/postgres/postgres-sink.ts';
-import type { Sink } from './sinks/sink.ts';
+import { unknownName } from './jobs.ts';
 
 /** The sinks of the config, opened as each wants to be. */
 
 type SinkSettings = Config['sinks'][string];
 export type ChosenSink = [name: string, settings: SinkSettings];
-type Closers = Array<() => Promise<void> | void>;
 
 export function chooseSinks({ sinks }: Config, only: string | undefined): ChosenSink[] {
   const names = Object.keys(sinks);
@@ -61,8 +61,8 @@ async function openLake(
   { path, partition, compression }: SinkSettings & { type: 'parquet' },
   state: Database,
 ): Promise<Sink> {
-  const { createParquetSink } = await import('./sinks/parquet/parquet-sink.ts');
-  const { openStore } = await import('./sinks/parquet/store/open-store.ts');
+  const { createParquetSink } = await import('../sinks/parquet/parquet-sink.ts');
+  const { openStore } = await import('../sinks/parquet/store/open-store.ts');
   const environment = variables();
   // Whoever names another server than Amazon's has one that knows buckets only as the first step of a path.
   const pathStyle = Boolean(environment.AWS_ENDPOINT_URL_S3 || environment.AWS_ENDPOINT_URL);

@@ -1,5 +1,5 @@
-import type { Config, StreamConfig } from './config-schema.ts';
-import { addressOf } from './cursor/database-errors.ts';
+import { addressOf } from '../cursor/database-errors.ts';
+import type { Config, StreamConfig } from './schema.ts';
 
 /** The config as it is understood: every default filled in, every secret masked. It can be shown to anybody. */
 export function printable(config: Config): object {

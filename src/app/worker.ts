@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
-import { type SyncApp, withApp, withSyncApp } from './app.ts';
-import type { Config, SourceConfig, StreamConfig } from './config-schema.ts';
-import { holderOf } from './cursor/leases.ts';
-import type { BackfillDeps } from './jobs/backfills.ts';
-import { createQueue, type JobQueue } from './jobs/bull.ts';
-import type { Pace, StreamPlan } from './jobs/plan.ts';
-import { scheduleText } from './jobs/schedule.ts';
-import { runWorker } from './jobs/worker.ts';
-import type { Log } from './model/log.ts';
-import { backfillStream } from './sync/backfill-stream.ts';
-import type { StreamReport } from './sync/run.ts';
+import type { Config, SourceConfig, StreamConfig } from '../config/index.ts';
+import { holderOf } from '../cursor/leases.ts';
+import type { BackfillDeps } from '../jobs/backfills.ts';
+import { createQueue, type JobQueue } from '../jobs/bull.ts';
+import type { Pace, StreamPlan } from '../jobs/plan.ts';
+import { scheduleText } from '../jobs/schedule.ts';
+import { runWorker } from '../jobs/worker.ts';
+import type { Log } from '../model/log.ts';
+import { backfillStream } from '../sync/backfill-stream.ts';
+import type { StreamReport } from '../sync/run.ts';
+import { type SyncApp, withApp, withSyncApp } from './index.ts';
 
 /** Puts the worker together from the config. */
 

@@ -1,0 +1,31 @@
+/** What was opened puts its closer here, on the next line. */
+export type Closers = Array<() => Promise<void> | void>;
+
+/** Closes what the work opened, in the opposite order, also when something further on fails to open. */
+export async function closing<T>(work: (closers: Closers) => Promise<T>): Promise<T> {
+  const closers: Closers = [];
+  let result: T;
+  try {
+    result = await work(closers);
+  } catch (error) {
+    // Recovery: why the work failed is what its caller needs; what fails to close after it is a consequence.
+    await closeAll(closers).catch(() => {});
+    throw error;
+  }
+  await closeAll(closers);
+  return result;
+}
+
+/** Every closer gets its turn, whatever becomes of the others; the first failure is thrown when all are done. */
+export async function closeAll(closers: Closers): Promise<void> {
+  const failures: unknown[] = [];
+  for (const closer of closers.splice(0).reverse()) {
+    try {
+      await closer();
+    } catch (error) {
+      // Recovery: kept until the rest is closed, since a connection left open would keep the process alive.
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+}

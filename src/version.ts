@@ -1,7 +1,0 @@
-import { readFileSync } from 'node:fs';
-
-/** Of this package. */
-export function ownVersion(): string {
-  const file = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(file) as { version: string }).version;
-}

@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest';
+import { closing } from '../../src/app/closing.ts';
+
+/** Three things are opened; the one in the middle cannot be closed. */
+function openThree(closed: string[]) {
+  return (closers: Array<() => Promise<void> | void>): void => {
+    closers.push(() => void closed.push('first'));
+    closers.push(async () => {
+      throw new Error('the second does not close');
+    });
+    closers.push(() => void closed.push('third'));
+  };
+}
+
+describe('closing', () => {
+  it('closes all others, in the opposite order, when one fails to close, and says so', async () => {
+    const closed: string[] = [];
+    const open = openThree(closed);
+    await expect(closing(async (closers) => open(closers))).rejects.toThrow('the second does not close');
+    expect(closed).toEqual(['third', 'first']);
+  });
+
+  it('keeps the error of the work', async () => {
+    const closed: string[] = [];
+    const open = openThree(closed);
+    const work = closing(async (closers) => {
+      open(closers);
+      throw new Error('the work failed');
+    });
+    await expect(work).rejects.toThrow('the work failed');
+    expect(closed).toEqual(['third', 'first']);
+  });
+
+  it('returns what the work returned', async () => {
+    await expect(closing(async () => 7)).resolves.toBe(7);
+  });
+});
