@@ -4,6 +4,7 @@ import { BUDGET_TABLES } from './migrations/budgets.ts';
 import { HISTORY_BY_TIME } from './migrations/history.ts';
 import { LAKE_TABLES } from './migrations/lake.ts';
 import { LEDGER_TABLES } from './migrations/ledger.ts';
+import { ENDED_SESSIONS } from './migrations/sessions.ts';
 import { TRIES_GO_ON } from './migrations/tries.ts';
 import { TURNS } from './migrations/turns.ts';
 import { WORKER_TABLES } from './migrations/worker.ts';
@@ -18,4 +19,5 @@ export const MIGRATIONS: readonly Migration[] = [
   HISTORY_BY_TIME,
   TRIES_GO_ON,
   AUDIT_TABLES,
+  ENDED_SESSIONS,
 ];

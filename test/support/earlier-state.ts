@@ -38,4 +38,5 @@ export const ROWS_SINCE_VERSION: Readonly<Record<number, readonly string[]>> = {
     `insert into audit (actor, action, target) values ('ada', 'cursor.reset', 'kept/leads')`,
     `insert into sources (name, base_url) values ('other', 'https://api.example.com')`,
   ],
+  9: [`insert into ended_sessions (id, expires_at) values ('a digest', now() + interval '1 day')`],
 };
