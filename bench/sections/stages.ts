@@ -3,7 +3,7 @@ import { createFlatten } from '../../src/model/flatten.ts';
 import { parseJson } from '../../src/model/json.ts';
 import { encodeGroup } from '../../src/sinks/parquet/format/index.ts';
 import { encodeCopy } from '../../src/sinks/postgres/copy-encoder.ts';
-import { createStorable } from '../../src/sinks/postgres/storable-row.ts';
+import { createSanitizer, POSTGRES_TEXT } from '../../src/sinks/sanitize-rows.ts';
 import { withService } from '../service/start.ts';
 import { COLUMNS, pagesOf, rowsOf, storedRows, stream } from '../support/clicks.ts';
 import { burnt, inTurns, median } from '../support/measure.ts';
@@ -36,7 +36,8 @@ export const stages: Section = {
         exact: () => burnt(() => each(pages, parseJson)),
         parse: () => burnt(() => each(pages, (text) => JSON.parse(text))),
         flatten: () => burnt(() => each(records, (page) => page.map(flatten))),
-        copy: () => burnt(() => exhaust(encodeCopy(KINDS, createStorable(stream).all(rows, ['main', 'run-1'])))),
+        copy: () =>
+          burnt(() => exhaust(encodeCopy(KINDS, createSanitizer(stream, POSTGRES_TEXT).all(rows, ['main', 'run-1'])))),
         parquet: () => burnt(() => encodeGroup(COLUMNS, stored, 'zstd')),
       };
       await inTurns(2, works);

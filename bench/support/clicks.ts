@@ -2,7 +2,7 @@ import type { Value } from '../../src/model/coerce.ts';
 import { createFlatten, type Row } from '../../src/model/flatten.ts';
 import { BOOKKEEPING, SOURCE, STREAMS } from '../../src/model/streams.ts';
 import { encodeCopy } from '../../src/sinks/postgres/copy-encoder.ts';
-import { createStorable } from '../../src/sinks/postgres/storable-row.ts';
+import { createSanitizer, UTF8_TEXT } from '../../src/sinks/sanitize-rows.ts';
 import { createHistory } from '../service/stamped.ts';
 
 /** The clicks of the bench's service, on their way: as pages of text, as rows, as bytes for Postgres. */
@@ -26,7 +26,7 @@ export function rowsOf(pages: readonly string[]): Row[] {
 /** Rows with everything that the tables hold of them. */
 export function* storedRows(rows: readonly Row[]): Generator<Value[]> {
   const now = Date.now();
-  for (const row of createStorable(stream).all(rows, ['main'])) yield [...row, now, now, 'bench', null];
+  for (const row of createSanitizer(stream, UTF8_TEXT).all(rows, ['main'])) yield [...row, now, now, 'bench', null];
 }
 
 /** Bytes that one COPY into a table like `clicks` takes, ready to be sent. */

@@ -1,7 +1,7 @@
 import { environment, withSinks } from '../app/index.ts';
 import { ConfigError } from '../model/errors.ts';
 import { STREAM_NAMES } from '../model/streams.ts';
-import { isParquetSink, type Rewrites } from '../sinks/parquet/parquet-sink.ts';
+import { abilityOf, type Rewrites } from '../sinks/sink.ts';
 import type { CommonOptions, Register } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 import { parseStreams, withConfig, withJson, withSink } from './options.ts';
@@ -30,9 +30,9 @@ export const registerLake: Register = (program, action) => {
       const { config } = environment.configOrDefaults(options.config);
       const done = await withSinks({ config, log }, async ({ sinks }) => {
         const rewrites: Record<string, Rewrites> = {};
-        const lakes = sinks.filter(isParquetSink).filter(({ name }) => (options.sink ?? name) === name);
+        const lakes = sinks.filter(({ name, rewrite }) => rewrite && (options.sink ?? name) === name);
         if (lakes.length === 0) throw noLake(options.sink);
-        for (const sink of lakes) rewrites[sink.name] = await sink.rewrite(streams);
+        for (const sink of lakes) rewrites[sink.name] = await abilityOf(sink, 'rewrite')(streams);
         return rewrites;
       });
       terminal.out(options.json ? JSON.stringify(done, null, 2) : describe(done));

@@ -1,7 +1,7 @@
 import type { Advance } from '../cursor/ledger.ts';
 import type { Rejected } from '../cursor/quarantine.ts';
 import type { Kind } from '../model/columns.ts';
-import { RetryLater } from '../model/errors.ts';
+import { ConfigError, RetryLater } from '../model/errors.ts';
 import type { Finding } from '../model/finding.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
@@ -10,9 +10,9 @@ import type { Window } from '../model/window.ts';
 
 /**
  * Where rows go. The order of data and cursor is the sink's business and lives in `commit`: whatever happens in between,
- * a cursor never says more than what the sink holds.
+ * a cursor never says more than what the sink holds. This is all that a sink must do; `Abilities` are what it may do besides.
  */
-export interface Sink {
+export interface Sink extends Partial<Abilities> {
   readonly name: string;
   /** For people: where the data is. */
   readonly place: string;
@@ -21,19 +21,49 @@ export interface Sink {
   /** Makes or brings up to date what the stream needs. Safe to call by several processes at once. */
   prepare(stream: Stream): Promise<void>;
   open(stream: Stream): Promise<Batch>;
+  close(): Promise<void>;
+}
+
+/** What only some sinks can do. Where it is optional, callers write `sink.recover?.(…)`; where it is the point, `abilityOf`. */
+export interface Abilities {
   /** After a crash between data and cursor: brings the cursor up to what the sink holds. Called with the lease, before reading. */
   recover(track: LeasedTrack): Promise<void>;
-  /** A run has ended and the cursor stands: for sinks that show it beside the data. */
-  settled(track: Omit<LeasedTrack, 'epoch'>): Promise<void>;
+  /** A run has ended and the cursor stands: shows it beside the data. */
+  publishProgress(track: Omit<LeasedTrack, 'epoch'>): Promise<void>;
   /** Erases what somebody asked to have forgotten. Returns how many rows of which place were touched. */
   erase(erasure: Erasure): Promise<Record<string, number>>;
   /** For `doctor`: whether the sink can create, write and read, tried out without leaving anything behind. */
-  check?(): Promise<readonly Finding[]>;
-  /** What the sink holds of a window, held against rows that ought to be there. Nothing is changed. */
-  compare(question: Comparison): Promise<Difference[]>;
+  check(): Promise<readonly Finding[]>;
+  /** What the sink holds of a window, compared with rows that ought to be there. Nothing is changed. */
+  compare(comparison: Comparison): Promise<Difference[]>;
   /** The rows of a window in order of time, a few thousand at a time: for comparing two sinks. */
   read(stream: Stream, source: string, window: Window): AsyncGenerator<Row[]>;
-  close(): Promise<void>;
+  /** Brings files that were written with fewer columns up to the present ones. */
+  rewrite(streams: readonly StreamName[]): Promise<Rewrites>;
+}
+
+/** A sink that certainly has these abilities. */
+export type SinkWith<A extends keyof Abilities> = Sink & Pick<Abilities, A>;
+
+const WITHOUT: Readonly<Record<keyof Abilities, string>> = {
+  recover: 'cannot be recovered',
+  publishProgress: 'cannot show how far it is',
+  erase: 'cannot erase rows',
+  check: 'cannot be checked',
+  compare: 'cannot be compared with the service',
+  read: 'cannot be read back',
+  rewrite: 'has no files to rewrite',
+};
+
+/** The ability of a sink without which the caller's command means nothing. */
+export function abilityOf<A extends keyof Abilities>(sink: Sink, ability: A): Abilities[A] {
+  const found = sink[ability];
+  if (found) return found.bind(sink) as Abilities[A];
+  throw new ConfigError(`sink "${sink.name}" ${WITHOUT[ability]}`, {
+    where: { sink: sink.name },
+    kept: 'everything; nothing was changed',
+    next: 'choose another sink with --sink',
+  });
 }
 
 export interface Comparison {
@@ -57,6 +87,9 @@ export interface Difference {
 }
 
 export type Erasure = { source: string } & ({ kind: 'customer' | 'click'; id: string } | { kind: 'source' });
+
+/** By stream: how many files there are, and how many of them were made anew. */
+export type Rewrites = Record<string, { files: number; rewritten: number; rows: number }>;
 
 export interface LeasedTrack {
   source: string;
@@ -96,5 +129,5 @@ export interface Receipt {
   changed: number;
   unchanged: number;
   /** Rows with characters that the sink cannot hold, which were replaced and flagged. */
-  mended: number;
+  sanitized: number;
 }

@@ -2,7 +2,7 @@ import type { Database } from '../cursor/database.ts';
 import { forgetProgress, forgetQuarantined, forgetSource, remember } from '../cursor/forgotten.ts';
 import { acquireLease, type Lease, waitForCommits } from '../cursor/leases.ts';
 import { STREAM_NAMES } from '../model/streams.ts';
-import type { Erasure, Sink } from '../sinks/sink.ts';
+import { abilityOf, type Erasure, type Sink } from '../sinks/sink.ts';
 
 /** What was touched, by table or place. */
 export type Touched = Record<string, number>;
@@ -17,10 +17,12 @@ export interface ForgetDeps {
 /** Erases a customer, a click or a whole source from every sink and from the state. */
 export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Erasure): Promise<Touched> {
   const { source } = erasure;
+  // Before anything is erased: a sink that cannot is known now, not halfway.
+  const erasers = sinks.map((sink) => abilityOf(sink, 'erase'));
   const eraseInSinks = async (): Promise<Touched> => {
     const touched: Touched = {};
-    for (const sink of sinks) {
-      for (const [place, rows] of Object.entries(await sink.erase(erasure))) {
+    for (const erase of erasers) {
+      for (const [place, rows] of Object.entries(await erase(erasure))) {
         touched[place] = (touched[place] ?? 0) + rows;
       }
     }

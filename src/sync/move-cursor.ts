@@ -89,10 +89,10 @@ async function withTrack(deps: MoveDeps, track: Track, work: (lease: Lease) => P
   try {
     // A sink that the config no longer names has nobody to ask.
     const sink = sinks.find(({ name }) => name === track.sink);
-    await sink?.recover({ source, stream, epoch: lease.epoch });
-    await sink?.settled({ source, stream });
+    await sink?.recover?.({ source, stream, epoch: lease.epoch });
+    await sink?.publishProgress?.({ source, stream });
     await work(lease);
-    await sink?.settled({ source, stream });
+    await sink?.publishProgress?.({ source, stream });
   } finally {
     await lease.release();
   }

@@ -28,7 +28,7 @@ export async function withReading(
 ): Promise<RunState> {
   const { state, sinks, log, signal, onProgress } = deps;
   const { source, stream } = job;
-  for (const sink of sinks) await sink.recover({ source, stream, epoch: run.lease.epoch });
+  for (const sink of sinks) await sink.recover?.({ source, stream, epoch: run.lease.epoch });
   if (await acceptFilters(state, { source, stream, epoch: run.lease.epoch }, job.filters)) {
     log.warn({ source, stream, filters: job.filters }, 'the filters have changed: what is complete is counted anew');
   }
@@ -56,7 +56,7 @@ export async function withReading(
   } finally {
     // What was read and proven before an error or Ctrl-C is kept.
     await committer.flush();
-    for (const sink of sinks) await sink.settled({ source, stream });
+    for (const sink of sinks) await sink.publishProgress?.({ source, stream });
     await writeProfile(state, source, stream, reader.profile());
   }
   const fault = committer.fault();

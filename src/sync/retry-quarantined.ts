@@ -102,7 +102,7 @@ interface Writing {
 async function writeInto(sink: Sink, { state }: RetryDeps, job: RetryJob, writing: Writing): Promise<boolean> {
   const { source, stream, unknownFields } = job;
   const { epoch, runId, rows, ...counted } = writing;
-  await sink.recover({ source, stream, epoch });
+  await sink.recover?.({ source, stream, epoch });
   const cursor = await readCursor(state, { source, stream, sink: sink.name });
   // Nothing was ever synced into it: the first sync brings its rows, and sets aside again what is to be.
   if (!cursor) return false;
@@ -116,7 +116,7 @@ async function writeInto(sink: Sink, { state }: RetryDeps, job: RetryJob, writin
   });
   await committer.add({ window: undefined, certified: false, rows, rejected: [] });
   await committer.flush();
-  await sink.settled({ source, stream });
+  await sink.publishProgress?.({ source, stream });
   return true;
 }
 

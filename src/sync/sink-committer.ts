@@ -151,7 +151,7 @@ function count(tally: Tally, receipt: Receipt, rejected: number): void {
   tally.new += receipt.new;
   tally.changed += receipt.changed;
   tally.unchanged += receipt.unchanged;
-  tally.mended += receipt.mended;
+  tally.mended += receipt.sanitized;
   tally.quarantined += rejected;
 }
 

@@ -10,7 +10,7 @@ import { evolvedStream, promote } from '../model/evolution.ts';
 import type { Row } from '../model/flatten.ts';
 import { STREAMS, type Stream } from '../model/streams.ts';
 import { describeWindow, type Window } from '../model/window.ts';
-import type { Difference, Sink } from '../sinks/sink.ts';
+import { abilityOf, type Difference, type Sink } from '../sinks/sink.ts';
 import { type Chunk, chunked, type Found, whole } from './chunks.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import { createVerdict, type Verdict } from './verdict.ts';
@@ -75,7 +75,7 @@ export async function verifyBetween(
     against: first.name,
     sinks: [await withUnread(state, { source, stream: name }, second, window)],
   });
-  for await (const chunk of chunked(whole(first.read(stream, source, window), window))) {
+  for await (const chunk of chunked(whole(abilityOf(first, 'read')(stream, source, window), window))) {
     signal.throwIfAborted();
     verdict.add(second.name, chunk, chunk.rows, await compare(second, { stream, source, chunk, rows: chunk.rows }));
   }
@@ -95,7 +95,7 @@ const compare = (
   sink: Sink,
   { stream, source, chunk, rows }: { stream: Stream; source: string; chunk: Chunk; rows: readonly Row[] },
 ): Promise<Difference[]> =>
-  sink.compare({ stream, source, window: chunk.window, rows, isWhole: chunk.doubts.length === 0 });
+  abilityOf(sink, 'compare')({ stream, source, window: chunk.window, rows, isWhole: chunk.doubts.length === 0 });
 
 /** Slices with all of their rows: what the reader showed ahead of its turn belongs to the window that comes later. */
 async function* readWhole(reader: Reader, window: Window, signal: AbortSignal): AsyncGenerator<Found> {

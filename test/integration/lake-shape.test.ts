@@ -67,3 +67,40 @@ it('is not cut by days and by hours at once', async () => {
     next: expect.stringContaining('set partition of the sink to day again'),
   });
 });
+
+it('keeps NUL, which UTF-8 has; what it has not is replaced, and the row says where', async () => {
+  await place.createSink().prepare(STREAMS.leads);
+  const writer = await createWriter(place, STREAMS.leads);
+  const nul = rowOf(STREAMS.leads, 'n\0', NOON, { event_name: 'a\0b', metadata: { 'k\0': 'v\0' } }, { x: 'y\0' });
+  const half = rowOf(STREAMS.leads, 'h', NOON, { event_name: 'a\ud800b', metadata: { k: '\udc00' } });
+  expect(await writer.commit([nul, half])).toEqual(receipt({ new: 2, sanitized: 2 }));
+  const rows = await rowsOf(place, STREAMS.leads, writer.lease.source);
+  // The key is the same in every sink, whatever that can hold.
+  expect(rows.get('n\ufffd')).toMatchObject({
+    event_name: 'a\0b',
+    metadata: { 'k\0': 'v\0' },
+    _extra: { x: 'y\0', _mended: ['event_id'] },
+  });
+  expect(rows.get('h')).toMatchObject({
+    event_name: 'a\ufffdb',
+    metadata: { k: '\ufffd' },
+    _extra: { _mended: ['event_name', 'metadata'] },
+  });
+  expect(await writer.commit([nul, half])).toMatchObject({ unchanged: 2 });
+});
+
+it('takes a text for the same where another sink, or an earlier version, had to replace its NUL', async () => {
+  const writer = await createWriter(place, STREAMS.leads);
+  const lead = (text: string) =>
+    rowOf(STREAMS.leads, `n${text}`, NOON, { event_name: text, customer_id: `c${text}`, metadata: { text } });
+  await writer.commit([lead('\ufffd')]);
+  const { source } = writer.lease;
+  expect(await writer.commit([lead('\0')])).toEqual(receipt({ unchanged: 1, sanitized: 1 }));
+  const window = { start: NOON, end: NOON + 1 };
+  const question = { stream: STREAMS.leads, source, window, rows: [lead('\0')], isWhole: true };
+  expect(await place.createSink().compare(question)).toEqual([]);
+  await writer.commit([rowOf(STREAMS.leads, 'other', NOON, { customer_id: 'c\0' })]);
+  expect(await place.createSink().erase({ source, kind: 'customer', id: 'c\0' })).toEqual({
+    [`leads/date=2026-11-14/${source}.parquet`]: 2,
+  });
+});

@@ -6,7 +6,7 @@ import { migrate } from '../../src/cursor/migrate.ts';
 import { MIGRATIONS } from '../../src/cursor/migrations.ts';
 import { RetryLater } from '../../src/model/errors.ts';
 import { STREAMS } from '../../src/model/streams.ts';
-import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
+import { createPostgresSink, type PostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
 import { type CuttingProxy, startCuttingProxy } from '../support/cutting-proxy.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { readTable } from '../support/postgres-place.ts';
@@ -34,6 +34,7 @@ interface Home extends SinkPlace {
   db: Database;
   data: CuttingProxy;
   cursors: CuttingProxy;
+  createSink(): PostgresSink;
 }
 
 async function openHome(isElsewhere: boolean): Promise<Home> {
@@ -175,7 +176,7 @@ describe('data that is there, and a state that was never told', () => {
     const track = { source, stream: stream.name };
     const sink = home.createSink();
     await writer.commit(rows, { spans });
-    await sink.settled(track);
+    await sink.publishProgress(track);
     for (const table of ['cursors', 'windows']) {
       await home.state.query({ text: `delete from tributary.${table} where source = $1`, values: [source] });
     }
@@ -186,7 +187,7 @@ describe('data that is there, and a state that was never told', () => {
 
   it('keeps the receipt of a commit that the state was not told of, even when a run settles', async () => {
     const { next, track, recover } = await crash();
-    await home.createSink().settled(track);
+    await home.createSink().publishProgress(track);
     await recover();
     expect(await readCursor(home.state, next.advance())).toMatchObject({ completeThrough: NOON + MINUTE });
   });

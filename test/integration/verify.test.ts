@@ -8,6 +8,7 @@ import { holderOf } from '../../src/cursor/leases.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
+import { type Abilities, abilityOf } from '../../src/sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../../src/sync/job.ts';
 import { repairStream } from '../../src/sync/repair-stream.ts';
 import { isClean, totalOf, type Verdict } from '../../src/sync/verdict.ts';
@@ -141,8 +142,8 @@ it('what differs only at the first look is no difference: something arrived in b
   const verdict = await withJob(config, 'clicks', (deps, job) => {
     const [sink] = deps.sinks;
     if (!sink) throw new Error('a sink');
-    const compare: typeof sink.compare = async (question) => {
-      const differences = await sink.compare(question);
+    const compare: Abilities['compare'] = async (question) => {
+      const differences = await abilityOf(sink, 'compare')(question);
       looks += 1;
       if (differences.length > 0)
         await change(
@@ -165,8 +166,8 @@ it('a clean range brings no row back from the sink', async () => {
   await withJob(config, 'clicks', (deps, job) => {
     const [sink] = deps.sinks;
     if (!sink) throw new Error('a sink');
-    const compare: typeof sink.compare = async (question) => {
-      const differences = await sink.compare(question);
+    const compare: Abilities['compare'] = async (question) => {
+      const differences = await abilityOf(sink, 'compare')(question);
       rowsBack.push(differences.length);
       return differences;
     };

@@ -53,11 +53,6 @@ export function createMemorySink(now: () => Instant): MemorySink {
     cursor: () => cursor,
     onCommit: () => {},
     prepare: async () => {},
-    recover: async () => {},
-    settled: async () => {},
-    erase: async () => ({}),
-    compare: async () => [],
-    async *read() {},
     close: async () => {},
     async open() {
       const written: Row[] = [];
@@ -73,7 +68,7 @@ export function createMemorySink(now: () => Instant): MemorySink {
           apply(advance);
           commits += 1;
           sink.onCommit('after', advance);
-          return { new: rows.size - known, changed: 0, unchanged: written.length - (rows.size - known), mended: 0 };
+          return { new: rows.size - known, changed: 0, unchanged: written.length - (rows.size - known), sanitized: 0 };
         },
         async abort() {},
       };

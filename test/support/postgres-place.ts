@@ -7,12 +7,13 @@ import type { Kind } from '../../src/model/columns.ts';
 import { parseJson } from '../../src/model/json.ts';
 import { BOOKKEEPING, type Stream } from '../../src/model/streams.ts';
 import type { Partition } from '../../src/sinks/postgres/months.ts';
-import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
+import { createPostgresSink, type PostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
 import { freshDatabase } from './postgres.ts';
 import type { SinkPlace, StoredRow } from './sink-harness.ts';
 
 export interface PostgresPlace extends SinkPlace {
   db: Database;
+  createSink(): PostgresSink;
 }
 
 /** An ordinary name for Postgres once it is quoted, and SQL where it is not. */

@@ -89,7 +89,7 @@ export const receipt = (counts: Partial<Receipt>): Receipt => ({
   new: 0,
   changed: 0,
   unchanged: 0,
-  mended: 0,
+  sanitized: 0,
   ...counts,
 });
 

@@ -107,9 +107,9 @@ export function valueSuite(place: () => SinkPlace): void {
       const records = service.events(name).map((record) => flatten(parseJson(stringifyJson(record))));
       expect(records.length).toBeGreaterThan(10);
       const writer = await createWriter(place(), STREAMS[name]);
-      const { mended, ...counts } = await writer.commit(records);
+      const { sanitized, ...counts } = await writer.commit(records);
       expect(counts).toEqual({ new: records.length, changed: 0, unchanged: 0 });
-      expect(mended).toBeLessThan(records.length / 2);
+      expect(sanitized).toBeLessThan(records.length / 2);
       const rows = await rowsOf(place(), STREAMS[name], writer.lease.source);
       expect([...rows.keys()].sort()).toEqual(records.map((row) => row.id).sort());
       // Replaced or not, they are the same the next time, or every sync would rewrite them.

@@ -56,6 +56,25 @@ describe('the house', () => {
     expect(upwards).toEqual([]);
   });
 
+  it('has sinks that know neither the service nor each other', () => {
+    // Whatever writes Parquet shares its codec.
+    const isShared = (to: string): boolean => !/^sinks\/\w+\//.test(to) || to.startsWith('sinks/parquet/format/');
+    const strangers = sources.flatMap(({ file, imports }) => {
+      const [room, sink, inside] = file.split('/');
+      if (room !== 'sinks') return [];
+      return imports
+        .filter(isOwn)
+        .map((specifier) => target(file, specifier))
+        .filter((to) =>
+          to.startsWith('sinks/')
+            ? inside !== undefined && !to.startsWith(`sinks/${sink}/`) && !isShared(to)
+            : /^(?:api|extract)\//.test(to),
+        )
+        .map((to) => `${file} imports ${to}`);
+    });
+    expect(strangers).toEqual([]);
+  });
+
   it('has no import circles', () => {
     const graph = new Map(
       sources.map(({ file, imports }) => [file, imports.filter(isOwn).map((s) => target(file, s))]),

@@ -1,4 +1,4 @@
-import { createStorable } from '../postgres/storable-row.ts';
+import { createSanitizer, UTF8_TEXT } from '../sanitize-rows.ts';
 import type { Comparison, Difference } from '../sink.ts';
 import { candidatesIn } from './candidates.ts';
 import { readyRows } from './incoming.ts';
@@ -14,7 +14,7 @@ import { findTrack } from './whereabouts.ts';
 export async function compareLake(lake: Lake, question: Comparison): Promise<Difference[]> {
   const { stream, source, window, rows, isWhole } = question;
   // What the sink would add to the rows decides nothing.
-  const incoming = readyRows(createStorable(stream), source, rows, bookkeeping(0, ''));
+  const incoming = readyRows(createSanitizer(stream, UTF8_TEXT), source, rows, bookkeeping(0, ''));
   const track = await findTrack(lake.state, { sink: lake.name, stream: stream.name, source });
   const wholes = isWhole ? [window] : [];
   const rule = createMergeRule(stream, columnsOf(stream));

@@ -1,4 +1,5 @@
 import { storableText } from '../../cursor/storable.ts';
+import type { Value } from '../../model/coerce.ts';
 import { isEmptied } from '../../model/forgotten.ts';
 import type { Instant } from '../../model/instant.ts';
 import { BOOKKEEPING, STREAM_NAMES, type StreamName } from '../../model/streams.ts';
@@ -67,13 +68,14 @@ async function eraseIn(
   const place = (name: string): number => columns.findIndex((one) => one.name === name);
   const [at, syncedAt] = [place(column), place('_synced_at')];
   const isGone = columns.map(({ name }) => !KEPT.has(name) && (empties?.(name) ?? false));
-  const edit: Edit = (all) => all.flatMap((row) => (row[at] === id ? (empties ? [emptied(row)] : []) : [row]));
+  const isIt = (value: Value | undefined): boolean => typeof value === 'string' && storableText(value) === id;
+  const edit: Edit = (all) => all.flatMap((row) => (isIt(row[at]) ? (empties ? [emptied(row)] : []) : [row]));
   const emptied = (row: LakeRow): LakeRow => row.map((value, i) => (isGone[i] ? null : i === syncedAt ? now : value));
 
   const edits = new Map<number, Edit>();
   let found = 0;
   for (const [i, group] of at < 0 ? [] : file.groups.entries()) {
-    const hits = (await rows(group, [column])).filter(([value]) => value === id).length;
+    const hits = (await rows(group, [column])).filter(([value]) => isIt(value)).length;
     if (hits > 0) edits.set(i, edit);
     found += hits;
   }

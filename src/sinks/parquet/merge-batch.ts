@@ -2,7 +2,7 @@ import type { Queryable } from '../../cursor/database.ts';
 import type { Advance } from '../../cursor/ledger.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Stream } from '../../model/streams.ts';
-import { createStorable } from '../postgres/storable-row.ts';
+import { createSanitizer, UTF8_TEXT } from '../sanitize-rows.ts';
 import type { Receipt } from '../sink.ts';
 import { candidatesIn } from './candidates.ts';
 import { readyRows } from './incoming.ts';
@@ -33,8 +33,8 @@ export interface MergeOptions {
 export async function mergeBatch(tx: Queryable, options: MergeOptions): Promise<Receipt> {
   const { lake, track, stream, advance } = options;
   const now = await databaseNow(tx);
-  const storable = createStorable(stream);
-  const incoming = readyRows(storable, advance.source, options.rows, bookkeeping(now, advance.runId));
+  const sanitizer = createSanitizer(stream, UTF8_TEXT);
+  const incoming = readyRows(sanitizer, advance.source, options.rows, bookkeeping(now, advance.runId));
   const { works, stored, changed } = await surveyAll(tx, options, incoming);
   const news = incoming.filter(({ id }) => !stored.has(id));
   for (const one of news) {
@@ -47,7 +47,7 @@ export async function mergeBatch(tx: Queryable, options: MergeOptions): Promise<
   for (const [partition, { added }] of works) {
     await addKeys(tx, track, partition, added.map(keyOfIncoming));
   }
-  return { new: news.length, changed, unchanged: stored.size - changed, mended: storable.mended() };
+  return { new: news.length, changed, unchanged: stored.size - changed, sanitized: sanitizer.sanitized() };
 }
 
 /** What the files say about events that are in them already. */

@@ -5,7 +5,7 @@ import type { Instant } from '../../model/instant.ts';
 import { parseJson } from '../../model/json.ts';
 import type { Stream } from '../../model/streams.ts';
 import { joinedKeys, ownColumns } from '../merge-rule.ts';
-import { MENDED } from '../postgres/storable-row.ts';
+import { POSTGRES_TEXT, SANITIZED } from '../sanitize-rows.ts';
 import type { FileColumn } from './format/index.ts';
 import type { LakeRow } from './shape.ts';
 
@@ -62,6 +62,9 @@ const isSame: Same = (a, b) => a === b;
 const SAME: Partial<Record<FileColumn['kind'], Same>> = {
   // To the microsecond, which is what a file holds.
   timestamp: (a, b) => a === b || (a !== null && b !== null && micros(a) === micros(b)),
+  // As the warehouse would hold it: a text that one sink has to sanitize and another keeps is the same text.
+  text: (a, b) =>
+    a === b || (a !== null && b !== null && POSTGRES_TEXT.text(String(a)) === POSTGRES_TEXT.text(String(b))),
   json: (a, b) => a === b || (a !== null && b !== null && canonical(String(a)) === canonical(String(b))),
 };
 
@@ -69,17 +72,17 @@ const micros = (instant: Value): number => Math.round(Number(instant) * 1000);
 
 /** What is unknown of link and customer is joined too. Where nothing else was unknown, `{}` is as good as none. */
 function createOwnExtra(stream: Stream): (extra: Value | undefined) => string | null {
-  const joined = new Set([...joinedKeys(stream), MENDED]);
+  const joined = new Set([...joinedKeys(stream), SANITIZED]);
   return (extra) => {
     if (extra === null || extra === undefined) return null;
-    const value = parseJson(String(extra));
+    const value = parseJson(POSTGRES_TEXT.json(String(extra)));
     if (!isObject(value)) return sorted(value);
     const own = Object.entries(value).filter(([key]) => !joined.has(key));
     return own.length === 0 ? null : sorted(Object.fromEntries(own));
   };
 }
 
-const canonical = (text: string): string => sorted(parseJson(text));
+const canonical = (text: string): string => sorted(parseJson(POSTGRES_TEXT.json(text)));
 
 /** One text for equal values, whatever the order of their keys. */
 function sorted(value: unknown): string {

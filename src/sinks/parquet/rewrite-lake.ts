@@ -1,14 +1,12 @@
 import { readEvolved } from '../../cursor/columns.ts';
 import { evolvedStream } from '../../model/evolution.ts';
 import { STREAMS, type StreamName } from '../../model/streams.ts';
+import type { Rewrites } from '../sink.ts';
 import { fitsSchema } from './format/index.ts';
 import type { Lake } from './lake.ts';
 import { visitFiles } from './rework.ts';
 import { widestColumns } from './shape.ts';
 import { sourcesIn } from './whereabouts.ts';
-
-/** By stream: how many files there are, and how many of them were made anew. */
-export type Rewrites = Record<string, { files: number; rewritten: number; rows: number }>;
 
 /** Files are written with the columns of their day. This gives old ones the columns of today, as nulls, and the kinds they have by now. */
 export async function rewriteLake(lake: Lake, streams: readonly StreamName[]): Promise<Rewrites> {

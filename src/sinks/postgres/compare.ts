@@ -4,9 +4,9 @@ import type { Value } from '../../model/coerce.ts';
 import type { Kind } from '../../model/columns.ts';
 import type { Stream } from '../../model/streams.ts';
 import { joinedKeys, ownColumns } from '../merge-rule.ts';
+import { SANITIZED } from '../sanitize-rows.ts';
 import { encodeCopy } from './copy-encoder.ts';
 import { joinKnown, type Known, type Target } from './merge.ts';
-import { MENDED } from './storable-row.ts';
 import { POSTGRES_TYPES } from './types.ts';
 
 /**
@@ -21,7 +21,7 @@ export const SEEN = 'seen';
 export interface ComparedColumn {
   name: string;
   kind: Kind;
-  /** Where the value stands in a row of `createStorable`. */
+  /** Where the value stands in a row of `createSanitizer`. */
   place: number;
 }
 
@@ -34,7 +34,7 @@ export const comparedColumns = (stream: Stream): ComparedColumn[] => [
   { name: '_extra', kind: 'json', place: stream.columns.length },
 ];
 
-/** Sends that half of the rows, which are as `createStorable` makes them. */
+/** Sends that half of the rows, which are as `createSanitizer` makes them. */
 export async function sendSeen(tx: Transaction, stream: Stream, rows: Iterable<readonly Value[]>): Promise<void> {
   const columns = comparedColumns(stream);
   const kinds = columns.map(({ kind }) => kind);
@@ -74,8 +74,8 @@ export function selectChanged(target: Target, known: readonly Known[], source: s
 }
 
 /**
- * What is unknown there is joined too, and moves on its own; so does the note that one of its columns was mended. Where nothing
+ * What is unknown there is joined too, and moves on its own; so does the note that one of its columns was sanitized. Where nothing
  * else was unknown, `{}` is as good as none.
  */
 export const ownExtra = (row: string, joined: readonly string[]): string =>
-  `nullif(${row}._extra - array[${[...joined, MENDED].map(quoteLiteral).join(', ')}]::text[], '{}')`;
+  `nullif(${row}._extra - array[${[...joined, SANITIZED].map(quoteLiteral).join(', ')}]::text[], '{}')`;

@@ -3,10 +3,10 @@ import { instantOf, quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.
 import { toIso } from '../../model/instant.ts';
 import { joinedKeys } from '../merge-rule.ts';
 import { newestById } from '../newest-by-id.ts';
+import { createSanitizer, POSTGRES_TEXT } from '../sanitize-rows.ts';
 import type { Comparison, Difference } from '../sink.ts';
 import { comparedColumns, ownExtra, SEEN, sendSeen } from './compare.ts';
 import { lookAt } from './present.ts';
-import { createStorable } from './storable-row.ts';
 import { type Present, tableName } from './table.ts';
 
 /**
@@ -19,7 +19,7 @@ export function findDifferences(db: Database, schema: string, question: Comparis
     const present = await lookAt(tx, schema, stream.name);
     const expected = [...newestById(rows).values()];
     if (!present) return expected.map(({ id, at }) => ({ kind: 'missing', id, at, columns: [] }));
-    await sendSeen(tx, stream, createStorable(stream).all(expected));
+    await sendSeen(tx, stream, createSanitizer(stream, POSTGRES_TEXT).all(expected));
     return tx.query<Difference & Record<string, unknown>>(selectDifferences(schema, question, present));
   });
 }

@@ -14,7 +14,7 @@ export interface Target {
   partition: Partition;
 }
 
-/** What of a row comes from the service, in the order of `createStorable`. */
+/** What of a row comes from the service, in the order of `createSanitizer`. */
 const rowColumns = (stream: Stream): string[] => [...stream.columns.map(({ name }) => name), '_extra'];
 
 /** New rows go straight into the table: they need no comparing, and the lease keeps any other writer of their keys away. */

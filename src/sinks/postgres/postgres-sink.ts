@@ -1,7 +1,7 @@
 import { cursorRow, lastCommit } from '../../cursor/cursors.ts';
 import { applyAdvance } from '../../cursor/ledger.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
-import type { Sink } from '../sink.ts';
+import type { Abilities, SinkWith } from '../sink.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
 import { checkPostgres } from './check.ts';
 import { findDifferences } from './differences.ts';
@@ -19,7 +19,9 @@ export interface PostgresSinkOptions extends Omit<BatchOptions, 'partition'> {
 /** Large enough that a batch loads at full speed, small enough that two of them bound the memory. */
 const BATCH_ROWS = 5000;
 
-export function createPostgresSink(options: PostgresSinkOptions): Sink {
+export type PostgresSink = SinkWith<Exclude<keyof Abilities, 'rewrite'>>;
+
+export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
   const { name, db, schema, state, partition = 'none' } = options;
   const isStateHere = db === state;
   return {
@@ -37,7 +39,7 @@ export function createPostgresSink(options: PostgresSinkOptions): Sink {
         await state.transaction((tx) => applyAdvance(tx, { ...receipt, epoch }));
       }
     },
-    async settled({ source, stream }) {
+    async publishProgress({ source, stream }) {
       if (isStateHere) return;
       const track = { source, stream, sink: name };
       const [cursor, told] = [await cursorRow(state, track), await lastCommit(state, track)];
@@ -47,7 +49,7 @@ export function createPostgresSink(options: PostgresSinkOptions): Sink {
     },
     erase: (erasure) => erase(db, schema, erasure),
     check: () => checkPostgres(db, schema, `sink ${name}`, isStateHere ? 'the state database' : 'its database'),
-    compare: (question) => findDifferences(db, schema, question),
+    compare: (comparison) => findDifferences(db, schema, comparison),
     read: (stream, source, window) => readRows(db, schema, stream, { source, window }),
     close: async () => {},
   };

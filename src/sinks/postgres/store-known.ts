@@ -1,27 +1,27 @@
 import type { Transaction } from '../../cursor/database.ts';
 import { storableText } from '../../cursor/storable.ts';
 import type { Row } from '../../model/flatten.ts';
+import { createSanitizer, POSTGRES_TEXT, type Sanitizer } from '../sanitize-rows.ts';
 import { selectChanged, sendSeen } from './compare.ts';
 import { encodeCopy } from './copy-encoder.ts';
 import { copyIntoStage, createStage, followStage, type Known, mergeStage, type Target } from './merge.ts';
-import { createStorable, type Storable } from './storable-row.ts';
 
 export interface KnownRows {
   rows: readonly Row[];
   known: readonly Known[];
-  storable: Storable;
+  sanitizer: Sanitizer;
 }
 
 /** Rows that the table has already: compared, and written where they changed. Returns how many did. */
 export async function storeKnown(
   tx: Transaction,
   target: Target,
-  { rows, known, storable }: KnownRows,
+  { rows, known, sanitizer }: KnownRows,
   { source, runId }: { source: string; runId: string },
 ): Promise<number> {
   const { stream } = target;
   if (rows.length === 0) return 0;
-  await sendSeen(tx, stream, storable.all(rows));
+  await sendSeen(tx, stream, sanitizer.all(rows));
   const found = await tx.query<{ event_id: string }>(selectChanged(target, known, source));
   if (found.length === 0) return 0;
 
@@ -29,7 +29,7 @@ export async function storeKnown(
   const changed = rows.filter(({ id }) => ids.has(storableText(id)));
   const kinds = [...stream.columns.map(({ kind }) => kind), 'json'] as const;
   await tx.query(createStage(stream));
-  await tx.copyIn(copyIntoStage(), encodeCopy(kinds, createStorable(stream).all(changed)));
+  await tx.copyIn(copyIntoStage(), encodeCopy(kinds, createSanitizer(stream, POSTGRES_TEXT).all(changed)));
   await tx.query(
     mergeStage(
       target,

@@ -7,6 +7,7 @@ import type { Row } from '../../model/flatten.ts';
 import { toIso } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { newestById } from '../newest-by-id.ts';
+import { createSanitizer, POSTGRES_TEXT } from '../sanitize-rows.ts';
 import type { Receipt } from '../sink.ts';
 import { picked } from './compare.ts';
 import { encodeCopy } from './copy-encoder.ts';
@@ -15,7 +16,6 @@ import { copyIntoTable, type Known, markMissing, selectKnown, type Target } from
 import { copyIntoEntityStage, createEntityStage, mergeEntity, newestOf } from './merge-entity.ts';
 import { lookAt } from './present.ts';
 import { checkShape } from './shape.ts';
-import { createStorable } from './storable-row.ts';
 import { storeKnown } from './store-known.ts';
 import { tableName } from './table.ts';
 
@@ -37,20 +37,20 @@ export async function store(tx: Transaction, options: StoreOptions, advance: Adv
 
   const [news, hits]: [Row[], Row[]] = [[], []];
   for (const row of distinct.values()) (known.has(storableText(row.id)) ? hits : news).push(row);
-  const storable = createStorable(stream);
+  const sanitizer = createSanitizer(stream, POSTGRES_TEXT);
   const kinds = [...stream.columns.map(({ kind }) => kind), 'json'] as const;
   if (news.length > 0) {
-    const values = storable.all(news, [source, runId]);
+    const values = sanitizer.all(news, [source, runId]);
     await tx.copyIn(copyIntoTable(schema, stream), encodeCopy(['text', 'text', ...kinds], values));
     if (partition === 'month')
       await tx.copyIn(copyIntoKeys(schema, stream), encodeCopy(KEY_KINDS, keysOf(source, news)));
   }
-  const changed = await storeKnown(tx, options, { rows: hits, known: found, storable }, advance);
+  const changed = await storeKnown(tx, options, { rows: hits, known: found, sanitizer }, advance);
   for (const entity of entitiesOf(stream)) await storeEntity(tx, entity, options, source);
   for (const { start, end } of spans.filter((span) => span.whole)) {
     await tx.query(markMissing(schema, stream, source, { start: toIso(start), end: toIso(end) }, ids));
   }
-  return { new: news.length, changed, unchanged: hits.length - changed, mended: storable.mended() };
+  return { new: news.length, changed, unchanged: hits.length - changed, sanitized: sanitizer.sanitized() };
 }
 
 async function storeEntity(
@@ -67,7 +67,7 @@ async function storeEntity(
     copyIntoEntityStage(entity),
     encodeCopy(
       entity.columns.map(({ kind }) => kind),
-      picked(createStorable(stream).all(newest), places),
+      picked(createSanitizer(stream, POSTGRES_TEXT).all(newest), places),
     ),
   );
   await tx.query(mergeEntity(schema, entity, source));

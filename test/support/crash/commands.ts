@@ -4,7 +4,6 @@ import { toIso } from '../../../src/model/instant.ts';
 import { STREAM_NAMES } from '../../../src/model/streams.ts';
 import { DAY_MS, type Window } from '../../../src/model/window.ts';
 import type { JsonObject } from '../../../src/sandbox/types.ts';
-import { isParquetSink } from '../../../src/sinks/parquet/parquet-sink.ts';
 import { forget } from '../../../src/sync/forget.ts';
 import type { Outcome } from '../../../src/sync/sync-all.ts';
 import { backfill, statesOf, sync } from '../engine.ts';
@@ -156,7 +155,7 @@ export const rewriteLake: Command = {
   task: cli('lake', 'rewrite'),
   async again({ config }) {
     await withSinks({ config, log: silentLog }, async ({ sinks }) => {
-      for (const sink of sinks.filter(isParquetSink)) await sink.rewrite(['leads']);
+      for (const sink of sinks) await sink.rewrite?.(['leads']);
     });
   },
   judge: judgeEnd,

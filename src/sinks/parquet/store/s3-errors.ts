@@ -1,5 +1,5 @@
-import { meaningOf } from '../../../api/network-errors.ts';
 import { ConfigError, type Fault, RetryLater } from '../../../model/errors.ts';
+import { meaningOf } from '../../../model/network-meanings.ts';
 
 interface S3Error {
   name?: string;
