@@ -148,6 +148,25 @@ describe('the footer', () => {
     expect(metadata.field_7).toEqual([{ field_1: {} }, { field_1: {} }, { field_1: {} }]);
   });
 
+  it('numbers the leaves where a table format wants it, and gives no bounds to what has no order', async () => {
+    const columns: FileColumn[] = [
+      { name: 'event_id', kind: 'text', nullable: false, fieldIds: [7] },
+      { name: 'rate', kind: 'number', nullable: true, fieldIds: [8, 9] },
+      { name: 'extra', kind: 'text', nullable: true, fieldIds: [10], isUnordered: true },
+    ];
+    const file = await encodeFile(columns, [[['a', 1.5, '{}']]]);
+    const found = await duck.query(
+      file,
+      "select s.name, field_id, stats_min_value as low from parquet_schema($file) s left join parquet_metadata($file) m on path_in_schema = s.name where s.name <> 'root' order by field_id",
+    );
+    expect(found.map(({ name, field_id, low }) => [name, Number(field_id), low])).toEqual([
+      ['event_id', 7, 'a'],
+      ['rate', 8, '1.5'],
+      ['_exact_rate', 9, null],
+      ['extra', 10, null],
+    ]);
+  });
+
   it('of another writer is refused, with its name', async () => {
     const path = join(duck.dir, 'foreign.parquet');
     await duck.run(`copy (select 'x' as event_id, [1, 2] as list) to '${path}' (format parquet)`);

@@ -84,7 +84,7 @@ function microIso(instant: number): string {
 
 /** Told to the codec, this lets JSON through as the text it is stored as: parsing it only to write it again would be the larger part of a rewrite. */
 export const jsonAsText = (columns: readonly FileColumn[]): FileColumn[] =>
-  columns.map((column) => (column.kind === 'json' ? { ...column, kind: 'text' } : column));
+  columns.map((column) => (column.kind === 'json' ? { ...column, kind: 'text', isUnordered: true } : column));
 
 /** A short name for a set of columns, for people who wonder which files are of which. */
 export const schemaVersion = (columns: readonly FileColumn[]): string =>

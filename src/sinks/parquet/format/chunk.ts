@@ -53,7 +53,7 @@ export function writeChunk(
   } else {
     for (const { body, values } of plainPages(leaf, stored)) dataPage(body, values, ENCODING.plain);
   }
-  const bounds = boundsOf(leaf.type, dictionary?.entries ?? stored.values);
+  const bounds = leaf.isUnordered ? undefined : boundsOf(leaf.type, dictionary?.entries ?? stored.values);
   return {
     at: start,
     length: out.length - start,

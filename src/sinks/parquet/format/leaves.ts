@@ -15,6 +15,8 @@ export interface Leaf {
   name: string;
   type: LeafType;
   nullable: boolean;
+  fieldId?: number | undefined;
+  isUnordered?: true | undefined;
   /** Which of the file's columns it belongs to. */
   column: number;
   /** What stands in the file for a value; null for nothing, undefined for a value that is not of this column's kind. */
@@ -28,12 +30,13 @@ export type Stored = string | number | bigint | boolean;
 export const exactName = (name: string): string => `_exact_${name}`;
 
 export function leavesOf(columns: readonly FileColumn[]): Leaf[] {
-  return columns.flatMap(({ name, kind, nullable }, column): Leaf[] => {
-    if (kind !== 'number') return [{ name, type: kind, nullable, column, store: STORE[kind] }];
+  return columns.flatMap(({ name, kind, nullable, fieldIds, isUnordered }, column): Leaf[] => {
+    const [fieldId, exactId] = fieldIds ?? [];
+    if (kind !== 'number') return [{ name, type: kind, nullable, fieldId, isUnordered, column, store: STORE[kind] }];
     return [
       // An integer of four hundred digits has no double at all.
-      { name, type: 'double', nullable: true, column, store: storeDouble },
-      { name: exactName(name), type: 'text', nullable: true, column, store: storeDigits },
+      { name, type: 'double', nullable: true, fieldId, column, store: storeDouble },
+      { name: exactName(name), type: 'text', nullable: true, fieldId: exactId, column, store: storeDigits },
     ];
   });
 }

@@ -36,13 +36,14 @@ export function encodeSchema(columns: readonly FileColumn[]): Thrift {
   return list([struct({ 4: text('root'), 5: i32(leaves.length) }), ...leaves.map(encodeLeaf)]);
 }
 
-function encodeLeaf({ name, type, nullable }: Leaf): Thrift {
+function encodeLeaf({ name, type, nullable, fieldId }: Leaf): Thrift {
   const meaning = MEANING[type];
   return struct({
     1: i32(PHYSICAL[type]),
     3: i32(nullable ? OPTIONAL : REQUIRED),
     4: text(name),
     6: meaning && i32(meaning.converted),
+    9: fieldId === undefined ? undefined : i32(fieldId),
     10: meaning?.logical,
   });
 }

@@ -11,6 +11,10 @@ export interface FileColumn {
   name: string;
   kind: Kind;
   nullable: boolean;
+  /** Where a table format knows columns by number: one for each leaf (see `leaves.ts`). */
+  fieldIds?: readonly number[];
+  /** Its values have no order that helps a reader: none is written. */
+  isUnordered?: true;
 }
 
 /** An end of what a column holds within a group, in the bytes that Parquet compares by. */
