@@ -76,7 +76,7 @@ export interface Tributary {
   backfill(range: Range, options?: SyncOptions & { force?: boolean }): Promise<Outcome[]>;
   /** What a backfill would cost. */
   price(range: Range, options?: SyncOptions & { force?: boolean }): Promise<Price[]>;
-  /** Holds every sink against the service; with `repair`, reads again what differs and compares again. */
+  /** Compares every sink with the service; with `repair`, reads again what differs and compares again. */
   verify(range: Range, options?: SyncOptions & { repair?: boolean }): Promise<Repair[]>;
   status(): Promise<StreamStatus[]>;
   runs(filter?: Partial<Omit<RunFilter, 'since'>>): Promise<RunRecord[]>;

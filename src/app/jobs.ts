@@ -145,6 +145,6 @@ function soundFilters(stream: StreamName, raw: Readonly<Record<string, string>>)
   if (faults.length === 0) return query;
   throw new ConfigError('a filter cannot be used:', {
     faults: faults.map(({ message }) => message),
-    next: 'mend it; the parameters are those of GET /events',
+    next: 'fix it; the parameters are those of GET /events',
   });
 }

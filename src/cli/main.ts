@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { logOfEnvironment, wantsNoColour } from '../app/environment.ts';
-import { EXIT } from './exit-codes.ts';
+import { EXIT } from './command.ts';
 import { run } from './program.ts';
 import { createTerminal } from './terminal/terminal.ts';
 

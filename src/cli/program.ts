@@ -2,35 +2,34 @@ import { Command, CommanderError } from 'commander';
 import { ownVersion } from '../app/environment.ts';
 import { Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
-import type { Action, Context, Register } from './command.ts';
-import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
+import { type Action, type Context, EXIT, type ExitCode, exitCodeOf, type Register } from './command.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
 /** In the order of the help. A command's file is loaded when it is asked for: a start costs what one needs, not what all do. */
 const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
-  demo: async () => (await import('./demo.ts')).registerDemo,
-  init: async () => (await import('./init.ts')).registerInit,
-  doctor: async () => (await import('./doctor.ts')).registerDoctor,
-  sync: async () => (await import('./sync.ts')).registerSync,
-  backfill: async () => (await import('./backfill.ts')).registerBackfill,
-  backfills: async () => (await import('./backfills.ts')).registerBackfills,
-  export: async () => (await import('./export.ts')).registerExport,
-  verify: async () => (await import('./verify.ts')).registerVerify,
-  worker: async () => (await import('./worker.ts')).registerWorker,
-  start: async () => (await import('./start.ts')).registerStart,
-  status: async () => (await import('./status.ts')).registerStatus,
-  runs: async () => (await import('./runs.ts')).registerRuns,
-  cursor: async () => (await import('./cursor.ts')).registerCursor,
-  quarantine: async () => (await import('./quarantine.ts')).registerQuarantine,
-  forget: async () => (await import('./forget.ts')).registerForget,
-  config: async () => (await import('./config.ts')).registerConfig,
-  schema: async () => (await import('./schema.ts')).registerSchema,
-  lake: async () => (await import('./lake.ts')).registerLake,
-  sandbox: async () => (await import('./sandbox.ts')).registerSandbox,
+  demo: async () => (await import('./setup/demo.ts')).registerDemo,
+  init: async () => (await import('./setup/init.ts')).registerInit,
+  doctor: async () => (await import('./setup/doctor.ts')).registerDoctor,
+  sync: async () => (await import('./commands/sync.ts')).registerSync,
+  backfill: async () => (await import('./commands/backfill.ts')).registerBackfill,
+  backfills: async () => (await import('./commands/backfills.ts')).registerBackfills,
+  export: async () => (await import('./commands/export.ts')).registerExport,
+  verify: async () => (await import('./commands/verify.ts')).registerVerify,
+  worker: async () => (await import('./commands/worker.ts')).registerWorker,
+  start: async () => (await import('./commands/worker.ts')).registerStart,
+  status: async () => (await import('./commands/status.ts')).registerStatus,
+  runs: async () => (await import('./commands/runs.ts')).registerRuns,
+  cursor: async () => (await import('./commands/cursor.ts')).registerCursor,
+  quarantine: async () => (await import('./commands/quarantine.ts')).registerQuarantine,
+  forget: async () => (await import('./commands/forget.ts')).registerForget,
+  config: async () => (await import('./setup/config.ts')).registerConfig,
+  schema: async () => (await import('./setup/schema.ts')).registerSchema,
+  lake: async () => (await import('./commands/lake.ts')).registerLake,
+  sandbox: async () => (await import('./setup/sandbox.ts')).registerSandbox,
 };
 
 /** It prints what all the others understand, so it comes with all of them. */
-const completion = async (): Promise<Register> => (await import('./completion.ts')).registerCompletion;
+const completion = async (): Promise<Register> => (await import('./setup/completion.ts')).registerCompletion;
 
 const EXAMPLES = `
 Examples:

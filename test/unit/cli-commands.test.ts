@@ -1,9 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { SCRIPTS } from '../../src/cli/completion/scripts.ts';
-import { type Level, levelsOf } from '../../src/cli/completion/tree.ts';
 import { loadProgram, run } from '../../src/cli/program.ts';
+import { type Level, levelsOf, SCRIPTS } from '../../src/cli/setup/completion.ts';
 import type { Terminal } from '../../src/cli/terminal/terminal.ts';
 import { longLines } from '../support/cli.ts';
 import { silentLog } from '../support/silent-log.ts';

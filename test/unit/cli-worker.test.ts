@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { leaveInTime } from '../../src/cli/worker.ts';
+import { leaveInTime } from '../../src/cli/commands/worker.ts';
 
 /** A worker is gone within 25 s of SIGTERM, whatever keeps it. */
 

@@ -78,7 +78,8 @@ describe('the systemd unit', () => {
 
 /** What a worker takes at most before it leaves by itself. */
 function secondsToStop(): number {
-  const [, milliseconds = ''] = /GONE_WITHIN_MS = ([\d_]+)/.exec(readFileSync('src/cli/worker.ts', 'utf8')) ?? [];
+  const [, milliseconds = ''] =
+    /GONE_WITHIN_MS = ([\d_]+)/.exec(readFileSync('src/cli/commands/worker.ts', 'utf8')) ?? [];
   expect(milliseconds).not.toBe('');
   return Number(milliseconds.replaceAll('_', '')) / 1000;
 }

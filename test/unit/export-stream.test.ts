@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { describeExport } from '../../src/cli/export-report.ts';
+import { describeExport } from '../../src/cli/commands/export.ts';
 import type { Reader, Slice } from '../../src/extract/reader.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import { STREAMS } from '../../src/model/streams.ts';

@@ -27,7 +27,7 @@ it('the way to a command loads two packages and a handful of files', () => {
   expect(files.size).toBeLessThan(15);
 });
 
-it.each(['cli/schema.ts', 'cli/completion.ts', 'cli/sandbox.ts'])(
+it.each(['cli/setup/schema.ts', 'cli/setup/completion.ts', 'cli/setup/sandbox.ts'])(
   '%s needs no database, no config and no pacing',
   (file) => {
     expect([...loadedBy(file).packages].filter((name) => name !== 'commander')).toEqual([]);
@@ -35,10 +35,12 @@ it.each(['cli/schema.ts', 'cli/completion.ts', 'cli/sandbox.ts'])(
 );
 
 it('the seer of this test sees: a sync loads them all', () => {
-  expect([...loadedBy('cli/sync.ts').packages]).toEqual(expect.arrayContaining(['pg', 'zod', 'yaml', 'bottleneck']));
+  expect([...loadedBy('cli/commands/sync.ts').packages]).toEqual(
+    expect.arrayContaining(['pg', 'zod', 'yaml', 'bottleneck']),
+  );
 });
 
-it.each(['cli/status.ts', 'cli/runs.ts', 'cli/cursor.ts', 'cli/doctor.ts'])(
+it.each(['cli/commands/status.ts', 'cli/commands/runs.ts', 'cli/commands/cursor.ts', 'cli/setup/doctor.ts'])(
   '%s brings no lake, no queue and no web server',
   (file) => {
     const heavy = /^(@aws-sdk|hyparquet|@bokuweb|bullmq|ioredis|fastify|@bull-board|prom-client)/;

@@ -1,12 +1,11 @@
 import type { Command } from 'commander';
-import { environment } from '../app/index.ts';
-import { writeYaml } from '../config/document.ts';
-import { DEFAULT_CONFIG } from '../config/index.ts';
-import { printable } from '../config/print.ts';
-import type { CommonOptions, Register } from './command.ts';
-import { EXIT } from './exit-codes.ts';
-import { withConfig, withJson } from './options.ts';
-import { counted } from './terminal/words.ts';
+import { environment } from '../../app/index.ts';
+import { writeYaml } from '../../config/document.ts';
+import { DEFAULT_CONFIG } from '../../config/index.ts';
+import { printable } from '../../config/print.ts';
+import { type CommonOptions, EXIT, type Register } from '../command.ts';
+import { withConfig, withJson } from '../options.ts';
+import { counted } from '../terminal/words.ts';
 
 const CHECK = `
 Examples:

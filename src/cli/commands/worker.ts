@@ -1,14 +1,13 @@
-import { environment } from '../app/index.ts';
-import { DEFAULT_CONFIG } from '../config/index.ts';
-import { toIso } from '../model/instant.ts';
-import type { StreamReport } from '../sync/run.ts';
-import type { CommonOptions, Context, Register } from './command.ts';
-import { EXIT, type ExitCode } from './exit-codes.ts';
-import { withConfig, withJson } from './options.ts';
-import { figure } from './terminal/table.ts';
-import type { Terminal } from './terminal/terminal.ts';
+import { environment } from '../../app/index.ts';
+import { DEFAULT_CONFIG } from '../../config/index.ts';
+import { toIso } from '../../model/instant.ts';
+import type { StreamReport } from '../../sync/run.ts';
+import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
+import { withConfig, withJson } from '../options.ts';
+import { figure } from '../terminal/table.ts';
+import type { Terminal } from '../terminal/terminal.ts';
 
-const EXAMPLES = `
+const WORKER_EXAMPLES = `
 Examples:
   tributary worker                        keeps every stream of the config fresh
   tributary worker --json >> runs.ndjson  a line of JSON for each run
@@ -21,7 +20,7 @@ export const registerWorker: Register = (program, action) => {
   const command = program
     .command('worker')
     .description('keep the tables fresh, by the schedules of the config')
-    .addHelpText('after', EXAMPLES);
+    .addHelpText('after', WORKER_EXAMPLES);
   withJson(withConfig(command)).action(action(work));
 };
 
@@ -34,7 +33,7 @@ async function work({ terminal, log, signal }: Context, options: CommonOptions):
   for (const warning of warnings) terminal.err(`note: ${warning}\n`);
   leaveInTime(signal);
   // Only now: the help loads every command, and need not wait for the packages of the queue.
-  const { runWorkerApp } = await import('../app/worker.ts');
+  const { runWorkerApp } = await import('../../app/worker.ts');
   await runWorkerApp({ config, log, signal, ...tellOf(terminal, options) });
   return EXIT.done;
 }
@@ -47,7 +46,7 @@ export function leaveInTime(signal: AbortSignal): void {
 }
 
 /** What a worker says of itself while it works. */
-export const tellOf = (terminal: Terminal, { json }: CommonOptions) => ({
+const tellOf = (terminal: Terminal, { json }: CommonOptions) => ({
   onReady: ({ streams, queue, state }: { streams: number; queue: string; state: string }) =>
     terminal.err(`at work on ${figure(streams)} streams · queue: ${queue} · state: ${state}\n`),
   onRun: (report: StreamReport) => terminal.out(json ? JSON.stringify(runJson(report)) : runLine(report)),
@@ -75,3 +74,36 @@ const runJson = ({ source, stream, runId, state, tally, cursor, fault }: StreamR
   completeThrough: cursor?.completeThrough === undefined ? null : toIso(cursor.completeThrough),
   message: fault?.message ?? null,
 });
+
+const START_EXAMPLES = `
+Examples:
+  tributary start                      then open http://127.0.0.1:7070
+  tributary start --json >> runs.ndjson
+
+The worker, and its control room: a page, /api, /metrics, /healthz, /readyz and
+/queues. It is for this machine only, unless http.host and http.token say
+otherwise. Ctrl-C or SIGTERM ends what is in hand and loses nothing.`;
+
+export const registerStart: Register = (program, action) => {
+  const command = program
+    .command('start')
+    .description('the worker with its control room: page, API, health, metrics')
+    .addHelpText('after', START_EXAMPLES);
+  withJson(withConfig(command)).action(action(start));
+};
+
+async function start({ terminal, log, signal }: Context, options: CommonOptions): Promise<ExitCode> {
+  const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
+  for (const warning of warnings) terminal.err(`note: ${warning}\n`);
+  leaveInTime(signal);
+  // Only here: a web server and a queue are more than all other commands need together.
+  const { runStartApp } = await import('../../app/start.ts');
+  await runStartApp({
+    config,
+    log,
+    signal,
+    onListening: (url) => terminal.err(`control room: ${url}\n`),
+    ...tellOf(terminal, options),
+  });
+  return EXIT.done;
+}

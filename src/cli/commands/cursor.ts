@@ -1,17 +1,15 @@
 import type { Command } from 'commander';
-import { environment, hasState, withApp, withSinks } from '../app/index.ts';
-import { holderOf } from '../cursor/leases.ts';
-import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../cursor/tracks.ts';
-import { ConfigError } from '../model/errors.ts';
-import { type Instant, toIso } from '../model/instant.ts';
-import type { StreamName } from '../model/streams.ts';
-import { type MoveDeps, moveCursor, resetCursor } from '../sync/move-cursor.ts';
-import type { CommonOptions, Context, Register } from './command.ts';
-import { EXIT, type ExitCode } from './exit-codes.ts';
-import { checkSource, parseDateOption, parseStreams, withConfig, withJson, withSink, withSource } from './options.ts';
-import { type FittedColumn, fittedTable } from './terminal/fitted-table.ts';
-import { table } from './terminal/table.ts';
-import { minute } from './terminal/words.ts';
+import { environment, hasState, withApp, withSinks } from '../../app/index.ts';
+import { holderOf } from '../../cursor/leases.ts';
+import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/tracks.ts';
+import { ConfigError } from '../../model/errors.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
+import type { StreamName } from '../../model/streams.ts';
+import { type MoveDeps, moveCursor, resetCursor } from '../../sync/move-cursor.ts';
+import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
+import { checkSource, parseDateOption, parseStreams, withConfig, withJson, withSink, withSource } from '../options.ts';
+import { type FittedColumn, fittedTable, table } from '../terminal/table.ts';
+import { minute } from '../terminal/words.ts';
 
 const GET = `
 Examples:
@@ -44,7 +42,7 @@ type Options = CommonOptions & { to: string; force?: boolean };
 export const registerCursor: Register = (program, action) => {
   const cursor = program
     .command('cursor')
-    .description('look at a watermark, move it back, or begin anew')
+    .description('show a watermark, move it back, or start over')
     .addHelpText('after', `\nExample:\n  tributary cursor get\n  tributary cursor set sales --to 7d`);
   const common = (command: Command): Command => withJson(withSink(withSource(withConfig(command))));
   common(

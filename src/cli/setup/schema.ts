@@ -1,7 +1,6 @@
 import { Option } from 'commander';
-import { printSchema, SCHEMA_FORMATS, type SchemaFormat } from '../sinks/schema-formats.ts';
-import type { Register } from './command.ts';
-import { EXIT } from './exit-codes.ts';
+import { printSchema, SCHEMA_FORMATS, type SchemaFormat } from '../../sinks/schema-formats.ts';
+import { EXIT, type Register } from '../command.ts';
 
 const EXAMPLES = `
 Examples:

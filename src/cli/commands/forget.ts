@@ -1,13 +1,12 @@
-import { environment, withSinks } from '../app/index.ts';
-import { knownSources } from '../cursor/forgotten.ts';
-import { holderOf } from '../cursor/leases.ts';
-import { ConfigError } from '../model/errors.ts';
-import type { Erasure } from '../sinks/sink.ts';
-import { forget, type Touched } from '../sync/forget.ts';
-import type { CommonOptions, Register } from './command.ts';
-import { EXIT } from './exit-codes.ts';
-import { checkSource, withConfig, withJson } from './options.ts';
-import { figure, table } from './terminal/table.ts';
+import { environment, withSinks } from '../../app/index.ts';
+import { knownSources } from '../../cursor/forgotten.ts';
+import { holderOf } from '../../cursor/leases.ts';
+import { ConfigError } from '../../model/errors.ts';
+import type { Erasure } from '../../sinks/sink.ts';
+import { forget, type Touched } from '../../sync/forget.ts';
+import { type CommonOptions, EXIT, type Register } from '../command.ts';
+import { checkSource, withConfig, withJson } from '../options.ts';
+import { figure, table } from '../terminal/table.ts';
 
 const EXAMPLES = `
 Examples:

@@ -1,13 +1,13 @@
-import { environment, type SyncApp, withSyncApp } from '../app/index.ts';
-import { DEFAULT_CONFIG } from '../config/index.ts';
-import { holderOf } from '../cursor/leases.ts';
-import { priceBackfill } from '../sync/price.ts';
-import { reportPrices } from '../sync/price-report.ts';
-import { backfillAll } from '../sync/sync-all.ts';
-import { type BackfillRequest, unreadChunks } from '../sync/unread.ts';
-import { describePrices } from './backfill-price.ts';
-import type { CommonOptions, Context, Register } from './command.ts';
-import { EXIT, type ExitCode } from './exit-codes.ts';
+import { environment, type SyncApp, withSyncApp } from '../../app/index.ts';
+import { DEFAULT_CONFIG } from '../../config/index.ts';
+import { holderOf } from '../../cursor/leases.ts';
+import { toIso } from '../../model/instant.ts';
+import type { StreamJob } from '../../sync/job.ts';
+import { type Price, priceBackfill } from '../../sync/price.ts';
+import { costOf, reportPrices, sourcesOf, sum } from '../../sync/price-report.ts';
+import { backfillAll } from '../../sync/sync-all.ts';
+import { type BackfillRequest, unreadChunks } from '../../sync/unread.ts';
+import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import {
   parseStreams,
   parseWindow,
@@ -17,9 +17,11 @@ import {
   withSink,
   withSource,
   withWindow,
-} from './options.ts';
-import { report } from './report.ts';
-import { createBackfillLine } from './terminal/backfill-line.ts';
+} from '../options.ts';
+import { createBackfillLine } from '../terminal/progress.ts';
+import { figure, table } from '../terminal/table.ts';
+import { duration } from '../terminal/words.ts';
+import { report } from './sync.ts';
 
 const EXAMPLES = `
 Examples:
@@ -75,8 +77,8 @@ async function enqueue(
   { json = false, config: path }: { json?: boolean; config?: string },
 ): Promise<ExitCode> {
   const { config } = environment.config(path ?? DEFAULT_CONFIG);
-  const { createQueue } = await import('../jobs/bull.ts');
-  const { enqueueBackfill } = await import('../jobs/backfills.ts');
+  const { createQueue } = await import('../../jobs/bull.ts');
+  const { enqueueBackfill } = await import('../../jobs/backfills.ts');
   const queue = await createQueue({ url: config.queue.url, stateUrl: app.stateUrl, log });
   try {
     const queued: Array<{ id: string; source: string; stream: string; windows: number }> = [];
@@ -111,3 +113,38 @@ async function backfill(
   line.clear();
   return report(outcomes, app, { terminal, json });
 }
+
+/** What a backfill will cost, for the person who decides whether to start it on a Friday evening. */
+function describePrices(prices: readonly Price[], jobs: readonly StreamJob[]): string {
+  const rows = prices.map((price) => [
+    `${price.source}/${price.stream}`,
+    figure(price.toRead.length),
+    `${Math.round(price.certified * 100)} %`,
+    `${price.isCounted ? '' : '~'}${figure(price.rows)}`,
+    figure(price.requests),
+  ]);
+  const [first] = prices;
+  const range = first ? `${minute(first.window.start)} to ${minute(first.window.end)} UTC` : '';
+  return [
+    `what a backfill of ${range} will cost`,
+    '',
+    table(['stream', 'windows', 'certified', 'rows', 'requests'], rows),
+    '',
+    ...sourcesOf(jobs).flatMap((source) => describeSource(source, prices, jobs)),
+    `looking took ${figure(sum(prices.map(({ probes }) => probes)))} requests; nothing was written`,
+    ...(prices.every(({ isCounted }) => isCounted)
+      ? []
+      : ['~ is a guess, from how closely events follow each other here and there']),
+    'next: the same without --plan; what is certified is skipped',
+  ].join('\n');
+}
+
+function describeSource(source: string, prices: readonly Price[], jobs: readonly StreamJob[]): string[] {
+  const { current, others, pollShare } = costOf(source, prices, jobs);
+  return [
+    `${source}: ${duration(current.seconds)} at ${current.perSecond}/s (${others.map(({ plan, seconds }) => `${plan} ${duration(seconds)}`).join(' · ')})`,
+    `${' '.repeat(source.length)}  syncs go first (about ${Math.max(1, Math.round(pollShare * 100))} % of the budget) and wait for one request at most`,
+  ];
+}
+
+const minute = (instant: number): string => toIso(instant).slice(0, 16).replace('T', ' ');

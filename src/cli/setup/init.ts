@@ -1,19 +1,20 @@
 import { constants, existsSync } from 'node:fs';
 import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline/promises';
 import { fileURLToPath } from 'node:url';
 import { Option } from 'commander';
-import { checkService } from '../api/check-service.ts';
-import { PLAN_NAMES } from '../api/plans.ts';
-import { variables } from '../app/environment.ts';
-import { DEFAULT_CONFIG, parseConfig } from '../config/index.ts';
-import { type Choices, configTemplate } from '../config/template.ts';
-import { ConfigError, RetryLater, StopStream } from '../model/errors.ts';
-import { STREAM_NAMES } from '../model/streams.ts';
-import type { Context, Register } from './command.ts';
-import { EXIT, type ExitCode } from './exit-codes.ts';
-import { type Answers, askFor } from './init-questions.ts';
-import { parseStreams, withConfig, withJson } from './options.ts';
+import { checkBaseUrl } from '../../api/base-url.ts';
+import { checkService } from '../../api/check-service.ts';
+import { PLAN_NAMES } from '../../api/plans.ts';
+import { variables } from '../../app/environment.ts';
+import { DEFAULT_CONFIG, parseConfig } from '../../config/index.ts';
+import { type Choices, configTemplate } from '../../config/template.ts';
+import { Cancelled, ConfigError, RetryLater, StopStream } from '../../model/errors.ts';
+import { STREAM_NAMES } from '../../model/streams.ts';
+import { type Context, EXIT, type ExitCode, type Register } from '../command.ts';
+import { parseStreams, withConfig, withJson } from '../options.ts';
+import type { Terminal } from '../terminal/terminal.ts';
 
 const EXAMPLES = `
 Examples:
@@ -121,7 +122,7 @@ async function tryService(service: Parameters<typeof checkService>[0], signal: A
   throw new StopStream(fault.says, details);
 }
 
-const SCHEMA = fileURLToPath(new URL('../../config/tributary.schema.json', import.meta.url));
+const SCHEMA = fileURLToPath(new URL('../../../config/tributary.schema.json', import.meta.url));
 
 async function write(file: string, text: string): Promise<void> {
   const folder = dirname(file);
@@ -144,3 +145,98 @@ const isThere = (file: string): ConfigError =>
     kept: 'it was not touched',
     next: 'edit it, or write another with --config FILE',
   });
+
+/** What `init` was told, by flags or by answers. */
+export interface Answers {
+  baseUrl?: string;
+  plan?: string;
+  requestsPerSecond?: string;
+  keyVariable?: string;
+  databaseVariable?: string;
+  streams?: string;
+  since?: string;
+  lake?: string;
+}
+
+interface Question {
+  name: keyof Answers;
+  asks: string;
+  fallback?: string;
+  isNeeded?(answers: Answers): boolean;
+  /** Why an answer cannot be; asked again. */
+  fault?(answer: string): string | undefined;
+}
+
+const PLANS: readonly string[] = PLAN_NAMES.filter((plan) => plan !== 'free');
+
+const QUESTIONS: readonly Question[] = [
+  {
+    name: 'baseUrl',
+    asks: 'Where does the service answer? (such as https://api.example.com)',
+    fault: (answer) => {
+      const checked = checkBaseUrl(answer);
+      return 'fault' in checked ? `the address ${checked.fault}` : undefined;
+    },
+  },
+  {
+    name: 'plan',
+    asks: `Which plan has the workspace? (${PLANS.join(', ')})`,
+    fallback: 'business',
+    fault: (answer) => (PLANS.includes(answer) ? undefined : `one of ${PLANS.join(', ')}`),
+  },
+  {
+    name: 'requestsPerSecond',
+    asks: 'How many requests a second does it grant?',
+    isNeeded: ({ plan }) => plan === 'enterprise',
+    fault: (answer) => (Number(answer) > 0 ? undefined : 'a number, please'),
+  },
+  { name: 'keyVariable', asks: 'Which environment variable holds the key?', fallback: 'TRIBUTARY_API_KEY' },
+  { name: 'streams', asks: 'Which streams?', fallback: STREAM_NAMES.join(',') },
+  { name: 'since', asks: 'Where shall the first sync begin? (a date, 30d, or all)', fallback: '30d' },
+  {
+    name: 'databaseVariable',
+    asks: 'Which variable holds the URL of your Postgres? (unset: embedded)',
+    fallback: 'DATABASE_URL',
+  },
+  { name: 'lake', asks: 'Parquet files too? (a folder or s3://…; empty: none)', fallback: '' },
+];
+
+/** Asks for what the flags left open. Where nobody can answer, the flags must say it. */
+async function askFor(given: Answers, { isInteractive, err }: Terminal, signal: AbortSignal): Promise<Answers> {
+  const { stdin } = process;
+  if (!isInteractive || !stdin.isTTY) {
+    throw new ConfigError('there is no terminal to ask on', {
+      next: 'give --yes with --base-url and --plan; see tributary init --help',
+    });
+  }
+  const lines = createInterface({ input: stdin, output: process.stderr, terminal: true });
+  const answers: Answers = { ...given };
+  try {
+    for (const question of QUESTIONS) {
+      if (answers[question.name] !== undefined || question.isNeeded?.(answers) === false) continue;
+      answers[question.name] = await ask(question);
+    }
+    return answers;
+  } finally {
+    lines.close();
+  }
+
+  async function ask({ asks, fallback, fault }: Question): Promise<string> {
+    for (;;) {
+      const answer = await answerTo(`${asks}${fallback ? ` [${fallback}]` : ''}\n> `);
+      const chosen = answer.trim() || fallback;
+      const wrong = chosen === undefined ? 'this one is needed' : fault?.(chosen);
+      if (chosen !== undefined && wrong === undefined) return chosen;
+      err(`${wrong}\n`);
+    }
+  }
+
+  /** Ctrl-C and a closed terminal leave, with nothing written. */
+  function answerTo(text: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const leave = (): void => reject(new Cancelled('interrupted', { kept: 'nothing was written' }));
+      lines.once('close', leave).once('SIGINT', () => lines.close());
+      lines.question(text, { signal }).then(resolve, leave);
+    });
+  }
+}

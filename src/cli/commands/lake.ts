@@ -1,11 +1,10 @@
-import { environment, withSinks } from '../app/index.ts';
-import { ConfigError } from '../model/errors.ts';
-import { STREAM_NAMES } from '../model/streams.ts';
-import { abilityOf, type Rewrites } from '../sinks/sink.ts';
-import type { CommonOptions, Register } from './command.ts';
-import { EXIT } from './exit-codes.ts';
-import { parseStreams, withConfig, withJson, withSink } from './options.ts';
-import { figure, table } from './terminal/table.ts';
+import { environment, withSinks } from '../../app/index.ts';
+import { ConfigError } from '../../model/errors.ts';
+import { STREAM_NAMES } from '../../model/streams.ts';
+import { abilityOf, type Rewrites } from '../../sinks/sink.ts';
+import { type CommonOptions, EXIT, type Register } from '../command.ts';
+import { parseStreams, withConfig, withJson, withSink } from '../options.ts';
+import { figure, table } from '../terminal/table.ts';
 
 const EXAMPLES = `
 Examples:

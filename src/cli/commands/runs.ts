@@ -1,15 +1,12 @@
 import { Option } from 'commander';
-import { environment, hasState, withApp } from '../app/index.ts';
-import { knownSources } from '../cursor/forgotten.ts';
-import { listRuns, RUN_STATES, type RunRecord } from '../cursor/run-history.ts';
-import { STREAM_NAMES } from '../model/streams.ts';
-import type { CommonOptions, Register } from './command.ts';
-import { EXIT } from './exit-codes.ts';
-import { checkSource, parseCount, parseDateOption, withConfig, withJson, withSource } from './options.ts';
-import { type FittedColumn, fittedTable } from './terminal/fitted-table.ts';
-import { figure } from './terminal/table.ts';
-import { duration, minute } from './terminal/words.ts';
-import { wrap } from './terminal/wrap.ts';
+import { environment, hasState, withApp } from '../../app/index.ts';
+import { knownSources } from '../../cursor/forgotten.ts';
+import { listRuns, RUN_STATES, type RunRecord } from '../../cursor/run-history.ts';
+import { STREAM_NAMES } from '../../model/streams.ts';
+import { type CommonOptions, EXIT, type Register } from '../command.ts';
+import { checkSource, parseCount, parseDateOption, withConfig, withJson, withSource } from '../options.ts';
+import { type FittedColumn, figure, fittedTable } from '../terminal/table.ts';
+import { duration, minute, wrap } from '../terminal/words.ts';
 
 const EXAMPLES = `
 Examples:

@@ -1,13 +1,11 @@
-import { examine } from '../app/doctor.ts';
-import { environment } from '../app/index.ts';
-import { DEFAULT_CONFIG, type LoadedConfig } from '../config/index.ts';
-import { type Finding, findingOf, note, ok } from '../model/finding.ts';
-import type { CommonOptions, Context, Register } from './command.ts';
-import { EXIT, type ExitCode, gravest } from './exit-codes.ts';
-import { withConfig, withJson } from './options.ts';
-import { createPaint, type Paint } from './terminal/colour.ts';
-import { counted } from './terminal/words.ts';
-import { wrap } from './terminal/wrap.ts';
+import { examine } from '../../app/doctor.ts';
+import { environment } from '../../app/index.ts';
+import { DEFAULT_CONFIG, type LoadedConfig } from '../../config/index.ts';
+import { type Finding, findingOf, note, ok } from '../../model/finding.ts';
+import { type CommonOptions, type Context, EXIT, type ExitCode, gravest, type Register } from '../command.ts';
+import { withConfig, withJson } from '../options.ts';
+import { createPaint, type Paint } from '../terminal/terminal.ts';
+import { counted, wrap } from '../terminal/words.ts';
 
 const EXAMPLES = `
 Examples:
@@ -22,7 +20,7 @@ config or a database needs you · 3 the service refuses · 4 something is away.`
 export const registerDoctor: Register = (program, action) => {
   const command = program
     .command('doctor')
-    .description('look at everything a sync needs, and say what to mend')
+    .description('look at everything a sync needs, and say what to fix')
     .addHelpText('after', EXAMPLES);
   withJson(withConfig(command)).action(action(doctor));
 };
@@ -72,7 +70,7 @@ function verdict(findings: readonly Finding[]): string {
   );
   if (!faults && !notes) return 'all is well';
   if (!faults) return `it works, with ${counted(notes ?? 0, 'note')}`;
-  return `${counted(faults, 'fault')} to mend: see the lines marked FAIL`;
+  return `${counted(faults, 'fault')} to fix: see the lines marked FAIL`;
 }
 
 function codeOf({ level, mend }: Finding): ExitCode {

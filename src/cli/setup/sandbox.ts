@@ -1,13 +1,12 @@
 import { once } from 'node:events';
 import { Option } from 'commander';
-import { ConfigError } from '../model/errors.ts';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../sandbox/server.ts';
-import { untilToday } from '../sandbox/today.ts';
-import { parseTraits, TRAITS } from '../sandbox/traits.ts';
-import type { CommonOptions, Register } from './command.ts';
-import { EXIT } from './exit-codes.ts';
-import { withJson } from './options.ts';
-import { describeTerm } from './terminal/wrap.ts';
+import { ConfigError } from '../../model/errors.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox/server.ts';
+import { untilToday } from '../../sandbox/today.ts';
+import { parseTraits, TRAITS } from '../../sandbox/traits.ts';
+import { type CommonOptions, EXIT, type Register } from '../command.ts';
+import { withJson } from '../options.ts';
+import { describeTerm } from '../terminal/words.ts';
 
 const EXAMPLES = `
 Examples:

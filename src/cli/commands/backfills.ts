@@ -1,11 +1,10 @@
-import { environment, hasState, withApp } from '../app/index.ts';
-import { type Backfill, readBackfills } from '../cursor/backfills.ts';
-import { toIso } from '../model/instant.ts';
-import type { CommonOptions, Context, Register } from './command.ts';
-import { EXIT, type ExitCode } from './exit-codes.ts';
-import { withConfig, withJson } from './options.ts';
-import { figure, table } from './terminal/table.ts';
-import { minute } from './terminal/words.ts';
+import { environment, hasState, withApp } from '../../app/index.ts';
+import { type Backfill, readBackfills } from '../../cursor/backfills.ts';
+import { toIso } from '../../model/instant.ts';
+import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
+import { withConfig, withJson } from '../options.ts';
+import { figure, table } from '../terminal/table.ts';
+import { minute } from '../terminal/words.ts';
 
 const EXAMPLES = `
 Examples:
@@ -61,8 +60,8 @@ async function steer(
   { json, ...options }: CommonOptions,
 ): Promise<ExitCode> {
   const { config } = environment.configOrDefaults(options.config);
-  const { withQueue } = await import('../app/worker.ts');
-  const jobs = await import('../jobs/backfills.ts');
+  const { withQueue } = await import('../../app/worker.ts');
+  const jobs = await import('../../jobs/backfills.ts');
   const work = {
     pause: jobs.pauseBackfill,
     resume: jobs.resumeBackfill,

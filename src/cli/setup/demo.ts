@@ -1,12 +1,11 @@
-import { type App, withSyncApp } from '../app/index.ts';
-import { type Config, parseConfig } from '../config/index.ts';
-import { startSandboxThread } from '../sandbox/start-thread.ts';
-import { untilToday } from '../sandbox/today.ts';
-import type { Context, Register } from './command.ts';
-import { EXIT, type ExitCode } from './exit-codes.ts';
-import { withJson } from './options.ts';
-import { syncAndReport } from './sync.ts';
-import { figure, table } from './terminal/table.ts';
+import { type App, withSyncApp } from '../../app/index.ts';
+import { type Config, parseConfig } from '../../config/index.ts';
+import { startSandboxThread } from '../../sandbox/start-thread.ts';
+import { untilToday } from '../../sandbox/today.ts';
+import { type Context, EXIT, type ExitCode, type Register } from '../command.ts';
+import { syncAndReport } from '../commands/sync.ts';
+import { withJson } from '../options.ts';
+import { figure, table } from '../terminal/table.ts';
 
 const EXAMPLES = `
 Example:

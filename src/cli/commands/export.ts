@@ -1,16 +1,15 @@
 import { extname } from 'node:path';
-import { environment, withJobs } from '../app/index.ts';
-import { DEFAULT_CONFIG } from '../config/index.ts';
-import { ConfigError } from '../model/errors.ts';
-import type { StreamName } from '../model/streams.ts';
-import type { Window } from '../model/window.ts';
-import { createFileTarget, createStreamTarget } from '../sinks/export/byte-target.ts';
-import { createRowFile, FORMATS, type Format } from '../sinks/export/formats.ts';
-import type { RowFile } from '../sinks/export/row-file.ts';
-import { type ExportReport, exportStream } from '../sync/export-stream.ts';
-import type { Context, Register } from './command.ts';
-import { EXIT, type ExitCode } from './exit-codes.ts';
-import { describeExport, exportJson } from './export-report.ts';
+import { environment, withJobs } from '../../app/index.ts';
+import { DEFAULT_CONFIG } from '../../config/index.ts';
+import { ConfigError } from '../../model/errors.ts';
+import { toIso } from '../../model/instant.ts';
+import type { StreamName } from '../../model/streams.ts';
+import { describeWindow, type Window } from '../../model/window.ts';
+import { createFileTarget, createStreamTarget } from '../../sinks/export/byte-target.ts';
+import { createRowFile, FORMATS, type Format } from '../../sinks/export/formats.ts';
+import type { RowFile } from '../../sinks/export/row-file.ts';
+import { type ExportReport, exportStream } from '../../sync/export-stream.ts';
+import { type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import {
   parseStreams,
   parseWindow,
@@ -19,8 +18,9 @@ import {
   withJson,
   withSource,
   withWindow,
-} from './options.ts';
-import { createBackfillLine } from './terminal/backfill-line.ts';
+} from '../options.ts';
+import { createBackfillLine } from '../terminal/progress.ts';
+import { figure } from '../terminal/table.ts';
 
 const EXAMPLES = `
 Examples:
@@ -115,3 +115,32 @@ function formatOf(out: string): Format {
     next: `use ${FORMATS.map((known) => `.${known}`).join(', ')}, or - for NDJSON on standard output`,
   });
 }
+
+/** For people: what is in the file, and how far it can be trusted. */
+export function describeExport(report: ExportReport, out: string, window: Window): string {
+  const { rows, requests, doubts, rejected, changed, settledThrough } = report;
+  return [
+    `${figure(rows)} events in ${out === '-' ? 'standard output' : out}, requests: ${figure(requests)}`,
+    `range: ${describeWindow(window)}`,
+    doubts.length === 0
+      ? 'certified: every event of the range is there, each once'
+      : 'NOT certified: some events may be missing',
+    ...doubts.map((doubt) => `  ${describeWindow(doubt)}: ${doubt.note}`),
+    ...(window.end > settledThrough ? [`note: events since ${toIso(settledThrough)} may still arrive late`] : []),
+    ...(rejected > 0 ? [`note: ${figure(rejected)} records could not be used and were left out`] : []),
+    ...(changed > 0
+      ? [`note: ${figure(changed)} events came twice with different times; the older is in the file`]
+      : []),
+  ].join('\n');
+}
+
+/** The same for machines. */
+const exportJson = ({ doubts, settledThrough, ...figures }: ExportReport, out: string, window: Window): object => ({
+  out,
+  from: toIso(window.start),
+  to: toIso(window.end),
+  certified: doubts.length === 0,
+  doubts: doubts.map(({ start, end, note }) => ({ from: toIso(start), to: toIso(end), note })),
+  settledThrough: toIso(settledThrough),
+  ...figures,
+});

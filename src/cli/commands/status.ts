@@ -1,0 +1,183 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { environment, hasState, stateNameOf, withApp } from '../../app/index.ts';
+import type { CoverageSpan, CoverageState } from '../../model/coverage-spans.ts';
+import { readStatus, readUse, type SourceUse, type StreamStatus } from '../../sync/status.ts';
+import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
+import { checkSource, withConfig, withJson, withSource } from '../options.ts';
+import { type FittedColumn, figure, fittedTable } from '../terminal/table.ts';
+import { counted, duration, minute, wrap } from '../terminal/words.ts';
+
+const EXAMPLES = `
+Examples:
+  tributary status
+  tributary status --watch
+  tributary status --json | jq '.streams[] | {stream, completeThrough}'
+
+"complete through" is proven: every event before that moment is in the tables.
+"newest" is how far rows have come, proven or not. The bar shows all time since
+the beginning. Times are UTC. docs/operations.md has every field of --json.`;
+
+const WATCH_EVERY_MS = 2000;
+
+type StatusOptions = CommonOptions & { watch?: boolean };
+
+export const registerStatus: Register = (program, action) => {
+  const command = program
+    .command('status')
+    .description('how far each stream has come, and what is missing')
+    .option('--watch', 'show it again every two seconds, until Ctrl-C')
+    .addHelpText('after', EXAMPLES);
+  withJson(withSource(withConfig(command))).action(action(status));
+};
+
+interface Snapshot {
+  streams: readonly StreamStatus[];
+  sources: readonly SourceUse[];
+}
+
+async function status({ terminal, log, signal }: Context, options: StatusOptions): Promise<ExitCode> {
+  const { config } = environment.configOrDefaults(options.config);
+  const stateName = stateNameOf(config);
+  const configured = Object.keys(config.sources);
+  const perSecond = new Map(Object.entries(config.sources).map(([name, source]) => [name, source.requestsPerSecond]));
+  const show = (all: Snapshot): void => {
+    checkSource(options.source, [...configured, ...all.streams.map(({ source }) => source)]);
+    const isAsked = ({ source }: { source: string }): boolean =>
+      options.source === undefined || source === options.source;
+    const snapshot = { streams: all.streams.filter(isAsked), sources: all.sources.filter(isAsked) };
+    if (options.watch && terminal.isScreen) terminal.out('\x1b[2J\x1b[H');
+    if (options.json) terminal.out(JSON.stringify(snapshot, null, options.watch ? 0 : 2));
+    else terminal.out(describeStatus(snapshot, { stateName, columns: terminal.columns }));
+  };
+  if (!hasState(config) && !options.watch) {
+    show({ streams: [], sources: [] });
+    return EXIT.done;
+  }
+  return withApp({ config, log }, async ({ state }) => {
+    do show({ streams: await readStatus(state), sources: await readUse(state, perSecond) });
+    while (options.watch && terminal.hasReader() && (await pause(signal)));
+    return EXIT.done;
+  });
+}
+
+/** Ctrl-C ends the watching, which is what was asked. */
+const pause = (signal: AbortSignal): Promise<boolean> => sleep(WATCH_EVERY_MS, true, { signal }).catch(() => false);
+
+interface StatusView {
+  stateName: string;
+  columns: number;
+}
+
+function describeStatus(
+  { streams, sources }: { streams: readonly StreamStatus[]; sources: readonly SourceUse[] },
+  { stateName, columns }: StatusView,
+): string {
+  if (streams.length === 0)
+    return `nothing has been synced yet (state: ${stateName})\nnext: tributary sync, or tributary demo`;
+  return [
+    tableOf(streams, columns),
+    ...bars(streams, columns),
+    // What is true of the stream is said once, however many sinks it has.
+    ...[...new Set([...sources.flatMap(useOf), ...streams.flatMap(notesOn)])].map((line) => wrap(line, 2, columns)),
+    '',
+    `state: ${stateName} · times in UTC`,
+  ].join('\n');
+}
+
+const COLUMNS: ReadonlyArray<FittedColumn<StreamStatus>> = [
+  { header: 'stream', of: (s) => `${s.source}/${s.stream}` },
+  { header: 'complete through', of: (s) => minute(s.completeThrough) || 'not proven yet' },
+  { header: 'newest', of: (s) => minute(s.newestSeen), spare: 1 },
+  { header: 'lag', of: (s) => (s.lagSeconds === null ? '' : duration(s.lagSeconds)), spare: 3 },
+  {
+    header: 'last run',
+    of: ({ lastRun }) => (lastRun ? `${lastRun.state} ${minute(lastRun.startedAt).slice(5)}` : ''),
+    spare: 2,
+  },
+  { header: 'sink', of: (s) => s.sink ?? '' },
+];
+
+/** The sink is worth its column only where there are several. */
+const tableOf = (streams: readonly StreamStatus[], width: number): string =>
+  fittedTable(
+    COLUMNS.filter(({ header }) => header !== 'sink' || hasSeveralSinks(streams)),
+    streams,
+    width,
+  );
+
+const hasSeveralSinks = (streams: readonly StreamStatus[]): boolean =>
+  new Set(streams.flatMap(({ sink }) => sink ?? [])).size > 1;
+
+/** One bar a stream and sink, from where it begins to now. */
+function bars(streams: readonly StreamStatus[], columns: number): string[] {
+  const isMany = hasSeveralSinks(streams);
+  const named = streams
+    .filter(({ coverage }) => coverage.length > 0)
+    .map((s) => ({ name: `${s.source}/${s.stream}${isMany ? ` ${s.sink}` : ''}`, ...s }));
+  if (named.length === 0) return [];
+  const wide = Math.max(...named.map(({ name }) => name.length));
+  const room = Math.max(10, Math.min(columns, 120) - wide - '  2026-11-01    now'.length);
+  const lines = named.map(({ name, since, coverage }) => {
+    const spans = coverage.map(({ start, end, state }) => ({ start: Date.parse(start), end: Date.parse(end), state }));
+    return `${name.padEnd(wide)}  ${since?.slice(0, 10)}  ${coverageBar(spans, room)}  now`;
+  });
+  return ['', ...lines, COVERAGE_LEGEND, ''];
+}
+
+function useOf({ source, requestsLastHour, tooManyRequestsLastHour, ...use }: SourceUse): string[] {
+  if (requestsLastHour === 0) return [];
+  const { requestsPerSecond, shareOfBudget } = use;
+  const share = shareOfBudget === null ? '' : `, ${(shareOfBudget * 100).toFixed(1)} % of ${requestsPerSecond}/s`;
+  const refused = tooManyRequestsLastHour > 0 ? `, 429s: ${figure(tooManyRequestsLastHour)}` : '';
+  return [`${source}: ${counted(requestsLastHour, 'request')} in the last hour${share}${refused}`];
+}
+
+function notesOn(status: StreamStatus): string[] {
+  const { source, stream, sink, quarantined, uncertifiedWindows, parkedWindows, coverage, parked, lastRun } = status;
+  const lines: string[] = [];
+  const open = coverage.filter(({ state }) => state === 'gap');
+  if (open.length > 0) {
+    const first = `${minute(open[0]?.start)} to ${minute(open[0]?.end)}`;
+    lines.push(`${counted(open.length, 'gap')} in ${sink}, the first from ${first}: the next sync reads it`);
+  }
+  if (uncertifiedWindows > 0) {
+    lines.push(
+      `windows not proven complete in ${sink}: ${figure(uncertifiedWindows)}; tributary.windows says which and why`,
+    );
+  }
+  if (parkedWindows > 0) lines.push(`of these, tried once a day after five tries: ${figure(parkedWindows)}`);
+  if (status.byHandWindows > 0)
+    lines.push(`windows called complete by hand in ${sink}, unread: ${figure(status.byHandWindows)}`);
+  if (quarantined > 0) lines.push(`${figure(quarantined)} set aside: tributary quarantine list says why`);
+  if (parked) {
+    const again = parked.nextProbeAt ? `, tried again ${minute(parked.nextProbeAt)}` : '';
+    lines.push(`parked since ${minute(parked.since)}${again}: ${parked.reason}`);
+    lines.push(`next: ${parked.nextStep ?? 'tributary doctor says what to fix'}`);
+  } else if (status.nextRunAt) lines.push(`next run ${minute(status.nextRunAt)}`);
+  if (!parked && lastRun?.message && lastRun.message !== lastRun.state) lines.push(`last run: ${lastRun.message}`);
+  return lines.map((line) => `${source}/${stream}: ${line}`);
+}
+
+const MARKS: Readonly<Record<CoverageState, string>> = { certified: '█', uncertified: '▒', gap: '·', open: '─' };
+
+const COVERAGE_LEGEND = `${MARKS.certified} proven  ${MARKS.uncertified} read, not proven  ${MARKS.gap} gap  ${MARKS.open} not read yet`;
+
+/** These show even where they fill the smallest part of a cell: a bar that hides a gap is worse than none. */
+const GRAVE: readonly CoverageState[] = ['gap', 'uncertified'];
+
+/** Time from left to right, a cell for each equal part of it. */
+export function coverageBar(spans: readonly CoverageSpan[], width: number): string {
+  const start = spans[0]?.start ?? 0;
+  const step = ((spans.at(-1)?.end ?? start) - start) / width;
+  if (step === 0) return '';
+  return Array.from({ length: width }, (_, i) => {
+    const cell = { start: start + i * step, end: start + (i + 1) * step };
+    const parts = spans.map((span) => ({
+      state: span.state,
+      time: Math.min(span.end, cell.end) - Math.max(span.start, cell.start),
+    }));
+    const present = parts.filter(({ time }) => time > 0).sort((a, b) => b.time - a.time);
+    const grave = GRAVE.find((state) => present.some((part) => part.state === state));
+    return MARKS[grave ?? present[0]?.state ?? 'open'];
+  }).join('');
+}
