@@ -62,22 +62,40 @@ export const address = (bare: string): Kind<string> => ({
   read: (text) => (URL.canParse(text) ? text : undefined),
 });
 
-/** `word`, or `word` with a number after the sign: `fail@20`, `insert:3`. The text itself is the value: it survives JSON. */
-export const wordWithNumber = <const T extends string, S extends '@' | ':'>(
-  sign: S,
-  ...words: readonly [T, ...T[]]
-): Kind<T | `${T}${S}${number}`> => ({
-  values: words.map((word) => `${word}[${sign}N]`).join('|'),
-  bare: words[0],
-  read(text) {
-    const [head, tail = '0', ...more] = text.split(sign);
-    const known = words.some((word) => word === head) && more.length === 0 && /^\d+$/.test(tail);
-    return known ? (text as T) : undefined;
-  },
+/** `word`, or `word` with something after the sign: `fail@20`, `insert:3`, `day@-8`. The text itself is the value: it survives JSON. */
+const worded =
+  <S extends '@' | ':', N extends string | number>(sign: S, what: string, tail: RegExp) =>
+  <const T extends string>(...words: readonly [T, ...T[]]): Kind<T | `${T}${S}${N}`> => ({
+    values: `${words.length > 1 ? `(${words.join('|')})` : words[0]}[${sign}${what}]`,
+    bare: words[0],
+    read(text) {
+      const [head, rest, ...more] = text.split(sign);
+      const known = words.some((word) => word === head) && more.length === 0 && (rest === undefined || tail.test(rest));
+      return known ? (text as T) : undefined;
+    },
+  });
+
+export const wordAt = worded<'@', number>('@', 'N', /^\d+$/);
+export const wordTimes = worded<':', number>(':', 'N', /^\d+$/);
+/** A unit of the calendar, in a zone that is so many hours ahead of UTC. */
+export const unitInZone = worded<'@', number>('@', 'HOURS', /^[+-]?\d+(\.\d+)?$/);
+export const wordWithin = worded<'@', string>('@', 'DURATION', /^\d+(\.\d+)?(ms|s|m|h|d)$/);
+
+/** So many of something, and a size: `3@100`. */
+export const countAt = (bare: number, size: number): Kind<`${number}@${number}`> => ({
+  values: 'COUNT@N',
+  bare: `${bare}@${size}`,
+  read: (text) => (/^\d+@\d+$/.test(text) ? (text as `${number}@${number}`) : undefined),
 });
 
 /** The two parts of such a value. */
 export function wordAndNumber(text: string, fallback: number): { word: string; number: number } {
   const [word = '', number] = text.split(/[@:]/);
   return { word, number: number === undefined ? fallback : Number(number) };
+}
+
+/** The same, of a word with a duration. */
+export function wordAndDuration(text: string, fallback: string): { word: string; ms: number } {
+  const [word = '', time = fallback] = text.split('@');
+  return { word, ms: duration(fallback).read(time) ?? 0 };
 }

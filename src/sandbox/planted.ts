@@ -14,6 +14,7 @@ type Planting = (typeof PLANTING)[number];
 export interface Planted {
   apply(traits: Traits, now: number): void;
   isPoison(event: StoredEvent): boolean;
+  isFragile(event: StoredEvent): boolean;
 }
 
 const HOUR = 3_600_000;
@@ -21,8 +22,8 @@ const HOUR = 3_600_000;
 export function createPlanted(world: World): Planted {
   const rows = new Map<Planting, Set<StoredEvent>>();
   const inForce = new Map<Planting, unknown>();
-  let poison = new Set<StoredEvent>();
-  let poisonNumber = 0;
+  const marked = { poison: new Set<StoredEvent>(), fragile: new Set<StoredEvent>() };
+  const numbers = { poison: 0, fragile: 0 };
 
   const makers: Record<Planting, (traits: Traits, now: number) => NewEvent[]> = {
     ties: ({ ties = 0 }, now) => tiedEvents(world, ties, now),
@@ -35,7 +36,8 @@ export function createPlanted(world: World): Planted {
     streams.flatMap((stream) => world.store.all(stream).filter((event) => shareOf(event.id, salt) < share));
 
   return {
-    isPoison: (event) => poison.has(event),
+    isPoison: (event) => marked.poison.has(event),
+    isFragile: (event) => marked.fragile.has(event),
     apply(traits, now) {
       for (const trait of PLANTING) {
         if (inForce.get(trait) === traits[trait]) continue;
@@ -44,9 +46,11 @@ export function createPlanted(world: World): Planted {
         rows.set(trait, new Set(world.put(makers[trait](traits, now))));
         inForce.set(trait, traits[trait]);
       }
-      if (poisonNumber !== (traits.poison ?? 0)) {
-        poisonNumber = traits.poison ?? 0;
-        poison = new Set(STREAM_NAMES.flatMap((stream) => spreadOver(world.store.all(stream), poisonNumber)));
+      const wanted = { poison: traits.poison ?? 0, fragile: Number.parseInt(traits.fragile ?? '0', 10) };
+      for (const mark of ['poison', 'fragile'] as const) {
+        if (numbers[mark] === wanted[mark]) continue;
+        numbers[mark] = wanted[mark];
+        marked[mark] = new Set(STREAM_NAMES.flatMap((stream) => spreadOver(world.store.all(stream), wanted[mark])));
       }
     },
   };

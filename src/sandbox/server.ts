@@ -1,15 +1,15 @@
+import { createHash } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Answer, errorAnswer, type Headers, json, send } from './answer.ts';
+import { type Answer, errorAnswer, type Headers, json, rateHeaders, send } from './answer.ts';
 import { CONTROL_PREFIX, control } from './control.ts';
-import type { FaultPlan } from './faults.ts';
-import { checkAccess, checkKey } from './gate.ts';
 import { createLimiter, type LimiterForm, type Plan, planLimit, type Verdict } from './limiter.ts';
-import { rateHeaders } from './rate-headers.ts';
 import { codeOf, Refusal } from './refusal.ts';
+import type { FaultPlan } from './requests.ts';
 import { createSandboxService, type SandboxService, type ServiceOptions } from './service.ts';
+import type { Traits } from './traits.ts';
 
 export interface SandboxOptions extends ServiceOptions {
   /** 0 takes a free port (default). */
@@ -84,6 +84,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
         rows = page.rows;
         const type = { 'Content-Type': 'application/json' };
         answer = { status: 200, body: page.body, headers: { ...type, ...headers, ...fault?.headers } };
+        if (traits.etag) answer = tagged(answer, request.headers['if-none-match']);
       }
     } catch (error) {
       if (closing.signal.aborted) return;
@@ -143,4 +144,31 @@ function faultAnswer(fault: FaultPlan, service: SandboxService, limits: Headers)
   return { status, body: fault.body, headers: { 'Content-Type': 'application/json', ...headers } };
 }
 
+/** The answer with its tag, or no body for a client that has it already. */
+function tagged(answer: Answer, known: string | undefined): Answer {
+  const tag = `W/"${createHash('sha256').update(answer.body).digest('base64url')}"`;
+  const headers = { ...answer.headers, ETag: tag };
+  return known === tag ? { status: 304, body: '', headers } : { ...answer, headers };
+}
+
 const redirectTo = (location: string): Answer => json(302, {}, { Location: location });
+
+const FORBIDDEN = {
+  permission: 'Your API key lacks the permission analytics.read for this workspace.',
+  plan: 'Analytics and events need a paid plan: upgrade to Business or higher.',
+  usage: 'Your workspace has exceeded its monthly events usage. Upgrade, or wait for the next billing cycle.',
+} as const;
+
+function checkKey(request: IncomingMessage, apiKey: string): void {
+  const given = request.headers.authorization;
+  if (given === undefined) throw new Refusal('unauthorized', 'Missing Authorization header: Bearer <API_KEY>.');
+  if (given !== `Bearer ${apiKey}`) throw new Refusal('unauthorized', 'Invalid API key or access token.');
+}
+
+/** What stops a request with a good key: the address, the method, the plan, the permission. */
+function checkAccess(request: IncomingMessage, path: string, plan: Plan, { forbidden }: Traits): void {
+  if (path !== '/events') throw new Refusal('not_found', `Nothing is found at ${path}.`);
+  if (request.method !== 'GET') throw new Refusal('bad_request', `${request.method} is not allowed here.`, 405);
+  if (plan === 'free') throw new Refusal('forbidden', FORBIDDEN.plan);
+  if (forbidden) throw new Refusal('forbidden', FORBIDDEN[forbidden]);
+}

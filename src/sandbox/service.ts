@@ -1,20 +1,18 @@
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
 import { createArrivals } from './arrivals.ts';
-import { createFaults, type Faults } from './faults.ts';
 import { filterOf } from './filters.ts';
 import { wordAndNumber } from './kinds.ts';
-import { pageOf } from './page.ts';
+import { deepPage, listPage } from './listing.ts';
 import { readQuery } from './params.ts';
 import { createPlanted } from './planted.ts';
 import { createRandom, shareOf } from './random.ts';
 import { eventFromRecord } from './record.ts';
-import { Refusal } from './refusal.ts';
-import { render, renderPage } from './render.ts';
-import { createRequestLog, type RequestLog } from './request-log.ts';
+import { createRendering, render } from './render.ts';
+import { createFaults, createRequestLog, type Faults, type RequestLog } from './requests.ts';
 import type { Reading } from './shape.ts';
 import type { Traits } from './traits.ts';
 import type { Customer, JsonObject, Link, StoredEvent } from './types.ts';
-import { rangeOf } from './window.ts';
+import { askedWindow } from './window.ts';
 import { createWorld } from './world.ts';
 
 export interface ServiceOptions {
@@ -85,7 +83,8 @@ export function createSandboxService(options: ServiceOptions = {}): SandboxServi
   const clock = options.now ?? Date.now;
   let traits: Traits = { ...options.traits };
   const now = (): number => clock() + (traits.clockSkew ?? 0);
-  const random = createRandom(options.seed ?? 1);
+  const { seed = 1 } = options;
+  const random = createRandom(seed);
   const world = createWorld({
     random,
     now: options.historyEnd ?? now(),
@@ -106,6 +105,7 @@ export function createSandboxService(options: ServiceOptions = {}): SandboxServi
   const faults = createFaults();
   const log = createRequestLog();
   let reads = 0;
+  const requests: Record<StreamName, number> = { clicks: 0, leads: 0, sales: 0 };
 
   const reading = (): Reading => ({ traits, baseUrl: service.baseUrl, count: reads, now: now(), links: new Map() });
   const survives = ({ id }: StoredEvent): boolean =>
@@ -154,24 +154,26 @@ export function createSandboxService(options: ServiceOptions = {}): SandboxServi
       arrivals.catchUp(now());
       reads += 1;
       const query = readQuery(params);
-      const range = rangeOf(query, traits, now());
-      meanwhile(query.stream);
-      const { maxBytes } = traits;
-      const { word: depth, number: deepAfter } = wordAndNumber(traits.deepPages ?? '', 20);
-      const deep = query.page > deepAfter ? depth : undefined;
-      if (deep === 'fail') throw new Refusal('internal_server_error', 'the query took too long');
-      const filter = filterOf(query, (id) => world.customers.find((customer) => customer.id === id)?.click.id);
-      const page = pageOf({ store, query, range, filter, traits, random });
-      if (page.some(planted.isPoison)) {
-        const code = query.limit === 1 ? 'unprocessable_entity' : 'internal_server_error';
-        throw new Refusal(code, 'a record could not be read');
-      }
-      const rows = page.filter(survives);
-      const body = renderPage(rows, reading());
-      if (maxBytes !== undefined && Buffer.byteLength(body) > maxBytes) {
-        throw new Refusal('internal_server_error', `the response is larger than ${maxBytes} bytes`);
-      }
-      return { body, rows: rows.length, delayMs: deep === 'slow' ? SLOW_PAGE_MS : 0 };
+      const { stream } = query;
+      requests[stream] += 1;
+      const question = { ...query, ...askedWindow(query, traits, now()) };
+      meanwhile(stream);
+      const rendering = createRendering(reading());
+      const page = listPage(
+        store.all(stream),
+        question,
+        traits,
+        { seed, request: requests[stream], now: now() },
+        {
+          filter: filterOf(query, (id) => world.customers.find((customer) => customer.id === id)?.click.id),
+          hidden: traits.dropAfterLimit ? (event) => !survives(event) : undefined,
+          poison: traits.poison ? planted.isPoison : undefined,
+          fragile: traits.fragile ? planted.isFragile : undefined,
+          bytes: rendering.bytes,
+        },
+      );
+      const delayMs = deepPage(question, traits) === 'slow' ? SLOW_PAGE_MS : 0;
+      return { body: rendering.page(page), rows: page.length, delayMs };
     },
     events(stream) {
       const moment = reading();

@@ -1,6 +1,21 @@
-import { parentPort, workerData } from 'node:worker_threads';
-import { type SandboxOptions, startSandbox } from './server.ts';
+import { once } from 'node:events';
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { type Sandbox, type SandboxOptions, startSandbox } from './server.ts';
 
-/** The sandbox on a thread of its own: see `startSandboxThread`. */
-const { baseUrl, apiKey } = await startSandbox(workerData as SandboxOptions);
-parentPort?.postMessage({ baseUrl, apiKey });
+export type SandboxThread = Pick<Sandbox, 'baseUrl' | 'apiKey' | 'close'>;
+
+/**
+ * Starts the sandbox on its own thread. On ours it would count requests late whenever a page is being parsed, and refuse
+ * well-spaced requests as a burst. The thread ends with the process, however that ends.
+ */
+export async function startSandboxThread(sandbox: Omit<SandboxOptions, 'now'>): Promise<SandboxThread> {
+  const thread = new Worker(new URL('./thread.js', import.meta.url), { workerData: { sandbox } });
+  const [{ baseUrl, apiKey }] = (await once(thread, 'message')) as [{ baseUrl: string; apiKey: string }];
+  return { baseUrl, apiKey, close: async () => void (await thread.terminate()) };
+}
+
+/** This file is also what that thread runs. */
+if (!isMainThread && workerData?.sandbox) {
+  const { baseUrl, apiKey } = await startSandbox(workerData.sandbox as SandboxOptions);
+  parentPort?.postMessage({ baseUrl, apiKey });
+}

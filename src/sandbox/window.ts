@@ -5,41 +5,17 @@ import type { Traits } from './traits.ts';
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-/** Whole milliseconds, both ends included or not as said: what the server compares `timestamp` with. */
-export interface TimeRange {
-  /** First instant that belongs to the window. */
-  from: number;
-  /** First instant after it. */
-  until: number;
-}
-
-export function rangeOf(query: EventsQuery, traits: Traits, now: number): TimeRange {
-  let { start, end } = askedFor(query, traits, now);
-  if (start > end) {
-    if (!traits.swapReversed) invalid('start', 'it is after end');
-    [start, end] = [end, start];
-  }
-  if (traits.founded !== undefined && query.start !== undefined && start < traits.founded) {
-    invalid('start', `the earliest date is ${new Date(traits.founded).toISOString()}`);
-  }
-  if (traits.widen) {
-    const unit = traits.widen === 'day' ? DAY : HOUR;
-    // As `toStartOfDay` and `toEndOfDay` do: the unit that holds `end` is taken whole.
-    return { from: Math.floor(start / unit) * unit, until: Math.floor(end / unit) * unit + unit };
-  }
-  const bounds = traits.bounds ?? 'exclusive-end';
-  const startBelongs = bounds === 'inclusive' || bounds === 'exclusive-end';
-  const endBelongs = bounds === 'inclusive' || bounds === 'exclusive-start';
-  return { from: startBelongs ? start : start + 1, until: endBelongs ? end + 1 : end };
-}
-
-function askedFor(query: EventsQuery, traits: Traits, now: number): { start: number; end: number } {
+/** The window that the query names, by its bounds, its interval or the default. */
+export function askedWindow(query: EventsQuery, traits: Traits, now: number): { start: number; end: number } {
   const given = query.end === undefined ? undefined : readTime('end', query.end, now);
   if (query.start !== undefined) return { start: readTime('start', query.start, now), end: given ?? now };
   const end = traits.ignoreEndWithoutStart ? now : (given ?? now);
-  if (query.interval === undefined && traits.defaultWindow !== undefined)
-    return { start: end - traits.defaultWindow, end };
-  return { start: startOf(query.interval ?? '24h', end, query.timezone), end };
+  const start =
+    query.interval === undefined && traits.defaultWindow !== undefined
+      ? end - traits.defaultWindow
+      : startOf(query.interval ?? '24h', end, query.timezone);
+  // Only a start that somebody asked for is refused; an interval begins where the service does.
+  return { start: Math.max(start, Math.min(traits.founded ?? start, end)), end };
 }
 
 /** Dates, instants, `now` and phrases such as `3 hours ago`. */

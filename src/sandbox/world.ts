@@ -1,11 +1,10 @@
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
+import { DAY_MS, startOfDay } from '../model/window.ts';
 import { createGenerator } from './generate/events.ts';
 import { generateLinks } from './generate/links.ts';
+import { firstAt } from './listing.ts';
 import type { Random } from './random.ts';
-import { createStore, type Store } from './store.ts';
 import type { Customer, Link, NewEvent, StoredEvent } from './types.ts';
-
-const DAY = 86_400_000;
 
 export interface WorldOptions {
   random: Random;
@@ -27,7 +26,7 @@ export interface World {
 }
 
 export function createWorld({ random, now, days, rows }: WorldOptions): World {
-  const historyStart = now - days * DAY;
+  const historyStart = now - days * DAY_MS;
   const store = createStore();
   const links = generateLinks(random, now, historyStart);
   const customers: Customer[] = [];
@@ -69,4 +68,63 @@ function count({ stream, at, click, sale }: NewEvent): void {
     if (sale.first) link.conversions += 1;
   }
   link.updatedAt = Math.max(link.updatedAt, at);
+}
+
+/** The events of the three streams, each sorted by time and then by arrival, so that a window is two binary searches. */
+export interface Store {
+  all(stream: StreamName): readonly StoredEvent[];
+  /** The index of the first event at or after the instant. */
+  lowerBound(stream: StreamName, at: number): number;
+  insert(events: readonly NewEvent[]): StoredEvent[];
+  remove(stream: StreamName, drop: (event: StoredEvent) => boolean): StoredEvent[];
+}
+
+/** From so many events on, one sort is cheaper than finding each its place. */
+const BULK = 64;
+
+function createStore(): Store {
+  const lists: Record<StreamName, StoredEvent[]> = { clicks: [], leads: [], sales: [] };
+  let arrivals = 0;
+
+  const lowerBound = (stream: StreamName, at: number): number => firstAt(lists[stream], at);
+
+  /** A new arrival stands after all events of its instant: the first index whose event is later. */
+  const place = (event: StoredEvent): void => {
+    const list = lists[event.stream];
+    let index = lowerBound(event.stream, event.at);
+    while (list[index]?.at === event.at) index += 1;
+    list.splice(index, 0, event);
+  };
+
+  return {
+    all: (stream) => lists[stream],
+    lowerBound,
+    insert(events) {
+      const stored = events.map((event): StoredEvent => ({ ...event, order: arrivals++ }));
+      if (stored.length < BULK) for (const event of stored) place(event);
+      else {
+        for (const event of stored) lists[event.stream].push(event);
+        for (const list of Object.values(lists)) list.sort((a, b) => a.at - b.at || a.order - b.order);
+      }
+      return stored;
+    },
+    remove(stream, drop) {
+      const gone: StoredEvent[] = [];
+      lists[stream] = lists[stream].filter((event) => {
+        if (!drop(event)) return true;
+        gone.push(event);
+        return false;
+      });
+      return gone;
+    },
+  };
+}
+
+/**
+ * A history that ends with yesterday and is the same whenever the sandbox is started today. Ended at the very moment of the start, every
+ * restart would show the same ids at other times, and a second sync would rightly call every row changed.
+ */
+export function untilToday(seed: number): { seed: number; historyEnd: number } {
+  const today = startOfDay(Date.now());
+  return { seed: seed + today / DAY_MS, historyEnd: today };
 }

@@ -36,7 +36,7 @@ describe('traits', () => {
     try {
       parseTrait('wyden=day');
     } catch (error) {
-      expect((error as ConfigError).describe()).toMatch(/"wyden".*\n.*widen, bounds/);
+      expect((error as ConfigError).describe()).toMatch(/"wyden".*\n.*widen, widenStart/);
     }
     for (const wrong of ['widen=week', 'ties=many', 'founded', 'dropAfterLimit=2', 'drift=up', 'deepPages=fail@x']) {
       expect(() => parseTrait(wrong), wrong).toThrow(ConfigError);

@@ -16,7 +16,7 @@ import {
   retryBackfill,
 } from '../../src/jobs/backfills.ts';
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
-import type { RequestInfo } from '../../src/sandbox/faults.ts';
+import type { RequestInfo } from '../../src/sandbox/requests.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';

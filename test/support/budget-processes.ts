@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { Lane } from '../../src/api/slots.ts';
 import type { StreamName } from '../../src/model/streams.ts';
-import type { LoggedRequest } from '../../src/sandbox/request-log.ts';
+import type { LoggedRequest } from '../../src/sandbox/requests.ts';
 
 export interface ChildOptions {
   databaseUrl: string;

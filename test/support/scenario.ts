@@ -1,13 +1,17 @@
 import type { Instant } from '../../src/model/instant.ts';
 import { createRandom, type Random } from '../../src/sandbox/random.ts';
+import type { Traits } from '../../src/sandbox/traits.ts';
 import type { Upkeep } from '../../src/sync/bring-up-to-date.ts';
 import { serviceError } from './service-error.ts';
-import { createSimulatedService, PLAIN, type ServiceTraits, type SimulatedService } from './simulated-service.ts';
+import { createSimulatedService, type SimulatedService } from './simulated-service.ts';
 import type { SimulatedEvent } from './simulated-store.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
+
+/** More often than not, the start belongs to the window and the end does not. */
+const BOUNDS = ['exclusive-end', 'exclusive-end', 'inclusive', 'inclusive', 'exclusive', 'exclusive-start'] as const;
 
 /** A world that one seed makes: what the service holds, how it behaves, and what goes on while it is being read. */
 export interface Scenario {
@@ -42,22 +46,20 @@ export function createScenario(seed: number): Scenario {
   const random = createRandom(seed);
   const some = (share: number, most: number): number => (random.chance(share) ? random.next() * most : 0);
   const start = Date.UTC(2026, 2, 10) + random.int(0, 2 * DAY);
-  const service = createSimulatedService(random, start);
+  const service = createSimulatedService({ random, start, seed });
   const widen = random.chance(0.3);
   // On a widening server the page number must stay well below the limit, as it does at 1,000 rows a page.
   const pageRows = widen ? random.int(16, 24) : random.int(8, 20);
   const ms = random.chance(0.5) ? 1 : 1000;
-  const traits: ServiceTraits = {
-    ...PLAIN,
-    widen,
-    startIncluded: random.chance(0.7),
-    endIncluded: random.chance(0.5),
-    truncated: ms === 1 && random.chance(0.2),
-    shuffledTies: random.chance(0.35),
-    repeatsLastPage: random.chance(0.2),
-    deepestPage: random.chance(0.15) ? random.int(2, 12) : undefined,
-    mostRows: random.chance(0.1) ? random.int(Math.max(6, pageRows >> 1), pageRows) : undefined,
-    skewMs: random.chance(0.3) ? random.int(-HOUR, HOUR) : 0,
+  const traits: Traits = {
+    ...(widen && { widen: 'day' as const }),
+    bounds: random.pick(BOUNDS),
+    ...(ms === 1 && random.chance(0.2) && { timestampForm: 'seconds' as const }),
+    ...(random.chance(0.35) && { shuffleTies: true }),
+    ...(random.chance(0.2) && { lastPage: 'repeat' as const }),
+    ...(random.chance(0.15) && { deepPages: `fail@${random.int(2, 12)}` as const }),
+    ...(random.chance(0.1) && { refuseAbove: `500@${random.int(Math.max(6, pageRows >> 1), pageRows)}` as const }),
+    ...(random.chance(0.3) && { clockSkew: random.int(-HOUR, HOUR) }),
   };
   service.traits = traits;
   service.slowness = random.chance(0.15) ? random.int(10, 60) : 1;
@@ -95,6 +97,7 @@ export function createScenario(seed: number): Scenario {
       order: random.next(),
       hidden: random.chance(hiddenShare),
       poison: false,
+      fragile: false,
       bornAt: service.now(),
       goneAt: undefined,
       ...more,
@@ -191,7 +194,9 @@ export function createScenario(seed: number): Scenario {
     pageRows,
     idle(idleMs) {
       // What was noticed of a server need not stay true.
-      if (widen && !calm && random.chance(0.1)) service.traits = { ...service.traits, widen: !service.traits.widen };
+      if (widen && !calm && random.chance(0.1)) {
+        service.traits = { ...service.traits, widen: service.traits.widen ? undefined : 'day' };
+      }
       for (let step = 0; step < 4; step++) {
         service.pass(idleMs / 4);
         if (calm) continue;
@@ -205,9 +210,9 @@ export function createScenario(seed: number): Scenario {
       calm = true;
       failing = undefined;
       const hasHidden = service.store.alive().some((event) => event.hidden);
-      const shuffledTies = traits.shuffledTies && !hasHidden;
-      service.traits = { ...traits, shuffledTies, deepestPage: undefined, mostRows: undefined };
-      const keepsPoison = !hasHidden && !shuffledTies && !hasBigTies && !widen && random.chance(0.5);
+      const shuffleTies = traits.shuffleTies === true && !hasHidden;
+      service.traits = { ...traits, shuffleTies, deepPages: undefined, refuseAbove: undefined };
+      const keepsPoison = !hasHidden && !shuffleTies && !hasBigTies && !widen && random.chance(0.5);
       for (const event of service.store.alive().filter(({ poison }) => poison && !keepsPoison)) {
         service.store.remove(event, service.now());
       }

@@ -3,44 +3,16 @@ import type { EventsApi, PageOptions } from '../../src/api/events-api.ts';
 import type { EventsQuery } from '../../src/api/query.ts';
 import type { Flatten } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
-import { DAY_MS, startOfDay } from '../../src/model/window.ts';
+import { listPage, type RowFacts } from '../../src/sandbox/listing.ts';
 import type { Random } from '../../src/sandbox/random.ts';
+import { Refusal } from '../../src/sandbox/refusal.ts';
+import type { Traits } from '../../src/sandbox/traits.ts';
 import { serviceError } from './service-error.ts';
 import { createSimulatedStore, type SimulatedEvent, type SimulatedStore } from './simulated-store.ts';
 
-/** How the simulated service bends the contract: the field notes as switches. */
-export interface ServiceTraits {
-  /** Field note 1: start and end are widened to whole UTC days. */
-  widen: boolean;
-  startIncluded: boolean;
-  endIncluded: boolean;
-  /** Timestamps are shown in whole seconds while the service sorts by milliseconds. */
-  truncated: boolean;
-  shuffledTies: boolean;
-  repeatsLastPage: boolean;
-  /** Pages with a higher number fail with 500. */
-  deepestPage: number | undefined;
-  /** Answers with more rows than this are refused for their size. */
-  mostRows: number | undefined;
-  /** How far the service's clock runs ahead of ours. */
-  skewMs: number;
-}
-
-export const PLAIN: ServiceTraits = {
-  widen: false,
-  startIncluded: true,
-  endIncluded: false,
-  truncated: false,
-  shuffledTies: false,
-  repeatsLastPage: false,
-  deepestPage: undefined,
-  mostRows: undefined,
-  skewMs: 0,
-};
-
 export interface SimulatedService extends EventsApi {
   readonly store: SimulatedStore;
-  traits: ServiceTraits;
+  traits: Traits;
   /** Virtual time as the service knows it. Nothing ever waits: it moves when a request is made or a test says so. */
   now(): Instant;
   /** Virtual time as our side knows it. */
@@ -51,23 +23,42 @@ export interface SimulatedService extends EventsApi {
   slowness: number;
   /** Called at every request before it is answered: whatever happens meanwhile, happens here; it may throw. */
   onRequest: (query: EventsQuery, tries: number) => void;
-  /** Called with every answer. */
+  /** Called with every answer, as it is shown. */
   onAnswer: (query: EventsQuery, shown: readonly SimulatedEvent[]) => void;
+}
+
+export interface SimulatedServiceOptions {
+  random: Random;
+  start: Instant;
+  traits?: Traits;
+  /** What the traits draw from. */
+  seed?: number;
 }
 
 const USUAL_TRIES = 6;
 
-/** The service in memory, with a clock that no one waits for. It pages exactly as the sandbox does; a test compares them. */
-export function createSimulatedService(random: Random, start: Instant): SimulatedService {
+const FACTS: RowFacts<SimulatedEvent> = {
+  hidden: (event) => event.hidden,
+  poison: (event) => event.poison,
+  fragile: (event) => event.fragile,
+};
+
+/** The service in memory, with a clock that no one waits for. What it answers is the sandbox's own model. */
+export function createSimulatedService({
+  random,
+  start,
+  traits = {},
+  seed = 1,
+}: SimulatedServiceOptions): SimulatedService {
   const store = createSimulatedStore();
   let clock = start;
   let requests = 0;
 
   const service: SimulatedService = {
     store,
-    traits: PLAIN,
+    traits,
     slowness: 1,
-    now: () => clock + service.traits.skewMs,
+    now: () => clock + (service.traits.clockSkew ?? 0),
     ourNow: () => clock,
     pass(ms) {
       clock += ms;
@@ -82,18 +73,30 @@ export function createSimulatedService(random: Random, start: Instant): Simulate
       requests += 1;
       clock += random.int(50, 1500) * service.slowness;
       service.onRequest(query, options.tries ?? USUAL_TRIES);
-      const { traits } = service;
-      if (traits.deepestPage !== undefined && query.page > traits.deepestPage) throw serviceError(500);
-      const rows = pageOf(query, store.alive(), traits, random);
-      if (rows.some((event) => event.poison)) throw serviceError(query.limit === 1 ? 422 : 500);
-      const visible = rows.filter((event) => !event.hidden);
-      if (traits.mostRows !== undefined && visible.length > traits.mostRows) throw serviceError(500);
-      service.onAnswer(query, rows);
+      const shown = answer(query);
+      service.onAnswer(query, shown);
       // The Date header is in whole seconds.
       const serverNow = Math.floor(service.now() / 1000) * 1000;
-      return { records: visible.map((event) => [event.id, shownAt(event, traits)]), serverNow, bytes: 0, tookMs: 0 };
+      const records = shown.map((event) => [event.id, shownAt(event, service.traits)]);
+      return { records, serverNow, bytes: 0, tookMs: 0 };
     },
   };
+
+  function answer(query: EventsQuery): SimulatedEvent[] {
+    const question = {
+      start: Math.floor(query.start),
+      end: Math.ceil(query.end),
+      ascending: query.sortOrder === 'asc',
+      page: query.page,
+      limit: query.limit,
+    };
+    try {
+      return listPage(store.alive(), question, service.traits, { seed, request: requests, now: service.now() }, FACTS);
+    } catch (error) {
+      if (error instanceof Refusal) throw serviceError(error.status, error.message);
+      throw error;
+    }
+  }
   return service;
 }
 
@@ -103,38 +106,6 @@ export const flattenPair: Flatten = (record) => {
   return { id, at, values: [], extra: null, contradictions: [], misfits: [] };
 };
 
-export const shownAt = ({ at }: SimulatedEvent, { truncated }: ServiceTraits): Instant =>
-  truncated ? Math.floor(at / 1000) * 1000 : at;
-
-/** One page, hidden rows among it: limit and offset count them, only then are they taken out. */
-function pageOf(
-  query: EventsQuery,
-  all: readonly SimulatedEvent[],
-  traits: ServiceTraits,
-  random: Random,
-): SimulatedEvent[] {
-  const { from, until } = rangeOf(query, traits);
-  const rows = all.filter((event) => event.at >= from && event.at < until);
-  if (traits.shuffledTies) shuffleTies(rows, random);
-  if (query.sortOrder === 'desc') rows.reverse();
-  let offset = (query.page - 1) * query.limit;
-  if (offset >= rows.length && traits.repeatsLastPage && rows.length > 0) {
-    offset = Math.floor((rows.length - 1) / query.limit) * query.limit;
-  }
-  return rows.slice(offset, offset + query.limit);
-}
-
-function rangeOf({ start, end }: EventsQuery, traits: ServiceTraits): { from: Instant; until: Instant } {
-  const [first, last] = [Math.floor(start), Math.ceil(end)];
-  if (traits.widen) return { from: startOfDay(first), until: startOfDay(last) + DAY_MS };
-  return { from: traits.startIncluded ? first : first + 1, until: traits.endIncluded ? last + 1 : last };
-}
-
-function shuffleTies(rows: SimulatedEvent[], random: Random): void {
-  for (let begin = 0; begin < rows.length; ) {
-    let end = begin + 1;
-    while (rows[end]?.at === rows[begin]?.at && end < rows.length) end += 1;
-    if (end - begin > 1) rows.splice(begin, end - begin, ...random.shuffle(rows.slice(begin, end)));
-    begin = end;
-  }
-}
+/** In whole seconds, the service still sorts and compares by milliseconds. */
+export const shownAt = ({ at }: SimulatedEvent, { timestampForm }: Traits): Instant =>
+  timestampForm === 'seconds' ? Math.floor(at / 1000) * 1000 : at;

@@ -10,6 +10,8 @@ export interface SimulatedEvent {
   hidden: boolean;
   /** Every page that holds it fails. */
   poison: boolean;
+  /** Pages that hold it fail above a size. */
+  fragile: boolean;
   bornAt: Instant;
   /** When it was deleted, or hidden: from then on nobody can be asked to have it. */
   goneAt: Instant | undefined;

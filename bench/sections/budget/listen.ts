@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LoggedRequest } from '../../../src/sandbox/request-log.ts';
+import type { LoggedRequest } from '../../../src/sandbox/requests.ts';
 import type { Sandbox } from '../../../src/sandbox/server.ts';
 import { type ChildOptions, kill, startProcesses } from '../../../test/support/budget-processes.ts';
 

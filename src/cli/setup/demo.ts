@@ -1,7 +1,7 @@
 import { type App, withSyncApp } from '../../app/index.ts';
 import { type Config, parseConfig } from '../../config/index.ts';
-import { startSandboxThread } from '../../sandbox/start-thread.ts';
-import { untilToday } from '../../sandbox/today.ts';
+import { startSandboxThread } from '../../sandbox/thread.ts';
+import { untilToday } from '../../sandbox/world.ts';
 import { type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import { syncAndReport } from '../commands/sync.ts';
 import { withJson } from '../options.ts';
