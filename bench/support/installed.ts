@@ -15,7 +15,7 @@ interface Locked {
   peerDependenciesMeta?: Record<string, { optional?: boolean }>;
 }
 
-/** What `npm install tributary` puts on disk here, largest first: the lock says which packages, the disk which of them fit this machine. */
+/** What installing the package puts on disk here, largest first: the lock says which packages, the disk which of them fit this machine. */
 export async function installed(): Promise<Part[]> {
   const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as { packages: Record<string, Locked> };
   const parts = await Promise.all(

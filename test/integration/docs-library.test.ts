@@ -23,7 +23,7 @@ describe('docs/library.md', () => {
     const [, example = ''] = /^```js\n(.*?)^```$/ms.exec(await readFile('docs/library.md', 'utf8')) ?? [];
     const place = await freshPlace();
     await mkdir(join(place.dir, 'node_modules'));
-    await symlink(resolve('.'), join(place.dir, 'node_modules/tributary'));
+    await symlink(resolve('.'), join(place.dir, 'node_modules/tributary-sync'));
     await writeFile(join(place.dir, 'example.mjs'), example);
     const { code, stdout, stderr } = await startProcess(process.execPath, ['example.mjs'], place.dir, {
       TRIBUTARY_BASE_URL: sandbox.baseUrl,

@@ -67,16 +67,18 @@ describe('installed into an empty folder', () => {
   });
 
   it('is a library by one door', async () => {
-    expect(await node(`console.log(typeof (await import('tributary')).createTributary)`)).toMatchObject({
+    expect(await node(`console.log(typeof (await import('tributary-sync')).createTributary)`)).toMatchObject({
       stdout: 'function\n',
     });
-    const closed = await node(`await import('tributary/dist/app/index.js').catch((error) => console.log(error.code))`);
+    const closed = await node(
+      `await import('tributary-sync/dist/app/index.js').catch((error) => console.log(error.code))`,
+    );
     expect(closed.stdout).toBe('ERR_PACKAGE_PATH_NOT_EXPORTED\n');
   });
 
   it('brings types that stand on their own, strictly and without skipLibCheck', async () => {
     const use = (verb: string): string =>
-      `import { createTributary } from 'tributary';\nexport const done = createTributary({ config: { sources: {} } }).${verb}();\n`;
+      `import { createTributary } from 'tributary-sync';\nexport const done = createTributary({ config: { sources: {} } }).${verb}();\n`;
     await writeFile(join(folder, 'good.mts'), use('sync'));
     await writeFile(join(folder, 'bad.mts'), use('snyc'));
     const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2023', '--types', 'node'];

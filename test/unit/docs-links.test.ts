@@ -77,3 +77,19 @@ it('the README is an index of the docs: none is left out', () => {
   const named = new Set(linksOf('README.md').map((target) => target.split('#')[0]));
   expect(PAGES.filter((page) => page.startsWith('docs/') && !named.has(page))).toEqual([]);
 });
+
+/** On npm, `tributary` is somebody else's: a line that installs or imports it would run a stranger's code. */
+it('nobody is told to install or import the unrelated package of that name', () => {
+  const { name } = JSON.parse(readFileSync('package.json', 'utf8')) as { name: string };
+  expect(name).not.toBe('tributary');
+  const lines = PAGES.flatMap((page) =>
+    readFileSync(page, 'utf8')
+      .split('\n')
+      .map((line) => `${page}: ${line}`),
+  );
+  const stranger = /npm (?:install|i|add)\b[^`#]*\stributary(?![\w-])|from 'tributary'|import\('tributary'\)/;
+  expect(lines.filter((line) => stranger.test(line))).toEqual([]);
+  // Only from a clone, which the README has just made.
+  const npx = lines.filter((line) => /npx tributary\b/.test(line) && !line.startsWith('README.md'));
+  expect(npx).toEqual([]);
+});

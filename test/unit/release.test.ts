@@ -5,7 +5,7 @@ const CHANGELOG = '# Changes\n\n## 1.2.0, 2026-11-20\n\n- something new\n\n## 1.
 
 const fit: Candidate = {
   manifest: {
-    name: 'tributary',
+    name: 'tributary-sync',
     version: '1.2.0',
     license: 'Apache-2.0',
     repository: { url: 'git+https://git.example/tributary.git' },
