@@ -286,9 +286,9 @@ class Client extends pg.Client {
     super({ ...config, connectionTimeoutMillis: CONNECT_MS, keepAliveInitialDelayMillis: 30_000 });
   }
 
-  /** A server behind a dead line never says goodbye, and the process would wait for it. */
+  /** A server behind a dead line never says goodbye, and its socket would keep the process alive. The timer itself must not. */
   override end(callback?: (error: Error) => void): Promise<void> {
-    const cut = setTimeout(() => this.connection.stream.destroy(), GOODBYE_MS);
+    const cut = setTimeout(() => this.connection.stream.destroy(), GOODBYE_MS).unref();
     this.connection.once('end', () => clearTimeout(cut));
     return super.end(callback as never) as unknown as Promise<void>;
   }

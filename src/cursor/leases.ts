@@ -1,3 +1,5 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 import { Cancelled, RetryLater } from '../model/errors.ts';
@@ -30,10 +32,28 @@ export interface LeaseOptions {
 }
 
 const LEASE_SECONDS = 60;
-const RENEW_MS = (LEASE_SECONDS / 4) * 1000;
+const RENEW_SECONDS = LEASE_SECONDS / 4;
 
-/** Who is at work, for others who find a stream taken. The process id tells them whether we are still there. */
-export const holderOf = (command: string): string => `tributary ${command} (process ${process.pid} on ${hostname()})`;
+/**
+ * Who is at work, for others who find a stream taken. Containers share host names, and process 1 is in all of them: the last words
+ * tell which machine's processes are meant, and tell two processes apart.
+ */
+export const holderOf = (command: string): string =>
+  `tributary ${command} (process ${process.pid} on ${hostname()}, ${processSpace}-${instance})`;
+
+const instance = randomBytes(3).toString('hex');
+const processSpace = identifyProcessSpace();
+
+/** Where a process id means the same process: one boot of one machine, and in it one namespace of process ids. */
+function identifyProcessSpace(): string {
+  let space = hostname();
+  try {
+    space = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8') + readlinkSync('/proc/self/ns/pid');
+  } catch {
+    // Recovery: no Linux, so no containers that share this kernel; the host name tells machines apart.
+  }
+  return createHash('sha256').update(space).digest('hex').slice(0, 8);
+}
 
 /** How long one who is wanted may take to come to the end of a commit, and how often the one who waits looks again. */
 const PATIENCE_MS = 30_000;
@@ -48,11 +68,7 @@ export async function acquireLease(
 ): Promise<Lease> {
   const claim = { source, stream, holder, givesWay };
   let epoch = await takeTurn(db, claim, signal, PATIENCE_MS);
-  const renewal = setInterval(() => {
-    // Recovery: a renewal that fails is tried again in a quarter of the lease; past its end the fence refuses our commits.
-    db.query(renewLease(source, stream, epoch)).catch(() => {});
-  }, RENEW_MS);
-  renewal.unref();
+  const renewal = keepRenewing(async () => (await db.query(renewUnlocked(source, stream, epoch))).length > 0);
   return {
     source,
     stream,
@@ -70,10 +86,32 @@ export async function acquireLease(
       epoch = await takeTurn(db, claim, until, Number.POSITIVE_INFINITY);
     },
     async release() {
-      clearInterval(renewal);
+      renewal.stop();
       await db.query(giveBackLease(source, stream, epoch));
     },
   };
+}
+
+/** One renewal at a time, so that a slow database is not asked by more and more of them. What fails is tried again soon. */
+function keepRenewing(renew: () => Promise<boolean>): { stop(): void } {
+  let seconds = 0;
+  let isUnderWay = false;
+  const attempt = async (): Promise<void> => {
+    isUnderWay = true;
+    try {
+      if (await renew()) seconds = 0;
+    } catch {
+      // Recovery: tried again in a second; past the end of the lease the fence refuses our commits.
+    } finally {
+      isUnderWay = false;
+    }
+  };
+  const timer = setInterval(() => {
+    seconds += 1;
+    if (seconds >= RENEW_SECONDS && !isUnderWay) void attempt();
+  }, 1000);
+  timer.unref();
+  return { stop: () => clearInterval(timer) };
 }
 
 interface Claim {
@@ -114,15 +152,12 @@ async function pause(ms: number, signal: AbortSignal | undefined): Promise<void>
   }
 }
 
-/**
- * The fence: inside the transaction of every commit. The row stays locked until then, so nobody takes over in between; a
- * renewal waits too, so the fence renews.
- */
+/** The fence: inside the transaction of every commit. The row stays locked until then, so nobody takes over in between. */
 export async function checkFence(
   tx: Queryable,
   { source, stream, epoch }: Pick<Lease, 'source' | 'stream' | 'epoch'>,
 ): Promise<void> {
-  const held = await tx.query(renewLease(source, stream, epoch, 'and expires_at > clock_timestamp() returning epoch'));
+  const held = await tx.query(renewHeld(source, stream, epoch));
   if (held.length > 0) return;
   throw new RetryLater('this process was away too long and lost the stream: another may have taken it over', {
     where: { source, stream },
@@ -151,21 +186,26 @@ export async function giveBackOwn(db: Queryable, source: string, stream: StreamN
 
 async function take(db: Database, claim: Claim): Promise<{ epoch: number } | undefined> {
   const { source, stream } = claim;
-  const [taken] = await db.query<{ epoch: number }>(takeLease(claim));
+  const taken = await takeFree(db, claim);
   if (taken) return taken;
   const [other] = await db.query<{ holder: string; epoch: number }>(readLease(source, stream));
   if (!other || !isDead(other.holder)) return undefined;
   // It was killed on this machine and cannot come back: nobody needs to wait for its lease to end.
   await db.query(giveBackLease(source, stream, other.epoch));
-  return (await db.query<{ epoch: number }>(takeLease(claim)))[0];
+  return takeFree(db, claim);
+}
+
+async function takeFree(db: Database, claim: Claim): Promise<{ epoch: number } | undefined> {
+  const [taken] = await db.query<{ epoch: number }>(takeExpired(claim));
+  return taken ?? (await db.query<{ epoch: number }>(insertLease(claim)))[0];
 }
 
 /** Only of a process on this machine can we know that it is gone. */
 function isDead(holder: string): boolean {
-  const m = /\(process (\d+) on (.*)\)$/.exec(holder);
-  if (!m || m[2] !== hostname() || Number(m[1]) === process.pid) return false;
+  const [, pid, space] = /\(process (\d+) on .*, ([0-9a-f]{8})-[0-9a-f]{6}\)$/.exec(holder) ?? [];
+  if (space !== processSpace || Number(pid) === process.pid) return false;
   try {
-    process.kill(Number(m[1]), 0);
+    process.kill(Number(pid), 0);
     return false;
   } catch (error) {
     // EPERM: it is there, and another user's.
@@ -182,14 +222,28 @@ async function heldByOther(db: Queryable, source: string, stream: StreamName): P
   });
 }
 
-const takeLease = ({ source, stream, holder, givesWay }: Claim): Sql => ({
+const inSeconds = `clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})`;
+
+/** Free to be changed: a row that a commit has locked is passed over, not waited for. A waiter would keep a connection of the pool. */
+const unlocked = `(source, stream) = (
+  select source, stream from tributary.leases where source = $1 and stream = $2 for update skip locked)`;
+
+const takeExpired = ({ source, stream, holder, givesWay }: Claim): Sql => ({
   text: `
-    insert into tributary.leases as l (source, stream, epoch, holder, gives_way, expires_at)
-    values ($1, $2, 1, $3, $4, clock_timestamp() + make_interval(secs => ${LEASE_SECONDS}))
-    on conflict (source, stream) do update
-      set epoch = l.epoch + 1, holder = excluded.holder, gives_way = excluded.gives_way, wanted_until = null,
-        expires_at = excluded.expires_at
-      where l.expires_at <= clock_timestamp()
+    update tributary.leases
+    set epoch = epoch + 1, holder = $3, gives_way = $4, wanted_until = null, expires_at = ${inSeconds}
+    where ${unlocked} and expires_at <= clock_timestamp()
+    returning epoch`,
+  values: [source, stream, holder, givesWay],
+});
+
+/** Looks first: an insert would wait for a commit that has the row. */
+const insertLease = ({ source, stream, holder, givesWay }: Claim): Sql => ({
+  text: `
+    insert into tributary.leases (source, stream, epoch, holder, gives_way, expires_at)
+    select $1, $2, 1, $3, $4, ${inSeconds}
+    where not exists (select from tributary.leases where source = $1 and stream = $2)
+    on conflict (source, stream) do nothing
     returning epoch`,
   values: [source, stream, holder, givesWay],
 });
@@ -198,14 +252,23 @@ const takeLease = ({ source, stream, holder, givesWay }: Claim): Sql => ({
 const askForLease = (source: string, stream: string): Sql => ({
   text: `
     update tributary.leases set wanted_until = clock_timestamp() + interval '2 seconds'
-    where source = $1 and stream = $2`,
+    where ${unlocked}`,
   values: [source, stream],
 });
 
-const renewLease = (source: string, stream: string, epoch: number, further = ''): Sql => ({
+const renewHeld = (source: string, stream: string, epoch: number): Sql => ({
   text: `
-    update tributary.leases set expires_at = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
-    where source = $1 and stream = $2 and epoch = $3 ${further}`,
+    update tributary.leases set expires_at = ${inSeconds}
+    where source = $1 and stream = $2 and epoch = $3 and expires_at > clock_timestamp()
+    returning epoch`,
+  values: [source, stream, epoch],
+});
+
+const renewUnlocked = (source: string, stream: string, epoch: number): Sql => ({
+  text: `
+    update tributary.leases set expires_at = ${inSeconds}
+    where ${unlocked} and epoch = $3
+    returning epoch`,
   values: [source, stream, epoch],
 });
 

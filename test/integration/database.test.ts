@@ -105,6 +105,19 @@ describe('transaction', () => {
     await idle.close();
   });
 
+  it('leaves no timer behind that keeps the process alive, also when the server was the first to go', async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+    const brief = connect({ url: home.url, max: 1 });
+    const session = await brief.session();
+    const before = timers();
+    const [us] = await session.query<{ pid: number }>({ text: 'select pg_backend_pid() as pid' });
+    await db.query({ text: 'select pg_terminate_backend($1)', values: [us?.pid] });
+    await session.ended;
+    await session.close();
+    await brief.close();
+    expect(timers()).toBeLessThanOrEqual(before);
+  });
+
   it('lets work wait for a free connection instead of failing it', async () => {
     const narrow = connect({ url: home.url, max: 1 });
     const pids = await Promise.all(

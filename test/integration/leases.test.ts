@@ -1,6 +1,7 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import { acquireLease, checkFence, holderOf, type Lease } from '../../src/cursor/leases.ts';
@@ -133,11 +134,75 @@ it('is not taken again by a renewal that the giving back has overtaken', async (
   expect(await secondsLeft(source)).toBeLessThanOrEqual(0);
 });
 
+it('takes one connection at most to renew, however long a commit holds the row', async () => {
+  const few = connect({ url: home.url, max: 3 });
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(async () => {
+    vi.useRealTimers();
+    await few.close();
+  });
+  const lease = await acquireLease(few, newSource(), 'clicks', 'slow');
+  const commit = await few.begin();
+  await checkFence(commit, lease);
+  // A commit of two minutes: with one waiting renewal each, the pool would be used up and this question never answered.
+  for (let renewals = 0; renewals < 8; renewals += 1) vi.advanceTimersByTime(15_000);
+  const others = Promise.all([1, 2].map(() => few.query({ text: 'select pg_sleep(0.05)' })));
+  const answered = await Promise.race([others.then(() => true), sleep(5000, false)]);
+  await commit.commit();
+  await lease.release();
+  await others;
+  expect(answered).toBe(true);
+});
+
+it('is renewed soon after a commit that was longer than the lease', async () => {
+  const lease = await acquireLease(db, newSource(), 'clicks', 'slow');
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const long = await acquireLease(db, newSource(), 'clicks', 'slower');
+  const commit = await db.begin();
+  await checkFence(commit, long);
+  vi.advanceTimersByTime(61_000);
+  await sleep(200);
+  await commit.query({
+    text: 'update tributary.leases set expires_at = expires_at - make_interval(secs => 61) where source = $1',
+    values: [long.source],
+  });
+  // Who asks in the middle is told so at once, and does not wait at the row to take it over.
+  expect((await faultOf(acquireLease(db, long.source, 'clicks', 'impatient'))).message).toMatch(/^slower is writing/);
+  await commit.commit();
+  vi.advanceTimersByTime(1000);
+  await vi.waitUntil(async () => (await secondsLeft(long.source)) > 55, { timeout: 5000 });
+  await fence(long);
+  await long.release();
+  await lease.release();
+});
+
+it('of another container that shares our host name is not guessed to be dead, nor given back as our own', async () => {
+  const source = newSource();
+  const [, ours = ''] = /(process \d+ on .*)\)$/.exec(holderOf('worker')) ?? [];
+  // The same host name and a process id that is not to be found here: its machine has other processes than ours.
+  const elsewhere = `tributary worker (${ours.replace(/process \d+/, 'process 4194304').replace(/[0-9a-f]/g, '0')})`;
+  await acquireLease(db, source, 'clicks', `tributary worker (process 4194304 on ${hostname()})`);
+  await expect(acquireLease(db, source, 'clicks', 'x')).rejects.toThrow(/is writing/);
+  await acquireLease(db, source, 'leads', elsewhere);
+  await expect(acquireLease(db, source, 'leads', 'x')).rejects.toThrow(/is writing/);
+});
+
+it('has a holder of its own in every process, whatever its host name and process id', async () => {
+  const script = `import { holderOf } from '${new URL('../../src/cursor/leases.ts', import.meta.url)}';
+    Object.defineProperty(process, 'pid', { value: 1 }); console.log(holderOf('worker'));`;
+  const names = [1, 2].map(() =>
+    execFileSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], { encoding: 'utf8' }),
+  );
+  expect(names[0]).toMatch(/process 1 on/);
+  expect(new Set(names).size).toBe(2);
+});
+
 it('of a process that was killed on this machine is taken over at once; of a living one it is not', async () => {
   const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
   await once(child, 'spawn');
   const source = newSource();
-  const holder = `tributary sync (process ${child.pid} on ${hostname()})`;
+  const holder = holderOf('sync').replace(`process ${process.pid}`, `process ${child.pid}`);
   const held = await acquireLease(db, source, 'clicks', holder);
 
   const fault = await faultOf(acquireLease(db, source, 'clicks', holderOf('sync')));
@@ -180,9 +245,7 @@ it('says who holds it and what to do', async () => {
   await age(source, 20);
   const fault = await faultOf(acquireLease(db, source, 'leads', holderOf('backfill')));
   const [what, kept, next] = fault.describe().split('\n');
-  expect(what).toBe(
-    `${source}/leads: tributary sync (process ${process.pid} on ${hostname()}) is writing this stream now`,
-  );
+  expect(what).toBe(`${source}/leads: ${holderOf('sync')} is writing this stream now`);
   expect(kept).toBe('kept: everything; nothing was read or written');
   expect(next).toMatch(
     /^next: wait for it to finish, or, if it was killed, (39|40) s for its lease to end; then run again$/,
