@@ -9,6 +9,7 @@ import { runWorker } from '../jobs/worker.ts';
 import type { Log } from '../model/log.ts';
 import { backfillStream } from '../sync/backfill-stream.ts';
 import type { StreamReport } from '../sync/run.ts';
+import { closing } from './closing.ts';
 import { type SyncApp, withApp, withSyncApp } from './index.ts';
 
 /** Puts the worker together from the config. */
@@ -33,12 +34,13 @@ export interface WorkerApp extends SyncApp {
 
 export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
   const { config, log, signal, pace, beside, onRun, onReady } = options;
-  return withSyncApp({ config, log }, async (app) => {
-    const queue = await createQueue({ url: config.queue.url, stateUrl: app.stateUrl, log });
-    const plans = plansOf(config, app);
-    let leave: (() => Promise<void>) | undefined;
-    try {
-      leave = await beside?.({ ...app, queue, plans });
+  const run = (app: SyncApp) =>
+    closing(async (closers) => {
+      const queue = await createQueue({ url: config.queue.url, stateUrl: app.stateUrl, log });
+      closers.push(() => queue.close());
+      const plans = plansOf(config, app);
+      const leave = await beside?.({ ...app, queue, plans });
+      if (leave) closers.push(leave);
       await runWorker({
         state: app.state,
         sinks: app.sinks,
@@ -54,11 +56,8 @@ export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
         onReady: () => onReady?.({ streams: plans.length, queue: queue.place, state: app.stateName }),
         ...(pace && { pace }),
       });
-    } finally {
-      await leave?.();
-      await queue.close();
-    }
-  });
+    });
+  return withSyncApp({ config, log }, run);
 }
 
 /** For commands that give work to the queue, or look at it. */
@@ -66,14 +65,13 @@ export function withQueue<T>(
   { config, log }: { config: Config; log: Log },
   work: (deps: BackfillDeps & { queue: JobQueue }) => Promise<T>,
 ): Promise<T> {
-  return withApp({ config, log }, async ({ state, stateUrl }) => {
-    const queue = await createQueue({ url: config.queue.url, stateUrl, log });
-    try {
-      return await work({ state, queue });
-    } finally {
-      await queue.close();
-    }
-  });
+  return withApp({ config, log }, ({ state, stateUrl }) =>
+    closing(async (closers) => {
+      const queue = await createQueue({ url: config.queue.url, stateUrl, log });
+      closers.push(() => queue.close());
+      return work({ state, queue });
+    }),
+  );
 }
 
 function plansOf(config: Config, { jobs }: Pick<SyncApp, 'jobs'>): StreamPlan[] {

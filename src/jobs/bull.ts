@@ -117,7 +117,13 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
       for (const { hint, schedule } of wanted) {
         if (known.get(hint.id) === schedule) continue;
         const job = { name: hint.name, data: hint.data, opts: HINT };
-        await queues.sync.upsertJobScheduler(hint.id, { pattern: schedule }, job).catch(toleratingTwin);
+        try {
+          await queues.sync.upsertJobScheduler(hint.id, { pattern: schedule }, job);
+        } catch (error) {
+          // Recovery: of workers that start in the same moment one is first, and the others need nothing more.
+          const made = await queues.sync.getJobScheduler(hint.id);
+          if (made?.pattern !== schedule) throw error;
+        }
       }
       if (!removeOthers) return;
       const wantedIds = new Set(wanted.map(({ hint }) => hint.id));
@@ -234,12 +240,6 @@ function onPostgres(url: string): Home {
     leave: () => {},
     fault: (error) => databaseFault(error, addressOf(url)),
   };
-}
-
-/** Two workers that start in the same moment both find a scheduler missing: the second finds its job already there. */
-function toleratingTwin(error: unknown): undefined {
-  if (error instanceof Error && /collision|already exists|slots/i.test(error.message)) return undefined;
-  throw error;
 }
 
 /** A server that is away is said once, not at every try to come back. */

@@ -74,18 +74,21 @@ async function bringUpToDate(
   try {
     await tx.query({ text: [change, createIndexes(schema, table), comments(schema, table)].join('\n') });
   } catch (error) {
-    throw inTheWay(error, schema, table);
+    throw /^ *alter column .* type /m.test(change) ? inTheWay(error, schema, table) : error;
   }
 }
 
-/** Postgres does not change the type of a column that a view of somebody's looks at. */
+/**
+ * Postgres does not change the type of a column that a view of somebody's looks at. Told by the code: the words are in the language
+ * of the server, and only decorate the message.
+ */
 function inTheWay(error: unknown, schema: string, { name }: Table): unknown {
   const { code, message, detail } = error as { code?: string; message?: string; detail?: string };
-  if (code !== '0A000' || !message?.startsWith('cannot alter type')) return error;
+  if (code !== '0A000') return error;
   const [, user, column] = /^(?:rule \S+ on )?(.*) depends on column "(.*)"$/.exec(detail ?? '') ?? [];
-  const who = user ?? 'something';
+  const who = user ?? 'what uses it';
   return new ConfigError(
-    `column ${column ?? ''} of ${schema}.${name} must hold more than its type allows, and ${who} uses it: ${message}`,
+    `column ${column ?? ''} of ${schema}.${name} must hold more than its type allows, and ${user ?? 'something'} uses it: ${user ? message : detail}`,
     {
       next: `drop ${who}, run again, and create it anew; or set unknownFields of the stream to extra, which leaves the columns as they are`,
       cause: error,
