@@ -79,7 +79,7 @@ export function listPage<R extends Listed>(
     refuse(500, 'a record could not be read');
   }
   const shown = facts.hidden ? cut.filter((row) => !facts.hidden?.(row)) : cut;
-  return disturbed(withinSize(shown, traits, facts), rows, range, traits, moment, ascending);
+  return disturbed(withinSize(shown, traits, facts), { rows, range, traits, moment, facts, ascending });
 }
 
 /** What becomes of a page with a high number: `slow`, `empty`, `repeat`, or a status. */
@@ -140,7 +140,7 @@ function rowsIn<R extends Listed>(
   const tests: ((row: R) => boolean)[] = filter ? [filter] : [];
   const { flapping, replicaLag, sortJitter } = traits;
   if (flapping) {
-    tests.push(({ id }) => shareOf(id, `flaps${seed}`) >= flapping || shareOf(id, `flap${seed}/${request}`) < 0.5);
+    tests.push((row) => !flaps(row, traits, seed) || shareOf(row.id, `flap${seed}/${request}`) < 0.5);
   }
   if (replicaLag && shareOf(`${request}`, `replica${seed}`) < 0.5) {
     tests.push(({ at, arrivedAt = at }) => arrivedAt <= now - replicaLag);
@@ -153,6 +153,10 @@ function rowsIn<R extends Listed>(
   }
   return { rows: kept, low: 0, high: kept.length };
 }
+
+/** Whether the row is one of those that come and go. */
+export const flaps = ({ id }: Listed, { flapping = 0 }: Traits, seed: number): boolean =>
+  flapping > 0 && shareOf(id, `flaps${seed}`) < flapping;
 
 /** The index of the first row at or after the instant. */
 export function firstAt(rows: readonly Listed[], at: number): number {
@@ -226,22 +230,30 @@ function withinSize<R>(rows: R[], traits: Traits, { bytes = () => 1000 }: RowFac
   return rows;
 }
 
+interface Disturbance<R> {
+  rows: readonly R[];
+  range: TimeRange;
+  traits: Traits;
+  moment: Moment;
+  facts: RowFacts<R>;
+  ascending: boolean;
+}
+
 /** What happens to a page after it was made: rows repeated, rows from elsewhere, another order. */
 function disturbed<R extends Listed>(
   page: R[],
-  all: readonly R[],
-  { from, until }: TimeRange,
-  { repeatRows, strays, sortOrder }: Traits,
-  { seed, request }: Moment,
-  ascending: boolean,
+  { rows, range, traits, moment, facts, ascending }: Disturbance<R>,
 ): R[] {
+  const { repeatRows, strays, sortOrder } = traits;
+  const { seed, request } = moment;
   let shown = page;
   const chance = (salt: string): number => shareOf(`${request}`, `${salt}${seed}`);
   if (repeatRows) {
     shown = shown.flatMap((row) => (shareOf(row.id, `repeat${seed}/${request}`) < repeatRows ? [row, row] : [row]));
   }
   if (strays && chance('stray') < strays) {
-    const outside = all.filter(({ at }) => at < from || at >= until);
+    const canBeSeen = (row: R): boolean => !facts.hidden?.(row) && !facts.poison?.(row);
+    const outside = rows.filter((row) => (row.at < range.from || row.at >= range.until) && canBeSeen(row));
     const stray = outside[Math.floor(chance('which') * outside.length)];
     if (stray) {
       // Half of them where their time belongs, so that the answer still looks sorted.

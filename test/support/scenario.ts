@@ -1,7 +1,8 @@
 import type { Instant } from '../../src/model/instant.ts';
 import { createRandom, type Random } from '../../src/sandbox/random.ts';
-import type { Traits } from '../../src/sandbox/traits.ts';
+import type { TraitName, Traits } from '../../src/sandbox/traits.ts';
 import type { Upkeep } from '../../src/sync/bring-up-to-date.ts';
+import { drawOnly, drawTraits } from './drawn-traits.ts';
 import { serviceError } from './service-error.ts';
 import { createSimulatedService, type SimulatedService } from './simulated-service.ts';
 import type { SimulatedEvent } from './simulated-store.ts';
@@ -42,7 +43,12 @@ interface Habits {
   refusals: number;
 }
 
-export function createScenario(seed: number): Scenario {
+export interface ScenarioOptions {
+  /** These traits instead of some at random. */
+  only?: readonly TraitName[] | undefined;
+}
+
+export function createScenario(seed: number, options: ScenarioOptions = {}): Scenario {
   const random = createRandom(seed);
   const some = (share: number, most: number): number => (random.chance(share) ? random.next() * most : 0);
   const start = Date.UTC(2026, 2, 10) + random.int(0, 2 * DAY);
@@ -61,7 +67,8 @@ export function createScenario(seed: number): Scenario {
     ...(random.chance(0.1) && { refuseAbove: `500@${random.int(Math.max(6, pageRows >> 1), pageRows)}` as const }),
     ...(random.chance(0.3) && { clockSkew: random.int(-HOUR, HOUR) }),
   };
-  service.traits = traits;
+  const drawn = options.only ? drawOnly(options.only, { random, pageRows }) : drawTraits({ random, pageRows });
+  service.traits = { ...traits, ...drawn };
   service.slowness = random.chance(0.15) ? random.int(10, 60) : 1;
   const habits: Habits = {
     live: some(0.5, 0.6),
@@ -98,7 +105,7 @@ export function createScenario(seed: number): Scenario {
       hidden: random.chance(hiddenShare),
       poison: false,
       fragile: false,
-      bornAt: service.now(),
+      arrivedAt: service.now(),
       goneAt: undefined,
       ...more,
     };
@@ -120,7 +127,7 @@ export function createScenario(seed: number): Scenario {
   /** The history before the first sync. */
   function populate(): void {
     const rows = random.pick([0, 1, random.int(2, 30), random.int(30, 160)]);
-    for (let i = 0; i < rows; i++) add(past(), { bornAt: start - DAY });
+    for (let i = 0; i < rows; i++) add(past(), { arrivedAt: start - DAY });
     for (let i = random.int(0, 4); i > 0; i--) tieGroup(random.int(2, 5));
     hasBigTies = random.chance(0.3);
     if (hasBigTies) tieGroup(random.int(pageRows - 1, 3 * pageRows));
@@ -129,14 +136,16 @@ export function createScenario(seed: number): Scenario {
     hidesRows ||= hasHiddenRun;
     if (random.chance(0.15)) add(past(), { poison: true, hidden: false });
     if (random.chance(0.1)) add(past(), { poison: true, hidden: false });
-    if (rows > 0) add(since + random.int(0, 2) * ms, { bornAt: start - DAY });
+    for (let i = Number.parseInt(drawn.fragile ?? '0', 10); i > 0; i--)
+      add(past(), { fragile: true, hidden: false, arrivedAt: start - DAY });
+    if (rows > 0) add(since + random.int(0, 2) * ms, { arrivedAt: start - DAY });
   }
   function tieGroup(rows: number): void {
     const at = Math.floor(past() / 1000) * 1000;
-    for (let i = 0; i < rows; i++) add(at, { bornAt: start - DAY });
+    for (let i = 0; i < rows; i++) add(at, { arrivedAt: start - DAY });
   }
   function hiddenRun(at: Instant, rows: number): void {
-    for (let i = 0; i < rows; i++) add(at + i * ms, { hidden: true, bornAt: start - DAY });
+    for (let i = 0; i < rows; i++) add(at + i * ms, { hidden: true, arrivedAt: start - DAY });
   }
 
   function happen(): void {
@@ -219,6 +228,7 @@ export function createScenario(seed: number): Scenario {
       // Behind a run of hidden rows at the very end nothing can be proven until something is seen there.
       add(service.now(), { hidden: false });
     },
-    describe: () => JSON.stringify({ pageRows, ms, traits, habits, hiddenShare, since: new Date(since) }),
+    describe: () =>
+      JSON.stringify({ pageRows, ms, traits: { ...traits, ...drawn }, habits, hiddenShare, since: new Date(since) }),
   };
 }

@@ -13,6 +13,7 @@ import { createSimulatedStore, type SimulatedEvent, type SimulatedStore } from '
 export interface SimulatedService extends EventsApi {
   readonly store: SimulatedStore;
   traits: Traits;
+  readonly seed: number;
   /** Virtual time as the service knows it. Nothing ever waits: it moves when a request is made or a test says so. */
   now(): Instant;
   /** Virtual time as our side knows it. */
@@ -57,6 +58,7 @@ export function createSimulatedService({
   const service: SimulatedService = {
     store,
     traits,
+    seed,
     slowness: 1,
     now: () => clock + (service.traits.clockSkew ?? 0),
     ourNow: () => clock,

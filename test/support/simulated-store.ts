@@ -12,7 +12,8 @@ export interface SimulatedEvent {
   poison: boolean;
   /** Pages that hold it fail above a size. */
   fragile: boolean;
-  bornAt: Instant;
+  /** When the service learned of it. */
+  arrivedAt: Instant;
   /** When it was deleted, or hidden: from then on nobody can be asked to have it. */
   goneAt: Instant | undefined;
 }

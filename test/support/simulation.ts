@@ -3,7 +3,7 @@ import { describeWindow } from '../../src/model/window.ts';
 import { createInvariants } from './invariants.ts';
 import { createMemorySink } from './memory-sink.ts';
 import { createMemorySync } from './memory-sync.ts';
-import { createScenario, type Scenario } from './scenario.ts';
+import { createScenario, type Scenario, type ScenarioOptions } from './scenario.ts';
 import { flattenPair } from './simulated-service.ts';
 
 const MINUTE = 60_000;
@@ -22,8 +22,11 @@ export interface SimulationResult {
 }
 
 /** One seed: first sync, polls, crashes and refusals in a world that moves; then calm days, after which all must be there. */
-export async function simulate(seed: number, tell?: (line: string) => void): Promise<SimulationResult> {
-  const scenario = createScenario(seed);
+export async function simulate(
+  seed: number,
+  { tell, ...options }: ScenarioOptions & { tell?: ((line: string) => void) | undefined } = {},
+): Promise<SimulationResult> {
+  const scenario = createScenario(seed, options);
   const { random, service, since, upkeep, pageRows } = scenario;
   const sink = createMemorySink(service.ourNow);
   const invariants = createInvariants(scenario, sink);
@@ -32,6 +35,11 @@ export async function simulate(seed: number, tell?: (line: string) => void): Pro
   const say = tell ?? (() => {});
   say(scenario.describe());
   if (tell) tellRequests(scenario, tell);
+  const { onRequest } = service;
+  service.onRequest = (...request) => {
+    invariants.beforeRequest();
+    onRequest(...request);
+  };
 
   sink.onCommit = (moment, { spans, ...advance }) => {
     if (moment === 'after') {

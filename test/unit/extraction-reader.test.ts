@@ -14,7 +14,15 @@ const HOUR = 3_600_000;
 function serviceWith(events: readonly (Partial<SimulatedEvent> & { id: string; at: Instant })[]): SimulatedService {
   const service = createSimulatedService({ random: createRandom(1), start: NOW });
   for (const [order, event] of events.entries()) {
-    service.store.add({ order, hidden: false, poison: false, fragile: false, bornAt: 0, goneAt: undefined, ...event });
+    service.store.add({
+      order,
+      hidden: false,
+      poison: false,
+      fragile: false,
+      arrivedAt: 0,
+      goneAt: undefined,
+      ...event,
+    });
   }
   return service;
 }

@@ -1,0 +1,64 @@
+import type { Random } from '../../src/sandbox/random.ts';
+import { parseTraits, type TraitName, type Traits } from '../../src/sandbox/traits.ts';
+import { isKnownUnsound } from './known-unsound.ts';
+
+interface Draw {
+  random: Random;
+  pageRows: number;
+}
+
+const unit = ({ random }: Draw): string => `${random.pick(['day', 'hour', 'hour', 'minute', 'second'])}${zone(random)}`;
+const zone = (random: Random): string => random.pick(['', '', '@-8', '@5.5', '@9']);
+const span = ({ random }: Draw): string => random.pick(['3h', '20h', '2d', '10d']);
+const fewer = ({ random, pageRows }: Draw): number => random.int(2, pageRows - 1);
+
+/**
+ * What a world of the simulation may have beyond its usual habits, each with a value at random. The units fit its scale:
+ * eight to twenty-four rows a page, a history of an hour to twenty days.
+ */
+const DRAWS: { [K in TraitName]?: (draw: Draw) => string } = {
+  widen: unit,
+  widenStart: unit,
+  widenEnd: unit,
+  roundStart: unit,
+  roundEnd: unit,
+  shiftBounds: ({ random }) => random.pick(['8h', '-8h', '1s', '-1s', '30m']),
+  ignoreBounds: ({ random }) => random.pick(['start', 'end', 'both']),
+  maxSpan: (draw) => `${draw.random.pick(['422', '400', '403', 'empty', 'clamp'])}@${span(draw)}`,
+  emptyFallsBack: () => 'true',
+  retention: (draw) => `${draw.random.pick(['403', '422', 'empty', 'clamp'])}@${span(draw)}`,
+  pagedTies: () => 'true',
+  sortOrder: ({ random }) => random.pick(['ignored', 'opposite', 'sometimes', 'reversed', 'mixed']),
+  emptyAnswers: ({ random }) => `${random.pick(['first', 'every'])}:${random.int(2, 9)}`,
+  strays: ({ random }) => random.pick(['0.05', '0.3', '1']),
+  repeatRows: ({ random }) => random.pick(['0.05', '0.5']),
+  flapping: ({ random }) => random.pick(['0.02', '0.2']),
+  replicaLag: ({ random }) => random.pick(['30s', '5m']),
+  ignorePage: () => 'true',
+  pagesFromZero: () => 'true',
+  deepPages: ({ random }) => `${random.pick(['fail', 'empty', 'repeat', '403', '422'])}@${random.int(1, 6)}`,
+  resultWindow: (draw) => `${draw.random.pick(['422', '500', 'empty', 'cut'])}@${draw.random.int(draw.pageRows, 90)}`,
+  limitCap: (draw) => `${fewer(draw)}`,
+  limitMax: (draw) => `${fewer(draw)}`,
+  ignoreLimit: (draw) => `${fewer(draw)}`,
+  // A row of the simulation counts as a thousand bytes.
+  cutBytes: (draw) => `${fewer(draw)}kb`,
+  maxBytes: (draw) => `${fewer(draw)}kb`,
+  refuseAbove: (draw) => `${draw.random.pick(['413', '422', '500'])}@${fewer(draw)}`,
+  fragile: (draw) => `${draw.random.int(1, 4)}@${fewer(draw)}`,
+};
+
+export const DRAWN = Object.keys(DRAWS) as TraitName[];
+
+/** None in a third of the worlds, else one to three, none of them among those that the reader is known to fail. */
+export function drawTraits(draw: Draw): Traits {
+  const { random } = draw;
+  const number = random.pick([0, 1, 2, 3]);
+  const names = random.shuffle([...DRAWN]).slice(0, number);
+  return parseTraits(names.filter((name) => !isKnownUnsound(name)).map((name) => `${name}=${DRAWS[name]?.(draw)}`));
+}
+
+/** Exactly these traits, with values at random. */
+export function drawOnly(names: readonly TraitName[], draw: Draw): Traits {
+  return parseTraits(names.map((name) => `${name}=${DRAWS[name]?.(draw)}`));
+}
