@@ -4,9 +4,13 @@ import type { Usage } from '../api/usage.ts';
 import { type Config, type LoadedConfig, loadConfig, loadConfigOrDefaults } from '../config/index.ts';
 import { connect, type Database } from '../cursor/database.ts';
 import { openEmbedded } from '../cursor/embedded.ts';
+import { readForgottenIfAny } from '../cursor/forgotten.ts';
 import { migrate } from '../cursor/migrate.ts';
 import { MIGRATIONS } from '../cursor/migrations.ts';
+import type { Row } from '../model/flatten.ts';
+import { createScrub } from '../model/forgotten.ts';
 import type { Log } from '../model/log.ts';
+import { STREAMS } from '../model/streams.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { StreamJob } from '../sync/job.ts';
 import { type Closers, closing } from './closing.ts';
@@ -102,6 +106,25 @@ export function withJobs<T>(
     closers.push(() => budgets.close());
     return work(streams.map((stream) => createJob(stream, budgets, config, log, choice.filters)));
   });
+}
+
+/**
+ * Who was forgotten is still in the service, and must not come back in a file. Where there is a state its list is read, as it
+ * is: an export changes nothing in it. A state that cannot be read ends the export.
+ */
+export async function createExportScrub(
+  config: Config,
+  { source, stream }: Pick<StreamJob, 'source' | 'stream'>,
+  log: Log,
+): Promise<(rows: readonly Row[]) => Promise<readonly Row[]>> {
+  if (!hasState(config)) return async (rows) => rows;
+  const forgotten = await closing(async (closers) => {
+    const state = connect({ url: await stateUrl(config, { log, attach: true }, closers) });
+    closers.push(() => state.close());
+    return readForgottenIfAny(state, source);
+  });
+  const scrub = createScrub(STREAMS[stream], forgotten);
+  return async (rows) => scrub(rows);
 }
 
 /** For commands that change what is stored without asking the service. Leases keep them and a sync apart, so both may be here. */

@@ -11,6 +11,14 @@ export async function readForgotten(db: Queryable, source: string): Promise<Forg
   });
 }
 
+/** Of a state as it is, which may be older than the list, or empty. */
+export async function readForgottenIfAny(db: Queryable, source: string): Promise<Forgotten[]> {
+  const [table] = await db.query<{ is: boolean }>({
+    text: "select to_regclass('tributary.forgotten') is not null as is",
+  });
+  return table?.is ? readForgotten(db, source) : [];
+}
+
 /**
  * The rows without what somebody asked to have erased. Inside the transaction of a commit and behind its fence: who forgets
  * waits for commits that have come this far, so nothing slips through between reading this list and writing the rows.

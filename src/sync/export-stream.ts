@@ -3,6 +3,7 @@ import type { Row } from '../model/flatten.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { Window } from '../model/window.ts';
 import type { RowFile } from '../sinks/export/row-file.ts';
+import type { Spool } from '../sinks/export/spool.ts';
 import type { StreamJob, SyncProgress } from './job.ts';
 
 /** What an export wrote, and how far it can be trusted. */
@@ -13,7 +14,7 @@ export interface ExportReport {
   doubts: ReadonlyArray<Window & { note: string }>;
   /** Records that could not be used; they are not in the file. */
   rejected: number;
-  /** Events that came again with another content after their first one was written. */
+  /** Events that came again with another time. With a spool the newest reading is in the file, without it the first. */
   changed: number;
   /** Events younger than this may still arrive. */
   settledThrough: Instant;
@@ -22,13 +23,17 @@ export interface ExportReport {
 export interface ExportRequest {
   window: Window;
   file: RowFile;
+  /** Takes out whoever asked to be forgotten: the service still has them. */
+  scrub(rows: readonly Row[]): Promise<readonly Row[]>;
+  /** Where rows wait until all were seen, so that the newest version of an event is written. Without it the first one is. */
+  spool?: Spool;
   signal: AbortSignal;
   onProgress(progress: SyncProgress): void;
 }
 
-/** Reads a window straight into a file, oldest first, with neither state nor database. The file is whole in the end, or not there. */
+/** Reads a window straight into a file, oldest first, with neither cursor nor ledger. The file is whole in the end, or not there. */
 export async function exportStream(job: StreamJob, request: ExportRequest): Promise<ExportReport> {
-  const { window, file } = request;
+  const { window, file, spool } = request;
   try {
     const report = await readInto(job, request);
     const [from, to] = [toIso(window.start), toIso(window.end)];
@@ -37,27 +42,32 @@ export async function exportStream(job: StreamJob, request: ExportRequest): Prom
   } catch (error) {
     await file.abandon();
     throw error;
+  } finally {
+    await spool?.remove();
   }
 }
 
-async function readInto(job: StreamJob, { window, file, signal, onProgress }: ExportRequest): Promise<ExportReport> {
+async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportReport> {
+  const { window, file, signal, onProgress, scrub, spool } = request;
   const { source, stream } = job;
   const reader = job.createReader(UNKNOWN_SERVER, window.start);
-  const written = createWritten();
+  const versions = createVersions();
   const ahead = new Map<string, Row>();
   const doubts: Array<Window & { note: string }> = [];
-  let [rows, rejected, doneMs] = [0, 0, 0];
+  let [rejected, doneMs] = [0, 0];
 
-  const write = async (found: readonly Row[]): Promise<void> => {
-    const news = found.filter((row) => written.isNew(row));
-    rows += news.length;
-    await file.write(news);
+  const take = async (found: readonly Row[]): Promise<void> => {
+    const rows = await scrub(found);
+    if (spool) {
+      for (const row of rows) versions.add(row);
+      await spool.add(rows);
+    } else await file.write(rows.filter((row) => versions.add(row) === 'first'));
   };
 
   for await (const slice of reader.sweep({ window, lane: 'backfill', signal })) {
     rejected += slice.rejected.length;
     if (slice.window) {
-      await write(slice.rows);
+      await take(slice.rows);
       doneMs += slice.window.end - slice.window.start;
       if (!slice.certified) doubts.push({ ...slice.window, note: slice.note ?? 'not proven' });
     } else {
@@ -65,40 +75,42 @@ async function readInto(job: StreamJob, { window, file, signal, onProgress }: Ex
       for (const row of slice.rows) ahead.set(row.id, row);
     }
     const { requests } = job.requests();
-    onProgress({
-      source,
-      stream,
-      rows,
-      requests,
-      through: slice.window?.end,
-      done: doneMs / (window.end - window.start),
-    });
+    const done = doneMs / (window.end - window.start);
+    onProgress({ source, stream, rows: versions.events(), requests, through: slice.window?.end, done });
   }
-  await write([...ahead.values()].filter((row) => row.at >= window.start && row.at < window.end));
+  await take([...ahead.values()].filter(({ id, at }) => at >= window.start && at < window.end && !versions.has(id)));
+  const isNewest = versions.createIsNewest();
+  if (spool) for await (const rows of spool.replay()) await file.write(rows.filter(isNewest));
   return {
-    rows,
+    rows: versions.events(),
     requests: job.requests().requests,
     doubts,
     rejected,
-    changed: written.changed(),
+    changed: versions.changed(),
     settledThrough: reader.serverNow() - job.upkeep.settleMs,
   };
 }
 
-/** The ids of what is in the file: about 100 bytes an event, which bounds what one export should hold. */
-function createWritten(): { isNew(row: Row): boolean; changed(): number } {
-  const times = new Map<string, Instant>();
+/** Which version of each event is the last to have been read: about 100 bytes an event, which bounds what one export should hold. */
+function createVersions() {
+  const latest = new Map<string, number>();
+  const times: Instant[] = [];
   let changed = 0;
   return {
-    isNew({ id, at }) {
-      const before = times.get(id);
-      if (before === undefined) {
-        times.set(id, at);
-        return true;
-      }
-      if (before !== at) changed++;
-      return false;
+    add({ id, at }: Row): 'first' | 'again' {
+      const before = latest.get(id);
+      latest.set(id, times.push(at) - 1);
+      if (before === undefined) return 'first';
+      if (times[before] !== at) changed++;
+      return 'again';
     },
-    changed: () => changed,
+    has: (id: string): boolean => latest.has(id),
+    events: (): number => latest.size,
+    changed: (): number => changed,
+    /** Of rows in the order in which they were added. */
+    createIsNewest(): (row: Row) => boolean {
+      let n = 0;
+      return ({ id }) => latest.get(id) === n++;
+    },
   };
 }

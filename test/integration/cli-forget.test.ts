@@ -33,6 +33,16 @@ describe('tributary forget', () => {
     place.run([...args, '--config', config], { DATABASE_URL: database.url, TRIBUTARY_LOG: 'trace' });
   const forget = (...args: string[]): Promise<Finished> => run(['forget', ...args]);
 
+  const exported = (source: string): Promise<Finished> =>
+    run(['export', 'leads', '--source', source, '--from', '40d', '--to', 'now', '--out', '-']);
+
+  it('an export from an empty state has everybody, and leaves the state empty', async () => {
+    expect((await exported('main')).stdout).toContain('"customer_name":"Ada"');
+    expect(await db.query({ text: `select to_regnamespace('tributary') is null as untouched` })).toEqual([
+      { untouched: true },
+    ]);
+  });
+
   it('before anything was synced: nothing is found, and it is remembered all the same', async () => {
     const { code, stdout, text } = await forget('--source', 'main', '--customer', ID);
     expect(code).toBe(0);
@@ -46,6 +56,14 @@ describe('tributary forget', () => {
       { _source: 'main', customer_name: null },
       { _source: 'other', customer_name: 'Ada' },
     ]);
+  });
+
+  it('an export leaves out whoever was forgotten, as the tables do', async () => {
+    const [main, other] = [await exported('main'), await exported('other')];
+    expect([main.code, other.code]).toEqual([0, 0]);
+    expect(main.stdout).toContain('"event_id":"e-canary"');
+    expect(main.stdout).not.toMatch(/Ada|cus_4tHcanary/);
+    expect(other.stdout).toContain('"customer_name":"Ada"');
   });
 
   it('says what it touched, to people and to machines, and never the id', async () => {

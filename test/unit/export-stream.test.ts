@@ -1,11 +1,21 @@
-import { expect, it } from 'vitest';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { describeExport } from '../../src/cli/commands/export.ts';
 import type { Reader, Slice } from '../../src/extract/reader.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import { STREAMS } from '../../src/model/streams.ts';
+import { createSpool } from '../../src/sinks/export/spool.ts';
 import { exportStream } from '../../src/sync/export-stream.ts';
 import type { StreamJob } from '../../src/sync/job.ts';
 import { NOON, rowOf } from '../support/sink-harness.ts';
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tributary-export-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
 
 const WINDOW = { start: NOON, end: NOON + 100 };
 const row = (id: string, at: number): Row => rowOf(STREAMS.clicks, id, at);
@@ -18,7 +28,7 @@ const slice = (more: Partial<Slice>): Slice => ({
 });
 
 /** An export of what a reader says. */
-async function exported(slices: readonly Slice[]) {
+async function exported(slices: readonly Slice[], { spooled = false, forgotten = '' } = {}) {
   const written: Row[] = [];
   const reader: Partial<Reader> = {
     async *sweep() {
@@ -39,8 +49,21 @@ async function exported(slices: readonly Slice[]) {
     abandon: async () => {},
   };
   const { signal } = new AbortController();
-  const report = await exportStream(job, { window: WINDOW, file, signal, onProgress: () => {} });
-  return { ids: written.map(({ id }) => id), report, text: describeExport(report, 'x.csv', WINDOW) };
+  const spool = spooled ? await createSpool(join(folder, 'x.spool')) : undefined;
+  const report = await exportStream(job, {
+    window: WINDOW,
+    file,
+    scrub: async (rows) => rows.filter(({ id }) => id !== forgotten),
+    ...(spool && { spool }),
+    signal,
+    onProgress: () => {},
+  });
+  return {
+    ids: written.map(({ id }) => id),
+    times: written.map(({ at }) => at - NOON),
+    report,
+    text: describeExport(report, 'x.csv', WINDOW),
+  };
 }
 
 it('takes each event once: what was shown ahead of its turn comes in its own place', async () => {
@@ -59,6 +82,46 @@ it('takes each event once: what was shown ahead of its turn comes in its own pla
   expect(text).toContain('certified: every event of the range is there, each once');
   expect(text).toContain('note: 1 events came twice with different times');
   expect(text).toContain('may still arrive late');
+});
+
+const TWICE = [
+  slice({ rows: [row('a', NOON + 10)] }),
+  slice({
+    window: { start: NOON, end: NOON + 20 },
+    certified: true,
+    rows: [row('a', NOON + 10), row('b', NOON + 15), row('b', NOON + 16)],
+  }),
+  slice({
+    window: { start: NOON + 20, end: NOON + 100 },
+    certified: true,
+    rows: [row('c', NOON), row('a', NOON + 40)],
+  }),
+];
+
+it('writes the newest version of an event, in its place, where it can wait for it', async () => {
+  const { ids, times, report, text } = await exported(TWICE, { spooled: true });
+  expect([ids, times]).toEqual([
+    ['b', 'c', 'a'],
+    [16, 0, 40],
+  ]);
+  expect(report).toMatchObject({ rows: 3, changed: 2 });
+  expect(text).toContain('2 events came twice with different times; the newest is in the file');
+  expect(await readdir(folder)).toEqual([]);
+});
+
+it('writes the first version where rows go out as they come', async () => {
+  const { ids, times, report } = await exported(TWICE);
+  expect([ids, times]).toEqual([
+    ['a', 'b', 'c'],
+    [10, 15, 0],
+  ]);
+  expect(report).toMatchObject({ rows: 3, changed: 2 });
+});
+
+it.each([true, false])('leaves out whoever was forgotten, and does not count them (spooled: %s)', async (spooled) => {
+  const { ids, report } = await exported(TWICE, { spooled, forgotten: 'a' });
+  expect(ids).toEqual(['b', 'c']);
+  expect(report).toMatchObject({ rows: 2 });
 });
 
 it('says what is not proven, and what was left out', async () => {

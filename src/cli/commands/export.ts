@@ -1,5 +1,5 @@
 import { extname } from 'node:path';
-import { environment, withJobs } from '../../app/index.ts';
+import { createExportScrub, environment, withJobs } from '../../app/index.ts';
 import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
@@ -8,6 +8,7 @@ import { describeWindow, type Window } from '../../model/window.ts';
 import { createFileTarget, createStreamTarget } from '../../sinks/export/byte-target.ts';
 import { createRowFile, FORMATS, type Format } from '../../sinks/export/formats.ts';
 import type { RowFile } from '../../sinks/export/row-file.ts';
+import { createSpool, type Spool } from '../../sinks/export/spool.ts';
 import { type ExportReport, exportStream } from '../../sync/export-stream.ts';
 import { type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import {
@@ -28,8 +29,9 @@ Examples:
   tributary export sales --from 30d --to now --out de.csv --filter country=DE
   tributary export leads --from 1d --to now --out - | jq .event_name
 
-It needs no database and leaves no state. It says whether every event of the
-range is proven to be in the file (exit code 0) or not (4).`;
+It leaves no state; where there is one, whoever was forgotten in it is left out.
+It says whether every event of the range is proven to be in the file (exit code
+0) or not (4). --to is exclusive.`;
 
 type ExportOptions = WindowOptions & {
   config?: string;
@@ -64,8 +66,9 @@ export const registerExport: Register = (program, action) => {
           throw new ConfigError(`several sources have ${stream}: ${sources}`, { next: 'choose one with --source' });
         }
         const window = parseWindow(options);
-        return write(context, options, { stream, window }, (file, onProgress) =>
-          exportStream(job, { window, file, signal: context.signal, onProgress }),
+        const scrub = await createExportScrub(config, job, context.log);
+        return write(context, options, { stream, window }, (output, onProgress) =>
+          exportStream(job, { window, ...output, scrub, signal: context.signal, onProgress }),
         );
       });
     }),
@@ -88,7 +91,10 @@ async function write(
   { terminal }: Context,
   options: ExportOptions,
   { stream, window }: { stream: StreamName; window: Window },
-  work: (file: RowFile, onProgress: ReturnType<typeof createBackfillLine>['update']) => Promise<ExportReport>,
+  work: (
+    output: { file: RowFile; spool?: Spool },
+    onProgress: ReturnType<typeof createBackfillLine>['update'],
+  ) => Promise<ExportReport>,
 ): Promise<ExitCode> {
   const format = formatOf(options.out);
   const isPipe = options.out === '-';
@@ -97,7 +103,9 @@ async function write(
     : await createFileTarget(options.out, { replace: options.force === true });
   const file = createRowFile(format, stream, target, { keepFormulas: options.keepFormulas === true });
   const line = createBackfillLine(terminal, 1, () => undefined);
-  const report = await work(file, line.update).finally(() => line.clear());
+  // A pipe gets rows as they come; only a file can wait for the newest version of each.
+  const spool = isPipe ? undefined : await createSpool(`${options.out}.spool`);
+  const report = await work({ file, ...(spool && { spool }) }, line.update).finally(() => line.clear());
   const say = isPipe ? (text: string): void => terminal.err(`${text}\n`) : terminal.out;
   say(
     options.json
@@ -129,7 +137,9 @@ export function describeExport(report: ExportReport, out: string, window: Window
     ...(window.end > settledThrough ? [`note: events since ${toIso(settledThrough)} may still arrive late`] : []),
     ...(rejected > 0 ? [`note: ${figure(rejected)} records could not be used and were left out`] : []),
     ...(changed > 0
-      ? [`note: ${figure(changed)} events came twice with different times; the older is in the file`]
+      ? [
+          `note: ${figure(changed)} events came twice with different times; the ${out === '-' ? 'first was printed' : 'newest is in the file'}`,
+        ]
       : []),
   ].join('\n');
 }

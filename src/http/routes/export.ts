@@ -1,4 +1,3 @@
-import type { Database } from '../../cursor/database.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { Cancelled, Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
@@ -9,7 +8,7 @@ import type { ByteTarget, RowFile } from '../../sinks/export/row-file.ts';
 import { exportStream } from '../../sync/export-stream.ts';
 import type { StreamJob } from '../../sync/job.ts';
 import { chooseStreams } from '../choose.ts';
-import type { ConfiguredStream, ControlDeps } from '../deps.ts';
+import type { ControlDeps } from '../deps.ts';
 import { createDownload } from '../download.ts';
 import { flag, list, oneOf, shortText } from '../json-schema.ts';
 import { date, windowOf } from '../params.ts';
@@ -58,7 +57,13 @@ export function exportRoute(deps: Deps): Route {
       const { signal } = ask;
       const { body, done } = await createDownload(
         (target) =>
-          exportStream(job, { window, file: createFile(target), signal, onProgress: refuseTooMany })
+          exportStream(job, {
+            window,
+            file: createFile(target),
+            scrub: (rows) => withoutForgotten(deps.state, job.source, STREAMS[job.stream], rows),
+            signal,
+            onProgress: refuseTooMany,
+          })
             .catch((error: unknown) => {
               tellOfEnd(deps.log, job, error);
               throw error;
@@ -79,7 +84,7 @@ export function exportRoute(deps: Deps): Route {
   };
 }
 
-function chosenOf({ state, streams, narrow }: Deps, ask: Ask) {
+function chosenOf({ streams, narrow }: Deps, ask: Ask) {
   const { source, stream: name = '', format, keepFormulas } = ask.params;
   const stream = STREAM_NAMES.find((each) => each === name);
   if (!stream) throw new Refusal(404, 'there is no such stream', { next: `use ${STREAM_NAMES.join(', ')}` });
@@ -90,11 +95,7 @@ function chosenOf({ state, streams, narrow }: Deps, ask: Ask) {
       next: `choose one with source: ${[one, ...others].map((each) => each.source).join(', ')}`,
     });
   const createFile = (target: ByteTarget): RowFile =>
-    sifted(
-      state,
-      one,
-      createRowFile(format as Format, stream, target, { keepFormulas: String(keepFormulas) === 'true' }),
-    );
+    createRowFile(format as Format, stream, target, { keepFormulas: String(keepFormulas) === 'true' });
   return {
     job: narrow(one, filtersOf(ask.list('filter'))),
     window: windowOf(ask, { start: 0, end: 0 }),
@@ -111,12 +112,6 @@ const filtersOf = (texts: readonly string[]): Record<string, string> =>
       throw new Refusal(400, 'a filter is not NAME=VALUE', { next: 'write filter=country=DE' });
     }),
   );
-
-/** Whoever asked to be forgotten is still in the service, and not in what we give out. */
-const sifted = (state: Database, { source, stream }: ConfiguredStream, file: RowFile): RowFile => ({
-  ...file,
-  write: async (rows) => file.write(await withoutForgotten(state, source, STREAMS[stream], rows)),
-});
 
 function refuseTooMany({ rows }: { rows: number }): void {
   if (rows <= MOST_EVENTS) return;
