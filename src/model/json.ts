@@ -2,13 +2,17 @@ import { randomUUID } from 'node:crypto';
 
 /**
  * JSON that keeps integers exact. JSON.parse turns 9007199254740993 into …992 without a word; ids and amounts of that size
- * exist. Such integers become BigInt here and are written back as the same digits. 1e400, which no double holds, becomes a text.
+ * exist. Such integers become BigInt here and are written back as the same digits. 1e400, which no double
+ * holds, becomes a text, and so does an integer that is too long for any database.
  *
  * JavaScript's own answer (the reviver's `context.source`, `JSON.rawJSON`) needs Node 21; until Node 20 is gone, large
  * integers travel through JSON.parse as marked strings. The mark is new in each process: metadata is written by
  * strangers, and one who knew the mark could make a number of a text, or a page that cannot be read.
  */
 const MARK = `int:${randomUUID()}:`;
+
+/** Digits of the longest integer that Postgres holds, in `numeric` as in jsonb; one more would fail its batch for ever. */
+export const LONGEST_INTEGER = 131_072;
 
 /**
  * A string begins, or an integer of sixteen digits or more stands as a value: not the tail of a fraction or an exponent, not
@@ -47,7 +51,8 @@ function markLargeNumbers(text: string): string {
       token.lastIndex = endOfString(text, match.index);
     } else if (/[eE]/.test(found) ? !Number.isFinite(Number(found)) : !Number.isSafeInteger(Number(found))) {
       // 1e400 is a number to JSON and infinite here, and infinity is written as null: it stays what it was as a text.
-      marked += `${text.slice(done, match.index)}"${/[eE]/.test(found) ? '' : MARK}${found}"`;
+      const isText = /[eE]/.test(found) || found.replace('-', '').length > LONGEST_INTEGER;
+      marked += `${text.slice(done, match.index)}"${isText ? '' : MARK}${found}"`;
       done = token.lastIndex;
     }
   }

@@ -3,7 +3,9 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { STREAMS } from '../../src/model/streams.ts';
+import { DAY_MS } from '../../src/model/window.ts';
 import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
+import { keyOf } from '../../src/sinks/parquet/whereabouts.ts';
 import { type LakePlace, lakePlace } from '../support/lake-place.ts';
 import { filesIn, queryDuckdb } from '../support/lake-readers.ts';
 import { createWriter, NOON, newSource, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
@@ -106,6 +108,54 @@ it('refuses the second of two writers that do not know of each other', async () 
   await expect(five.publish(next)).rejects.toThrow(/another writer is replacing/);
   for (const staged of [one, two, three, four, five]) await staged.discard();
   expect(await readFile(join(place.folder, path), 'utf8')).toBe('three');
+});
+
+it('stores no event twice that another state database has written meanwhile, in whatever file', async () => {
+  const other = await lakePlace({ folder: place.folder });
+  const source = newSource();
+  const [ours, theirs] = [await createWriter(place, stream, source), await createWriter(other, stream, source)];
+  await ours.commit([click('a')]);
+  expect(await theirs.commit([click('a'), click('b'), click('c')])).toEqual(receipt({ new: 2, unchanged: 1 }));
+  // By a process that has compared its files long ago.
+  expect(await ours.commit([click('b'), click('d')])).toEqual(receipt({ new: 1, unchanged: 1 }));
+  expect(await ours.commit([click('c', 'FR')])).toEqual(receipt({ changed: 1 }));
+  // One strange file is enough to look at all of them: the other has put it into the file of another day.
+  const late = (id: string, day: number) => rowOf(stream, id, NOON + day * DAY_MS);
+  await theirs.commit([late('moves', 1), click('x')]);
+  expect(await ours.commit([late('moves', 2), click('e')])).toEqual(receipt({ new: 1, changed: 1 }));
+  expect([...(await rowsOf(place, stream, source)).keys()].sort()).toEqual(['a', 'b', 'c', 'd', 'e', 'moves', 'x']);
+  await other.close();
+});
+
+it('stores no event twice after a file was put back from elsewhere, or taken away', async () => {
+  const writer = await createWriter(place, stream);
+  const file = join(place.folder, DAY, `${writer.lease.source}.parquet`);
+  await writer.commit([click('a')]);
+  await writer.commit([click('b')]);
+  const newer = await readFile(file);
+  // The state comes back from a copy that is older than the lake.
+  await place.state.query({ text: 'delete from tributary.lake_keys where key = $1', values: [String(keyOf('b'))] });
+  await writeFile(file, newer);
+  expect(await writer.commit([click('b'), click('c')])).toEqual(receipt({ new: 1, unchanged: 1 }));
+  await rm(file);
+  expect(await writer.commit([click('a'), click('d')])).toEqual(receipt({ new: 2 }));
+  expect([...(await rowsOf(place, stream, writer.lease.source)).keys()].sort()).toEqual(['a', 'd']);
+});
+
+it('stores no event twice where two of them write the same events at once', async () => {
+  const other = await lakePlace({ folder: place.folder });
+  const source = newSource();
+  const writers = [await createWriter(place, stream, source), await createWriter(other, stream, source)];
+  let refused = 0;
+  for (let round = 0; round < 8; round++) {
+    const batch = [click(`same-${round}`), click(`same-${round - 1}`, `C${round}`)];
+    const outcomes = await Promise.allSettled(writers.map((writer) => writer.commit(batch)));
+    refused += outcomes.filter(({ status }) => status === 'rejected').length;
+  }
+  expect(refused).toBeLessThan(16);
+  for (const writer of writers) await writer.commit([click('same-7', 'C8')]);
+  expect((await rowsOf(place, stream, source)).size).toBeGreaterThan(1);
+  await other.close();
 });
 
 it('loses nothing where two of them write at once', async () => {

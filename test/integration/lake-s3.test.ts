@@ -143,3 +143,20 @@ it('refuses the second of two writers with states of their own, and forgets', as
   expect([...(await rowsOf(place, stream, source)).keys()].sort()).toEqual(['b', 'c']);
   await place.close();
 });
+
+it('stores no event twice that another state database has written meanwhile', async () => {
+  const place = await s3Place(server);
+  const other = await s3Place(server, { prefix: place.prefix });
+  try {
+    const stream = STREAMS.clicks;
+    const click = (id: string, country = 'DE') => rowOf(stream, id, NOON, { click_country: country });
+    const [ours, theirs] = [await createWriter(place, stream, 'shared'), await createWriter(other, stream, 'shared')];
+    await ours.commit([click('a')]);
+    expect(await theirs.commit([click('a'), click('b')])).toEqual(receipt({ new: 1, unchanged: 1 }));
+    expect(await ours.commit([click('b'), click('c')])).toEqual(receipt({ new: 1, unchanged: 1 }));
+    expect([...(await rowsOf(place, stream, 'shared')).keys()].sort()).toEqual(['a', 'b', 'c']);
+  } finally {
+    await other.close();
+    await place.close();
+  }
+});

@@ -41,9 +41,12 @@ export async function lakePlace({
 }
 
 /** A lake in a bucket of a local S3 server. What its readers read is a copy in a folder. */
-export async function s3Place(server: S3Server, settings: Settings = {}): Promise<LakePlace & { prefix: string }> {
+export async function s3Place(
+  server: S3Server,
+  { prefix: shared, ...settings }: Settings & { prefix?: string } = {},
+): Promise<LakePlace & { prefix: string }> {
   const folder = await newFolder();
-  const prefix = `lakes/${basename(folder)}`;
+  const prefix = shared ?? `lakes/${basename(folder)}`;
   const createStore = (): Store => createS3Store({ url: `s3://${server.bucket}/${prefix}`, pathStyle: true });
   const place = await placeOf({
     folder,

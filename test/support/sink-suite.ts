@@ -24,6 +24,7 @@ import { valueSuite } from './sink-values.ts';
 export function sinkSuite(name: string, makeSink: MakeSink): void {
   describe(`sink: ${name}`, () => {
     const stream = STREAMS.sales;
+    const DAY = 24 * 60;
     let place: SinkPlace;
 
     beforeAll(async () => {
@@ -79,21 +80,42 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       expect(Number(changed?._synced_at)).toBeGreaterThan(Number(first?._synced_at));
     });
 
-    it('takes the newest of one key in a batch; of equal ones the last', async () => {
+    it('takes the last reading of one key in a batch, whatever its time', async () => {
       const writer = await createWriter(place, stream);
       const batch = [sale('a', 1, 10), sale('a', 2, 20), sale('a', 0, 30), sale('tie', 5, 1), sale('tie', 5, 2)];
       expect(await writer.commit(batch)).toEqual(receipt({ new: 2, changed: 0, unchanged: 0 }));
       const rows = await rowsOf(place, stream, writer.lease.source);
-      expect(rows.get('a')).toMatchObject({ sale_amount: 20, timestamp: NOON + 2 * MINUTE });
+      expect(rows.get('a')).toMatchObject({ sale_amount: 30, timestamp: NOON });
       expect(rows.get('tie')?.sale_amount).toBe(2);
     });
 
-    it('never lets an older reading overwrite a newer one', async () => {
+    it('takes the newest reading, also of an event whose time moved back or on', async () => {
       const writer = await createWriter(place, stream);
+      const stored = async () => (await rowsOf(place, stream, writer.lease.source)).get('a');
       await writer.commit([sale('a', 5, 50)]);
-      expect(await writer.commit([sale('a', 4, 40)])).toEqual(receipt({ new: 0, changed: 0, unchanged: 1 }));
-      expect((await rowsOf(place, stream, writer.lease.source)).get('a')?.sale_amount).toBe(50);
-      expect(await writer.commit([sale('a', 6, 60)])).toEqual(receipt({ new: 0, changed: 1, unchanged: 0 }));
+      for (const [minute, amount] of [
+        [4, 40],
+        [-2 * DAY, 20],
+        [6, 60],
+      ] as const) {
+        expect(await writer.commit([sale('a', minute, amount)])).toEqual(receipt({ changed: 1 }));
+        expect(await stored()).toMatchObject({ sale_amount: amount, timestamp: NOON + minute * MINUTE });
+      }
+    });
+
+    it('marks an event that moved back only until it is read at its new time', async () => {
+      const writer = await createWriter(place, stream);
+      const stored = async () => (await rowsOf(place, stream, writer.lease.source)).get('a');
+      const whole = (start: number, end: number, rows: number) => ({
+        spans: [{ ...certified(NOON + start * MINUTE, NOON + end * MINUTE, rows), whole: true }],
+      });
+      await writer.commit([sale('a', 5)]);
+      await writer.commit([], whole(5, 10, 0));
+      expect((await stored())?._missing_since).not.toBeNull();
+      expect(await writer.commit([sale('a', 1)], whole(0, 5, 1))).toEqual(receipt({ changed: 1 }));
+      expect(await stored()).toMatchObject({ timestamp: NOON + MINUTE, _missing_since: null });
+      expect(await writer.commit([], whole(5, 10, 0))).toEqual(receipt({}));
+      expect((await stored())?._missing_since).toBeNull();
     });
 
     it('does not call a row changed for what the service joins when it is read', async () => {

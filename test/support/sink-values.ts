@@ -3,10 +3,10 @@ import type { Value } from '../../src/model/coerce.ts';
 import type { Kind } from '../../src/model/columns.ts';
 import { evolvedStream } from '../../src/model/evolution.ts';
 import { createFlatten } from '../../src/model/flatten.ts';
-import { parseJson, stringifyJson } from '../../src/model/json.ts';
+import { LONGEST_INTEGER, parseJson, stringifyJson } from '../../src/model/json.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { createSandboxService } from '../../src/sandbox/service.ts';
-import { createWriter, NOON, rowOf, rowsOf, type SinkPlace } from './sink-harness.ts';
+import { createWriter, NOON, receipt, rowOf, rowsOf, type SinkPlace } from './sink-harness.ts';
 
 /** Where a value of each kind can stand: one column of the sales. */
 const COLUMN_OF: Readonly<Record<Kind, string>> = {
@@ -87,6 +87,22 @@ export function valueSuite(place: () => SinkPlace): void {
       if (kind === 'json' && value !== null) expect(stringifyJson(found)).toBe(stringifyJson(value));
       else expect(found).toBe(value);
     });
+  });
+
+  it('takes integers of any length, in a column, in metadata and in what no column holds', async () => {
+    const writer = await createWriter(place(), stream);
+    for (const digits of [LONGEST_INTEGER - 3, LONGEST_INTEGER, LONGEST_INTEGER + 1, 3 * LONGEST_INTEGER]) {
+      const n = parseJson('8'.repeat(digits)) as Value;
+      const isKept = digits <= LONGEST_INTEGER;
+      const row = rowOf(stream, `n${digits}`, NOON, { sale_rate: isKept ? n : null, metadata: { n } }, { n });
+      expect(await writer.commit([row])).toEqual(receipt({ new: 1 }));
+      expect(await writer.commit([row])).toEqual(receipt({ unchanged: 1 }));
+      const { sale_rate, metadata, _extra } =
+        (await rowsOf(place(), stream, writer.lease.source)).get(`n${digits}`) ?? {};
+      // Not by toBe: it would print them.
+      const isSame = [metadata, _extra].every((json) => (json as { n: Value }).n === n);
+      expect({ isSame, isKept: sale_rate === n }).toEqual({ isSame: true, isKept });
+    }
   });
 
   it('gives back what no column holds, and ids of any text', async () => {

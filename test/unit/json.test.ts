@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseJson, stringifyJson } from '../../src/model/json.ts';
+import { LONGEST_INTEGER, parseJson, stringifyJson } from '../../src/model/json.ts';
 
 const LARGE = 9_007_199_254_740_993n;
 
@@ -35,6 +35,12 @@ describe('integers above 2^53 stay exact', () => {
     ['as a key', '{"9007199254740993":1}'],
   ])('and others stay what they are: %s', (_what, text) => {
     expect(parseJson(text)).toEqual(JSON.parse(text));
+  });
+
+  it('what no database holds stays what it was, as a text', () => {
+    const [most, more] = ['7'.repeat(LONGEST_INTEGER), '7'.repeat(LONGEST_INTEGER + 1)];
+    const text = `{"a":${most},"b":[-${most},-${more}],"c":${more}}`;
+    expect(parseJson(text)).toEqual({ a: BigInt(most), b: [-BigInt(most), `-${more}`], c: more });
   });
 
   it('what no double holds stays what it was, as a text: infinity would be written as null', () => {

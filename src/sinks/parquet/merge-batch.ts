@@ -2,6 +2,7 @@ import type { Queryable } from '../../cursor/database.ts';
 import type { Advance } from '../../cursor/ledger.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Stream } from '../../model/streams.ts';
+import type { Window } from '../../model/window.ts';
 import { createSanitizer, UTF8_TEXT } from '../sanitize-rows.ts';
 import type { Receipt } from '../sink.ts';
 import { candidatesIn } from './candidates.ts';
@@ -10,10 +11,14 @@ import type { Lake } from './lake.ts';
 import { bookkeeping, createMergeRule } from './merge-row.ts';
 import { filePath, type Partition, partitionOf } from './partition.ts';
 import { openPartition } from './partition-file.ts';
-import { replaceFiles, type Work } from './replace-files.ts';
+import { reconcile } from './reconcile.ts';
+import { replaceFiles, UnknownFile, type Work } from './replace-files.ts';
 import { columnsOf } from './shape.ts';
 import { type Findings, type Incoming, survey } from './survey.ts';
-import { addKeys, databaseNow } from './whereabouts.ts';
+import { addKeys, databaseNow, knownFiles } from './whereabouts.ts';
+
+/** Each time another file may be found replaced; somebody who replaces them all the time is somebody to be told of. */
+const MOST_ATTEMPTS = 3;
 
 export interface MergeOptions {
   lake: Lake;
@@ -31,15 +36,32 @@ export interface MergeOptions {
  * is new or different are made anew, beside the present ones; when all of them are on disk, one after the other takes its place.
  */
 export async function mergeBatch(tx: Queryable, options: MergeOptions): Promise<Receipt> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await mergeKnown(tx, options);
+    } catch (error) {
+      // Recovery: a file is not the one that the index knows. It was put back, or another state database writes here too. Nothing was
+      // replaced yet; look at all files and merge once more. Whoever goes on replacing them wins in the end.
+      if (!(error instanceof UnknownFile) || attempt === MOST_ATTEMPTS) throw error;
+      await reconcile(tx, options.lake, options.advance, options.track);
+    }
+  }
+}
+
+async function mergeKnown(tx: Queryable, options: MergeOptions): Promise<Receipt> {
   const { lake, track, stream, advance } = options;
   const now = await databaseNow(tx);
   const sanitizer = createSanitizer(stream, UTF8_TEXT);
   const incoming = readyRows(sanitizer, advance.source, options.rows, bookkeeping(now, advance.runId));
-  const { works, stored, changed } = await surveyAll(tx, options, incoming);
+  const wholes = advance.spans.filter((span) => span.whole);
+  const candidates = await candidatesIn(tx, track, incoming, wholes);
+  const touched = new Set([...candidates.keys(), ...incoming.map(({ at }) => partitionOf(lake.scheme, at))]);
+  const known = await knownFiles(tx, track, [...touched]);
+  const { works, stored, changed } = await surveyAll(options, { incoming, candidates, wholes, known });
   const news = incoming.filter(({ id }) => !stored.has(id));
   for (const one of news) {
     const partition = partitionOf(lake.scheme, one.at);
-    const work = works.get(partition) ?? { path: pathOf(options, partition), surveyed: undefined, added: [] };
+    const work = works.get(partition) ?? workOn(options, partition, known.get(partition));
     work.added.push(one);
     works.set(partition, work);
   }
@@ -50,40 +72,49 @@ export async function mergeBatch(tx: Queryable, options: MergeOptions): Promise<
   return { new: news.length, changed, unchanged: stored.size - changed, sanitized: sanitizer.sanitized() };
 }
 
+interface Sought {
+  incoming: readonly Incoming[];
+  candidates: ReadonlyMap<Partition, readonly Incoming[]>;
+  wholes: readonly Window[];
+  known: ReadonlyMap<Partition, string>;
+}
+
 /** What the files say about events that are in them already. */
 async function surveyAll(
-  tx: Queryable,
   options: MergeOptions,
-  incoming: readonly Incoming[],
+  { incoming, candidates, wholes, known }: Sought,
 ): Promise<{ works: Map<Partition, Work>; stored: Set<string>; changed: number }> {
   const { lake, stream, advance, beat } = options;
-  const wholes = advance.spans.filter((span) => span.whole);
   const rule = createMergeRule(stream, columnsOf(stream));
   const shown = new Set(incoming.map(({ id }) => id));
   const works = new Map<Partition, Work>();
   const stored = new Set<string>();
   let changed = 0;
-  for (const [partition, candidates] of await candidatesIn(tx, options.track, incoming, wholes)) {
+  for (const [partition, sought] of candidates) {
     await beat();
-    const path = pathOf(options, partition);
-    const present = await openPartition(lake.store, path, advance);
-    if (!present) continue;
+    const work = workOn(options, partition, known.get(partition));
+    const present = await openPartition(lake.store, work.path, advance);
     try {
-      const findings = await survey(present, { rule, candidates, wholes, shown });
+      if (present?.identity !== work.known) throw new UnknownFile(work.path);
+      if (!present) continue;
+      const findings = await survey(present, { rule, candidates: sought, wholes, shown });
       for (const id of findings.found) stored.add(id);
       const changes = countOf(findings.changed) + countOf(findings.moved);
       changed += changes;
-      const surveyed = { findings, identity: present.identity };
-      if (changes + findings.missing.size > 0) works.set(partition, { path, surveyed, added: [] });
+      if (changes + findings.missing.size > 0) works.set(partition, { ...work, findings });
     } finally {
-      await present.close();
+      await present?.close();
     }
   }
   return { works, stored, changed };
 }
 
-const pathOf = ({ lake, stream, advance }: MergeOptions, partition: Partition): string =>
-  filePath(lake.scheme, stream.name, advance.source, partition);
+const workOn = ({ lake, stream, advance }: MergeOptions, partition: Partition, known: string | undefined): Work => ({
+  path: filePath(lake.scheme, stream.name, advance.source, partition),
+  known,
+  findings: undefined,
+  added: [],
+});
 
 const keyOfIncoming = ({ key }: Incoming): bigint => key;
 

@@ -13,7 +13,7 @@ import type { LakeRow } from './shape.ts';
 export interface MergeRule {
   /** The columns that decide; `isChanged` takes stored rows of these alone. */
   readonly deciding: readonly string[];
-  /** Whether a reading changes what is stored. */
+  /** Whether a reading changes what is stored. The newest reading wins: an event's time may move back, too. */
   isChanged(stored: LakeRow, read: LakeRow): boolean;
   /** The stored row with what was read; both in the columns given. */
   merge(stored: LakeRow, read: LakeRow): LakeRow;
@@ -25,7 +25,6 @@ export function createMergeRule(stream: Stream, columns: readonly FileColumn[]):
   const place = (name: string): number => columns.findIndex((column) => column.name === name);
   const ownPlaces = own.map(({ name, kind }, i) => ({ stored: i, read: place(name), isSame: SAME[kind] ?? isSame }));
   const [extra, missing] = [{ stored: own.length, read: place('_extra') }, own.length + 1];
-  const time = { stored: own.findIndex(({ name }) => name === 'timestamp'), read: place('timestamp') };
   const ownExtra = createOwnExtra(stream);
   const known = new Set([...stream.columns.map(({ name }) => name), '_source', '_extra', '_synced_at', '_run_id']);
   known.add('_missing_since');
@@ -38,8 +37,6 @@ export function createMergeRule(stream: Stream, columns: readonly FileColumn[]):
   return {
     deciding,
     isChanged(stored, read) {
-      // An older reading never overwrites a newer one.
-      if (Number(read[time.read]) < Number(stored[time.stored])) return false;
       if ((stored[missing] ?? null) !== null) return true;
       const differs = ownPlaces.some((at) => !at.isSame(stored[at.stored] ?? null, read[at.read] ?? null));
       return differs || ownExtra(stored[extra.stored]) !== ownExtra(read[extra.read]);

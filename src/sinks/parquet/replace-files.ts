@@ -10,17 +10,22 @@ import type { Partition } from './partition.ts';
 import { META, openPartition, type PartitionFile } from './partition-file.ts';
 import { type Rewritten, rewrite } from './rewrite.ts';
 import { columnsOf, unitedColumns } from './shape.ts';
-import { replacedMeanwhile } from './store/store.ts';
+import { ReplacedMeanwhile } from './store/store.ts';
 import type { Findings, Incoming } from './survey.ts';
 import { recordFile } from './whereabouts.ts';
 
 /** What is to be done to one partition. */
 export interface Work {
   path: string;
-  /** What was found in the present file, and which file that was. */
-  surveyed: { findings: Findings; identity: string } | undefined;
+  /** The file that the index knows there. Any other has events that the index does not know of. */
+  known: string | undefined;
+  /** What was found in it. */
+  findings: Findings | undefined;
   added: Incoming[];
 }
+
+/** Found before anything is replaced: the file is not the one that the index knows. */
+export class UnknownFile extends ReplacedMeanwhile {}
 
 interface Options {
   lake: Lake;
@@ -57,19 +62,19 @@ export async function replaceFiles(
 
 async function prepareFile(options: Options, work: Work, now: Instant): Promise<Omit<Ready, 'partition'>> {
   const { lake, stream, advance, beat } = options;
-  const { path, surveyed, added } = work;
+  const { path, known, findings, added } = work;
   const present = await openPartition(lake.store, path, advance);
   try {
-    if (surveyed && present?.identity !== surveyed.identity) throw replacedMeanwhile(path);
+    if (present?.identity !== known) throw new UnknownFile(path);
     const columns = present ? unitedColumns(stream, present.file.columns) : columnsOf(stream);
     const rule = createMergeRule(stream, columns);
-    const moved = present && surveyed ? await extractMoved(present, surveyed.findings, rule, columns) : [];
+    const moved = present && findings ? await extractMoved(present, findings, rule, columns) : [];
     const rewritten = await rewrite({
       store: lake.store,
       path,
       present,
       columns,
-      edits: surveyed ? editsOf(surveyed.findings, rule, columns, now) : new Map(),
+      edits: findings ? editsOf(findings, rule, columns, now) : new Map(),
       added: [...moved, ...added.map(({ row }) => row)],
       compression: lake.compression,
       metadata: metadataOf(advance, present),

@@ -75,10 +75,17 @@ export async function dropTrack(tx: Queryable, id: number): Promise<void> {
   await tx.query({ text: 'delete from tributary.lake_tracks where id = $1', values: [id] });
 }
 
-export async function knownFiles(tx: Queryable, track: number): Promise<Map<Partition, string>> {
+/** The files as they were last written: of these partitions, or of all. */
+export async function knownFiles(
+  tx: Queryable,
+  track: number,
+  partitions?: readonly Partition[],
+): Promise<Map<Partition, string>> {
   const files = await tx.query<KnownFile>({
-    text: 'select partition, identity from tributary.lake_files where track = $1',
-    values: [track],
+    text: `
+      select partition, identity from tributary.lake_files
+      where track = $1 and ($2::int[] is null or partition = any($2))`,
+    values: [track, partitions ?? null],
   });
   return new Map(files.map(({ partition, identity }) => [partition, identity]));
 }

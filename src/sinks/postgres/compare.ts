@@ -56,7 +56,7 @@ export const createSeen = (stream: Stream): Sql => ({
 
 const copyIntoSeen = (): string => `copy ${SEEN} from stdin (format binary)`;
 
-/** Those that differ and are no older than what is stored; and those that were missing and are back. */
+/** Those that differ, and those that were missing and are back. The newest reading wins: an event's time may move back, too. */
 export function selectChanged(target: Target, known: readonly Known[], source: string): Sql {
   const { stream } = target;
   const joined = joinedKeys(stream);
@@ -68,7 +68,7 @@ export function selectChanged(target: Target, known: readonly Known[], source: s
   return {
     text: `
       select s.event_id from ${SEEN} s ${joinKnown(target, known, columns)}
-      where s."timestamp" >= t."timestamp" and (t._missing_since is not null or (${own('t')}) is distinct from (${own('s')}))`,
+      where t._missing_since is not null or (${own('t')}) is distinct from (${own('s')})`,
     values: [source],
   };
 }

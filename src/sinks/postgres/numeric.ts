@@ -11,7 +11,8 @@ export function encodeNumeric(value: number | bigint): Buffer {
   }
   while (groups.at(-1) === 0) groups.pop();
   const buffer = Buffer.alloc(8 + groups.length * 2);
-  buffer.writeInt16BE(groups.length, 0);
+  // Unsigned, as the server reads it: 131,072 digits are 32,768 groups.
+  buffer.writeUInt16BE(groups.length, 0);
   buffer.writeInt16BE(groups.length > 0 ? weight : 0, 2);
   buffer.writeUInt16BE(isNegative && groups.length > 0 ? 0x4000 : 0, 4);
   buffer.writeInt16BE(fraction.length, 6);

@@ -16,7 +16,7 @@ import { ConfigError } from '../../../model/errors.ts';
 import { identityOf, openFile, writeAt } from './folder-file.ts';
 import { isLeft, isLock, lockFile } from './folder-lock.ts';
 import { type Held, holdName, isAbandoned } from './holder.ts';
-import { type Listed, replacedMeanwhile, type Staged, type Store } from './store.ts';
+import { type Listed, ReplacedMeanwhile, type Staged, type Store } from './store.ts';
 
 /** A lake in a folder. A rename within one directory is atomic: whoever looks finds the old file or the new one, whole. */
 export function createFolderStore(path: string): Store {
@@ -62,7 +62,7 @@ export function createFolderStore(path: string): Store {
       const target = await locate(file);
       const lock = await lockFile(target, file);
       try {
-        if ((await identityAt(target, file)) !== identity) throw replacedMeanwhile(file);
+        if ((await identityAt(target, file)) !== identity) throw new ReplacedMeanwhile(file);
         await rm(target);
         await syncFolders(root, dirname(target), false);
       } finally {
@@ -119,7 +119,7 @@ function stageAt(handle: FileHandle, { root, temp, target, file, held }: Place):
     async publish(over) {
       const lock = await lockFile(target, file);
       try {
-        if ((await identityAt(target, file)) !== over) throw replacedMeanwhile(file);
+        if ((await identityAt(target, file)) !== over) throw new ReplacedMeanwhile(file);
         await rename(temp, target);
         isThere = false;
         // The name is an entry of the folder: without this, a power cut could bring back the old file.

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { ConfigError } from '../../../model/errors.ts';
 import { type Bucket, createBucket } from './s3-bucket.ts';
 import { openScratch, type Scratch } from './scratch.ts';
-import { type OpenFile, replacedMeanwhile, type Staged, type Store } from './store.ts';
+import { type OpenFile, ReplacedMeanwhile, type Staged, type Store } from './store.ts';
 
 export interface S3StoreOptions {
   /** `s3://bucket/prefix` */
@@ -32,7 +32,7 @@ export function createS3Store({ url, pathStyle }: S3StoreOptions): Store {
     open: (path) => openObject(bucket, keyOf(path), path),
     stage: (path) => stageObject({ bucket, scratch, key: keyOf(path), path }),
     async remove(path, identity) {
-      if ((await bucket.head(keyOf(path)))?.identity !== identity) throw replacedMeanwhile(path);
+      if ((await bucket.head(keyOf(path)))?.identity !== identity) throw new ReplacedMeanwhile(path);
       await bucket.remove(keyOf(path), identity);
     },
     async readText(path) {
@@ -90,7 +90,7 @@ async function stageObject({ bucket, scratch, key, path }: Place): Promise<Stage
       // Should the answer be lost and the request be sent again, the mark tells our own object from another's.
       const mark = randomUUID();
       const put = await bucket.put(key, createReadStream(resolve(file.path)), { over, mark });
-      if (put === 'refused') throw replacedMeanwhile(path);
+      if (put === 'refused') throw new ReplacedMeanwhile(path);
       return put.identity;
     },
     discard: () => file.discard(),

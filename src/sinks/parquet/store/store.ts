@@ -44,8 +44,11 @@ export interface Staged {
 }
 
 /** Two writers of one partition: the second is refused, not merged blindly. */
-export const replacedMeanwhile = (path: string): RetryLater =>
-  new RetryLater(`another writer replaced ${path} while this one was working on it`, {
-    kept: 'the file of the other writer; nothing of this batch was written to it',
-    next: 'see that only one Tributary (one state database) writes this source into this lake; then run again',
-  });
+export class ReplacedMeanwhile extends RetryLater {
+  constructor(path: string) {
+    super(`another writer replaced ${path} while this one was working on it`, {
+      kept: 'the file of the other writer; nothing of this batch was written to it',
+      next: 'see that only one Tributary (one state database) writes this source into this lake; then run again',
+    });
+  }
+}
