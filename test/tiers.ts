@@ -3,7 +3,7 @@
  * every commit: four minutes on two cores. A test belongs here when it kills, breaks or waits, when it tries the many variants of what the
  * first tier tries once, or when its subject is the project and not the program: documents, benches, releases.
  */
-export const DEEP: readonly string[] = [
+export const DEEP: string[] = [
   // What kills, breaks or waits.
   'test/crash/*.test.ts',
   'test/faults/*.test.ts',
@@ -39,8 +39,13 @@ export const DEEP: readonly string[] = [
 ];
 
 /** Of the second tier too, and one at a time: they count requests by the second, or interrupt what is nearly done. */
-export const ALONE: readonly string[] = [
+export const ALONE: string[] = [
   'test/integration/budget-processes.test.ts',
   'test/integration/cli-interrupt.test.ts',
   'test/integration/worker-budget.test.ts',
 ];
+
+/** They need no server, so that they share a process. */
+export const PURE = ['test/contract/**/*.test.ts', 'test/property/**/*.test.ts', 'test/unit/**/*.test.ts'];
+
+export const BROWSER = ['test/browser/**/*.test.ts'];

@@ -6,11 +6,11 @@ import { DAY_MS, startOfDay } from '../../src/model/window.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { moveCursor } from '../../src/sync/move-cursor.ts';
 import { axeFaults } from '../support/axe.ts';
-import { goTo, type Visit, visit } from '../support/browser.ts';
+import { goTo, hasBrowser, type Visit, visit } from '../support/browser.ts';
 import { type ControlRoom, startControlRoom } from '../support/control-room.ts';
 import { syncAllDone } from '../support/engine.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { hasRedis, startRedis, type TestRedis } from '../support/redis.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { workerConfig } from '../support/workers.ts';
@@ -65,7 +65,7 @@ const moveBack = (): Promise<void> =>
     }
   });
 
-describe('the control room', () => {
+describe.skipIf(!hasBrowser || !hasRedis)('the control room', () => {
   it('shows nothing without the token, and everything with it', async () => {
     const { page } = seen;
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { settled, visit } from '../support/browser.ts';
+import { hasBrowser, settled, visit } from '../support/browser.ts';
 import type { Size } from '../support/page-data.ts';
 import { type PageServer, servePage } from '../support/page-server.ts';
 
@@ -47,7 +47,7 @@ async function measure(size: Size, hash: string): Promise<Measured> {
   return { nodes, nodesLater, heapBytes: usedSize, firstPaintMs, shownMs };
 }
 
-describe('five sources of three streams and three years of days', () => {
+describe.skipIf(!hasBrowser)('five sources of three streams and three years of days', () => {
   it.each([
     ['all streams', '#/', 4000],
     ['one stream by the year', '#/stream/main/clicks?zoom=year', 2000],

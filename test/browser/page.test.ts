@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { axeFaults } from '../support/axe.ts';
-import { goTo, PHONE, settled, visit } from '../support/browser.ts';
+import { goTo, hasBrowser, PHONE, settled, visit } from '../support/browser.ts';
 import { type PageServer, servePage } from '../support/page-server.ts';
 
 /** The page by itself: canned answers, a real browser. What it does with a real worker is in control-room.test.ts. */
@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-describe.each(LOOKS)('the page $how', ({ options, checks, widths }) => {
+describe.skipIf(!hasBrowser).each(LOOKS)('the page $how', ({ options, checks, widths }) => {
   it('has every view in order: names for screen readers, contrast, no sideways scrolling, no complaint', async () => {
     const seen = await visit(server.baseUrl, options);
     for (const [name, hash] of Object.entries(VIEWS)) {
@@ -55,7 +55,7 @@ describe.each(LOOKS)('the page $how', ({ options, checks, widths }) => {
   }, 150_000);
 });
 
-describe('the page', () => {
+describe.skipIf(!hasBrowser)('the page', () => {
   it('can be walked by keyboard alone: to a day, its windows, and a backfill of it', async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/`);
     await settled(page);

@@ -14,6 +14,7 @@ import {
 import { faultsOfOrder } from '../support/crash/order.ts';
 import { type Grounds, openGrounds } from '../support/crash/sites.ts';
 import { workerTurn } from '../support/crash/worker-command.ts';
+import { hasRedis } from '../support/redis.ts';
 
 /**
  * Kill -9 at every step of I/O that a command takes, whoever added it; then run it again. Between the two, what is called complete is
@@ -72,26 +73,33 @@ const seen = new Set<string>();
 const choose = isWhole ? everyStep : createSample(7);
 const scenes = [...SAMPLED, ...(isWhole ? FURTHER : []), ...LAST];
 
-it.each(scenes.map((scene) => [nameOf(scene), scene] as const))('%s', { timeout: 900_000 }, async (_name, scene) => {
-  const steps = await discover(grounds[0] as Grounds, scene);
-  for (const step of steps) seen.add(labelOf(step));
-  // Of several sinks the steps are mixed, and one's commit says nothing of the other's files.
-  if (scene.sites.length === 1) expect(faultsOfOrder(steps)).toEqual([]);
-  const chosen = choose(steps);
-  const { cases, killed, faults } = await killAtEach(grounds, scene, chosen);
-  expect(faults).toEqual([]);
-  // Work that goes on side by side is not the same twice: a few come to their end without ever coming to their step.
-  expect(killed).toBeGreaterThan(cases / 2);
-});
+it.skipIf(!hasRedis).each(scenes.map((scene) => [nameOf(scene), scene] as const))(
+  '%s',
+  { timeout: 900_000 },
+  async (_name, scene) => {
+    const steps = await discover(grounds[0] as Grounds, scene);
+    for (const step of steps) seen.add(labelOf(step));
+    // Of several sinks the steps are mixed, and one's commit says nothing of the other's files.
+    if (scene.sites.length === 1) expect(faultsOfOrder(steps)).toEqual([]);
+    const chosen = choose(steps);
+    const { cases, killed, faults } = await killAtEach(grounds, scene, chosen);
+    expect(faults).toEqual([]);
+    // Work that goes on side by side is not the same twice: a few come to their end without ever coming to their step.
+    expect(killed).toBeGreaterThan(cases / 2);
+  },
+);
 
 /** Whoever stands around a function can be walked around: a step that is known to be there must have been seen. */
-it('has seen requests, pages, copies, merges, commits, renames, syncs to disk, ledger, leases and queues', () => {
-  const known = [
-    ...['GET /events: sent', 'GET /events: all read', 'PUT source.parquet: sent'],
-    ...['copy attribution.leads: rows begin', 'update attribution.leads: sent', 'commit: answered'],
-    ...['rename source.parquet', 'sync .source.parquet.*.tmp', 'sync date=*', 'link .source.parquet.lock'],
-    ...['insert tributary.windows: sent', 'update tributary.leases: answered', 'insert attribution._receipts: sent'],
-    ...['moveToFinished: sent', 'move_to_completed_fetch: sent'],
-  ];
-  expect(known.filter((label) => !seen.has(label))).toEqual([]);
-});
+it.skipIf(!hasRedis)(
+  'has seen requests, pages, copies, merges, commits, renames, syncs to disk, ledger, leases and queues',
+  () => {
+    const known = [
+      ...['GET /events: sent', 'GET /events: all read', 'PUT source.parquet: sent'],
+      ...['copy attribution.leads: rows begin', 'update attribution.leads: sent', 'commit: answered'],
+      ...['rename source.parquet', 'sync .source.parquet.*.tmp', 'sync date=*', 'link .source.parquet.lock'],
+      ...['insert tributary.windows: sent', 'update tributary.leases: answered', 'insert attribution._receipts: sent'],
+      ...['moveToFinished: sent', 'move_to_completed_fetch: sent'],
+    ];
+    expect(known.filter((label) => !seen.has(label))).toEqual([]);
+  },
+);

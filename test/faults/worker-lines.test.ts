@@ -13,7 +13,7 @@ import { download } from '../support/lake-place.ts';
 import { readWithDuckdb } from '../support/lake-readers.ts';
 import { idsIn, type Losses, lossesOf } from '../support/losses.ts';
 import { recordCase } from '../support/proof.ts';
-import { startRedis } from '../support/redis.ts';
+import { hasRedis, startRedis } from '../support/redis.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
@@ -105,7 +105,7 @@ const arrive = ({ sandbox: { service } }: Scene): void => {
 };
 const isComplete = async (scene: Scene): Promise<boolean> => (await lossesIn(scene)).lost === 0;
 
-describe.each(PEERS.filter((peer) => faultsFor(peer).length > 0))('the line to %s', (peer) => {
+describe.skipIf(!hasRedis).each(PEERS.filter((peer) => faultsFor(peer).length > 0))('the line to %s', (peer) => {
   let scene: Scene;
   let s3: S3Server | undefined;
   beforeAll(async () => {
@@ -152,7 +152,7 @@ describe.each(PEERS.filter((peer) => faultsFor(peer).length > 0))('the line to %
   });
 });
 
-it.runIf(isProving)('a queue that is not there when a worker starts: it says so and ends', async () => {
+it.runIf(isProving && hasRedis)('a queue that is not there when a worker starts: it says so and ends', async () => {
   const [engine, redis, place] = await Promise.all([openEngine(), startRedis(), freshPlace()]);
   const source = { baseUrl: 'http://127.0.0.1:1', apiKey: KEY, plan: 'business' };
   const line = await startFaultProxy(redis.url);

@@ -1,9 +1,8 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, describe, expect, it } from 'vitest';
 import { connect } from '../../src/cursor/database.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type Finished, freshPlace, type Place } from '../support/cli.ts';
+import { freePort } from '../support/free-port.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { sandboxWith, smallSandbox } from '../support/sandbox.ts';
 
@@ -121,7 +120,7 @@ describe('refused by the database', () => {
   };
 
   it('a server that is not there: try again later', async () => {
-    const port = await closedPort();
+    const port = String(await freePort());
     const { code, message, place } = await sync(withUrl((url) => Object.assign(url, { port, password: PASSWORD })));
     expect([code, message]).toEqual([
       4,
@@ -145,7 +144,7 @@ describe('refused by the service', () => {
 
   /** It is tried for a while, with pauses, before it is given up: meanwhile the other tests run. */
   const unreachable = (async () => {
-    const [port, own] = await Promise.all([closedPort(), freshDatabase()]);
+    const [port, own] = await Promise.all([freePort(), freshDatabase()]);
     const baseUrl = `http://127.0.0.1:${port}`;
     const ended = await sync({ baseUrl, rest: `state: { url: "${own.url}" }` });
     return { port, ...ended, schemas: await schemas(own.url) };
@@ -192,12 +191,3 @@ describe('refused by the service', () => {
     expect(schemas).toEqual([]);
   });
 });
-
-/** A port on which nothing listens. */
-async function closedPort(): Promise<string> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return String(port);
-}

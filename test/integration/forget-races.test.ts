@@ -1,9 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../../src/cursor/database.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { forget, type Touched } from '../../src/sync/forget.ts';
 import { dump, linesWith } from '../support/dump.ts';
+import { untilWaiting } from '../support/locks.ts';
 import { postgresPlace } from '../support/postgres-place.ts';
 import { createWriter, NOON, rowOf, rowsOf } from '../support/sink-harness.ts';
 
@@ -50,9 +49,12 @@ describe.each([true, false])('a sync under way (one database: %s)', (sameDatabas
       values: [source],
     });
     const committing = writer.commit([rowOf(STREAMS.leads, 'e1', NOON, person)]);
-    await waiting(place.db, 1);
+    await untilWaiting(place.db);
     const forgetting = forgetCustomer(source);
-    const first = await Promise.race([forgetting.then(() => 'forget'), waiting(place.state, sameDatabase ? 2 : 1)]);
+    const first = await Promise.race([
+      forgetting.then(() => 'forget'),
+      untilWaiting(place.state, sameDatabase ? 2 : 1).then(() => 'both wait'),
+    ]);
     await blocker.rollback();
     await committing;
     expect(await forgetting).toMatchObject({ 'attribution.leads': 1 });
@@ -60,14 +62,3 @@ describe.each([true, false])('a sync under way (one database: %s)', (sameDatabas
     expect((await rowsOf(place, STREAMS.leads, source)).get('e1')).toMatchObject(none);
   });
 });
-
-/** Until so many connections to the database wait for a lock. */
-async function waiting(db: Database, number: number): Promise<string> {
-  for (;;) {
-    const found = await db.query({
-      text: `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-    });
-    if (found.length >= number) return 'both wait';
-    await sleep(10);
-  }
-}

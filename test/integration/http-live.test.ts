@@ -8,7 +8,7 @@ import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
 import { serve } from '../support/http-server.ts';
 import { listenTo } from '../support/live-events.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { hasRedis, startRedis, type TestRedis } from '../support/redis.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { until, workerConfig } from '../support/workers.ts';
 
@@ -51,7 +51,7 @@ const readiness = async (): Promise<Readiness & { status: number }> => {
 };
 const broken = async (): Promise<string[]> => (await readiness()).parts.filter(({ ok }) => !ok).map(({ name }) => name);
 
-describe('live', () => {
+describe.skipIf(!hasRedis)('live', () => {
   it('tells how things are, then only what changed, to everybody at once', async () => {
     const [one, two] = await Promise.all([listenTo(room.url), listenTo(room.url)]);
     await until('both know how things are', () => [one, two].every(({ events }) => kinds(events).includes('overview')));
@@ -91,7 +91,7 @@ describe('live', () => {
   });
 });
 
-describe('many who listen', () => {
+describe.skipIf(!hasRedis)('many who listen', () => {
   it('are told so where there are too many, and those who wait come in when one has left', async () => {
     const all = await Promise.all(Array.from({ length: 200 }, () => listenTo(room.url)));
     const late = await room.get('/api/events');
@@ -134,7 +134,7 @@ describe('many who listen', () => {
   });
 });
 
-describe('health', () => {
+describe.skipIf(!hasRedis)('health', () => {
   it('is ready while all is well', async () => {
     expect(await readiness()).toMatchObject({ status: 200, ready: true });
     expect((await readiness()).parts.map(({ name }) => name)).toEqual([
@@ -197,7 +197,7 @@ describe('health', () => {
   });
 });
 
-describe('the end', () => {
+describe.skipIf(!hasRedis)('the end', () => {
   it('streams of events end with the server', async () => {
     const watcher = await listenTo(room.url);
     await room.close();

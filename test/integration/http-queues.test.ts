@@ -1,8 +1,8 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
-import { BACKENDS, queueUrl, until, workerConfig } from '../support/workers.ts';
+import { describeBackends, queueUrl, until, workerConfig } from '../support/workers.ts';
 
 interface Board {
   queues: Array<{
@@ -12,7 +12,7 @@ interface Board {
   }>;
 }
 
-describe.each(BACKENDS)('the view of the queues on %s', (backend) => {
+describeBackends('the view of the queues on %s', (backend) => {
   let database: TestDatabase;
   let room: HttpRoom;
 

@@ -5,20 +5,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import { acquireLease, checkFence, holderOf, type Lease } from '../../src/cursor/leases.ts';
-import { migrate } from '../../src/cursor/migrate.ts';
-import { MIGRATIONS } from '../../src/cursor/migrations.ts';
 import type { Sql } from '../../src/cursor/sql.ts';
 import { type Fault, RetryLater } from '../../src/model/errors.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { newSource } from '../support/sink-harness.ts';
 
 let home: TestDatabase;
 let db: Database;
 
 beforeAll(async () => {
-  home = await freshDatabase();
+  home = await stateDatabase();
   db = connect({ url: home.url });
-  await migrate(db, MIGRATIONS, { schema: 'tributary' });
 });
 afterAll(async () => {
   await db.close();

@@ -4,19 +4,16 @@ import { lowestCursor, readCursor } from '../../src/cursor/cursors.ts';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import { acquireLease } from '../../src/cursor/leases.ts';
 import { type Advance, applyAdvance, readLedger, type Span } from '../../src/cursor/ledger.ts';
-import { migrate } from '../../src/cursor/migrate.ts';
-import { MIGRATIONS } from '../../src/cursor/migrations.ts';
 import { type Entry, overlay } from '../../src/model/coverage.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { certified, MINUTE, NOON, newSource } from '../support/sink-harness.ts';
 
 let home: TestDatabase;
 let db: Database;
 
 beforeAll(async () => {
-  home = await freshDatabase();
+  home = await stateDatabase();
   db = connect({ url: home.url });
-  await migrate(db, MIGRATIONS, { schema: 'tributary' });
 });
 afterAll(async () => {
   await db.close();

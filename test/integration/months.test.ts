@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { createSeen, selectChanged } from '../../src/sinks/postgres/compare.ts';
 import { createStage, markMissing, mergeStage } from '../../src/sinks/postgres/merge.ts';
+import { untilWaiting } from '../support/locks.ts';
 import { keysOf, monthsPlace, partsOf, SALES, saleAt } from '../support/months.ts';
 import { createWriter, newSource, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
 
@@ -96,7 +97,7 @@ it('refuses an event that is there already, at whatever time, even to a writer t
     });
     const late = writer.commit([saleAt('twice', '2022-08-01T00:00:00Z')]);
     late.catch(() => {});
-    await untilSomebodyWaits();
+    await untilWaiting(place().db);
     await other.commit();
     await expect(late).rejects.toThrow(/duplicate key.*_sales_keys/);
   } finally {
@@ -104,11 +105,6 @@ it('refuses an event that is there already, at whatever time, even to a writer t
   }
   expect(await partsOf(place(), source)).toEqual(['other in sales_2022_08']);
 });
-
-async function untilSomebodyWaits(): Promise<void> {
-  const waiting = { text: 'select 1 from pg_locks where not granted' };
-  while ((await place().db.query(waiting)).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
-}
 
 it('lets several processes make the same months at once', async () => {
   const writers = await Promise.all(Array.from({ length: 6 }, () => createWriter(place(), SALES)));

@@ -2,13 +2,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readCursor } from '../../src/cursor/cursors.ts';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import { readLedger } from '../../src/cursor/ledger.ts';
-import { migrate } from '../../src/cursor/migrate.ts';
-import { MIGRATIONS } from '../../src/cursor/migrations.ts';
 import { RetryLater } from '../../src/model/errors.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { createPostgresSink, type PostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
 import { type CuttingProxy, startCuttingProxy } from '../support/cutting-proxy.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { freshDatabase, stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { readTable } from '../support/postgres-place.ts';
 import {
   certified,
@@ -38,14 +36,13 @@ interface Home extends SinkPlace {
 }
 
 async function openHome(isElsewhere: boolean): Promise<Home> {
-  const homes: TestDatabase[] = [await freshDatabase()];
+  const homes: TestDatabase[] = [await stateDatabase()];
   if (isElsewhere) homes.push(await freshDatabase());
   const [stateUrl = '', dataUrl = stateUrl] = homes.map(({ url }) => url);
   const cursors = await startCuttingProxy(stateUrl);
   const data = isElsewhere ? await startCuttingProxy(dataUrl) : cursors;
   const state = connect({ url: cursors.url });
   const db = isElsewhere ? connect({ url: data.url }) : state;
-  await migrate(state, MIGRATIONS, { schema: 'tributary' });
   const createSink = () => createPostgresSink({ name: 'warehouse', db, schema, state });
   await createSink().prepare(stream);
   return {

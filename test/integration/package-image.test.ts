@@ -7,7 +7,7 @@ import { type Finished, type Running, startProcess } from '../support/cli.ts';
 import { argv, filledEnvExample, readCompose, readDockerfile, said } from '../support/docker.ts';
 import { emptyFolder, listing, npmCi, pack } from '../support/package.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
-import { startRedis } from '../support/redis.ts';
+import { hasRedis, startRedis } from '../support/redis.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
 /**
@@ -81,7 +81,7 @@ it('syncs without the optional packages, and writes to no file of its own', asyn
   expect(await listing(root)).toEqual(before);
 });
 
-it('works until it is told to stop, and says that it is healthy', async () => {
+it.skipIf(!hasRedis)('works until it is told to stop, and says that it is healthy', async () => {
   const { command = [] } = readCompose(filledEnvExample()).services.redis ?? {};
   const flags = command
     .slice(1)

@@ -1,18 +1,15 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database.ts';
-import { migrate } from '../../src/cursor/migrate.ts';
-import { MIGRATIONS } from '../../src/cursor/migrations.ts';
 import { quarantine, type Rejected } from '../../src/cursor/quarantine.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { newSource } from '../support/sink-harness.ts';
 
 let home: TestDatabase;
 let db: Database;
 
 beforeAll(async () => {
-  home = await freshDatabase();
+  home = await stateDatabase();
   db = connect({ url: home.url });
-  await migrate(db, MIGRATIONS, { schema: 'tributary' });
 });
 afterAll(async () => {
   await db.close();

@@ -19,7 +19,7 @@ import {
 import { freshPlace, type Place } from '../support/cli.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { recordCase } from '../support/proof.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { hasRedis, startRedis, type TestRedis } from '../support/redis.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 
 /** Canaries go through every command, failure and log level; then every byte that was written or said is searched. */
@@ -116,7 +116,7 @@ async function said(
   return { code, text };
 }
 
-describe('every command', () => {
+describe.skipIf(!hasRedis)('every command', () => {
   it('syncs what the others look at', async () => {
     const { code, text } = await said(['sync', '--config', 't.yaml']);
     expect({ code, text }).toEqual({ code: 0, text: expect.stringContaining('set aside') });
@@ -131,7 +131,7 @@ describe('every command', () => {
   });
 });
 
-describe('every failure', () => {
+describe.skipIf(!hasRedis)('every failure', () => {
   const closed = 'http://127.0.0.1:9';
   const failing: Array<[what: string, args: string[], config: () => string, more?: Record<string, string>]> = [
     ['a service that is not there', ['doctor'], () => configOf(closed)],
@@ -190,7 +190,7 @@ describe('every failure', () => {
   });
 });
 
-it('is found nowhere but where it may be', async () => {
+it.skipIf(!hasRedis)('is found nowhere but where it may be', async () => {
   const kept = [...(await filesAsText(dirname(place.dir))), ...(await tablesAsText(db)), ...(await redisAsText(redis))];
   const all = [...traces, ...kept];
   const leaks = found(all, ALLOWED);

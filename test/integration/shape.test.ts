@@ -1,13 +1,11 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connect } from '../../src/cursor/database.ts';
-import { migrate } from '../../src/cursor/migrate.ts';
-import { MIGRATIONS } from '../../src/cursor/migrations.ts';
 import { ConfigError } from '../../src/model/errors.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
 import type { Sink } from '../../src/sinks/sink.ts';
 import { openFeed, recordOf } from '../support/feed.ts';
-import { freshDatabase } from '../support/postgres.ts';
+import { stateDatabase } from '../support/postgres.ts';
 import { type PostgresPlace, postgresPlace } from '../support/postgres-place.ts';
 import { createWriter, NOON, rowOf } from '../support/sink-harness.ts';
 
@@ -84,10 +82,9 @@ it('puts back a column that somebody drops between prepare and commit', async ()
 
 it('gets on with a table that knows more than a state that is new', async () => {
   await (await feedInto(place.createSink(), 'leads')).send([recordOf('a', { lost: 1 }), recordOf('b', { lost: 'x' })]);
-  const home = await freshDatabase();
+  const home = await stateDatabase();
   const state = connect({ url: home.url });
   try {
-    await migrate(state, MIGRATIONS, { schema: 'tributary' });
     const sink = createPostgresSink({ name: 'warehouse', db: place.db, schema, state });
     const feed = await openFeed({ state, sinks: [sink], stream: 'leads' });
     const { schemaChanges } = await feed.send([recordOf('c', { lost: 3 })]);

@@ -1,10 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runWorkerApp, withQueue } from '../../src/app/worker.ts';
 import type { Config } from '../../src/config/index.ts';
 import { readBackfillWindows } from '../../src/cursor/backfills.ts';
 import { connect, type Database } from '../../src/cursor/database.ts';
-import { migrate } from '../../src/cursor/migrate.ts';
-import { MIGRATIONS } from '../../src/cursor/migrations.ts';
 import {
   type Backfill,
   type BackfillDeps,
@@ -18,11 +16,11 @@ import {
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
 import type { RequestInfo } from '../../src/sandbox/requests.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
+import { freshRedis } from '../support/redis.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
-import { BACKENDS, FAST, until, workerConfig } from '../support/workers.ts';
+import { describeBackends, FAST, until, workerConfig } from '../support/workers.ts';
 
 const DAYS = 8;
 const TODAY = startOfDay(Date.now());
@@ -32,20 +30,19 @@ const CHUNKS = Array.from({ length: DAYS }, (_, i) => ({
   end: WINDOW.start + (i + 1) * DAY_MS,
 }));
 
-describe.each(BACKENDS)('a backfill in the queue, in %s', (backend) => {
+describeBackends('a backfill in the queue, in %s', (backend) => {
   let home: TestDatabase;
   let db: Database;
   let sandbox: Sandbox;
-  let redis: TestRedis | undefined;
+  let redis: Awaited<ReturnType<typeof freshRedis>> | undefined;
   let config: Config;
   beforeAll(async () => {
     [home, sandbox] = await Promise.all([
-      freshDatabase(),
+      stateDatabase(),
       smallSandbox({ rows: { clicks: 400, leads: 60, sales: 40 }, days: DAYS }),
     ]);
     db = connect({ url: home.url, max: 3 });
-    await migrate(db, MIGRATIONS, { schema: 'tributary' });
-    if (backend === 'redis') redis = await startRedis();
+    if (backend === 'redis') redis = await freshRedis();
     // Its syncs begin today: what is older comes by backfills alone.
     config = workerConfig({
       stateUrl: home.url,
@@ -135,7 +132,7 @@ describe.each(BACKENDS)('a backfill in the queue, in %s', (backend) => {
       });
       expect((await read(id)).windows).toEqual(paused.windows);
 
-      await redis?.command('FLUSHALL');
+      await redis?.command('FLUSHDB');
       sandbox.service.faults.clear();
       await resumeBackfill(deps, id);
       await isOver(id, 'done');

@@ -2,8 +2,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runWorkerApp } from '../../src/app/worker.ts';
 import type { Config } from '../../src/config/index.ts';
 import { connect, type Database } from '../../src/cursor/database.ts';
-import { migrate } from '../../src/cursor/migrate.ts';
-import { MIGRATIONS } from '../../src/cursor/migrations.ts';
 import { type Alert, watch } from '../../src/jobs/alerts.ts';
 import { plansByKey, type StreamPlan } from '../../src/jobs/plan.ts';
 import { findTroubles } from '../../src/jobs/troubles.ts';
@@ -11,7 +9,7 @@ import type { Sandbox } from '../../src/sandbox/server.ts';
 import { readStatus, type StreamStatus } from '../../src/sync/status.ts';
 import { dump } from '../support/dump.ts';
 import { serve } from '../support/http-server.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { FAST, until, workerConfig } from '../support/workers.ts';
@@ -26,9 +24,8 @@ const lines: string[] = [];
 const log = { ...silentLog, error: (_fields: object, message: string) => void lines.push(message) };
 
 beforeAll(async () => {
-  home = await freshDatabase();
+  home = await stateDatabase();
   db = connect({ url: home.url, max: 4 });
-  await migrate(db, MIGRATIONS, { schema: 'tributary' });
   [good, strict] = await Promise.all([smallSandbox(), smallSandbox({ apiKey: 'right-key' })]);
 });
 afterAll(async () => {

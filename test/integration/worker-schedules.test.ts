@@ -1,7 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database.ts';
-import { migrate } from '../../src/cursor/migrate.ts';
-import { MIGRATIONS } from '../../src/cursor/migrations.ts';
 import { claimTurn, readSchedule } from '../../src/cursor/schedules.ts';
 import { createQueue, type JobQueue } from '../../src/jobs/bull.ts';
 import { syncHint } from '../../src/jobs/payloads.ts';
@@ -9,10 +7,10 @@ import { plansByKey, type StreamPlan } from '../../src/jobs/plan.ts';
 import { scheduleText } from '../../src/jobs/schedule.ts';
 import { applyConfig } from '../../src/jobs/ticker.ts';
 import type { StreamName } from '../../src/model/streams.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
-import { startRedis } from '../support/redis.ts';
+import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
+import { hasRedis, startRedis } from '../support/redis.ts';
 import { silentLog } from '../support/silent-log.ts';
-import { BACKENDS, queueUrl, until } from '../support/workers.ts';
+import { describeBackends, queueUrl, until } from '../support/workers.ts';
 
 const plan = (source: string, stream: StreamName, every: number): StreamPlan => ({
   job: { source, stream } as StreamPlan['job'],
@@ -21,14 +19,13 @@ const plan = (source: string, stream: StreamName, every: number): StreamPlan => 
   fingerprint: 'f',
 });
 
-describe.each(BACKENDS)('schedules with the queue in %s', (backend) => {
+describeBackends('schedules with the queue in %s', (backend) => {
   let home: TestDatabase;
   let state: Database;
   let queues: JobQueue[];
   beforeAll(async () => {
-    home = await freshDatabase();
+    home = await stateDatabase();
     state = connect({ url: home.url, max: 4 });
-    await migrate(state, MIGRATIONS, { schema: 'tributary' });
     const url = await queueUrl(backend);
     const open = () => createQueue({ url, stateUrl: home.url, log: silentLog });
     queues = await Promise.all([open(), open()]);
@@ -115,7 +112,7 @@ describe.each(BACKENDS)('schedules with the queue in %s', (backend) => {
   });
 });
 
-describe('a Redis that cannot be relied on', () => {
+describe.skipIf(!hasRedis)('a Redis that cannot be relied on', () => {
   const open = (url: string) => createQueue({ url, stateUrl: 'postgresql://nobody@127.0.0.1:1/x', log: silentLog });
 
   it('is refused where it throws keys away, with the fix, and accepted after it', async () => {

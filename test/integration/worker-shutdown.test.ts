@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runWorkerApp } from '../../src/app/worker.ts';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
@@ -8,11 +8,11 @@ import { storedIds } from '../support/engine.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox, sorted } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
-import { BACKENDS, FAST, queueUrl, until, workerConfig } from '../support/workers.ts';
+import { describeBackends, FAST, queueUrl, until, workerConfig } from '../support/workers.ts';
 
 const CLICKS = 3000;
 
-describe.each(BACKENDS)('tributary worker with its queue in %s', (backend) => {
+describeBackends('tributary worker with its queue in %s', (backend) => {
   let place: Place;
   let sandbox: Sandbox;
   let home: TestDatabase;

@@ -1,24 +1,11 @@
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { afterAll } from 'vitest';
-import { CHROMIUM } from './global-chromium.ts';
+import { afterAll, inject } from 'vitest';
 
 /** Longer than anything takes on a slow machine, and shorter than a test. */
 const WAIT_MS = 20_000;
-const isRoot = process.getuid?.() === 0;
 
-function launchBrowser(): Promise<Browser> {
-  return chromium.launch({
-    executablePath: CHROMIUM,
-    args: [
-      // Chromium's own sandbox does not work for root, and it is our own page that it shows.
-      ...(isRoot ? ['--no-sandbox'] : []),
-      '--disable-dev-shm-usage',
-      // Nothing but this machine: a page that asks the outside world for something shall fail.
-      '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
-      '--disable-background-networking',
-    ],
-  });
-}
+/** Whether this machine has a browser; tests that need one are skipped where it has none. */
+export const hasBrowser = inject('browserUrl') !== '';
 
 let shared: Promise<Browser> | undefined;
 
@@ -36,9 +23,9 @@ export interface Visit {
   outside: string[];
 }
 
-/** A window of its own, with nothing remembered. One browser serves a test file. */
+/** A window of its own, with nothing remembered, of the run's one browser. */
 export async function visit(url: string, options: BrowserContextOptions = {}): Promise<Visit> {
-  shared ??= launchBrowser();
+  shared ??= chromium.connect(inject('browserUrl'));
   const context = await (await shared).newContext({ viewport: { width: 1280, height: 900 }, ...options });
   context.setDefaultTimeout(WAIT_MS);
   const page = await context.newPage();

@@ -3,15 +3,13 @@ import { withSyncApp } from '../../src/app/index.ts';
 import { type Config, parseConfig } from '../../src/config/index.ts';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import { holderOf } from '../../src/cursor/leases.ts';
-import { migrate } from '../../src/cursor/migrate.ts';
-import { MIGRATIONS } from '../../src/cursor/migrations.ts';
 import { writeProfile } from '../../src/cursor/profiles.ts';
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import type { SyncProgress } from '../../src/sync/job.ts';
 import { backfillAll, type Outcome, syncAll } from '../../src/sync/sync-all.ts';
 import type { BackfillRequest } from '../../src/sync/unread.ts';
-import { freshDatabase } from './postgres.ts';
+import { freshDatabase, stateDatabase, type TestDatabase } from './postgres.ts';
 import { silentLog } from './silent-log.ts';
 import { newSource } from './sink-harness.ts';
 
@@ -22,15 +20,12 @@ export interface Engine {
   close(): Promise<void>;
 }
 
-export async function openEngine(): Promise<Engine> {
-  const engine = await emptyEngine();
-  await migrate(engine.db, MIGRATIONS, { schema: 'tributary' });
-  return engine;
-}
+export const openEngine = async (): Promise<Engine> => engineOn(await stateDatabase());
 
 /** Nothing was ever written there. */
-export async function emptyEngine(): Promise<Engine> {
-  const home = await freshDatabase();
+export const emptyEngine = async (): Promise<Engine> => engineOn(await freshDatabase());
+
+function engineOn(home: TestDatabase): Engine {
   const db = connect({ url: home.url, max: 3 });
   return {
     url: home.url,

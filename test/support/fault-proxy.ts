@@ -1,4 +1,5 @@
 import { createConnection, createServer, type Socket } from 'node:net';
+import { freePort } from './free-port.ts';
 
 /** What a line can do to those who talk over it. Bytes are counted both ways. */
 export type LineFault =
@@ -133,12 +134,11 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     carry(pair, upstream, client);
   });
   const listen = (at: number): Promise<void> => new Promise((resolve) => server.listen(at, '127.0.0.1', resolve));
-  await listen(0);
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the proxy does not listen');
+  const ownPort = await freePort();
+  await listen(ownPort);
   const url = new URL(target);
   url.hostname = '127.0.0.1';
-  url.port = String(address.port);
+  url.port = String(ownPort);
 
   return {
     url: url.href.replace(/\/$/, ''),
@@ -150,7 +150,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
       const isAway = fault?.kind === 'refuse';
       for (const pair of [...pairs]) if (isSilent(pair)) end(pair, 'resetAndDestroy');
       [fault, waiting] = [undefined, undefined];
-      if (isAway) await listen(address.port);
+      if (isAway) await listen(ownPort);
     },
     hasFailed: () => fault !== undefined,
     attempts: () => attempts,

@@ -1,30 +1,26 @@
-import { execFileSync } from 'node:child_process';
+import type { TestProject } from 'vitest/node';
+import { findOrInstall } from './machine.ts';
+import { startRedisServer } from './redis-server.ts';
 
-/** Tests start their own redis-server: it is installed here where that is possible, else whoever runs them is told. */
-export default function setup(): void {
-  if (has('redis-server')) return;
-  if (process.getuid?.() === 0 && has('apt-get')) install();
-  if (has('redis-server')) return;
-  process.stderr.write('tests of the worker need redis-server: apt-get install redis-server, or brew install redis\n');
-}
-
-function install(): void {
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  const packages = ['install', '-y', '--no-install-recommends', 'redis-server'];
-  try {
-    execFileSync('apt-get', packages, { stdio: 'ignore', env });
-  } catch {
-    // Recovery: the lists of packages may be missing or old; with new ones it is tried once more.
-    execFileSync('apt-get', ['update'], { stdio: 'ignore', env });
-    execFileSync('apt-get', packages, { stdio: 'ignore', env });
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Empty where there is no redis-server. */
+    redisUrl: string;
   }
 }
 
-function has(program: string): boolean {
-  try {
-    execFileSync(program, ['--version'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
+/** One Redis for the whole run; `freshRedis()` gives a test its own database of it. */
+export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
+  const program = findOrInstall({
+    programs: ['redis-server'],
+    packages: ['redis-server'],
+    elsewhere: 'macOS: brew install redis',
+  });
+  if (program === undefined) {
+    project.provide('redisUrl', '');
+    return undefined;
   }
+  const server = await startRedisServer({ databases: '2000' });
+  project.provide('redisUrl', server.url);
+  return server.close;
 }

@@ -3,15 +3,13 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { GetObjectCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
 import { connect } from '../../src/cursor/database.ts';
-import { migrate } from '../../src/cursor/migrate.ts';
-import { MIGRATIONS } from '../../src/cursor/migrations.ts';
 import type { Lake } from '../../src/sinks/parquet/lake.ts';
 import { createParquetSink, type ParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
 import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
 import { createS3Store } from '../../src/sinks/parquet/store/s3-store.ts';
 import type { Store } from '../../src/sinks/parquet/store/store.ts';
 import { readWithDuckdb } from './lake-readers.ts';
-import { freshDatabase } from './postgres.ts';
+import { stateDatabase } from './postgres.ts';
 import type { S3Server } from './s3-server.ts';
 import type { SinkPlace } from './sink-harness.ts';
 
@@ -81,9 +79,8 @@ interface Made {
 }
 
 async function placeOf({ folder, isOwn, settings, createStore, readRows }: Made): Promise<LakePlace> {
-  const home = await freshDatabase();
+  const home = await stateDatabase();
   const state = connect({ url: home.url });
-  await migrate(state, MIGRATIONS, { schema: 'tributary' });
   const lake = { name: 'lake', state, scheme: 'day', compression: 'zstd', ...settings } as const;
   return {
     state,

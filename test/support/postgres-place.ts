@@ -8,7 +8,7 @@ import { parseJson } from '../../src/model/json.ts';
 import { BOOKKEEPING, type Stream } from '../../src/model/streams.ts';
 import type { Partition } from '../../src/sinks/postgres/months.ts';
 import { createPostgresSink, type PostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
-import { freshDatabase } from './postgres.ts';
+import { freshDatabase, stateDatabase } from './postgres.ts';
 import type { SinkPlace, StoredRow } from './sink-harness.ts';
 
 export interface PostgresPlace extends SinkPlace {
@@ -31,12 +31,13 @@ export async function postgresPlace({
   partition?: Partition;
   server?: string;
 } = {}): Promise<PostgresPlace> {
-  const databases = [await freshDatabase(server)];
+  const databases = [server === undefined ? await stateDatabase() : await freshDatabase(server)];
   if (!sameDatabase) databases.push(await freshDatabase(server));
   const [first, second] = databases.map(({ url }) => connect({ url }));
   if (!first) throw new Error('no database');
   const [state, db] = [first, second ?? first];
-  await migrate(state, MIGRATIONS, { schema: 'tributary' });
+  // Another server has no template.
+  if (server !== undefined) await migrate(state, MIGRATIONS, { schema: 'tributary' });
   return {
     state,
     db,

@@ -10,10 +10,15 @@ export interface TestDatabase {
 }
 
 /** A database of its own for each test file, on the server that `global-postgres.ts` started for the run unless another is given. */
-export async function freshDatabase(server = inject('postgresUrl')): Promise<TestDatabase> {
+export const freshDatabase = (server = inject('postgresUrl')): Promise<TestDatabase> => copyOf('template1', server);
+
+/** The same with the state's tables in it, as a migration makes them. */
+export const stateDatabase = (): Promise<TestDatabase> => copyOf(inject('stateTemplate'), inject('postgresUrl'));
+
+async function copyOf(template: string, server: string): Promise<TestDatabase> {
   const name = `test_${process.pid}_${randomBytes(6).toString('hex')}`;
   const url = new URL(server);
-  await onServer(server, `CREATE DATABASE ${quoteIdent(name)}`);
+  await onServer(server, `CREATE DATABASE ${quoteIdent(name)} TEMPLATE ${quoteIdent(template)}`);
   url.pathname = `/${name}`;
   return { url: url.href, drop: () => onServer(server, `DROP DATABASE ${quoteIdent(name)} WITH (FORCE)`) };
 }

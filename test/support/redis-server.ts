@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -24,12 +24,11 @@ export async function startRedisServer(settings: RedisSettings = {}): Promise<Re
   const port = await freePort();
   const url = `redis://${settings.requirepass ? `:${settings.requirepass}@` : ''}127.0.0.1:${port}`;
   const all = { port: String(port), bind: '127.0.0.1', dir, save: '', appendonly: 'no', ...settings };
+  const args = Object.entries(all).flatMap(([name, value]) => [`--${name}`, value]);
   const start = async () => {
-    const args = Object.entries(all).flatMap(([name, value]) => [`--${name}`, value]);
     const server = spawn('redis-server', args, { stdio: 'ignore' });
-    // A server that is not installed is an error of `once` too: global-redis.ts has said what to do.
     const exited = once(server, 'exit');
-    await untilReady(url);
+    await untilReady(url, server);
     return { server, exited };
   };
   let current = await start();
@@ -39,14 +38,7 @@ export async function startRedisServer(settings: RedisSettings = {}): Promise<Re
   };
   return {
     url,
-    async command(name, ...words) {
-      const client = new Redis(url, { maxRetriesPerRequest: 1 });
-      try {
-        return await client.call(name ?? 'PING', ...words);
-      } finally {
-        client.disconnect();
-      }
-    },
+    command: (...words) => command(url, ...words),
     async restart(awayMs = 300) {
       await stop();
       await sleep(awayMs);
@@ -59,17 +51,26 @@ export async function startRedisServer(settings: RedisSettings = {}): Promise<Re
   };
 }
 
-async function untilReady(url: string): Promise<void> {
-  for (let left = 200; ; left--) {
+export async function command(url: string, name = 'PING', ...words: string[]): Promise<unknown> {
+  const client = new Redis(url, { maxRetriesPerRequest: 1 });
+  try {
+    return await client.call(name, ...words);
+  } finally {
+    client.disconnect();
+  }
+}
+
+async function untilReady(url: string, server: ChildProcess): Promise<void> {
+  for (;;) {
     const client = new Redis(url, { lazyConnect: true, maxRetriesPerRequest: 0, retryStrategy: () => null });
     client.on('error', () => {});
     try {
       await client.connect();
-      await client.ping();
-      return;
+      if ((await client.info('server')).includes(`process_id:${server.pid}\r`)) return;
+      throw new Error(`another Redis answers on ${url}`);
     } catch (error) {
-      // Recovery: it is still starting.
-      if (left === 0) throw error;
+      // Recovery: it is still starting, unless it has ended.
+      if (server.exitCode !== null) throw error;
       await sleep(25);
     } finally {
       client.disconnect();

@@ -1,14 +1,24 @@
-import { afterAll } from 'vitest';
-import { type RedisServer, type RedisSettings, startRedisServer } from './redis-server.ts';
+import { afterAll, inject } from 'vitest';
+import { command, type RedisServer, type RedisSettings, startRedisServer } from './redis-server.ts';
 
 export type TestRedis = RedisServer;
+
+/** Whether this machine has Redis; tests that need it are skipped where it has none. */
+export const hasRedis = inject('redisUrl') !== '';
+
+/** An empty database of the run's own Redis. Whoever restarts, empties or reconfigures the server starts one instead. */
+export async function freshRedis(): Promise<Pick<TestRedis, 'url' | 'command'>> {
+  const server = inject('redisUrl');
+  const url = `${server}/${await command(server, 'INCR', 'databases given out')}`;
+  return { url, command: (...words) => command(url, ...words) };
+}
 
 const running = new Set<TestRedis>();
 afterAll(async () => {
   for (const redis of running) await redis.close();
 });
 
-/** One that ends with the test file at the latest. */
+/** A server of its own, which ends with the test file at the latest. */
 export async function startRedis(settings: RedisSettings = {}): Promise<TestRedis> {
   const server = await startRedisServer(settings);
   const redis: TestRedis = {

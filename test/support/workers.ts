@@ -1,21 +1,26 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { describe } from 'vitest';
 import { type Config, parseConfig } from '../../src/config/index.ts';
 import type { Pace } from '../../src/jobs/plan.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type Running, startProcess } from './cli.ts';
-import { startRedis } from './redis.ts';
+import { freshRedis, hasRedis } from './redis.ts';
 
 const SCRIPT = fileURLToPath(new URL('worker-child.ts', import.meta.url));
 
-/** The same tests on both homes of the queue. */
-export const BACKENDS = ['redis', 'postgres'] as const;
-export type Backend = (typeof BACKENDS)[number];
+export type Backend = 'redis' | 'postgres';
+
+/** The same tests on both homes of the queue; `%s` in the name is which. */
+export function describeBackends(name: string, tests: (backend: Backend) => void): void {
+  describe.skipIf(!hasRedis)(name.replace('%s', 'redis'), () => tests('redis'));
+  describe(name.replace('%s', 'postgres'), () => tests('postgres'));
+}
 
 /** A queue.url of its own, or none for the queue in the state database. */
 export const queueUrl = async (backend: Backend): Promise<string | undefined> =>
-  backend === 'redis' ? (await startRedis()).url : undefined;
+  backend === 'redis' ? (await freshRedis()).url : undefined;
 
 /** Everything is looked at more often, so that tests need not wait. */
 export const FAST: Partial<Pace> = { tickMs: 250, watchMs: 500, recheckMs: 1500, lockMs: 2000, busyMs: 300 };
@@ -87,7 +92,7 @@ export function startWorker(
 }
 
 /** Asks again and again until the answer is yes; what it was instead is the test's failure. */
-export async function until(what: string, isSo: () => Promise<boolean> | boolean, withinMs = 40_000): Promise<void> {
+export async function until(what: string, isSo: () => Promise<boolean> | boolean, withinMs = 100_000): Promise<void> {
   for (const deadline = Date.now() + withinMs; !(await isSo()); await sleep(50)) {
     if (Date.now() > deadline) throw new Error(`it never came to this: ${what}`);
   }
