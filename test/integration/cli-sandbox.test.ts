@@ -68,7 +68,10 @@ describe('tributary sandbox', () => {
     expect(stderr).toContain('the sandbox has no trait "widne"');
     for (const name of TRAIT_NAMES) expect(stderr).toContain(name);
     const { code: bad, stderr: value } = await place.run(['sandbox', '--trait', 'widen=week']);
-    expect([bad, value]).toEqual([2, 'trait widen cannot be "week"\nnext: give widen=day|hour\n']);
+    expect([bad, value]).toEqual([
+      2,
+      'trait widen cannot be "week"\nnext: give widen=(day|hour|minute|second)[@HOURS]\n',
+    ]);
   });
 
   it('says that a port is taken', async () => {

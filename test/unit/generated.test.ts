@@ -5,6 +5,7 @@ import { toMarkdown } from '../../src/sinks/dictionary.ts';
 import { badInputPage } from '../support/bad-input-page.ts';
 import { configurationPage } from '../support/config-reference.ts';
 import { errorsPage, errorTexts } from '../support/error-texts.ts';
+import { sandboxPage } from '../support/sandbox-page.ts';
 
 /** Files that are made from code are checked in, and checked: `npm run generate` brings them up to date. */
 
@@ -27,4 +28,8 @@ it('docs/errors.md holds the text of every error, for a reader', async () => {
 
 it('docs/configuration.md holds every key of the config', async () => {
   await expect(configurationPage()).toMatchFileSnapshot('../../docs/configuration.md');
+});
+
+it('docs/sandbox.md lists every trait of the sandbox', async () => {
+  await expect(`${sandboxPage()}\n`).toMatchFileSnapshot('../../docs/sandbox.md');
 });
