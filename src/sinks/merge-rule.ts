@@ -1,4 +1,8 @@
+import { isNone } from '../model/coerce.ts';
 import type { Column } from '../model/columns.ts';
+import type { Entity } from '../model/entities.ts';
+import type { Row } from '../model/flatten.ts';
+import { LONGEST_ID } from '../model/identity.ts';
 import type { Stream } from '../model/streams.ts';
 
 /**
@@ -14,3 +18,22 @@ export const joinedKeys = (stream: Stream): string[] => [
     stream.columns.filter((c) => c.volatile).flatMap((c) => c.from.map(({ path }) => path.split('.')[0] ?? '')),
   ),
 ];
+
+/**
+ * The last row of each link or customer in a batch: pages come in the order they were read, whatever the time of their events.
+ * A row that knows something is better than a later one that does not. An id that no index can hold stays with its events.
+ */
+export function newestOf(entity: Entity, stream: Stream, rows: readonly Row[]): Row[] {
+  const place = (name: string): number => stream.columns.findIndex((column) => column.name === name);
+  const key = place(entity.key);
+  const knowledge = entity.knowledge.map(place);
+  const knows = (row: Row): boolean => knowledge.some((i) => !isNone(row.values[i] ?? null));
+  const newest = new Map<unknown, Row>();
+  for (const row of rows) {
+    const id = row.values[key];
+    if (typeof id !== 'string' || id === '' || id.length > LONGEST_ID) continue;
+    const before = newest.get(id);
+    if (!before || knows(row) || !knows(before)) newest.set(id, row);
+  }
+  return [...newest.values()];
+}

@@ -40,6 +40,8 @@ export interface Abilities {
   read(stream: Stream, source: string, window: Window): AsyncGenerator<Row[]>;
   /** Brings files that were written with fewer columns up to the present ones. */
   rewrite(streams: readonly StreamName[]): Promise<Rewrites>;
+  /** Joins small files and removes what no reader can get at any more. */
+  maintain(): Promise<Maintained>;
 }
 
 /** A sink that certainly has these abilities. */
@@ -53,6 +55,7 @@ const WITHOUT: Readonly<Record<keyof Abilities, string>> = {
   compare: 'cannot be compared with the service',
   read: 'cannot be read back',
   rewrite: 'has no files to rewrite',
+  maintain: 'needs no maintenance',
 };
 
 /** The ability of a sink without which the caller's command means nothing. */
@@ -90,6 +93,9 @@ export type Erasure = { source: string } & ({ kind: 'customer' | 'click'; id: st
 
 /** By stream: how many files there are, and how many of them were made anew. */
 export type Rewrites = Record<string, { files: number; rewritten: number; rows: number }>;
+
+/** By table: files that were joined, snapshots that were let go, files that were removed, and files that there are now. */
+export type Maintained = Record<string, { joined: number; expired: number; removed: number; files: number }>;
 
 export interface LeasedTrack {
   source: string;

@@ -42,15 +42,18 @@ export async function readWithDuckdb(folder: string, stream: Stream): Promise<St
   const files = (await filesIn(folder)).filter(
     (file) => file.startsWith(`${stream.name}/`) && file.endsWith('.parquet'),
   );
-  if (files.length === 0) return [];
-  const glob = globOf(folder, stream.name);
-  const there = new Set((await queryDuckdb(`describe select * from ${glob}`)).map((row) => row.column_name));
+  return files.length === 0 ? [] : readRelation(globOf(folder, stream.name), stream);
+}
+
+/** Whatever DuckDB can select from, in the columns of the stream. */
+export async function readRelation(from: string, stream: Stream): Promise<StoredRow[]> {
+  const there = new Set((await queryDuckdb(`describe select * from ${from}`)).map((row) => row.column_name));
   const list = columnsOf(stream).map(({ name, kind }) => {
     const quoted = `"${name}"`;
     const digits = there.has(exactName(name)) ? `"${exactName(name)}"` : 'null';
     return `${there.has(name) ? FROM_DUCKDB[kind](quoted, digits) : 'null'} as ${quoted}`;
   });
-  const rows = await queryDuckdb(`select ${list.join(', ')} from ${glob}`);
+  const rows = await queryDuckdb(`select ${list.join(', ')} from ${from}`);
   const text = columnsOf(stream).filter(({ kind }) => kind === 'text');
   for (const row of rows) for (const { name } of text) row[name] = (row[name] as string | null)?.slice(1);
   return rows.map((row) => restored(stream, row));

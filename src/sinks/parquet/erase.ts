@@ -42,13 +42,13 @@ export async function erase(lake: Lake, erasure: Erasure): Promise<Record<string
 }
 
 /** Rows by the value of a column: they lose what `empties` says, or go. */
-interface Victim {
+export interface Victim {
   column: string;
   id: string;
   empties: ((column: string) => boolean) | undefined;
 }
 
-function victimOf(erasure: Erasure, stream: StreamName): Victim | 'all' | undefined {
+export function victimOf(erasure: Erasure, stream: StreamName): Victim | 'all' | undefined {
   if (erasure.kind === 'source') return 'all';
   const { kind } = erasure;
   const id = storableText(erasure.id);
@@ -59,7 +59,7 @@ function victimOf(erasure: Erasure, stream: StreamName): Victim | 'all' | undefi
 /** Bookkeeping stays, but for what it holds of the service. */
 const KEPT: ReadonlySet<string> = new Set(BOOKKEEPING.map(({ name }) => name).filter((name) => name !== '_extra'));
 
-async function eraseIn(
+export async function eraseIn(
   { file, rows }: PartitionFile,
   { column, id, empties }: Victim,
   now: Instant,

@@ -11,7 +11,7 @@ import { rewriteLake } from './rewrite-lake.ts';
 import { tidy } from './tidy.ts';
 
 /** A sink of Parquet files. Nothing is to be recovered: every commit looks first whether the one before it was cut short. */
-export type ParquetSink = SinkWith<Exclude<keyof Abilities, 'recover'>>;
+export type ParquetSink = SinkWith<Exclude<keyof Abilities, 'recover' | 'maintain'>>;
 
 /** Enough for a full row group: what is written at once need not be written again soon. */
 const BATCH_ROWS = 20_000;

@@ -52,7 +52,7 @@ export async function openPartition(
   }
 }
 
-function partitionFile(path: string, open: OpenFile, file: ParquetFile): PartitionFile {
+export function partitionFile(path: string, open: OpenFile, file: ParquetFile): PartitionFile {
   const asText = { ...file, columns: jsonAsText(file.columns) };
   return {
     path,

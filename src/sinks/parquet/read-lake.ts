@@ -23,21 +23,31 @@ export async function* readLake(lake: Lake, stream: Stream, source: string, wind
   for (let day = startOfDay(window.start); day < window.end; day += DAY_MS) {
     const part = { start: Math.max(window.start, day), end: Math.min(window.end, day + DAY_MS) };
     const partitions = await partitionsWithin(lake.state, track, [part]);
-    const files: OpenFile[] = [];
+    const files: PartitionFile[] = [];
     try {
       for (const partition of partitions) {
         const path = filePath(lake.scheme, stream.name, source, partition);
         const file = await openPartition(lake.store, path, { source, stream: stream.name });
-        if (file) files.push(openRows(file, stream));
+        if (file) files.push(file);
       }
-      for (let hour = part.start; hour < part.end; hour = nextHour(hour)) {
-        const piece = { start: hour, end: Math.min(part.end, nextHour(hour)) };
-        const rows = (await Promise.all(files.map((file) => file.rowsIn(piece)))).flat();
-        if (rows.length > 0) yield rows.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
-      }
+      yield* rowsInOrder(files, stream, part);
     } finally {
       for (const file of files) await file.close();
     }
+  }
+}
+
+/** The rows of a window out of files that are open, an hour at a time. */
+export async function* rowsInOrder(
+  files: readonly PartitionFile[],
+  stream: Stream,
+  window: Window,
+): AsyncGenerator<Row[]> {
+  const all = files.map((file) => openRows(file, stream));
+  for (let hour = window.start; hour < window.end; hour = nextHour(hour)) {
+    const piece = { start: hour, end: Math.min(window.end, nextHour(hour)) };
+    const rows = (await Promise.all(all.map((file) => file.rowsIn(piece)))).flat();
+    if (rows.length > 0) yield rows.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
   }
 }
 
@@ -45,7 +55,6 @@ const nextHour = (at: number): number => (Math.floor(at / HOUR_MS) + 1) * HOUR_M
 
 interface OpenFile {
   rowsIn(window: Window): Promise<Row[]>;
-  close(): Promise<void>;
 }
 
 /** A group holds several hours: the last ones that were decoded are kept. */
@@ -94,6 +103,5 @@ function openRows(partition: PartitionFile, stream: Stream): OpenFile {
       }
       return found;
     },
-    close: () => partition.close(),
   };
 }

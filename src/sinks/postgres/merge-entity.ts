@@ -1,9 +1,5 @@
 import { quoteIdent, type Sql } from '../../cursor/sql.ts';
-import { isNone } from '../../model/coerce.ts';
 import type { Entity } from '../../model/entities.ts';
-import type { Row } from '../../model/flatten.ts';
-import { LONGEST_ID } from '../../model/identity.ts';
-import type { Stream } from '../../model/streams.ts';
 import { isKnown } from './customers.ts';
 import { tableName } from './table.ts';
 import { POSTGRES_TYPES } from './types.ts';
@@ -17,25 +13,6 @@ export const createEntityStage = (entity: Entity): Sql => ({
 });
 
 export const copyIntoEntityStage = (entity: Entity): string => `copy ${stageOf(entity)} from stdin (format binary)`;
-
-/**
- * The last row of each link or customer in a batch: pages come in the order they were read, whatever the time of their events.
- * A row that knows something is better than a later one that does not. An id that no index can hold stays with its events.
- */
-export function newestOf(entity: Entity, stream: Stream, rows: readonly Row[]): Row[] {
-  const place = (name: string): number => stream.columns.findIndex((column) => column.name === name);
-  const key = place(entity.key);
-  const knowledge = entity.knowledge.map(place);
-  const knows = (row: Row): boolean => knowledge.some((i) => !isNone(row.values[i] ?? null));
-  const newest = new Map<unknown, Row>();
-  for (const row of rows) {
-    const id = row.values[key];
-    if (typeof id !== 'string' || id === '' || id.length > LONGEST_ID) continue;
-    const before = newest.get(id);
-    if (!before || knows(row) || !knows(before)) newest.set(id, row);
-  }
-  return [...newest.values()];
-}
 
 /** The newest reading wins. A row that did not change is left alone, and what knows nothing never overwrites what does. */
 export function mergeEntity(schema: string, entity: Entity, source: string): Sql {

@@ -19,7 +19,7 @@ export interface PostgresSinkOptions extends Omit<BatchOptions, 'partition'> {
 /** Large enough that a batch loads at full speed, small enough that two of them bound the memory. */
 const BATCH_ROWS = 5000;
 
-export type PostgresSink = SinkWith<Exclude<keyof Abilities, 'rewrite'>>;
+export type PostgresSink = SinkWith<Exclude<keyof Abilities, 'rewrite' | 'maintain'>>;
 
 export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
   const { name, db, schema, state, partition = 'none' } = options;

@@ -49,9 +49,10 @@ export function createFolderStore(path: string): Store {
     stage,
     async *list(folder, name) {
       for await (const { path: found, entry } of walk(root, folder)) {
-        if (entry !== name) continue;
+        if (name !== undefined && entry !== name) continue;
         const stats = await lstat(join(root, found), { bigint: true }).catch(ifAbsent);
-        if (stats?.isFile()) yield { path: found, identity: identityOf(stats) } satisfies Listed;
+        if (!stats?.isFile()) continue;
+        yield { path: found, identity: identityOf(stats), modifiedAt: Number(stats.mtimeMs) } satisfies Listed;
       }
     },
     async open(file) {
@@ -68,6 +69,11 @@ export function createFolderStore(path: string): Store {
       } finally {
         await lock.release();
       }
+    },
+    async delete(file) {
+      const target = await locate(file);
+      await rm(target, { force: true });
+      await syncFolders(root, dirname(target), false);
     },
     readText: (file) => readFile(resolve(root, file), 'utf8').catch(ifAbsent),
     async writeText(file, text) {

@@ -14,13 +14,14 @@ import { isAbsent, isRefused, s3Fault } from './s3-errors.ts';
 
 /** The one home of the S3 client. Everything else sees these few functions, and errors of the house. */
 export interface Bucket {
-  list(prefix: string): AsyncIterable<{ key: string; identity: string }>;
+  list(prefix: string): AsyncIterable<{ key: string; identity: string; modifiedAt: number }>;
   head(key: string): Promise<{ size: number; identity: string } | undefined>;
   read(key: string, start: number, end: number, identity?: string): Promise<Uint8Array>;
   /** Puts an object in the place of another, or where there is none; refused where something else is there. */
   put(key: string, body: Readable, condition: Condition): Promise<{ identity: string } | 'refused'>;
   putText(key: string, text: string): Promise<void>;
-  remove(key: string, identity: string): Promise<void>;
+  /** Only if it is still the same object, where an identity is given. */
+  remove(key: string, identity?: string): Promise<void>;
   /** Ends uploads below a prefix that nobody will finish: their parts are paid for and seen by nobody. */
   abortLeftovers(prefix: string): Promise<void>;
   close(): void;
@@ -74,7 +75,9 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
         const page = await asFault(
           client.send(new ListObjectsV2Command({ Bucket: name, Prefix: prefix, ContinuationToken: token })),
         );
-        for (const { Key, ETag } of page.Contents ?? []) if (Key && ETag) yield { key: Key, identity: ETag };
+        for (const { Key, ETag, LastModified } of page.Contents ?? []) {
+          if (Key && ETag) yield { key: Key, identity: ETag, modifiedAt: LastModified?.getTime() ?? 0 };
+        }
         token = page.NextContinuationToken;
       } while (token);
     },
@@ -121,7 +124,8 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
       );
     },
     async remove(key, identity) {
-      await asFault(client.send(new DeleteObjectCommand({ ...at(key), IfMatch: identity })));
+      const condition = identity === undefined ? {} : { IfMatch: identity };
+      await asFault(client.send(new DeleteObjectCommand({ ...at(key), ...condition })));
     },
     async abortLeftovers(prefix) {
       const { Uploads = [] } = await asFault(

@@ -25,8 +25,8 @@ export function createS3Store({ url, pathStyle }: S3StoreOptions): Store {
   return {
     place: `Parquet files in s3://${name}/${prefix}`,
     async *list(folder, file) {
-      for await (const { key, identity } of bucket.list(keyOf(`${folder}/`))) {
-        if (key.endsWith(`/${file}`)) yield { path: key.slice(prefix.length), identity };
+      for await (const { key, ...rest } of bucket.list(keyOf(`${folder}/`))) {
+        if (file === undefined || key.endsWith(`/${file}`)) yield { path: key.slice(prefix.length), ...rest };
       }
     },
     open: (path) => openObject(bucket, keyOf(path), path),
@@ -35,6 +35,7 @@ export function createS3Store({ url, pathStyle }: S3StoreOptions): Store {
       if ((await bucket.head(keyOf(path)))?.identity !== identity) throw new ReplacedMeanwhile(path);
       await bucket.remove(keyOf(path), identity);
     },
+    delete: (path) => bucket.remove(keyOf(path)),
     async readText(path) {
       const found = await bucket.head(keyOf(path));
       if (!found) return undefined;

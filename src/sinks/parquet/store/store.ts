@@ -5,13 +5,15 @@ import type { ByteSource } from '../format/index.ts';
 export interface Store {
   /** For people. */
   readonly place: string;
-  /** Every file of this name below a folder, however deep. */
-  list(folder: string, name: string): AsyncIterable<Listed>;
+  /** Every file below a folder, however deep; or those of one name. */
+  list(folder: string, name?: string): AsyncIterable<Listed>;
   open(path: string): Promise<OpenFile | undefined>;
   /** A new file that nobody sees yet. */
   stage(path: string): Promise<Staged>;
   /** Only if it is still the same file. */
   remove(path: string, identity: string): Promise<void>;
+  /** Whatever is there: for files that are never replaced. */
+  delete(path: string): Promise<void>;
   readText(path: string): Promise<string | undefined>;
   /** Replaces a small file, whole. */
   writeText(path: string, text: string): Promise<void>;
@@ -23,6 +25,7 @@ export interface Store {
 export interface Listed {
   path: string;
   identity: string;
+  modifiedAt: number;
 }
 
 /** A file as it was when it was opened. Its identity changes whenever somebody replaces it. */

@@ -1,0 +1,202 @@
+import { randomUUID } from 'node:crypto';
+import type { Queryable } from '../../cursor/database.ts';
+import type { Long } from './format/avro.ts';
+import { type DataFile, type Entry, encodeManifest } from './format/manifest.ts';
+import { encodeManifestList, type Manifest } from './format/manifest-list.ts';
+import {
+  currentSnapshot,
+  type Metadata,
+  newSnapshotId,
+  presentColumns,
+  type Snapshot,
+  withColumns,
+  withoutSnapshots,
+  withSnapshot,
+} from './format/metadata.ts';
+import { columnsIn, type Evolved } from './format/schema.ts';
+import { manifestFiles, specOf, type Table, type TableFile } from './table.ts';
+import { createFile, type Draft, locationOf, tableFolder, type Warehouse } from './warehouse.ts';
+
+/** Manifests with fewer files are joined once there are this many of them: a reader opens each. */
+const SMALL_FILES = 100;
+const MOST_SMALL = 16;
+
+/** What a table is to become. */
+export interface Change {
+  operation: 'append' | 'overwrite' | 'delete' | 'replace';
+  added: readonly DataFile[];
+  removed: readonly TableFile[];
+  /** What the snapshot says besides the usual. */
+  summary: Readonly<Record<string, string>>;
+  evolved?: Evolved;
+  /** Snapshots that go with this change; never the one that it makes. */
+  isExpired?(snapshot: Snapshot): boolean;
+}
+
+/** Writes the next version of a table and puts it into the catalog. */
+export async function changeTable(
+  tx: Queryable,
+  draft: Draft,
+  table: Table,
+  { operation, added, removed, summary, evolved, isExpired }: Change,
+): Promise<Table> {
+  const { warehouse } = draft;
+  const metadata = evolved ? withColumns(table.metadata, evolved) : table.metadata;
+  const parent = currentSnapshot(metadata);
+  const id = newSnapshotId();
+  const sequence = metadata['last-sequence-number'] + 1;
+  const write = createManifestWriter(draft, { ...table, metadata }, id, sequence);
+  const manifests = [
+    ...(await joinSmall(warehouse, metadata, await withoutFiles(warehouse, table, removed, id, write), id, write)),
+    ...(added.length === 0
+      ? []
+      : [
+          await write(
+            added.map((file) => ({
+              status: 'added',
+              snapshotId: id,
+              sequence: undefined,
+              fileSequence: undefined,
+              file,
+            })),
+          ),
+        ]),
+  ];
+  const list = `${tableFolder(warehouse, table.design.name)}/metadata/snap-${id}-1-${randomUUID()}.avro`;
+  const parentId = parent?.['snapshot-id'];
+  await createFile(draft, list, encodeManifestList({ snapshotId: id, parentId, sequence }, manifests));
+  const snapshot: Snapshot = {
+    'snapshot-id': id,
+    ...(parentId !== undefined && { 'parent-snapshot-id': parentId }),
+    'sequence-number': sequence,
+    'timestamp-ms': Math.max(Date.now(), metadata['last-updated-ms'] + 1),
+    'manifest-list': locationOf(warehouse, list),
+    summary: { operation, ...summary, ...figuresOf(parent, added, removed) },
+    'schema-id': metadata['current-schema-id'],
+  };
+  const next = withoutSnapshots(
+    withSnapshot(metadata, snapshot),
+    (one) => one !== snapshot && (isExpired?.(one) ?? false),
+  );
+  const listed = await warehouse.catalog.replace(tx, draft, table.design.name, table, next);
+  return { ...listed, design: table.design, columns: columnsIn(presentColumns(next)), manifests };
+}
+
+type WriteManifest = (entries: readonly Entry[]) => Promise<Manifest>;
+
+function createManifestWriter(
+  draft: Draft,
+  { design, metadata }: Pick<Table, 'design' | 'metadata'>,
+  id: Long,
+  sequence: number,
+): WriteManifest {
+  const { schema } = presentColumns(metadata);
+  const spec = specOf(metadata);
+  return async (entries) => {
+    const path = `${tableFolder(draft.warehouse, design.name)}/metadata/${randomUUID()}-m0.avro`;
+    const bytes = encodeManifest(schema, spec, entries);
+    await createFile(draft, path, bytes);
+    const count = (status: Entry['status']) => {
+      const files = entries.filter((entry) => entry.status === status);
+      return { files: files.length, rows: files.reduce((sum, { file }) => sum + file.rows, 0) };
+    };
+    const days = entries.flatMap(({ file }) => file.day ?? []);
+    const sequences = entries
+      .filter(({ status }) => status !== 'deleted')
+      .map((entry) => Number(entry.sequence ?? sequence));
+    return {
+      path: locationOf(draft.warehouse, path),
+      bytes: bytes.length,
+      content: 'data',
+      specId: spec['spec-id'],
+      sequence,
+      minSequence: Math.min(sequence, ...sequences),
+      snapshotId: id,
+      added: count('added'),
+      existing: count('existing'),
+      deleted: count('deleted'),
+      days: days.length === 0 ? undefined : { first: Math.min(...days), last: Math.max(...days) },
+    };
+  };
+}
+
+/** The manifests without some of their files. One that names a file that goes is written anew and says so, this once. */
+async function withoutFiles(
+  warehouse: Warehouse,
+  { metadata, manifests }: Table,
+  removed: readonly TableFile[],
+  id: Long,
+  write: WriteManifest,
+): Promise<Manifest[]> {
+  const gone = new Set(removed.map(({ file }) => file.path));
+  const touched = new Set(removed.map(({ manifest }) => manifest.path));
+  const kept: Manifest[] = [];
+  for (const manifest of manifests) {
+    if (manifest.added.files + manifest.existing.files === 0) continue;
+    if (!touched.has(manifest.path)) {
+      kept.push(manifest);
+      continue;
+    }
+    const entries = (await manifestFiles(warehouse, metadata, manifest)).map((entry): Entry => {
+      if (!gone.has(entry.file.path)) return { ...entry, status: 'existing' };
+      // Its bounds would keep what may be somebody's name; nobody needs those of a file that is gone.
+      return { ...entry, status: 'deleted', snapshotId: id, file: { ...entry.file, columns: new Map() } };
+    });
+    kept.push(await write(entries));
+  }
+  return kept;
+}
+
+/** Many small manifests become one. Those that this snapshot has just written stay: they say what it deleted. */
+async function joinSmall(
+  warehouse: Warehouse,
+  metadata: Metadata,
+  manifests: readonly Manifest[],
+  id: Long,
+  write: WriteManifest,
+): Promise<Manifest[]> {
+  const small = manifests.filter(
+    ({ added, existing, snapshotId }) => added.files + existing.files < SMALL_FILES && snapshotId !== id,
+  );
+  if (small.length < MOST_SMALL) return [...manifests];
+  const entries: Entry[] = [];
+  for (const manifest of small) {
+    for (const entry of await manifestFiles(warehouse, metadata, manifest))
+      entries.push({ ...entry, status: 'existing' });
+  }
+  const joined = await write(entries);
+  return [joined, ...manifests.filter((manifest) => !small.includes(manifest))];
+}
+
+function figuresOf(
+  parent: Snapshot | undefined,
+  added: readonly DataFile[],
+  removed: readonly TableFile[],
+): Record<string, string> {
+  const gone = removed.map(({ file }) => file);
+  const sum = (files: readonly DataFile[], pick: (file: DataFile) => number): number =>
+    files.reduce((all, file) => all + pick(file), 0);
+  const rows = ({ rows }: DataFile): number => rows;
+  const bytes = ({ bytes }: DataFile): number => bytes;
+  const total = (key: string, change: number): string => String(Number(parent?.summary[key] ?? 0) + change);
+  const figures = {
+    'added-data-files': added.length,
+    'added-records': sum(added, rows),
+    'added-files-size': sum(added, bytes),
+    'deleted-data-files': gone.length,
+    'deleted-records': sum(gone, rows),
+    'removed-files-size': sum(gone, bytes),
+    'changed-partition-count': new Set([...added, ...gone].map(({ day }) => day)).size,
+  };
+  return {
+    ...Object.fromEntries(
+      Object.entries(figures).flatMap(([key, value]) => (value === 0 ? [] : [[key, String(value)]])),
+    ),
+    'total-data-files': total('total-data-files', added.length - gone.length),
+    'total-records': total('total-records', sum(added, rows) - sum(gone, rows)),
+    'total-files-size': total('total-files-size', sum(added, bytes) - sum(gone, bytes)),
+    'total-delete-files': '0',
+    'total-position-deletes': '0',
+    'total-equality-deletes': '0',
+  };
+}

@@ -1,0 +1,170 @@
+import { StopStream } from '../../model/errors.ts';
+import {
+  encodeFooter,
+  encodeGroup,
+  type FileColumn,
+  fitsSchema,
+  leavesOf,
+  MAGIC,
+  type PlacedGroup,
+  readFooter,
+  type StoredGroup,
+} from '../parquet/format/index.ts';
+import { META, type PartitionFile, partitionFile } from '../parquet/partition-file.ts';
+import { evenParts } from '../parquet/plan.ts';
+import { createReshape, jsonAsText, type LakeRow } from '../parquet/shape.ts';
+import type { ColumnMetrics, DataFile } from './format/manifest.ts';
+import { newDataPath, type Table } from './table.ts';
+import { type Draft, locationOf, pathOf, stageFile, type Warehouse } from './warehouse.ts';
+
+/** Which columns of the file hold JSON: to Parquet they are text, since that is what Iceberg has. */
+const JSON_COLUMNS = 'tributary.json';
+const COMPRESSION = 'zstd';
+
+/** A stretch of a new file: rows, which come sorted, or a group of another file whose bytes can be copied. */
+export type Piece = { rows: readonly LakeRow[] } | { copy: StoredGroup; from: PartitionFile };
+
+export interface NewFile {
+  table: Table;
+  source: string;
+  day: number | undefined;
+  /** Called between groups: this may take longer than a lease lasts. */
+  beat(): Promise<void>;
+}
+
+/** Writes a file that nobody sees before a snapshot names it. No rows are no file. */
+export async function writeDataFile(
+  draft: Draft,
+  { table, source, day, beat }: NewFile,
+  pieces: Iterable<Piece> | AsyncIterable<Piece>,
+): Promise<DataFile | undefined> {
+  const { columns, design } = table;
+  const path = newDataPath(draft.warehouse, table, source, day);
+  const staged = await stageFile(draft, path);
+  try {
+    const asText = jsonAsText(columns);
+    const groups: Array<PlacedGroup & { start: number }> = [];
+    let at = MAGIC.length;
+    const put = async (bytes: Uint8Array): Promise<void> => {
+      await staged.write(bytes, at);
+      at += bytes.length;
+    };
+    await staged.write(MAGIC, 0);
+    for await (const piece of pieces) {
+      await beat();
+      if ('copy' in piece) {
+        const { rows, length, chunks } = piece.copy;
+        groups.push({ rows, length, chunks, start: at });
+        for await (const bytes of piece.from.bytes(piece.copy)) await put(bytes);
+        continue;
+      }
+      for (const part of evenParts(piece.rows)) {
+        const { bytes, rows, length, chunks } = await encodeGroup(asText, part, COMPRESSION);
+        groups.push({ rows, length, chunks, start: at });
+        await put(bytes);
+      }
+    }
+    if (groups.length === 0) return undefined;
+    const json = columns.filter(({ kind }) => kind === 'json').map(({ name }) => name);
+    const metadata = { [META.source]: source, [META.stream]: design.name, [JSON_COLUMNS]: json.join() };
+    await put(encodeFooter(asText, groups, metadata));
+    const open = await staged.finish();
+    const found = await readFooter(open).finally(() => open.close());
+    const rows = groups.reduce((sum, group) => sum + group.rows, 0);
+    if (found.rows !== rows) throw new Error(`${path} was written with ${rows} rows and reads back with ${found.rows}`);
+    await staged.publish(undefined);
+    return {
+      path: locationOf(draft.warehouse, path),
+      day,
+      rows,
+      bytes: at,
+      columns: metricsOf(asText, groups),
+      splitOffsets: groups.map(({ start }) => start),
+      sortOrderId: table.metadata['default-sort-order-id'],
+    };
+  } finally {
+    await staged.discard();
+  }
+}
+
+export async function openDataFile(warehouse: Warehouse, { path: location }: DataFile): Promise<PartitionFile> {
+  const path = pathOf(warehouse, location);
+  const open = await warehouse.store.open(path);
+  if (!open) throw notThere(location);
+  try {
+    const file = await readFooter(open);
+    const json = new Set(file.metadata[JSON_COLUMNS]?.split(','));
+    const columns = file.columns.map((column) =>
+      json.has(column.name) ? { ...column, kind: 'json' as const } : column,
+    );
+    return partitionFile(path, open, { ...file, columns });
+  } catch (error) {
+    await open.close();
+    throw error;
+  }
+}
+
+const notThere = (location: string): StopStream =>
+  new StopStream(`${location} belongs to an Iceberg table and is not there`, {
+    kept: 'the catalog as it is',
+    next: 'bring the file back from a backup; or erase the source with `tributary forget` and backfill',
+  });
+
+/** The pieces of a file's next version: groups that nothing happens to are copied as they are. */
+export async function* editedPieces(
+  present: PartitionFile,
+  columns: readonly FileColumn[],
+  edits: ReadonlyMap<number, (rows: readonly LakeRow[]) => LakeRow[]>,
+): AsyncGenerator<Piece> {
+  const reshape = createReshape(present.file.columns, columns);
+  const isSameShape = fitsSchema(present.file, columns);
+  for (const [i, group] of present.file.groups.entries()) {
+    const edit = edits.get(i);
+    if (!edit && isSameShape) {
+      yield { copy: group, from: present };
+      continue;
+    }
+    const rows = (await present.rows(group)).map(reshape);
+    yield { rows: edit ? edit(rows) : rows };
+  }
+}
+
+type Compare = (a: Uint8Array, b: Uint8Array) => number;
+
+const longOf = (bytes: Uint8Array): bigint =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).readBigInt64LE();
+const doubleOf = (bytes: Uint8Array): number =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).readDoubleLE();
+const byLong: Compare = (a, b) => Number(longOf(a) > longOf(b)) - Number(longOf(a) < longOf(b));
+const COMPARE: Readonly<Record<string, Compare>> = {
+  integer: byLong,
+  timestamp: byLong,
+  double: (a, b) => doubleOf(a) - doubleOf(b),
+};
+
+/** What the groups say of each column, for the whole file. Iceberg's bytes of a value are those of Parquet's statistics. */
+function metricsOf(columns: readonly FileColumn[], groups: readonly PlacedGroup[]): Map<number, ColumnMetrics> {
+  const metrics = new Map<number, ColumnMetrics>();
+  for (const [i, { fieldId, type }] of leavesOf(columns).entries()) {
+    if (fieldId === undefined) throw new Error('a column of an Iceberg table has a number');
+    const chunks = groups.flatMap(({ chunks }) => chunks[i] ?? []);
+    const sum = (pick: (chunk: (typeof chunks)[number]) => number): number =>
+      chunks.reduce((all, chunk) => all + pick(chunk), 0);
+    const compare = COMPARE[type] ?? Buffer.compare;
+    const filled = chunks.filter(({ values, nulls }) => values > nulls);
+    const ends = filled.flatMap(({ min, max }) => (min && max ? [{ min: min.bytes, max: max.bytes }] : []));
+    const isBounded = ends.length > 0 && ends.length === filled.length;
+    metrics.set(fieldId, {
+      bytes: sum(({ length }) => length),
+      values: sum(({ values }) => values),
+      nulls: sum(({ nulls }) => nulls),
+      lower: isBounded
+        ? Buffer.from(ends.map(({ min }) => min).reduce((a, b) => (compare(b, a) < 0 ? b : a)))
+        : undefined,
+      upper: isBounded
+        ? Buffer.from(ends.map(({ max }) => max).reduce((a, b) => (compare(b, a) > 0 ? b : a)))
+        : undefined,
+    });
+  }
+  return metrics;
+}

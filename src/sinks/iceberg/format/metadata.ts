@@ -1,0 +1,175 @@
+import { randomUUID } from 'node:crypto';
+import { parseJson, stringifyJson } from '../../../model/json.ts';
+import type { Long } from './avro.ts';
+import { type Design, type Evolved, evolveSchema, type Present, type Schema } from './schema.ts';
+
+export type { Schema } from './schema.ts';
+
+/** The metadata of a table, format version 2: what the specification calls its fields, as far as we use them. */
+export interface Metadata {
+  'format-version': number;
+  'table-uuid': string;
+  location: string;
+  'last-sequence-number': number;
+  'last-updated-ms': number;
+  'last-column-id': number;
+  'current-schema-id': number;
+  schemas: readonly Schema[];
+  'default-spec-id': number;
+  'partition-specs': readonly PartitionSpec[];
+  'last-partition-id': number;
+  'default-sort-order-id': number;
+  'sort-orders': readonly SortOrder[];
+  properties: Readonly<Record<string, string>>;
+  'current-snapshot-id'?: Long;
+  refs: Readonly<Record<string, { 'snapshot-id': Long; type: string }>>;
+  snapshots: readonly Snapshot[];
+  'snapshot-log': ReadonlyArray<{ 'snapshot-id': Long; 'timestamp-ms': number }>;
+  'metadata-log': ReadonlyArray<{ 'metadata-file': string; 'timestamp-ms': number }>;
+}
+
+export interface PartitionSpec {
+  'spec-id': number;
+  fields: ReadonlyArray<{ 'source-id': number; 'field-id': number; name: string; transform: string }>;
+}
+
+export interface SortOrder {
+  'order-id': number;
+  fields: ReadonlyArray<{ transform: string; 'source-id': number; direction: string; 'null-order': string }>;
+}
+
+export interface Snapshot {
+  'snapshot-id': Long;
+  'parent-snapshot-id'?: Long;
+  'sequence-number': number;
+  'timestamp-ms': number;
+  'manifest-list': string;
+  summary: Readonly<Record<string, string>>;
+  'schema-id': number;
+}
+
+/** Which columns hold JSON: Iceberg has no type for it. */
+const JSON_COLUMNS = 'tributary.json-columns';
+
+/** So many versions of the metadata are kept for readers that are about to open one; older ones are removed. */
+export const METADATA_KEPT = 20;
+
+const FIRST_PARTITION_ID = 1000;
+const SORTED = 1;
+
+export const parseMetadata = (text: string): Metadata => parseJson(text) as Metadata;
+export const metadataText = (metadata: Metadata): string => stringifyJson(metadata);
+
+/** A table without rows. */
+export function newMetadata(design: Design, location: string, now: number): Metadata {
+  const { schema, lastColumnId, json } = evolveSchema(design, undefined);
+  const sortId = schema.fields.find(({ name }) => name === design.sortedBy)?.id ?? 0;
+  return {
+    'format-version': 2,
+    'table-uuid': randomUUID(),
+    location,
+    'last-sequence-number': 0,
+    'last-updated-ms': now,
+    'last-column-id': lastColumnId,
+    'current-schema-id': 0,
+    schemas: [schema],
+    'default-spec-id': 0,
+    'partition-specs': [
+      {
+        'spec-id': 0,
+        fields: design.isByDay
+          ? [
+              {
+                'source-id': sortId,
+                'field-id': FIRST_PARTITION_ID,
+                name: `${design.sortedBy}_day`,
+                transform: 'day',
+              },
+            ]
+          : [],
+      },
+    ],
+    'last-partition-id': design.isByDay ? FIRST_PARTITION_ID : FIRST_PARTITION_ID - 1,
+    'default-sort-order-id': SORTED,
+    'sort-orders': [
+      {
+        'order-id': SORTED,
+        fields: [{ transform: 'identity', 'source-id': sortId, direction: 'asc', 'null-order': 'nulls-first' }],
+      },
+    ],
+    properties: {
+      comment: design.doc,
+      'write.format.default': 'parquet',
+      'write.metadata.delete-after-commit.enabled': 'true',
+      'write.metadata.previous-versions-max': String(METADATA_KEPT),
+      [JSON_COLUMNS]: [...json].join(),
+    },
+    refs: {},
+    snapshots: [],
+    'snapshot-log': [],
+    'metadata-log': [],
+  };
+}
+
+/** What the metadata says of the columns. */
+export function presentColumns(metadata: Metadata): Present {
+  const schema = metadata.schemas.find((one) => one['schema-id'] === metadata['current-schema-id']);
+  if (!schema) throw new RangeError(`it has no schema ${metadata['current-schema-id']}`);
+  const json = metadata.properties[JSON_COLUMNS] ?? '';
+  return {
+    schema,
+    lastColumnId: metadata['last-column-id'],
+    json: new Set(json === '' ? [] : json.split(',')),
+  };
+}
+
+/** The metadata with other columns. The schema before stays: older snapshots are read by it. */
+export function withColumns(metadata: Metadata, { schema, lastColumnId, json }: Evolved): Metadata {
+  const id = Math.max(...metadata.schemas.map((one) => one['schema-id'])) + 1;
+  return {
+    ...metadata,
+    'last-column-id': lastColumnId,
+    'current-schema-id': id,
+    schemas: [...metadata.schemas, { ...schema, 'schema-id': id }],
+    properties: { ...metadata.properties, [JSON_COLUMNS]: [...json].join() },
+  };
+}
+
+export function withSnapshot(metadata: Metadata, snapshot: Snapshot): Metadata {
+  const { 'snapshot-id': id, 'timestamp-ms': at } = snapshot;
+  return {
+    ...metadata,
+    'last-sequence-number': snapshot['sequence-number'],
+    'current-snapshot-id': id,
+    refs: { ...metadata.refs, main: { 'snapshot-id': id, type: 'branch' } },
+    snapshots: [...metadata.snapshots, snapshot],
+    'snapshot-log': [...metadata['snapshot-log'], { 'snapshot-id': id, 'timestamp-ms': at }],
+  };
+}
+
+/** Without snapshots that nobody asked to keep: what a branch or tag names stays, whoever made it. */
+export function withoutSnapshots(metadata: Metadata, isExpired: (snapshot: Snapshot) => boolean): Metadata {
+  const named = new Set(Object.values(metadata.refs).map((ref) => String(ref['snapshot-id'])));
+  const snapshots = metadata.snapshots.filter(
+    (snapshot) => named.has(String(snapshot['snapshot-id'])) || !isExpired(snapshot),
+  );
+  const kept = new Set(snapshots.map((snapshot) => String(snapshot['snapshot-id'])));
+  // From the first gap backwards the log would tell of moments that nobody can go back to.
+  const gap = metadata['snapshot-log'].findLastIndex((entry) => !kept.has(String(entry['snapshot-id'])));
+  return { ...metadata, snapshots, 'snapshot-log': metadata['snapshot-log'].slice(gap + 1) };
+}
+
+/** As the next version: it remembers where the one before is. */
+export function nextVersion(metadata: Metadata, before: string, now: number): Metadata {
+  const log = [
+    ...metadata['metadata-log'],
+    { 'metadata-file': before, 'timestamp-ms': metadata['last-updated-ms'] },
+  ].slice(-METADATA_KEPT);
+  return { ...metadata, 'last-updated-ms': Math.max(now, metadata['last-updated-ms'] + 1), 'metadata-log': log };
+}
+
+export const currentSnapshot = (metadata: Metadata): Snapshot | undefined =>
+  metadata.snapshots.find(({ 'snapshot-id': id }) => String(id) === String(metadata['current-snapshot-id']));
+
+/** Positive, and exact in every language that reads JSON numbers as doubles. */
+export const newSnapshotId = (): number => Number(BigInt(`0x${randomUUID().replaceAll('-', '').slice(0, 13)}`)) + 1;

@@ -1,0 +1,173 @@
+import type { Kind } from '../../../model/columns.ts';
+import { ENTITIES, type Entity } from '../../../model/entities.ts';
+import { widen } from '../../../model/evolution.ts';
+import { BOOKKEEPING, SOURCE, type Stream } from '../../../model/streams.ts';
+import { type FileColumn, leavesOf } from '../../parquet/format/index.ts';
+
+/** A table as we want it, derived from the one list of columns. */
+export interface Design {
+  name: string;
+  doc: string;
+  key: readonly [string, string];
+  /** What its files are sorted by; a table of events is cut into days by it as well. */
+  sortedBy: string;
+  isByDay: boolean;
+  columns: readonly DesignColumn[];
+}
+
+export interface DesignColumn {
+  name: string;
+  kind: Kind;
+  nullable: boolean;
+  doc: string;
+}
+
+const EVENT_KEY: ReadonlySet<string> = new Set(['event', 'timestamp', 'event_id']);
+
+export function streamDesign({ name, doc, columns }: Stream): Design {
+  return {
+    name,
+    doc,
+    key: ['_source', 'event_id'],
+    sortedBy: 'timestamp',
+    isByDay: true,
+    columns: [
+      SOURCE,
+      ...columns.map((column) => ({ ...column, nullable: !EVENT_KEY.has(column.name), doc: docOf(column) })),
+      ...BOOKKEEPING.filter((column) => column !== SOURCE),
+    ].map(({ name, kind, nullable, doc }) => ({ name, kind, nullable, doc })),
+  };
+}
+
+export function entityDesign({ name, doc, key, columns }: Entity): Design {
+  return {
+    name,
+    doc,
+    key: ['_source', key],
+    sortedBy: key,
+    isByDay: false,
+    columns: [
+      SOURCE,
+      ...columns.map((column) => ({ ...column, nullable: column.name !== key, doc: docOf(column) })),
+      {
+        name: '_observed_at',
+        kind: 'timestamp' as const,
+        nullable: false,
+        doc: 'When it was last seen to have changed.',
+      },
+    ].map(({ name, kind, nullable, doc }) => ({ name, kind, nullable, doc })),
+  };
+}
+
+export const ENTITY_DESIGNS: readonly Design[] = ENTITIES.map(entityDesign);
+
+function docOf({ doc, deprecated }: { doc: string; deprecated?: string }): string {
+  return deprecated === undefined ? doc : `Deprecated, use ${deprecated}. ${doc}`;
+}
+
+export interface Schema {
+  type: 'struct';
+  'schema-id': number;
+  'identifier-field-ids': readonly number[];
+  fields: readonly Field[];
+}
+
+export interface Field {
+  id: number;
+  name: string;
+  required: boolean;
+  type: string;
+  doc?: string;
+}
+
+/** JSON is text to Iceberg; which columns hold it is a property of the table. */
+const TYPES = {
+  text: 'string',
+  json: 'string',
+  integer: 'long',
+  timestamp: 'timestamptz',
+  double: 'double',
+  boolean: 'boolean',
+} as const;
+
+/** The columns of a table that is there. */
+export interface Present {
+  schema: Schema;
+  lastColumnId: number;
+  json: ReadonlySet<string>;
+}
+
+export interface Evolved extends Present {
+  /** Columns that hold more than before. Iceberg cannot make a text of an integer: they have a new id, and files are made anew. */
+  widened: readonly string[];
+  isChanged: boolean;
+}
+
+/**
+ * The schema of a table once it has the columns of its design. A field keeps its id for ever; a new one gets the next that was never
+ * used. What only the table knows (the state was lost, or the field comes no more) stays, behind the others.
+ */
+export function evolveSchema(design: Design, present: Present | undefined): Evolved {
+  const before = new Map(present?.schema.fields.map((field) => [field.name, field]));
+  const kindBefore = new Map(present && columnsIn(present).map(({ name, kind }) => [name, kind]));
+  let lastColumnId = present?.lastColumnId ?? 0;
+  const widened: string[] = [];
+  const json = new Set(present?.json);
+  const fields: Field[] = [];
+  for (const column of design.columns) {
+    const was = kindBefore.get(column.name);
+    const kind = was === undefined ? column.kind : widen(was, column.kind);
+    const isWidened = was !== undefined && was !== kind;
+    if (isWidened) widened.push(column.name);
+    if (kind === 'json') json.add(column.name);
+    for (const leaf of leavesOf([{ ...column, kind }])) {
+      const held = isWidened ? undefined : before.get(leaf.name);
+      fields.push({
+        id: held?.id ?? ++lastColumnId,
+        name: leaf.name,
+        // Rows that are there have no value for a new column.
+        required: held ? held.required : present === undefined && !leaf.nullable,
+        type: TYPES[leaf.type],
+        doc:
+          leaf.name === column.name ? column.doc : `All digits of ${column.name}, where a double does not hold them.`,
+      });
+    }
+  }
+  const names = new Set(fields.map(({ name }) => name));
+  const kept = (present?.schema.fields ?? []).filter(({ name }) => !names.has(name));
+  const all = [...fields, ...kept];
+  const schema: Schema = {
+    type: 'struct',
+    'schema-id': 0,
+    'identifier-field-ids': design.key.map((name) => all.find((field) => field.name === name)?.id ?? 0),
+    fields: all,
+  };
+  const isChanged = JSON.stringify(present?.schema.fields) !== JSON.stringify(all) || json.size !== present?.json.size;
+  return { schema, lastColumnId, json, widened, isChanged };
+}
+
+const KINDS: Readonly<Record<string, Kind>> = {
+  string: 'text',
+  long: 'integer',
+  timestamptz: 'timestamp',
+  double: 'number',
+  boolean: 'boolean',
+};
+
+/** The columns of a table's files, as the codec wants them. */
+export function columnsIn({ schema, json }: Pick<Present, 'schema' | 'json'>): FileColumn[] {
+  const byName = new Map(schema.fields.map((field) => [field.name, field]));
+  const columns: FileColumn[] = [];
+  for (const { id, name, type, required } of schema.fields) {
+    const kind = json.has(name) ? 'json' : KINDS[type];
+    if (kind === undefined) throw new RangeError(`column ${name} is of type ${type}, which no column here has`);
+    const [, exact] = leavesOf([{ name, kind, nullable: !required }]);
+    const exactId = exact && byName.get(exact.name)?.id;
+    if (exact && exactId !== undefined) byName.delete(exact.name);
+    if (byName.delete(name)) {
+      const fieldIds = exactId === undefined ? [id] : [id, exactId];
+      columns.push({ name, kind, nullable: !required, fieldIds });
+    }
+  }
+  return columns;
+}

@@ -1,0 +1,198 @@
+import type { Queryable } from '../../cursor/database.ts';
+import type { Advance } from '../../cursor/ledger.ts';
+import type { Row } from '../../model/flatten.ts';
+import type { Instant } from '../../model/instant.ts';
+import type { Stream } from '../../model/streams.ts';
+import { DAY_MS, type Window } from '../../model/window.ts';
+import { editsOf, extractMoved } from '../parquet/edits.ts';
+import { readyRows } from '../parquet/incoming.ts';
+import { bookkeeping, createMergeRule, type MergeRule } from '../parquet/merge-row.ts';
+import { columnsOf, createReshape, type LakeRow, unitedColumns } from '../parquet/shape.ts';
+import { type Findings, type Incoming, survey } from '../parquet/survey.ts';
+import { addKeys, databaseNow, dropKeys, findHomes, keyOf } from '../parquet/whereabouts.ts';
+import { createSanitizer, UTF8_TEXT } from '../sanitize-rows.ts';
+import { type Receipt, ShapeChanged } from '../sink.ts';
+import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
+import type { DataFile } from './format/manifest.ts';
+import { type DayRange, filesOf, type Table, type TableFile } from './table.ts';
+import type { Draft, Warehouse } from './warehouse.ts';
+
+export interface MergeOptions {
+  draft: Draft;
+  table: Table;
+  /** Of the index. */
+  track: number;
+  stream: Stream;
+  /** In the order they were read. The same event may come twice. */
+  rows: readonly Row[];
+  advance: Advance;
+  /** Called between files and groups: this may take longer than a lease lasts. */
+  beat(): Promise<void>;
+}
+
+export interface Merged {
+  receipt: Receipt;
+  added: DataFile[];
+  removed: TableFile[];
+}
+
+/**
+ * Merges a batch into a table. Files that hold an event which changed are written anew, with the groups that nothing happens to copied
+ * as they are; what is new gets a file of its own for each day. The table does not know of them yet.
+ */
+export async function mergeEvents(tx: Queryable, options: MergeOptions): Promise<Merged> {
+  const { draft, table, track, stream, advance, beat } = options;
+  const now = await databaseNow(tx);
+  checkShape(stream, table);
+  const sanitizer = createSanitizer(stream, UTF8_TEXT);
+  const reshape = createReshape(columnsOf(stream), table.columns);
+  const incoming = readyRows(sanitizer, advance.source, options.rows, bookkeeping(now, advance.runId)).map((one) => ({
+    ...one,
+    row: reshape(one.row),
+  }));
+  const rule = createMergeRule(stream, table.columns);
+  const wholes = advance.spans.filter((span) => span.whole);
+  const { works, stored } = await surveyTable(tx, draft.warehouse, table, {
+    ...{ source: advance.source, track, incoming, wholes, rule, beat },
+  });
+
+  const [added, removed]: [DataFile[], TableFile[]] = [[], []];
+  const homeless: LakeRow[] = incoming.filter(({ id }) => !stored.has(id)).map(({ row }) => row);
+  const news = homeless.length;
+  let changed = 0;
+  for (const { entry, findings } of works) {
+    changed += countOf(findings.changed) + countOf(findings.moved);
+    const present = await openDataFile(draft.warehouse, entry.file);
+    try {
+      homeless.push(...(await extractMoved(present, findings, rule, table.columns)));
+      const pieces = editedPieces(present, table.columns, editsOf(findings, rule, table.columns, now));
+      const file = await writeDataFile(draft, { table, source: advance.source, day: entry.file.day, beat }, pieces);
+      removed.push(entry);
+      if (file) added.push(file);
+    } finally {
+      await present.close();
+    }
+    const gone = [...findings.moved.values()].flatMap((rows) => [...rows.values()].map(({ key }) => key));
+    if (gone.length > 0) await dropKeys(tx, track, partitionOf(entry.file.day ?? 0), gone);
+  }
+  for (const [day, rows] of byDay(table, homeless)) {
+    const file = await writeDataFile(draft, { table, source: advance.source, day, beat }, [{ rows }]);
+    if (file) added.push(file);
+    const id = placeOf(table, 'event_id');
+    await addKeys(
+      tx,
+      track,
+      partitionOf(day),
+      rows.map((row) => keyOf(String(row[id]))),
+    );
+  }
+  const receipt = { new: news, changed, unchanged: stored.size - changed, sanitized: sanitizer.sanitized() };
+  return { receipt, added, removed };
+}
+
+/** The index counts partitions in hours, as for the lake. */
+const partitionOf = (day: number): number => day * 24;
+const dayOf = (partition: number): number => Math.floor(partition / 24);
+
+const placeOf = ({ columns }: Table, wanted: string): number => columns.findIndex(({ name }) => name === wanted);
+
+/** What the table holds beyond the stream's columns must be learnt first; and what it lacks must be made. */
+function checkShape(stream: Stream, { columns, design }: Table): void {
+  unitedColumns(stream, columns);
+  const there = new Set(columns.map(({ name }) => name));
+  if (stream.columns.some(({ name }) => !there.has(name))) throw new ShapeChanged(design.name, {});
+}
+
+/** The rows of each day, in order of time. */
+function byDay(table: Table, rows: readonly LakeRow[]): Map<number, LakeRow[]> {
+  const time = placeOf(table, 'timestamp');
+  const days = new Map<number, LakeRow[]>();
+  for (const row of [...rows].sort((a, b) => Number(a[time]) - Number(b[time]))) {
+    const day = Math.floor(Number(row[time]) / DAY_MS);
+    const known = days.get(day);
+    if (known) known.push(row);
+    else days.set(day, [row]);
+  }
+  return days;
+}
+
+export interface Survey {
+  source: string;
+  track: number;
+  incoming: readonly Incoming[];
+  wholes: readonly Window[];
+  rule: MergeRule;
+  beat(): Promise<void>;
+}
+
+export interface Surveyed {
+  /** Files in which something is different. */
+  works: Array<{ entry: TableFile; findings: Findings }>;
+  /** Ids of events that the table has. */
+  stored: Set<string>;
+}
+
+/** What the files say about events that are in them already, and about windows that were read whole. Nothing is changed. */
+export async function surveyTable(
+  tx: Queryable,
+  warehouse: Warehouse,
+  table: Table,
+  { source, track, incoming, wholes, rule, beat }: Survey,
+): Promise<Surveyed> {
+  const homes = await findHomes(
+    tx,
+    track,
+    incoming.map(({ key }) => key),
+  );
+  const sought = new Map<number, Map<string, Incoming>>();
+  for (const one of incoming) {
+    for (const partition of homes.get(one.key) ?? []) {
+      const day = dayOf(partition);
+      const known = sought.get(day) ?? new Map<string, Incoming>();
+      sought.set(day, known.set(one.id, one));
+    }
+  }
+  const days: DayRange[] = [
+    ...[...sought.keys()].map((day) => ({ first: day, last: day })),
+    ...wholes.map(({ start, end }) => ({ first: Math.floor(start / DAY_MS), last: Math.floor((end - 1) / DAY_MS) })),
+  ];
+  const found: Surveyed = { works: [], stored: new Set() };
+  if (days.length === 0) return found;
+  const shown = new Set(incoming.map(({ id }) => id));
+  const time = table.columns[placeOf(table, 'timestamp')]?.fieldIds?.[0] ?? 0;
+  const files = (await filesOf(warehouse, table, { source, days })).map((entry) => {
+    const { oldest, newest } = timesOf(entry, time);
+    const candidates = [...(sought.get(entry.file.day ?? 0)?.values() ?? [])];
+    return { entry, oldest, newest, hits: candidates.filter(({ at }) => at >= oldest && at <= newest).length };
+  });
+  // Most events come again with the time they had: the files that hold those times are looked into first, and mostly alone.
+  for (const { entry, oldest, newest } of files.sort((a, b) => b.hits - a.hits)) {
+    await beat();
+    const open = wholes.filter(({ start, end }) => start <= newest && end > oldest);
+    const here = sought.get(entry.file.day ?? 0) ?? new Map<string, Incoming>();
+    if (here.size === 0 && open.length === 0) continue;
+    const present = await openDataFile(warehouse, entry.file);
+    try {
+      const findings = await survey(present, { rule, candidates: [...here.values()], wholes: open, shown });
+      for (const id of findings.found) {
+        found.stored.add(id);
+        here.delete(id);
+      }
+      if (findings.changed.size + findings.moved.size + findings.missing.size > 0)
+        found.works.push({ entry, findings });
+    } finally {
+      await present.close();
+    }
+  }
+  return found;
+}
+
+/** When the first and the last event of a file happened. */
+export function timesOf({ file }: TableFile, time: number): { oldest: Instant; newest: Instant } {
+  const { lower, upper } = file.columns.get(time) ?? {};
+  const instant = (bytes: Buffer | undefined, none: number): Instant =>
+    bytes ? Number(bytes.readBigInt64LE()) / 1000 : none;
+  return { oldest: instant(lower, Number.NEGATIVE_INFINITY), newest: instant(upper, Number.POSITIVE_INFINITY) };
+}
+
+const countOf = (notes: Findings['changed']): number => [...notes.values()].reduce((sum, rows) => sum + rows.size, 0);

@@ -1,0 +1,124 @@
+import { resolve } from 'node:path';
+import type { Database, Queryable, Transaction } from '../../cursor/database.ts';
+import { ConfigError } from '../../model/errors.ts';
+import type { Staged, Store } from '../parquet/store/store.ts';
+import type { Metadata } from './format/metadata.ts';
+import type { Design } from './format/schema.ts';
+
+/** What everything that works on the tables needs to know of them. */
+export interface Warehouse {
+  /** The sink's name in the config. */
+  name: string;
+  store: Store;
+  /** Of the folder or bucket that the store keeps: `file:///…` or `s3://…`, without a slash at the end. */
+  uri: string;
+  namespace: string;
+  /** Where cursors live, and the index that says which day an event was written to. */
+  state: Database;
+  catalog: Catalog;
+}
+
+/** A table as the catalog has it. */
+export interface Listed {
+  /** Of the metadata: a new one with every change. */
+  location: string;
+  metadata: Metadata;
+}
+
+/** Who says which version of a table counts. */
+export interface Catalog {
+  load(tx: Queryable, warehouse: Warehouse, table: string): Promise<Listed | undefined>;
+  create(tx: Queryable, draft: Draft, design: Design): Promise<Listed>;
+  /** Puts the next version in the place of the one it was made from; where another is there by now, that one stays. */
+  replace(tx: Queryable, draft: Draft, table: string, before: Listed, metadata: Metadata): Promise<Listed>;
+}
+
+/** Readers get whole addresses: a relative path would be looked for wherever they happen to run. */
+export const warehouseUri = (path: string): string =>
+  path.startsWith('s3://') ? path.replace(/\/+$/, '') : `file://${resolve(path)}`;
+
+export const locationOf = ({ uri }: Warehouse, path: string): string => `${uri}/${path}`;
+
+export function pathOf({ uri, name }: Warehouse, location: string): string {
+  if (location.startsWith(`${uri}/`)) return location.slice(uri.length + 1);
+  throw new ConfigError(`the catalog says that a file is at ${location}, which is not below ${uri}`, {
+    where: { sink: name },
+    kept: 'everything; nothing was read or written there',
+    next: 'give the sink the warehouse that its tables were made in; tables cannot be moved by moving their files',
+  });
+}
+
+export const tableFolder = ({ namespace }: Warehouse, table: string): string => `${namespace}/${table}`;
+
+/**
+ * Files on their way into a table. They are never replaced: whatever is made here is new, and seen by nobody before the catalog says so.
+ * Where that does not happen, they are taken away again.
+ */
+export interface Draft {
+  warehouse: Warehouse;
+  made: string[];
+  /** Files that nobody needs once this is committed. */
+  obsolete: string[];
+}
+
+type Run = (attempt: (tx: Transaction) => Promise<unknown>) => Promise<unknown>;
+
+/** A transaction of the state with new files: where it fails, they are taken away again. */
+export async function inDraft<T>(
+  warehouse: Warehouse,
+  work: (tx: Transaction, draft: Draft) => Promise<T>,
+  run: Run = (attempt) => warehouse.state.transaction(attempt),
+): Promise<T> {
+  let draft: Draft = { warehouse, made: [], obsolete: [] };
+  const result = await run(async (tx) => {
+    draft = { warehouse, made: [], obsolete: [] };
+    try {
+      return await work(tx, draft);
+    } catch (error) {
+      // Recovery: the caller's. Whether a COMMIT that failed went through nobody knows: then the files stay, as orphans at worst.
+      await remove(draft.made, warehouse);
+      throw error;
+    }
+  });
+  await remove(draft.obsolete, warehouse);
+  return result as T;
+}
+
+/** Best effort: what stays is an orphan, which `maintain` removes. */
+async function remove(paths: readonly string[], { store }: Warehouse): Promise<void> {
+  for (const path of paths) await store.delete(path).catch(() => undefined);
+}
+
+export async function stageFile({ warehouse, made }: Draft, path: string): Promise<Staged> {
+  const staged = await warehouse.store.stage(path);
+  made.push(path);
+  return staged;
+}
+
+export async function createFile(draft: Draft, path: string, bytes: Buffer): Promise<void> {
+  const staged = await stageFile(draft, path);
+  try {
+    await staged.write(bytes, 0);
+    await (await staged.finish()).close();
+    await staged.publish(undefined);
+  } finally {
+    await staged.discard();
+  }
+}
+
+export async function readBytes(warehouse: Warehouse, location: string): Promise<Buffer> {
+  const path = pathOf(warehouse, location);
+  const file = await warehouse.store.open(path);
+  if (!file) {
+    throw new ConfigError(`${location} belongs to an Iceberg table and is not there`, {
+      where: { sink: warehouse.name },
+      kept: 'the catalog as it is',
+      next: 'bring the warehouse back from a backup; or drop the table from the catalog and backfill',
+    });
+  }
+  try {
+    return Buffer.from(await file.read(0, file.size));
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,4 @@
+import { icebergPlace } from '../support/iceberg-place.ts';
+import { sinkSuite } from '../support/sink-suite.ts';
+
+sinkSuite('Iceberg tables in a folder', () => icebergPlace());

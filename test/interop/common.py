@@ -1,0 +1,25 @@
+"""What the readers share: options in, rows out in one form."""
+import datetime, json, sys
+
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+
+
+def options():
+    return json.loads(sys.stdin.read())
+
+
+def plain(value):
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is None:
+            value = value.replace(tzinfo=datetime.timezone.utc)
+        delta = value - EPOCH
+        return f"{(delta.days * 86400 + delta.seconds) * 1_000_000 + delta.microseconds} us"
+    # Larger integers than a double holds travel as text.
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value
+
+
+def show(found):
+    found["rows"] = [{k: plain(v) for k, v in row.items()} for row in found["rows"]]
+    print("FOUND " + json.dumps(found))

@@ -1,0 +1,40 @@
+"""Reads the tables by Spark's Iceberg runtime and Java's JdbcCatalog."""
+from pyspark.sql import SparkSession
+from common import options, show
+
+o = options()
+session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+session = session.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+session = session.config("spark.jars", ",".join(o["jars"])).config("spark.sql.session.timeZone", "UTC")
+for key, value in o["spark"].items():
+    session = session.config(f"spark.sql.catalog.tributary{key}", value)
+spark = session.getOrCreate()
+spark.sparkContext.setLogLevel("ERROR")
+name = f"tributary.{o['namespace']}"
+
+
+def count(sql):
+    return spark.sql(f"select count(*) from {sql}").collect()[0][0]
+
+
+there = [f.name for f in spark.table(f"{name}.sales").schema]
+columns = [c for c in o["columns"] if c in there]
+# As text: Python's own times have no room for the year 9999 in every zone.
+cast = [f"unix_micros({c}) as {c}" if c in o["times"] else c for c in columns]
+rows = [r.asDict() for r in spark.sql(f"select {', '.join(cast)} from {name}.sales").collect()]
+for row in rows:
+    for c in o["times"]:
+        if c in row and row[c] is not None:
+            row[c] = f"{row[c]} us"
+show({
+    "tables": sorted(r[1] for r in spark.sql(f"show tables in {name}").collect()),
+    "rows": rows,
+    "filtered": count(f"{name}.sales where click_city = '{o['city']}'"),
+    "window": count(f"{name}.sales where timestamp >= timestamp '{o['from']}' and timestamp < timestamp '{o['to']}'"),
+    "travelled": count(f"{name}.sales version as of {o['snapshot']}"),
+    "proven": spark.sql(f"select summary['tributary.complete-through'] from {name}.sales.snapshots where snapshot_id = {o['snapshot']}").collect()[0][0],
+    "links": count(f"{name}.links"),
+    "customers": count(f"{name}.customers"),
+    "partitions": count(f"{name}.sales.partitions"),
+})
+spark.stop()

@@ -1,0 +1,131 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { avroMetadata, avroRead } from 'icebird';
+import { connect, type Database } from '../../src/cursor/database.ts';
+import { migrate } from '../../src/cursor/migrate.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import { createIcebergSink, type IcebergSink } from '../../src/sinks/iceberg/iceberg-sink.ts';
+import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
+import { readRelation } from './lake-readers.ts';
+import { freshDatabase } from './postgres.ts';
+import type { SinkPlace } from './sink-harness.ts';
+
+export interface IcebergPlace extends SinkPlace {
+  folder: string;
+  stateUrl: string;
+  createSink(): IcebergSink;
+  /** The table as the catalog has it now, read by a stranger's Avro. */
+  lookAt(table: string): Promise<SeenTable>;
+}
+
+/** Tables in a folder of their own, with a state and a catalog of their own. */
+export async function icebergPlace(): Promise<IcebergPlace> {
+  const folder = await mkdtemp(join(tmpdir(), 'tributary-iceberg-'));
+  const home = await freshDatabase();
+  const state = connect({ url: home.url });
+  await migrate(state, MIGRATIONS, { schema: 'tributary' });
+  const lookAt = (table: string): Promise<SeenTable> => readTable(state, table);
+  return {
+    state,
+    folder,
+    stateUrl: home.url,
+    lookAt,
+    createSink: () =>
+      createIcebergSink({
+        name: 'tables',
+        state,
+        warehouse: folder,
+        namespace: 'attribution',
+        store: createFolderStore(folder),
+      }),
+    async readRows(stream) {
+      const { files, fields } = await lookAt(stream.name);
+      return files.length === 0 ? [] : readRelation(byFieldId(files, fields), stream);
+    },
+    async close() {
+      await state.close();
+      await home.drop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+interface Field {
+  id: number;
+  name: string;
+  type: string;
+}
+
+export interface SeenTable {
+  metadata: Record<string, unknown> & { snapshots: SeenSnapshot[]; 'current-snapshot-id'?: number };
+  location: string;
+  fields: Field[];
+  files: SeenFile[];
+}
+
+export interface SeenSnapshot {
+  'snapshot-id': number;
+  'manifest-list': string;
+  summary: Record<string, string>;
+}
+
+export interface SeenFile {
+  path: string;
+  rows: number;
+}
+
+async function readTable(state: Database, table: string): Promise<SeenTable> {
+  const [row] = await state.query<{ location: string }>({
+    text: `select metadata_location as location from public.iceberg_tables
+      where catalog_name = 'tributary' and table_namespace = 'attribution' and table_name = $1`,
+    values: [table],
+  });
+  if (!row) throw new Error(`the catalog has no table ${table}`);
+  const metadata = JSON.parse(await readFile(pathOf(row.location), 'utf8'));
+  const { fields } = metadata.schemas.find(
+    (schema: { 'schema-id': number }) => schema['schema-id'] === metadata['current-schema-id'],
+  );
+  const snapshot = metadata.snapshots.find(
+    (one: SeenSnapshot) => one['snapshot-id'] === metadata['current-snapshot-id'],
+  );
+  return { metadata, location: row.location, fields, files: snapshot ? await filesOf(snapshot['manifest-list']) : [] };
+}
+
+/** The data files that a manifest list leads to. */
+export async function filesOf(manifestList: string): Promise<SeenFile[]> {
+  const files: SeenFile[] = [];
+  for (const manifest of await readAvro(manifestList)) {
+    for (const entry of await readAvro(manifest.manifest_path as string)) {
+      if (entry.status === 2) continue;
+      const { file_path, record_count } = entry.data_file as { file_path: string; record_count: bigint };
+      files.push({ path: pathOf(file_path), rows: Number(record_count) });
+    }
+  }
+  return files;
+}
+
+async function readAvro(location: string): Promise<Array<Record<string, unknown>>> {
+  const bytes = Uint8Array.from(await readFile(pathOf(location)));
+  const reader = { view: new DataView(bytes.buffer), offset: 0 };
+  const { metadata, syncMarker } = avroMetadata(reader);
+  return (await avroRead({ reader, metadata, syncMarker })) as Array<Record<string, unknown>>;
+}
+
+export const pathOf = (location: string): string => location.replace(/^file:\/\//, '');
+
+const DUCKDB_TYPES: Readonly<Record<string, string>> = {
+  string: 'VARCHAR',
+  long: 'BIGINT',
+  double: 'DOUBLE',
+  boolean: 'BOOLEAN',
+  timestamptz: 'TIMESTAMP WITH TIME ZONE',
+};
+
+/** The files as an Iceberg reader takes them: columns are found by number, whatever they are called in a file. */
+function byFieldId(files: readonly SeenFile[], fields: readonly Field[]): string {
+  const schema = fields.map(
+    ({ id, name, type }) => `${id}: {name: '${name}', type: '${DUCKDB_TYPES[type]}', default_value: NULL}`,
+  );
+  return `read_parquet([${files.map(({ path }) => `'${path}'`).join()}], schema = MAP {${schema.join()}})`;
+}
