@@ -1,15 +1,28 @@
-import { mkdir } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ConfigError, Fault, RetryLater } from '../model/errors.ts';
+import { Fault, RetryLater } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 import { findBinaries } from './embedded/binaries.ts';
 import { type Cluster, prepareCluster, sweepUnfinished, USER } from './embedded/cluster.ts';
-import { keepPlace } from './embedded/keep.ts';
-import { lookAtPostmaster, stopPostmaster, until } from './embedded/postmaster.ts';
-import { enter, leave, ownHolder, type Presence, presenceName, takeOwn, takeUse } from './embedded/presence.ts';
-import { chooseRunAs } from './embedded/run-as.ts';
-import { type HasExited, type Settings, startPostmaster } from './embedded/start.ts';
+import { type Home, openHome } from './embedded/home.ts';
+import {
+  enter,
+  keepPlace,
+  leave,
+  ownHolder,
+  type Presence,
+  presenceName,
+  takeOwn,
+  takeUse,
+} from './embedded/presence.ts';
+import {
+  type HasExited,
+  lookAtPostmaster,
+  type Settings,
+  startPostmaster,
+  stopPostmaster,
+  until,
+} from './embedded/server.ts';
 
 /** A real Postgres in a folder, for those who have no server. */
 export interface EmbeddedPostgres {
@@ -37,19 +50,27 @@ const ROUND_MS = 50;
 const ROUNDS_FOR_LEAVING = 20;
 
 export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
-  const dir = resolve(options.dir);
+  const home = await openHome(resolve(options.dir));
+  try {
+    return await openIn(home, options);
+  } catch (error) {
+    await home.close();
+    throw error;
+  }
+}
+
+async function openIn(home: Home, options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const { log, attach = false, command = commandLine(), settings = {} } = options;
-  await makeFolder(dir);
-  const programs = await findBinaries(dir);
-  const runAs = chooseRunAs(dir, [dir, programs.postgres, programs.initdb]);
-  const cluster = await prepareCluster(dir, programs, runAs, settings.fsync !== 'off');
+  const { dir } = home;
+  const programs = await findBinaries(home);
+  const cluster = await prepareCluster(home, programs, settings.fsync !== 'off');
   const enterAndOwn = async (port?: number): Promise<Place> => {
-    const start = () => startPostmaster({ dir, data: cluster.data, programs, runAs, settings, port });
-    const place = await come(cluster, start, presenceName(command));
+    const start = () => startPostmaster({ home, programs, settings, port });
+    const place = await come(cluster, start, presenceName(command), dir);
     try {
       if (!attach) await becomeOwner(place.presence, dir);
       await ensureDatabase(place.presence);
-      if (!attach) await sweepUnfinished(dir);
+      if (!attach) await sweepUnfinished(home);
     } catch (error) {
       await leavePlace(place, cluster, log);
       throw error;
@@ -63,6 +84,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedPo
   const close = async () => {
     const last = await kept.release();
     if (last) await leavePlace(last, cluster, log);
+    await home.close();
   };
   let closing: Promise<void> | undefined;
   return {
@@ -74,17 +96,6 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedPo
   };
 }
 
-async function makeFolder(dir: string): Promise<void> {
-  try {
-    await mkdir(dir, { recursive: true });
-  } catch (cause) {
-    throw new ConfigError(`the state folder ${dir} cannot be made (${(cause as NodeJS.ErrnoException).code})`, {
-      next: 'run it in a folder that this user may write, or set state.url to a Postgres server',
-      cause,
-    });
-  }
-}
-
 interface Place {
   presence: Presence;
   port: number;
@@ -92,7 +103,7 @@ interface Place {
 }
 
 /** Joins the server that runs, whoever started it, or starts it. Others come and go meanwhile: hence the rounds. */
-async function come(cluster: Cluster, start: () => Promise<HasExited>, name: string): Promise<Place> {
+async function come(cluster: Cluster, start: () => Promise<HasExited>, name: string, dir: string): Promise<Place> {
   let hasExited: HasExited = () => true;
   let failedStarts = 0;
   for (const deadline = Date.now() + 150_000; Date.now() < deadline; await sleep(20)) {
@@ -113,8 +124,8 @@ async function come(cluster: Cluster, start: () => Promise<HasExited>, name: str
     const presence = await tryEnter(urlOf(cluster, found.port, 'postgres'), name);
     if (presence) return { presence, port: found.port, hasExited };
   }
-  throw new RetryLater(`the embedded Postgres in ${cluster.data} was starting or stopping for too long`, {
-    next: 'see postgres.log beside it, and run again',
+  throw new RetryLater(`the embedded Postgres in ${dir} was starting or stopping for too long`, {
+    next: 'see postgres.log in it, and run again',
   });
 }
 

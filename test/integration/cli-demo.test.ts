@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { connect } from '../../src/cursor/database.ts';
-import { lookAtPostmaster } from '../../src/cursor/embedded/postmaster.ts';
+import { lookAtPostmaster } from '../../src/cursor/embedded/server.ts';
 import { openEmbedded } from '../../src/cursor/embedded.ts';
 import { type Finished, freshPlace, longLines, type Place } from '../support/cli.ts';
 import { silentLog } from '../support/silent-log.ts';

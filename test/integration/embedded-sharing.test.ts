@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { connect } from '../../src/cursor/database.ts';
-import { until } from '../../src/cursor/embedded/postmaster.ts';
+import { until } from '../../src/cursor/embedded/server.ts';
 import { openEmbedded } from '../../src/cursor/embedded.ts';
 import { type Fault, RetryLater } from '../../src/model/errors.ts';
 import { type Child, postmasterOf, startChild, temporaryFolder } from '../support/embedded.ts';
@@ -221,12 +221,12 @@ describe('crashes', () => {
     const victim = start();
     let workshop = '';
     const begun = await until(20_000, async () => {
-      workshop = (await readdir(dir)).find((name) => name.startsWith('postgres.init-')) ?? workshop;
-      return workshop !== '' && existsSync(join(dir, workshop, 'data', 'PG_VERSION'));
+      workshop = (await readdir(dir)).find((name) => /^postgres\.init-\w+$/.test(name)) ?? workshop;
+      return workshop !== '' && existsSync(join(dir, workshop, 'PG_VERSION'));
     });
     expect(begun).toBe(true);
     await victim.kill();
-    expect(await readdir(dir)).toEqual([workshop]);
+    expect((await readdir(dir)).sort()).toEqual([workshop, `${workshop}-password`]);
     const heir = await open();
     expect(await ask(heir.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
     await heir.close();
@@ -236,6 +236,7 @@ describe('crashes', () => {
       return !existsSync(join(dir, workshop));
     });
     expect(swept).toBe(true);
+    expect((await readdir(dir)).sort()).toEqual(['postgres', 'postgres.log']);
   });
 
   it('Ctrl-C in the terminal reaches us, not the server', async () => {

@@ -1,4 +1,4 @@
-import { chmod, chown, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readdir, readFile, rename, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { connect } from '../../src/cursor/database.ts';
@@ -119,18 +119,67 @@ describe('the embedded Postgres', () => {
 describe('users', () => {
   const uidOf = async (pid = 0) => Number(/^Uid:\s+(\d+)/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]);
 
+  const isRoot = process.platform === 'linux' && process.getuid?.() === 0;
+  const statusOf = async (pid = 0) => readFile(`/proc/${pid}/status`, 'utf8');
+
   it.runIf(process.platform === 'linux').each(['700', '755'])(
-    'never runs as root, in a folder of mode %s',
+    'never runs as root, nor with a right of root, in a folder of mode %s',
     async (mode) => {
       await chmod(dir, mode);
       const server = await open();
-      expect(await uidOf(await postmasterOf(dir))).not.toBe(0);
+      const pid = await postmasterOf(dir);
+      expect(await uidOf(pid)).not.toBe(0);
+      expect(await statusOf(pid)).toMatch(/^CapEff:\s+0+$/m);
       expect(await ask(server.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
       await server.close();
     },
   );
 
-  it.runIf(process.platform === 'linux')('serves an ordinary user, and root after them', async () => {
+  it.runIf(isRoot)('cannot read what only root may, nor what lies around its data', async () => {
+    const server = await open();
+    await writeFile(join(dir, 'beside'), 'a key', { mode: 0o644 });
+    for (const path of ['/etc/shadow', '../beside', '../..']) {
+      const look = `SELECT ${path.endsWith('..') ? 'pg_ls_dir' : 'pg_read_file'}('${path}')`;
+      await expect(ask(server.url, look), path).rejects.toThrow(/Permission denied|permission denied/);
+    }
+    await server.close();
+  });
+
+  it.runIf(isRoot)(
+    'does not work as root in a folder that another user owns, and follows no link of theirs',
+    async () => {
+      const treasure = join(dir, 'of-root');
+      await writeFile(treasure, 'untouched', { mode: 0o600 });
+      const state = join(dir, 'state');
+      await mkdir(state);
+      await symlink(treasure, join(state, 'postgres.log'));
+      await chown(state, 65534, 65534);
+      const before = await readdir(state);
+      const refused: Fault = await openEmbedded({ dir: state, log: silentLog }).catch((error) => error);
+      expect(refused).toBeInstanceOf(ConfigError);
+      expect(refused.describe()).toMatch(
+        /belongs to user 65534.*\nkept: nothing was changed\nnext: run tributary as the user/,
+      );
+      expect(await readFile(treasure, 'utf8')).toBe('untouched');
+      expect(await readdir(state)).toEqual(before);
+
+      await rename(state, `${state}-theirs`);
+      await symlink(dir, state);
+      await expect(openEmbedded({ dir: state, log: silentLog })).rejects.toThrow(/is a link or no folder/);
+    },
+  );
+
+  it('opens no log that is a link', async () => {
+    await (await open()).close();
+    const elsewhere = join(dir, 'elsewhere');
+    await writeFile(elsewhere, '');
+    await rename(join(dir, 'postgres.log'), join(dir, 'old.log'));
+    await symlink(elsewhere, join(dir, 'postgres.log'));
+    await expect(open()).rejects.toThrow(/ELOOP/);
+    expect(await readFile(elsewhere, 'utf8')).toBe('');
+  });
+
+  it.runIf(process.platform === 'linux')('serves an ordinary user', async () => {
     const ordinary = process.getuid?.() === 0 ? 65534 : process.getuid?.();
     if (process.getuid?.() === 0) await chown(dir, 65534, 65534);
     const child = startChild(dir, { as: dir });
@@ -140,9 +189,5 @@ describe('users', () => {
     await ask(url, 'CREATE TABLE kept AS SELECT 1 AS one');
     await child.close();
     expect(await postmasterOf(dir)).toBeUndefined();
-    const later = await open();
-    expect(await uidOf(await postmasterOf(dir))).toBe(ordinary);
-    expect(await ask(later.url, 'SELECT * FROM kept')).toEqual([{ one: 1 }]);
-    await later.close();
   });
 });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll } from 'vitest';
-import { stopPostmaster } from '../../src/cursor/embedded/postmaster.ts';
+import { stopPostmaster } from '../../src/cursor/embedded/server.ts';
 
 /** The binary as it is installed: `npm test` builds it first. */
 export const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));

