@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { hostname, userInfo } from 'node:os';
 import type { Usage } from '../api/usage.ts';
 import { type Config, type LoadedConfig, loadConfig, loadConfigOrDefaults } from '../config/index.ts';
 import { connect, type Database } from '../cursor/database.ts';
@@ -26,6 +27,9 @@ export const environment = {
   config: (path: string): LoadedConfig => loadConfig(path, variables()),
   configOrDefaults: (path: string | undefined): LoadedConfig => loadConfigOrDefaults(path, variables()),
 };
+
+/** Who changes something by a command: the user and the machine, for the audit trail. */
+export const byCommand = (): { actor: string; from: string } => ({ actor: userInfo().username, from: hostname() });
 
 /** Where the embedded database lives, next to where the command is run. */
 const STATE_DIR = '.tributary';

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { Cancelled, ConfigError, type Fault, StopStream } from '../model/errors.ts';
+import { stringifyJson } from '../model/json.ts';
 import type { Log } from '../model/log.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
@@ -9,7 +10,30 @@ export interface Context {
   log: Log;
   /** Aborted by the first Ctrl-C or SIGTERM. */
   signal: AbortSignal;
+  /** The result for machines: JSON in the envelope that every command shares, as text. */
+  document(body: object, options?: DocumentOptions): string;
 }
+
+export interface DocumentOptions {
+  /** One of many, each on a line of its own. */
+  isLine?: boolean;
+  /** What kept the command from doing all that was asked for. */
+  error?: Fault | undefined;
+}
+
+/** `--json` of every command: these three, and what is the command's own. A field may be added; none changes its meaning. */
+export function documentOf(command: string, body: object, { isLine = false, error }: DocumentOptions = {}): string {
+  const envelope = { format: 1, command, ...body, error: error ? errorJson(error) : null };
+  return stringifyJson(envelope, isLine ? undefined : 2);
+}
+
+export const errorJson = (error: Fault) => ({
+  message: error.message,
+  faults: error instanceof ConfigError ? error.faults : [],
+  kept: error.kept ?? null,
+  next: error.next ?? null,
+  exitCode: exitCodeOf(error),
+});
 
 export interface CommonOptions {
   config?: string;

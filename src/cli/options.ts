@@ -16,6 +16,15 @@ export const withSink = (command: Command): Command => command.option('--sink <N
 export const withJson = (command: Command): Command =>
   command.option('--json', 'print JSON for machines instead of text for people');
 
+/** Of a command that cannot be undone. */
+export interface SafetyOptions {
+  yes?: boolean;
+  dryRun?: boolean;
+}
+
+export const withSafety = (command: Command): Command =>
+  command.option('--dry-run', 'only say what would be changed').option('--yes', 'do not ask on a terminal');
+
 /** A range of dates, which a command cannot do without. */
 export interface WindowOptions {
   from: string;

@@ -1,8 +1,8 @@
 import { Command, CommanderError } from 'commander';
 import { ownVersion } from '../app/environment.ts';
-import { Fault } from '../model/errors.ts';
+import { ConfigError, Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
-import { type Action, type Context, EXIT, type ExitCode, exitCodeOf, type Register } from './command.ts';
+import { type Action, type Context, documentOf, EXIT, type ExitCode, exitCodeOf, type Register } from './command.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
 /** In the order of the help. A command's file is loaded when it is asked for: a start costs what one needs, not what all do. */
@@ -21,6 +21,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   runs: async () => (await import('./commands/runs.ts')).registerRuns,
   cursor: async () => (await import('./commands/cursor.ts')).registerCursor,
   quarantine: async () => (await import('./commands/quarantine.ts')).registerQuarantine,
+  audit: async () => (await import('./commands/audit.ts')).registerAudit,
   forget: async () => (await import('./commands/forget.ts')).registerForget,
   config: async () => (await import('./setup/config.ts')).registerConfig,
   schema: async () => (await import('./setup/schema.ts')).registerSchema,
@@ -48,26 +49,38 @@ export interface Surroundings extends Pick<Context, 'terminal' | 'signal'> {
 /** Runs one command line and returns its exit code. Every error ends here, as one message. */
 export async function run(argv: readonly string[], { terminal, signal, createLog }: Surroundings): Promise<ExitCode> {
   let code: ExitCode = EXIT.done;
+  // What is printed for machines when it fails, also before it is known which command it is.
+  let name = argv.find((word) => !word.startsWith('-')) ?? '';
   const action: Action =
     (work) =>
     async (...args) => {
-      code = await work({ terminal, signal, log: createLog() }, ...args);
+      const command = args.at(-1);
+      if (command instanceof Command) name = pathOf(command);
+      const document: Context['document'] = (body, options) => documentOf(name, body, options);
+      code = await work({ terminal, signal, log: createLog(), document }, ...args);
     };
   try {
     const program = await loadProgram(argv, action, terminal);
     await program.parseAsync([...argv], { from: 'user' });
     return code;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
-    if (error instanceof Fault) {
-      terminal.err(`${error.describe()}\n`);
-      return exitCodeOf(error);
+    if (error instanceof CommanderError && error.exitCode === 0) return EXIT.done;
+    const fault = error instanceof CommanderError ? new ConfigError(error.message.replace(/^error: /, '')) : error;
+    if (fault instanceof Fault) {
+      if (argv.includes('--json')) terminal.out(documentOf(name, {}, { error: fault }));
+      // Commander has said it by itself.
+      if (error === fault) terminal.err(`${fault.describe()}\n`);
+      return exitCodeOf(fault);
     }
     const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
     terminal.err(`this is a bug in tributary, please report it: ${details}\n`);
     return EXIT.bug;
   }
 }
+
+/** `cursor set`, as it was typed behind `tributary`. */
+const pathOf = (command: Command): string =>
+  command.parent ? `${pathOf(command.parent)} ${command.name()}`.trimStart() : '';
 
 /** The one that was asked for; all of them for the help, for the completion, and to find what a mistyped one is near to. */
 function commandsFor([name = '']: readonly string[]): Promise<Register[]> {

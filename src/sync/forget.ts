@@ -1,7 +1,8 @@
 import type { Database } from '../cursor/database.ts';
 import { forgetProgress, forgetQuarantined, forgetSource, remember } from '../cursor/forgotten.ts';
 import { acquireLease, type Lease, waitForCommits } from '../cursor/leases.ts';
-import { STREAM_NAMES } from '../model/streams.ts';
+import { createScrub, digestOf } from '../model/forgotten.ts';
+import { STREAM_NAMES, STREAMS } from '../model/streams.ts';
 import { abilityOf, type Erasure, type Sink } from '../sinks/sink.ts';
 
 /** What was touched, by table or place. */
@@ -46,6 +47,28 @@ export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Eras
     'tributary.quarantine': await forgetQuarantined(state, source, erasure.kind, erasure.id),
   };
 }
+
+/** The events that `forget` would touch, by sink and stream. It reads the sinks from end to end, and changes nothing. */
+export async function previewForget(sinks: readonly Sink[], erasure: Erasure): Promise<Touched> {
+  const touched: Touched = {};
+  for (const sink of sinks) {
+    const read = abilityOf(sink, 'read');
+    for (const stream of Object.values(STREAMS)) {
+      const scrub = createScrub(stream, 'id' in erasure ? [{ kind: erasure.kind, digest: digestOf(erasure.id) }] : []);
+      await sink.prepare(stream);
+      let events = 0;
+      for await (const rows of read(stream, erasure.source, EVER)) {
+        const kept = new Set(scrub(rows));
+        events += erasure.kind === 'source' ? rows.length : rows.filter((row) => !kept.has(row)).length;
+      }
+      touched[`${sink.name}: ${stream.name}`] = events;
+    }
+  }
+  return touched;
+}
+
+/** The years 1 to 9999. */
+const EVER = { start: Date.parse('0001-01-01T00:00:00Z'), end: Date.parse('9999-12-31T00:00:00Z') };
 
 async function withLeases<T>(state: Database, source: string, holder: string, work: () => Promise<T>): Promise<T> {
   const leases: Lease[] = [];

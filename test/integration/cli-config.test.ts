@@ -56,7 +56,7 @@ describe('config', () => {
       privacy: { ip: 'hash', salt: '***', customer: 'keep' },
       http: { token: '***', port: 7070 },
     });
-    expect(JSON.parse((await config('print', '--json')).stdout)).toEqual(parse(stdout));
+    expect(JSON.parse((await config('print', '--json')).stdout)).toMatchObject(parse(stdout) as object);
   });
 
   it('check names what is deprecated, on a terminal as in a pipe', async () => {

@@ -112,6 +112,6 @@ it('status in a folder without state says so, and creates nothing', async () => 
     0,
     'nothing has been synced yet (state: embedded Postgres in .tributary/)\nnext: tributary sync, or tributary demo\n',
   ]);
-  expect(JSON.parse((await place.run(['status', '--json'])).stdout)).toEqual({ streams: [], sources: [] });
+  expect(JSON.parse((await place.run(['status', '--json'])).stdout)).toMatchObject({ streams: [], sources: [] });
   expect(await place.files()).toEqual({ dir: [], home: [], tmp: [] });
 });

@@ -75,6 +75,9 @@ describe('tributary forget', () => {
     const machines = await forget('--source', 'other', '--click', 'no-such-click', '--json');
     expect(machines.code).toBe(0);
     expect(JSON.parse(machines.stdout)).toEqual({
+      format: 1,
+      command: 'forget',
+      error: null,
       touched: { 'attribution.clicks': 0, 'attribution.leads': 0, 'attribution.sales': 0, 'tributary.quarantine': 0 },
     });
     expect(people.text + machines.text).not.toMatch(/canary|no-such-click/);

@@ -88,7 +88,7 @@ it('brings old files up to the columns of today', async () => {
   const before = await readWithDuckdb(lake, await present('sales'));
   const { code, stdout, stderr } = await place.run(['lake', 'rewrite', 'sales', '--config', 't.yaml', '--json']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  const { files, rewritten, rows } = JSON.parse(stdout).lake.sales;
+  const { files, rewritten, rows } = JSON.parse(stdout).lakes.lake.sales;
   expect(rewritten).toBe(files);
   expect(rows).toBe(before.length);
   // Without uniting by name: every file has it now.

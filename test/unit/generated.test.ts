@@ -5,6 +5,7 @@ import { toMarkdown } from '../../src/sinks/dictionary.ts';
 import { badInputPage } from '../support/bad-input-page.ts';
 import { configurationPage } from '../support/config-reference.ts';
 import { errorsPage, errorTexts } from '../support/error-texts.ts';
+import { jsonSchema } from '../support/json-documents.ts';
 import { sandboxPage } from '../support/sandbox-page.ts';
 
 /** Files that are made from code are checked in, and checked: `npm run generate` brings them up to date. */
@@ -32,4 +33,8 @@ it('docs/configuration.md holds every key of the config', async () => {
 
 it('docs/sandbox.md lists every trait of the sandbox', async () => {
   await expect(`${sandboxPage()}\n`).toMatchFileSnapshot('../../docs/sandbox.md');
+});
+
+it('docs/json-schema.json holds the shape of every --json', async () => {
+  await expect(`${JSON.stringify(jsonSchema(), null, 2)}\n`).toMatchFileSnapshot('../../docs/json-schema.json');
 });

@@ -1,5 +1,7 @@
-import { environment, type SyncApp, withSyncApp } from '../../app/index.ts';
+import { Option } from 'commander';
+import { byCommand, environment, type SyncApp, withSyncApp } from '../../app/index.ts';
 import { DEFAULT_CONFIG } from '../../config/index.ts';
+import { recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import { toIso } from '../../model/instant.ts';
 import type { StreamJob } from '../../sync/job.ts';
@@ -25,22 +27,24 @@ import { report } from './sync.ts';
 
 const EXAMPLES = `
 Examples:
-  tributary backfill --from 2026-07-01 --to 2026-10-01 --plan   its price
-  tributary backfill --from 2026-07-01 --to 2026-10-01          do it now
-  tributary backfill --from 2026-07-01 --to 2026-10-01 --queue  for workers
-  tributary backfill clicks --from 90d --to now --force         read again
+  tributary backfill --from 2026-07-01 --to 2026-10-01 --dry-run   its price
+  tributary backfill --from 2026-07-01 --to 2026-10-01             do it now
+  tributary backfill --from 2026-07-01 --to 2026-10-01 --queue     for workers
+  tributary backfill clicks --from 90d --to now --force            read again
 
-It reads only what is not proven complete yet, and lets syncs go first. Ctrl-C
-loses nothing: run it again and it goes on.`;
+It reads only what is not proven complete yet, and lets syncs go first. --to is
+exclusive. Ctrl-C loses nothing: run it again and it goes on.`;
 
-type BackfillOptions = CommonOptions & WindowOptions & { plan?: boolean; queue?: boolean; force?: boolean };
+type BackfillOptions = CommonOptions &
+  WindowOptions & { dryRun?: boolean; plan?: boolean; queue?: boolean; force?: boolean };
 
 export const registerBackfill: Register = (program, action) => {
   const command = program
     .command('backfill')
     .description('read a range of dates into the sinks')
     .argument('[stream...]', 'clicks, leads, sales (default: all that the config has)')
-    .option('--plan', 'only say what it would cost: rows, requests, time on each plan')
+    .option('--dry-run', 'only say what it would cost: rows, requests, time on each plan')
+    .addOption(new Option('--plan', 'an older name of --dry-run').hideHelp())
     .option('--queue', 'give it to the workers instead of reading here')
     .option('--force', 'read again what is proven complete already')
     .addHelpText('after', EXAMPLES);
@@ -50,7 +54,7 @@ export const registerBackfill: Register = (program, action) => {
       const request = { window: parseWindow(options), force: options.force === true };
       const { config } = environment.config(options.config ?? DEFAULT_CONFIG);
       return withSyncApp({ config, log: context.log, choice, beside: true }, (app) => {
-        if (options.plan) return price(context, app, request, options);
+        if (options.dryRun || options.plan) return price(context, app, request, options);
         return (options.queue ? enqueue : backfill)(context, app, request, options);
       });
     }),
@@ -58,20 +62,20 @@ export const registerBackfill: Register = (program, action) => {
 };
 
 async function price(
-  { terminal, signal }: Context,
+  { terminal, signal, document }: Context,
   app: SyncApp,
   request: BackfillRequest,
   { json }: { json?: boolean },
 ): Promise<ExitCode> {
   const { state, sinks, jobs } = app;
   const prices = await Promise.all(jobs.map((job) => priceBackfill({ state, sinks, signal }, job, request)));
-  terminal.out(json ? JSON.stringify(reportPrices(prices, jobs), null, 2) : describePrices(prices, jobs));
+  terminal.out(json ? document(reportPrices(prices, jobs)) : describePrices(prices, jobs));
   return EXIT.done;
 }
 
 /** The windows are cut here and read by whichever workers are there, now or later. */
 async function enqueue(
-  { terminal, log, signal }: Context,
+  { terminal, log, signal, document }: Context,
   app: SyncApp,
   request: BackfillRequest,
   { json = false, config: path }: { json?: boolean; config?: string },
@@ -87,9 +91,10 @@ async function enqueue(
       const chunks = await unreadChunks({ ...app, signal }, job, request);
       const { window, force = false } = request;
       const id = await enqueueBackfill({ state: app.state, queue }, { source, stream, window, force, chunks });
+      await recordAudit(app.state, { ...byCommand(), action: 'backfill.start', target: `${source}/${stream}` });
       queued.push({ id, source, stream, windows: chunks.length });
     }
-    if (json) terminal.out(JSON.stringify({ backfills: queued }, null, 2));
+    if (json) terminal.out(document({ backfills: queued }));
     else {
       const lines = queued.map(({ id, source, stream, windows }) => `${source}/${stream}: ${id}, windows: ${windows}`);
       terminal.out([...lines, 'next: tributary backfills shows how far they are'].join('\n'));
@@ -101,7 +106,7 @@ async function enqueue(
 }
 
 async function backfill(
-  { terminal, log, signal }: Context,
+  { terminal, log, signal, document }: Context,
   app: SyncApp,
   request: BackfillRequest,
   { json = false }: { json?: boolean },
@@ -111,7 +116,7 @@ async function backfill(
   const deps = { state, sinks, log, signal, holder: holderOf('backfill'), onProgress: line.update };
   const outcomes = await backfillAll(deps, jobs, request);
   line.clear();
-  return report(outcomes, app, { terminal, json });
+  return report(outcomes, app, { terminal, document, json });
 }
 
 /** What a backfill will cost, for the person who decides whether to start it on a Friday evening. */
@@ -135,7 +140,7 @@ function describePrices(prices: readonly Price[], jobs: readonly StreamJob[]): s
     ...(prices.every(({ isCounted }) => isCounted)
       ? []
       : ['~ is a guess, from how closely events follow each other here and there']),
-    'next: the same without --plan; what is certified is skipped',
+    'next: the same without --dry-run; what is certified is skipped',
   ].join('\n');
 }
 

@@ -1,4 +1,5 @@
-import { environment, hasState, withApp } from '../../app/index.ts';
+import { byCommand, environment, hasState, withApp } from '../../app/index.ts';
+import { recordAudit } from '../../cursor/audit.ts';
 import { type Backfill, readBackfills } from '../../cursor/backfills.ts';
 import { toIso } from '../../model/instant.ts';
 import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
@@ -46,15 +47,15 @@ export const registerBackfills: Register = (program, action) => {
   }
 };
 
-async function listAll({ terminal, log }: Context, options: CommonOptions): Promise<ExitCode> {
+async function listAll({ terminal, log, document }: Context, options: CommonOptions): Promise<ExitCode> {
   const { config } = environment.configOrDefaults(options.config);
   const all = hasState(config) ? await withApp({ config, log }, ({ state }) => readBackfills(state)) : [];
-  terminal.out(options.json ? JSON.stringify({ backfills: all.map(toJson) }, null, 2) : describe(all));
+  terminal.out(options.json ? document({ backfills: all.map(toJson) }) : describe(all));
   return EXIT.done;
 }
 
 async function steer(
-  { terminal, log }: Context,
+  { terminal, log, document }: Context,
   verb: Verb,
   id: string,
   { json, ...options }: CommonOptions,
@@ -70,9 +71,10 @@ async function steer(
   }[verb];
   const [after] = await withQueue({ config, log }, async (deps) => {
     await work(deps, id);
+    await recordAudit(deps.state, { ...byCommand(), action: `backfill.${verb}`, target: id });
     return readBackfills(deps.state, id);
   });
-  if (json) terminal.out(JSON.stringify(after ? toJson(after) : null, null, 2));
+  if (json) terminal.out(document({ backfills: after ? [toJson(after)] : [] }));
   else terminal.out(`backfill ${id} ${VERBS[verb].done}`);
   return EXIT.done;
 }

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { environment, hasState, withApp, withSinks } from '../../app/index.ts';
+import { byCommand, environment, hasState, withApp, withSinks } from '../../app/index.ts';
+import { recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/tracks.ts';
 import { ConfigError } from '../../model/errors.ts';
@@ -7,7 +8,18 @@ import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { type MoveDeps, moveCursor, resetCursor } from '../../sync/move-cursor.ts';
 import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
-import { checkSource, parseDateOption, parseStreams, withConfig, withJson, withSink, withSource } from '../options.ts';
+import {
+  checkSource,
+  parseDateOption,
+  parseStreams,
+  type SafetyOptions,
+  withConfig,
+  withJson,
+  withSafety,
+  withSink,
+  withSource,
+} from '../options.ts';
+import { confirm } from '../terminal/ask.ts';
 import { type FittedColumn, fittedTable, table } from '../terminal/table.ts';
 import { minute } from '../terminal/words.ts';
 
@@ -34,10 +46,10 @@ Examples:
   tributary cursor reset clicks --sink lake      one sink alone
 
 Forgets how far the stream has come; rows stay. The next sync begins at "since"
-of the config and reads everything again. It is refused while a sync is under
-way.`;
+of the config and reads everything again. On a terminal it asks first. It is
+refused while a sync is under way.`;
 
-type Options = CommonOptions & { to: string; force?: boolean };
+type Options = CommonOptions & SafetyOptions & { to: string; force?: boolean };
 
 export const registerCursor: Register = (program, action) => {
   const cursor = program
@@ -69,28 +81,34 @@ export const registerCursor: Register = (program, action) => {
         });
       const force = options.force === true;
       if (force) context.terminal.err('warning: --force gives up the proof: events may be missing for good\n');
-      return change(context, streams, options, (deps, track) => moveCursor(deps, track, { to, force }));
+      return change(context, 'move', streams, options, (deps, track) => moveCursor(deps, track, { to, force }));
     }),
   );
   common(
-    cursor
-      .command('reset')
-      .description('forget how far a stream has come; its rows stay')
-      .argument('<stream...>', 'clicks, leads, sales')
-      .addHelpText('after', RESET),
+    withSafety(
+      cursor
+        .command('reset')
+        .description('forget how far a stream has come; its rows stay')
+        .argument('<stream...>', 'clicks, leads, sales')
+        .addHelpText('after', RESET),
+    ),
   ).action(
     action((context, names: string[], options: Options) =>
-      change(context, parseStreams(names), options, (deps, track) => resetCursor(deps, track)),
+      change(context, 'reset', parseStreams(names), options, (deps, track) => resetCursor(deps, track)),
     ),
   );
 };
 
-async function get({ terminal, log }: Context, streams: readonly StreamName[], options: Options): Promise<ExitCode> {
+async function get(
+  { terminal, log, document }: Context,
+  streams: readonly StreamName[],
+  options: Options,
+): Promise<ExitCode> {
   const { config } = environment.configOrDefaults(options.config);
   const all = hasState(config) ? await withApp({ config, log }, ({ state }) => knownTracks(state)) : [];
   checkSource(options.source, [...Object.keys(config.sources), ...all.map(({ source }) => source)]);
   const tracks = chooseTracks(all, { ...options, streams });
-  if (options.json) terminal.out(JSON.stringify({ cursors: tracks.map(reportTrack) }, null, 2));
+  if (options.json) terminal.out(document({ cursors: tracks.map(reportTrack) }));
   else
     terminal.out(
       tracks.length === 0
@@ -103,11 +121,13 @@ async function get({ terminal, log }: Context, streams: readonly StreamName[], o
 type Work = (deps: MoveDeps, track: KnownTrack) => Promise<void>;
 
 async function change(
-  { terminal, log }: Context,
+  context: Context,
+  verb: 'move' | 'reset',
   streams: readonly StreamName[],
   options: Options,
   work: Work,
 ): Promise<ExitCode> {
+  const { terminal, log, document } = context;
   const { config } = environment.configOrDefaults(options.config);
   return withSinks({ config, log }, async ({ state, sinks }) => {
     const all = await knownTracks(state);
@@ -123,9 +143,27 @@ async function change(
     if (sources.size > 1) {
       throw new ConfigError('several sources have this stream', { next: `add --source: ${[...sources].join(', ')}` });
     }
-    for (const track of tracks) await work({ state, sinks, holder: holderOf('cursor') }, track);
+    if (options.dryRun) {
+      if (options.json) terminal.out(document({ cursors: tracks.map(reportTrack), dryRun: true }));
+      else terminal.out(`${fittedTable(COLUMNS, tracks, terminal.columns)}\n\nwould be forgotten; nothing was changed`);
+      return EXIT.done;
+    }
+    if (verb === 'reset') {
+      const names = tracks.map(({ source, stream, sink }) => `${source}/${stream} in ${sink}`).join(', ');
+      await confirm(context, `Forget how far ${names} has come, and read everything again?`, options);
+    }
+    for (const track of tracks) {
+      await work({ state, sinks, holder: holderOf('cursor') }, track);
+      const { source, stream, sink } = track;
+      await recordAudit(state, {
+        ...byCommand(),
+        action: `cursor.${verb}`,
+        target: `${source}/${stream}`,
+        detail: { sink },
+      });
+    }
     const after = chooseTracks(await knownTracks(state), { ...options, streams });
-    if (options.json) terminal.out(JSON.stringify({ cursors: after.map(reportTrack) }, null, 2));
+    if (options.json) terminal.out(document({ cursors: after.map(reportTrack) }));
     else terminal.out(describeChange(tracks, after));
     return EXIT.done;
   });

@@ -88,7 +88,7 @@ function parseFilters(texts: readonly string[]): Record<string, string> {
 }
 
 async function write(
-  { terminal }: Context,
+  { terminal, document }: Context,
   options: ExportOptions,
   { stream, window }: { stream: StreamName; window: Window },
   work: (
@@ -109,7 +109,7 @@ async function write(
   const say = isPipe ? (text: string): void => terminal.err(`${text}\n`) : terminal.out;
   say(
     options.json
-      ? JSON.stringify(exportJson(report, options.out, window))
+      ? document(exportJson(report, options.out, window), { isLine: true })
       : describeExport(report, options.out, window),
   );
   return report.doubts.length === 0 ? EXIT.done : EXIT.incomplete;

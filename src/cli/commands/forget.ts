@@ -1,25 +1,29 @@
-import { environment, withSinks } from '../../app/index.ts';
+import { byCommand, environment, withSinks } from '../../app/index.ts';
+import { recordAudit } from '../../cursor/audit.ts';
 import { knownSources } from '../../cursor/forgotten.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Erasure } from '../../sinks/sink.ts';
-import { forget, type Touched } from '../../sync/forget.ts';
+import { forget, previewForget, type Touched } from '../../sync/forget.ts';
 import { type CommonOptions, EXIT, type Register } from '../command.ts';
-import { checkSource, withConfig, withJson } from '../options.ts';
+import { checkSource, type SafetyOptions, withConfig, withJson, withSafety } from '../options.ts';
+import { confirm } from '../terminal/ask.ts';
 import { figure, table } from '../terminal/table.ts';
 
 const EXAMPLES = `
 Examples:
   tributary forget --source main --customer cus_8pQ2
   tributary forget --source main --click clk_77Xa
+  tributary forget --source main --customer cus_8pQ2 --dry-run
   tributary forget --source old-eu --everything     the source: rows and cursors
 
 A forgotten customer's leads and sales stay, without anything that says who it
 was; a forgotten click is deleted. Both stay forgotten: the service still has
 them, and later syncs leave them out. It is done in every sink of the config,
-also while a sync is running, and cannot be undone.`;
+also while a sync is running, and cannot be undone: on a terminal it asks first.
+--dry-run reads the sinks and counts the events that it would touch.`;
 
-interface ForgetOptions extends CommonOptions {
+interface ForgetOptions extends CommonOptions, SafetyOptions {
   source: string;
   customer?: string;
   click?: string;
@@ -35,18 +39,31 @@ export const registerForget: Register = (program, action) => {
     .option('--click <ID>', 'a click, by its id')
     .option('--everything', 'the whole source')
     .addHelpText('after', EXAMPLES);
-  withJson(withConfig(command)).action(
-    action(async ({ terminal, log }, options: ForgetOptions) => {
+  withJson(withConfig(withSafety(command))).action(
+    action(async (context, options: ForgetOptions) => {
+      const { terminal, log, document } = context;
       const erasure = erasureOf(options);
       const { config } = environment.configOrDefaults(options.config);
       const configured = Object.keys(config.sources);
       const touched = await withSinks({ config, log }, async ({ state, sinks }) => {
         checkSource(erasure.source, [...configured, ...(await knownSources(state))]);
+        if (options.dryRun) return previewForget(sinks, erasure);
+        const what = erasure.kind === 'source' ? `everything of ${erasure.source}` : `this ${erasure.kind}`;
+        await confirm(
+          context,
+          `Erase ${what} from ${sinks.map(({ place }) => place).join(' and ')}, for good?`,
+          options,
+        );
+        await recordAudit(state, { ...byCommand(), action: `${erasure.kind}.forget`, target: erasure.source });
         return forget({ state, sinks, holder: holderOf('forget') }, erasure);
       });
+      if (options.dryRun) {
+        terminal.out(options.json ? document({ touched, dryRun: true }) : describePreview(touched));
+        return EXIT.done;
+      }
       const isStillThere = erasure.kind === 'source' && configured.includes(erasure.source);
       if (isStillThere) terminal.err(`note: ${erasure.source} is still in the config: the next sync reads it again\n`);
-      terminal.out(options.json ? JSON.stringify({ touched }, null, 2) : describe(erasure.kind, touched));
+      terminal.out(options.json ? document({ touched }) : describe(erasure.kind, touched));
       return EXIT.done;
     }),
   );
@@ -61,6 +78,17 @@ function erasureOf({ source, customer, click, everything }: ForgetOptions): Eras
   if (customer !== undefined) return { source, kind: 'customer', id: customer };
   return click === undefined ? { source, kind: 'source' } : { source, kind: 'click', id: click };
 }
+
+const describePreview = (touched: Touched): string =>
+  [
+    table(
+      ['where', 'events'],
+      Object.entries(touched).map(([place, n]) => [place, figure(n)]),
+    ),
+    '',
+    'nothing was changed',
+    'next: the same without --dry-run',
+  ].join('\n');
 
 /** The id is not repeated: this may end up in a log. */
 function describe(kind: Erasure['kind'], touched: Touched): string {

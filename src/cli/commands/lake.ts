@@ -24,7 +24,7 @@ export const registerLake: Register = (program, action) => {
     .argument('[stream...]', `${STREAM_NAMES.join(', ')}; all of them where none is named`)
     .addHelpText('after', EXAMPLES);
   withJson(withSink(withConfig(command))).action(
-    action(async ({ terminal, log }, names: string[], options: CommonOptions) => {
+    action(async ({ terminal, log, document }, names: string[], options: CommonOptions) => {
       const streams = names.length > 0 ? parseStreams(names) : STREAM_NAMES;
       const { config } = environment.configOrDefaults(options.config);
       const done = await withSinks({ config, log }, async ({ sinks }) => {
@@ -34,7 +34,7 @@ export const registerLake: Register = (program, action) => {
         for (const sink of lakes) rewrites[sink.name] = await abilityOf(sink, 'rewrite')(streams);
         return rewrites;
       });
-      terminal.out(options.json ? JSON.stringify(done, null, 2) : describe(done));
+      terminal.out(options.json ? document({ lakes: done }) : describe(done));
       return EXIT.done;
     }),
   );

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
-import { environment, hasState, withApp, withSinks } from '../../app/index.ts';
+import { byCommand, environment, hasState, withApp, withSinks } from '../../app/index.ts';
 import type { Config } from '../../config/index.ts';
+import { recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } from '../../cursor/quarantined.ts';
 import { ConfigError } from '../../model/errors.ts';
@@ -10,7 +11,8 @@ import { STREAMS } from '../../model/streams.ts';
 import { createRedact } from '../../model/withhold.ts';
 import { type Retried, retryQuarantined } from '../../sync/retry-quarantined.ts';
 import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
-import { parseCount, withConfig, withJson, withSource } from '../options.ts';
+import { parseCount, type SafetyOptions, withConfig, withJson, withSafety, withSource } from '../options.ts';
+import { confirm } from '../terminal/ask.ts';
 import { table } from '../terminal/table.ts';
 import { counted, minute, wrap } from '../terminal/words.ts';
 
@@ -39,9 +41,10 @@ Examples:
   tributary quarantine drop 17
   tributary quarantine drop --all --source main
 
-Deletes the kept records. A sync that meets them again sets them aside again.`;
+Deletes the kept records; with --all it asks first, on a terminal. A sync that
+meets them again sets them aside again.`;
 
-type Options = CommonOptions & { raw?: boolean; all?: boolean; limit: number };
+type Options = CommonOptions & SafetyOptions & { raw?: boolean; all?: boolean; limit: number };
 
 export const registerQuarantine: Register = (program, action) => {
   const quarantine = program
@@ -67,12 +70,12 @@ export const registerQuarantine: Register = (program, action) => {
   chosen(quarantine.command('retry').description('try to use records once more').addHelpText('after', RETRY)).action(
     action((context, ids: string[], options: Options) => retry(context, ids, options)),
   );
-  chosen(quarantine.command('drop').description('delete records for good').addHelpText('after', DROP)).action(
-    action((context, ids: string[], options: Options) => drop(context, ids, options)),
-  );
+  chosen(
+    withSafety(quarantine.command('drop').description('delete records for good').addHelpText('after', DROP)),
+  ).action(action((context, ids: string[], options: Options) => drop(context, ids, options)));
 };
 
-async function list({ terminal, log }: Context, { source, limit, ...options }: Options): Promise<ExitCode> {
+async function list({ terminal, log, document }: Context, { source, limit, ...options }: Options): Promise<ExitCode> {
   const { config } = environment.configOrDefaults(options.config);
   const found = !hasState(config)
     ? { records: [], total: 0 }
@@ -80,46 +83,57 @@ async function list({ terminal, log }: Context, { source, limit, ...options }: O
         records: await listQuarantined(state, { source, limit }),
         total: await countQuarantined(state, { source }),
       }));
-  if (options.json) terminal.out(JSON.stringify(listJson(found.records, found.total), null, 2));
+  if (options.json) terminal.out(document(listJson(found.records, found.total)));
   else terminal.out(describeList(found.records, found.total, terminal.columns));
   return EXIT.done;
 }
 
-async function show({ terminal, log }: Context, id: string, { raw = false, ...options }: Options): Promise<ExitCode> {
+async function show(
+  { terminal, log, document }: Context,
+  id: string,
+  { raw = false, ...options }: Options,
+): Promise<ExitCode> {
   const { config } = environment.configOrDefaults(options.config);
   const [record] = await withApp({ config, log }, ({ state }) => listQuarantined(state, { ids: idsOf([id]) }));
   if (!record) throw unknown([id]);
-  terminal.out(options.json ? oneJson(record, raw) : describeOne(record, raw));
+  terminal.out(options.json ? document(oneJson(record, raw)) : describeOne(record, raw));
   return EXIT.done;
 }
 
-async function retry({ terminal, log }: Context, ids: string[], options: Options): Promise<ExitCode> {
+async function retry({ terminal, log, document }: Context, ids: string[], options: Options): Promise<ExitCode> {
   const filter = filterOf(ids, options);
   const { config } = environment.configOrDefaults(options.config);
   const results = await withSinks({ config, log }, async ({ state, sinks }) => {
+    await recordAudit(state, { ...byCommand(), action: 'quarantine.retry', detail: { ids } });
     const retried: Retried[] = [];
     for (const job of jobsOf(await chosenOf(listQuarantined(state, filter), ids), config)) {
       retried.push(...(await retryQuarantined({ state, sinks, holder: holderOf('quarantine retry') }, job)));
     }
     return retried;
   });
-  if (options.json)
-    terminal.out(JSON.stringify({ retried: results.map((one) => ({ ...one, reason: one.reason ?? null })) }, null, 2));
+  if (options.json) terminal.out(document({ retried: results.map((one) => ({ ...one, reason: one.reason ?? null })) }));
   else terminal.out(describeRetried(results, terminal.columns));
   return results.every(({ reason }) => reason === undefined) ? EXIT.done : EXIT.incomplete;
 }
 
-async function drop({ terminal, log }: Context, ids: string[], options: Options): Promise<ExitCode> {
+async function drop(context: Context, ids: string[], options: Options): Promise<ExitCode> {
+  const { terminal, log, document } = context;
   const filter = filterOf(ids, options);
   const { config } = environment.configOrDefaults(options.config);
   const dropped = await withApp({ config, log }, async ({ state }) => {
     const records = await chosenOf(listQuarantined(state, filter), ids);
+    if (options.dryRun) return records.length;
+    if (options.all && records.length > 0) {
+      await confirm(context, `Delete ${counted(records.length, 'record')} for good?`, options);
+    }
+    await recordAudit(state, { ...byCommand(), action: 'quarantine.drop', detail: { records: records.length } });
     return dropQuarantined(
       state,
       records.map(({ id }) => id),
     );
   });
-  terminal.out(options.json ? JSON.stringify({ dropped }) : `${counted(dropped, 'record')} dropped`);
+  const text = `${counted(dropped, 'record')} ${options.dryRun ? 'would be dropped; nothing was changed' : 'dropped'}`;
+  terminal.out(options.json ? document({ dropped, dryRun: options.dryRun === true }) : text);
   return EXIT.done;
 }
 
@@ -220,6 +234,4 @@ const listJson = (records: readonly Quarantined[], total: number): object => ({
   records: records.map(head),
 });
 
-/** Text, not an object: a record may hold integers that JSON.stringify does not know. */
-const oneJson = (record: Quarantined, raw: boolean): string =>
-  stringifyJson({ ...head(record), record: shown(record.record, raw) }, 2);
+const oneJson = (record: Quarantined, raw: boolean): object => ({ ...head(record), record: shown(record.record, raw) });

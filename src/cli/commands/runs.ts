@@ -33,7 +33,7 @@ export const registerRuns: Register = (program, action) => {
     .option('--limit <N>', 'how many at most', parseCount('--limit'), 20)
     .addHelpText('after', EXAMPLES);
   withJson(withSource(withConfig(command))).action(
-    action(async ({ terminal, log }, { source, stream, state, since, limit, ...options }: RunsOptions) => {
+    action(async ({ terminal, log, document }, { source, stream, state, since, limit, ...options }: RunsOptions) => {
       const from = since === undefined ? undefined : parseDateOption('--since', since);
       const { config } = environment.configOrDefaults(options.config);
       const runs = !hasState(config)
@@ -42,7 +42,7 @@ export const registerRuns: Register = (program, action) => {
             checkSource(source, [...Object.keys(config.sources), ...(await knownSources(app.state))]);
             return listRuns(app.state, { source, stream, state, since: from, limit });
           });
-      if (options.json) terminal.out(JSON.stringify({ runs }, null, 2));
+      if (options.json) terminal.out(document({ runs }));
       else terminal.out(describe(runs, limit, terminal.columns));
       return EXIT.done;
     }),

@@ -35,7 +35,7 @@ interface Snapshot {
   sources: readonly SourceUse[];
 }
 
-async function status({ terminal, log, signal }: Context, options: StatusOptions): Promise<ExitCode> {
+async function status({ terminal, log, signal, document }: Context, options: StatusOptions): Promise<ExitCode> {
   const { config } = environment.configOrDefaults(options.config);
   const stateName = stateNameOf(config);
   const configured = Object.keys(config.sources);
@@ -46,7 +46,7 @@ async function status({ terminal, log, signal }: Context, options: StatusOptions
       options.source === undefined || source === options.source;
     const snapshot = { streams: all.streams.filter(isAsked), sources: all.sources.filter(isAsked) };
     if (options.watch && terminal.isScreen) terminal.out('\x1b[2J\x1b[H');
-    if (options.json) terminal.out(JSON.stringify(snapshot, null, options.watch ? 0 : 2));
+    if (options.json) terminal.out(document(snapshot, { isLine: options.watch === true }));
     else terminal.out(describeStatus(snapshot, { stateName, columns: terminal.columns }));
   };
   if (!hasState(config) && !options.watch) {

@@ -1,7 +1,7 @@
 import { environment, type SyncApp, withSyncApp } from '../../app/index.ts';
 import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { holderOf } from '../../cursor/leases.ts';
-import { Cancelled } from '../../model/errors.ts';
+import { Cancelled, type Fault, RetryLater } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import { type Outcome, syncAll } from '../../sync/sync-all.ts';
 import {
@@ -9,6 +9,7 @@ import {
   type Context,
   EXIT,
   type ExitCode,
+  errorJson,
   exitCodeOf,
   gravest,
   type Register,
@@ -16,7 +17,6 @@ import {
 import { parseStreams, withConfig, withJson, withSink, withSource } from '../options.ts';
 import { createProgressLine } from '../terminal/progress.ts';
 import { figure, table } from '../terminal/table.ts';
-import type { Terminal } from '../terminal/terminal.ts';
 
 const EXAMPLES = `
 Examples:
@@ -44,7 +44,7 @@ export const registerSync: Register = (program, action) => {
 
 /** Syncs and prints what came of it; `demo` does the same. */
 export async function syncAndReport(
-  { terminal, log, signal }: Context,
+  { terminal, log, signal, document }: Context,
   app: SyncApp,
   { json = false }: { json?: boolean },
 ): Promise<ExitCode> {
@@ -55,22 +55,30 @@ export async function syncAndReport(
     jobs,
   );
   progress.clear();
-  return report(outcomes, app, { terminal, json });
+  return report(outcomes, app, { terminal, document, json });
 }
 
 /** Prints what came of a sync or a backfill, and says it again by the exit code. */
 export function report(
   outcomes: readonly Outcome[],
   app: SyncApp,
-  { terminal, json }: { terminal: Terminal; json: boolean },
+  { terminal, document, json }: Pick<Context, 'terminal' | 'document'> & { json: boolean },
 ): ExitCode {
-  if (json) terminal.out(JSON.stringify(summaryJson(outcomes, app), null, 2));
+  if (json) terminal.out(document(summaryJson(outcomes, app), { error: gravestFault(outcomes) }));
   // Where nothing at all was read, the message says everything.
   else if (outcomes.some(({ report: done, fault }) => !fault || done?.tally.read)) {
     terminal.out([summaryTable(outcomes), '', ...notes(outcomes, app)].join('\n'));
   }
   for (const message of messages(outcomes)) terminal.err(`${message}\n`);
   return gravest(outcomes.map(codeOf));
+}
+
+/** Of several streams the one that sets the exit code; what is only not proven yet is a reason to run again. */
+function gravestFault(outcomes: readonly Outcome[]): Fault | undefined {
+  const code = gravest(outcomes.map(codeOf));
+  const worst = outcomes.find((outcome) => outcome.fault && codeOf(outcome) === code);
+  if (worst?.fault || code === EXIT.done) return worst?.fault;
+  return new RetryLater('not all windows are proven complete', { next: 'run it again; tributary status says which' });
 }
 
 function codeOf({ fault, report }: Outcome): ExitCode {
@@ -163,7 +171,7 @@ export function summaryJson(outcomes: readonly Outcome[], app: SyncApp): object 
       ...report?.tally,
       completeThrough: isoOrNull(report?.cursor?.completeThrough),
       newestSeen: isoOrNull(report?.cursor?.newestSeen),
-      error: fault ? { message: fault.message, kept: fault.kept ?? null, next: fault.next ?? null } : null,
+      error: fault ? errorJson(fault) : null,
     })),
     budget: Object.fromEntries(sourcesOf(outcomes).map((source) => [source, app.usage(source)])),
   };

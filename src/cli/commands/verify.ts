@@ -74,7 +74,7 @@ export const registerVerify: Register = (program, action) => {
 };
 
 async function verify(context: Context, app: SyncApp, window: Window, options: VerifyOptions): Promise<ExitCode> {
-  const { terminal, log, signal } = context;
+  const { terminal, log, signal, document } = context;
   const { state, sinks, jobs } = app;
   const line = createBackfillLine(terminal, jobs.length, () => undefined);
   const deps: SyncDeps = { state, sinks, log, signal, holder: holderOf('verify'), onProgress: line.update };
@@ -88,7 +88,7 @@ async function verify(context: Context, app: SyncApp, window: Window, options: V
     );
   }
   line.clear();
-  if (options.json) terminal.out(JSON.stringify(results.map(reportRepair), null, 2));
+  if (options.json) terminal.out(document({ streams: results.map(reportRepair) }));
   else terminal.out(results.map(describeRepair).join('\n\n'));
   return gravest(results.map(codeOf));
 }

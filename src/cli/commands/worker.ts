@@ -5,7 +5,6 @@ import type { StreamReport } from '../../sync/run.ts';
 import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import { withConfig, withJson } from '../options.ts';
 import { figure } from '../terminal/table.ts';
-import type { Terminal } from '../terminal/terminal.ts';
 
 const WORKER_EXAMPLES = `
 Examples:
@@ -28,13 +27,14 @@ export const registerWorker: Register = (program, action) => {
 const GONE_WITHIN_MS = 24_000;
 
 /** Works until the signal. */
-async function work({ terminal, log, signal }: Context, options: CommonOptions): Promise<ExitCode> {
+async function work(context: Context, options: CommonOptions): Promise<ExitCode> {
+  const { terminal, log, signal } = context;
   const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
   for (const warning of warnings) terminal.err(`note: ${warning}\n`);
   leaveInTime(signal);
   // Only now: the help loads every command, and need not wait for the packages of the queue.
   const { runWorkerApp } = await import('../../app/worker.ts');
-  await runWorkerApp({ config, log, signal, ...tellOf(terminal, options) });
+  await runWorkerApp({ config, log, signal, ...tellOf(context, options) });
   return EXIT.done;
 }
 
@@ -46,10 +46,10 @@ export function leaveInTime(signal: AbortSignal): void {
 }
 
 /** What a worker says of itself while it works. */
-const tellOf = (terminal: Terminal, { json }: CommonOptions) => ({
+const tellOf = ({ terminal, document }: Context, { json }: CommonOptions) => ({
   onReady: ({ streams, queue, state }: { streams: number; queue: string; state: string }) =>
     terminal.err(`at work on ${figure(streams)} streams · queue: ${queue} · state: ${state}\n`),
-  onRun: (report: StreamReport) => terminal.out(json ? JSON.stringify(runJson(report)) : runLine(report)),
+  onRun: (report: StreamReport) => terminal.out(json ? document(runJson(report), { isLine: true }) : runLine(report)),
 });
 
 function runLine({ source, stream, state, tally, cursor, fault }: StreamReport): string {
@@ -92,7 +92,8 @@ export const registerStart: Register = (program, action) => {
   withJson(withConfig(command)).action(action(start));
 };
 
-async function start({ terminal, log, signal }: Context, options: CommonOptions): Promise<ExitCode> {
+async function start(context: Context, options: CommonOptions): Promise<ExitCode> {
+  const { terminal, log, signal } = context;
   const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
   for (const warning of warnings) terminal.err(`note: ${warning}\n`);
   leaveInTime(signal);
@@ -103,7 +104,7 @@ async function start({ terminal, log, signal }: Context, options: CommonOptions)
     log,
     signal,
     onListening: (url) => terminal.err(`control room: ${url}\n`),
-    ...tellOf(terminal, options),
+    ...tellOf(context, options),
   });
   return EXIT.done;
 }

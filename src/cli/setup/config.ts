@@ -30,11 +30,11 @@ export const registerConfig: Register = (program, action) => {
     .addHelpText('after', '\nExample:\n  tributary config check\n  tributary config print');
   const common = (command: Command): Command => withJson(withConfig(command));
   common(config.command('check').description('name every fault of the config').addHelpText('after', CHECK)).action(
-    action(async ({ terminal }, options: CommonOptions) => {
+    action(async ({ terminal, document }, options: CommonOptions) => {
       const file = options.config ?? DEFAULT_CONFIG;
       const { config, warnings } = environment.config(file);
       const [sources, sinks] = [Object.keys(config.sources), Object.keys(config.sinks)];
-      if (options.json) terminal.out(JSON.stringify({ file, sources, sinks, warnings }, null, 2));
+      if (options.json) terminal.out(document({ file, sources, sinks, warnings }));
       else {
         for (const warning of warnings) terminal.err(`note: ${warning}\n`);
         terminal.out(`${file} is sound: ${counted(sources.length, 'source')}, ${counted(sinks.length, 'sink')}`);
@@ -48,9 +48,9 @@ export const registerConfig: Register = (program, action) => {
       .description('the config with defaults filled in, secrets masked')
       .addHelpText('after', PRINT),
   ).action(
-    action(async ({ terminal }, options: CommonOptions) => {
+    action(async ({ terminal, document }, options: CommonOptions) => {
       const shown = printable(environment.configOrDefaults(options.config).config);
-      terminal.out(options.json ? JSON.stringify(shown, null, 2) : writeYaml(shown));
+      terminal.out(options.json ? document(shown) : writeYaml(shown));
       return EXIT.done;
     }),
   );

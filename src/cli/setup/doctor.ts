@@ -25,7 +25,7 @@ export const registerDoctor: Register = (program, action) => {
   withJson(withConfig(command)).action(action(doctor));
 };
 
-async function doctor({ terminal, log, signal }: Context, options: CommonOptions): Promise<ExitCode> {
+async function doctor({ terminal, log, signal, document }: Context, options: CommonOptions): Promise<ExitCode> {
   const paint = createPaint(terminal);
   const onFinding = (finding: Finding): void => {
     if (!options.json) terminal.out(lineOf(finding, paint, terminal.columns));
@@ -35,7 +35,7 @@ async function doctor({ terminal, log, signal }: Context, options: CommonOptions
   for (const finding of loaded.findings) onFinding(finding);
   findings.push(...loaded.findings);
   if (loaded.config) findings.push(...(await examine({ config: loaded.config, log, signal, onFinding })));
-  if (options.json) terminal.out(JSON.stringify({ findings }, null, 2));
+  if (options.json) terminal.out(document({ findings }));
   else terminal.out(`\n${verdict(findings)}`);
   return gravest(findings.map(codeOf));
 }

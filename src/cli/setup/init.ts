@@ -1,7 +1,6 @@
 import { constants, existsSync } from 'node:fs';
 import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { createInterface } from 'node:readline/promises';
 import { fileURLToPath } from 'node:url';
 import { Option } from 'commander';
 import { checkBaseUrl } from '../../api/base-url.ts';
@@ -10,10 +9,11 @@ import { PLAN_NAMES } from '../../api/plans.ts';
 import { variables } from '../../app/environment.ts';
 import { DEFAULT_CONFIG, parseConfig } from '../../config/index.ts';
 import { type Choices, configTemplate } from '../../config/template.ts';
-import { Cancelled, ConfigError, RetryLater, StopStream } from '../../model/errors.ts';
+import { ConfigError, RetryLater, StopStream } from '../../model/errors.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
 import { type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import { parseStreams, withConfig, withJson } from '../options.ts';
+import { canAsk, createPrompt } from '../terminal/ask.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 const EXAMPLES = `
@@ -52,7 +52,7 @@ export const registerInit: Register = (program, action) => {
   withJson(withConfig(command)).action(action(init));
 };
 
-async function init({ terminal, signal }: Context, options: InitOptions): Promise<ExitCode> {
+async function init({ terminal, signal, document }: Context, options: InitOptions): Promise<ExitCode> {
   const file = options.config ?? DEFAULT_CONFIG;
   // Before anything is asked: nobody shall answer eight questions for nothing.
   if (existsSync(file)) throw isThere(file);
@@ -70,9 +70,7 @@ async function init({ terminal, signal }: Context, options: InitOptions): Promis
   const untested = key === undefined ? `not tested: ${choices.keyVariable} is not set` : 'not tested, as you asked';
   const tested = isTested ? `tested: ${new URL(main.baseUrl).host} answers and takes the key` : untested;
   const next = `${key === undefined ? `set ${choices.keyVariable}, then ` : ''}tributary doctor, and tributary sync${options.config ? ` --config ${file}` : ''}`;
-  terminal.out(
-    options.json ? JSON.stringify({ file, tested: isTested }) : `${file} is written\n${tested}\nnext: ${next}`,
-  );
+  terminal.out(options.json ? document({ file, tested: isTested }) : `${file} is written\n${tested}\nnext: ${next}`);
   return EXIT.done;
 }
 
@@ -202,14 +200,13 @@ const QUESTIONS: readonly Question[] = [
 ];
 
 /** Asks for what the flags left open. Where nobody can answer, the flags must say it. */
-async function askFor(given: Answers, { isInteractive, err }: Terminal, signal: AbortSignal): Promise<Answers> {
-  const { stdin } = process;
-  if (!isInteractive || !stdin.isTTY) {
+async function askFor(given: Answers, terminal: Terminal, signal: AbortSignal): Promise<Answers> {
+  if (!canAsk(terminal)) {
     throw new ConfigError('there is no terminal to ask on', {
       next: 'give --yes with --base-url and --plan; see tributary init --help',
     });
   }
-  const lines = createInterface({ input: stdin, output: process.stderr, terminal: true });
+  const prompt = createPrompt(signal);
   const answers: Answers = { ...given };
   try {
     for (const question of QUESTIONS) {
@@ -218,25 +215,16 @@ async function askFor(given: Answers, { isInteractive, err }: Terminal, signal: 
     }
     return answers;
   } finally {
-    lines.close();
+    prompt.close();
   }
 
   async function ask({ asks, fallback, fault }: Question): Promise<string> {
     for (;;) {
-      const answer = await answerTo(`${asks}${fallback ? ` [${fallback}]` : ''}\n> `);
+      const answer = await prompt.ask(`${asks}${fallback ? ` [${fallback}]` : ''}\n> `);
       const chosen = answer.trim() || fallback;
       const wrong = chosen === undefined ? 'this one is needed' : fault?.(chosen);
       if (chosen !== undefined && wrong === undefined) return chosen;
-      err(`${wrong}\n`);
+      terminal.err(`${wrong}\n`);
     }
-  }
-
-  /** Ctrl-C and a closed terminal leave, with nothing written. */
-  function answerTo(text: string): Promise<string> {
-    return new Promise((resolve, reject) => {
-      const leave = (): void => reject(new Cancelled('interrupted', { kept: 'nothing was written' }));
-      lines.once('close', leave).once('SIGINT', () => lines.close());
-      lines.question(text, { signal }).then(resolve, leave);
-    });
   }
 }

@@ -48,7 +48,7 @@ export const registerSandbox: Register = (program, action) => {
     .option('--trait <NAME[=VALUE]>', 'a way of deployed services; may be repeated', collect)
     .addHelpText('after', EXAMPLES);
   withJson(command).action(
-    action(async ({ terminal, signal }, flags: SandboxFlags) => {
+    action(async ({ terminal, signal, document }, flags: SandboxFlags) => {
       const { port, plan, clicks, leads, sales, days, live, json } = flags;
       const sandbox = await listen({
         port,
@@ -60,7 +60,7 @@ export const registerSandbox: Register = (program, action) => {
         traits: parseTraits(flags.trait ?? []),
       });
       const { baseUrl, apiKey } = sandbox;
-      terminal.out(json ? JSON.stringify({ baseUrl, apiKey }) : greeting(baseUrl, apiKey));
+      terminal.out(json ? document({ baseUrl, apiKey }, { isLine: true }) : greeting(baseUrl, apiKey));
       if (!signal.aborted) await once(signal, 'abort');
       await sandbox.close();
       return EXIT.done;

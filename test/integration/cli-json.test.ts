@@ -1,0 +1,110 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connect } from '../../src/cursor/database.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { type Finished, freshPlace, type Place } from '../support/cli.ts';
+import { DOCUMENTS, FAILURE } from '../support/json-documents.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+
+/** Every `--json` is one document of the schema, whatever came of the command. */
+
+let place: Place;
+let database: TestDatabase;
+let sandbox: Sandbox;
+const RANGE = ['--from', '3d', '--to', 'now'];
+
+beforeAll(async () => {
+  const rows = { clicks: 40, leads: 10, sales: 5 };
+  [sandbox, place, database] = await Promise.all([smallSandbox({ rows, days: 5 }), freshPlace(), freshDatabase()]);
+  const [lead] = sandbox.service.events('leads');
+  sandbox.service.add('leads', { ...lead, eventId: 'no-time', timestamp: 'soon' });
+  await place.config(`
+sources: { main: { baseUrl: "${sandbox.baseUrl}", apiKey: "\${KEY}", plan: enterprise, requestsPerSecond: 100 } }
+sinks: { warehouse: { type: postgres }, lake: { type: parquet, path: ./lake } }
+state: { url: "\${DATABASE_URL}" }
+`);
+});
+afterAll(() => database.drop());
+
+const run = (command: string, ...args: string[]): Promise<Finished> =>
+  place.run([...command.split(' '), '--config', 't.yaml', '--json', ...args], {
+    DATABASE_URL: database.url,
+    KEY: sandbox.apiKey,
+  });
+
+/** In this order: each finds what those before it left. */
+const COMMANDS: ReadonlyArray<[name: string, args: string[], code: number]> = [
+  ['sync', [], 0],
+  ['doctor', [], 0],
+  ['status', [], 0],
+  ['runs', [], 0],
+  ['cursor get', [], 0],
+  ['verify', RANGE, 0],
+  ['backfill --dry-run', [...RANGE, '--force'], 0],
+  ['backfill', ['leads', ...RANGE, '--force'], 0],
+  ['backfill --queue', ['leads', ...RANGE, '--force'], 0],
+  ['backfills list', [], 0],
+  ['export', ['leads', ...RANGE, '--out', 'leads.csv'], 0],
+  ['quarantine list', [], 0],
+  ['quarantine show', ['1'], 0],
+  ['quarantine retry', ['1'], 4],
+  ['quarantine drop', ['--all'], 0],
+  ['cursor set', ['leads', '--to', '1d'], 0],
+  ['cursor reset', ['sales'], 0],
+  ['forget', ['--source', 'main', '--customer', 'nobody'], 0],
+  ['audit', [], 0],
+  ['config check', [], 0],
+  ['config print', [], 0],
+  ['lake rewrite', [], 0],
+];
+
+describe('--json', () => {
+  it.each(COMMANDS)('%s', async (name, args, code) => {
+    const { stdout, stderr, ...finished } = await run(name, ...args);
+    expect(finished.code, stderr).toBe(code);
+    expect(DOCUMENTS[name]?.safeParse(JSON.parse(stdout)).error).toBeUndefined();
+  });
+
+  it('each of these is in the audit trail, with who and from where', async () => {
+    const db = connect({ url: database.url, max: 1 });
+    const entries = await db.query<{ action: string; target: string | null; isKnown: boolean }>({
+      text: `select action, target, actor <> '' and origin <> '' as "isKnown" from tributary.audit order by id`,
+    });
+    await db.close();
+    expect(entries).toEqual([
+      { action: 'backfill.start', target: 'main/leads', isKnown: true },
+      { action: 'quarantine.retry', target: null, isKnown: true },
+      { action: 'quarantine.drop', target: null, isKnown: true },
+      ...['lake', 'warehouse'].map(() => ({ action: 'cursor.move', target: 'main/leads', isKnown: true })),
+      ...['lake', 'warehouse'].map(() => ({ action: 'cursor.reset', target: 'main/sales', isKnown: true })),
+      { action: 'customer.forget', target: 'main', isKnown: true },
+    ]);
+  });
+
+  it('an error is a document on standard output too: usage, config, and what the service refused', async () => {
+    const failed = async (finished: Promise<Finished>) => {
+      const { code, stdout, stderr } = await finished;
+      expect(stderr).not.toBe('');
+      return { code, ...FAILURE.parse(JSON.parse(stdout)) };
+    };
+    expect(await failed(run('sync', '--nonsense'))).toMatchObject({
+      code: 2,
+      command: 'sync',
+      error: { message: expect.stringMatching(/^unknown option '--nonsense'/), exitCode: 2 },
+    });
+    await place.config('sources: { main: { plan: gold } }', 'bad.yaml');
+    const bad = place.run(['config', 'check', '--json', '--config', 'bad.yaml']);
+    expect(await failed(bad)).toMatchObject({ code: 2, command: 'config check', error: { exitCode: 2 } });
+    expect((await failed(bad)).error.faults.length).toBeGreaterThan(1);
+    sandbox.service.faults.add({ status: 403, when: ({ query }) => query.event === 'sales', times: 1 });
+    const refused = await failed(run('sync', 'sales'));
+    expect(refused).toMatchObject({ code: 3, command: 'sync', error: { exitCode: 3 } });
+  });
+
+  it('docs/json-schema.json names every command that has it', async () => {
+    const { $defs } = JSON.parse(await readFile(join('docs', 'json-schema.json'), 'utf8')) as { $defs: object };
+    expect(Object.keys($defs)).toEqual([...Object.keys(DOCUMENTS), 'failure']);
+  });
+});

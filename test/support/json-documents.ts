@@ -1,0 +1,233 @@
+import { z } from 'zod';
+
+/**
+ * What `--json` of each command prints. `docs/json-schema.json` is generated from here, and `test/integration/cli-json.test.ts` holds
+ * the commands to it. Fields may be added to any object: whoever reads one ignores what it does not know.
+ */
+
+const { looseObject: object, array: list, string: text, number, boolean: flag } = z;
+const moment = z.iso.datetime();
+const orNull = <T extends z.ZodType>(type: T) => z.union([type, z.null()]);
+const stream = z.enum(['clicks', 'leads', 'sales']);
+
+const error = object({
+  message: text(),
+  faults: list(text()).describe('every fault of a config, with its line and column'),
+  kept: orNull(text()).describe('what is safe'),
+  next: orNull(text()).describe('what to do now'),
+  exitCode: number(),
+});
+
+const track = { source: text(), stream };
+const span = object({ from: moment, to: moment.describe('exclusive') });
+
+const synced = {
+  streams: list(
+    object({
+      ...track,
+      run: orNull(text()),
+      state: text().describe('done, incomplete, refused, interrupted, failed, or not begun'),
+      read: number().optional(),
+      new: number().optional(),
+      changed: number().optional(),
+      unchanged: number().optional(),
+      quarantined: number().optional(),
+      requests: number().optional(),
+      completeThrough: orNull(moment),
+      newestSeen: orNull(moment),
+      error: orNull(error),
+    }),
+  ),
+  budget: z.record(text(), object({ requests: number(), perSecond: number() })),
+};
+
+const cursors = {
+  cursors: list(
+    object({
+      ...track,
+      sink: text(),
+      since: moment,
+      completeThrough: orNull(moment),
+      newestSeen: orNull(moment),
+    }),
+  ),
+};
+
+const backfill = object({ ...track, id: text(), from: moment, to: moment, state: text(), rows: number() });
+const differences = { missing: number(), extra: number(), different: number(), events: number() };
+const verdict = object({
+  ...track,
+  from: moment,
+  to: moment.describe('exclusive'),
+  against: text(),
+  requests: number(),
+  events: number(),
+  sinks: list(
+    object({
+      ...differences,
+      sink: text(),
+      days: list(object({ ...differences, day: z.iso.date() })),
+      neverRead: list(span),
+    }),
+  ),
+  notComparable: list(span.extend({ note: text() })),
+});
+
+const quarantined = { ...track, id: number(), reason: text(), run: text(), firstAt: moment, lastAt: moment };
+
+/** What each command adds to the envelope. */
+const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
+  demo: synced,
+  sandbox: { baseUrl: z.url(), apiKey: text() },
+  init: { file: text(), tested: flag() },
+  doctor: {
+    findings: list(
+      object({
+        level: z.enum(['ok', 'note', 'fault']),
+        subject: text(),
+        says: text(),
+        fix: text().optional(),
+      }),
+    ),
+  },
+  sync: synced,
+  backfill: synced,
+  'backfill --dry-run': {
+    streams: list(
+      object({
+        ...track,
+        from: moment,
+        to: moment.describe('exclusive'),
+        toRead: list(span),
+        certified: number().describe('the share that is proven already, 0 to 1'),
+        rows: number(),
+        isCounted: flag().describe('false: rows and requests are guesses'),
+        requests: number(),
+        probes: number(),
+      }),
+    ),
+    sources: z.record(
+      text(),
+      object({ current: object({ perSecond: number(), seconds: number() }), pollShare: number() }),
+    ),
+  },
+  'backfill --queue': { backfills: list(object({ ...track, id: text(), windows: number() })) },
+  'backfills list': { backfills: list(backfill) },
+  'backfills pause': { backfills: list(backfill) },
+  'backfills resume': { backfills: list(backfill) },
+  'backfills cancel': { backfills: list(backfill) },
+  'backfills retry': { backfills: list(backfill) },
+  export: {
+    out: text(),
+    from: moment,
+    to: moment.describe('exclusive'),
+    certified: flag(),
+    doubts: list(span.extend({ note: text() })),
+    settledThrough: moment,
+    rows: number(),
+    requests: number(),
+    rejected: number(),
+    changed: number(),
+  },
+  verify: { streams: list(verdict.extend({ repaired: orNull(verdict), error: orNull(object({ message: text() })) })) },
+  worker: {
+    ...track,
+    runId: text(),
+    state: text(),
+    new: number(),
+    requests: number(),
+    completeThrough: orNull(moment),
+  },
+  start: { ...track, runId: text(), state: text(), new: number(), requests: number(), completeThrough: orNull(moment) },
+  status: {
+    streams: list(
+      object({
+        ...track,
+        sink: orNull(text()),
+        since: orNull(moment),
+        completeThrough: orNull(moment),
+        newestSeen: orNull(moment),
+        lagSeconds: orNull(number()),
+        coverage: list(
+          object({ start: moment, end: moment, state: z.enum(['certified', 'uncertified', 'gap', 'open']) }),
+        ),
+        quarantined: number(),
+        parked: orNull(object({ reason: text(), nextStep: orNull(text()), since: moment })),
+        lastRun: orNull(
+          object({ id: text(), kind: text(), state: text(), startedAt: moment, finishedAt: orNull(moment) }),
+        ),
+        nextRunAt: orNull(moment),
+      }),
+    ),
+    sources: list(object({ source: text(), requestsLastHour: number() })),
+  },
+  runs: {
+    runs: list(
+      object({
+        ...track,
+        id: text(),
+        kind: text(),
+        state: text(),
+        startedAt: moment,
+        finishedAt: orNull(moment),
+        read: number(),
+        new: number(),
+        changed: number(),
+        unchanged: number(),
+        quarantined: number(),
+        requests: number(),
+        message: orNull(text()),
+      }),
+    ),
+  },
+  'cursor get': cursors,
+  'cursor set': cursors,
+  'cursor reset': cursors,
+  'quarantine list': { total: number(), records: list(object(quarantined)) },
+  'quarantine show': { ...quarantined, record: z.unknown() },
+  'quarantine retry': { retried: list(object({ id: number(), reason: orNull(text()) })) },
+  'quarantine drop': { dropped: number() },
+  forget: { touched: z.record(text(), number()) },
+  audit: {
+    entries: list(
+      object({
+        id: text(),
+        at: moment,
+        actor: text(),
+        action: text(),
+        target: orNull(text()),
+        from: orNull(text()),
+        detail: z.record(text(), z.unknown()),
+      }),
+    ),
+  },
+  'config check': { file: text(), sources: list(text()), sinks: list(text()), warnings: list(text()) },
+  'config print': { sources: z.record(text(), z.unknown()), sinks: z.record(text(), z.unknown()) },
+  'lake rewrite': {
+    lakes: z.record(text(), z.record(text(), object({ files: number(), rewritten: number(), rows: number() }))),
+  },
+};
+
+const envelope = (command: string, body: z.ZodRawShape) =>
+  object({ format: z.literal(1), command: z.literal(command), ...body, error: orNull(error) });
+
+/** Of a command that did something. */
+export const DOCUMENTS: Readonly<Record<string, z.ZodType>> = Object.fromEntries(
+  Object.entries(BODIES).map(([name, body]) => [name, envelope(name.replace(/ --.*/, ''), body)]),
+);
+
+/** Of any command that failed before it had anything to show. */
+export const FAILURE = object({ format: z.literal(1), command: text(), error });
+
+export const jsonSchema = (): object => ({
+  $schema: 'https://json-schema.org/draft/2020-12/schema',
+  title: 'What tributary prints with --json',
+  description:
+    'A command prints one document of its own, or `failure`. worker, start and status --watch print one a line.',
+  $defs: Object.fromEntries(
+    [...Object.entries(DOCUMENTS), ['failure', FAILURE] as const].map(([name, type]) => {
+      const { $schema: _, ...schema } = z.toJSONSchema(type);
+      return [name, schema];
+    }),
+  ),
+});
