@@ -62,7 +62,7 @@ async function openLake(
   state: Database,
 ): Promise<Sink> {
   const { createParquetSink } = await import('../sinks/parquet/parquet-sink.ts');
-  const { openStore } = await import('../sinks/parquet/store/open-store.ts');
+  const { openStore } = await import('../sinks/parquet/parquet-sink.ts');
   const environment = variables();
   // Whoever names another server than Amazon's has one that knows buckets only as the first step of a path.
   const pathStyle = Boolean(environment.AWS_ENDPOINT_URL_S3 || environment.AWS_ENDPOINT_URL);

@@ -9,8 +9,8 @@ import { ConfigError } from '../model/errors.ts';
 import { parseInstant } from '../model/instant.ts';
 import { DEFAULT_PRIVACY, hashesAnything, SHORTEST_SALT, TREATMENTS } from '../model/privacy.ts';
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
-import { lakePathFault } from '../sinks/parquet/lake-path.ts';
-import { PARTITIONS } from '../sinks/postgres/months.ts';
+import { lakePathFault } from '../sinks/parquet/lake.ts';
+import { PARTITIONS } from '../sinks/postgres/table.ts';
 import { UNKNOWN_FIELDS } from '../sync/evolver.ts';
 
 /** The config file's shape: checked here, documented in config/tributary.yaml, and printed for editors as a JSON schema. */

@@ -1,3 +1,4 @@
+import { storableText } from '../cursor/storable.ts';
 import { isNone } from '../model/coerce.ts';
 import type { Column } from '../model/columns.ts';
 import type { Entity } from '../model/entities.ts';
@@ -19,11 +20,15 @@ export const joinedKeys = (stream: Stream): string[] => [
   ),
 ];
 
+/** Of one event that came twice the last reading counts, whatever its time. By the id as it will be stored. */
+export const newestById = (rows: readonly Row[]): Map<string, Row> =>
+  new Map(rows.map((row) => [storableText(row.id), row]));
+
 /**
  * The last row of each link or customer in a batch: pages come in the order they were read, whatever the time of their events.
  * A row that knows something is better than a later one that does not. An id that no index can hold stays with its events.
  */
-export function newestOf(entity: Entity, stream: Stream, rows: readonly Row[]): Row[] {
+export function newestEntities(entity: Entity, stream: Stream, rows: readonly Row[]): Row[] {
   const place = (name: string): number => stream.columns.findIndex((column) => column.name === name);
   const key = place(entity.key);
   const knowledge = entity.knowledge.map(place);

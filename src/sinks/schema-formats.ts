@@ -1,8 +1,8 @@
+import type { Column } from '../model/columns.ts';
 import { ENTITIES } from '../model/entities.ts';
 import { STREAM_NAMES, STREAMS } from '../model/streams.ts';
-import { toDbt, toJson, toMarkdown } from './dictionary.ts';
-import { entityTable, streamTable, tableDefinition } from './postgres/table.ts';
-import { coverageView, dailyLinkPerformanceView, viewDefinition } from './postgres/views.ts';
+import { entityTable, streamTable, type Table, tableDefinition } from './postgres/table.ts';
+import { coverageView, dailyLinkPerformanceView, type View, viewDefinition } from './postgres/views.ts';
 
 /** The tables and their columns, as each reader wants them. */
 
@@ -35,3 +35,96 @@ do $do$ begin
 if to_regclass('tributary.cursors') is not null then execute $view$
 ${viewDefinition(SCHEMA, coverageView(SCHEMA, 'warehouse', true))}
 $view$; end if; end $do$;`;
+
+/** The tables described for people and tools, from the same columns that make them. */
+
+interface Described extends Table {
+  details: ReadonlyMap<string, Column>;
+}
+
+const byName = (columns: readonly Column[]): ReadonlyMap<string, Column> =>
+  new Map(columns.map((column) => [column.name, column]));
+
+const TABLES: readonly Described[] = [
+  ...STREAM_NAMES.map((name) => ({ ...streamTable(STREAMS[name]), details: byName(STREAMS[name].columns) })),
+  ...ENTITIES.map((entity) => ({ ...entityTable(entity), details: byName(entity.columns) })),
+];
+
+const views = (schema: string): View[] => [coverageView(schema, '', true), dailyLinkPerformanceView(schema)];
+
+const INTRO = `# Data dictionary
+
+One table per stream, one row per event, key \`(_source, event_id)\`; \`links\` and \`customers\` as last seen; two views. Columns are
+named after the path of the field in the service’s API. Columns marked *joined* are looked up by the service when an event is
+read: they show how the link or the customer was at that time, and do not make an event count as changed. Fields that
+nobody declared become columns of their own; \`tributary.columns\` lists them. This page is generated: \`npm run generate\`.`;
+
+export function toMarkdown(): string {
+  return [INTRO, ...TABLES.flatMap(markdownTable), ...views('attribution').flatMap(markdownView)].join('\n');
+}
+
+function markdownTable({ name, doc, key, columns, details }: Described): string[] {
+  return [
+    `\n## ${name}\n\n${doc} Key \`(${key.join(', ')})\`.\n`,
+    '| column | type | from | |',
+    '|---|---|---|---|',
+    ...columns.map((column) => {
+      const { from = [], volatile } = details.get(column.name) ?? {};
+      const paths = from.map(({ path }) => `\`${path}\``).join(', ');
+      return `| \`${column.name}\` | ${column.type} | ${paths} | ${column.comment}${volatile ? ' *joined*' : ''} |`;
+    }),
+  ];
+}
+
+function markdownView({ name, doc, columns }: View): string[] {
+  return [
+    `\n## ${name} (view)\n\n${doc}\n`,
+    '| column | |',
+    '|---|---|',
+    ...Object.entries(columns).map(([column, comment]) => `| \`${column}\` | ${comment} |`),
+  ];
+}
+
+export function toJson(): string {
+  const tables = TABLES.map(({ name, doc, key, columns, details }) => ({
+    name,
+    doc,
+    key,
+    columns: columns.map((column) => {
+      const { kind, from = [], deprecated, volatile, personal } = details.get(column.name) ?? {};
+      return { ...column, kind, from: from.map(({ path }) => path), deprecated, volatile, personal };
+    }),
+  }));
+  const described = views('attribution').map(({ name, doc, columns }) => ({ name, doc, columns }));
+  return JSON.stringify({ tables, views: described }, null, 2);
+}
+
+/** dbt sources: descriptions, tests on the keys, and freshness where it is proven, on `coverage`. */
+export function toDbt(schema: string): string {
+  const lines = ['version: 2', 'sources:', `  - name: ${schema}`, '    tables:'];
+  for (const { name, doc, key, columns } of TABLES) {
+    lines.push(`      - name: ${name}`, `        description: ${JSON.stringify(doc)}`);
+    lines.push('        tests:', '          - dbt_utils.unique_combination_of_columns:');
+    lines.push(`              combination_of_columns: [${key.join(', ')}]`, '        columns:');
+    for (const column of columns) {
+      lines.push(`          - name: ${column.name}`, `            description: ${JSON.stringify(column.comment)}`);
+      if (!column.nullable) lines.push('            tests: [not_null]');
+    }
+  }
+  for (const { name, doc, columns } of views(schema)) {
+    lines.push(`      - name: ${name}`, `        description: ${JSON.stringify(doc)}`);
+    if (name === 'coverage') lines.push(...FRESHNESS);
+    lines.push('        columns:');
+    for (const [column, comment] of Object.entries(columns)) {
+      lines.push(`          - name: ${column}`, `            description: ${JSON.stringify(comment)}`);
+    }
+  }
+  return lines.join('\n');
+}
+
+const FRESHNESS = [
+  '        loaded_at_field: complete_through',
+  '        freshness:',
+  '          warn_after: { count: 1, period: hour }',
+  '          error_after: { count: 6, period: hour }',
+];

@@ -5,8 +5,8 @@ import { connect } from '../../src/cursor/database.ts';
 import { migrate } from '../../src/cursor/migrate.ts';
 import { MIGRATIONS } from '../../src/cursor/migrations.ts';
 import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
-import { toMarkdown } from '../../src/sinks/dictionary.ts';
 import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
+import { toMarkdown } from '../../src/sinks/schema-formats.ts';
 import { freshPlace, longLines, MAIN, startProcess } from '../support/cli.ts';
 import { freshDatabase } from '../support/postgres.ts';
 

@@ -3,7 +3,7 @@ import { quoteIdent, type Sql } from '../../src/cursor/sql.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { createSeen, selectChanged } from '../../src/sinks/postgres/compare.ts';
 import { createStage, followStage, markMissing, mergeStage, selectKnown } from '../../src/sinks/postgres/merge.ts';
-import type { Partition } from '../../src/sinks/postgres/months.ts';
+import type { Partition } from '../../src/sinks/postgres/table.ts';
 import { ODD_SCHEMA, type PostgresPlace, postgresPlace } from '../support/postgres-place.ts';
 import { createWriter, MINUTE, NOON, rowOf } from '../support/sink-harness.ts';
 

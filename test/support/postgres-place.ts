@@ -6,8 +6,8 @@ import type { Value } from '../../src/model/coerce.ts';
 import type { Kind } from '../../src/model/columns.ts';
 import { parseJson } from '../../src/model/json.ts';
 import { BOOKKEEPING, type Stream } from '../../src/model/streams.ts';
-import type { Partition } from '../../src/sinks/postgres/months.ts';
 import { createPostgresSink, type PostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
+import type { Partition } from '../../src/sinks/postgres/table.ts';
 import { freshDatabase, stateDatabase } from './postgres.ts';
 import type { SinkPlace, StoredRow } from './sink-harness.ts';
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { configSchema } from '../../src/config/schema.ts';
-import { toMarkdown } from '../../src/sinks/dictionary.ts';
+import { toMarkdown } from '../../src/sinks/schema-formats.ts';
 import { badInputPage } from '../support/bad-input-page.ts';
 import { configurationPage } from '../support/config-reference.ts';
 import { errorsPage, errorTexts } from '../support/error-texts.ts';

@@ -7,8 +7,8 @@ import { quarantine } from '../../cursor/quarantine.ts';
 import { entitiesOf } from '../../model/entities.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Stream } from '../../model/streams.ts';
-import { certainly } from '../certainly.ts';
-import { databaseNow, enterTrack, settleTrack } from '../parquet/whereabouts.ts';
+import { resolveInDoubt } from '../in-doubt-commit.ts';
+import { databaseNow, enterTrack, settleTrack } from '../parquet/event-index.ts';
 import { type Batch, type Receipt, ShapeChanged } from '../sink.ts';
 import { lockTable } from './catalog.ts';
 import { changeTable } from './change-table.ts';
@@ -64,7 +64,7 @@ export function openBatch(warehouse: Warehouse, stream: Stream): Batch {
       return inDraft<Receipt>(
         warehouse,
         (tx, draft) => write(tx, draft, advance, rejected),
-        (attempt) => certainly(attempt, (again) => state.transaction(again), isThere),
+        (attempt) => resolveInDoubt(attempt, (again) => state.transaction(again), isThere),
       );
     },
     async abort() {

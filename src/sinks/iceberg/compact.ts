@@ -1,9 +1,9 @@
 import type { Queryable } from '../../cursor/database.ts';
 import type { Value } from '../../model/coerce.ts';
+import { createReshape, type LakeRow } from '../parquet/file/columns.ts';
+import { GROUP_ROWS } from '../parquet/file/layout.ts';
+import type { PartitionFile } from '../parquet/file/partition-file.ts';
 import { compareText, fitsSchema, type StoredGroup } from '../parquet/format/index.ts';
-import type { PartitionFile } from '../parquet/partition-file.ts';
-import { GROUP_ROWS } from '../parquet/plan.ts';
-import { createReshape, type LakeRow } from '../parquet/shape.ts';
 import { changeTable } from './change-table.ts';
 import { openDataFile, type Piece, writeDataFile } from './data-file.ts';
 import { sourceOf, type Table, type TableFile } from './table.ts';

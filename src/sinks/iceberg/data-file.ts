@@ -1,4 +1,7 @@
 import { StopStream } from '../../model/errors.ts';
+import { createReshape, jsonAsText, type LakeRow } from '../parquet/file/columns.ts';
+import { evenParts } from '../parquet/file/layout.ts';
+import { META, type PartitionFile, partitionFile } from '../parquet/file/partition-file.ts';
 import {
   encodeFooter,
   encodeGroup,
@@ -10,9 +13,6 @@ import {
   readFooter,
   type StoredGroup,
 } from '../parquet/format/index.ts';
-import { META, type PartitionFile, partitionFile } from '../parquet/partition-file.ts';
-import { evenParts } from '../parquet/plan.ts';
-import { createReshape, jsonAsText, type LakeRow } from '../parquet/shape.ts';
 import type { ColumnMetrics, DataFile } from './format/manifest.ts';
 import { newDataPath, type Table } from './table.ts';
 import { type Draft, locationOf, pathOf, stageFile, type Warehouse } from './warehouse.ts';

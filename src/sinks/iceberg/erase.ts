@@ -2,7 +2,7 @@ import type { Queryable } from '../../cursor/database.ts';
 import { storableText } from '../../cursor/storable.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { eraseIn, type Victim, victimOf } from '../parquet/erase.ts';
-import { databaseNow, dropKeys, dropTrack, findTrack } from '../parquet/whereabouts.ts';
+import { databaseNow, dropKeys, dropTrack, findTrack } from '../parquet/event-index.ts';
 import type { Erasure } from '../sink.ts';
 import { lockTable } from './catalog.ts';
 import { changeTable } from './change-table.ts';

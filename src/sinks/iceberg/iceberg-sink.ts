@@ -1,5 +1,5 @@
 import type { Database } from '../../cursor/database.ts';
-import { checkLake } from '../parquet/check.ts';
+import { checkLake } from '../parquet/parquet-sink.ts';
 import type { Store } from '../parquet/store/store.ts';
 import type { SinkWith } from '../sink.ts';
 import { openBatch } from './batch.ts';

@@ -1,12 +1,10 @@
-import type { Value } from '../../model/coerce.ts';
-import { isNone } from '../../model/coerce.ts';
+import { isNone, type Value } from '../../model/coerce.ts';
 import type { Entity } from '../../model/entities.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
-import { newestOf } from '../merge-rule.ts';
-import type { LakeRow } from '../parquet/shape.ts';
-import { createReshape } from '../parquet/shape.ts';
+import { newestEntities } from '../merge-rule.ts';
+import { createReshape, type LakeRow } from '../parquet/file/columns.ts';
 import { createSanitizer, UTF8_TEXT } from '../sanitize-rows.ts';
 import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
@@ -75,7 +73,7 @@ const bytesOf = (value: Value | undefined): Buffer => Buffer.from(String(value))
 
 /** By id: what the batch says of each, as a row of the table. */
 function readings({ table, entity, stream, source, rows, now }: EntityMerge): Map<string, LakeRow> {
-  const newest = newestOf(entity, stream, rows);
+  const newest = newestEntities(entity, stream, rows);
   const places = table.columns.map(({ name }) => stream.columns.findIndex((column) => column.name === name));
   const own = { _source: source, _observed_at: now } as Record<string, Value>;
   const found = new Map<string, LakeRow>();

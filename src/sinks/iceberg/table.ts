@@ -3,7 +3,7 @@ import type { Queryable } from '../../cursor/database.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { DAY_MS } from '../../model/window.ts';
 import type { FileColumn } from '../parquet/format/index.ts';
-import { fileName } from '../parquet/partition.ts';
+import { fileName } from '../parquet/lake.ts';
 import { type DataFile, decodeManifest, type Entry } from './format/manifest.ts';
 import { decodeManifestList, type Manifest } from './format/manifest-list.ts';
 import { currentSnapshot, type Metadata, type PartitionSpec, presentColumns } from './format/metadata.ts';

@@ -6,12 +6,11 @@ import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Stream } from '../../model/streams.ts';
-import { certainly } from '../certainly.ts';
+import { resolveInDoubt } from '../in-doubt-commit.ts';
 import type { Batch, Receipt } from '../sink.ts';
+import { enterTrack, lockTrack, reconcile, settleTrack } from './event-index.ts';
 import type { Lake } from './lake.ts';
 import { mergeBatch } from './merge-batch.ts';
-import { reconcile } from './reconcile.ts';
-import { enterTrack, lockTrack, settleTrack } from './whereabouts.ts';
 
 /** A lease is renewed by its fence; files can take longer than it lasts. */
 const BEAT_MS = 5000;
@@ -48,7 +47,7 @@ export function openBatch(lake: Lake, stream: Stream, met: Set<number>): Batch {
       };
       const isThere = async (): Promise<boolean> => (await lastCommit(state, advance)) === advance.commitId;
       met.delete(id);
-      const receipt = await certainly(work, (attempt) => state.transaction(attempt), isThere);
+      const receipt = await resolveInDoubt(work, (attempt) => state.transaction(attempt), isThere);
       met.add(id);
       return receipt;
     },

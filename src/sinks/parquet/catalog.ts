@@ -1,12 +1,12 @@
+import { type CursorRow, cursorRow } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database.ts';
+import type { Track } from '../../cursor/ledger.ts';
 import type { Kind } from '../../model/columns.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { BOOKKEEPING, type Stream, type StreamName } from '../../model/streams.ts';
+import { schemaVersion, unitedColumns } from './file/columns.ts';
 import type { FileColumn } from './format/index.ts';
-import type { Lake } from './lake.ts';
-import { partitionPath, type Scheme } from './partition.ts';
-import { README } from './readme.ts';
-import { schemaVersion, unitedColumns } from './shape.ts';
+import { type Lake, partitionPath, type Scheme } from './lake.ts';
 
 /** For whoever opens the lake without us: what is in it, written beside the data. No glob for `*.parquet` finds it. */
 const CATALOG = '_catalog.json';
@@ -118,3 +118,44 @@ function describe(stream: Stream, present: CatalogStream | undefined): CatalogSt
     }),
   };
 }
+
+/** How far each stream is complete, beside the data, as rows that `read_json` takes. It may be a run behind, never ahead. */
+const COVERAGE = '_coverage.json';
+
+export async function showCoverage(lake: Lake, { source, stream }: Pick<Track, 'source' | 'stream'>): Promise<void> {
+  const cursor = await cursorRow(lake.state, { source, stream, sink: lake.name });
+  if (cursor) await replaceRow(lake, { source, stream }, cursor);
+}
+
+/** A source that is gone is not shown any more. */
+export const hideCoverage = (lake: Lake, of: Pick<Track, 'source' | 'stream'>): Promise<void> => replaceRow(lake, of);
+
+async function replaceRow(lake: Lake, of: Pick<Track, 'source' | 'stream'>, cursor?: CursorRow): Promise<void> {
+  await lake.state.transaction(async (tx) => {
+    await lockCatalog(tx, lake);
+    // Here, because every run comes by: what is left of this file and of the catalogue is nobody else's to take away.
+    await lake.store.sweep();
+    const text = await lake.store.readText(COVERAGE);
+    const rows = text === undefined ? [] : (JSON.parse(text) as CursorRow[]);
+    const others = rows.filter(({ source, stream }) => source !== of.source || stream !== of.stream);
+    if (!cursor && others.length === rows.length) return;
+    const all = [...others, ...(cursor ? [cursor] : [])].sort((a, b) =>
+      `${a.source} ${a.stream}` < `${b.source} ${b.stream}` ? -1 : 1,
+    );
+    await lake.store.writeText(COVERAGE, `${JSON.stringify(all, null, 2)}\n`);
+  });
+}
+
+/** What stands in the lake for whoever finds it. */
+export const README = (scheme: Scheme): string => `# A lake of events
+
+Clicks, leads and sales of a link-attribution service, kept in sync by Tributary. One Parquet file per ${scheme} (UTC) and source:
+
+    clicks/date=2026-11-14/${scheme === 'hour' ? 'hour=07/' : ''}main.parquet
+
+\`_catalog.json\` names every column and says what it holds. In DuckDB:
+
+    select date, count(*) from read_parquet('clicks/**/*.parquet', hive_partitioning = true, union_by_name = true) group by date;
+
+Files are replaced whole: read them at any time. Please do not change them; put files of your own elsewhere.
+`;

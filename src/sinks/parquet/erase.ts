@@ -4,13 +4,13 @@ import { isEmptied } from '../../model/forgotten.ts';
 import type { Instant } from '../../model/instant.ts';
 import { BOOKKEEPING, STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import type { Erasure } from '../sink.ts';
-import { hideCoverage } from './coverage.ts';
+import { hideCoverage } from './catalog.ts';
+import { databaseNow, dropTrack, findTrack, keyOf, lockTrack } from './event-index.ts';
+import type { LakeRow } from './file/columns.ts';
+import { META, type PartitionFile } from './file/partition-file.ts';
+import type { Edit } from './file/rewrite.ts';
 import type { Lake } from './lake.ts';
-import { META, type PartitionFile } from './partition-file.ts';
 import { type Rework, visitFiles } from './rework.ts';
-import type { Edit } from './rewrite.ts';
-import type { LakeRow } from './shape.ts';
-import { databaseNow, dropTrack, findTrack, keyOf, lockTrack } from './whereabouts.ts';
 
 /** Rewrites only the partitions that hold it, each at once. Says how many rows of which file were touched. */
 export async function erase(lake: Lake, erasure: Erasure): Promise<Record<string, number>> {

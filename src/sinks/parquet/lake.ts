@@ -1,6 +1,8 @@
 import type { Database } from '../../cursor/database.ts';
+import { ConfigError } from '../../model/errors.ts';
+import type { Instant } from '../../model/instant.ts';
+import type { StreamName } from '../../model/streams.ts';
 import type { Compression } from './format/index.ts';
-import type { Scheme } from './partition.ts';
 import type { Store } from './store/store.ts';
 
 /** What everything that works on a lake needs to know of it. */
@@ -12,4 +14,54 @@ export interface Lake {
   state: Database;
   scheme: Scheme;
   compression: Compression;
+}
+
+/** How a lake is cut into files: one a day or one an hour, in UTC, in folders that every reader of Hive layouts knows. */
+export type Scheme = 'day' | 'hour';
+
+/** The first hour of a partition, counted from 1970. */
+export type Partition = number;
+
+const HOUR_MS = 3_600_000;
+
+export function partitionOf(scheme: Scheme, at: Instant): Partition {
+  const hour = Math.floor(at / HOUR_MS);
+  return scheme === 'hour' ? hour : Math.floor(hour / 24) * 24;
+}
+
+/** `date=2026-11-14` or `date=2026-11-14/hour=07`. */
+export function partitionPath(scheme: Scheme, partition: Partition): string {
+  const iso = new Date(partition * HOUR_MS).toISOString();
+  return scheme === 'day' ? `date=${iso.slice(0, 10)}` : `date=${iso.slice(0, 10)}/hour=${iso.slice(11, 13)}`;
+}
+
+export function filePath(scheme: Scheme, stream: StreamName, source: string, partition: Partition): string {
+  return `${stream}/${partitionPath(scheme, partition)}/${fileName(source)}`;
+}
+
+/** The name becomes part of a path: whatever could lead elsewhere is refused, wherever the name came from. */
+export function fileName(source: string): string {
+  if (/^[\w-][\w.-]*$/.test(source)) return `${source}.parquet`;
+  throw new ConfigError(`"${source}" cannot be the name of a file`, {
+    where: { source },
+    next: 'name the source with letters, digits, _ and -',
+  });
+}
+
+const PATH = /^(?:clicks|leads|sales)\/date=(\d{4}-\d\d-\d\d)(?:\/hour=(\d\d))?\/[^/]+$/;
+
+/** The partition of a file, by its path; undefined for a path that this scheme does not make. */
+export function partitionAt(scheme: Scheme, path: string): Partition | undefined {
+  const [, date, hour] = PATH.exec(path) ?? [];
+  if (date === undefined || (hour !== undefined) !== (scheme === 'hour')) return undefined;
+  const partition = Math.floor(Date.parse(`${date}T${hour ?? '00'}:00:00.000Z`) / HOUR_MS);
+  return Number.isNaN(partition) ? undefined : partition;
+}
+
+/** What is wrong with the path of a lake; undefined where nothing is. */
+export function lakePathFault(path: string): string | undefined {
+  if (/(^|[\\/])\.\.([\\/]|$)/.test(path)) return 'must not climb with ..: write where the folder really is';
+  if (/\p{Cc}/u.test(path)) return 'must not hold control characters';
+  const isUrl = /^[a-z][a-z0-9+.-]*:\/\//i.test(path);
+  return isUrl && !/^s3:\/\/[^/]/.test(path) ? 'must be a folder, or s3://bucket/prefix' : undefined;
 }

@@ -1,21 +1,19 @@
 import type { Queryable } from '../../cursor/database.ts';
 import type { Advance } from '../../cursor/ledger.ts';
+import type { Value } from '../../model/coerce.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Stream } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
-import { createSanitizer, UTF8_TEXT } from '../sanitize-rows.ts';
+import { newestById } from '../merge-rule.ts';
+import { createSanitizer, type Sanitizer, UTF8_TEXT } from '../sanitize-rows.ts';
 import type { Receipt } from '../sink.ts';
-import { candidatesIn } from './candidates.ts';
-import { readyRows } from './incoming.ts';
-import type { Lake } from './lake.ts';
+import { addKeys, databaseNow, findHomes, keyOf, knownFiles, partitionsWithin, reconcile } from './event-index.ts';
+import { columnsOf } from './file/columns.ts';
+import { openPartition } from './file/partition-file.ts';
+import { filePath, type Lake, type Partition, partitionOf } from './lake.ts';
 import { bookkeeping, createMergeRule } from './merge-row.ts';
-import { filePath, type Partition, partitionOf } from './partition.ts';
-import { openPartition } from './partition-file.ts';
-import { reconcile } from './reconcile.ts';
 import { replaceFiles, UnknownFile, type Work } from './replace-files.ts';
-import { columnsOf } from './shape.ts';
 import { type Findings, type Incoming, survey } from './survey.ts';
-import { addKeys, databaseNow, knownFiles } from './whereabouts.ts';
 
 /** Each time another file may be found replaced; somebody who replaces them all the time is somebody to be told of. */
 const MOST_ATTEMPTS = 3;
@@ -119,3 +117,45 @@ const workOn = ({ lake, stream, advance }: MergeOptions, partition: Partition, k
 const keyOfIncoming = ({ key }: Incoming): bigint => key;
 
 const countOf = (notes: Findings['changed']): number => [...notes.values()].reduce((sum, rows) => sum + rows.size, 0);
+
+/** Where the index says that events may be; and the files of windows that were read whole, for what these no longer show. */
+export async function candidatesIn(
+  db: Queryable,
+  track: number,
+  incoming: readonly Incoming[],
+  wholes: readonly Window[],
+): Promise<Map<Partition, Incoming[]>> {
+  const homes = await findHomes(
+    db,
+    track,
+    incoming.map(({ key }) => key),
+  );
+  const candidates = new Map<Partition, Incoming[]>(
+    (await partitionsWithin(db, track, wholes)).map((partition) => [partition, []]),
+  );
+  for (const one of incoming) {
+    for (const partition of homes.get(one.key) ?? []) {
+      const known = candidates.get(partition);
+      if (known) known.push(one);
+      else candidates.set(partition, [one]);
+    }
+  }
+  return candidates;
+}
+
+/** The distinct events of a batch as rows of a file, with what the sink adds to them behind. */
+export function readyRows(
+  sanitizer: Sanitizer,
+  source: string,
+  rows: readonly Row[],
+  behind: readonly Value[],
+): Incoming[] {
+  const distinct = newestById(rows);
+  const ready: Incoming[] = [];
+  const ids = distinct.entries();
+  for (const values of sanitizer.all([...distinct.values()], [source])) {
+    const [id, { at }] = ids.next().value as [string, Row];
+    ready.push({ id, key: keyOf(id), at, row: [...values, ...behind] });
+  }
+  return ready;
+}

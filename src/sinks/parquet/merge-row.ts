@@ -6,8 +6,8 @@ import { parseJson } from '../../model/json.ts';
 import type { Stream } from '../../model/streams.ts';
 import { joinedKeys, ownColumns } from '../merge-rule.ts';
 import { POSTGRES_TEXT, SANITIZED } from '../sanitize-rows.ts';
+import type { LakeRow } from './file/columns.ts';
 import type { FileColumn } from './format/index.ts';
-import type { LakeRow } from './shape.ts';
 
 /** What the warehouse says in SQL (`postgres/merge.ts`), for rows in memory. */
 export interface MergeRule {

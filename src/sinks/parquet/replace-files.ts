@@ -3,16 +3,14 @@ import type { Advance } from '../../cursor/ledger.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { describeWindow } from '../../model/window.ts';
-import { editsOf, extractMoved } from './edits.ts';
-import type { Lake } from './lake.ts';
+import { recordFile } from './event-index.ts';
+import { columnsOf, unitedColumns } from './file/columns.ts';
+import { META, openPartition, type PartitionFile } from './file/partition-file.ts';
+import { type Rewritten, rewrite } from './file/rewrite.ts';
+import type { Lake, Partition } from './lake.ts';
 import { createMergeRule } from './merge-row.ts';
-import type { Partition } from './partition.ts';
-import { META, openPartition, type PartitionFile } from './partition-file.ts';
-import { type Rewritten, rewrite } from './rewrite.ts';
-import { columnsOf, unitedColumns } from './shape.ts';
 import { ReplacedMeanwhile } from './store/store.ts';
-import type { Findings, Incoming } from './survey.ts';
-import { recordFile } from './whereabouts.ts';
+import { editsOf, extractMoved, type Findings, type Incoming } from './survey.ts';
 
 /** What is to be done to one partition. */
 export interface Work {

@@ -1,11 +1,15 @@
+import { readEvolved } from '../../cursor/columns.ts';
 import type { Queryable } from '../../cursor/database.ts';
 import type { Track } from '../../cursor/ledger.ts';
-import type { FileColumn } from './format/index.ts';
-import type { Lake } from './lake.ts';
-import { fileName, filePath, type Partition, partitionAt } from './partition.ts';
-import { openPartition, type PartitionFile } from './partition-file.ts';
-import { type Edit, rewrite } from './rewrite.ts';
-import { dropFile, dropKeys, findTrack, lockTrack, recordFile } from './whereabouts.ts';
+import { evolvedStream } from '../../model/evolution.ts';
+import { STREAMS, type StreamName } from '../../model/streams.ts';
+import type { Rewrites } from '../sink.ts';
+import { dropFile, dropKeys, findTrack, lockTrack, quietPartitions, recordFile, sourcesIn } from './event-index.ts';
+import { widestColumns } from './file/columns.ts';
+import { META, openPartition, type PartitionFile } from './file/partition-file.ts';
+import { type Edit, rewrite } from './file/rewrite.ts';
+import { type FileColumn, fitsSchema } from './format/index.ts';
+import { fileName, filePath, type Lake, type Partition, partitionAt } from './lake.ts';
 
 /** What is to become of a file that stays where it is and gets no new rows. */
 export interface Rework {
@@ -78,3 +82,45 @@ const remake = (lake: Lake, present: PartitionFile, { columns, edits }: Rework) 
     metadata: present.file.metadata,
     beat: async () => {},
   });
+
+/** Nobody who opened the version before is still about to read it; and late events have mostly come. */
+const QUIET_SECONDS = 3600;
+/** A run should end soon; the next one goes on. */
+const MOST = 8;
+
+/** Files of partitions that have come to rest are made anew without their version before: half the size, and nothing else changes. */
+export async function tidy(
+  lake: Lake,
+  { source, stream }: Pick<Track, 'source' | 'stream'>,
+  quietSeconds = QUIET_SECONDS,
+): Promise<void> {
+  const track = { sink: lake.name, stream, source };
+  const id = await findTrack(lake.state, track);
+  if (id === undefined) return;
+  for (const partition of await quietPartitions(lake.state, id, { quietSeconds, most: MOST })) {
+    await visitFile(lake, track, partition, async ({ file }) =>
+      file.metadata[META.before] === 'yes' ? { columns: file.columns, edits: new Map(), dropped: [] } : 'leave',
+    );
+  }
+}
+
+/** Files are written with the columns of their day. This gives old ones the columns of today, as nulls, and the kinds they have by now. */
+export async function rewriteLake(lake: Lake, streams: readonly StreamName[]): Promise<Rewrites> {
+  const done: Rewrites = {};
+  for (const name of streams) {
+    const count = { files: 0, rewritten: 0, rows: 0 };
+    done[name] = count;
+    const stream = evolvedStream(STREAMS[name], await readEvolved(lake.state, name));
+    for (const source of await sourcesIn(lake.state, lake.name, name)) {
+      await visitFiles(lake, { sink: lake.name, stream: name, source }, async ({ file }) => {
+        const columns = widestColumns(stream, file.columns);
+        count.files += 1;
+        if (fitsSchema(file, columns)) return 'leave';
+        count.rewritten += 1;
+        count.rows += file.rows;
+        return { columns, edits: new Map(), dropped: [] };
+      });
+    }
+  }
+  return done;
+}

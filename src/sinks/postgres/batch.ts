@@ -7,12 +7,12 @@ import { quarantine } from '../../cursor/quarantine.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
-import { certainly } from '../certainly.ts';
+import { resolveInDoubt } from '../in-doubt-commit.ts';
 import type { Batch, Receipt } from '../sink.ts';
-import { ensureMonths } from './ensure-months.ts';
-import type { Partition } from './months.ts';
+import { ensureMonths } from './months.ts';
 import { readReceipt, writeReceipt } from './receipts.ts';
 import { store } from './store.ts';
+import type { Partition } from './table.ts';
 
 export interface BatchOptions {
   db: Database;
@@ -26,7 +26,7 @@ export interface BatchOptions {
 export function openBatch({ db, schema, state, partition }: BatchOptions, stream: Stream): Batch {
   const rows: Row[] = [];
 
-  /** Elsewhere the data goes first, with its receipt: a crash in between is mended from that. */
+  /** Elsewhere the data goes first, with its receipt: a crash in between is recovered from that. */
   const storeElsewhere = async (kept: readonly Row[], advance: Advance): Promise<Receipt> => {
     const work = async (tx: Transaction): Promise<Receipt> => {
       const receipt = await store(tx, { schema, stream, partition, rows: kept }, advance);
@@ -35,7 +35,7 @@ export function openBatch({ db, schema, state, partition }: BatchOptions, stream
     };
     const isThere = async (): Promise<boolean> =>
       (await readReceipt(db, schema, advance))?.commitId === advance.commitId;
-    return certainly(work, (attempt) => db.transaction(attempt), isThere);
+    return resolveInDoubt(work, (attempt) => db.transaction(attempt), isThere);
   };
 
   return {
@@ -64,7 +64,7 @@ export function openBatch({ db, schema, state, partition }: BatchOptions, stream
         return receipt;
       };
       const isThere = async (): Promise<boolean> => (await lastCommit(state, advance)) === advance.commitId;
-      return certainly(work, (attempt) => state.transaction(attempt), isThere);
+      return resolveInDoubt(work, (attempt) => state.transaction(attempt), isThere);
     },
     async abort() {
       rows.length = 0;

@@ -1,13 +1,15 @@
-import type { Transaction } from '../../cursor/database.ts';
-import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
+import type { Database, Transaction } from '../../cursor/database.ts';
+import { instantOf, quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
 import type { Value } from '../../model/coerce.ts';
 import type { Kind } from '../../model/columns.ts';
+import { toIso } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
-import { joinedKeys, ownColumns } from '../merge-rule.ts';
-import { SANITIZED } from '../sanitize-rows.ts';
+import { joinedKeys, newestById, ownColumns } from '../merge-rule.ts';
+import { createSanitizer, POSTGRES_TEXT, SANITIZED } from '../sanitize-rows.ts';
+import type { Comparison, Difference } from '../sink.ts';
 import { encodeCopy } from './copy-encoder.ts';
 import { joinKnown, type Known, type Target } from './merge.ts';
-import { POSTGRES_TYPES } from './types.ts';
+import { describeTable, POSTGRES_TYPES, type Present, tableName } from './table.ts';
 
 /**
  * Which known events changed. Most that come again did not, and half of a row is of no account for that, so only the other half is
@@ -79,3 +81,48 @@ export function selectChanged(target: Target, known: readonly Known[], source: s
  */
 export const ownExtra = (row: string, joined: readonly string[]): string =>
   `nullif(${row}._extra - array[${[...joined, SANITIZED].map(quoteLiteral).join(', ')}]::text[], '{}')`;
+
+/**
+ * The rows that ought to be there travel to the server and are compared there, by its own idea of equality: a range that is as it
+ * should be costs no row on the way back.
+ */
+export function findDifferences(db: Database, schema: string, question: Comparison): Promise<Difference[]> {
+  const { stream, rows } = question;
+  return db.transaction(async (tx) => {
+    const present = await describeTable(tx, schema, stream.name);
+    const expected = [...newestById(rows).values()];
+    if (!present) return expected.map(({ id, at }) => ({ kind: 'missing', id, at, columns: [] }));
+    await sendSeen(tx, stream, createSanitizer(stream, POSTGRES_TEXT).all(expected));
+    return tx.query<Difference & Record<string, unknown>>(selectDifferences(schema, question, present));
+  });
+}
+
+function selectDifferences(schema: string, { stream, source, window, isWhole }: Comparison, present: Present): Sql {
+  const table = tableName(schema, stream);
+  // A table that has not seen a column yet is compared by those it has; the rest is still in `_extra` of both.
+  const own = comparedColumns(stream).filter(({ name }) => name !== '_extra' && name in present.columns);
+  const joined = joinedKeys(stream);
+  const tests = [
+    ...own.map(({ name }) => [name, `t.${quoteIdent(name)} is distinct from s.${quoteIdent(name)}`] as const),
+    ['_extra', `${ownExtra('t', joined)} is distinct from ${ownExtra('s', joined)}`] as const,
+    // It is shown, so it has not vanished.
+    ['_missing_since', 't._missing_since is not null'] as const,
+  ];
+  const differing = `array_remove(array[${tests
+    .map(([name, test]) => `case when ${test} then ${quoteLiteral(name)} end`)
+    .join(', ')}], null)`;
+  return {
+    text: `
+select 'missing' as kind, s.event_id as id, ${instantOf('s."timestamp"')} as at, array[]::text[] as columns from ${SEEN} s
+where not exists (select from ${table} t where t._source = $1 and t.event_id = s.event_id)
+union all
+select 'extra', t.event_id, ${instantOf('t."timestamp"')}, array[]::text[] from ${table} t
+where $4 and t._source = $1 and t."timestamp" >= $2 and t."timestamp" < $3 and t._missing_since is null
+  and not exists (select from ${SEEN} s where s.event_id = t.event_id)
+union all
+select 'different', t.event_id, ${instantOf('t."timestamp"')}, ${differing} from ${table} t
+join ${SEEN} s on s.event_id = t.event_id
+where t._source = $1 and (${tests.map(([, test]) => test).join(' or ')})`,
+    values: [source, toIso(window.start), toIso(window.end), isWhole],
+  };
+}

@@ -5,8 +5,8 @@ import { isEmptied } from '../../model/forgotten.ts';
 import { fitId } from '../../model/identity.ts';
 import { BOOKKEEPING, STREAM_NAMES } from '../../model/streams.ts';
 import type { Erasure } from '../sink.ts';
-import { keysName } from './keys.ts';
-import { lookAt } from './present.ts';
+import { keysName } from './months.ts';
+import { describeTable } from './table.ts';
 
 /** How many rows of which table were touched. */
 type Touched = Record<string, number>;
@@ -76,6 +76,6 @@ function textOf({ where, empties }: Change, place: string, columns: readonly str
 }
 
 async function columnsOf(tx: Queryable, schema: string, table: string): Promise<string[] | undefined> {
-  const present = await lookAt(tx, schema, table);
+  const present = await describeTable(tx, schema, table);
   return present && Object.keys(present.columns);
 }

@@ -1,11 +1,9 @@
 import { instantOf, quoteIdent, type Sql } from '../../cursor/sql.ts';
+import { CUSTOMER_KNOWLEDGE, type Entity } from '../../model/entities.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
-import { keepKnownCustomer } from './customers.ts';
-import { keysPlace } from './keys.ts';
-import { isWithin, type Month, monthsOf, type Partition } from './months.ts';
-import { tableName } from './table.ts';
-import { POSTGRES_TYPES } from './types.ts';
+import { isWithin, keysPlace, type Month, monthsOf } from './months.ts';
+import { type Partition, POSTGRES_TYPES, tableName } from './table.ts';
 
 /** Where rows go: the table of a stream, in one piece or in partitions. */
 export interface Target {
@@ -113,3 +111,41 @@ export const markMissing = (
       and event_id not in (select unnest($4::text[]))`,
   values: [source, window.start, window.end, shown],
 });
+
+const stageOf = ({ name }: Entity): string => `stage_${name}`;
+
+export const createEntityStage = (entity: Entity): Sql => ({
+  text: `create temp table ${stageOf(entity)} (${entity.columns
+    .map(({ name, kind }) => `${quoteIdent(name)} ${POSTGRES_TYPES[kind]}`)
+    .join(', ')}) on commit drop`,
+});
+
+export const copyIntoEntityStage = (entity: Entity): string => `copy ${stageOf(entity)} from stdin (format binary)`;
+
+/** The newest reading wins. A row that did not change is left alone, and what knows nothing never overwrites what does. */
+export function mergeEntity(schema: string, entity: Entity, source: string): Sql {
+  const names = entity.columns.map(({ name }) => quoteIdent(name));
+  const list = names.join(', ');
+  const of = (row: string): string => names.map((name) => `${row}.${name}`).join(', ');
+  const key = quoteIdent(entity.key);
+  const isWorthMore = `(${isKnown('excluded', entity.knowledge)} or not (${isKnown('t', entity.knowledge)}))`;
+  return {
+    text: `
+      insert into ${tableName(schema, entity)} as t (_source, ${list}, _observed_at)
+      select $1, ${list}, now() from ${stageOf(entity)} order by ${key}
+      on conflict (_source, ${key}) do update
+        set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}, _observed_at = now()
+        where (${of('t')}) is distinct from (${of('excluded')}) and ${isWorthMore}`,
+    values: [source],
+  };
+}
+
+/** Whether a reading knows any of these text columns. Some services write "" where there is nothing. */
+export const isKnown = (row: string, knowledge: readonly string[]): string =>
+  `num_nonnulls(${knowledge.map((name) => `nullif(${row}.${quoteIdent(name)}, '')`).join(', ')}) > 0`;
+
+/** The new value of a customer's column, unless a placeholder would overwrite what is known of the same customer. */
+export const keepKnownCustomer = (stored: string, read: string, column: string): string =>
+  `case when ${isKnown(read, CUSTOMER_KNOWLEDGE)} or not (${isKnown(stored, CUSTOMER_KNOWLEDGE)})` +
+  ` or ${stored}.customer_id is distinct from ${read}.customer_id` +
+  ` then ${read}.${quoteIdent(column)} else ${stored}.${quoteIdent(column)} end`;

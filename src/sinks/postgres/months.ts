@@ -1,10 +1,10 @@
+import type { Database, Queryable } from '../../cursor/database.ts';
 import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
+import type { Kind } from '../../model/columns.ts';
+import { ConfigError } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
-import type { StreamName } from '../../model/streams.ts';
-
-/** How the tables of streams are laid out: each in one piece, or in one partition per UTC month. */
-export const PARTITIONS = ['none', 'month'] as const;
-export type Partition = (typeof PARTITIONS)[number];
+import type { Stream, StreamName } from '../../model/streams.ts';
+import { lockSchema, POSTGRES_TYPES, type Table } from './table.ts';
 
 /** One partition: the events from one moment up to another. */
 export interface Month {
@@ -82,3 +82,66 @@ export function createMonth(schema: string, stream: StreamName, month: Month): s
     alter table ${whole} attach partition ${part} for values from (${from ?? 'minvalue'}) to (${to ?? 'maxvalue'});
     comment on table ${part} is ${quoteLiteral(`A part of ${stream}, which shows all of them.`)};`;
 }
+
+/**
+ * Makes the partitions that rows of these times need. In a transaction of its own and before the rows': the locks end at once, and
+ * a partition that stays empty because the batch failed harms nobody.
+ */
+export async function ensureMonths(
+  db: Database,
+  schema: string,
+  stream: StreamName,
+  instants: Iterable<Instant>,
+): Promise<void> {
+  const needed = monthsOf(instants);
+  if (needed.length === 0 || (await missing(db, schema, stream, needed)).length === 0) return;
+  await db.transaction(async (tx) => {
+    await tx.query(lockSchema(schema));
+    // Once more behind the lock: another process may have made them meanwhile.
+    for (const month of await missing(tx, schema, stream, needed)) {
+      await tx.query({ text: createMonth(schema, stream, month) });
+    }
+  });
+}
+
+async function missing(db: Queryable, schema: string, stream: StreamName, needed: readonly Month[]): Promise<Month[]> {
+  const found = await db.query<{ name: string; attached: boolean }>(selectMonths(schema, stream, needed));
+  const astray = found.find(({ attached }) => !attached)?.name;
+  if (astray !== undefined) {
+    throw new ConfigError(`${schema}.${astray} is in the way: it is a table, and no partition of ${stream}`, {
+      kept: 'nothing was written; the cursor stays where it was',
+      next: `if it was detached, attach it again or rename it; then run again`,
+    });
+  }
+  const names = new Set(found.map(({ name }) => name));
+  return needed.filter((month) => !names.has(monthTable(stream, month)));
+}
+
+/**
+ * A partitioned table can keep a key unique only together with the column it is partitioned by: one event with two times would be
+ * two rows. So the keys of all partitions stand in a table of their own, with the time that leads to the row, and every row
+ * goes through it.
+ */
+export const keysName = (stream: StreamName): string => `_${stream}_keys`;
+
+const COLUMNS = [
+  { name: '_source', kind: 'text', doc: 'Source, as named in the config.' },
+  { name: 'event_id', kind: 'text', doc: 'Id of the event.' },
+  { name: 'timestamp', kind: 'timestamp', doc: 'Its time, which says in which partition it is.' },
+] as const satisfies ReadonlyArray<{ name: string; kind: Kind; doc: string }>;
+
+export const KEY_KINDS: readonly Kind[] = COLUMNS.map(({ kind }) => kind);
+
+export const keysTable = ({ name }: Stream): Table => ({
+  name: keysName(name),
+  doc: `The keys of ${name} over all its partitions.`,
+  key: ['_source', 'event_id'],
+  columns: COLUMNS.map(({ name, kind, doc }) => ({ name, type: POSTGRES_TYPES[kind], nullable: false, comment: doc })),
+  indexes: [],
+});
+
+export const keysPlace = (schema: string, stream: Stream): string =>
+  `${quoteIdent(schema)}.${quoteIdent(keysName(stream.name))}`;
+
+export const copyIntoKeys = (schema: string, stream: Stream): string =>
+  `copy ${keysPlace(schema, stream)} (${COLUMNS.map(({ name }) => quoteIdent(name)).join(', ')}) from stdin (format binary)`;

@@ -3,18 +3,20 @@ import { quoteIdent } from '../../cursor/sql.ts';
 import { ENTITIES } from '../../model/entities.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { STREAM_NAMES, STREAMS, type Stream } from '../../model/streams.ts';
-import { keysTable } from './keys.ts';
-import type { Partition } from './months.ts';
-import { lookAt } from './present.ts';
+import { keysTable } from './months.ts';
 import { createReceipts } from './receipts.ts';
-import { checkLayout, checkWidenable, evolvedNames } from './shape.ts';
 import {
   alterTable,
+  checkLayout,
+  checkWidenable,
   comments,
   createIndexes,
   createTable,
+  describeTable,
   entityTable,
+  evolvedNames,
   lockSchema,
+  type Partition,
   streamTable,
   type Table,
   tableComment,
@@ -64,7 +66,7 @@ async function bringUpToDate(
   table: Table,
   evolved?: ReadonlySet<string>,
 ): Promise<void> {
-  const present = await lookAt(tx, schema, table.name);
+  const present = await describeTable(tx, schema, table.name);
   if (present) {
     checkLayout(schema, table, present);
     checkWidenable(table, present, evolved);
@@ -97,11 +99,11 @@ function inTheWay(error: unknown, schema: string, { name }: Table): unknown {
 }
 
 async function ensureTable(tx: Queryable, schema: string, table: Table): Promise<void> {
-  const present = await lookAt(tx, schema, table.name);
+  const present = await describeTable(tx, schema, table.name);
   if (!present || alterTable(schema, table, present) !== '') await bringUpToDate(tx, schema, table);
 }
 
 async function ensureView(tx: Queryable, schema: string, view: View): Promise<void> {
-  const present = await lookAt(tx, schema, view.name);
+  const present = await describeTable(tx, schema, view.name);
   if (present?.comment !== viewComment(view)) await tx.query({ text: viewDefinition(schema, view) });
 }

@@ -8,8 +8,7 @@ import { type Instant, toIso } from '../../model/instant.ts';
 import { parseJson } from '../../model/json.ts';
 import type { Stream } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
-import { lookAt } from './present.ts';
-import { tableName } from './table.ts';
+import { describeTable, tableName } from './table.ts';
 
 const ROWS_AT_A_TIME = 5000;
 
@@ -20,7 +19,7 @@ export async function* readRows(
   stream: Stream,
   { source, window }: { source: string; window: Window },
 ): AsyncGenerator<Row[]> {
-  const present = await lookAt(db, schema, stream.name);
+  const present = await describeTable(db, schema, stream.name);
   if (!present) return;
   // What the table does not have yet is nothing in all of its rows.
   const columns = [...stream.columns, { name: '_extra', kind: 'json' as const }];

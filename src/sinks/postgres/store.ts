@@ -6,19 +6,27 @@ import { type Entity, entitiesOf } from '../../model/entities.ts';
 import type { Row } from '../../model/flatten.ts';
 import { toIso } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
-import { newestOf } from '../merge-rule.ts';
-import { newestById } from '../newest-by-id.ts';
-import { createSanitizer, POSTGRES_TEXT } from '../sanitize-rows.ts';
+import { newestById, newestEntities } from '../merge-rule.ts';
+import { createSanitizer, POSTGRES_TEXT, type Sanitizer } from '../sanitize-rows.ts';
 import type { Receipt } from '../sink.ts';
-import { picked } from './compare.ts';
+import { picked, selectChanged, sendSeen } from './compare.ts';
 import { encodeCopy } from './copy-encoder.ts';
-import { copyIntoKeys, KEY_KINDS } from './keys.ts';
-import { copyIntoTable, type Known, markMissing, selectKnown, type Target } from './merge.ts';
-import { copyIntoEntityStage, createEntityStage, mergeEntity } from './merge-entity.ts';
-import { lookAt } from './present.ts';
-import { checkShape } from './shape.ts';
-import { storeKnown } from './store-known.ts';
-import { tableName } from './table.ts';
+import {
+  copyIntoEntityStage,
+  copyIntoStage,
+  copyIntoTable,
+  createEntityStage,
+  createStage,
+  followStage,
+  type Known,
+  markMissing,
+  mergeEntity,
+  mergeStage,
+  selectKnown,
+  type Target,
+} from './merge.ts';
+import { copyIntoKeys, KEY_KINDS } from './months.ts';
+import { checkShape, describeTable, tableName } from './table.ts';
 
 export interface StoreOptions extends Target {
   /** In the order they were read. The same event may come twice. */
@@ -60,7 +68,7 @@ async function storeEntity(
   { schema, stream, rows }: StoreOptions,
   source: string,
 ): Promise<void> {
-  const newest = newestOf(entity, stream, rows);
+  const newest = newestEntities(entity, stream, rows);
   if (newest.length === 0) return;
   const places = entity.columns.map(({ name }) => stream.columns.findIndex((column) => column.name === name));
   await tx.query(createEntityStage(entity));
@@ -81,6 +89,42 @@ function* keysOf(source: string, rows: readonly Row[]): Generator<Value[]> {
 /** Keeps the table's columns as they are to the end of the transaction, and makes sure that they are what the rows were made for. */
 async function holdShape(tx: Transaction, schema: string, stream: Stream): Promise<void> {
   await tx.query({ text: `lock table only ${tableName(schema, stream)} in row exclusive mode` });
-  const present = await lookAt(tx, schema, stream.name);
+  const present = await describeTable(tx, schema, stream.name);
   if (present) checkShape(stream, present);
+}
+
+export interface KnownRows {
+  rows: readonly Row[];
+  known: readonly Known[];
+  sanitizer: Sanitizer;
+}
+
+/** Rows that the table has already: compared, and written where they changed. Returns how many did. */
+export async function storeKnown(
+  tx: Transaction,
+  target: Target,
+  { rows, known, sanitizer }: KnownRows,
+  { source, runId }: { source: string; runId: string },
+): Promise<number> {
+  const { stream } = target;
+  if (rows.length === 0) return 0;
+  await sendSeen(tx, stream, sanitizer.all(rows));
+  const found = await tx.query<{ event_id: string }>(selectChanged(target, known, source));
+  if (found.length === 0) return 0;
+
+  const ids = new Set(found.map(({ event_id }) => event_id));
+  const changed = rows.filter(({ id }) => ids.has(storableText(id)));
+  const kinds = [...stream.columns.map(({ kind }) => kind), 'json'] as const;
+  await tx.query(createStage(stream));
+  await tx.copyIn(copyIntoStage(), encodeCopy(kinds, createSanitizer(stream, POSTGRES_TEXT).all(changed)));
+  await tx.query(
+    mergeStage(
+      target,
+      known.filter(({ event_id }) => ids.has(event_id)),
+      source,
+      runId,
+    ),
+  );
+  if (target.partition === 'month') await tx.query(followStage(target.schema, stream, source));
+  return changed.length;
 }

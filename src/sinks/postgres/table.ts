@@ -1,10 +1,16 @@
 import { createHash } from 'node:crypto';
+import type { Queryable } from '../../cursor/database.ts';
 import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
-import type { Column } from '../../model/columns.ts';
+import type { Column, Kind } from '../../model/columns.ts';
 import type { Entity } from '../../model/entities.ts';
-import { BOOKKEEPING, type Bookkeeping, SOURCE, type Stream } from '../../model/streams.ts';
-import type { Partition } from './months.ts';
-import { POSTGRES_TYPES, widening } from './types.ts';
+import { ConfigError } from '../../model/errors.ts';
+import { bare } from '../../model/extra.ts';
+import { BOOKKEEPING, type Bookkeeping, SOURCE, STREAMS, type Stream } from '../../model/streams.ts';
+import { ShapeChanged } from '../sink.ts';
+
+/** How the tables of streams are laid out: each in one piece, or in one partition per UTC month. */
+export const PARTITIONS = ['none', 'month'] as const;
+export type Partition = (typeof PARTITIONS)[number];
 
 /** A table, derived from columns: what `prepare` makes and `schema --format sql` prints. */
 export interface Table {
@@ -29,7 +35,7 @@ export function streamTable({ name, doc, columns }: Stream, partition: Partition
   return {
     name,
     doc,
-    // In partitions the key must hold what they are made by; that an event is there only once, `keys.ts` sees to.
+    // In partitions the key must hold what they are made by; that an event is there only once, the table of keys (`months.ts`) sees to.
     ...(partition === 'none'
       ? { key: ['_source', 'event_id'] }
       : { key: ['_source', 'event_id', 'timestamp'], partitionedBy: 'timestamp' }),
@@ -147,3 +153,102 @@ function columnDefinition({ name, type, nullable }: TableColumn): string {
   const isWritten = ['_first_synced_at', '_synced_at'].includes(name);
   return `${quoteIdent(name)} ${type}${nullable ? '' : ' not null'}${isWritten ? ' default now()' : ''}`;
 }
+
+/** How Postgres holds each kind of column. */
+export const POSTGRES_TYPES: Readonly<Record<Kind, string>> = {
+  text: 'text',
+  integer: 'bigint',
+  number: 'numeric',
+  boolean: 'boolean',
+  timestamp: 'timestamptz',
+  json: 'jsonb',
+};
+
+/** How `format_type` spells what we call `timestamptz`. */
+const TIMESTAMPTZ = 'timestamp with time zone';
+
+export const formatOf = (type: string): string => (type === POSTGRES_TYPES.timestamp ? TIMESTAMPTZ : type);
+
+export const kindOfFormat = (format: string): Kind | undefined =>
+  (Object.keys(POSTGRES_TYPES) as Kind[]).find((kind) => formatOf(POSTGRES_TYPES[kind]) === format);
+
+/**
+ * How a column's values are carried into a wider type without loss; undefined where nothing needs to be done, or where somebody has
+ * given the column a type of their own.
+ */
+export function widening(column: string, from: string, to: string): string | undefined {
+  const name = quoteIdent(column);
+  const asText =
+    from === TIMESTAMPTZ ? `to_char(${name} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')` : `${name}::text`;
+  const isOurs = ['bigint', 'numeric', 'boolean', TIMESTAMPTZ, 'text'].includes(from);
+  if (!isOurs || from === to) return undefined;
+  if (to === 'numeric' && from === 'bigint') return `${name}::numeric`;
+  if (to === 'text' && from !== 'text') return asText;
+  if (to === 'jsonb') return from === TIMESTAMPTZ ? `to_jsonb(${asText})` : `to_jsonb(${name})`;
+  return undefined;
+}
+
+/**
+ * A table as it is now, or undefined where there is none. Its columns stand in an object without a prototype: a service may send
+ * a field called `constructor`, and every object has one of those.
+ */
+export async function describeTable(tx: Queryable, schema: string, name: string): Promise<Present | undefined> {
+  const [present] = await tx.query<Present>(selectTable(schema, name));
+  return present && { ...present, columns: Object.assign(bare() as Record<string, string>, present.columns) };
+}
+
+/**
+ * Rows travel in binary, which says nothing of types: an integer that is copied into a `numeric` column is stored as another
+ * number, without a word. So the types are looked at first.
+ */
+
+/** Before a table is brought up to date: what neither fits nor can be widened was changed by somebody else. */
+export function checkWidenable(table: Table, present: Present, evolved: ReadonlySet<string> = new Set()): void {
+  const wider: Record<string, Kind> = {};
+  const foreign: string[] = [];
+  for (const { name, type } of table.columns) {
+    const found = present.columns[name];
+    if (found === undefined || fits(found, type) || widening(name, found, type) !== undefined) continue;
+    const kind = kindOfFormat(found);
+    if (evolved.has(name) && kind !== undefined && widening(name, formatOf(type), found) !== undefined)
+      wider[name] = kind;
+    else foreign.push(`${name} is ${found} and must be ${formatOf(type)}`);
+  }
+  if (foreign.length > 0) {
+    throw new ConfigError(`table ${table.name} has columns of another type: ${foreign.join('; ')}`, {
+      next: 'give them their types back (alter table … alter column … type …), or rename them; then run again',
+    });
+  }
+  if (Object.keys(wider).length > 0) throw new ShapeChanged(table.name, wider);
+}
+
+/** Postgres cannot turn a table into partitions or back; only its rows can be carried over. */
+export function checkLayout(schema: string, { name, partitionedBy }: Table, { partitioned }: Present): void {
+  const isWanted = partitionedBy !== undefined;
+  if (isWanted === partitioned) return;
+  const [is, says] = isWanted ? ['in one piece', 'month'] : ['in monthly partitions', 'none'];
+  throw new ConfigError(`table ${schema}.${name} is ${is}, and the config says partition: ${says}`, {
+    kept: 'nothing was changed',
+    next:
+      `set partition: ${isWanted ? 'none' : 'month'} to go on as before; to change over, give the sink another name and another ` +
+      `schema, sync, and drop ${schema} when the new tables are complete (docs/warehouse.md, Partitions)`,
+  });
+}
+
+/** While rows are written, under a lock that keeps the types as they are: anything that differs came since the table was prepared. */
+export function checkShape(stream: Stream, present: Present): void {
+  const table = streamTable(stream);
+  if (table.columns.every(({ name, type }) => fits(present.columns[name] ?? '', type))) return;
+  checkWidenable(table, present, evolvedNames(stream));
+  throw new ShapeChanged(table.name, {});
+}
+
+/** The columns of a stream that nobody declared. */
+export function evolvedNames(stream: Stream): Set<string> {
+  const declared = new Set(STREAMS[stream.name].columns.map(({ name }) => name));
+  return new Set(stream.columns.map(({ name }) => name).filter((name) => !declared.has(name)));
+}
+
+/** `varchar` looks like `text` in binary. */
+const fits = (found: string, type: string): boolean =>
+  found === formatOf(type) || (type === 'text' && found.startsWith('character varying'));

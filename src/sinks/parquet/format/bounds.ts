@@ -1,5 +1,5 @@
+import { PUT, plainBytes } from './encodings.ts';
 import type { LeafType, Stored } from './leaves.ts';
-import { PUT, plainBytes } from './plain.ts';
 import type { Bound } from './types.ts';
 
 /** Longer bounds make the footer large and help no reader. */

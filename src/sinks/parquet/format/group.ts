@@ -1,10 +1,11 @@
 import type { Value } from '../../../model/coerce.ts';
-import { createBreath } from './breath.ts';
-import { Bytes } from './bytes.ts';
-import { writeChunk } from './chunk.ts';
-import { packer } from './compression.ts';
-import { leavesOf } from './leaves.ts';
+import { boundsOf } from './bounds.ts';
+import { type Pack, packer } from './compression.ts';
+import { bitsFor, type Dictionary, encodeRuns, findDictionary, PUT, packBits } from './encodings.ts';
+import { type Leaf, leavesOf, type Stored, type StoredLeaf, storeLeaf } from './leaves.ts';
+import { Bytes, encodeThrift, i32, struct, type Thrift } from './thrift.ts';
 import type { Chunk, Compression, EncodedGroup, FileColumn } from './types.ts';
+import { createYield } from './yield.ts';
 
 /** Rows, each with a value for every column, as a row group. No rows are no group: its bytes are none, and the footer leaves it out. */
 export async function encodeGroup(
@@ -16,10 +17,112 @@ export async function encodeGroup(
   const pack = await packer(compression);
   const out = new Bytes();
   const chunks: Chunk[] = [];
-  const breathe = createBreath();
+  const yieldNow = createYield();
   for (const leaf of leavesOf(columns)) {
     chunks.push(writeChunk(out, leaf, rows, { compression, pack }));
-    await breathe();
+    await yieldNow();
   }
   return { rows: rows.length, length: out.length, chunks, bytes: out.view() };
+}
+
+/** Parquet's numbers for the encodings used here. */
+export const ENCODING = { plain: 0, runs: 3, dictionary: 8 } as const;
+
+const DATA_PAGE = 0;
+const DICTIONARY_PAGE = 2;
+
+/** A page is unpacked whole: where values are long, several keep readers' memory small. */
+const PAGE_BYTES = 1024 * 1024;
+
+/** Writes one leaf of a group behind what `out` holds of it already, and tells where and what. */
+export function writeChunk(
+  out: Bytes,
+  leaf: Leaf,
+  rows: ReadonlyArray<readonly Value[]>,
+  { compression, pack }: { compression: Compression; pack: Pack },
+): Chunk {
+  const stored = storeLeaf(leaf, rows);
+  const start = out.length;
+  let unpacked = 0;
+  const page = (body: Uint8Array, type: number, fields: Readonly<Record<number, Thrift>>): void => {
+    const packed = pack(body);
+    const header = encodeThrift(struct({ 1: i32(type), 2: i32(body.length), 3: i32(packed.length), ...fields }));
+    out.append(header);
+    out.append(packed);
+    unpacked += header.length + body.length;
+  };
+  const dataPage = (body: Uint8Array, values: number, encoding: number): void =>
+    page(body, DATA_PAGE, {
+      5: struct({ 1: i32(values), 2: i32(encoding), 3: i32(ENCODING.runs), 4: i32(ENCODING.runs) }),
+    });
+
+  const dictionary = leaf.type === 'boolean' ? undefined : findDictionary(stored.values);
+  let dataAt = start;
+  if (dictionary) {
+    const { entries } = dictionary;
+    page(encodeEntries(leaf, dictionary), DICTIONARY_PAGE, {
+      7: struct({ 1: i32(entries.length), 2: i32(ENCODING.plain) }),
+    });
+    dataAt = out.length;
+    dataPage(encodePlaces(leaf, stored, dictionary), rows.length, ENCODING.dictionary);
+  } else {
+    for (const { body, values } of plainPages(leaf, stored)) dataPage(body, values, ENCODING.plain);
+  }
+  const bounds = leaf.isUnordered ? undefined : boundsOf(leaf.type, dictionary?.entries ?? stored.values);
+  return {
+    at: start,
+    length: out.length - start,
+    unpacked,
+    dictionaryAt: dictionary ? start : undefined,
+    dataAt,
+    compression,
+    values: rows.length,
+    nulls: rows.length - stored.values.length,
+    min: bounds?.min,
+    max: bounds?.max,
+  };
+}
+
+function encodeEntries({ type }: Leaf, { entries }: Dictionary): Uint8Array {
+  const out = new Bytes();
+  if (type !== 'boolean') for (const entry of entries) PUT[type](out, entry);
+  return out.view();
+}
+
+function encodePlaces(leaf: Leaf, { levels }: StoredLeaf, { entries, places }: Dictionary): Uint8Array {
+  const out = new Bytes();
+  const width = bitsFor(entries.length);
+  putLevels(out, leaf, levels);
+  out.uint8(width);
+  out.append(encodeRuns(places, width));
+  return out.view();
+}
+
+function* plainPages(leaf: Leaf, { levels, values }: StoredLeaf): Generator<{ body: Uint8Array; values: number }> {
+  let row = 0;
+  let next = 0;
+  while (row < levels.length) {
+    const first = row;
+    const plain = new Bytes();
+    if (leaf.type === 'boolean') {
+      plain.append(packBits(values));
+      row = levels.length;
+    } else {
+      for (; row < levels.length && plain.length < PAGE_BYTES; row++) {
+        if (levels[row] === 1) PUT[leaf.type](plain, values[next++] as Stored);
+      }
+    }
+    const out = new Bytes();
+    putLevels(out, leaf, levels.subarray(first, row));
+    out.append(plain.view());
+    yield { body: out.view(), values: row - first };
+  }
+}
+
+/** Which rows have a value; a column that is never null says nothing. */
+function putLevels(out: Bytes, { nullable }: Leaf, levels: Uint8Array): void {
+  if (!nullable) return;
+  const runs = encodeRuns(levels, 1);
+  out.int32(runs.length);
+  out.append(runs);
 }

@@ -1,11 +1,10 @@
 /** Parquet, read and written without touching a disk or a network: see `types.ts` for the words. */
 export { compareText } from './bounds.ts';
-export { encodeFooter } from './footer.ts';
+export { encodeFooter, fitsSchema } from './footer.ts';
 export { encodeGroup } from './group.ts';
 export { leavesOf } from './leaves.ts';
 export { readFooter } from './read-footer.ts';
 export { readGroup } from './read-group.ts';
-export { fitsSchema } from './schema.ts';
 export {
   type ByteSource,
   type Chunk,

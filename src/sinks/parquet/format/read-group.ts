@@ -1,12 +1,11 @@
 import type { Value } from '../../../model/coerce.ts';
 import type { Kind } from '../../../model/columns.ts';
-import { createBreath } from './breath.ts';
 import { encodeFooter } from './footer.ts';
 import { openGroup, parseMetadata } from './hyparquet.ts';
-import { exactName } from './leaves.ts';
-import { restoreInstant, restoreInteger } from './stored.ts';
-import { torn } from './torn.ts';
+import { exactName, restoreInstant, restoreInteger } from './leaves.ts';
+import { torn } from './read-footer.ts';
 import { type ByteSource, MAGIC, type ParquetFile, type StoredGroup } from './types.ts';
+import { createYield } from './yield.ts';
 
 /**
  * The rows of a group, each with a value for every column of the file, or for the named ones in the order of the names. Rows share
@@ -39,14 +38,14 @@ export async function readGroup(
   };
 
   const rows = Array.from({ length: group.rows }, () => new Array<Value>(wanted.length).fill(null));
-  const breathe = createBreath();
+  const yieldNow = createYield();
   try {
     const readColumn = await openGroup(parseMetadata(encodeFooter(file.columns, [group], {})), read);
     for (const [at, name] of wanted.entries()) {
       const kind = kinds.get(name) as Kind;
       fill(rows, at, await readColumn(name), RESTORE[kind]);
       if (kind === 'number') fill(rows, at, await readColumn(exactName(name)), BigInt);
-      await breathe();
+      await yieldNow();
     }
   } catch (error) {
     if (error === failure) throw error;

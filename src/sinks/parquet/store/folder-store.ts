@@ -13,9 +13,17 @@ import {
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { onDisk } from '../../../model/disk-errors.ts';
 import { ConfigError } from '../../../model/errors.ts';
-import { identityOf, openFile, writeAt } from './folder-file.ts';
-import { isLeft, isLock, lockFile } from './folder-lock.ts';
-import { type Held, holdName, isAbandoned } from './holder.ts';
+import {
+  type Held,
+  holdName,
+  identityOf,
+  isAbandoned,
+  isLeft,
+  isLock,
+  lockFile,
+  openFile,
+  writeAt,
+} from './folder-file.ts';
 import { type Listed, ReplacedMeanwhile, type Staged, type Store } from './store.ts';
 
 /** A lake in a folder. A rename within one directory is atomic: whoever looks finds the old file or the new one, whole. */

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
-import type { Value } from '../../model/coerce.ts';
-import type { Kind } from '../../model/columns.ts';
-import { widen } from '../../model/evolution.ts';
-import { toIso } from '../../model/instant.ts';
-import { stringifyJson } from '../../model/json.ts';
-import { BOOKKEEPING, SOURCE, type Stream } from '../../model/streams.ts';
-import { ShapeChanged } from '../sink.ts';
-import type { FileColumn } from './format/index.ts';
+import type { Value } from '../../../model/coerce.ts';
+import type { Kind } from '../../../model/columns.ts';
+import { widen } from '../../../model/evolution.ts';
+import { toIso } from '../../../model/instant.ts';
+import { stringifyJson } from '../../../model/json.ts';
+import { BOOKKEEPING, SOURCE, type Stream } from '../../../model/streams.ts';
+import { ShapeChanged } from '../../sink.ts';
+import type { FileColumn } from '../format/index.ts';
 
 /** One row of a file: values in the order of its columns, JSON as text. */
 export type LakeRow = Value[];

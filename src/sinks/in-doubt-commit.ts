@@ -5,7 +5,7 @@ import { RetryLater } from '../model/errors.ts';
  * Runs a transaction and makes sure of its outcome. When the connection breaks while COMMIT is under way, nobody knows whether
  * it went through: that is looked up, not repeated blindly.
  */
-export async function certainly<T>(
+export async function resolveInDoubt<T>(
   work: (tx: Transaction) => Promise<T>,
   run: (work: (tx: Transaction) => Promise<T>) => Promise<T>,
   isThere: () => Promise<boolean>,

@@ -1,9 +1,9 @@
-import { ConfigError } from '../../model/errors.ts';
-import type { Instant } from '../../model/instant.ts';
-import type { StreamName } from '../../model/streams.ts';
-import { type ParquetFile, readFooter, readGroup, type StoredGroup } from './format/index.ts';
-import { jsonAsText, type LakeRow } from './shape.ts';
-import type { OpenFile, Store } from './store/store.ts';
+import { ConfigError } from '../../../model/errors.ts';
+import type { Instant } from '../../../model/instant.ts';
+import type { StreamName } from '../../../model/streams.ts';
+import { type ParquetFile, readFooter, readGroup, type StoredGroup } from '../format/index.ts';
+import type { OpenFile, Store } from '../store/store.ts';
+import { jsonAsText, type LakeRow } from './columns.ts';
 
 /** Metadata that every file of ours carries; whose it is decides whether we may touch it. */
 export const META = {

@@ -1,0 +1,154 @@
+import type { LeafType, Stored } from './leaves.ts';
+import { Bytes } from './thrift.ts';
+
+/** How a value stands in a page when nothing is done to it. Booleans do not stand alone: see `packBits`. */
+export type Put = (out: Bytes, value: Stored) => void;
+
+export const PUT: Readonly<Record<Exclude<LeafType, 'boolean'>, Put>> = {
+  text: (out, value) => out.text(value as string),
+  json: (out, value) => out.text(value as string),
+  integer: (out, value) => (typeof value === 'bigint' ? putBigInt(out, value) : putInteger(out, value as number)),
+  timestamp: (out, value) => putMicros(out, value as number),
+  double: (out, value) => out.double(value as number),
+};
+
+const HALF = 2 ** 32;
+
+function putInteger(out: Bytes, value: number): void {
+  const high = Math.floor(value / HALF);
+  out.int64(high, value - high * HALF);
+}
+
+const putBigInt = (out: Bytes, value: bigint): void =>
+  out.int64(Number(value >> 32n), Number(BigInt.asUintN(32, value)));
+
+/**
+ * Milliseconds with a fraction become whole microseconds, in halves of 32 bits: the year 9999 is beyond what a double holds in
+ * microseconds, and a BigInt for each of nine instants a row would be the slowest part of all.
+ */
+function putMicros(out: Bytes, instant: number): void {
+  const whole = Math.floor(instant);
+  const high = Math.floor(whole / HALF);
+  const low = (whole - high * HALF) * 1000 + Math.round((instant - whole) * 1000);
+  const carry = Math.floor(low / HALF);
+  out.int64(high * 1000 + carry, low - carry * HALF);
+}
+
+/** Eight booleans a byte, the first in the lowest bit. */
+export function packBits(values: readonly Stored[]): Uint8Array {
+  const packed = new Uint8Array(Math.ceil(values.length / 8));
+  values.forEach((value, i) => {
+    if (value === true) packed[i >> 3] = (packed[i >> 3] ?? 0) | (1 << (i & 7));
+  });
+  return packed;
+}
+
+export function plainBytes(put: Put, value: Stored): Uint8Array {
+  const out = new Bytes();
+  put(out, value);
+  // A copy of its own: the view would keep a kilobyte alive for each bound of each column of each group.
+  return new Uint8Array(out.view());
+}
+
+/** Fewer equal values than this are packed bit by bit together with their neighbours. */
+const RUN = 8;
+
+/** Numbers of a few bits, such as levels and places in a dictionary. */
+export type SmallNumbers = Uint8Array | Uint32Array;
+
+/**
+ * Parquet's hybrid of runs and bit packing. A run is its length and the value; everything else is packed in groups of eight.
+ * Columns of events are often all null, never null, or the same for long: those cost a handful of bytes.
+ */
+export function encodeRuns(values: SmallNumbers, width: number): Uint8Array {
+  const out = new Bytes();
+  let at = 0;
+  while (at < values.length) {
+    const run = runFrom(values, at);
+    if (run >= RUN || at + run === values.length) {
+      out.varint(run * 2);
+      writeValue(out, values[at] ?? 0, width);
+      at += run;
+    } else {
+      const end = packedUntil(values, at);
+      writePacked(out, values, at, end, width);
+      at = end;
+    }
+  }
+  return out.view();
+}
+
+function runFrom(values: SmallNumbers, at: number): number {
+  let end = at + 1;
+  while (end < values.length && values[end] === values[at]) end++;
+  return end - at;
+}
+
+/** In steps of eight, because only the last group may be filled up. */
+function packedUntil(values: SmallNumbers, at: number): number {
+  let end = at + RUN;
+  while (end < values.length && !isRun(values, end)) end += RUN;
+  return Math.min(end, values.length);
+}
+
+function isRun(values: SmallNumbers, at: number): boolean {
+  if (at + RUN > values.length) return false;
+  for (let i = 1; i < RUN; i++) if (values[at + i] !== values[at]) return false;
+  return true;
+}
+
+function writePacked(out: Bytes, values: SmallNumbers, at: number, end: number, width: number): void {
+  const groups = Math.ceil((end - at) / RUN);
+  out.varint(groups * 2 + 1);
+  let bits = 0;
+  let filled = 0;
+  for (let i = at; i < at + groups * RUN; i++) {
+    bits |= (i < end ? (values[i] ?? 0) : 0) << filled;
+    for (filled += width; filled >= 8; filled -= 8) {
+      out.uint8(bits & 0xff);
+      bits >>>= 8;
+    }
+  }
+}
+
+function writeValue(out: Bytes, value: number, width: number): void {
+  for (let shift = 0; shift < width; shift += 8) out.uint8((value >>> shift) & 0xff);
+}
+
+/** Bits that the numbers below `count` need; never none, which some readers do not expect. */
+export const bitsFor = (count: number): number => Math.max(1, 32 - Math.clz32(count - 1));
+
+export interface Dictionary {
+  entries: Stored[];
+  /** For each value, which entry it is. */
+  places: Uint32Array;
+}
+
+/** After so many values it is clear enough whether a column repeats itself. */
+const PROBE = 1000;
+const MOST_ENTRIES = 2 ** 16;
+
+/**
+ * Most columns of an event tell of its link, its country, its browser: few values, again and again. They are written once, and
+ * each row says which. Where half of the values or more are new (ids, times), that would only add to the size.
+ */
+export function findDictionary(values: readonly Stored[]): Dictionary | undefined {
+  const known = new Map<Stored, number>();
+  const places = new Uint32Array(values.length);
+  const most = Math.min(values.length / 2, MOST_ENTRIES);
+  let last: Stored | undefined;
+  let place = 0;
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i] as Stored;
+    if (value !== last) {
+      place = known.get(value) ?? known.size;
+      if (place === known.size) {
+        if (place >= most || (i === PROBE && place > PROBE * 0.8)) return undefined;
+        known.set(value, place);
+      }
+      last = value;
+    }
+    places[i] = place;
+  }
+  return known.size === 0 ? undefined : { entries: [...known.keys()], places };
+}
