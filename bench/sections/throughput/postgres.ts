@@ -1,6 +1,6 @@
 import type { Row } from '../../../src/model/flatten.ts';
-import type { Partition } from '../../../src/sinks/postgres/table.ts';
 import { createPostgresSink } from '../../../src/sinks/postgres/postgres-sink.ts';
+import type { Partition } from '../../../src/sinks/postgres/table.ts';
 import type { Sink } from '../../../src/sinks/sink.ts';
 import { preparedCopy, rawCopy, stream } from '../../support/clicks.ts';
 import { loadAll } from '../../support/loader.ts';
