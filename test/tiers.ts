@@ -7,24 +7,30 @@ export const DEEP: string[] = [
   // What kills, breaks or waits.
   'test/crash/*.test.ts',
   'test/faults/*.test.ts',
-  'test/integration/embedded-sharing.test.ts',
+  'test/integration/backfill-beside.test.ts',
+  'test/integration/embedded*.test.ts',
   'test/integration/cli-work-terminal.test.ts',
   'test/integration/forget-races.test.ts',
+  'test/integration/lake-watched.test.ts',
   'test/integration/stale-statistics.test.ts',
   'test/integration/sync-interrupted.test.ts',
   'test/integration/worker-many.test.ts',
   'test/integration/worker-shutdown.test.ts',
 
   // Many variants of what the first tier tries once.
+  'test/corpus/*.test.ts',
   'test/integration/abuse.test.ts',
   'test/integration/cli-errors.test.ts',
   'test/integration/http-secrets.test.ts',
   'test/integration/lake-neighbours.test.ts',
+  'test/integration/lake-sink-s3.test.ts',
   'test/integration/postgres-15.test.ts',
   'test/integration/secrets*.test.ts',
   'test/integration/sync-traits.test.ts',
   'test/integration/upgrade.test.ts',
-  'test/browser/page.test.ts',
+  'test/integration/verify-sinks.test.ts',
+  'test/unit/extraction-traits.test.ts',
+  'test/browser/page*.test.ts',
 
   // The project, not the program.
   'test/integration/docs-*.test.ts',

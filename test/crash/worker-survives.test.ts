@@ -182,7 +182,9 @@ describeBackends('workers with their queue in %s', (backend) => {
     if (scene.redis) {
       await scene.redis.command('FLUSHALL');
       await sleep(300);
-      await scene.redis.restart();
+      await scene.redis.stop();
+      await sleep(300);
+      await scene.redis.start();
     } else {
       await until('the queue is emptied', () => emptyQueue(scene.db));
     }

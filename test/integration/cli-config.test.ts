@@ -30,7 +30,7 @@ http: { token: "\${TOKEN}" }
 });
 
 const config = async (...args: string[]): Promise<Finished> => {
-  const ended = await place.run(['config', ...args, '--config', 't.yaml'], SECRETS);
+  const ended = await place.call(['config', ...args, '--config', 't.yaml'], SECRETS);
   expect(ended.text).not.toContain('canary');
   return ended;
 };
@@ -70,7 +70,7 @@ describe('config', () => {
 
   it('check names every fault with its line and column', async () => {
     await place.config('sources: { main: { plan: gold } }\nsinks: 7\n', 'bad.yaml');
-    const { code, stdout, stderr } = await place.run(['config', 'check', '--config', 'bad.yaml']);
+    const { code, stdout, stderr } = await place.call(['config', 'check', '--config', 'bad.yaml']);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr.match(/^ {2}bad\.yaml:\d+:\d+ /gm)).toHaveLength(4);
   });

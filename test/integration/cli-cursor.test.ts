@@ -35,7 +35,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-const tributary = (...args: string[]): Promise<Finished> => place.run([...args, '--config', 'config.yaml']);
+const tributary = (...args: string[]): Promise<Finished> => place.call([...args, '--config', 'config.yaml']);
 
 interface Json {
   cursors: Array<{ stream: string; sink: string; completeThrough: string | null; since: string }>;

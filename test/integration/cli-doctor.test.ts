@@ -23,7 +23,7 @@ let db: Database;
 beforeAll(async () => {
   [place, sandbox, database] = await Promise.all([
     freshPlace(),
-    smallSandbox({ apiKey: KEY, rows: { clicks: 5, leads: 5, sales: 5 }, requestsPerSecond: 3 }),
+    smallSandbox({ apiKey: KEY, rows: { clicks: 5, leads: 5, sales: 5 } }),
     freshDatabase(),
   ]);
   db = connect({ url: database.url, max: 2 });
@@ -50,7 +50,9 @@ type Line = { level: string; subject: string; says: string; fix?: string };
 
 async function doctor(setup: Setup = {}): Promise<{ code: number | null; findings: Line[]; faults: string[] }> {
   await written({ url: database.url, ...setup });
-  const { code, stdout, text } = await place.run(['doctor', '--json', '--config', 't.yaml'], {
+  // Which certificates it trusts is settled when a process starts.
+  const run = setup.env ? place.run : place.call;
+  const { code, stdout, text } = await run(['doctor', '--json', '--config', 't.yaml'], {
     KEY: setup.key ?? KEY,
     ...setup.env,
   });
@@ -72,7 +74,7 @@ describe('doctor', () => {
   it('all is well: one request, and nothing is left behind', async () => {
     const [before, asked] = [await schemas(), sandbox.service.log.entries.length];
     const { code, findings, faults } = await doctor();
-    expect({ code, faults }).toEqual({ code: 0, faults: [] });
+    expect({ code, faults }).toMatchObject({ code: 0, faults: [] });
     expect(new Set(findings.map(({ subject }) => subject))).toEqual(
       new Set(['config', 'Node', 'state', 'sink warehouse', 'queue', 'source main']),
     );
@@ -100,7 +102,7 @@ describe('doctor', () => {
     expect([coloured.code, longLines(plain(coloured.text))]).toEqual([0, []]);
     expect(coloured.text).toContain('\x1b[32mok  \x1b[0m  state: ');
     expect((await runOnTerminal(place, args, { env: { KEY, NO_COLOR: '1' } })).text).not.toContain('\x1b');
-    const { stdout } = await place.run(args, { KEY });
+    const { stdout } = await place.call(args, { KEY });
     expect(stdout).not.toContain('\x1b');
     expect(stdout).toMatch(/^ok {4}state: Postgres at .*\n(.*\n)*\nall is well\n$/m);
   });

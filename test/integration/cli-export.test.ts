@@ -18,7 +18,7 @@ describe('tributary export', () => {
   const configFor = ({ baseUrl, apiKey }: Sandbox): string =>
     `sources: { main: { baseUrl: "${baseUrl}", apiKey: ${apiKey}, plan: enterprise, requestsPerSecond: 200 } }`;
   const run = (stream: string, out: string, ...more: string[]) =>
-    place.run(['export', stream, '--config', 't.yaml', '--from', '40d', '--to', 'now', '--out', out, ...more]);
+    place.call(['export', stream, '--config', 't.yaml', '--from', '40d', '--to', 'now', '--out', out, ...more]);
   const read = (name: string): Promise<string> => readFile(join(place.dir, name), 'utf8');
   const jsonLines = (text: string): Array<Record<string, unknown>> =>
     text
@@ -59,7 +59,8 @@ describe('tributary export', () => {
   });
 
   it('narrows by filters, and pipes', async () => {
-    const piped = await run('leads', '-', '--filter', 'country=US');
+    const args = ['export', 'leads', '--config', 't.yaml', '--from', '40d', '--to', 'now', '--out', '-'];
+    const piped = await place.run([...args, '--filter', 'country=US']);
     const countries = jsonLines(piped.stdout).map((line) => line.click_country);
     expect(countries.length).toBeGreaterThan(10);
     expect(new Set(countries)).toEqual(new Set(['US']));

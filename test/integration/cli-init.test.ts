@@ -29,7 +29,7 @@ describe('tributary init', () => {
   it('writes a commented config that works, after one request, and never the key', async () => {
     const place = await freshPlace();
     const before = sandbox.service.log.entries.length;
-    const { code, stdout, stderr } = await place.run(flags('--since', '2026-11-01', '--streams', 'leads,sales'), env);
+    const { code, stdout, stderr } = await place.call(flags('--since', '2026-11-01', '--streams', 'leads,sales'), env);
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toContain(`${FILE} is written\ntested: `);
     expect(sandbox.service.log.entries.length - before).toBe(1);
@@ -48,7 +48,7 @@ describe('tributary init', () => {
   it('never touches a file that is there', async () => {
     const place = await freshPlace();
     await place.config('mine', 't.yaml');
-    const { code, stderr } = await place.run(flags('--config', 't.yaml'), env);
+    const { code, stderr } = await place.call(flags('--config', 't.yaml'), env);
     expect([code, stderr]).toEqual([2, expect.stringMatching(/^t\.yaml is there already\nkept: it was not touched\n/)]);
     expect(readFileSync(join(place.dir, 't.yaml'), 'utf8')).toBe('mine');
   });
@@ -66,7 +66,7 @@ describe('tributary init', () => {
     ['YAML of a stranger', env, ['--since', '1d"\nhttp: {port: 1}'], 2, /sources\.main\.since/],
   ])('%s: nothing is written', async (_name, variables, more, code, message) => {
     const place = await freshPlace();
-    const ended = await place.run(flags(...more), variables);
+    const ended = await place.call(flags(...more), variables);
     expect([ended.code, ended.stdout]).toEqual([code, '']);
     expect(ended.stderr).toMatch(message);
     expect(ended.text).not.toContain(KEY);
@@ -75,7 +75,7 @@ describe('tributary init', () => {
 
   it('without the key it writes, and says that nothing was tested', async () => {
     const place = await freshPlace();
-    const { code, stdout } = await place.run(flags());
+    const { code, stdout } = await place.call(flags());
     expect([code, stdout]).toEqual([
       0,
       expect.stringContaining('not tested: TRIBUTARY_API_KEY is not set\nnext: set '),
@@ -84,7 +84,7 @@ describe('tributary init', () => {
 
   it('through a pipe it asks nobody, and says which flags to give', async () => {
     const place = await freshPlace();
-    const { code, stderr } = await place.run(['init']);
+    const { code, stderr } = await place.call(['init']);
     expect([code, stderr]).toEqual([2, expect.stringMatching(/^there is no terminal to ask on\nnext: give --yes/)]);
   });
 

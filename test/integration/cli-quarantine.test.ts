@@ -48,7 +48,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-const tributary = (...args: string[]): Promise<Finished> => place.run([...args, '--config', 't.yaml']);
+const tributary = (...args: string[]): Promise<Finished> => place.call([...args, '--config', 't.yaml']);
 const aside = async (...args: string[]): Promise<Finished> => {
   const ended = await tributary('quarantine', ...args);
   expect(ended.text).not.toContain(PASSWORD);
@@ -106,7 +106,7 @@ describe('quarantine', () => {
       `sinks: { fresh: { type: postgres, schema: fresh } }\nstate: { url: "${database.url}" }\n`,
       'fresh.yaml',
     );
-    const ended = await place.run(['quarantine', 'retry', '1', '--config', 'fresh.yaml']);
+    const ended = await place.call(['quarantine', 'retry', '1', '--config', 'fresh.yaml']);
     expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining('kept: the records stay where they are') });
     expect(await db.query({ text: 'select 1 from tributary.quarantine' })).toHaveLength(2);
   });

@@ -32,7 +32,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-const tributary = (...args: string[]): Promise<Finished> => place.run([...args, '--config', 'config.yaml']);
+const tributary = (...args: string[]): Promise<Finished> => place.call([...args, '--config', 'config.yaml']);
 const status = async (): Promise<Record<string, unknown>> =>
   JSON.parse((await tributary('status', '--json')).stdout) as Record<string, unknown>;
 

@@ -15,7 +15,7 @@ const place = await freshPlace();
 describe('help', () => {
   it('of the program and of a command: an example, within 80 columns, in a pipe without escape codes', async () => {
     for (const command of [[], ['sync']]) {
-      const { code, stdout, stderr } = await place.run([...command, '--help']);
+      const { code, stdout, stderr } = await place.call([...command, '--help']);
       expect([code, stderr]).toEqual([0, '']);
       expect(stdout).toMatch(/\nExamples:\n {2}tributary /);
       expect(longLines(stdout)).toEqual([]);
@@ -52,7 +52,7 @@ describe('what was mistyped', () => {
       "option '--format <FORMAT>' argument 'xml' is invalid. Allowed choices are sql, markdown, json, dbt.\nnext: see tributary schema --help\n",
     ],
   ])('%j', async (args, message) => {
-    expect(await place.run(args)).toMatchObject({ code: 2, stdout: '', stderr: message });
+    expect(await place.call(args)).toMatchObject({ code: 2, stdout: '', stderr: message });
   });
 
   it('a log level', async () => {
@@ -70,7 +70,7 @@ describe('what was mistyped', () => {
 
 describe('tributary schema', () => {
   const schema = async (format: string): Promise<string> => {
-    const { code, stdout, stderr } = await place.run(['schema', '--format', format]);
+    const { code, stdout, stderr } = await place.call(['schema', '--format', format]);
     expect([code, stderr]).toEqual([0, '']);
     return stdout;
   };

@@ -148,14 +148,14 @@ describe.skipIf(!hasRedis)('health', () => {
 
   it('says that the queue is away, alive all the same, and that it is back', async () => {
     const watcher = await listenTo(room.url);
-    const away = redis.restart(6000);
+    await redis.stop();
     await until('the queue is away', async () => (await broken()).includes('queue'));
     expect(await broken()).toEqual(['queue']);
     expect((await readiness()).status).toBe(503);
     expect((await room.get('/healthz')).status).toBe(200);
     expect((await room.get('/api/overview')).status).toBe(200);
     expect(await (await room.get('/metrics')).text()).toMatch(/tributary_up{part="queue"} 0/);
-    await away;
+    await redis.start();
     await until('the queue is back', async () => (await readiness()).ready);
     const told = () => watcher.events.flatMap((event) => (event.event === 'readiness' ? [event.data.ready] : []));
     await until('it was told of both', () => told().join() === 'true,false,true');

@@ -1,21 +1,12 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { withSyncApp } from '../../src/app/index.ts';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
-import { holderOf } from '../../src/cursor/leases.ts';
-import type { StreamName } from '../../src/model/streams.ts';
-import { DAY_MS, startOfDay } from '../../src/model/window.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
+import { DAY_MS } from '../../src/model/window.ts';
 import { type Abilities, abilityOf } from '../../src/sinks/sink.ts';
-import type { StreamJob, SyncDeps } from '../../src/sync/job.ts';
 import { repairStream } from '../../src/sync/repair-stream.ts';
-import { isClean, totalOf, type Verdict } from '../../src/sync/verdict.ts';
-import { verifyBetween, verifyStream } from '../../src/sync/verify-stream.ts';
+import { isClean } from '../../src/sync/verdict.ts';
+import { verifyStream } from '../../src/sync/verify-stream.ts';
 import { configFor, type Engine, missingIn, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
-import { smallSandbox } from '../support/sandbox.ts';
-import { silentLog } from '../support/silent-log.ts';
+import { counts, lately, TODAY, tenDays, verify, withJob } from '../support/verifying.ts';
 
 let engine: Engine;
 beforeAll(async () => {
@@ -23,29 +14,10 @@ beforeAll(async () => {
 });
 afterAll(() => engine.close());
 
-const sandboxOf = () => smallSandbox({ rows: { clicks: 2600, leads: 200, sales: 100 }, days: 10 });
-const TODAY = startOfDay(Date.now());
-const window = () => ({ start: TODAY - 11 * DAY_MS, end: Date.now() });
-
-/** Something done with one stream of the config. */
-function withJob<T>(
-  config: Config,
-  stream: StreamName,
-  work: (deps: SyncDeps, job: StreamJob) => Promise<T>,
-): Promise<T> {
-  const { signal } = new AbortController();
-  return withSyncApp({ config, log: silentLog, choice: { streams: [stream] } }, ({ state, sinks, jobs: [job] }) => {
-    if (!job) throw new Error('a job');
-    return work({ state, sinks, log: silentLog, signal, holder: holderOf('verify'), onProgress: () => {} }, job);
-  });
-}
-const verify = (config: Config, stream: StreamName = 'clicks'): Promise<Verdict> =>
-  withJob(config, stream, (deps, job) => verifyStream(deps, job, window()));
-const counts = ({ sinks: [sink] }: Verdict) => sink && totalOf(sink);
 const change = (config: Config, text: string) => engine.db.query({ text, values: [sourceOf(config)] });
 
 it('finds everything as it should be after a sync, although all that is joined has moved', async () => {
-  const sandbox = await sandboxOf();
+  const sandbox = await tenDays();
   const config = configFor(engine, sandbox);
   await syncAllDone(config);
   const { service } = sandbox;
@@ -64,7 +36,7 @@ it('finds everything as it should be after a sync, although all that is joined h
 });
 
 it('tells what is missing, too much and different, by day and by field; a repair mends it and proves it', async () => {
-  const sandbox = await sandboxOf();
+  const sandbox = await tenDays();
   const config = configFor(engine, sandbox);
   await syncAllDone(config);
   const [lost, changed] = (await change(
@@ -101,7 +73,7 @@ it('tells what is missing, too much and different, by day and by field; a repair
 });
 
 it('an event that vanished from the service is too much until it is marked; one that was forgotten is not missing', async () => {
-  const sandbox = await sandboxOf();
+  const sandbox = await tenDays();
   const config = configFor(engine, sandbox);
   await syncAllDone(config);
   const [first, second] = sandbox.service.ids('clicks').slice(500);
@@ -120,7 +92,7 @@ it('an event that vanished from the service is too much until it is marked; one 
 });
 
 it('says where a sink was never asked to hold anything', async () => {
-  const sandbox = await sandboxOf();
+  const sandbox = await tenDays();
   const since = TODAY - 4 * DAY_MS;
   const config = configFor(engine, sandbox, { since: new Date(since).toISOString().slice(0, 10) });
   await syncAllDone(config);
@@ -130,7 +102,7 @@ it('says where a sink was never asked to hold anything', async () => {
 });
 
 it('what differs only at the first look is no difference: something arrived in between', async () => {
-  const sandbox = await sandboxOf();
+  const sandbox = await tenDays();
   const config = configFor(engine, sandbox);
   await syncAllDone(config);
   const [late] = sandbox.service.ids('clicks').slice(700);
@@ -152,14 +124,14 @@ it('what differs only at the first look is no difference: something arrived in b
         );
       return differences;
     };
-    return verifyStream({ ...deps, sinks: [{ ...sink, compare }] }, job, window());
+    return verifyStream({ ...deps, sinks: [{ ...sink, compare }] }, job, lately());
   });
   expect(looks).toBeGreaterThan(1);
   expect(isClean(verdict)).toBe(true);
 });
 
 it('a clean range brings no row back from the sink', async () => {
-  const sandbox = await sandboxOf();
+  const sandbox = await tenDays();
   const config = configFor(engine, sandbox);
   await syncAllDone(config);
   const rowsBack: number[] = [];
@@ -171,101 +143,8 @@ it('a clean range brings no row back from the sink', async () => {
       rowsBack.push(differences.length);
       return differences;
     };
-    return verifyStream({ ...deps, sinks: [{ ...sink, compare }] }, job, window());
+    return verifyStream({ ...deps, sinks: [{ ...sink, compare }] }, job, lately());
   });
   expect(rowsBack.reduce((a, b) => a + b, 0)).toBe(0);
   expect(rowsBack.length).toBeGreaterThan(0);
-});
-
-describe('the lake beside the warehouse', () => {
-  const places: string[] = [];
-  afterAll(() => Promise.all(places.map((path) => rm(path, { recursive: true, force: true }))));
-
-  /** Both filled by one sync. */
-  async function filled(): Promise<{ config: Config; sandbox: Sandbox }> {
-    const path = await mkdtemp(join(tmpdir(), 'tributary-verify-'));
-    places.push(path);
-    const sandbox = await sandboxOf();
-    const sinks = { warehouse: { type: 'postgres' }, lake: { type: 'parquet', path } };
-    const config = configFor(engine, sandbox, { sinks });
-    await syncAllDone(config);
-    return { config, sandbox };
-  }
-  const between = (config: Config, from: string, to: string) =>
-    withJob(config, 'clicks', (deps, job) => {
-      const [first, second] = [from, to].map((name) => deps.sinks.find((sink) => sink.name === name));
-      if (!first || !second) throw new Error('two sinks');
-      return verifyBetween(deps, job, window(), [first, second]);
-    });
-
-  it('holds the same events, by the service and by each other', async () => {
-    const { config } = await filled();
-    const verdict = await verify(config);
-    expect(verdict.sinks.map(totalOf)).toEqual([
-      { events: 2600, missing: 0, extra: 0, different: 0 },
-      { events: 2600, missing: 0, extra: 0, different: 0 },
-    ]);
-    for (const [from, to] of [
-      ['warehouse', 'lake'],
-      ['lake', 'warehouse'],
-    ] as const) {
-      expect(counts(await between(config, from, to))).toEqual({ events: 2600, missing: 0, extra: 0, different: 0 });
-    }
-  });
-
-  it('shows what one of them lacks, has too much of, or has otherwise; a repair mends the one that differs', async () => {
-    const { config, sandbox } = await filled();
-    const [lost, changed, gone = ''] = sandbox.service.ids('clicks').slice(700);
-    await change(config, `delete from attribution.clicks where _source = $1 and event_id = '${lost}'`);
-    await change(
-      config,
-      `update attribution.clicks set click_city = 'X' where _source = $1 and event_id = '${changed}'`,
-    );
-    expect(counts(await between(config, 'warehouse', 'lake'))).toEqual({
-      events: 2599,
-      missing: 0,
-      extra: 1,
-      different: 1,
-    });
-    expect(counts(await between(config, 'lake', 'warehouse'))).toEqual({
-      events: 2600,
-      missing: 1,
-      extra: 0,
-      different: 1,
-    });
-    sandbox.service.remove('clicks', gone);
-    const verdict = await verify(config);
-    expect(verdict.sinks.map(totalOf)).toEqual([
-      { events: 2599, missing: 1, extra: 1, different: 1 },
-      { events: 2599, missing: 0, extra: 1, different: 0 },
-    ]);
-    const { after } = await withJob(config, 'clicks', (deps, job) => repairStream(deps, job, verdict));
-    expect(after && isClean(after)).toBe(true);
-    expect(isClean(await between(config, 'warehouse', 'lake'))).toBe(true);
-  });
-});
-
-it('compares two sinks without asking the service', async () => {
-  const sandbox = await sandboxOf();
-  const sinks = { one: { type: 'postgres', schema: 'sink_one' }, two: { type: 'postgres', schema: 'sink_two' } };
-  const config = configFor(engine, sandbox, { sinks });
-  await syncAllDone(config);
-  const asked = sandbox.service.stats().requests;
-  const between = () =>
-    withJob(config, 'clicks', (deps, job) => {
-      const [one, two] = deps.sinks;
-      if (!one || !two) throw new Error('two sinks');
-      return verifyBetween(deps, job, window(), [one, two]);
-    });
-  expect(counts(await between())).toEqual({ events: 2600, missing: 0, extra: 0, different: 0 });
-  await change(
-    config,
-    `delete from sink_two.clicks where _source = $1 and event_id = (select min(event_id) from sink_two.clicks)`,
-  );
-  await change(
-    config,
-    `update sink_one.clicks set click_city = 'Elsewhere' where _source = $1 and event_id = (select max(event_id) from sink_one.clicks)`,
-  );
-  expect(counts(await between())).toEqual({ events: 2600, missing: 1, extra: 0, different: 1 });
-  expect(sandbox.service.stats().requests).toBe(asked);
 });

@@ -6,7 +6,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll } from 'vitest';
+import { run } from '../../src/cli/program.ts';
+import type { Terminal } from '../../src/cli/terminal/terminal.ts';
 import { stopPostmaster } from '../../src/cursor/embedded/server.ts';
+import { silentLog } from './silent-log.ts';
 
 /** The binary as it is installed: `npm test` builds it first. */
 export const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
@@ -31,7 +34,10 @@ export interface Running {
 export interface Place {
   dir: string;
   start(args: readonly string[], env?: Record<string, string>): Running;
+  /** In a process of its own, as `start`, to its end. */
   run(args: readonly string[], env?: Record<string, string>): Promise<Finished>;
+  /** In this process and without its log, where a process is not what is tested: its start costs more than most commands do. */
+  call(args: readonly string[], env?: Record<string, string>): Promise<Finished>;
   config(text: string, name?: string): Promise<string>;
   /** Names of what lies in the folder, in its home and in its temporary folder. */
   files(): Promise<{ dir: string[]; home: string[]; tmp: string[] }>;
@@ -57,23 +63,56 @@ export async function freshPlace(): Promise<Place> {
   places.push(root);
   const [dir, home, tmp] = ['work', 'home', 'tmp'].map((name) => join(root, name)) as [string, string, string];
   for (const each of [dir, home, tmp]) await mkdir(each, { mode: 0o700 });
+  const own = { PATH: process.env.PATH ?? '', HOME: home, TMPDIR: tmp };
   const start = (args: readonly string[], env: Record<string, string> = {}): Running =>
-    startProcess(process.execPath, [MAIN, ...args], dir, {
-      PATH: process.env.PATH ?? '',
-      HOME: home,
-      TMPDIR: tmp,
-      ...env,
-    });
+    startProcess(process.execPath, [MAIN, ...args], dir, { ...own, ...env });
   return {
     dir,
     start,
     run: (args, env) => start(args, env).done,
+    call: (args, env) => callHere(args, dir, { ...own, ...env }),
     async config(text, name = 't.yaml') {
       await writeFile(join(dir, name), text);
       return name;
     },
     files: async () => ({ dir: await readdir(dir), home: await readdir(home), tmp: await readdir(tmp) }),
   };
+}
+
+/** Folder and environment belong to the process: one at a time. */
+let turn: Promise<unknown> = Promise.resolve();
+
+function callHere(args: readonly string[], cwd: string, env: Record<string, string>): Promise<Finished> {
+  const call = async (): Promise<Finished> => {
+    const [output, before] = [
+      { stdout: '', stderr: '', text: '' },
+      { cwd: process.cwd(), env: process.env },
+    ];
+    const write = (name: 'stdout' | 'stderr', text: string): void => {
+      output[name] += text;
+      output.text += text;
+    };
+    const terminal: Terminal = {
+      out: (text) => write('stdout', `${text}\n`),
+      err: (text) => write('stderr', text),
+      hasReader: () => true,
+      isInteractive: false,
+      isScreen: false,
+      columns: 80,
+    };
+    process.chdir(cwd);
+    process.env = env;
+    try {
+      const { signal } = new AbortController();
+      return { code: await run(args, { terminal, signal, createLog: () => silentLog }), ...output };
+    } finally {
+      process.env = before.env;
+      process.chdir(before.cwd);
+    }
+  };
+  const done = turn.then(call);
+  turn = done.catch(() => {}); // Whoever called hears of it.
+  return done;
 }
 
 export function startProcess(file: string, args: string[], cwd: string, env: Record<string, string>): Running {

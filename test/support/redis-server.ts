@@ -12,8 +12,10 @@ export interface RedisServer {
   url: string;
   /** Runs one command, as an operator would. */
   command(...words: string[]): Promise<unknown>;
-  /** Ends it as a crash does, and starts it again on the same port after a while. */
-  restart(awayMs?: number): Promise<void>;
+  /** Ends it as a crash does. */
+  stop(): Promise<void>;
+  /** Starts it again, on the same port. */
+  start(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -39,9 +41,8 @@ export async function startRedisServer(settings: RedisSettings = {}): Promise<Re
   return {
     url,
     command: (...words) => command(url, ...words),
-    async restart(awayMs = 300) {
-      await stop();
-      await sleep(awayMs);
+    stop,
+    async start() {
       current = await start();
     },
     async close() {

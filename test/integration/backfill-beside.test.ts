@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { withSyncApp } from '../../src/app/index.ts';
+import type { Config } from '../../src/config/index.ts';
+import { priceBackfill } from '../../src/sync/price.ts';
+import { clicks, daysAgo, inWindow, monthOf, uncovered } from '../support/backfills.ts';
+import {
+  backfill,
+  configFor,
+  type Engine,
+  openEngine,
+  sourceOf,
+  statesOf,
+  storedIds,
+  sync,
+  withSmallPages,
+} from '../support/engine.ts';
+import { silentLog } from '../support/silent-log.ts';
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await openEngine();
+});
+afterAll(() => engine.close());
+
+it('lets a sync go first and goes on afterwards', async () => {
+  const sandbox = await monthOf(3000);
+  const config = configFor(engine, sandbox, { since: '2d', requestsPerSecond: 12 });
+  await withSmallPages(engine.db, config, 20);
+  const window = { start: daysAgo(25), end: daysAgo(5) };
+  let backfilling: Promise<unknown> | undefined;
+  let done = 0;
+  await new Promise<void>((resolve) => {
+    const onProgress = (progress: { done?: number }): void => {
+      done = progress.done ?? done;
+      if (done > 0) resolve();
+    };
+    backfilling = backfill(config, { window }, { ...clicks, onProgress });
+  });
+  expect(statesOf(await sync(config, clicks))).toEqual(['done']);
+  // The sync did not have to wait for the end of the backfill.
+  expect(done).toBeLessThan(0.9);
+  const [outcome] = (await backfilling) as Awaited<ReturnType<typeof backfill>>;
+  expect(statesOf(outcome ? [outcome] : [])).toEqual(['done']);
+  expect(await uncovered(engine, config, window)).toEqual([]);
+  const runs = await engine.db.query({
+    text: 'select kind, state from tributary.runs where source = $1 order by started_at',
+    values: [sourceOf(config)],
+  });
+  expect(runs).toEqual([
+    { kind: 'backfill', state: 'done' },
+    { kind: 'sync', state: 'done' },
+  ]);
+});
+
+const LONG_AGO = { start: daysAgo(28), end: daysAgo(2) };
+it.each([
+  ['a backfill', (config: Config) => backfill(config, { window: LONG_AGO }, clicks), LONG_AGO],
+  ['a first sync', (config: Config) => sync(config, clicks), { start: daysAgo(29), end: Date.now() }],
+])('%s reads by several chains where answers are slow, and finds the same', async (_, read, window) => {
+  const sandbox = await monthOf(5000);
+  const { service } = sandbox;
+  const delayMs = 200;
+  service.faults.add({ delayMs, times: 10_000 });
+  const config = configFor(engine, sandbox, { requestsPerSecond: 50, since: '29d' });
+  await withSmallPages(engine.db, config, 50);
+  expect(statesOf(await read(config))).toEqual(['done']);
+  // Requests that arrived before the first of them can have been answered.
+  const atOnce = service.requests.map(
+    ({ at: first }) => service.requests.filter((other) => other.at >= first && other.at < first + delayMs).length,
+  );
+  expect(Math.max(...atOnce)).toBeGreaterThan(2);
+  const stored = await storedIds(engine.db, config, 'clicks');
+  expect(inWindow(sandbox, window).filter((id) => !stored.includes(id))).toEqual([]);
+  expect(new Set(stored).size).toBe(stored.length);
+});
+
+it('tells the price before anything is written', async () => {
+  const sandbox = await monthOf(13_000);
+  const config = configFor(engine, sandbox, { requestsPerSecond: 100 });
+  const window = { start: daysAgo(28), end: daysAgo(4) };
+  const price = () =>
+    withSyncApp({ config, log: silentLog, choice: { streams: ['clicks'] } }, ({ state, sinks, jobs: [job] }) => {
+      if (!job) throw new Error('a job');
+      return priceBackfill({ state, sinks, signal: new AbortController().signal }, job, { window });
+    });
+  const before = await price();
+  const rows = inWindow(sandbox, window).length;
+  expect(before).toMatchObject({ toRead: [window], certified: 0, isCounted: false });
+  expect(before.rows / rows).toBeGreaterThan(0.8);
+  expect(before.rows / rows).toBeLessThan(1.25);
+  expect(before.probes).toBeLessThanOrEqual(17);
+  // At a pace that is slower than the answers of any machine.
+  expect(before.secondsAt(0.01)).toBeGreaterThan(before.secondsAt(8));
+  expect(before.secondsAt(2)).toBeGreaterThanOrEqual(before.requests / 2);
+  const [outcome] = await backfill(config, { window: { start: daysAgo(28), end: daysAgo(10) } }, clicks);
+  expect(statesOf(outcome ? [outcome] : [])).toEqual(['done']);
+  const after = await price();
+  expect(after).toMatchObject({ toRead: [{ start: daysAgo(10), end: daysAgo(4) }] });
+  expect(after.certified).toBeCloseTo(18 / 24);
+  expect(after.requests).toBeLessThan(before.requests / 2);
+});

@@ -1,0 +1,112 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Config } from '../../src/config/index.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { repairStream } from '../../src/sync/repair-stream.ts';
+import { isClean, totalOf } from '../../src/sync/verdict.ts';
+import { verifyBetween } from '../../src/sync/verify-stream.ts';
+import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { counts, lately, tenDays, verify, withJob } from '../support/verifying.ts';
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await openEngine();
+});
+afterAll(() => engine.close());
+
+const change = (config: Config, text: string) => engine.db.query({ text, values: [sourceOf(config)] });
+
+describe('the lake beside the warehouse', () => {
+  const places: string[] = [];
+  afterAll(() => Promise.all(places.map((path) => rm(path, { recursive: true, force: true }))));
+
+  /** Both filled by one sync. */
+  async function filled(): Promise<{ config: Config; sandbox: Sandbox }> {
+    const path = await mkdtemp(join(tmpdir(), 'tributary-verify-'));
+    places.push(path);
+    const sandbox = await tenDays();
+    const sinks = { warehouse: { type: 'postgres' }, lake: { type: 'parquet', path } };
+    const config = configFor(engine, sandbox, { sinks });
+    await syncAllDone(config);
+    return { config, sandbox };
+  }
+  const between = (config: Config, from: string, to: string) =>
+    withJob(config, 'clicks', (deps, job) => {
+      const [first, second] = [from, to].map((name) => deps.sinks.find((sink) => sink.name === name));
+      if (!first || !second) throw new Error('two sinks');
+      return verifyBetween(deps, job, lately(), [first, second]);
+    });
+
+  it('holds the same events, by the service and by each other', async () => {
+    const { config } = await filled();
+    const verdict = await verify(config);
+    expect(verdict.sinks.map(totalOf)).toEqual([
+      { events: 2600, missing: 0, extra: 0, different: 0 },
+      { events: 2600, missing: 0, extra: 0, different: 0 },
+    ]);
+    for (const [from, to] of [
+      ['warehouse', 'lake'],
+      ['lake', 'warehouse'],
+    ] as const) {
+      expect(counts(await between(config, from, to))).toEqual({ events: 2600, missing: 0, extra: 0, different: 0 });
+    }
+  });
+
+  it('shows what one of them lacks, has too much of, or has otherwise; a repair mends the one that differs', async () => {
+    const { config, sandbox } = await filled();
+    const [lost, changed, gone = ''] = sandbox.service.ids('clicks').slice(700);
+    await change(config, `delete from attribution.clicks where _source = $1 and event_id = '${lost}'`);
+    await change(
+      config,
+      `update attribution.clicks set click_city = 'X' where _source = $1 and event_id = '${changed}'`,
+    );
+    expect(counts(await between(config, 'warehouse', 'lake'))).toEqual({
+      events: 2599,
+      missing: 0,
+      extra: 1,
+      different: 1,
+    });
+    expect(counts(await between(config, 'lake', 'warehouse'))).toEqual({
+      events: 2600,
+      missing: 1,
+      extra: 0,
+      different: 1,
+    });
+    sandbox.service.remove('clicks', gone);
+    const verdict = await verify(config);
+    expect(verdict.sinks.map(totalOf)).toEqual([
+      { events: 2599, missing: 1, extra: 1, different: 1 },
+      { events: 2599, missing: 0, extra: 1, different: 0 },
+    ]);
+    const { after } = await withJob(config, 'clicks', (deps, job) => repairStream(deps, job, verdict));
+    expect(after && isClean(after)).toBe(true);
+    expect(isClean(await between(config, 'warehouse', 'lake'))).toBe(true);
+  });
+});
+
+it('compares two sinks without asking the service', async () => {
+  const sandbox = await tenDays();
+  const sinks = { one: { type: 'postgres', schema: 'sink_one' }, two: { type: 'postgres', schema: 'sink_two' } };
+  const config = configFor(engine, sandbox, { sinks });
+  await syncAllDone(config);
+  const asked = sandbox.service.stats().requests;
+  const between = () =>
+    withJob(config, 'clicks', (deps, job) => {
+      const [one, two] = deps.sinks;
+      if (!one || !two) throw new Error('two sinks');
+      return verifyBetween(deps, job, lately(), [one, two]);
+    });
+  expect(counts(await between())).toEqual({ events: 2600, missing: 0, extra: 0, different: 0 });
+  await change(
+    config,
+    `delete from sink_two.clicks where _source = $1 and event_id = (select min(event_id) from sink_two.clicks)`,
+  );
+  await change(
+    config,
+    `update sink_one.clicks set click_city = 'Elsewhere' where _source = $1 and event_id = (select max(event_id) from sink_one.clicks)`,
+  );
+  expect(counts(await between())).toEqual({ events: 2600, missing: 1, extra: 0, different: 1 });
+  expect(sandbox.service.stats().requests).toBe(asked);
+});

@@ -1,0 +1,29 @@
+import type { Config } from '../../src/config/index.ts';
+import { readLedger } from '../../src/cursor/ledger.ts';
+import { gaps } from '../../src/model/coverage.ts';
+import { DAY_MS, startOfDay, type Window } from '../../src/model/window.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { type Engine, sourceOf } from './engine.ts';
+import { at, smallSandbox } from './sandbox.ts';
+
+/** Clicks of a month, and what of them a backfill ought to have read. */
+
+const TODAY = startOfDay(Date.now());
+export const daysAgo = (days: number): number => TODAY - days * DAY_MS;
+export const clicks = { streams: ['clicks'] } as const;
+export const monthOf = (rows = 900): Promise<Sandbox> =>
+  smallSandbox({ rows: { clicks: rows, leads: 1, sales: 1 }, days: 30 });
+
+export const inWindow = ({ service }: Sandbox, { start, end }: Window): string[] =>
+  service
+    .events('clicks')
+    .filter((record) => Date.parse(String(record.timestamp)) >= start && Date.parse(String(record.timestamp)) < end)
+    .map((record) => String(at(record, 'click.id')))
+    .sort();
+
+/** What of the window is not proven. */
+export async function uncovered({ db }: Engine, config: Config, window: Window): Promise<Window[]> {
+  const track = { source: sourceOf(config), stream: 'clicks', sink: 'warehouse' } as const;
+  const certified = (await readLedger(db, track, window.start)).filter((entry) => entry.certified);
+  return gaps(certified, window);
+}
