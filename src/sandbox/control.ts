@@ -18,6 +18,7 @@ const MOST_BYTES = 64 * 1024 * 1024;
  *   POST faults [{"status":500,"times":3,"match":{"event":"leads"}}]
  *   POST events {"stream":"leads","records":[…]} or {"stream":"clicks","generate":100,"from":ms,"to":ms}
  *   GET  stats
+ *   GET  truth                                       id and epoch milliseconds of every event that can be seen, by stream
  */
 export async function control(service: SandboxService, request: IncomingMessage, path: string): Promise<Answer> {
   const call = `${request.method} ${path.slice(CONTROL_PREFIX.length)}`;
@@ -25,6 +26,8 @@ export async function control(service: SandboxService, request: IncomingMessage,
     switch (call) {
       case 'GET stats':
         return json(200, service.stats());
+      case 'GET truth':
+        return json(200, Object.fromEntries(STREAM_NAMES.map((stream) => [stream, service.truth(stream)])));
       case 'GET traits':
         return json(200, service.traits);
       case 'POST traits':

@@ -79,8 +79,17 @@ export function listPage<R extends Listed>(
     refuse(500, 'a record could not be read');
   }
   const shown = facts.hidden ? cut.filter((row) => !facts.hidden?.(row)) : cut;
-  return disturbed(withinSize(shown, traits, facts), { rows, range, traits, moment, facts, ascending });
+  return disturbed(withinSize(shown, traits, facts), { rows, range, traits, moment, facts, ascending, limit });
 }
+
+/** The time that an answer names as now. */
+export function clockOf({ clockJitter = 0 }: Traits, { seed, request, now }: Moment): number {
+  return now + Math.round((shareOf(`${request}`, `clock${seed}`) - 0.5) * 2 * clockJitter);
+}
+
+/** Whether this answer leaves the milliseconds out. */
+export const isInSeconds = ({ timestampForm }: Traits, { request }: Moment): boolean =>
+  timestampForm === 'seconds' || (timestampForm === 'varies' && request % 2 === 0);
 
 /** What becomes of a page with a high number: `slow`, `empty`, `repeat`, or a status. */
 export function deepPage({ page }: Question, { deepPages }: Traits): string | undefined {
@@ -237,17 +246,20 @@ interface Disturbance<R> {
   moment: Moment;
   facts: RowFacts<R>;
   ascending: boolean;
+  limit: number;
 }
 
 /** What happens to a page after it was made: rows repeated, rows from elsewhere, another order. */
 function disturbed<R extends Listed>(
   page: R[],
-  { rows, range, traits, moment, facts, ascending }: Disturbance<R>,
+  { rows, range, traits, moment, facts, ascending, limit }: Disturbance<R>,
 ): R[] {
-  const { repeatRows, strays, sortOrder } = traits;
+  const { partial, dropLast, repeatRows, strays, sortOrder } = traits;
   const { seed, request } = moment;
   let shown = page;
   const chance = (salt: string): number => shareOf(`${request}`, `${salt}${seed}`);
+  if (dropLast && page.length >= limit) shown = shown.slice(0, -1);
+  if (partial && chance('partial') < partial) shown = shown.slice(0, Math.floor(chance('part') * shown.length));
   if (repeatRows) {
     shown = shown.flatMap((row) => (shareOf(row.id, `repeat${seed}/${request}`) < repeatRows ? [row, row] : [row]));
   }

@@ -42,6 +42,7 @@ function timestampIn(form: NonNullable<Traits['timestampForm']>, at: number): st
   const iso = new Date(at).toISOString();
   switch (form) {
     case 'iso':
+    case 'varies':
       return iso;
     case 'seconds':
       return `${iso.slice(0, 19)}Z`;

@@ -56,6 +56,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     let fault: FaultPlan | undefined;
     let answer: Answer;
     let rows = 0;
+    let date: number | undefined;
     try {
       checkKey(request, apiKey);
       const { traits } = service;
@@ -82,6 +83,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
         const page = service.list(url.searchParams);
         if (page.delayMs > 0) await sleep(page.delayMs, undefined, { signal: closing.signal });
         rows = page.rows;
+        date = page.date;
         const type = { 'Content-Type': 'application/json' };
         answer = { status: 200, body: page.body, headers: { ...type, ...headers, ...fault?.headers } };
         if (traits.etag) answer = tagged(answer, request.headers['if-none-match']);
@@ -91,7 +93,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       answer = errorAnswer(refusalOf(error), service.traits.errorBody, headers);
     }
     service.log.answered(entry, answer.status, rows);
-    await send(request, response, answer, { date: service.now(), cut: fault?.cut ?? false });
+    await send(request, response, answer, { date: date ?? service.now(), cut: fault?.cut ?? false });
   }
 
   async function handleControl(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {

@@ -2,7 +2,7 @@ import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
 import { createArrivals } from './arrivals.ts';
 import { filterOf } from './filters.ts';
 import { wordAndNumber } from './kinds.ts';
-import { deepPage, listPage } from './listing.ts';
+import { clockOf, deepPage, isInSeconds, listPage, type Moment } from './listing.ts';
 import { readQuery } from './params.ts';
 import { createPlanted } from './planted.ts';
 import { createRandom, shareOf } from './random.ts';
@@ -31,6 +31,8 @@ export interface EventsPage {
   body: string;
   rows: number;
   delayMs: number;
+  /** What the Date header says. */
+  date: number;
 }
 
 /** The service without HTTP: what it holds, what it answers, and the strings a test can pull. */
@@ -39,7 +41,9 @@ export interface SandboxService {
   list(params: URLSearchParams): EventsPage;
   /** Truth: every event that any query could show now, as the API would show it, oldest first. Records share their links. */
   events(stream: StreamName): JsonObject[];
-  /** Truth without the records: `click.id` or `eventId`, oldest first; what was ingested twice is here twice. */
+  /** The same without the records. */
+  truth(stream: StreamName): { id: string; at: number }[];
+  /** Only the ids: `click.id` or `eventId`, oldest first; what was ingested twice is here twice. */
   ids(stream: StreamName): string[];
   /** A late or backdated insert of a record in the API's shape; it is handed out as it is. */
   add(stream: StreamName, record: JsonObject): void;
@@ -107,7 +111,17 @@ export function createSandboxService(options: ServiceOptions = {}): SandboxServi
   let reads = 0;
   const requests: Record<StreamName, number> = { clicks: 0, leads: 0, sales: 0 };
 
-  const reading = (): Reading => ({ traits, baseUrl: service.baseUrl, count: reads, now: now(), links: new Map() });
+  const moment = (stream: StreamName): Moment => ({ seed, request: requests[stream], now: now() });
+  const reading = (): Reading => {
+    const timestampForm = isInSeconds(traits, { seed, request: reads, now: 0 }) ? 'seconds' : traits.timestampForm;
+    return {
+      traits: { ...traits, timestampForm },
+      baseUrl: service.baseUrl,
+      count: reads,
+      now: now(),
+      links: new Map(),
+    };
+  };
   const survives = ({ id }: StoredEvent): boolean =>
     !traits.dropAfterLimit || shareOf(id, 'drop') >= traits.dropAfterLimit;
   const visible = (stream: StreamName): StoredEvent[] => {
@@ -173,12 +187,13 @@ export function createSandboxService(options: ServiceOptions = {}): SandboxServi
         },
       );
       const delayMs = deepPage(question, traits) === 'slow' ? SLOW_PAGE_MS : 0;
-      return { body: rendering.page(page), rows: page.length, delayMs };
+      return { body: rendering.page(page), rows: page.length, delayMs, date: clockOf(traits, moment(stream)) };
     },
     events(stream) {
       const moment = reading();
       return visible(stream).map((event) => render(event, moment));
     },
+    truth: (stream) => visible(stream).map(({ id, at }) => ({ id, at })),
     ids: (stream) => visible(stream).map((event) => event.id),
     add(stream, record) {
       world.put([eventFromRecord(stream, record, now())]);

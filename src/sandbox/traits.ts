@@ -47,12 +47,17 @@ const SWITCHES = {
   defaultWindow: row(3, duration('30d'), 'the window when neither start nor interval is sent (contract: 24h)'),
   timestampForm: row(
     4,
-    choice('iso', 'seconds', 'offset', 'space', 'epoch', 'epoch-ms', 'jsdate'),
-    'how the top-level `timestamp` is written',
+    choice('iso', 'seconds', 'offset', 'space', 'epoch', 'epoch-ms', 'jsdate', 'varies'),
+    'how the top-level `timestamp` is written; varies: with milliseconds at one request, without at the next',
   ),
   ties: row(5, count(5000), 'so many more events of each stream share one instant'),
   clickTimeIsEventTime: row(6, flag(), 'click.timestamp of leads and sales is the time of the lead or sale'),
   clockSkew: row(7, duration('5m'), "the service's clock (Date header, new events) runs so far ahead"),
+  clockJitter: row(
+    7,
+    duration('20m'),
+    'several hosts with clocks of their own: the Date header is up to so far off, either way',
+  ),
   founded: row(8, date(), 'a start before this day is refused with 422'),
   retention: row(
     8,
@@ -69,6 +74,8 @@ const SWITCHES = {
   sortJitter: row(9, duration('5m'), 'rows are sorted by another time than they show, up to so far from it'),
   dropAfterLimit: row(10, share(0.1), 'this share of rows is filtered out after LIMIT and OFFSET'),
   emptyAnswers: row(10, wordTimes('first', 'every'), 'the first N (3) answers of a stream are [], or every Nth'),
+  partial: row(10, share(0.2), 'this share of answers ends early, somewhere on its page'),
+  dropLast: row(10, flag(), 'the last row of a full page is missing: it was only looked at to see whether more come'),
   strays: row(10, share(0.2), 'this share of answers holds a row from outside of the window'),
   repeatRows: row(10, share(0.1), 'this share of rows stands on its page twice'),
   drift: row(11, wordTimes('insert', 'delete', 'both'), 'N rows (1) are inserted or deleted before every answer'),

@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { type Listed, listPage, type Moment, type Question, type RowFacts } from '../../src/sandbox/listing.ts';
+import {
+  clockOf,
+  type Listed,
+  listPage,
+  type Moment,
+  type Question,
+  type RowFacts,
+} from '../../src/sandbox/listing.ts';
 import { Refusal } from '../../src/sandbox/refusal.ts';
 import { parseTraits } from '../../src/sandbox/traits.ts';
 
@@ -167,6 +174,27 @@ describe('rows', () => {
     const repeated = ask({ traits: ['repeatRows=0.3'] }) as string[];
     expect(repeated.length).toBeGreaterThan(96);
     expect([...new Set(repeated)]).toEqual(hours(0, 96));
+  });
+
+  test('answers that end early, and full pages without their last row', () => {
+    const sizes = Array.from(
+      { length: 60 },
+      (_, i) => (ask({ traits: ['partial=0.5'], request: i }) as string[]).length,
+    );
+    expect(sizes.filter((size) => size < 96).length).toBeGreaterThan(15);
+    expect(sizes.filter((size) => size === 96).length).toBeGreaterThan(15);
+    expect(ask({ traits: ['dropLast'], limit: 10 })).toEqual(hours(0, 9));
+    expect(ask({ traits: ['dropLast'], limit: 10, page: 2 })).toEqual(hours(10, 19));
+    expect(ask({ traits: ['dropLast'], limit: 10, page: 10 })).toEqual(hours(90, 96));
+  });
+
+  test('clocks of several hosts', () => {
+    const clocks = Array.from({ length: 40 }, (_, request) =>
+      clockOf({ clockJitter: HOUR }, { seed: 1, request, now: 0 }),
+    );
+    expect(Math.max(...clocks)).toBeGreaterThan(HOUR / 2);
+    expect(Math.min(...clocks)).toBeLessThan(-HOUR / 2);
+    expect(Math.max(...clocks.map(Math.abs))).toBeLessThanOrEqual(HOUR);
   });
 
   test('answers without rows: the first ones, or now and then', () => {

@@ -39,7 +39,7 @@ tributary sandbox --port 8787 --clicks 20000 --days 10 --trait widenStart=day@-8
 - The history depends on \`--seed\` and on the date. It ends with yesterday, so a restart on the same day serves the same events. \`--live N\` adds N events a second.
 - What a trait leaves to chance depends on the seed, the number of the request and the event: the same requests get the same answers.
 - The rate limit is that of \`--plan\`; \`enterprise\` has none.
-- \`GET /_sandbox/stats\` counts requests and rows. \`POST /_sandbox/traits {"widen":"day","ties":null}\` changes traits while it runs (\`null\` takes one away),
+- \`GET /_sandbox/stats\` counts requests and rows, \`GET /_sandbox/truth\` lists id and time of all events that can be seen. \`POST /_sandbox/traits {"widen":"day","ties":null}\` changes traits while it runs (\`null\` takes one away),
   \`POST /_sandbox/events {"stream":"leads","generate":100}\` adds events, \`POST /_sandbox/faults [{"status":500,"times":3}]\` answers the next requests with a fault.
   All take the API key.
 

@@ -10,6 +10,7 @@ import type { SimulatedEvent } from './simulated-store.ts';
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
+const MOST_EVENTS = 1500;
 
 /** More often than not, the start belongs to the window and the end does not. */
 const BOUNDS = ['exclusive-end', 'exclusive-end', 'inclusive', 'inclusive', 'exclusive', 'exclusive-start'] as const;
@@ -152,6 +153,8 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
     const now = service.now();
     // Where rows are hidden, a service does not lose a quarter of a page between two requests: assumption 4.
     deletable = hidesRows ? pageRows >> 2 : 2 * pageRows;
+    // Every request lets events happen: without an end to them, a reader of small pages would never catch up.
+    if (born > MOST_EVENTS) return;
     if (random.chance(habits.live)) add(now - random.int(0, 2000));
     if (random.chance(habits.late)) add(Math.max(now - random.next() * 0.95 * upkeep.settleMs, since));
     if (random.chance(habits.backdated)) {

@@ -3,7 +3,7 @@ import type { EventsApi, PageOptions } from '../../src/api/events-api.ts';
 import type { EventsQuery } from '../../src/api/query.ts';
 import type { Flatten } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
-import { listPage, type RowFacts } from '../../src/sandbox/listing.ts';
+import { clockOf, isInSeconds, listPage, type Moment, type RowFacts } from '../../src/sandbox/listing.ts';
 import type { Random } from '../../src/sandbox/random.ts';
 import { Refusal } from '../../src/sandbox/refusal.ts';
 import type { Traits } from '../../src/sandbox/traits.ts';
@@ -78,11 +78,14 @@ export function createSimulatedService({
       const shown = answer(query);
       service.onAnswer(query, shown);
       // The Date header is in whole seconds.
-      const serverNow = Math.floor(service.now() / 1000) * 1000;
-      const records = shown.map((event) => [event.id, shownAt(event, service.traits)]);
+      const serverNow = Math.floor(clockOf(service.traits, moment()) / 1000) * 1000;
+      const inSeconds = isInSeconds(service.traits, moment());
+      const records = shown.map(({ id, at }) => [id, inSeconds ? wholeSecond(at) : at]);
       return { records, serverNow, bytes: 0, tookMs: 0 };
     },
   };
+
+  const moment = (): Moment => ({ seed, request: requests, now: service.now() });
 
   function answer(query: EventsQuery): SimulatedEvent[] {
     const question = {
@@ -93,7 +96,7 @@ export function createSimulatedService({
       limit: query.limit,
     };
     try {
-      return listPage(store.alive(), question, service.traits, { seed, request: requests, now: service.now() }, FACTS);
+      return listPage(store.alive(), question, service.traits, moment(), FACTS);
     } catch (error) {
       if (error instanceof Refusal) throw serviceError(error.status, error.message);
       throw error;
@@ -108,6 +111,8 @@ export const flattenPair: Flatten = (record) => {
   return { id, at, values: [], extra: null, contradictions: [], misfits: [] };
 };
 
-/** In whole seconds, the service still sorts and compares by milliseconds. */
+const wholeSecond = (at: Instant): Instant => Math.floor(at / 1000) * 1000;
+
+/** The time that the reader knows it by, or may. In whole seconds, the service still sorts and compares by milliseconds. */
 export const shownAt = ({ at }: SimulatedEvent, { timestampForm }: Traits): Instant =>
-  timestampForm === 'seconds' ? Math.floor(at / 1000) * 1000 : at;
+  timestampForm === 'seconds' ? wholeSecond(at) : at;
