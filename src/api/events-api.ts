@@ -4,7 +4,7 @@ import type { Log } from '../model/log.ts';
 import { observed } from '../model/observed.ts';
 import { cancelled, sleep } from './cancel.ts';
 import type { Client, Page } from './client.ts';
-import type { Lane, Pacer } from './pacer.ts';
+import type { Lane, Limiter } from './limiter.ts';
 import type { EventsQuery } from './query.ts';
 
 /** Pages of events: paced, tried again where that can help. The one place in the house that retries a request. */
@@ -30,7 +30,7 @@ export interface ApiStats {
 
 export interface EventsApiOptions {
   client: Client;
-  pacer: Pacer;
+  limiter: Limiter;
   log: Log;
   /** For whoever watches. */
   source?: string;
@@ -41,12 +41,12 @@ const TRIES = 6;
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 30_000;
 
-export function createEventsApi({ client, pacer, log, source = '', retries = {} }: EventsApiOptions): EventsApi {
+export function createEventsApi({ client, limiter, log, source = '', retries = {} }: EventsApiOptions): EventsApi {
   const { tries: usualTries = TRIES, firstWaitMs = FIRST_WAIT_MS } = retries;
   const stats: ApiStats = { requests: 0, retries: 0, tooManyRequests: 0, bytes: 0 };
 
   async function attempt(query: EventsQuery, { lane, signal }: PageOptions, onLeaving: () => void): Promise<Page> {
-    const page = await pacer.run(
+    const page = await limiter.run(
       lane,
       () => {
         onLeaving();
@@ -60,7 +60,7 @@ export function createEventsApi({ client, pacer, log, source = '', retries = {} 
     return page;
   }
 
-  /** A 429 is waited out by the pacer, which holds every lane back; all else waits here, as long as the service asked. */
+  /** A 429 is waited out by the limiter, which holds every lane back; all else waits here, as long as the service asked. */
   function waitMs(error: RetryLater, attempts: number): number {
     if (error.answer?.status === 429) return 0;
     if (error.afterMs !== undefined) return error.afterMs;
@@ -83,7 +83,7 @@ export function createEventsApi({ client, pacer, log, source = '', retries = {} 
         retries: tries - 1,
         // The whole wait is slept below; p-retry's own would come on top of what the service asked for.
         minTimeout: 0,
-        // What never left had no turn, and the pacer has asked for one for long enough.
+        // What never left had no turn, and the limiter has asked for one for long enough.
         shouldRetry: ({ error }) => error instanceof RetryLater && hasLeft,
         async onFailedAttempt({ error, attemptNumber, retriesLeft }) {
           attempts = attemptNumber;
@@ -100,7 +100,7 @@ export function createEventsApi({ client, pacer, log, source = '', retries = {} 
               status: error.answer?.status,
               code: error.answer?.code,
               attempt: attemptNumber,
-              // The pause after a 429 is the pacer's; where the service named no time, only the pacer knows it.
+              // The pause after a 429 is the limiter's; where the service named no time, only the limiter knows it.
               waitMs: isTooMany ? error.afterMs : Math.round(wait),
             },
             `trying again${isTooMany ? ' when the pause of this key is over' : ''}: ${error.message}`,

@@ -1,7 +1,7 @@
 import { createClient } from '../api/client.ts';
 import { createEventsApi } from '../api/events-api.ts';
 import { checkFilters } from '../api/filters.ts';
-import { createPacer, type Pacer } from '../api/pacer.ts';
+import { createLimiter, type Limiter } from '../api/limiter.ts';
 import type { Usage } from '../api/usage.ts';
 import type { Config, SourceConfig, StreamConfig } from '../config/index.ts';
 import { openSharedBudgets } from '../cursor/budgets.ts';
@@ -66,14 +66,14 @@ export const unknownName = (what: 'source' | 'sink', name: string, known: readon
 
 /** The request budgets of the sources. */
 export interface Budgets {
-  of(source: SourceConfig): Pacer;
+  of(source: SourceConfig): Limiter;
   /** How the budget of a source has been used so far. */
   usage(source: SourceConfig): Usage & { perSecond: number };
   close(): Promise<void>;
 }
 
 /**
- * One pacer per key: sources that share a key share its budget, and the most careful of them sets the pace. With a state,
+ * One limiter per key: sources that share a key share its budget, and the most careful of them sets the pace. With a state,
  * its turns come from there and are shared with all other processes; without one, the process keeps its own pace.
  */
 export function openBudgets(config: Config, state?: Database): Budgets {
@@ -82,22 +82,22 @@ export function openBudgets(config: Config, state?: Database): Budgets {
     perSecond.set(apiKey, Math.min(requestsPerSecond, perSecond.get(apiKey) ?? requestsPerSecond));
   }
   const shared = state && openSharedBudgets(state);
-  const pacers = new Map(
+  const limiters = new Map(
     [...perSecond].map(([key, rate]) => [
       key,
-      createPacer({ requestsPerSecond: rate, ...(shared && { slots: shared.slots(key, rate) }) }),
+      createLimiter({ requestsPerSecond: rate, ...(shared && { budget: shared.of(key, rate) }) }),
     ]),
   );
-  const of = ({ apiKey }: SourceConfig): Pacer => {
-    const pacer = pacers.get(apiKey);
-    if (!pacer) throw new Error('every source of the config has a pacer');
-    return pacer;
+  const of = ({ apiKey }: SourceConfig): Limiter => {
+    const limiter = limiters.get(apiKey);
+    if (!limiter) throw new Error('every source of the config has a limiter');
+    return limiter;
   };
   return {
     of,
     usage: (source) => ({ ...of(source).usage(), perSecond: perSecond.get(source.apiKey) ?? 0 }),
     async close() {
-      for (const pacer of pacers.values()) pacer.close();
+      for (const limiter of limiters.values()) limiter.close();
       await shared?.close();
     },
   };
@@ -112,7 +112,7 @@ export function createJob(
 ): StreamJob {
   const { name, source, stream, settings } = chosen;
   const client = createClient(source);
-  const api = createEventsApi({ client, pacer: budgets.of(source), log: log.child({ source: name }), source: name });
+  const api = createEventsApi({ client, limiter: budgets.of(source), log: log.child({ source: name }), source: name });
   const filters = { ...settings.filters.query, ...soundFilters(stream, further) };
   const flatten = createFlatten(STREAMS[stream], config.privacy);
   return {

@@ -1,7 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { type Grant, LANES, type Slots } from '../api/slots.ts';
+import { type Budget, type BudgetState, type BudgetStore, createBudget, unused } from '../api/budget.ts';
 import { RetryLater } from '../model/errors.ts';
-import { type Asked, askForSlot, createBudget, endAlone, leftLate, pauseAll } from './budget-sql.ts';
 import { forgetOldUse, keyHashOf } from './budget-use.ts';
 import type { Database } from './database.ts';
 import { createLine, type Line } from './line.ts';
@@ -9,15 +7,14 @@ import type { Sql } from './sql.ts';
 
 /** The budgets that all processes on this state database share: one row per key. */
 export interface SharedBudgets {
-  slots(apiKey: string, requestsPerSecond: number): Slots;
+  of(apiKey: string, requestsPerSecond: number): Budget;
   close(): Promise<void>;
 }
 
-/** The clock is this process's own, for what it measures of itself; slots are counted on the database's. */
-export function openSharedBudgets(db: Database, clock: () => number = () => performance.now()): SharedBudgets {
+export function openSharedBudgets(db: Database): SharedBudgets {
   const line = explained(createLine(db));
   return {
-    slots: (apiKey, requestsPerSecond) => createSharedSlots(line, keyHashOf(apiKey), requestsPerSecond, clock),
+    of: (apiKey, perSecond) => createBudget(perSecond, createSharedStore(line, keyHashOf(apiKey), perSecond)),
     close: () => line.close(),
   };
 }
@@ -39,94 +36,93 @@ const explained = (line: Line): Line => ({
   },
 });
 
-/** A request that leaves later than this is reported late. */
-const LATE_MS = 5;
-/** Later than this, the next of its chain may have got its turn before the report comes: better not to leave at all. */
-const AWAY_MS = 500;
 const HOUR_MS = 3_600_000;
 
-/** A 429 that could not be told to the others yet. */
-interface Unsaid {
-  afterMs: number | undefined;
-  era: number | undefined;
-}
-
-function createSharedSlots(line: Line, keyHash: string, requestsPerSecond: number, clock: () => number): Slots {
-  /** When each granted request should leave, on our own clock. */
-  const granted = new WeakMap<Grant, { number: number; due: number }>();
+/**
+ * A step reads the row, decides, and writes it back if nobody else has in the meantime; else it begins again. No lock is held
+ * from one statement to the next: a process that parses a page, or is stopped, between the two holds up nobody.
+ *
+ * The clock is the database's. Processes on several machines share no other; theirs may be minutes apart and may jump, and
+ * a distance of 250 ms kept by two clocks is no distance.
+ */
+function createSharedStore(line: Line, keyHash: string, perSecond: number): BudgetStore {
   /** The least that a question and its answer take. What they take above that is lateness. */
   let usualTrip = Number.POSITIVE_INFINITY;
-  let firstEra: number | undefined;
-  let era = 0;
-  let unsaid: Unsaid | undefined;
+  /** The database's clock minus our own, as of the last answer. */
+  let offset = 0;
   let sweptAt = Number.NEGATIVE_INFINITY;
-
-  function seen(now: number): void {
-    firstEra ??= now;
-    era = Math.max(era, now);
-  }
 
   /** Creates the row where it is missing; and once in a while somebody must take away what is old. */
   async function prepare(): Promise<void> {
-    await line.query(createBudget(keyHash, requestsPerSecond));
+    await line.query(createRow(keyHash, perSecond));
     await line.query(forgetOldUse);
-    sweptAt = clock();
+    sweptAt = performance.now();
   }
 
-  async function tellPause({ afterMs, era: leftIn }: Unsaid): Promise<void> {
-    const [row] = await line.query<{ era: number }>(pauseAll(keyHash, afterMs, leftIn));
-    if (row) seen(row.era);
-  }
-
-  /** What must be done before anything is asked for. */
-  async function catchUp(): Promise<void> {
-    if (clock() - sweptAt > HOUR_MS) await prepare();
-    if (!unsaid) return;
-    await tellPause(unsaid);
-    unsaid = undefined;
+  async function read(): Promise<Row | undefined> {
+    const askedAt = performance.now();
+    const [row] = await line.query<Row>(readRow(keyHash));
+    usualTrip = Math.min(performance.now() - askedAt, usualTrip * 1.1);
+    if (row) offset = row.now - (askedAt + usualTrip);
+    return row;
   }
 
   return {
-    async ask(lane, isCold) {
-      await catchUp();
-      const askedAt = clock();
-      const sql = askForSlot(keyHash, LANES.indexOf(lane) + 1, requestsPerSecond, isCold);
-      const [row] = await line.query<Asked>(sql);
-      if (!row) {
-        await prepare();
-        return { granted: false, era, waitMs: 0 };
-      }
-      seen(row.era);
-      usualTrip = Math.min(clock() - askedAt - row.queued, usualTrip * 1.1);
-      if (!row.granted) return { granted: false, era: row.era, waitMs: row.wait };
-      // The rest is slept on our own clock, from the moment at which the answer came.
-      if (row.wait > 0) await sleep(Math.round(row.wait));
-      const due = askedAt + row.queued + usualTrip + row.wait;
-      // Recovery: ask again. One slot is lost.
-      if (clock() - due > AWAY_MS) return { granted: false, era: row.era, waitMs: 0 };
-      const grant: Grant = { granted: true, era: row.era, alone: row.alone };
-      granted.set(grant, { number: row.number, due });
-      return grant;
-    },
-    departed(grant) {
-      const known = granted.get(grant);
-      if (!known || clock() - known.due < LATE_MS) return;
-      // Recovery: none needed. The next of its chain leaves a little early, and the margin is for that.
-      line.query(leftLate(keyHash, known.number)).catch(() => {});
-    },
-    settled(grant) {
-      // Recovery: the others wait until its time has passed.
-      if (grant.alone) line.query(endAlone(keyHash, grant.era)).catch(() => {});
-    },
-    async tooMany(afterMs, grant) {
-      const news = { afterMs, era: grant?.era };
-      try {
-        await tellPause(news);
-      } catch {
-        // Recovery: it is told before anything else is asked for. Until then nobody of this process gets a turn.
-        unsaid = news;
+    now: () => performance.now() + offset,
+    async change(step, counted) {
+      if (performance.now() - sweptAt > HOUR_MS) await prepare();
+      for (;;) {
+        const row = await read();
+        if (!row) {
+          await prepare();
+          continue;
+        }
+        const state = { ...unused(perSecond), ...row.state };
+        const [next, result] = step(state, row.now);
+        if (next === state && counted !== 'too_many') return result;
+        const [saved] = await line.query<object>(writeRow(keyHash, state, next, counted));
+        if (saved) return result;
       }
     },
-    pauses: () => era - (firstEra ?? era),
+  };
+}
+
+interface Row {
+  state: Partial<BudgetState>;
+  now: number;
+}
+
+const createRow = (keyHash: string, perSecond: number): Sql => ({
+  text: 'insert into tributary.budgets (key_hash, per_second) values ($1, $2) on conflict do nothing',
+  values: [keyHash, perSecond],
+});
+
+const readRow = (keyHash: string): Sql => ({
+  text: `
+    select state, (extract(epoch from clock_timestamp()) * 1000)::float8 as now
+    from tributary.budgets where key_hash = $1`,
+  values: [keyHash],
+});
+
+/** With the books: a slot of a lane or a 429, and a pause that it began. */
+function writeRow(keyHash: string, before: BudgetState, after: BudgetState, counted: string | undefined): Sql {
+  const books = `,
+    counted as (
+      insert into tributary.budget_use as u (key_hash, minute, per_second, ${counted}, pauses)
+      select key_hash, date_trunc('minute', clock_timestamp()), $4, 1, $6::int from saved
+      on conflict (key_hash, minute) do update
+      set per_second = excluded.per_second, ${counted} = u.${counted} + 1, pauses = u.pauses + excluded.pauses
+    )`;
+  return {
+    text: `
+      with saved as (
+        update tributary.budgets set state = $3, per_second = $4, paused_until = to_timestamp($5::float8 / 1000)
+        where key_hash = $1 and coalesce((state->>'version')::int, 0) = $2 returning key_hash
+      )${counted ? books : ''}
+      select 1 from saved`,
+    values: [
+      ...[keyHash, before.version, JSON.stringify(after), after.perSecond, after.pausedUntil],
+      ...(counted ? [after.era - before.era] : []),
+    ],
   };
 }

@@ -1,6 +1,6 @@
 import type { Migration } from './migrate.ts';
 import { AUDIT_TABLES } from './migrations/audit.ts';
-import { BUDGET_TABLES } from './migrations/budgets.ts';
+import { BUDGET_STATE, BUDGET_TABLES } from './migrations/budgets.ts';
 import { HISTORY_BY_TIME } from './migrations/history.ts';
 import { LAKE_TABLES } from './migrations/lake.ts';
 import { LEDGER_TABLES } from './migrations/ledger.ts';
@@ -20,4 +20,5 @@ export const MIGRATIONS: readonly Migration[] = [
   TRIES_GO_ON,
   AUDIT_TABLES,
   ENDED_SESSIONS,
+  BUDGET_STATE,
 ];

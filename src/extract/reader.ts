@@ -1,4 +1,4 @@
-import type { Lane } from '../api/pacer.ts';
+import type { Lane } from '../api/limiter.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { Window } from '../model/window.ts';

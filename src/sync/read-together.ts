@@ -1,5 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { Lane } from '../api/pacer.ts';
+import type { Lane } from '../api/limiter.ts';
 import type { Profile, Slice } from '../extract/reader.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import { observed } from '../model/observed.ts';

@@ -1,92 +1,83 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createPacer } from '../../src/api/pacer.ts';
-import type { Slots } from '../../src/api/slots.ts';
+import { type Budget, gapOf, type Slot } from '../../src/api/budget.ts';
+import { createLimiter } from '../../src/api/limiter.ts';
 import { keyHashOf, readBudgets, readBudgetUse } from '../../src/cursor/budget-use.ts';
 import { openSharedBudgets, type SharedBudgets } from '../../src/cursor/budgets.ts';
 import { connect } from '../../src/cursor/database.ts';
 import { RetryLater } from '../../src/model/errors.ts';
 import { type Engine, openEngine } from '../support/engine.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
-import { slotsSuite } from '../support/slots-suite.ts';
 
 /** One row per key, on a real database. */
 
-let skipped = 0;
-const now = () => performance.now() + skipped;
 let engine: Engine;
 let shared: SharedBudgets;
 beforeAll(async () => {
   engine = await openEngine();
-  shared = openSharedBudgets(engine.db, now);
+  shared = openSharedBudgets(engine.db);
 });
 afterAll(async () => {
   await shared.close();
   await engine.close();
 });
 
-/** Time passes for a key when all its moments move into the past. */
-const passed = (ms: number) => ({
-  text: `
-    update tributary.budgets set next_at = next_at - d, paused_until = paused_until - d, alone_until = alone_until - d,
-      careful_until = careful_until - d, left_at = array(select one - d from unnest(left_at) as one),
-      waits_until = array(select one - d from unnest(waits_until) as one)
-    from make_interval(secs => $1::float8 / 1000) as d`,
-  values: [ms],
+async function take(budget: Budget): Promise<Slot> {
+  const turn = await budget.take('fresh', false);
+  if ('at' in turn) return turn;
+  throw new Error(`a slot only in ${turn.waitMs} ms`);
+}
+
+it('keeps one state for all who share a key: pace, pause and probe', async () => {
+  const key = randomUUID();
+  const [one, other] = [shared.of(key, 2), shared.of(key, 2)];
+  const slots = [await take(one), await take(other), await take(one)];
+  expect(slots.map(({ number }) => number)).toEqual([1, 2, 3]);
+  expect((slots[2]?.at ?? 0) - (slots[0]?.at ?? 0)).toBeGreaterThan(1000);
+  // A slot is on the database's clock, and each process can tell when that is.
+  expect(Math.abs(one.now() - Date.now())).toBeLessThan(10_000);
+
+  await one.tooMany(60_000, slots[0]);
+  await other.tooMany(60_000, slots[1]);
+  expect(await other.take('fresh', false)).toMatchObject({ waitMs: expect.closeTo(60_000, -4) });
+  expect([one.pauses(), other.pauses()]).toEqual([1, 1]);
+  await engine.db.query({
+    text: `update tributary.budgets set state = state || '{"pausedUntil":0,"nextAt":0,"leftAt":[]}'`,
+  });
+  const probe = await take(other);
+  expect(probe.isAlone).toBe(true);
+  expect(await one.take('fresh', false)).toHaveProperty('waitMs');
+  other.answered(probe);
+  await expect.poll(() => one.take('fresh', false)).toMatchObject({ isAlone: false, era: 1 });
 });
 
-async function pass(ms: number): Promise<void> {
-  await engine.db.query(passed(ms));
-  skipped += ms;
-}
-
-slotsSuite('the budget that processes share', async () => ({
-  open: async (requestsPerSecond) => shared.slots(randomUUID(), requestsPerSecond),
-  pass,
-  now,
-  toleranceMs: 120,
-}));
-
-/** Comes back as often as it is told to; returns how long it took. */
-async function go(slots: Slots): Promise<number> {
-  const began = now();
-  for (;;) {
-    const turn = await slots.ask('fresh', false);
-    if (turn.granted) return now() - began;
-    await pass(turn.waitMs);
-  }
-}
-
-it('keeps the pace of the most careful of those who share a key, for as long as it asks', async () => {
-  const key = randomUUID();
-  const [careful, bold] = [shared.slots(key, 2), shared.slots(key, 8)];
-  await go(bold);
-  expect(await go(bold)).toBeLessThan(200);
-  await go(careful);
-  expect(await go(bold)).toBeGreaterThan(400);
-  expect(await go(bold)).toBeGreaterThan(400);
-  await pass(11_000);
-  await go(bold);
-  expect(await go(bold)).toBeLessThan(200);
+it('counts the next of a chain from when a request really left', async () => {
+  const budget = shared.of(randomUUID(), 2);
+  const first = await take(budget);
+  await sleep(300);
+  budget.left(first);
+  await take(budget);
+  expect((await take(budget)).at - first.at).toBeGreaterThan(1300);
 });
 
 it('hands out each slot once, however many ask at a time', async () => {
   const key = randomUUID();
   const lines = [0, 1, 2, 3].map(() => connect({ url: engine.url, max: 1 }));
   const all = lines.map((db) => openSharedBudgets(db));
-  const began = performance.now();
-  let granted = 0;
+  const slots: Slot[] = [];
   await Promise.all(
     all.map(async (one) => {
-      const slots = one.slots(key, 20);
-      while (performance.now() - began < 2000) if ((await slots.ask('fresh', false)).granted) granted++;
+      const budget = one.of(key, 20);
+      for (let i = 0; i < 10; i++) slots.push(await take(budget));
     }),
   );
-  expect(granted).toBeLessThanOrEqual(42);
-  expect(granted).toBeGreaterThanOrEqual(34);
+  expect(new Set(slots.map(({ number }) => number)).size).toBe(40);
+  const times = slots.map(({ at }) => at).sort((a, b) => a - b);
+  const gaps = times.slice(1).map((at, i) => at - (times[i] ?? 0));
+  expect(Math.min(...gaps)).toBeGreaterThan(gapOf(20) / 2);
   const [use] = await readBudgetUse(engine.db, { keyHash: keyHashOf(key), minutes: 2, step: 2 });
-  expect(use?.requests).toBe(granted);
+  expect(use?.requests).toBe(40);
   await Promise.all(all.map((one) => one.close()));
   await Promise.all(lines.map((db) => db.close()));
 });
@@ -109,10 +100,10 @@ it('keeps the books of seven days, by key and minute', async () => {
   ]);
   const week = { keyHash, minutes: 14 * 24 * 60, step: 14 * 24 * 60 };
   expect(await readBudgetUse(engine.db, week)).toMatchObject([{ requests: 370, tooManyRequests: 3 }]);
-  await go(shared.slots(key, 4));
+  await take(shared.of(key, 4));
   expect(await readBudgetUse(engine.db, week)).toMatchObject([{ requests: 361, tooManyRequests: 2 }]);
 
-  await shared.slots(key, 4).tooMany(9000);
+  await shared.of(key, 4).tooMany(9000);
   const mine = (await readBudgets(engine.db)).find((one) => one.keyHash === keyHash);
   expect(mine).toMatchObject({ perSecond: 4, pausedSeconds: expect.closeTo(9, 0) });
   expect(await readBudgetUse(engine.db, week)).toMatchObject([{ tooManyRequests: 3, pauses: 1 }]);
@@ -123,15 +114,14 @@ it('waits for a database that is away, and sends nothing until it is back and kn
   const db = connect({ url: line.url, max: 2 });
   const lonely = openSharedBudgets(db);
   const key = randomUUID();
-  const slots = lonely.slots(key, 50);
-  const turn = await slots.ask('fresh', false);
-  if (!turn.granted) throw new Error('the first is granted');
-  const pacer = createPacer({ requestsPerSecond: 50, slots });
+  const budget = lonely.of(key, 50);
+  const turn = await take(budget);
+  const limiter = createLimiter({ requestsPerSecond: 50, budget });
   let ran = 0;
-  const one = () => pacer.run('fresh', async () => void ran++);
+  const one = () => limiter.run('fresh', async () => void ran++);
 
   await line.fail({ kind: 'refuse' });
-  await slots.tooMany(3000, turn);
+  await budget.tooMany(3000, turn);
   const fault: RetryLater = await one().catch((error) => error);
   expect(fault).toBeInstanceOf(RetryLater);
   expect(fault.describe()).toMatch(/budget, which all processes share, cannot be reached[\s\S]*no request was sent/);
@@ -140,10 +130,10 @@ it('waits for a database that is away, and sends nothing until it is back and kn
   await sleep(500);
   await line.heal();
   // Another process hears of it.
-  const elsewhere = shared.slots(key, 50);
+  const elsewhere = shared.of(key, 50);
   const told = async () => {
-    const heard = await elsewhere.ask('fresh', false);
-    return heard.granted ? 0 : heard.waitMs;
+    const heard = await elsewhere.take('fresh', false);
+    return 'at' in heard ? 0 : heard.waitMs;
   };
   await expect.poll(told, { timeout: 5000 }).toBeGreaterThan(1000);
   expect(ran).toBe(0);

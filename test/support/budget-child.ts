@@ -1,7 +1,7 @@
+import type { Lane } from '../../src/api/budget.ts';
 import { createClient } from '../../src/api/client.ts';
 import { createEventsApi } from '../../src/api/events-api.ts';
-import { createPacer } from '../../src/api/pacer.ts';
-import type { Lane } from '../../src/api/slots.ts';
+import { createLimiter } from '../../src/api/limiter.ts';
 import { openSharedBudgets } from '../../src/cursor/budgets.ts';
 import { connect } from '../../src/cursor/database.ts';
 import { type ChildOptions, STREAM_OF } from './budget-processes.ts';
@@ -11,8 +11,8 @@ import { silentLog } from './silent-log.ts';
 const options = JSON.parse(process.argv[2] ?? '{}') as ChildOptions;
 const { databaseUrl, baseUrl, apiKey, lanes, requestsPerSecond, parallel = 4 } = options;
 const shared = openSharedBudgets(connect({ url: databaseUrl, max: 2 }));
-const pacer = createPacer({ requestsPerSecond, slots: shared.slots(apiKey, requestsPerSecond) });
-const api = createEventsApi({ client: createClient({ baseUrl, apiKey }), pacer, log: silentLog });
+const limiter = createLimiter({ requestsPerSecond, budget: shared.of(apiKey, requestsPerSecond) });
+const api = createEventsApi({ client: createClient({ baseUrl, apiKey }), limiter, log: silentLog });
 
 async function keepAsking(lane: Lane): Promise<never> {
   const day = { start: Date.now() - 86_400_000, end: Date.now(), sortOrder: 'desc', page: 1, limit: 5 } as const;

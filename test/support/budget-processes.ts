@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import type { Lane } from '../../src/api/slots.ts';
+import type { Lane } from '../../src/api/budget.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import type { LoggedRequest } from '../../src/sandbox/requests.ts';
 

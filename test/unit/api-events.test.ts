@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { type Client, createClient, type Page } from '../../src/api/client.ts';
 import { createEventsApi } from '../../src/api/events-api.ts';
-import { createPacer, type Lane } from '../../src/api/pacer.ts';
+import { createLimiter, type Lane } from '../../src/api/limiter.ts';
 import type { EventsQuery } from '../../src/api/query.ts';
 import { Cancelled, ConfigError, type Fault, RetryLater, StopStream } from '../../src/model/errors.ts';
 import type { Log } from '../../src/model/log.ts';
@@ -30,8 +30,8 @@ function playing(outcomes: Array<Page | Error>, retries = { firstWaitMs: 5 }) {
       return outcome;
     },
   };
-  const pacer = createPacer({ requestsPerSecond: 500 });
-  return { api: createEventsApi({ client, pacer, log, retries }), lines, pacer };
+  const limiter = createLimiter({ requestsPerSecond: 500 });
+  return { api: createEventsApi({ client, limiter, log, retries }), lines, limiter };
 }
 
 describe('pages of events', () => {
@@ -77,8 +77,8 @@ describe('pages of events', () => {
     expect(performance.now() - began).toBeLessThan(1500);
   });
 
-  it('leaves the wait of a 429 to the pacer, where it holds back everyone', async () => {
-    const { api, pacer, lines } = playing([new RetryLater('429', { answer: answer(429), afterMs: 300 }), PAGE], {
+  it('leaves the wait of a 429 to the limiter, where it holds back everyone', async () => {
+    const { api, limiter, lines } = playing([new RetryLater('429', { answer: answer(429), afterMs: 300 }), PAGE], {
       firstWaitMs: 9000,
     });
     const began = performance.now();
@@ -88,19 +88,19 @@ describe('pages of events', () => {
     await Promise.all([first, other]);
     expect(performance.now() - began).toBeGreaterThan(290);
     expect(performance.now() - began).toBeLessThan(2000);
-    expect(pacer.usage().pauses).toBe(1);
+    expect(limiter.usage().pauses).toBe(1);
     expect(api.stats()).toMatchObject({ requests: 3, retries: 1, tooManyRequests: 1 });
     expect(lines[0]?.fields).toMatchObject({ status: 429, waitMs: 300 });
   });
 
   it('adds no wait of its own to a 429 that names no time', async () => {
-    const pacer = {
-      ...createPacer({ requestsPerSecond: 500 }),
+    const limiter = {
+      ...createLimiter({ requestsPerSecond: 500 }),
       run: <T>(_lane: Lane, task: () => Promise<T>) => task(),
     };
     const answers = [() => Promise.reject(new RetryLater('429', { answer: answer(429) })), async () => PAGE];
     const client: Client = { get: () => answers.shift()?.() ?? Promise.resolve(PAGE) };
-    const api = createEventsApi({ client, pacer, log: silentLog, retries: { firstWaitMs: 9000 } });
+    const api = createEventsApi({ client, limiter, log: silentLog, retries: { firstWaitMs: 9000 } });
     const began = performance.now();
     await api.page(query, { lane: 'fresh' });
     expect(performance.now() - began).toBeLessThan(1500);
@@ -145,8 +145,8 @@ describe('against a server with a sliding limit', () => {
     const warn = (fields: object, message: string): void => void lines.push(JSON.stringify({ ...fields, message }));
     const log: Log = { debug() {}, info() {}, error() {}, warn, child: () => log };
     const client = createClient({ baseUrl: server.baseUrl, apiKey: 'key_9Q!' });
-    const pacer = createPacer({ requestsPerSecond: 50 });
-    const api = createEventsApi({ client, pacer, log });
+    const limiter = createLimiter({ requestsPerSecond: 50 });
+    const api = createEventsApi({ client, limiter, log });
     const pages = await Promise.all(Array.from({ length: 8 }, () => api.page(query, { lane: 'fresh' })));
     expect(pages.every((page) => page.records.length === 1)).toBe(true);
     expect(api.stats()).toMatchObject({ requests: 10, retries: 2, tooManyRequests: 2, bytes: 80 });

@@ -1,5 +1,4 @@
-import { createPace } from '../../../src/api/pace.ts';
-import type { Grant } from '../../../src/api/slots.ts';
+import { createBudget, createOwnStore, type Slot } from '../../../src/api/budget.ts';
 import { createLimiter } from '../../../src/sandbox/limiter.ts';
 import { createRandom } from '../../../src/sandbox/random.ts';
 import type { Bar, Table } from '../../support/report.ts';
@@ -11,7 +10,7 @@ const RETRY_AFTER_MS = 1000;
 const SHORTEST_MS = 0.01;
 
 /**
- * The pace and the service's counting as they are, on a clock that is moved: half an hour takes a moment, no other program disturbs it, and
+ * The rules of the budget and the service's counting as they are, on a clock that is moved: half an hour takes a moment, no other program disturbs it, and
  * what is left is the rules themselves.
  */
 export async function inSimulatedTime(): Promise<{ table: Table; bars: Bar[] }> {
@@ -22,7 +21,7 @@ export async function inSimulatedTime(): Promise<{ table: Table; bars: Bar[] }> 
   return {
     table: tableOf(`${MINUTES} minutes, simulated`, found),
     bars: [
-      { says: 'simulated: use of the budget, the least of these 27', measured: leastUse(found), least: 0.9 },
+      { says: 'simulated: use of the budget, the least of these 27', measured: leastUse(found), least: 0.94 },
       {
         says: 'simulated: 429s with up to 20 ms of jitter',
         measured: refusedIn(found.filter(({ jitterMs }) => jitterMs <= 20)),
@@ -41,23 +40,24 @@ async function simulate(cell: Cell): Promise<Found> {
   const { perSecond, limiter: form, jitterMs } = cell;
   const random = createRandom(1);
   const agenda = createAgenda();
-  const pace = createPace(perSecond, agenda.now);
+  const budget = createBudget(perSecond, createOwnStore(perSecond, agenda.now));
   const limiter = createLimiter();
   const oneWay = (): number => LATENCY_MS / 2 + random.next() * jitterMs;
   let [served, refused] = [0, 0];
 
   const ask = async (): Promise<void> => {
-    const turn = await pace.ask('fresh', false);
-    if (!turn.granted) return agenda.after(turn.waitMs, ask);
-    pace.departed(turn);
-    agenda.after(oneWay(), () => arrive(turn));
-    agenda.after(0, ask);
+    const turn = await budget.take('fresh', false);
+    if ('waitMs' in turn) return agenda.after(turn.waitMs, ask);
+    agenda.after(turn.at - agenda.now(), () => {
+      agenda.after(oneWay(), () => arrive(turn));
+      agenda.after(0, ask);
+    });
   };
-  const arrive = (grant: Grant): void => {
+  const arrive = (slot: Slot): void => {
     const { allowed } = limiter.take(form, perSecond, agenda.now());
     if (allowed) served += 1;
     else refused += 1;
-    agenda.after(oneWay(), () => (allowed ? pace.settled(grant) : pace.tooMany(RETRY_AFTER_MS, grant)));
+    agenda.after(oneWay(), () => (allowed ? budget.answered(slot) : budget.tooMany(RETRY_AFTER_MS, slot)));
   };
   agenda.after(0, ask);
   await agenda.runFor(MINUTES * 60_000);

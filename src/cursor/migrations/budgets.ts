@@ -47,3 +47,20 @@ comment on table ${s}.budget_use is 'Requests of each key and minute, by lane, w
 `;
   },
 };
+
+/** The rules moved from SQL to the processes: the row keeps their state as one value, and shows what people look for. */
+export const BUDGET_STATE: Migration = {
+  version: 10,
+  name: 'the state of a budget as one value',
+  sql: (schema) => {
+    const s = quoteIdent(schema);
+    return `
+alter table ${s}.budgets
+  drop column careful_until, drop column next_at, drop column left_at, drop column grants, drop column widening, drop column era,
+  drop column pauses_in_vain, drop column probing, drop column alone_until, drop column waits_until, drop column passed_over,
+  add column state jsonb not null default '{}';
+comment on column ${s}.budgets.state is 'When the next request of any process may leave, and why. Times are milliseconds of this database''s clock.';
+comment on column ${s}.budgets.per_second is 'The rate in force: the most careful one that was asked with of late.';
+`;
+  },
+};

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
-import { createPace } from '../../src/api/pace.ts';
-import { createPacer, type Lane } from '../../src/api/pacer.ts';
+import { describe, expect, it, vi } from 'vitest';
+import { createBudget } from '../../src/api/budget.ts';
+import { createLimiter, type Lane } from '../../src/api/limiter.ts';
 import { Cancelled, ConfigError, RetryLater, StopStream } from '../../src/model/errors.ts';
 
 const tooMany = (afterMs?: number) =>
@@ -11,19 +11,19 @@ const tooMany = (afterMs?: number) =>
 const densest = (starts: readonly number[], ms: number): number =>
   Math.max(...starts.map((from) => starts.filter((start) => start >= from && start < from + ms).length));
 
-describe('the pacer', () => {
+describe('the limiter', () => {
   it('spaces requests: no more in a sliding second than the budget, and most of it is used', async () => {
-    const pacer = createPacer({ requestsPerSecond: 20 });
+    const limiter = createLimiter({ requestsPerSecond: 20 });
     const starts: number[] = [];
     const one = () =>
-      pacer.run('fresh', async () => {
+      limiter.run('fresh', async () => {
         starts.push(performance.now());
         await delay(80);
       });
     await Promise.all(Array.from({ length: 40 }, one));
     expect(densest(starts, 1000)).toBeLessThanOrEqual(20);
     expect(densest(starts, 100)).toBeLessThanOrEqual(3);
-    const { requests, share, activeSeconds, pauses } = pacer.usage();
+    const { requests, share, activeSeconds, pauses } = limiter.usage();
     expect({ requests, pauses }).toEqual({ requests: 40, pauses: 0 });
     expect(activeSeconds).toBeGreaterThan(1.9);
     expect(share).toBeGreaterThan(0.6);
@@ -31,10 +31,10 @@ describe('the pacer', () => {
   });
 
   it('keeps the distance when the process is busy, where planned starts would bunch up', async () => {
-    const pacer = createPacer({ requestsPerSecond: 20 });
+    const limiter = createLimiter({ requestsPerSecond: 20 });
     const starts: number[] = [];
     const one = () =>
-      pacer.run('fresh', async () => {
+      limiter.run('fresh', async () => {
         starts.push(performance.now());
         if (starts.length % 4 === 0) await delay(40).then(() => busy(70));
       });
@@ -45,10 +45,10 @@ describe('the pacer', () => {
   });
 
   it('serves fresh before repair before backfill, also when they come later', async () => {
-    const pacer = createPacer({ requestsPerSecond: 100 });
-    pacer.pause(800);
+    const limiter = createLimiter({ requestsPerSecond: 100 });
+    limiter.pause(800);
     const order: Lane[] = [];
-    const go = (lane: Lane) => pacer.run(lane, async () => void order.push(lane));
+    const go = (lane: Lane) => limiter.run(lane, async () => void order.push(lane));
     const lanes: Lane[] = ['backfill', 'backfill', 'backfill', 'repair', 'fresh', 'repair', 'fresh'];
     await Promise.all(lanes.map(go));
     // Three have passed the first of the backfill: its turn has come.
@@ -56,19 +56,19 @@ describe('the pacer', () => {
   });
 
   it('fails what waits when turns cannot be asked for, and sends nothing without one', async () => {
-    const slots = { ...createPace(100), ask: () => Promise.reject(new ConfigError('no such database')) };
-    const pacer = createPacer({ requestsPerSecond: 100, slots });
+    const budget = { ...createBudget(100), take: () => Promise.reject(new ConfigError('no such database')) };
+    const limiter = createLimiter({ requestsPerSecond: 100, budget });
     let ran = 0;
-    await expect(pacer.run('fresh', async () => void ran++)).rejects.toThrow('no such database');
+    await expect(limiter.run('fresh', async () => void ran++)).rejects.toThrow('no such database');
     expect(ran).toBe(0);
   });
 
   it('bounds how many are under way', async () => {
-    const pacer = createPacer({ requestsPerSecond: 500, maxConcurrent: 3 });
+    const limiter = createLimiter({ requestsPerSecond: 500, maxConcurrent: 3 });
     let now = 0;
     let most = 0;
     const one = () =>
-      pacer.run('fresh', async () => {
+      limiter.run('fresh', async () => {
         most = Math.max(most, ++now);
         await delay(30);
         now--;
@@ -78,11 +78,11 @@ describe('the pacer', () => {
   });
 
   it('makes one pause of the 429s of requests that were under way together', async () => {
-    const pacer = createPacer({ requestsPerSecond: 50 });
-    await pacer.run('fresh', async () => {});
+    const limiter = createLimiter({ requestsPerSecond: 50 });
+    await limiter.run('fresh', async () => {});
     const failing = [150, 170, 190, 210].map((ms) =>
       expect(
-        pacer.run('fresh', async () => {
+        limiter.run('fresh', async () => {
           await delay(ms);
           throw tooMany(400);
         }),
@@ -90,21 +90,21 @@ describe('the pacer', () => {
     );
     await failing[0];
     const failedAt = performance.now();
-    const starts = [1, 2, 3].map(() => pacer.run('backfill', async () => performance.now() - failedAt));
+    const starts = [1, 2, 3].map(() => limiter.run('backfill', async () => performance.now() - failedAt));
     await Promise.all(failing);
     expect(Math.min(...(await Promise.all(starts)))).toBeGreaterThan(350);
     expect(Math.max(...(await Promise.all(starts)))).toBeLessThan(900);
-    expect(pacer.usage().pauses).toBe(1);
+    expect(limiter.usage().pauses).toBe(1);
   });
 
   it('lets exactly one probe through after a pause', async () => {
-    const pacer = createPacer({ requestsPerSecond: 100 });
-    pacer.pause(200);
+    const limiter = createLimiter({ requestsPerSecond: 100 });
+    limiter.pause(200);
     let underWay = 0;
     const seen: number[] = [];
     const began = performance.now();
     const one = () =>
-      pacer.run('fresh', async () => {
+      limiter.run('fresh', async () => {
         seen.push(++underWay);
         await delay(seen.length === 1 ? 120 : 5);
         underWay--;
@@ -116,21 +116,21 @@ describe('the pacer', () => {
   });
 
   it('is not paused by other failures', async () => {
-    const pacer = createPacer({ requestsPerSecond: 100 });
+    const limiter = createLimiter({ requestsPerSecond: 100 });
     const failures = [new RetryLater('503'), new StopStream('401'), new TypeError('bug')];
     for (const error of failures) {
-      await expect(pacer.run('fresh', () => Promise.reject(error))).rejects.toBe(error);
+      await expect(limiter.run('fresh', () => Promise.reject(error))).rejects.toBe(error);
     }
-    expect(pacer.usage().pauses).toBe(0);
+    expect(limiter.usage().pauses).toBe(0);
   });
 
   it('lets go of aborted tasks at once, and they take no slot with them', async () => {
-    const pacer = createPacer({ requestsPerSecond: 5 });
+    const limiter = createLimiter({ requestsPerSecond: 5 });
     const controller = new AbortController();
-    await pacer.run('fresh', async () => {});
+    await limiter.run('fresh', async () => {});
     let ran = 0;
-    const doomed = Array.from({ length: 20 }, () => pacer.run('fresh', async () => void ran++, controller.signal));
-    const survivor = pacer.run('backfill', async () => performance.now());
+    const doomed = Array.from({ length: 20 }, () => limiter.run('fresh', async () => void ran++, controller.signal));
+    const survivor = limiter.run('backfill', async () => performance.now());
     const began = performance.now();
     await delay(20);
     controller.abort(new Error('SIGTERM'));
@@ -139,54 +139,66 @@ describe('the pacer', () => {
     for (const outcome of outcomes) expect(outcome).toMatchObject({ reason: expect.any(Cancelled) });
     expect((await survivor) - began).toBeLessThan(450);
     expect(ran).toBe(0);
-    expect(pacer.usage().requests).toBe(2);
-    await expect(pacer.run('fresh', async () => {}, controller.signal)).rejects.toBeInstanceOf(Cancelled);
+    expect(limiter.usage().requests).toBe(2);
+    await expect(limiter.run('fresh', async () => {}, controller.signal)).rejects.toBeInstanceOf(Cancelled);
   });
 
   it('lets go of a task that waits in a pause or for a seat', async () => {
-    const pacer = createPacer({ requestsPerSecond: 100, maxConcurrent: 1 });
-    await pacer.run('fresh', async () => {});
+    const limiter = createLimiter({ requestsPerSecond: 100, maxConcurrent: 1 });
+    await limiter.run('fresh', async () => {});
     let finish = (): void => {};
-    const holding = pacer.run('fresh', () => {
+    const holding = limiter.run('fresh', () => {
       return new Promise<void>((resolve) => {
         finish = resolve;
       });
     });
     await delay(40);
-    const seat = pacer.run('fresh', async () => {}, AbortSignal.timeout(60));
+    const seat = limiter.run('fresh', async () => {}, AbortSignal.timeout(60));
     await expect(seat).rejects.toBeInstanceOf(Cancelled);
     finish();
     await holding;
-    pacer.pause(60_000);
-    await expect(pacer.run('fresh', async () => {}, AbortSignal.timeout(60))).rejects.toBeInstanceOf(Cancelled);
+    limiter.pause(60_000);
+    await expect(limiter.run('fresh', async () => {}, AbortSignal.timeout(60))).rejects.toBeInstanceOf(Cancelled);
   });
 
   it('turns everyone away when it is closed', async () => {
-    const pacer = createPacer({ requestsPerSecond: 1 });
+    const limiter = createLimiter({ requestsPerSecond: 1 });
     let begin = (): void => {};
     const begun = new Promise<void>((resolve) => {
       begin = resolve;
     });
-    const first = pacer.run('fresh', () => {
+    const first = limiter.run('fresh', () => {
       begin();
       return delay(50, 'done');
     });
     await begun;
-    const waiting = pacer.run('fresh', async () => {});
+    const waiting = limiter.run('fresh', async () => {});
     const refused = expect(waiting).rejects.toBeInstanceOf(Cancelled);
-    pacer.close();
+    limiter.close();
     await refused;
-    await expect(pacer.run('fresh', async () => {})).rejects.toBeInstanceOf(Cancelled);
+    await expect(limiter.run('fresh', async () => {})).rejects.toBeInstanceOf(Cancelled);
     expect(await first).toBe('done');
+  });
+
+  it('goes on when the clock on the wall is set back', async () => {
+    const limiter = createLimiter({ requestsPerSecond: 20 });
+    await limiter.run('fresh', async () => {});
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 3_600_000 });
+    try {
+      await expect(limiter.run('fresh', async () => 'gone', AbortSignal.timeout(5000))).resolves.toBe('gone');
+    } finally {
+      vi.useRealTimers();
+      limiter.close();
+    }
   });
 
   it('prints no warning about listeners when many tasks share a signal', async () => {
     const warnings: Error[] = [];
     const listener = (warning: Error): void => void warnings.push(warning);
     process.on('warning', listener);
-    const pacer = createPacer({ requestsPerSecond: 1000 });
+    const limiter = createLimiter({ requestsPerSecond: 1000 });
     const { signal } = new AbortController();
-    await Promise.all(Array.from({ length: 30 }, () => pacer.run('fresh', async () => {}, signal)));
+    await Promise.all(Array.from({ length: 30 }, () => limiter.run('fresh', async () => {}, signal)));
     await delay(10);
     process.off('warning', listener);
     expect(warnings).toEqual([]);

@@ -1,0 +1,180 @@
+import Bottleneck from 'bottleneck';
+import { Cancelled, RetryLater } from '../model/errors.ts';
+import { type Budget, createBudget, gapOf, LANES, type Lane, type Slot } from './budget.ts';
+import { cancelled, onAbort, sleep } from './cancel.ts';
+import { createUsageMeter, type Usage } from './usage.ts';
+
+export type { Lane } from './budget.ts';
+
+/** Lets the requests of one key go, each in its turn. */
+export interface Limiter {
+  /** Runs the task in its turn. A task that fails with a 429 pauses every lane. */
+  run<T>(lane: Lane, task: () => Promise<T>, signal?: AbortSignal): Promise<T>;
+  /** Pauses every lane, as a 429 does: for one that was met elsewhere. */
+  pause(afterMs?: number): Promise<void>;
+  usage(): Usage;
+  /** Turns away whoever still waits. What is under way goes on: its own signal ends it. */
+  close(): void;
+}
+
+export interface LimiterOptions {
+  requestsPerSecond: number;
+  /** The budget that all processes share, or, left out, this process's own. */
+  budget?: Budget;
+  /** Requests under way at a time: a bound on memory and connections when the service is slow. */
+  maxConcurrent?: number;
+}
+
+/** Two seconds' worth, so that a slow service does not slow the pace. */
+const underWay = (perSecond: number): number => Math.max(16, Math.ceil(2 * perSecond));
+/** An idle connection is closed after four seconds or more: a request after that pays for a new one. */
+const WARM_MS = 3000;
+/** How long a turn waits for a budget that cannot be reached: a database restarts in less. */
+const PATIENCE_MS = 10_000;
+const ASK_AGAIN_MS = 250;
+/** A slot that is reached later than this is not used: the next of its chain may have been granted by then. */
+const TOO_LATE_MS = 500;
+const CLOCK_CHECK_MS = 1000;
+/** Every so many turns go to whoever has waited longest, so that no lane starves beside a busy one: a first sync is busy for hours. */
+const FAIR = 4;
+
+/** A request that waits for its turn. */
+interface Waiting {
+  lane: Lane;
+  start(slot: Slot): void;
+  leave(reason: unknown): void;
+}
+
+/**
+ * Bottleneck keeps the turns: one at a time, spaced by the plan's rate. In its turn a process takes a slot of the budget that all
+ * share, and sends its most urgent request. A turn is nobody's until then: whoever gives up while waiting costs nothing, and who comes in
+ * a pause is not behind less urgent ones. (Bottleneck's priorities are fixed when a job is queued, and starve the lanes below a busy one.)
+ */
+export function createLimiter(options: LimiterOptions): Limiter {
+  const { requestsPerSecond, budget = createBudget(requestsPerSecond) } = options;
+  const { maxConcurrent = underWay(requestsPerSecond) } = options;
+  const openTurns = (): Bottleneck => new Bottleneck({ maxConcurrent: 1, minTime: gapOf(requestsPerSecond) });
+  const meter = createUsageMeter(requestsPerSecond);
+  const waiting = new Set<Waiting>();
+  const running = new Set<Promise<unknown>>();
+  const closing = new AbortController();
+  let turns = openTurns();
+  let turnsTaken = 0;
+  let answeredAt = Number.NEGATIVE_INFINITY;
+
+  /** Rejected only by `stop`: then who waits was turned away, or has a turn in the new queue. */
+  const queueTurn = (): void => void turns.schedule(takeTurn).catch(() => {});
+
+  /** Bottleneck counts on the wall clock: set back by an hour, it would let nobody go for an hour. */
+  let clockOffset = Date.now() - performance.now();
+  const clockCheck = setInterval(() => {
+    const offset = Date.now() - performance.now();
+    if (offset < clockOffset - CLOCK_CHECK_MS) {
+      void turns.stop();
+      turns = openTurns();
+      for (let i = 0; i < waiting.size; i++) queueTurn();
+    }
+    clockOffset = offset;
+  }, CLOCK_CHECK_MS).unref();
+
+  /** Who goes now: of the most urgent lane, and every fourth time of whichever, the one that has waited longest. */
+  function first(): Waiting | undefined {
+    const all = [...waiting];
+    if (turnsTaken % FAIR === FAIR - 1) return all[0];
+    return all.sort((a, b) => LANES.indexOf(a.lane) - LANES.indexOf(b.lane))[0];
+  }
+
+  async function takeTurn(): Promise<void> {
+    const patience = performance.now() + PATIENCE_MS;
+    for (let next = first(); next && !closing.signal.aborted; next = first()) {
+      if (running.size >= maxConcurrent) {
+        await Promise.race(running).catch(() => {}); // Its own caller hears of it; here it only leaves room.
+        continue;
+      }
+      const isCold = running.size === 0 && performance.now() - answeredAt > WARM_MS;
+      try {
+        const turn = await budget.take(next.lane, isCold);
+        if ('waitMs' in turn) await rest(turn.waitMs);
+        else if (await reach(turn)) return send(turn);
+      } catch (error) {
+        // Recovery: ask again for a while. Never without a slot: others would be refused for it.
+        if (error instanceof RetryLater && performance.now() < patience) await rest(ASK_AGAIN_MS);
+        else next.leave(error);
+      }
+    }
+  }
+
+  const rest = (ms: number): Promise<void> => sleep(Math.max(1, Math.ceil(ms)), closing.signal).catch(() => {}); // Closed: the loop sees that.
+
+  /** Sleeps until the slot opens. False where it was overslept, or a pause began: one slot is lost, and asked for again. */
+  async function reach(slot: Slot): Promise<boolean> {
+    const early = slot.at - budget.now();
+    if (early > 0) await rest(early);
+    return budget.now() - slot.at < TOO_LATE_MS && slot.era === budget.era();
+  }
+
+  function send(slot: Slot): void {
+    const next = first();
+    turnsTaken++;
+    if (next) next.start(slot);
+    else budget.answered(slot); // All have left: one slot is lost, and nobody waits for its answer.
+  }
+
+  async function execute<T>(task: () => Promise<T>, slot: Slot): Promise<T> {
+    meter.started();
+    setImmediate(() => budget.left(slot));
+    try {
+      const result = await task();
+      budget.answered(slot);
+      return result;
+    } catch (error) {
+      if (error instanceof RetryLater && error.answer?.status === 429) await budget.tooMany(error.afterMs, slot);
+      else budget.answered(slot);
+      throw error;
+    } finally {
+      answeredAt = performance.now();
+    }
+  }
+
+  function run<T>(lane: Lane, task: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    if (signal?.aborted) return Promise.reject(cancelled(signal));
+    if (closing.signal.aborted) return Promise.reject(new Cancelled('the limiter is closed'));
+    meter.entered();
+    const outcome = new Promise<T>((resolve, reject) => {
+      const stopWaiting = (): void => {
+        stopListening();
+        waiting.delete(one);
+      };
+      const one: Waiting = {
+        lane,
+        start(slot) {
+          stopWaiting();
+          const request = execute(task, slot);
+          running.add(request);
+          request.finally(() => running.delete(request)).then(resolve, reject);
+        },
+        leave(reason) {
+          stopWaiting();
+          reject(reason);
+        },
+      };
+      const stopListening = onAbort(signal, () => signal && one.leave(cancelled(signal)));
+      waiting.add(one);
+      queueTurn();
+    });
+    return outcome.finally(meter.left);
+  }
+
+  return {
+    run,
+    pause: (afterMs) => budget.tooMany(afterMs),
+    usage: () => meter.read(budget.pauses()),
+    close() {
+      if (closing.signal.aborted) return;
+      closing.abort();
+      clearInterval(clockCheck);
+      void turns.stop();
+      for (const { leave } of waiting) leave(new Cancelled('the limiter is closed'));
+    },
+  };
+}

@@ -1,0 +1,190 @@
+import { beforeEach, expect, it } from 'vitest';
+import {
+  type Budget,
+  CAUTION,
+  createBudget,
+  createOwnStore,
+  gapOf,
+  type Slot,
+  takeSlot,
+  unused,
+} from '../../src/api/budget.ts';
+
+/** A budget on a clock that the test moves. */
+let now = 0;
+let budget: Budget;
+const open = (perSecond: number): Budget =>
+  createBudget(
+    perSecond,
+    createOwnStore(perSecond, () => now),
+  );
+const pass = (ms: number): void => {
+  now += ms;
+};
+beforeEach(() => {
+  now = 1_000_000;
+  budget = open(4);
+});
+
+const TOLERANCE_MS = 5;
+const GAP = gapOf(4);
+const about = (ms: number, expected: number): void => {
+  expect(ms).toBeGreaterThan(expected - TOLERANCE_MS - 1);
+  expect(ms).toBeLessThan(expected + TOLERANCE_MS + 1);
+};
+
+/** Comes back as often as it is told to, and returns the slot, once it is open, and how long it took. */
+async function go(): Promise<{ slot: Slot; waited: number }> {
+  const began = now;
+  for (;;) {
+    const turn = await budget.take('fresh', false);
+    pass('at' in turn ? Math.max(turn.at - budget.now(), 0) : turn.waitMs);
+    if ('at' in turn) return { slot: turn, waited: now - began };
+  }
+}
+
+/** How wide the gap is now, to the plan's own. Over several: one that is measured late is made up for by the next. */
+async function gaps(count: number): Promise<number> {
+  await go();
+  const began = now;
+  for (let i = 0; i < count; i++) await go();
+  return (now - began) / count / GAP;
+}
+
+it.each([2, 4, 8])('at %d a second: even gaps, a little wider than the budget', async (perSecond) => {
+  budget = open(perSecond);
+  about((await go()).waited, 0);
+  const began = now;
+  for (let i = 0; i < perSecond * 2; i++) await go();
+  about(now - began, 2050);
+});
+
+it('puts a second between a request and the fourth after it, however late that one left', async () => {
+  const { slot } = await go();
+  pass(230);
+  budget.left(slot);
+  const left = now;
+  for (let i = 0; i < 4; i++) await go();
+  expect(now - left).toBeGreaterThan(1005);
+  expect(now - left).toBeLessThan(1100);
+});
+
+it('takes back lateness of up to half a gap, and starts over after more', async () => {
+  await go();
+  pass(GAP + 100);
+  await go();
+  about((await go()).waited, GAP - 100);
+  pass(1000);
+  await go();
+  about((await go()).waited, GAP);
+});
+
+it('hands out slots one after the other, however many ask for them ahead', async () => {
+  const slots = [
+    await budget.take('fresh', false),
+    await budget.take('fresh', false),
+    await budget.take('fresh', false),
+  ].filter((one) => 'at' in one);
+  about((slots[1]?.at ?? 0) - (slots[0]?.at ?? 0), GAP);
+  about((slots[2]?.at ?? 0) - (slots[1]?.at ?? 0), GAP);
+});
+
+it('is paused once by all the 429s of requests that were under way', async () => {
+  const all = [await go(), await go(), await go()].map(({ slot }) => slot);
+  await budget.tooMany(3000, all[0]);
+  pass(100);
+  await budget.tooMany(3000, all[1]);
+  expect(budget.pauses()).toBe(1);
+  const probe = await go();
+  expect(probe.waited).toBeGreaterThan(2900);
+  expect(probe.slot.isAlone).toBe(true);
+  budget.answered(probe.slot);
+  // The third comes home when the probe has gone and succeeded.
+  await budget.tooMany(3000, all[2]);
+  expect(budget.pauses()).toBe(1);
+  expect((await go()).waited).toBeLessThan(500);
+});
+
+it('lets nobody go before the probe is answered, and does not wait for ever', async () => {
+  await go();
+  await budget.tooMany(1000);
+  const { slot } = await go();
+  pass(2000);
+  expect('at' in (await budget.take('fresh', false))).toBe(false);
+  budget.answered(slot);
+  about((await go()).waited, 0);
+  await budget.tooMany(1000);
+  await go();
+  expect((await go()).waited).toBeGreaterThan(4900);
+});
+
+it('lets a request on a cold connection arrive before the next one', async () => {
+  expect(await budget.take('fresh', true)).toMatchObject({ isAlone: true });
+  expect((await go()).waited).toBeGreaterThan(480);
+});
+
+it('is back at the pace right after one 429: it costs its pause, the probe, and no more', async () => {
+  await go();
+  await budget.tooMany(1000);
+  budget.answered((await go()).slot);
+  const tolerance = TOLERANCE_MS / GAP / 8;
+  expect(await gaps(8)).toBeLessThan(1.02 + tolerance);
+});
+
+it('widens the gaps with each 429 that follows closely, and is back ten seconds after the last', async () => {
+  for (let i = 0; i < 3; i++) {
+    await go();
+    await budget.tooMany(1000);
+    budget.answered((await go()).slot);
+  }
+  expect(await gaps(4)).toBeGreaterThan(2);
+  pass(10_000);
+  expect(await gaps(4)).toBeLessThan(1.08 + TOLERANCE_MS / GAP);
+});
+
+it('keeps a little more distance for half an hour after a second 429: the way may vary by more than the margin', async () => {
+  for (let i = 0; i < 2; i++) {
+    await go();
+    await budget.tooMany(1000);
+    budget.answered((await go()).slot);
+    pass(60_000);
+  }
+  expect(await gaps(40)).toBeGreaterThan(1 + CAUTION / 2);
+  pass(1_800_000);
+  let plain = await gaps(20);
+  // A machine that is held up makes gaps wider, never narrower: then the next twenty tell.
+  for (let i = 0; i < 5 && plain > 1 + CAUTION / 2; i++) plain = await gaps(20);
+  expect(plain).toBeLessThan(1 + CAUTION / 2);
+});
+
+it('without a time from the service, pauses longer with each 429 of a streak, within bounds', async () => {
+  const waits: number[] = [];
+  let probe = (await go()).slot;
+  for (let i = 0; i < 6; i++) {
+    await budget.tooMany(undefined, probe);
+    const { slot, waited } = await go();
+    waits.push(Math.round(waited / 500) / 2);
+    probe = slot;
+  }
+  expect(waits).toEqual([2, 4, 8, 16, 16, 16]);
+  budget.answered(probe);
+  pass(11_000);
+  await budget.tooMany(undefined, (await go()).slot);
+  expect(Math.round((await go()).waited / 500) / 2).toBe(2);
+});
+
+it('goes on when the clock that it is kept by is set back', () => {
+  const HOUR = 3_600_000;
+  const [state] = takeSlot(unused(4), 4, false, 2 * HOUR);
+  expect(takeSlot(state, 4, false, HOUR)[1]).toMatchObject({ at: HOUR });
+});
+
+it('keeps the pace of the most careful of those who share a key, for as long as it asks', () => {
+  const [first] = takeSlot(unused(8), 8, false, 1000);
+  const [second] = takeSlot(first, 2, false, 1000);
+  expect(second.nextAt - 1000).toBeGreaterThan(500);
+  const [third, slot] = takeSlot(second, 8, false, 1000);
+  expect('at' in slot && slot.at).toBeGreaterThanOrEqual(second.nextAt);
+  expect(third.perSecond).toBe(2);
+  expect(takeSlot(third, 8, false, 12_000)[0].perSecond).toBe(8);
+});
