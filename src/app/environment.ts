@@ -1,11 +1,35 @@
 import { readFileSync } from 'node:fs';
 import type { Environment } from '../config/document.ts';
+import { ConfigError } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 import { createLog } from './log.ts';
 
 /** The one place that reads the environment. It loads next to nothing, since every start passes through here. */
 
-export const variables = (): Environment => process.env;
+/**
+ * With secrets from files, as containers get them: where `NAME` is not set and `NAME_FILE` is, it is the path of a file that holds the
+ * value. A file is read only when its variable is asked for.
+ */
+export function variables(): Environment {
+  const filled: Record<string, string | undefined> = { ...process.env };
+  for (const [name, path] of Object.entries(process.env)) {
+    const variable = /^(\w+)_FILE$/.exec(name)?.[1];
+    if (!variable || !path || process.env[variable]) continue;
+    Object.defineProperty(filled, variable, { enumerable: true, get: () => readSecret(name, path) });
+  }
+  return filled;
+}
+
+function readSecret(name: string, path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new ConfigError(`${name} names the file ${path}, which cannot be read (${code})`, {
+      next: 'correct the path, or let this user read the file',
+    });
+  }
+}
 
 export const logOfEnvironment = (): Log =>
   createLog({ level: process.env.TRIBUTARY_LOG || 'warn', isForPeople: process.stderr.isTTY === true });

@@ -32,7 +32,7 @@ export const environment = {
 export const byCommand = (): { actor: string; from: string } => ({ actor: userInfo().username, from: hostname() });
 
 /** Where the embedded database lives, next to where the command is run. */
-const STATE_DIR = '.tributary';
+export const STATE_DIR = '.tributary';
 
 /** Whether there can be anything to look at: a command that only reads shall not create a database for it. */
 export const hasState = ({ state }: Config): boolean => state.url !== undefined || existsSync(STATE_DIR);

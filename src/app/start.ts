@@ -3,27 +3,45 @@ import { printable } from '../config/print.ts';
 import { keyHashOf } from '../cursor/budget-use.ts';
 import { connect, type Database } from '../cursor/database.ts';
 import { checkBinding } from '../http/access.ts';
+import { createDependencies } from '../http/dependencies.ts';
 import type { ControlDeps } from '../http/deps.ts';
 import type { LivePace } from '../http/live.ts';
 import { createMetrics, type Metrics } from '../http/metrics.ts';
 import { serveHttp } from '../http/server.ts';
+import { ownToken, type Token } from '../http/tokens.ts';
 import { createFlatten } from '../model/flatten.ts';
 import { STREAMS } from '../model/streams.ts';
 import { type Closers, closeAll } from './closing.ts';
 import { examine } from './doctor.ts';
 import { ownVersion } from './environment.ts';
+import { STATE_DIR } from './index.ts';
 import { runWorkerApp, type WorkerApp, type WorkerAppOptions } from './worker.ts';
 
 /** Puts the control room beside the worker. */
 
 export interface StartOptions extends Omit<WorkerAppOptions, 'beside'> {
-  /** Told where the page can be opened. */
-  onListening?(url: string): void;
+  /** Told where the page can be opened, and by which link without typing the token. */
+  onListening?(url: string, room: ControlRoom): void;
   /** For tests. */
   livePace?: LivePace;
+  /** Where the token is kept that is made where the config names none. */
+  tokenFolder?: string;
 }
 
-export async function runStartApp({ onListening, livePace, onRun, ...options }: StartOptions): Promise<void> {
+export interface ControlRoom {
+  /** With the token behind a `#`, where no server and no proxy sees it. Undefined: the config names the tokens. */
+  link: string | undefined;
+  /** Tokens as a config that was read again has them. */
+  reload(http: Config['http']): void;
+}
+
+export async function runStartApp({
+  onListening,
+  livePace,
+  onRun,
+  tokenFolder = STATE_DIR,
+  ...options
+}: StartOptions): Promise<void> {
   const { config, signal } = options;
   // Before anything is opened: a server that others could read must not have been there for a moment.
   checkBinding(config.http);
@@ -40,9 +58,21 @@ export async function runStartApp({ onListening, livePace, onRun, ...options }: 
         const deps = controlDeps(config, app, { log: options.log, signal }, closers);
         metrics = createMetrics(deps);
         closers.push(() => metrics?.close());
-        const server = await serveHttp(deps, metrics, { ...config.http, ...(livePace && { livePace }) });
+        const { token, tokens: named, ...settings } = config.http;
+        const isOwn = token === undefined && Object.keys(named).length === 0;
+        const own = isOwn ? ownToken(tokenFolder) : undefined;
+        const tokensOf = (http: Config['http']): Token[] => tokensIn({ ...http, token: http.token ?? own });
+        const server = await serveHttp(deps, metrics, {
+          ...settings,
+          tokens: tokensOf(config.http),
+          onlyLoopbackNames: isOwn,
+          ...(livePace && { livePace }),
+        });
         closers.push(() => server.close());
-        onListening?.(server.url);
+        onListening?.(server.url, {
+          link: own && `${server.url}/#token=${own}`,
+          reload: (http) => server.replaceTokens(tokensOf(http)),
+        });
         return () => closeAll(closers);
       } catch (error) {
         // Recovery: what was opened so far would keep the process from ending.
@@ -53,6 +83,19 @@ export async function runStartApp({ onListening, livePace, onRun, ...options }: 
   });
 }
 
+/** The name of `http.token`, or of the token that was made at the first start, in the audit trail. */
+const OWNER = 'owner';
+
+const tokensIn = ({ token, tokens }: Config['http']): Token[] => [
+  ...(token === undefined ? [] : [{ name: OWNER, role: 'admin' as const, secret: token }]),
+  ...Object.entries(tokens).map(([name, one]) => ({
+    name,
+    role: one.role,
+    secret: one.token,
+    expiresAt: one.expires,
+  })),
+];
+
 /** What is shown waits for nobody who writes: a few connections of its own. */
 const CONNECTIONS = 4;
 
@@ -62,8 +105,8 @@ function controlDeps(
   { log, signal }: Pick<ControlDeps, 'log' | 'signal'>,
   closers: Closers,
 ): ControlDeps {
-  const open = (url: string): Database => {
-    const db = connect({ url, name: 'tributary http', max: CONNECTIONS });
+  const open = (url: string, max = CONNECTIONS): Database => {
+    const db = connect({ url, name: 'tributary http', max });
     closers.push(() => db.close());
     return db;
   };
@@ -71,6 +114,7 @@ function controlDeps(
   return {
     state,
     queue,
+    dependencies: createDependencies({ probe: open(stateUrl, 1), queue }),
     sinks,
     streams: plans.map(({ job, maxLagMs }) => ({
       source: job.source,

@@ -88,6 +88,9 @@ export function secretsOf(config: unknown): string[] {
     ...sources.map((source) => at(source, 'apiKey')),
     at(config.privacy, 'salt'),
     at(config.http, 'token'),
+    ...Object.values(isObject(config.http) && isObject(config.http.tokens) ? config.http.tokens : {}).map((one) =>
+      at(one, 'token'),
+    ),
   ];
   return found.filter((secret): secret is string => typeof secret === 'string' && secret.length >= SHORTEST);
 }

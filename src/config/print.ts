@@ -16,7 +16,11 @@ export function printable(config: Config): object {
     // A webhook's address is its password.
     alerts: alerts.webhook === undefined ? 'in the log' : { webhook: MASK },
     privacy: { ...privacy, ...(privacy.salt !== undefined && { salt: MASK }) },
-    http: { ...http, ...(http.token !== undefined && { token: MASK }) },
+    http: {
+      ...http,
+      ...(http.token !== undefined && { token: MASK }),
+      tokens: mapped(http.tokens, (one) => ({ ...one, token: MASK })),
+    },
     ...rest,
   };
 }

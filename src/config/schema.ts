@@ -12,14 +12,13 @@ import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
 import { lakePathFault } from '../sinks/parquet/lake.ts';
 import { PARTITIONS } from '../sinks/postgres/table.ts';
 import { UNKNOWN_FIELDS } from '../sync/evolver.ts';
+import { http } from './http.ts';
+import { name, number, optionalText } from './values.ts';
 
 /** The config file's shape: checked here, documented in config/tributary.yaml, and printed for editors as a JSON schema. */
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
-
-/** Names become parts of SQL, paths and keys; these characters are safe in all of them. */
-const name = z.string().regex(/^[a-z][a-z0-9_-]{0,39}$/, 'names are lower-case letters, digits, _ and -, at most 40');
 
 /** A hundred years: beyond it somebody slipped on a key, and dates would leave the calendar. */
 const LONGEST_MS = 36_500 * DAY_MS;
@@ -30,24 +29,6 @@ const duration = z
   .string(A_DURATION)
   .refine((text) => isDuration(text) && parseDuration(text) !== 0, A_DURATION)
   .transform((text) => parseDuration(text) ?? 0);
-
-/** What the environment filled in is text; a number is meant. */
-const number = z.union(
-  [
-    z.number(),
-    z
-      .string()
-      .regex(/^\d+(\.\d+)?$/)
-      .transform(Number),
-  ],
-  { error: 'must be a number' },
-);
-
-/** An empty value is an unset variable: `${DATABASE_URL:-}`. */
-const optionalText = z
-  .string()
-  .optional()
-  .transform((text) => text || undefined);
 
 const databaseUrl = optionalText.superRefine((url, context) => {
   try {
@@ -224,15 +205,6 @@ const privacy = z
     // Also when other keys have faults: all are reported at once.
     when: ({ value }) => typeof value === 'object' && value !== null,
   });
-
-const http = z.strictObject({
-  host: z.string().default('127.0.0.1').describe('where to listen; any but a loopback address needs a token'),
-  port: number
-    .refine((port) => Number.isInteger(port) && port >= 0 && port <= 65_535, 'must be a port number')
-    .default(7070)
-    .describe('0 takes a free one'),
-  token: optionalText.describe('a secret that whoever comes has to know; take it from the environment'),
-});
 
 const alerts = z.strictObject({
   webhook: optionalText

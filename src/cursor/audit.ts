@@ -57,6 +57,6 @@ const insertEntry = ({ actor, action, target, from, detail = {} }: AuditEntry): 
 const selectEntries = (limit: number, before: string | undefined): Sql => ({
   text: `
     select id::text, ${instantOf('at')} as at, actor, action, target, origin as "from", detail
-    from tributary.audit where $2::numeric is null or id <= greatest(0, least($2::numeric - 1, 9223372036854775807))::bigint order by id desc limit $1`,
+    from tributary.audit a where $2::numeric is null or a.id <= greatest(0, least($2::numeric - 1, 9223372036854775807))::bigint order by a.id desc limit $1`,
   values: [limit, before ?? null],
 });

@@ -1,120 +1,169 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
+import type { Queryable } from '../cursor/database.ts';
+import { endSession, readEndedSessions } from '../cursor/ended-sessions.ts';
 import { ConfigError } from '../model/errors.ts';
-import type { Visit } from './access-types.ts';
-import type { Session } from './api-types.ts';
-import { Refusal } from './route.ts';
-import { createSessions, isSame, NOBODY, SESSION_HOURS, type Sessions } from './sessions.ts';
-import { createThrottle } from './throttle.ts';
+import { HttpError } from './http-error.ts';
+import { createSessions, digestOf, SESSION_HOURS, type Session } from './sessions.ts';
+import { isSame, ROLES, type Role, type Token } from './tokens.ts';
 
-/** Who may come in. The server asks it about every request, before anything else looks at one. */
-export interface Access {
-  /** Throws for a request that is not meant for us, whoever sends it. */
-  checkHost(request: Visit): void;
-  /** Throws for a page of another site that asks the API in its reader's name: it could not read the answer, but an export costs requests. */
-  checkSite(request: Visit): void;
-  /** The session that a request belongs to; undefined: sign in first. Throws where too many wrong tokens came. */
-  enter(request: Visit): Entry | undefined;
-  /** Throws unless the change was asked for by our own page, or by a program with the token. */
-  checkChange(request: Visit, entry: Entry): void;
-  /** Trades the token for a cookie. */
-  signIn(request: Visit, token: string): { cookie: string; session: Session };
-  signOut(request: Visit): string;
-  describe(request: Visit): Session;
+/** Who asks. */
+export interface Visitor {
+  name: string;
+  role: Role;
+  /** Of a browser; a program sends its token with every request. */
+  session: Session | undefined;
 }
 
-export interface Entry {
-  /** `token`: a program that sent the token itself. */
-  by: 'token' | 'cookie' | 'nobody';
-  id: string;
+export interface AccessOptions {
+  tokens: readonly Token[];
+  /** Under which the page is served: the cookie is for nothing else. */
+  basePath?: string;
+  /** Only names of this machine are answered to: a page elsewhere may have turned its own name to it. */
+  onlyLoopbackNames?: boolean;
+}
+
+/** Who may come in, and what for. */
+export interface Access {
+  /** By its token or cookie; `wrong`: a token that is none of ours. */
+  identify(headers: IncomingHttpHeaders): Visitor | 'wrong' | undefined;
+  /** Throws for a page of another site that asks in its reader's name: it could not read the answer, but an export costs requests. */
+  checkSite(headers: IncomingHttpHeaders): void;
+  /** Throws for a name that is not ours. */
+  checkHost(headers: IncomingHttpHeaders): void;
+  /** Throws unless our own page asked, or a program with a token of its own. */
+  checkChange(headers: IncomingHttpHeaders, visitor: Visitor): void;
+  /** Trades a token for a cookie; undefined: it is none of ours. */
+  signIn(secret: string, isSecure: boolean): { cookie: string; visitor: Visitor } | undefined;
+  /** For good: also after a restart, also on other servers. Returns the cookie that removes the old one. */
+  signOut(session: Session, isSecure: boolean): Promise<string>;
+  csrfOf(visitor: Visitor): string | null;
+  /** Whether a visitor of before would still be let in. */
+  holds(visitor: Visitor): boolean;
+  /** Other tokens from now on. */
+  replaceTokens(tokens: readonly Token[]): void;
+  /** Calls back whenever visitors may have lost their right to stay. */
+  onChange(listener: () => void): void;
+  /** Learns which sessions other servers have ended. */
+  refresh(): Promise<void>;
 }
 
 const COOKIE = 'tributary_session';
+/** How soon a server learns that a session was ended on another. */
+const REFRESH_MS = 2000;
 
-export interface AccessOptions {
-  host: string;
-  token: string | undefined;
-}
+export function createAccess(state: Queryable, options: AccessOptions, now: () => number = Date.now): Access {
+  const { basePath = '', onlyLoopbackNames = false } = options;
+  let all = options.tokens;
+  let ended = new Set<string>();
+  let refreshedAt = 0;
+  const listeners: Array<() => void> = [];
+  const tellAll = (): void => {
+    for (const listener of listeners) listener();
+  };
+  const tokens = (): Token[] => all.filter(({ expiresAt }) => (expiresAt ?? Number.POSITIVE_INFINITY) > now());
+  const sessions = createSessions({ tokens, isEnded: (digest) => ended.has(digest) }, now);
 
-/** Refuses to serve others than this machine without a token: there is data behind it, and verbs that cost money. */
-export function checkBinding({ host, token }: AccessOptions): void {
-  if (token !== undefined || isLoopback(host)) return;
-  throw new ConfigError(`http.host is ${host}, which others can reach, and there is no http.token`, {
-    kept: 'nothing was started',
-    next: 'set http.token to a long random text (openssl rand -hex 32 makes one), or http.host to 127.0.0.1',
-  });
-}
-
-export function createAccess({ host, token }: AccessOptions): Access {
-  checkBinding({ host, token });
-  const sessions = createSessions(token);
-  const throttle = createThrottle();
-
-  /** The wrong token of a person costs nothing; the hundredth of a program is not even looked at. */
-  const isToken = (given: string, address: string): boolean => {
-    const wait = throttle.waitSeconds(address);
-    if (wait > 0)
-      throw new Refusal(429, 'too many wrong tokens from this address', {
-        next: `wait ${wait} s, then try again`,
-        retryAfter: wait,
-      });
-    if (token !== undefined && isSame(given, token)) return true;
-    throttle.failed(address);
-    return false;
+  const refresh = async (): Promise<void> => {
+    refreshedAt = now();
+    const stored = await readEndedSessions(state);
+    const isNews = [...stored].some((digest) => !ended.has(digest));
+    ended = new Set([...ended, ...stored]);
+    if (isNews) tellAll();
+  };
+  /** Recovery: what was known before still holds, and the next look asks again. */
+  const refreshSoon = (): void => {
+    if (now() - refreshedAt > REFRESH_MS) refresh().catch(() => {});
+  };
+  /** Every token is compared, so that the time does not tell which one was nearly right. */
+  const tokenOf = (given: string): Token | undefined => tokens().filter(({ secret }) => isSame(given, secret))[0];
+  const visitorOf = ({ name, role }: Token, session?: Session): Visitor => ({ name, role, session });
+  const sessionOf = (cookie: string | undefined): Session | undefined => {
+    refreshSoon();
+    return sessions.read(cookie);
   };
 
-  const enter: Access['enter'] = (request) => {
-    const bearer = /^Bearer +(.+)$/i.exec(one(request.headers.authorization) ?? '')?.[1];
-    if (token === undefined) return { by: 'nobody', id: NOBODY };
-    if (bearer !== undefined) return isToken(bearer, request.address) ? { by: 'token', id: 'token' } : undefined;
-    const id = sessions.read(cookieOf(request));
-    return id === undefined ? undefined : { by: 'cookie', id };
-  };
+  const cookieText = (value: string, maxAge: number, isSecure: boolean): string =>
+    `${COOKIE}=${value}; Path=${basePath}/; HttpOnly; SameSite=Strict; Max-Age=${maxAge}${isSecure ? '; Secure' : ''}`;
 
   return {
-    enter,
-    checkHost(request) {
-      // With a token, a page of another name has no cookie of ours and learns nothing; a proxy may use any name.
-      if (token !== undefined || isLoopback(nameOf(one(request.headers.host) ?? ''))) return;
-      throw new Refusal(403, 'this server answers only to localhost', {
+    identify(headers) {
+      const bearer = /^Bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1];
+      if (bearer !== undefined) {
+        const token = tokenOf(bearer);
+        return token ? visitorOf(token) : 'wrong';
+      }
+      const session = sessionOf(cookieOf(headers));
+      return session && visitorOf(session.token, session);
+    },
+    checkSite(headers) {
+      // `none`: typed by a person. Absent: no browser, or an address without TLS, where the strict cookie keeps others out.
+      if (['same-origin', 'none'].includes(siteOf(headers))) return;
+      throw new HttpError(403, 'a page of another site asked for this', {
+        next: 'open it from the page of this server',
+      });
+    },
+    checkHost(headers) {
+      if (!onlyLoopbackNames || isLoopback(hostName(headers.host ?? ''))) return;
+      throw new HttpError(403, 'this server answers only to localhost', {
         next: 'open it as http://localhost or http://127.0.0.1, or set http.token to use other names',
       });
     },
-    checkSite({ headers }) {
-      // `none`: typed by a person. Absent: no browser, or an address without TLS, where there is a token and a strict cookie.
-      if (['same-origin', 'none'].includes(siteOf(headers))) return;
-      throw new Refusal(403, 'a page of another site asked for this', { next: 'open it from the page of this server' });
-    },
-    checkChange({ headers }, { by, id }) {
-      if (by === 'token') return;
-      const given = one(headers['x-csrf-token']) ?? '';
-      if (siteOf(headers) === 'same-origin' && isSame(given, sessions.csrfOf(id))) return;
-      throw new Refusal(403, 'the CSRF token is missing or old', {
+    checkChange(headers, { session }) {
+      if (!session) return;
+      const given = String(headers['x-csrf-token'] ?? '');
+      if (siteOf(headers) === 'same-origin' && isSame(given, sessions.csrfOf(session))) return;
+      throw new HttpError(403, 'the CSRF token is missing or old', {
         kept: 'nothing was changed',
         next: 'ask GET /api/session for the token, and send it in the header x-csrf-token',
       });
     },
-    signIn(request, given) {
-      if (token === undefined) throw new Refusal(400, 'this server has no token: everybody on this machine is in');
-      if (!isToken(given, request.address))
-        throw new Refusal(401, 'that is not the token', { next: 'see http.token in the config' });
-      const value = sessions.open();
-      const session = { needsToken: true, signedIn: true, csrf: csrfOf(sessions, value) };
-      return { cookie: cookieText(value, SESSION_HOURS * 3600, isSecure(request)), session };
+    signIn(secret, isSecure) {
+      const token = tokenOf(secret);
+      if (!token) return undefined;
+      const value = sessions.open(token);
+      const visitor = visitorOf(token, sessions.read(value));
+      return { cookie: cookieText(value, SESSION_HOURS * 3600, isSecure), visitor };
     },
-    signOut(request) {
-      const id = sessions.read(cookieOf(request));
-      if (id !== undefined) sessions.end(id);
-      return cookieText('', 0, isSecure(request));
+    async signOut({ id, expiresAt }, isSecure) {
+      ended.add(digestOf(id));
+      tellAll();
+      await endSession(state, digestOf(id), expiresAt);
+      return cookieText('', 0, isSecure);
     },
-    describe(request) {
-      const entry = enter(request);
-      return {
-        needsToken: token !== undefined,
-        signedIn: entry !== undefined,
-        csrf: entry === undefined || entry.by === 'token' ? null : sessions.csrfOf(entry.id),
-      };
+    csrfOf: ({ session }) => (session ? sessions.csrfOf(session) : null),
+    holds({ name, session }) {
+      refreshSoon();
+      const token = tokens().find((one) => one.name === name);
+      if (!token || !session) return token !== undefined;
+      return session.token.secret === token.secret && session.expiresAt > now() && !ended.has(digestOf(session.id));
     },
+    replaceTokens(tokens) {
+      all = tokens;
+      tellAll();
+    },
+    onChange: (listener) => void listeners.push(listener),
+    refresh,
   };
+}
+
+export const mayDo = (visitor: Visitor, role: Role): boolean => ROLES.indexOf(visitor.role) >= ROLES.indexOf(role);
+
+/** Refuses to serve others than this machine with a token that nobody chose: whoever runs it there must be able to hand it out. */
+export function checkBinding({
+  host,
+  token,
+  tokens,
+}: {
+  host: string;
+  token?: string | undefined;
+  tokens?: object;
+}): void {
+  if (token !== undefined || Object.keys(tokens ?? {}).length > 0 || isLoopback(host)) return;
+  throw new ConfigError(`http.host is ${host}, which others can reach, and there is no http.token`, {
+    kept: 'nothing was started',
+    next: 'set http.token to a long random text (openssl rand -hex 32 makes one), or http.host to 127.0.0.1',
+  });
 }
 
 /** 127.0.0.0/8, ::1 and localhost. */
@@ -122,34 +171,17 @@ export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 
 /** The name in a Host header, without its port. */
-const nameOf = (host: string): string =>
+const hostName = (host: string): string =>
   host
     .toLowerCase()
     .replace(/:\d+$/, '')
     .replace(/^\[(.*)\]$/, '$1');
 
-const one = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value);
-
 /** Where the page is from that asks, as the browser says it. */
-const siteOf = (headers: Visit['headers']): string => one(headers['sec-fetch-site']) ?? 'same-origin';
+const siteOf = (headers: IncomingHttpHeaders): string => String(headers['sec-fetch-site'] ?? 'same-origin');
 
-const cookieOf = ({ headers }: Visit): string | undefined =>
-  (one(headers.cookie) ?? '')
+const cookieOf = ({ cookie = '' }: IncomingHttpHeaders): string | undefined =>
+  cookie
     .split(/; */)
     .find((pair) => pair.startsWith(`${COOKIE}=`))
     ?.slice(COOKIE.length + 1);
-
-const csrfOf = (sessions: Sessions, cookie: string): string => sessions.csrfOf(sessions.read(cookie) ?? NOBODY);
-
-/** Behind a proxy that speaks TLS, the cookie must not travel without it. Who lies here only harms himself. */
-const isSecure = ({ headers }: Visit): boolean => one(headers['x-forwarded-proto']) === 'https';
-
-const cookieText = (value: string, maxAge: number, secure: boolean): string =>
-  [
-    `${COOKIE}=${value}`,
-    'Path=/',
-    'HttpOnly',
-    'SameSite=Strict',
-    `Max-Age=${maxAge}`,
-    ...(secure ? ['Secure'] : []),
-  ].join('; ');

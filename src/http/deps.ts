@@ -6,12 +6,15 @@ import type { Log } from '../model/log.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { StreamJob } from '../sync/job.ts';
+import type { Dependencies } from './dependencies.ts';
 
 /** What the control room looks at, and what it can set going. */
 export interface ControlDeps {
   /** Connections of its own: what is shown must not wait for what is written, nor keep it waiting. */
   state: Database;
   queue: JobQueue;
+  /** Whether these two answer. */
+  dependencies: Dependencies;
   sinks: readonly Sink[];
   streams: readonly ConfiguredStream[];
   /** Whose budgets there are: a key is told by its sources. */

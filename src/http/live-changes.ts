@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Queryable } from '../cursor/database.ts';
-import type { Overview, Topic } from './api-types.ts';
 import { listBackfills } from './routes/backfills.ts';
+import type { Overview } from './routes/overview.ts';
+
+export type Topic = 'coverage' | 'runs' | 'backfills' | 'quarantine' | 'schema' | 'budget' | 'verifications';
 
 /** One short text for each topic, which changes when the topic does: what the live page is woken by. */
 export type Marks = Readonly<Record<Exclude<Topic, 'verifications'>, string>>;

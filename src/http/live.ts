@@ -1,11 +1,24 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Fault } from '../model/errors.ts';
-import type { LiveEvent, Readiness, Topic } from './api-types.ts';
+import type { Readiness } from './dependencies.ts';
 import type { ControlDeps } from './deps.ts';
-import { changedTopics, type Marks, overviewMark, readMarks } from './live-changes.ts';
-import { readReadiness } from './readiness.ts';
-import { readOverview } from './routes/overview.ts';
+import { changedTopics, type Marks, overviewMark, readMarks, type Topic } from './live-changes.ts';
+import { type Overview, readOverview } from './routes/overview.ts';
+
+/**
+ * `GET /api/events`, server-sent events. Every one has an id; a browser that reconnects gets what it missed, or `reset`.
+ * A comment comes every 15 seconds, so that a dead connection is noticed.
+ */
+export type LiveEvent =
+  /** First of all, and when something in it changed. */
+  | { event: 'overview'; data: Overview }
+  /** First of all, and when a part went away or came back. */
+  | { event: 'readiness'; data: Readiness }
+  /** What changed: ask again for what is shown of it. */
+  | { event: 'changed'; data: { topics: Topic[] } }
+  /** Too much was missed: ask again for everything that is shown. */
+  | { event: 'reset'; data: Record<string, never> };
 
 /** What happens, told to everybody who listens. The state is looked at once for all of them, and not at all for nobody. */
 export interface Live {
@@ -63,12 +76,12 @@ export function createLive(deps: ControlDeps, { lookMs, beatMs }: LivePace = LIV
   };
 
   const look = async (): Promise<void> => {
-    const readiness = await readReadiness(deps);
+    const readiness = await deps.dependencies.readiness();
     tellNews({ event: 'readiness', data: readiness }, markOf(readiness));
     if (readiness.parts.some(({ part, ok }) => part === 'state' && !ok)) return;
-    const overview = await readOverview(deps);
+    const overview = await deps.dependencies.watch(readOverview(deps), ['state']);
     tellNews({ event: 'overview', data: overview }, overviewMark(overview));
-    const now = await readMarks(deps.state);
+    const now = await deps.dependencies.watch(readMarks(deps.state), ['state']);
     const topics = marks ? changedTopics(marks, now) : [];
     marks = now;
     if (topics.length > 0) tell({ event: 'changed', data: { topics } });

@@ -12,17 +12,19 @@ export interface Figure {
   value: number;
 }
 
-type Deps = Pick<ControlDeps, 'state' | 'queue' | 'streams' | 'keys' | 'version'>;
+type Deps = Pick<ControlDeps, 'state' | 'queue' | 'dependencies' | 'streams' | 'keys' | 'version'>;
 
 /** What a part cannot say now is left out, not said as zero: a stream whose lag is unknown is not up to date. */
 export async function readFigures(deps: Deps): Promise<{ figures: Figure[]; isStateUp: boolean; isQueueUp: boolean }> {
+  const { watch } = deps.dependencies;
+  const ofTheState = async (): Promise<Figure[]> => [
+    ...(await streamFigures(deps)),
+    ...(await windowFigures(deps.state)),
+    ...(await budgetFigures(deps)),
+  ];
   const [ofState, ofQueue] = await Promise.all([
-    orNothing(async () => [
-      ...(await streamFigures(deps)),
-      ...(await windowFigures(deps.state)),
-      ...(await budgetFigures(deps)),
-    ]),
-    orNothing(() => queueFigures(deps.queue)),
+    orNothing(watch(ofTheState(), ['state'])),
+    orNothing(watch(queueFigures(deps.queue), ['queue'])),
   ]);
   return {
     figures: [...(ofState ?? []), ...(ofQueue ?? [])],
@@ -32,7 +34,7 @@ export async function readFigures(deps: Deps): Promise<{ figures: Figure[]; isSt
 }
 
 /** Recovery: `tributary_up` tells of it, and Prometheus asks again. */
-const orNothing = <T>(work: () => Promise<T>): Promise<T | undefined> => work().catch(() => undefined);
+const orNothing = <T>(work: Promise<T>): Promise<T | undefined> => work.catch(() => undefined);
 
 async function streamFigures(deps: Deps): Promise<Figure[]> {
   const { streams, troubles } = await readOverview(deps);

@@ -1,9 +1,9 @@
-import { API_SCHEMAS } from './api-schemas.ts';
-import { type JsonSchema, ref } from './json-schema.ts';
-import type { Route } from './route.ts';
+import { ApiError } from './http-error.ts';
+import { pathId, type Route } from './route.ts';
+import { componentSchemas, type JsonSchema, schemaOf } from './shapes.ts';
 
 /** The routes as OpenAPI 3.1, so that programs can be made from them. */
-export function describeApi(routes: readonly Route[], version: string): object {
+export function describeApi(routes: readonly Route[], { version, base }: { version: string; base: string }): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
     paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operationOf(route) };
@@ -16,12 +16,13 @@ export function describeApi(routes: readonly Route[], version: string): object {
       description:
         'The control room: how far each stream is complete, and the verbs of the command line. Moments are ISO 8601 in UTC; what is unknown is null.',
     },
-    security: [{ token: [] }, { session: [] }, {}],
+    servers: [{ url: base === '' ? '/' : base }],
+    security: [{ token: [] }, { session: [] }],
     paths,
     components: {
-      schemas: API_SCHEMAS,
+      schemas: componentSchemas(),
       securitySchemes: {
-        token: { type: 'http', scheme: 'bearer', description: 'http.token of the config, for programs' },
+        token: { type: 'http', scheme: 'bearer', description: 'a token of the config, or the one made at first start' },
         session: {
           type: 'apiKey',
           in: 'cookie',
@@ -33,43 +34,36 @@ export function describeApi(routes: readonly Route[], version: string): object {
   };
 }
 
-function operationOf({
-  method,
-  path,
-  summary,
-  query = {},
-  needs = [],
-  body,
-  answer,
-  media,
-  status = 200,
-}: Route): object {
-  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({
-    name,
-    in: 'path',
-    required: true,
-    schema: { type: 'string' },
-  }));
-  const inQuery = Object.entries(query).map(([name, schema]) => ({
-    name,
-    in: 'query',
-    required: needs.includes(name),
-    schema,
-  }));
+function operationOf({ method, path, summary, role, query, body, answer, media, status = 200 }: Route): object {
+  const parameters = [...parametersIn(path), ...(query ? parametersOf(query) : [])];
   return {
     operationId: operationId(method, path),
     summary,
-    ...(inPath.length + inQuery.length > 0 && { parameters: [...inPath, ...inQuery] }),
-    ...(body && { requestBody: { required: true, content: json(ref(body)) } }),
+    ...(role === 'open' ? { security: [] } : { description: `Needs the role ${role}.` }),
+    ...(parameters.length > 0 && { parameters }),
+    ...(body && { requestBody: { required: true, content: json(schemaOf(body)) } }),
     responses: {
       [status]: {
         description: 'done',
-        ...(answer && { content: json(ref(answer)) }),
-        ...(media && { content: plain(media) }),
+        ...(answer && { content: json(schemaOf(answer)) }),
+        ...(media && { content: Object.fromEntries(media.map((type) => [type, { schema: { type: 'string' } }])) }),
       },
-      default: { description: 'refused: the message says why, and what to do', content: json(ref('ApiError')) },
+      default: { description: 'refused: the message says why, and what to do', content: json(schemaOf(ApiError)) },
     },
   };
+}
+
+const parametersIn = (path: string): object[] =>
+  [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({ name, in: 'path', required: true, schema: schemaOf(pathId) }));
+
+function parametersOf(query: NonNullable<Route['query']>): object[] {
+  const { properties = {}, required = [] } = schemaOf(query);
+  return Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: 'query',
+    required: required.includes(name),
+    schema,
+  }));
 }
 
 /** `getApiRunsId`: unique, since path and method together are. */
@@ -81,6 +75,4 @@ const operationId = (method: string, path: string): string =>
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
     .join('');
 
-const plain = (types: readonly string[]): object =>
-  Object.fromEntries(types.map((type) => [type, { schema: { type: 'string' } }]));
 const json = (schema: JsonSchema): object => ({ 'application/json': { schema } });

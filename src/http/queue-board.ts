@@ -9,12 +9,18 @@ export const QUEUES_PATH = '/queues';
  * Bull Board, to look at only: jobs are hints, and what people may do with them is done by the verbs of the API. What jobs
  * carry is hidden: names and windows today, but nobody should have to trust that.
  */
-export function queueBoard(queue: JobQueue) {
-  const server = new FastifyAdapter().setBasePath(QUEUES_PATH);
+export function queueBoard(queue: JobQueue, path: string, home: string) {
+  const server = new FastifyAdapter().setBasePath(path);
   createBullBoard({
     queues: Object.values(queue.queues).map((each) => new HiddenQueue(each)),
     serverAdapter: server,
-    options: { uiConfig: { boardTitle: 'Tributary queues', hideRedisDetails: true } },
+    options: {
+      uiConfig: {
+        boardTitle: 'Tributary queues',
+        hideRedisDetails: true,
+        miscLinks: [{ text: 'Back to Tributary', url: home }],
+      },
+    },
   });
   // Its own would answer with the words of whatever was thrown.
   server.setErrorHandler(() => ({

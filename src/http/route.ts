@@ -1,70 +1,87 @@
 import type { Readable } from 'node:stream';
-import { Fault, type FaultDetails } from '../model/errors.ts';
-import type { Visit } from './access-types.ts';
-import type { JsonSchema } from './json-schema.ts';
+import type { Visitor } from './access.ts';
+import { shortText, type z } from './shapes.ts';
+import type { Role } from './tokens.ts';
 
-/** A way to ask something: what the server, the OpenAPI description and the tests are made from. */
+/** A way to ask something: the server, the OpenAPI document and the tests are made from it. */
 export interface Route {
   method: 'GET' | 'POST' | 'DELETE';
   /** As OpenAPI writes it: `/api/backfills/{id}`. */
   path: string;
   summary: string;
-  /** Query parameters by name. All are optional unless they are among `needs`. */
-  query?: Readonly<Record<string, JsonSchema>>;
-  needs?: readonly string[];
-  /** The name of a schema. */
-  body?: string;
-  /** The name of the answer's schema; none: there is nothing to say, or it is no JSON. */
-  answer?: string;
-  /** The types of an answer that is no JSON: see `Plain`. */
-  media?: readonly string[];
+  /** Who may: this role and those above it. */
+  role: Role | 'open';
+  query?: z.ZodObject | undefined;
+  body?: z.ZodType | undefined;
+  /** None: there is nothing to say, or it is no JSON. */
+  answer?: z.ZodType | undefined;
+  /** The types of an answer that is no JSON: see `FileAnswer`. */
+  media?: readonly string[] | undefined;
   /** 200 unless told. */
-  status?: number;
-  handle(ask: Ask): Promise<object | undefined>;
+  status?: number | undefined;
+  /** Which dependencies it waits for; the state unless told. */
+  uses?: ReadonlyArray<'state' | 'queue'> | undefined;
+  /** Of a change: the row that it leaves in the audit trail. */
+  audit?: ((request: RouteRequest<never, never>) => AuditNote) | undefined;
+  handle(request: RouteRequest<never, never>): Promise<object | undefined>;
 }
 
-/** An answer that is no JSON. */
-export class Plain {
-  readonly type: string;
-  readonly body: string | Readable;
-  readonly extras: PlainExtras;
-
-  constructor(type: string, body: string | Readable, extras: PlainExtras = {}) {
-    this.type = type;
-    this.body = body;
-    this.extras = extras;
-  }
+export interface AuditNote {
+  action: string;
+  target?: string | undefined;
+  detail?: Readonly<Record<string, unknown>> | undefined;
 }
 
-interface PlainExtras {
-  headers?: Readonly<Record<string, string>>;
-  /** What is known only when the last byte has been written. */
-  trailers?: Readonly<Record<string, () => Promise<string>>>;
+interface RouteOf<Q extends z.ZodObject, B extends z.ZodType, A extends z.ZodType>
+  extends Omit<Route, 'audit' | 'handle'> {
+  query?: Q;
+  body?: B;
+  answer?: A;
+  audit?(request: RouteRequest<z.output<Q>, z.output<B>>): AuditNote;
+  handle(request: RouteRequest<z.output<Q>, z.output<B>>): Promise<z.output<A> | FileAnswer | undefined>;
 }
 
-export interface Ask {
-  /** From path and query; numbers are still text. */
-  params: Readonly<Record<string, string | undefined>>;
-  /** A query parameter that may come several times. */
-  list(name: string): string[];
-  /** Checked against the schema. */
-  body: unknown;
-  /** Who asks. */
-  visit: Visit;
+/** Holds the handler to the shapes that the route names. */
+export const route = <
+  Q extends z.ZodObject = z.ZodObject<Record<never, never>>,
+  B extends z.ZodType = z.ZodType<undefined>,
+  A extends z.ZodType = z.ZodType<undefined>,
+>(
+  definition: RouteOf<Q, B, A>,
+): Route => definition as unknown as Route;
+
+/** What was asked, checked against the shapes of the route. */
+export interface RouteRequest<Q, B> {
+  /** What stands in the braces of the path. */
+  id: string;
+  query: Q;
+  body: B;
+  visitor: Visitor | undefined;
+  /** Where the request came from. */
+  address: string;
+  /** Whether the connection, or the proxy's, is encrypted. */
+  isSecure: boolean;
   setCookie(cookie: string): void;
+  /** Counts a wrong token of this address, and throws where there were too many. */
+  onWrongToken(): Promise<void>;
   /** Aborted when whoever asked has gone. */
   signal: AbortSignal;
 }
 
-/** What was asked cannot be answered, and the HTTP status says why. */
-export class Refusal extends Fault {
-  readonly status: number;
-  /** Seconds, where waiting helps. */
-  readonly retryAfter: number | undefined;
+export const pathId = shortText.min(1);
 
-  constructor(status: number, message: string, details: FaultDetails & { retryAfter?: number } = {}) {
-    super(message, details);
-    this.status = status;
-    this.retryAfter = details.retryAfter;
+/** An answer that is no JSON. */
+export class FileAnswer {
+  readonly type: string;
+  readonly body: string | Readable;
+  readonly headers: Readonly<Record<string, string>>;
+  /** What is known only when the last byte has been written. */
+  readonly trailers: Readonly<Record<string, () => Promise<string>>>;
+
+  constructor(type: string, body: string | Readable, extras: Partial<Pick<FileAnswer, 'headers' | 'trailers'>> = {}) {
+    this.type = type;
+    this.body = body;
+    this.headers = extras.headers ?? {};
+    this.trailers = extras.trailers ?? {};
   }
 }

@@ -1,27 +1,30 @@
-import { Readable } from 'node:stream';
+import { constants } from 'node:zlib';
+import compress from '@fastify/compress';
+import staticFiles from '@fastify/static';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import { eitherSignal } from '../jobs/either-signal.ts';
+import { recordAudit } from '../cursor/audit.ts';
 import { ConfigError } from '../model/errors.ts';
-import { type AccessOptions, createAccess, type Entry } from './access.ts';
-import { API_SCHEMAS } from './api-schemas.ts';
-import { encodingFor, isPackable, pack, packStream } from './compression.ts';
+import { type AccessOptions, createAccess } from './access.ts';
 import type { ControlDeps } from './deps.ts';
-import { answerOf, BUG } from './error-answer.ts';
+import { addEndpoint } from './endpoints.ts';
 import { createEvents } from './events.ts';
+import { createGuard, SECURITY_HEADERS } from './guard.ts';
+import { BUG, errorAnswer, HttpError } from './http-error.ts';
 import { createLive, type LivePace } from './live.ts';
 import { METRICS_TYPE, type Metrics } from './metrics.ts';
 import { describeApi } from './openapi.ts';
 import { readPageFiles } from './page-files.ts';
 import { QUEUES_PATH, queueBoard, withinPolicy } from './queue-board.ts';
-import { readReadiness, withoutMessages } from './readiness.ts';
-import { type Ask, Plain, Refusal, type Route } from './route.ts';
+import { sessionRoutes } from './routes/session.ts';
+import { createVerificationRuns } from './routes/verification-runs.ts';
 import { routesOf } from './routes.ts';
-import { SECURITY_HEADERS } from './security-headers.ts';
-import { sessionRoutes } from './session-routes.ts';
-import { createVerifications } from './verifications.ts';
+import type { Token } from './tokens.ts';
 
 export interface HttpOptions extends AccessOptions {
+  host: string;
   port: number;
+  /** Whose word is taken for the address of a request: a proxy in front, as Fastify's `trustProxy` names it. */
+  trustProxy?: boolean | string[];
   /** For tests: how often the state is looked at. */
   livePace?: LivePace;
 }
@@ -29,54 +32,58 @@ export interface HttpOptions extends AccessOptions {
 export interface HttpServer {
   /** Where it can be opened. */
   url: string;
+  /** Other tokens from now on; sessions of those that are gone end. */
+  replaceTokens(tokens: readonly Token[]): void;
   close(): Promise<void>;
 }
 
-/** The one home of fastify: the page, the API, health, metrics and the queues behind one door. */
+/** Connections at once: in all, and from one address where no proxy stands in front. */
+const MOST_CONNECTIONS = 1000;
+const MOST_OF_ONE_ADDRESS = 300;
+
+/** The page, the API, health, metrics and the queues behind one guard. */
 export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: HttpOptions): Promise<HttpServer> {
-  const access = createAccess(options);
+  const { basePath: base = '', trustProxy = false } = options;
+  const access = createAccess(deps.state, options);
+  await access.refresh();
   const live = createLive(deps, options.livePace);
-  const events = createEvents(live);
-  const verifications = createVerifications(deps, () => live.changed('verifications'));
-  const files = readPageFiles();
+  const events = createEvents(live, access);
+  const verifications = createVerificationRuns(deps, () => live.changed('verifications'));
+
+  const refuse = async (error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const answer = errorAnswer(error) ?? errorAnswer(await awayOf(error)) ?? BUG;
+    const { status } = answer.error;
+    if (answer === BUG) deps.log.error({ err: error, path: request.routeOptions.url }, 'a request met a bug');
+    if (status === 401 && isBoard(request)) return reply.redirect(`${base}/`, 303);
+    if (status === 401) reply.header('www-authenticate', 'Bearer');
+    if (error instanceof HttpError && error.retryAfter !== undefined) reply.header('retry-after', error.retryAfter);
+    return reply.headers(SECURITY_HEADERS).status(status).header('cache-control', 'no-store').send(answer);
+  };
+  /** What nobody foresaw may come of a dependency that is away. */
+  const awayOf = async (error: unknown): Promise<unknown> => {
+    const { parts } = await deps.dependencies.readiness();
+    const away = parts.find(({ ok }) => !ok);
+    return away ? new HttpError(503, `${away.name} is away: ${away.message}`, { next: 'look at /readyz' }) : error;
+  };
+
   const app = Fastify({
     bodyLimit: 65_536,
+    trustProxy,
     // For sending a request, not for answering it: whoever is slower holds a connection for nothing.
-    requestTimeout: 60_000,
+    requestTimeout: 20_000,
+    http: { headersTimeout: 10_000, connectionsCheckingInterval: 2000 },
     // Streams of events never end by themselves.
     forceCloseConnections: true,
-    ajv: { customOptions: { removeAdditional: false, allErrors: false } },
+    routerOptions: { maxParamLength: 1000 },
+    rewriteUrl: ({ url = '/' }) => (url.startsWith(`${base}/`) ? url.slice(base.length) : url),
+    frameworkErrors: (error, request, reply) => void refuse(error, request as never, reply as never),
   });
-  const openPaths = new Set([...files.keys(), '/healthz', '/readyz', '/api/session']);
-  const entries = new WeakMap<FastifyRequest, Entry>();
-
-  const letIn = (request: FastifyRequest): void => {
-    access.checkHost(visitOf(request));
-    const path = pathOf(request);
-    if (isUnder(path, '/api')) access.checkSite(visitOf(request));
-    const isRead = request.method === 'GET' || request.method === 'HEAD';
-    if (!isRead && isUnder(path, QUEUES_PATH)) throw new Refusal(405, 'the view of the queues is for looking only');
-    const entry = access.enter(visitOf(request));
-    if (entry) entries.set(request, entry);
-    if (!entry && !openPaths.has(path)) throw signInFirst();
-    const isSignIn = path === '/api/session' && request.method === 'POST';
-    if (isRead || isSignIn) return;
-    if (!entry) throw signInFirst();
-    access.checkChange(visitOf(request), entry);
-  };
-  const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    const answer = answerOf(error) ?? BUG;
-    const { status } = answer.error;
-    if (answer === BUG) deps.log.error({ err: error, path: pathOf(request) }, 'a request met a bug');
-    if (status === 401 && isUnder(pathOf(request), QUEUES_PATH)) return reply.redirect('/', 303);
-    if (status === 401) reply.header('www-authenticate', 'Bearer');
-    if (error instanceof Refusal && error.retryAfter !== undefined) reply.header('retry-after', error.retryAfter);
-    return reply.status(status).header('cache-control', 'no-store').send(answer);
-  };
+  capConnections(app, trustProxy ? MOST_CONNECTIONS : MOST_OF_ONE_ADDRESS);
+  const guard = await createGuard(app, access);
   app.addHook('onRequest', async (request, reply) => {
-    reply.headers(SECURITY_HEADERS);
+    reply.headers({ ...SECURITY_HEADERS, vary: 'accept-encoding' });
     try {
-      letIn(request);
+      await guard.letIn(request);
     } catch (error) {
       // Recovery: refused here and now. Thrown, it would be told by whoever owns the path, in words that are not ours.
       return refuse(error, request, reply);
@@ -84,117 +91,115 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   });
   app.setErrorHandler(refuse);
   app.setNotFoundHandler(() => {
-    throw new Refusal(404, 'there is nothing here', { next: 'see /api/openapi.json, or open /' });
+    throw new HttpError(404, 'there is nothing here', { next: 'see /api/openapi.json, or open the page' });
+  });
+  // Before everything that answers: it packs what they send. Below the threshold is what holds the token of a session, so that
+  // its length never tells of it.
+  await app.register(compress, {
+    threshold: 1024,
+    encodings: ['br', 'gzip'],
+    customTypes: /^(?:text\/(?!event-stream)|application\/(?:json|sql|yaml|x-ndjson|javascript)|image\/svg)/,
+    brotliOptions: { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } },
+    globalDecompression: false,
   });
 
-  const routes = [...routesOf(deps, verifications), ...sessionRoutes(access)];
-  for (const route of routes) addRoute(app, route, deps.signal);
-  app.get('/api/openapi.json', () => describeApi(routes, deps.version));
-
-  for (const [path, file] of files) {
-    app.get(path, async (request, reply) => {
-      const cache = file.isForever ? 'public, max-age=31536000, immutable' : 'no-cache';
-      reply.headers({ 'content-type': file.type, etag: file.etag, 'cache-control': cache });
-      if (request.headers['if-none-match'] === file.etag) return reply.status(304).send();
-      const encoding = encodingFor(request.headers['accept-encoding']);
-      const packed = encoding && (await file.packed(encoding));
-      return packed ? reply.header('content-encoding', encoding).send(packed) : reply.send(file.body);
-    });
-  }
-
-  app.get('/healthz', (_, reply) => reply.header('cache-control', 'no-store').send({ alive: true }));
-  app.get('/readyz', async (request, reply) => {
-    const readiness = await readReadiness(deps);
-    return reply
-      .status(readiness.ready ? 200 : 503)
-      .header('cache-control', 'no-store')
-      .send(entries.has(request) ? readiness : withoutMessages(readiness));
-  });
-  app.get('/metrics', async (_, reply) => reply.type(METRICS_TYPE).send(await metrics.text()));
-  app.get('/api/events', (request, reply) => {
+  const routes = [
+    ...routesOf(deps, verifications),
+    ...sessionRoutes(access, (entry) => recordAudit(deps.state, entry)),
+  ];
+  for (const route of routes) addEndpoint(app, route, { ...deps, ...guard });
+  const description = describeApi(routes, { version: deps.version, base });
+  app.get('/api/openapi.json', { config: { role: 'read' } }, () => description);
+  app.get('/api/events', { config: { role: 'read' } }, (request, reply) => {
     events.checkRoom();
     const lastId = request.headers['last-event-id'];
-    events.serve(reply.hijack().raw, Array.isArray(lastId) ? lastId[0] : lastId);
+    if (request.visitor)
+      events.serve(reply.hijack().raw, SECURITY_HEADERS, { visitor: request.visitor, lastId: [lastId].flat()[0] });
   });
-  await app.register(queueBoard(deps.queue), { prefix: QUEUES_PATH });
-  app.addHook('onSend', async (request, reply, payload) => {
-    const isBoard = isUnder(pathOf(request), QUEUES_PATH) && /html/.test(String(reply.getHeader('content-type')));
-    return packed(request, reply, isBoard ? withinPolicy(payload) : payload);
+
+  const open = { config: { role: 'open' } } as const;
+  app.get('/healthz', open, (_, reply) => reply.header('cache-control', 'no-store').send({ alive: true }));
+  app.get('/readyz', open, async (request, reply) => {
+    const { ready, parts } = await deps.dependencies.readiness();
+    // For whoever has not signed in: which part, and not why.
+    const shown = request.visitor ? parts : parts.map((part) => ({ ...part, message: null }));
+    return reply
+      .status(ready ? 200 : 503)
+      .header('cache-control', 'no-store')
+      .send({ ready, parts: shown });
   });
+  app.get('/metrics', { config: { role: 'metrics' } }, async (_, reply) =>
+    reply.type(METRICS_TYPE).send(await metrics.text()),
+  );
+  await addPage(app);
+  await addBoard(app, deps, base);
 
   const url = await listen(app, options);
   return {
-    url,
+    url: url + base,
+    replaceTokens: (tokens) => access.replaceTokens(tokens),
     async close() {
       live.close();
+      events.close();
       await app.close();
       await verifications.close();
     },
   };
 }
 
-/** What goes out, in the form that whoever asked likes best. */
-async function packed(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
-  if (!isPackable(String(reply.getHeader('content-type')))) return payload;
-  reply.header('vary', 'accept-encoding');
-  const encoding = encodingFor(request.headers['accept-encoding']);
-  if (!encoding || reply.statusCode === 206 || reply.hasHeader('content-encoding')) return payload;
-  const isText = typeof payload === 'string' || Buffer.isBuffer(payload);
-  const tighter = isText
-    ? await pack(payload, encoding)
-    : payload instanceof Readable
-      ? packStream(payload, encoding)
-      : undefined;
-  if (!tighter) return payload;
-  reply.header('content-encoding', encoding).removeHeader('content-length');
-  return tighter;
-}
-
-function addRoute(app: FastifyInstance, route: Route, ended: AbortSignal): void {
-  const { method, path, query = {}, needs = [], body, media, status = 200 } = route;
-  app.route({
-    method,
-    // A download costs what it costs, whether or not somebody takes it.
-    exposeHeadRoute: !media,
-    url: path.replace(/\{(\w+)\}/g, ':$1'),
-    schema: {
-      querystring: { type: 'object', properties: query, required: needs, additionalProperties: false },
-      ...(body && { body: API_SCHEMAS[body] }),
-    },
-    handler: async (request, reply) => {
-      const gone = new AbortController();
-      reply.raw.once('close', () => gone.abort());
-      const either = eitherSignal(gone.signal, ended);
-      try {
-        const answer = await route.handle(askOf(request, reply, either.signal));
-        reply.status(status).header('cache-control', 'no-store');
-        return await (answer instanceof Plain ? sendPlain(reply, answer) : reply.send(answer));
-      } finally {
-        either.letGo();
-      }
-    },
+/** Files never change under their path; the page that names them is asked for every time. */
+async function addPage(app: FastifyInstance): Promise<void> {
+  const { folder, version, page } = readPageFiles();
+  const config = { role: 'open', anySite: true } as const;
+  const etag = `W/"${version}"`;
+  app.get('/', { config }, (request, reply) => {
+    reply.headers({ etag, 'cache-control': 'no-cache' }).type('text/html; charset=utf-8');
+    return request.headers['if-none-match'] === etag ? reply.status(304).send() : reply.send(page);
+  });
+  await app.register(async (files) => {
+    files.addHook('onRoute', (route) => {
+      route.config = { ...route.config, ...config };
+    });
+    await files.register(staticFiles, {
+      root: folder,
+      prefix: `/files-${version}/`,
+      index: false,
+      immutable: true,
+      maxAge: '1y',
+    });
   });
 }
 
-function sendPlain(reply: FastifyReply, { type, body, extras: { headers = {}, trailers = {} } }: Plain): FastifyReply {
-  for (const [name, value] of Object.entries(trailers)) reply.trailer(name, value);
-  return reply.type(type).headers(headers).send(body);
+async function addBoard(app: FastifyInstance, { queue }: ControlDeps, base: string): Promise<void> {
+  await app.register(
+    async (board) => {
+      board.addHook('onSend', async (_, reply, payload) =>
+        /html/.test(String(reply.getHeader('content-type'))) ? withinPolicy(payload) : payload,
+      );
+      await board.register(queueBoard(queue, base + QUEUES_PATH, `${base}/`));
+    },
+    { prefix: QUEUES_PATH },
+  );
 }
 
-const askOf = (request: FastifyRequest, reply: FastifyReply, signal: AbortSignal): Ask => ({
-  params: { ...(request.query as Ask['params']), ...(request.params as Ask['params']) },
-  list: (name) => [(request.query as Record<string, string | string[] | undefined>)[name] ?? []].flat(),
-  body: request.body,
-  visit: visitOf(request),
-  setCookie: (cookie) => void reply.header('set-cookie', cookie),
-  signal,
-});
+/** The only routes without a role are those of the board. */
+const isBoard = ({ is404, routeOptions }: FastifyRequest): boolean => !is404 && routeOptions.config?.role === undefined;
 
-const visitOf = ({ headers, ip }: FastifyRequest) => ({ headers, address: ip });
-const pathOf = ({ url }: FastifyRequest): string => url.split('?', 1)[0] ?? '';
-const isUnder = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);
-const signInFirst = (): Refusal =>
-  new Refusal(401, 'sign in first', { next: 'open / and give the token, or send it as a bearer token' });
+function capConnections(app: FastifyInstance, mostOfOne: number): void {
+  app.server.maxConnections = MOST_CONNECTIONS;
+  const counts = new Map<string, number>();
+  app.server.on('connection', (socket) => {
+    const address = socket.remoteAddress ?? '';
+    const count = (counts.get(address) ?? 0) + 1;
+    counts.set(address, count);
+    socket.once('close', () => {
+      const left = (counts.get(address) ?? 1) - 1;
+      if (left > 0) counts.set(address, left);
+      else counts.delete(address);
+    });
+    if (count > mostOfOne) socket.destroy();
+  });
+}
 
 async function listen(app: FastifyInstance, { host, port }: HttpOptions): Promise<string> {
   try {

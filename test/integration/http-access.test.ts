@@ -1,16 +1,19 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runStartApp } from '../../src/app/start.ts';
-import type { Session } from '../../src/http/api-types.ts';
+import type { AuditTrail, Session } from '../../src/http/api-types.ts';
 import { ConfigError } from '../../src/model/errors.ts';
-import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
+import { startControlRoom } from '../support/control-room.ts';
+import { type HttpRoom, NOBODY, ROOM_TOKEN, startHttpRoom } from '../support/http-room.ts';
+import { listenTo } from '../support/live-events.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { until, workerConfig } from '../support/workers.ts';
 
-const TOKEN = 'a-long-token-that-nobody-guesses';
-const BEARER = { authorization: `Bearer ${TOKEN}` };
 /** Readable by everybody: the page that asks for the token, and what a probe needs. */
 const OPEN = ['/', '/healthz', '/readyz', '/api/session'];
 const CLOSED = [
@@ -32,6 +35,7 @@ const CLOSED = [
   '/api/links/top',
   '/api/events',
   '/api/openapi.json',
+  '/api/audit',
   '/metrics',
   '/queues/api/queues',
   '/queues/static/js/main.js',
@@ -39,39 +43,56 @@ const CLOSED = [
 ];
 
 let database: TestDatabase;
-let locked: HttpRoom;
-let open: HttpRoom;
-let configOf: (http: object) => ReturnType<typeof workerConfig>;
+let sandbox: Awaited<ReturnType<typeof smallSandbox>>;
+let room: HttpRoom;
+
+const TOKENS = {
+  grafana: { token: 'metrics-token-of-grafana', role: 'metrics' },
+  analyst: { token: 'read-token-of-an-analyst', role: 'read' },
+  night: { token: 'operator-token-of-the-night', role: 'operator' },
+  gone: { token: 'a-token-that-has-expired', role: 'admin', expires: '2026-01-01' },
+} as const;
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+const configOf = (http: object) =>
+  workerConfig({
+    stateUrl: database.url,
+    queueUrl: undefined,
+    sandboxes: { main: sandbox },
+    every: '1h',
+    rest: { http },
+  });
 
 beforeAll(async () => {
   database = await freshDatabase();
-  const sandbox = await smallSandbox();
-  configOf = (http) =>
-    workerConfig({
-      stateUrl: database.url,
-      queueUrl: undefined,
-      sandboxes: { main: sandbox },
-      every: '1h',
-      rest: { http },
-    });
-  open = await startHttpRoom(configOf({}));
+  sandbox = await smallSandbox();
+  room = await startHttpRoom(configOf({ host: '0.0.0.0', token: ROOM_TOKEN, tokens: TOKENS }));
   await until('every stream is synced', async () => {
-    const { runs } = await open.json<{ runs: Array<{ state: string }> }>('/api/runs?state=done');
+    const { runs } = await room.json<{ runs: Array<{ state: string }> }>('/api/runs?state=done');
     return runs.length >= 3;
   });
-  locked = await startHttpRoom(configOf({ host: '0.0.0.0', token: TOKEN }));
 });
 afterAll(async () => {
-  await locked.close();
-  await open.close();
+  await room.close();
   await database.drop();
 });
 
-/** fetch writes the Host header itself. */
-const withHost = (url: string, host: string): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const { hostname, port } = new URL(url);
-    const asking = request({ hostname, port, path: '/api/overview', headers: { host } }, (response) => {
+const signIn = (token: string, of = room): Promise<Response> => of.send('POST', '/api/session', { token }, NOBODY);
+
+async function browser(token: string, of = room): Promise<{ cookie: string; csrf: string }> {
+  const response = await signIn(token, of);
+  const { csrf } = (await response.json()) as Session;
+  return { cookie: (response.headers.get('set-cookie') ?? '').split(';')[0] ?? '', csrf: csrf ?? '' };
+}
+
+/** fetch writes the Host header, and mends paths, by itself. */
+const raw = (
+  path: string,
+  { method = 'GET', headers = {}, of = room }: { method?: string; headers?: object; of?: HttpRoom } = {},
+) =>
+  new Promise<number>((resolve, reject) => {
+    const { port } = new URL(of.url);
+    const asking = request({ hostname: '127.0.0.1', port, path, method, headers: { ...headers } }, (response) => {
       response.resume();
       resolve(response.statusCode ?? 0);
     });
@@ -79,64 +100,100 @@ const withHost = (url: string, host: string): Promise<number> =>
     asking.end();
   });
 
-const signIn = (token: string): Promise<Response> => locked.send('POST', '/api/session', { token }, {});
-
-describe('with a token', () => {
-  it('nothing is told without it, but the page and health', async () => {
-    const local = locked.url.replace('0.0.0.0', '127.0.0.1');
-    const statuses = async (paths: readonly string[], headers: Record<string, string> = {}) =>
-      Promise.all(paths.map(async (path) => (await fetch(local + path, { headers, redirect: 'manual' })).status));
-    expect(await statuses(CLOSED)).toEqual(CLOSED.map((path) => (path.startsWith('/queues') ? 303 : 401)));
-    expect(await statuses(OPEN)).toEqual(OPEN.map(() => 200));
-    expect(await statuses(CLOSED.slice(0, 6), { authorization: `Bearer ${TOKEN}x` })).toEqual(Array(6).fill(401));
-    expect(await statuses(CLOSED.slice(0, 6), BEARER)).toEqual(Array(6).fill(200));
-    const { parts } = await locked.json<{ parts: object[] }>('/readyz');
+describe('a token', () => {
+  it('is needed for everything but the page and health', async () => {
+    const statuses = async (paths: readonly string[], headers: Record<string, string>) =>
+      Promise.all(paths.map(async (path) => (await room.get(path, headers)).status));
+    expect(await statuses(CLOSED, NOBODY)).toEqual(CLOSED.map((path) => (path.startsWith('/queues') ? 303 : 401)));
+    expect(await statuses(OPEN, NOBODY)).toEqual(OPEN.map(() => 200));
+    expect(await statuses(CLOSED.slice(0, 6), bearer(`${ROOM_TOKEN}x`))).toEqual(Array(6).fill(401));
+    expect(await statuses(CLOSED.slice(0, 6), bearer(ROOM_TOKEN))).toEqual(Array(6).fill(200));
+    const { parts } = await room.json<{ parts: object[] }>('/readyz', NOBODY);
     expect(parts.every((part) => 'message' in part && part.message === null)).toBe(true);
   });
 
-  it('a browser trades it for a cookie that scripts and other sites cannot use', async () => {
-    const response = await signIn(TOKEN);
+  it('is traded by a browser for a cookie that scripts and other sites cannot use', async () => {
+    const response = await signIn(ROOM_TOKEN);
     const cookie = response.headers.get('set-cookie') ?? '';
     expect(cookie).toMatch(/^tributary_session=[^;]+; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200$/);
-    expect(cookie).not.toContain(TOKEN);
+    expect(cookie).not.toContain(ROOM_TOKEN);
     const { csrf } = (await response.json()) as Session;
     const session = { cookie: cookie.split(';')[0] ?? '' };
-    expect((await locked.get('/api/overview', session)).status).toBe(200);
-    expect(await locked.json('/api/session', session)).toEqual({ needsToken: true, signedIn: true, csrf });
+    expect((await room.get('/api/overview', session)).status).toBe(200);
+    expect(await room.json('/api/session', session)).toEqual({ signedIn: true, name: 'owner', role: 'admin', csrf });
 
-    const change = (headers: Record<string, string>) =>
-      locked.send('POST', '/api/sync', {}, { ...session, ...headers });
+    const change = (headers: Record<string, string>) => room.send('POST', '/api/sync', {}, { ...session, ...headers });
     expect((await change({})).status).toBe(403);
     expect((await change({ 'x-csrf-token': 'x' })).status).toBe(403);
     expect((await change({ 'x-csrf-token': csrf ?? '', 'sec-fetch-site': 'cross-site' })).status).toBe(403);
     expect((await change({ 'x-csrf-token': csrf ?? '' })).status).toBe(202);
     // The cookie of one session does not go with the proof of another.
-    const other = ((await (await signIn(TOKEN)).json()) as Session).csrf ?? '';
-    expect((await change({ 'x-csrf-token': other })).status).toBe(403);
+    expect((await change({ 'x-csrf-token': (await browser(ROOM_TOKEN)).csrf })).status).toBe(403);
     // A program that sends the token itself is no browser that was tricked.
-    expect((await locked.send('POST', '/api/sync', {}, BEARER)).status).toBe(202);
-
-    const forged = { cookie: `${session.cookie.slice(0, -2)}xx` };
-    expect((await locked.get('/api/overview', forged)).status).toBe(401);
-    expect(
-      (await locked.send('DELETE', '/api/session', undefined, { ...session, 'x-csrf-token': csrf ?? '' })).status,
-    ).toBe(204);
-    expect((await locked.get('/api/overview', session)).status).toBe(401);
+    expect((await room.send('POST', '/api/sync', {})).status).toBe(202);
+    expect((await room.get('/api/overview', { cookie: `${session.cookie.slice(0, -2)}xx` })).status).toBe(401);
   });
 
-  it('whoever guesses is slowed down, and whoever is in stays in', async () => {
-    const cookie = ((await signIn(TOKEN)).headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+  it('allows what its role allows, and nothing after it has expired', async () => {
+    const asks = [
+      ['GET', '/metrics'],
+      ['GET', '/api/overview'],
+      ['GET', '/queues/api/queues'],
+      ['POST', '/api/sync'],
+      ['GET', '/api/audit'],
+      ['POST', '/api/cursors/reset'],
+      ['POST', '/api/forget'],
+    ] as const;
+    const allowed = async (token: string) => {
+      const statuses = await Promise.all(
+        asks.map(async ([method, path]) =>
+          method === 'GET'
+            ? (await room.get(path, bearer(token))).status
+            : (await room.send('POST', path, path === '/api/sync' ? {} : { source: 1 }, bearer(token))).status,
+        ),
+      );
+      return asks.filter((_, i) => ![303, 401, 403, 429].includes(statuses[i] ?? 0)).map(([, path]) => path);
+    };
+    expect(await allowed(TOKENS.grafana.token)).toEqual(['/metrics']);
+    expect(await allowed(TOKENS.analyst.token)).toEqual(['/metrics', '/api/overview', '/queues/api/queues']);
+    expect(await allowed(TOKENS.night.token)).toEqual(['/metrics', '/api/overview', '/queues/api/queues', '/api/sync']);
+    expect(await allowed(ROOM_TOKEN)).toEqual(asks.map(([, path]) => path));
+    expect(await allowed(TOKENS.gone.token)).toEqual([]);
+  });
+
+  it('that is wrong is slowed down, and the right one never: not of the same address, not of whoever is in', async () => {
+    const { cookie } = await browser(ROOM_TOKEN);
     const statuses: number[] = [];
     for (let i = 0; i < 14; i++) statuses.push((await signIn(`wrong ${i}`)).status);
     expect(statuses.filter((status) => status === 401).length).toBeLessThanOrEqual(10);
     expect(statuses.slice(-4)).toEqual([429, 429, 429, 429]);
-    const right = await signIn(TOKEN);
-    expect([right.status, right.headers.get('retry-after')]).toEqual([429, expect.stringMatching(/^\d+$/)]);
-    expect((await locked.get('/api/overview', { cookie })).status).toBe(200);
+    const wrong = await room.get('/metrics', bearer('wrong as well'));
+    expect([wrong.status, wrong.headers.get('retry-after')]).toEqual([429, expect.stringMatching(/^\d+$/)]);
+    expect((await signIn(ROOM_TOKEN)).status).toBe(200);
+    expect((await room.get('/metrics')).status).toBe(200);
+    expect((await room.get('/healthz', bearer('wrong as well'))).status).toBe(200);
+    expect((await room.get('/api/overview', { cookie })).status).toBe(200);
   });
 });
 
-describe('without a token', () => {
+describe('a sign-out', () => {
+  it('is for good: the cookie is worth nothing, after a restart too, and an open stream of events ends', async () => {
+    const { cookie, csrf } = await browser(ROOM_TOKEN);
+    const other = await startHttpRoom(configOf({}));
+    const streams = await Promise.all([room, other].map(({ url }) => listenTo(url, undefined, { cookie })));
+    expect((await other.get('/api/overview', { cookie })).status).toBe(200);
+    expect((await room.send('DELETE', '/api/session', undefined, { cookie, 'x-csrf-token': csrf })).status).toBe(204);
+    expect((await room.get('/api/overview', { cookie })).status).toBe(401);
+    await Promise.all(streams.map(({ ended }) => ended));
+    expect((await other.get('/api/overview', { cookie })).status).toBe(401);
+    await other.close();
+    const restarted = await startHttpRoom(configOf({}));
+    expect((await restarted.get('/api/overview', { cookie })).status).toBe(401);
+    await restarted.close();
+  });
+});
+
+describe('without a token in the config', () => {
   it('the server is for this machine only, and says how to change that', async () => {
     const start = runStartApp({
       config: configOf({ host: '0.0.0.0' }),
@@ -148,26 +205,21 @@ describe('without a token', () => {
     expect((error as ConfigError).describe()).toMatch(/0\.0\.0\.0.*http\.token[\s\S]*next: set http\.token/);
   });
 
-  it('reading is open, changing needs the proof of our own page', async () => {
-    expect((await open.get('/api/overview')).status).toBe(200);
-    expect((await open.send('POST', '/api/sync', {}, {})).status).toBe(403);
-    expect((await open.send('POST', '/api/sync', {}, { 'x-csrf-token': 'x' })).status).toBe(403);
-    expect((await open.send('POST', '/api/sync', { source: 'main', streams: [] })).status).toBe(202);
-  });
-
-  it('a page of another site asks for nothing in the name of its reader', async () => {
-    for (const [site, status] of [
-      ['cross-site', 403],
-      ['same-site', 403],
-      ['same-origin', 200],
-      ['none', 200],
-    ] as const)
-      expect([site, (await open.get('/api/overview', { 'sec-fetch-site': site })).status]).toEqual([site, status]);
-    // A link from elsewhere to the page itself is what people send each other.
-    expect((await open.get('/', { 'sec-fetch-site': 'cross-site' })).status).toBe(200);
-  });
-
-  it('a name that is not ours is refused: it may have been turned to this machine by a page elsewhere', async () => {
+  it('one is made, nobody on the machine comes in without it, and foreign names are refused', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'own-token-'));
+    const own = await startControlRoom({ ...configOf({}), http: { ...configOf({}).http, port: 0 } }, undefined, folder);
+    const token = readFileSync(join(folder, 'http-token'), 'utf8').trim();
+    expect(own.link).toBe(`${own.url}/#token=${token}`);
+    const ask = (path: string, init: RequestInit = {}) => fetch(own.url + path, init);
+    // What any user of the machine could do before: the CSRF token without a token, and with it everything.
+    const session = (await (await ask('/api/session')).json()) as Session;
+    expect(session).toEqual({ signedIn: false, name: null, role: null, csrf: null });
+    const forget = { method: 'POST', body: JSON.stringify({ source: 'main', everything: true }) };
+    const headers = { 'content-type': 'application/json', 'x-csrf-token': 'x' };
+    expect((await ask('/api/forget', { ...forget, headers })).status).toBe(401);
+    expect((await ask('/api/overview')).status).toBe(401);
+    expect((await ask('/api/overview', { headers: bearer(token) })).status).toBe(200);
+    const of = { ...room, url: own.url };
     for (const host of [
       'evil.example',
       'evil.example:7070',
@@ -175,16 +227,72 @@ describe('without a token', () => {
       '127.0.0.1.evil.example',
       '10.0.0.1',
     ])
-      expect([host, await withHost(open.url, host)]).toEqual([host, 403]);
+      expect([host, await raw('/api/overview', { headers: { ...bearer(token), host }, of })]).toEqual([host, 403]);
     for (const host of ['localhost:1', '127.0.0.1', 'LOCALHOST:7070', '[::1]:7070'])
-      expect([host, await withHost(open.url, host)]).toEqual([host, 200]);
+      expect([host, await raw('/api/overview', { headers: { ...bearer(token), host }, of })]).toEqual([host, 200]);
+    await own.close();
+    rmSync(folder, { recursive: true });
+  });
+});
+
+describe('however a path is written', () => {
+  const SPELLINGS = ['/api/export/leads', '/%61pi/export/leads', '/ap%69/export/leads', '/api/%65xport/leads'];
+  const query = '?from=2d&to=now&format=csv';
+
+  it('a page of another site asks for nothing in the name of its reader', async () => {
+    const { cookie } = await browser(ROOM_TOKEN);
+    const before = sandbox.service.requests.length;
+    for (const path of SPELLINGS)
+      for (const site of ['cross-site', 'same-site'])
+        expect([path, await raw(path + query, { headers: { cookie, 'sec-fetch-site': site } })]).toEqual([path, 403]);
+    expect(sandbox.service.requests.length).toBe(before);
+    expect(await raw('/api/overview', { headers: { cookie, 'sec-fetch-site': 'same-origin' } })).toBe(200);
+    // A link from elsewhere to the page itself is what people send each other.
+    expect(await raw('/', { headers: { 'sec-fetch-site': 'cross-site' } })).toBe(200);
+  });
+
+  it('nothing of it is open, and the view of the queues is for looking only', async () => {
+    for (const path of [...SPELLINGS, '//api/overview', '/./api/overview', '/api/../api/overview', '/API/overview'])
+      expect([path, await raw(path + query)]).toEqual([path, 401]);
+    for (const path of [
+      '/queues/api/queues/pause',
+      '/%71ueues/api/queues/pause',
+      '/queue%73/api/queues/sync/clean/failed',
+    ])
+      for (const method of ['PUT', 'POST', 'DELETE'])
+        expect([path, [404, 405].includes(await raw(path, { method, headers: bearer(ROOM_TOKEN) }))]).toEqual([
+          path,
+          true,
+        ]);
+    expect(await raw('/%71ueues/api/queues/pause', { method: 'PUT', headers: bearer(ROOM_TOKEN) })).toBe(405);
+  });
+});
+
+describe('every change', () => {
+  it('is in the audit trail: who, what, from where, and whether it failed', async () => {
+    await room.send('POST', '/api/sync', { streams: ['leads'] }, bearer(TOKENS.night.token));
+    await room.send('POST', '/api/forget', { source: 'nope', customer: 'ada@example.org' });
+    await browser(TOKENS.analyst.token);
+    const { entries } = await room.json<AuditTrail>('/api/audit');
+    const [signedIn, failed, forget, sync] = entries;
+    expect(signedIn).toMatchObject({ actor: 'analyst', action: 'session.start', from: '127.0.0.1' });
+    expect(forget).toMatchObject({ actor: 'owner', action: 'customer.forget', target: 'nope' });
+    expect(failed).toMatchObject({
+      action: 'customer.forget',
+      detail: { failed: expect.stringMatching(/no such source/) },
+    });
+    expect(sync).toMatchObject({ actor: 'night', action: 'sync.start', target: '*/leads', from: '127.0.0.1' });
+    // Whoever was forgotten does not live on in the trail.
+    expect(JSON.stringify(entries)).not.toContain('ada@example.org');
+    const next = await room.json<AuditTrail>('/api/audit?limit=1');
+    expect((await room.json<AuditTrail>(`/api/audit?limit=1&before=${next.next}`)).entries[0]?.id).toBe(failed?.id);
   });
 });
 
 describe('every answer', () => {
   it('has the headers that keep a page from being used against its reader', async () => {
     for (const path of ['/', '/api/overview', '/nothing', '/queues', '/metrics']) {
-      const { headers } = await open.get(path);
+      const { headers } = await room.get(path);
       const policy = headers.get('content-security-policy') ?? '';
       expect(policy).toMatch(/default-src 'none'.*script-src 'self';.*frame-ancestors 'none'/);
       expect(policy).not.toMatch(/unsafe|https?:|\*/);
@@ -194,12 +302,12 @@ describe('every answer', () => {
       ]);
       expect(headers.get('access-control-allow-origin')).toBeNull();
     }
-    expect((await open.get('/api/overview')).headers.get('cache-control')).toBe('no-store');
+    expect((await room.get('/api/overview')).headers.get('cache-control')).toBe('no-store');
   });
 
   it('comes packed for those who can unpack it, unless it is small or has no end', async () => {
     const encodingOf = async (path: string, accepted: string) => {
-      const { headers, body } = await open.get(path, { 'accept-encoding': accepted });
+      const { headers, body } = await room.get(path, { 'accept-encoding': accepted });
       await body?.cancel();
       return [headers.get('content-encoding'), headers.get('vary')];
     };
@@ -211,26 +319,26 @@ describe('every answer', () => {
     // What holds the token of a session must not tell of it by its length.
     expect((await encodingOf('/api/session', 'br'))[0]).toBeNull();
     expect((await encodingOf('/api/events', 'br'))[0]).toBeNull();
-    expect(await open.json('/api/openapi.json', { 'accept-encoding': 'gzip' })).toEqual(
-      await open.json('/api/openapi.json', { 'accept-encoding': 'identity' }),
+    expect(await room.json('/api/openapi.json', { 'accept-encoding': 'gzip' })).toEqual(
+      await room.json('/api/openapi.json', { 'accept-encoding': 'identity' }),
     );
   });
 
   it('of a page file is small, kept by the browser, and from no other folder', async () => {
-    const page = await open.get('/');
+    const page = await room.get('/');
     expect(page.headers.get('cache-control')).toBe('no-cache');
-    expect((await open.get('/', { 'if-none-match': page.headers.get('etag') ?? '' })).status).toBe(304);
-    const files = [...(await page.text()).matchAll(/(?:href|src)="(\/files-[^"]+)"/g)].map(([, path]) => path ?? '');
+    expect((await room.get('/', { 'if-none-match': page.headers.get('etag') ?? '' })).status).toBe(304);
+    const files = [...(await page.text()).matchAll(/(?:href|src)="(files-[^"]+)"/g)].map(([, path]) => `/${path}`);
     expect(files.filter((path) => /\.(css|js|svg)$/.test(path)).length).toBe(10);
     for (const path of files) {
-      const file = await open.get(path);
+      const file = await room.get(path);
       expect([path, file.status, file.headers.get('cache-control')]).toEqual([
         path,
         200,
         expect.stringMatching(/immutable/),
       ]);
     }
-    for (const path of ['/../server.ts', '/..%2fserver.ts', '/%2e%2e/api-types.ts', '/index.html/../../server.ts'])
-      expect([path, (await open.get(path)).status]).toEqual([path, 404]);
+    for (const path of ['/../server.ts', '/..%2fserver.ts', '/%2e%2e/server.ts', '/index.html/../../server.ts'])
+      expect([path, (await room.get(path)).status]).toEqual([path, 404]);
   });
 });

@@ -287,16 +287,16 @@ describe('the verbs of the command line', () => {
   });
 
   it('what makes no sense is refused with what to do, and nothing is asked of the service', async () => {
-    for (const wrong of [
-      { from: '1d' },
-      { ...REQUEST, from: 'x' },
-      { ...REQUEST, to: '70d' },
-      { ...REQUEST, source: 'x' },
-      { ...REQUEST, more: 1 },
-      { ...REQUEST, streams: ['x'] },
-    ]) {
+    for (const [wrong, expected] of [
+      [{ from: '1d' }, 400],
+      [{ ...REQUEST, from: 'x' }, 400],
+      [{ ...REQUEST, to: '70d' }, 400],
+      [{ ...REQUEST, source: 'x' }, 404],
+      [{ ...REQUEST, more: 1 }, 400],
+      [{ ...REQUEST, streams: ['x'] }, 400],
+    ] as const) {
       const { status, body } = await ask<{ error: { next: string | null } }>('POST', '/api/backfills', wrong);
-      expect([status, body.error.next]).toEqual([400, expect.any(String)]);
+      expect([status, body.error.next]).toEqual([expected, expect.any(String)]);
     }
   });
 
@@ -331,6 +331,7 @@ describe('the verbs of the command line', () => {
 
   it('session is described too, and by now everything was asked', async () => {
     await get('/api/session');
+    await get('/api/audit');
     const silent = ['DELETE /api/quarantine/{id}', 'POST /api/session', 'DELETE /api/session'];
     // Those of http-verbs.test.ts and http-export.test.ts.
     const elsewhere = /\/api\/(verifications|cursors|forget|export|doctor|config|schema)(\/|$)/;

@@ -8,7 +8,7 @@ import { connect } from '../../src/cursor/database.ts';
 import type { Overview } from '../../src/http/api-types.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace } from '../support/cli.ts';
-import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
+import { type HttpRoom, ROOM_TOKEN, startHttpRoom } from '../support/http-room.ts';
 import { queryDuckdb } from '../support/lake-readers.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox, sorted } from '../support/sandbox.ts';
@@ -48,7 +48,7 @@ const pathOf = (stream: string, query: string): string => `/api/export/${stream}
 /** As it comes over the wire: packed, and with what comes after the last byte. */
 async function open(path: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    request(room.url + path, { headers }, resolve)
+    request(room.url + path, { headers: { ...headers, authorization: `Bearer ${ROOM_TOKEN}` } }, resolve)
       .on('error', reject)
       .end();
   });
@@ -158,14 +158,15 @@ describe('an export over HTTP', () => {
       [pathOf('leads', 'format=xlsx'), 400],
       [pathOf('leads', 'format=csv&filter=country'), 400],
       [pathOf('leads', 'format=csv&filter=contry=DE'), 400],
-      [pathOf('leads', 'format=csv&source=x'), 400],
+      [pathOf('leads', 'format=csv&source=x'), 404],
       [pathOf('links', 'format=csv'), 404],
     ] as const)
       expect([path, (await room.get(path)).status]).toEqual([path, status]);
     const asked = pagesAsked();
     const elsewhere = await open(pathOf('leads', 'format=csv'), { 'sec-fetch-site': 'cross-site' });
     expect(elsewhere.statusCode).toBe(403);
-    expect((await fetch(room.url + pathOf('leads', 'format=csv'), { method: 'HEAD' })).status).toBe(404);
+    const headers = { authorization: `Bearer ${ROOM_TOKEN}` };
+    expect((await fetch(room.url + pathOf('leads', 'format=csv'), { method: 'HEAD', headers })).status).toBe(404);
     expect(pagesAsked()).toBe(asked);
   });
 

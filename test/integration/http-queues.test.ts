@@ -1,5 +1,5 @@
 import { afterAll, expect, it } from 'vitest';
-import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
+import { type HttpRoom, ROOM_TOKEN, startHttpRoom } from '../support/http-room.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { describeBackends, queueUrl, until, workerConfig } from '../support/workers.ts';
@@ -39,11 +39,18 @@ describeBackends('the view of the queues on %s', (backend) => {
     expect(schedulers).toHaveLength(3);
     expect(JSON.stringify(schedulers)).not.toContain('"data"');
 
-    const csrf = { 'x-csrf-token': (await room.json<{ csrf: string }>('/api/session')).csrf };
-    for (const path of ['/pause', '/empty', '/obliterate', '/retry/failed', '/add'])
-      expect([path, (await room.send('POST', `/queues/api/queues/sync${path}`, {}, csrf)).status]).toEqual([path, 405]);
-    const put = await fetch(`${room.url}/queues/api/queues/sync/pause`, { method: 'PUT', headers: csrf });
-    expect(put.status).toBe(405);
+    const headers = { authorization: `Bearer ${ROOM_TOKEN}` };
+    for (const [path, status] of [
+      ['pause', 405],
+      ['empty', 405],
+      ['obliterate', 405],
+      ['retry/failed', 405],
+      ['nothing', 404],
+    ] as const) {
+      const put = await fetch(`${room.url}/queues/api/queues/sync/${path}`, { method: 'PUT', headers });
+      expect([path, put.status]).toEqual([path, status]);
+    }
+    expect((await room.send('POST', '/queues/api/queues/sync/add', {})).status).toBe(405);
     expect((await board()).queues[0]?.counts.delayed).toBe(3);
   });
 

@@ -3,17 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database.ts';
-import type {
-  Cursors,
-  Examination,
-  Forgotten,
-  Overview,
-  Verification,
-  Verifications,
-} from '../../src/http/api-types.ts';
+import type { Cursors, Diagnosis, Forgotten, Overview, Verification, Verifications } from '../../src/http/api-types.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type DescribedRoom, describedRoom, routesIn } from '../support/described-room.ts';
-import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
+import { type HttpRoom, NOBODY, startHttpRoom } from '../support/http-room.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { until, workerConfig } from '../support/workers.ts';
@@ -119,16 +112,16 @@ describe('verify', () => {
   });
 
   it('refuses what makes no sense', async () => {
-    for (const wrong of [
-      { from: 'x', to: 'now' },
-      { from: 'now', to: '7d' },
-      { ...RANGE, sink: 'x' },
-      { ...RANGE, between: ['lake'] },
-      { ...RANGE, between: ['lake', 'lake'] },
-      { ...RANGE, between: ['lake', 'warehouse'], repair: true },
-      { ...RANGE, source: 'x' },
-    ])
-      expect([wrong, await statusOf('/api/verifications', wrong)]).toEqual([wrong, 400]);
+    for (const [wrong, expected] of [
+      [{ from: 'x', to: 'now' }, 400],
+      [{ from: 'now', to: '7d' }, 400],
+      [{ ...RANGE, sink: 'x' }, 404],
+      [{ ...RANGE, between: ['lake'] }, 400],
+      [{ ...RANGE, between: ['lake', 'lake'] }, 400],
+      [{ ...RANGE, between: ['lake', 'warehouse'], repair: true }, 400],
+      [{ ...RANGE, source: 'x' }, 404],
+    ] as const)
+      expect([wrong, await statusOf('/api/verifications', wrong)]).toEqual([wrong, expected]);
     expect((await ask('GET', '/api/verifications/none')).status).toBe(404);
   });
 });
@@ -199,9 +192,9 @@ describe('forget', () => {
     expect(Object.values(again.body.touched).every((rows) => rows === 0)).toBe(true);
   });
 
-  it('needs the proof of our own page, and one clear word', async () => {
-    const { status } = await room.send('POST', '/api/forget', { source: 'main', everything: true }, {});
-    expect(status).toBe(403);
+  it('needs a token, and one clear word', async () => {
+    const { status } = await room.send('POST', '/api/forget', { source: 'main', everything: true }, NOBODY);
+    expect(status).toBe(401);
     for (const [wrong, expected] of [
       [{ source: 'main' }, 400],
       [{ source: 'main', customer: '' }, 400],
@@ -218,7 +211,7 @@ describe('forget', () => {
 describe('the installation', () => {
   it('is examined part by part, once for all who ask meanwhile', async () => {
     const before = sandbox.service.requests.length;
-    const looks = await Promise.all([1, 2, 3].map(() => get<Examination>('/api/doctor')));
+    const looks = await Promise.all([1, 2, 3].map(() => get<Diagnosis>('/api/doctor')));
     const [{ findings = [] } = {}] = looks;
     expect(findings.map(({ subject }) => subject)).toEqual(
       expect.arrayContaining(['state', 'sink warehouse', 'sink lake', 'queue', 'source main']),

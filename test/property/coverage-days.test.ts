@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { DayState } from '../../src/http/api-types.ts';
-import { dayRuns } from '../../src/http/coverage-days.ts';
+import { dayRuns } from '../../src/http/routes/coverage-days.ts';
 import type { CoverageSpan } from '../../src/model/coverage-spans.ts';
 import { DAY_MS } from '../../src/model/window.ts';
 

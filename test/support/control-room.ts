@@ -1,10 +1,12 @@
-import { runStartApp } from '../../src/app/start.ts';
+import { runStartApp, type StartOptions } from '../../src/app/start.ts';
 import type { Config } from '../../src/config/index.ts';
 import { silentLog } from './silent-log.ts';
 import { FAST } from './workers.ts';
 
 export interface ControlRoom {
   url: string;
+  /** With the token that was made, where the config names none. */
+  link: string | undefined;
   /** Ends the worker and its server, as Ctrl-C does. */
   close(): Promise<void>;
 }
@@ -12,16 +14,27 @@ export interface ControlRoom {
 const LIVE_PACE = { lookMs: 300, beatMs: 5000 };
 
 /** `tributary start` in this process, on a free port, with everything looked at more often. */
-export async function startControlRoom(config: Config, livePace = LIVE_PACE): Promise<ControlRoom> {
+export async function startControlRoom(
+  config: Config,
+  livePace = LIVE_PACE,
+  tokenFolder?: string,
+): Promise<ControlRoom> {
   const stop = new AbortController();
   let done: Promise<void> = Promise.resolve();
-  const url = await new Promise<string>((onListening, failed) => {
+  let link: string | undefined;
+  const url = await new Promise<string>((listening, failed) => {
     const { signal } = stop;
-    done = runStartApp({ config, log: silentLog, signal, pace: FAST, livePace, onListening });
+    const onListening: StartOptions['onListening'] = (at, room) => {
+      link = room.link;
+      listening(at);
+    };
+    const options = { config, log: silentLog, signal, pace: FAST, livePace, onListening };
+    done = runStartApp({ ...options, ...(tokenFolder !== undefined && { tokenFolder }) });
     done.catch(failed);
   });
   return {
     url,
+    link,
     async close() {
       stop.abort();
       await done;

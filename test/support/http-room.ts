@@ -2,12 +2,17 @@ import { afterAll } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
 import { startControlRoom } from './control-room.ts';
 
+/** Of every room whose config names no other. */
+export const ROOM_TOKEN = 'a-long-token-that-nobody-guesses';
+/** For requests that come without a token. */
+export const NOBODY = { authorization: '' };
+
 /** A control room, and how programs ask it; it ends with the test file. */
 export interface HttpRoom {
   url: string;
+  /** With the token, unless the headers hold a cookie or an authorization of their own. */
   get(path: string, headers?: Record<string, string>): Promise<Response>;
   json<T>(path: string, headers?: Record<string, string>): Promise<T>;
-  /** A change, with the CSRF token unless the headers say otherwise. */
   send(method: 'POST' | 'DELETE', path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
   close(): Promise<void>;
 }
@@ -18,9 +23,13 @@ afterAll(async () => {
 });
 
 export async function startHttpRoom(config: Config): Promise<HttpRoom> {
-  const onAnyPort = { ...config, http: { ...config.http, port: 0 } };
+  const token = config.http.token ?? ROOM_TOKEN;
+  const onAnyPort = { ...config, http: { ...config.http, token, port: 0 } };
+  const withToken = (headers: Record<string, string> = {}) =>
+    'cookie' in headers || 'authorization' in headers ? headers : { ...headers, authorization: `Bearer ${token}` };
   const { url, close } = await startControlRoom(onAnyPort, { lookMs: 200, beatMs: 500 });
-  const get: HttpRoom['get'] = (path, headers = {}) => fetch(url + path, { headers, redirect: 'manual' });
+  const get: HttpRoom['get'] = (path, headers) =>
+    fetch(url + path, { headers: withToken(headers), redirect: 'manual' });
   const json = async <T>(path: string, headers?: Record<string, string>): Promise<T> => {
     const response = await get(path, headers);
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
@@ -31,10 +40,9 @@ export async function startHttpRoom(config: Config): Promise<HttpRoom> {
     get,
     json,
     async send(method, path, body, headers) {
-      const usual = headers ?? { 'x-csrf-token': (await json<{ csrf: string }>('/api/session')).csrf };
       return fetch(url + path, {
         method,
-        headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...usual },
+        headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...withToken(headers) },
         ...(body !== undefined && { body: JSON.stringify(body) }),
       });
     },

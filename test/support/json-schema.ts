@@ -1,4 +1,18 @@
-import type { JsonSchema } from '../../src/http/json-schema.ts';
+/** What of JSON Schema the description uses. */
+export interface JsonSchema {
+  type?: string | readonly string[];
+  $ref?: string;
+  anyOf?: readonly JsonSchema[];
+  enum?: readonly unknown[];
+  const?: unknown;
+  format?: string;
+  minimum?: number;
+  maximum?: number;
+  items?: JsonSchema;
+  properties?: Readonly<Record<string, JsonSchema>>;
+  required?: readonly string[];
+  additionalProperties?: boolean | JsonSchema;
+}
 
 export interface ApiDescription {
   openapi: string;
@@ -25,7 +39,7 @@ export function misfits(value: unknown, schema: JsonSchema, { components }: ApiD
     const types = [type ?? []].flat();
     if (types.length > 0 && !types.some((one) => isA(inner, String(one))))
       return [`${place}: ${text(inner)} is no ${types}`];
-    if (rest.enum && inner !== null && !rest.enum.includes(inner as string))
+    if (rest.enum && inner !== null && !rest.enum.includes(inner))
       return [`${place}: ${text(inner)} is not among ${rest.enum}`];
     if (typeof inner === 'number') return inRange(inner, rest) ? [] : [`${place}: ${inner} is out of range`];
     if (typeof inner === 'string')

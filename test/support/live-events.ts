@@ -1,4 +1,5 @@
 import type { LiveEvent } from '../../src/http/api-types.ts';
+import { ROOM_TOKEN } from './http-room.ts';
 
 /** What a browser's EventSource would get, read by hand: the ids and the beats show too. */
 export interface Listening {
@@ -10,9 +11,13 @@ export interface Listening {
   close(): void;
 }
 
-export async function listenTo(url: string, lastId?: string): Promise<Listening> {
+export async function listenTo(
+  url: string,
+  lastId?: string,
+  who: Record<string, string> = { authorization: `Bearer ${ROOM_TOKEN}` },
+): Promise<Listening> {
   const stop = new AbortController();
-  const headers = { accept: 'text/event-stream', ...(lastId !== undefined && { 'last-event-id': lastId }) };
+  const headers = { accept: 'text/event-stream', ...who, ...(lastId !== undefined && { 'last-event-id': lastId }) };
   const response = await fetch(`${url}/api/events`, { headers, signal: stop.signal });
   if (response.headers.get('content-type') !== 'text/event-stream') throw new Error(await response.text());
   const events: Listening['events'] = [];

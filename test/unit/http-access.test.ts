@@ -1,58 +1,94 @@
-import { describe, expect, it } from 'vitest';
+import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkBinding, createAccess, isLoopback } from '../../src/http/access.ts';
-import { createSessions, SESSION_HOURS } from '../../src/http/sessions.ts';
-import { createThrottle } from '../../src/http/throttle.ts';
+import { createSessions, digestOf, SESSION_HOURS } from '../../src/http/sessions.ts';
+import { ownToken, type Token } from '../../src/http/tokens.ts';
+import { ConfigError } from '../../src/model/errors.ts';
 
 const HOUR_MS = 3_600_000;
+const token = (secret: string, rest: Partial<Token> = {}): Token => ({ name: 'owner', role: 'admin', secret, ...rest });
+const sessionsOf = (tokens: readonly Token[], now = Date.now, ended = new Set<string>()) =>
+  createSessions({ tokens: () => tokens, isEnded: (digest) => ended.has(digest) }, now);
 
 describe('sessions', () => {
-  it('hold for twelve hours, also after a restart, and not with another token', () => {
+  it('hold for twelve hours, also after a restart, and not with another token or once they were ended', () => {
     let now = Date.now();
-    const sessions = createSessions('token', () => now);
-    const cookie = sessions.open();
-    const id = sessions.read(cookie);
-    expect(id).toBeDefined();
-    expect(createSessions('token', () => now).read(cookie)).toBe(id);
-    expect(createSessions('other', () => now).read(cookie)).toBeUndefined();
-    expect(createSessions('token', () => now).csrfOf(id ?? '')).toBe(sessions.csrfOf(id ?? ''));
+    const [mine, other] = [token('mine'), token('other')];
+    const sessions = sessionsOf([mine], () => now);
+    const cookie = sessions.open(mine);
+    const session = sessions.read(cookie);
+    if (!session) throw new Error('it was just opened');
+    expect(sessionsOf([mine], () => now).read(cookie)).toEqual(session);
+    expect(sessionsOf([other], () => now).read(cookie)).toBeUndefined();
+    expect(sessionsOf([mine], () => now, new Set([digestOf(session.id)])).read(cookie)).toBeUndefined();
+    expect(sessionsOf([mine], () => now).csrfOf(session)).toBe(sessions.csrfOf(session));
     now += SESSION_HOURS * HOUR_MS;
     expect(sessions.read(cookie)).toBeUndefined();
   });
 
-  it('cannot be made longer, or be made at all, by whoever lacks the key', () => {
-    const sessions = createSessions('token');
-    const [until = '', nonce, signature] = sessions.open().split('.');
+  it('end with their token', () => {
+    let now = Date.now();
+    const short = token('short', { expiresAt: now + HOUR_MS });
+    const sessions = sessionsOf([short], () => now);
+    const cookie = sessions.open(short);
+    expect(sessions.read(cookie)?.expiresAt).toBe(short.expiresAt);
+    now += HOUR_MS;
+    expect(sessions.read(cookie)).toBeUndefined();
+  });
+
+  it('cannot be made longer, given to another token, or be made at all, by whoever lacks the key', () => {
+    const [mine, reader] = [token('mine'), token('reader', { name: 'reader', role: 'read' })];
+    const sessions = sessionsOf([mine, reader]);
+    const [until = '', nonce, name, signature] = sessions.open(reader).split('.');
+    const owner = sessions.open(mine).split('.')[2];
     const forged = [
-      `${Number(until) + HOUR_MS}.${nonce}.${signature}`,
-      `${until}.x.${signature}`,
-      `${until}.${nonce}.`,
+      `${Number(until) + HOUR_MS}.${nonce}.${name}.${signature}`,
+      `${until}.x.${name}.${signature}`,
+      `${until}.${nonce}.${owner}.${signature}`,
+      `${until}.${nonce}.${name}.`,
       '',
-      'a.b.c',
+      'a.b.c.d',
     ];
     expect(forged.map((cookie) => sessions.read(cookie))).toEqual(forged.map(() => undefined));
   });
+});
 
-  it('without a token every process has proofs of its own', () => {
-    expect(createSessions(undefined).csrfOf('nobody')).not.toBe(createSessions(undefined).csrfOf('nobody'));
+describe('the token of the first start', () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'token-'));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  it('is made once, long, and readable by nobody else', () => {
+    const state = join(folder, '.tributary');
+    const made = ownToken(state);
+    expect(made).toMatch(/^[0-9a-f]{64}$/);
+    expect(ownToken(state)).toBe(made);
+    expect(readFileSync(join(state, 'http-token'), 'utf8').trim()).toBe(made);
+    expect(statSync(join(state, 'http-token')).mode & 0o777).toBe(0o600);
+    expect(statSync(state).mode & 0o777).toBe(0o700);
+  });
+
+  it('is refused where it is a link, where others can read it, and where it is short', () => {
+    const path = join(folder, 'http-token');
+    writeFileSync(join(folder, 'elsewhere'), 'x'.repeat(64), { mode: 0o600 });
+    symlinkSync(join(folder, 'elsewhere'), path);
+    expect(() => ownToken(folder)).toThrow(ConfigError);
+    rmSync(path);
+    writeFileSync(path, 'x'.repeat(64), { mode: 0o644 });
+    expect(() => ownToken(folder)).toThrow(/others own it or can read it/);
+    rmSync(path);
+    writeFileSync(path, 'short', { mode: 0o600 });
+    expect(() => ownToken(folder)).toThrow(ConfigError);
   });
 });
 
-describe('the throttle', () => {
-  it('lets ten wrong tokens a minute through for each address, and counts no other', () => {
-    let now = 0;
-    const throttle = createThrottle(() => now);
-    for (let i = 0; i < 10; i++) {
-      expect(throttle.waitSeconds('a')).toBe(0);
-      throttle.failed('a');
-      now += 1000;
-    }
-    expect([throttle.waitSeconds('a'), throttle.waitSeconds('b')]).toEqual([50, 0]);
-    now += 50_000;
-    expect(throttle.waitSeconds('a')).toBe(0);
-  });
-});
+describe('access', () => {
+  const nothingStored = { query: async () => [] };
 
-describe('the door', () => {
   it('knows what this machine is', () => {
     const own = ['127.0.0.1', '127.8.9.1', 'localhost', '::1'];
     const others = ['0.0.0.0', '::', '10.0.0.1', '127.evil.example', 'localhost.evil.example', '127.0.0.1.nip.io', ''];
@@ -60,12 +96,35 @@ describe('the door', () => {
     expect(others.filter(isLoopback)).toEqual([]);
     for (const host of others) expect(() => checkBinding({ host, token: undefined })).toThrow(/http\.token/);
     expect(() => checkBinding({ host: '0.0.0.0', token: 'x' })).not.toThrow();
+    expect(() => checkBinding({ host: '0.0.0.0', tokens: { grafana: {} } })).not.toThrow();
   });
 
-  it('makes the cookie secure where a proxy speaks TLS', () => {
-    const access = createAccess({ host: '127.0.0.1', token: 'token' });
-    const cookieOf = (headers: Record<string, string>) => access.signIn({ headers, address: 'a' }, 'token').cookie;
-    expect(cookieOf({ 'x-forwarded-proto': 'https' })).toMatch(/; Secure$/);
-    expect(cookieOf({})).not.toMatch(/Secure/);
+  it('makes the cookie secure where TLS is spoken, and for its own path only', () => {
+    const access = createAccess(nothingStored, { tokens: [token('secret')], basePath: '/etl' });
+    expect(access.signIn('secret', true)?.cookie).toMatch(/; Path=\/etl\/; .*; Secure$/);
+    expect(access.signIn('secret', false)?.cookie).not.toMatch(/Secure/);
+  });
+
+  it('lets go of whoever came with a token that has expired or was replaced', () => {
+    let now = Date.now();
+    const reader = token('reader-secret', { name: 'reader', role: 'read', expiresAt: now + HOUR_MS });
+    const access = createAccess(nothingStored, { tokens: [token('mine'), reader] }, () => now);
+    const who = (secret: string) => access.identify({ authorization: `Bearer ${secret}` });
+    const [owner, guest] = [who('mine'), access.signIn('reader-secret', false)?.visitor];
+    if (!owner || owner === 'wrong' || !guest) throw new Error('both are in');
+    let told = 0;
+    access.onChange(() => {
+      told += 1;
+    });
+    expect([access.holds(owner), access.holds(guest)]).toEqual([true, true]);
+    now += HOUR_MS;
+    expect([access.holds(owner), access.holds(guest)]).toEqual([true, false]);
+    access.replaceTokens([token('another', { name: 'other' })]);
+    expect([told, access.holds(owner), who('mine'), who('another')]).toEqual([
+      1,
+      false,
+      'wrong',
+      expect.objectContaining({ name: 'other' }),
+    ]);
   });
 });

@@ -1,5 +1,6 @@
 import { environment } from '../../app/index.ts';
 import { DEFAULT_CONFIG } from '../../config/index.ts';
+import { Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import type { StreamReport } from '../../sync/run.ts';
 import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
@@ -77,12 +78,14 @@ const runJson = ({ source, stream, runId, state, tally, cursor, fault }: StreamR
 
 const START_EXAMPLES = `
 Examples:
-  tributary start                      then open http://127.0.0.1:7070
+  tributary start                      then open the link that it prints
   tributary start --json >> runs.ndjson
 
 The worker, and its control room: a page, /api, /metrics, /healthz, /readyz and
 /queues. It is for this machine only, unless http.host and http.token say
-otherwise. Ctrl-C or SIGTERM ends what is in hand and loses nothing.`;
+otherwise. Without http.token a token is made at the first start, in
+.tributary/http-token. SIGHUP reads http.token and http.tokens again. Ctrl-C or
+SIGTERM ends what is in hand and loses nothing.`;
 
 export const registerStart: Register = (program, action) => {
   const command = program
@@ -94,7 +97,8 @@ export const registerStart: Register = (program, action) => {
 
 async function start(context: Context, options: CommonOptions): Promise<ExitCode> {
   const { terminal, log, signal } = context;
-  const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
+  const path = options.config ?? DEFAULT_CONFIG;
+  const { config, warnings } = environment.config(path);
   for (const warning of warnings) terminal.err(`note: ${warning}\n`);
   leaveInTime(signal);
   // Only here: a web server and a queue are more than all other commands need together.
@@ -103,8 +107,27 @@ async function start(context: Context, options: CommonOptions): Promise<ExitCode
     config,
     log,
     signal,
-    onListening: (url) => terminal.err(`control room: ${url}\n`),
+    onListening(url, room) {
+      terminal.err(`control room: ${room.link ?? url}\n`);
+      onHangUp(signal, () => {
+        try {
+          room.reload(environment.config(path).config.http);
+          log.warn({}, 'the tokens of the control room were read again');
+        } catch (error) {
+          // Recovery: those of before stay in use; whoever edited the file is told.
+          if (!(error instanceof Fault)) throw error;
+          log.error({ reason: error.describe() }, 'the config cannot be read; nothing was changed');
+        }
+      });
+    },
     ...tellOf(context, options),
   });
   return EXIT.done;
+}
+
+/** Until the signal is aborted. On a terminal it means that somebody closed the window, and ends the process as ever. */
+function onHangUp(signal: AbortSignal, reload: () => void): void {
+  if (process.stdin.isTTY) return;
+  process.on('SIGHUP', reload);
+  signal.addEventListener('abort', () => process.off('SIGHUP', reload), { once: true });
 }

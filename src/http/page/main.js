@@ -1,6 +1,6 @@
 /** @import { View } from './app/screen.js' */
 import { parseAddress } from './app/address.js';
-import { currentSession, Refused, signOut, Unreachable } from './app/ask.js';
+import { currentSession, Refused, signIn, signOut, Unreachable } from './app/ask.js';
 import { drawFrame } from './app/frame.js';
 import { listen } from './app/live.js';
 import { loginForm } from './app/login.js';
@@ -51,9 +51,8 @@ function askForToken() {
   place('token').focus();
 }
 
-/** Signed in, or nobody needs to. */
-async function begin() {
-  frame.signedIn((await currentSession()).needsToken);
+function begin() {
+  frame.signedIn();
   show();
   stopListening = listen({
     onOverview(overview) {
@@ -67,10 +66,19 @@ async function begin() {
   });
 }
 
+/** The link that the server prints has the token behind the `#`. It is taken out of the address, so that it is in no history. */
+function takeToken() {
+  const token = /^#token=(.+)$/.exec(location.hash)?.[1];
+  if (token) history.replaceState(null, '', '#/');
+  return token;
+}
+
 async function start() {
   try {
+    const token = takeToken();
+    if (token) await signIn(token).catch(() => {}); // Recovery: it is an old link; the form asks for the token.
     const { signedIn } = await currentSession({ anew: true });
-    if (signedIn) await begin();
+    if (signedIn) begin();
     else askForToken();
   } catch {
     // Recovery: the page came, so the server was there a moment ago. It is asked again until it answers.

@@ -11,13 +11,100 @@ import {
 import { ConfigError } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import { priceBackfill } from '../../sync/price.ts';
-import { reportPrices } from '../../sync/price-report.ts';
+import { type PriceReport, reportPrices } from '../../sync/price-report.ts';
 import { unreadChunks } from '../../sync/unread.ts';
-import type { Backfill, BackfillAction, BackfillPrice, BackfillRequest, Backfills } from '../api-types.ts';
-import { chooseStreams } from '../choose.ts';
+import { chooseStreams, chooseWindow, isoOrNull } from '../choices.ts';
 import type { ControlDeps } from '../deps.ts';
-import { isoOrNull, windowOf } from '../params.ts';
-import { type Ask, Refusal, type Route } from '../route.ts';
+import { HttpError } from '../http-error.ts';
+import { type Route, route } from '../route.ts';
+import {
+  byName,
+  count,
+  date,
+  figure,
+  flag,
+  list,
+  moment,
+  named,
+  object,
+  oneOf,
+  orNull,
+  share,
+  shortText,
+  stream,
+  text,
+  type z,
+} from '../shapes.ts';
+
+const BACKFILL_ACTIONS = ['pause', 'resume', 'cancel', 'retry'] as const;
+export type BackfillAction = (typeof BACKFILL_ACTIONS)[number];
+
+const Backfill = named(
+  'Backfill',
+  object({
+    id: text,
+    source: text,
+    stream,
+    from: moment,
+    to: moment,
+    force: flag,
+    state: oneOf(['queued', 'paused', 'cancelled', 'done', 'failed']),
+    running: flag.describe('whether a window of it is being read now'),
+    createdAt: moment,
+    finishedAt: orNull(moment),
+    windows: object({ queued: count, running: count, done: count, failed: count }),
+    progress: share.describe('of its windows'),
+    rows: count,
+    etaSeconds: orNull(figure).describe('null where it does not run, or no window of it has been read yet'),
+    message: orNull(text),
+    actions: list(oneOf(BACKFILL_ACTIONS)).describe('what can be done with it now'),
+  }),
+);
+const Backfills = named('Backfills', object({ backfills: list(Backfill) }));
+
+const range = { from: moment, to: moment };
+const cost = { perSecond: figure, seconds: figure };
+
+const BackfillPrice = named(
+  'BackfillPrice',
+  object({
+    streams: list(
+      object({
+        source: text,
+        stream,
+        ...range,
+        toRead: list(object(range)),
+        certified: share,
+        rows: count,
+        isCounted: flag.describe('false: rows and requests are guesses'),
+        requests: count,
+        probes: count,
+      }),
+    ),
+    sources: byName(
+      object({
+        current: object(cost),
+        others: list(object({ plan: text, ...cost })),
+        pollShare: share.describe('of the budget that syncs use meanwhile: they go first'),
+      }),
+    ),
+  }),
+);
+
+const BackfillRequest = named(
+  'BackfillRequest',
+  object({
+    source: shortText.optional().describe('all sources unless told'),
+    streams: list(stream).max(3).optional().describe('all streams unless told'),
+    from: date,
+    to: date,
+    force: flag.default(false).describe('also what is proven complete already'),
+  }),
+);
+
+export type Backfill = z.infer<typeof Backfill>;
+export type Backfills = z.infer<typeof Backfills>;
+export type BackfillRequest = z.infer<typeof BackfillRequest>;
 
 type Deps = Pick<ControlDeps, 'state' | 'queue' | 'sinks' | 'streams'>;
 
@@ -36,68 +123,78 @@ const SUMMARIES: Readonly<Record<BackfillAction, string>> = {
 };
 
 export const backfillRoutes = (deps: Deps): Route[] => [
-  {
+  route({
     method: 'GET',
     path: '/api/backfills',
     summary: 'Backfills that were given to the queue, the newest first.',
-    answer: 'Backfills',
-    handle: async (): Promise<Backfills> => ({ backfills: await listBackfills(deps.state) }),
-  },
-  {
+    role: 'read',
+    answer: Backfills,
+    handle: async () => ({ backfills: await listBackfills(deps.state) }),
+  }),
+  route({
     method: 'POST',
     path: '/api/backfills/price',
     summary: 'What a backfill would cost. Looking takes a few requests to the service, and some seconds.',
-    body: 'BackfillRequest',
-    answer: 'BackfillPrice',
-    handle: (ask) => price(deps, ask),
-  },
-  {
+    role: 'operator',
+    body: BackfillRequest,
+    answer: BackfillPrice,
+    handle: ({ body, signal }) => price(deps, body, signal),
+  }),
+  route({
     method: 'POST',
     path: '/api/backfills',
     summary: 'Gives a backfill to the queue: one for each stream.',
-    body: 'BackfillRequest',
+    role: 'operator',
+    uses: ['state', 'queue'],
+    body: BackfillRequest,
     status: 201,
-    answer: 'Backfills',
-    handle: (ask) => start(deps, ask),
-  },
-  {
+    answer: Backfills,
+    audit: ({ body: { source = '*', streams = ['*'], from, to, force } }) => ({
+      action: 'backfill.start',
+      target: streams.map((name) => `${source}/${name}`).join(', '),
+      detail: { from, to, force },
+    }),
+    handle: ({ body, signal }) => start(deps, body, signal),
+  }),
+  route({
     method: 'GET',
     path: '/api/backfills/{id}',
     summary: 'One backfill.',
-    answer: 'Backfill',
-    handle: ({ params }) => readBackfill(deps.state, params.id ?? ''),
-  },
-  ...(Object.keys(VERBS) as BackfillAction[]).map(
-    (action): Route => ({
+    role: 'read',
+    answer: Backfill,
+    handle: ({ id }) => readBackfill(deps.state, id),
+  }),
+  ...BACKFILL_ACTIONS.map((action) =>
+    route({
       method: 'POST',
       path: `/api/backfills/{id}/${action}`,
       summary: SUMMARIES[action],
-      answer: 'Backfill',
-      handle: ({ params }) => act(deps, params.id ?? '', action),
+      role: 'operator',
+      uses: ['state', 'queue'],
+      answer: Backfill,
+      audit: ({ id }) => ({ action: `backfill.${action}`, target: id }),
+      handle: ({ id }) => act(deps, id, action),
     }),
   ),
 ];
 
-function chosenOf({ streams }: Deps, ask: Ask) {
-  const { source, streams: names, from, to, force = false } = ask.body as BackfillRequest;
-  const chosen = chooseStreams(streams, { ...(source && { source }), ...(names && { streams: names }) });
-  const window = windowOf({ ...ask, params: { from, to } }, { start: 0, end: 0 });
-  return { jobs: chosen.map(({ job }) => job), request: { window, force } };
+function chosenOf({ streams }: Deps, body: BackfillRequest) {
+  const jobs = chooseStreams(streams, body).map(({ job }) => job);
+  return { jobs, request: { window: chooseWindow(body), force: body.force } };
 }
 
-async function price(deps: Deps, ask: Ask): Promise<BackfillPrice> {
-  const { jobs, request } = chosenOf(deps, ask);
-  const { signal } = ask;
+async function price(deps: Deps, body: BackfillRequest, signal: AbortSignal): Promise<PriceReport> {
+  const { jobs, request } = chosenOf(deps, body);
   const prices = await Promise.all(jobs.map((job) => priceBackfill({ ...deps, signal }, job, request)));
   return reportPrices(prices, jobs);
 }
 
-async function start(deps: Deps, ask: Ask): Promise<Backfills> {
-  const { jobs, request } = chosenOf(deps, ask);
+async function start(deps: Deps, body: BackfillRequest, signal: AbortSignal): Promise<Backfills> {
+  const { jobs, request } = chosenOf(deps, body);
   const ids = await Promise.all(
     jobs.map(async (job) => {
       const { source, stream } = job;
-      const chunks = await unreadChunks({ ...deps, signal: ask.signal }, job, request);
+      const chunks = await unreadChunks({ ...deps, signal }, job, request);
       return enqueueBackfill(deps, { source, stream, ...request, chunks });
     }),
   );
@@ -112,7 +209,7 @@ async function act(deps: Deps, id: string, action: BackfillAction): Promise<Back
   } catch (error) {
     // Recovery: it is there, so what cannot be is this verb in the state that it is in.
     if (error instanceof ConfigError)
-      throw new Refusal(409, error.message, { ...(error.next && { next: error.next }), kept: 'nothing was changed' });
+      throw new HttpError(409, error.message, { ...(error.next && { next: error.next }), kept: 'nothing was changed' });
     throw error;
   }
   return readBackfill(deps.state, id);
@@ -120,7 +217,7 @@ async function act(deps: Deps, id: string, action: BackfillAction): Promise<Back
 
 async function readBackfill(state: Queryable, id: string): Promise<Backfill> {
   const [found] = await listBackfills(state, id);
-  if (!found) throw new Refusal(404, 'there is no such backfill');
+  if (!found) throw new HttpError(404, 'there is no such backfill');
   return found;
 }
 

@@ -1,29 +1,58 @@
 import { readBudgets, readBudgetUse } from '../../cursor/budget-use.ts';
 import { toIso } from '../../model/instant.ts';
-import type { Budget } from '../api-types.ts';
 import type { ControlDeps } from '../deps.ts';
-import type { Ask, Route } from '../route.ts';
+import { type Route, route } from '../route.ts';
+import { count, figure, list, moment, named, object, orNull, text, z } from '../shapes.ts';
+
+const Budget = named(
+  'Budget',
+  object({
+    now: moment,
+    minutes: count,
+    step: count,
+    keys: list(
+      object({
+        sources: list(text).describe('a key is told by its sources; empty: one that the config no longer has'),
+        perSecond: figure,
+        pausedSeconds: orNull(figure).describe('after a 429: how long everybody still waits'),
+        points: list(
+          object({
+            at: moment,
+            requests: count,
+            byLane: object({ fresh: count, repair: count, backfill: count }),
+            tooManyRequests: count,
+            pauses: count,
+            share: figure.describe('of what the budget would have allowed'),
+          }),
+        ).describe('stretches without a request have no point'),
+      }),
+    ),
+  }),
+);
+export type Budget = z.infer<typeof Budget>;
+export type KeyBudget = Budget['keys'][number];
 
 type Deps = Pick<ControlDeps, 'state' | 'keys'>;
 
 const WEEK = 7 * 24 * 60;
-
-export const budgetRoute = (deps: Deps): Route => ({
-  method: 'GET',
-  path: '/api/budget',
-  summary: 'How the request budget of each key was used by all processes, with the 429s.',
-  query: {
-    minutes: { type: 'integer', minimum: 1, maximum: WEEK, default: 1440 },
-    step: { type: 'integer', minimum: 1, maximum: WEEK, default: 15 },
-  },
-  answer: 'Budget',
-  handle: (ask) => readBudget(deps, ask),
+const BudgetQuery = object({
+  minutes: z.int().min(1).max(WEEK).default(1440),
+  step: z.int().min(1).max(WEEK).default(15),
 });
 
+export const budgetRoute = (deps: Deps): Route =>
+  route({
+    method: 'GET',
+    path: '/api/budget',
+    summary: 'How the request budget of each key was used by all processes, with the 429s.',
+    role: 'read',
+    query: BudgetQuery,
+    answer: Budget,
+    handle: ({ query }) => readBudget(deps, query),
+  });
+
 /** A key is told by its sources. Not even its digest goes out: nobody needs it. */
-async function readBudget({ state, keys }: Deps, { params }: Ask): Promise<Budget> {
-  const minutes = Number(params.minutes ?? 1440);
-  const step = Number(params.step ?? 15);
+async function readBudget({ state, keys }: Deps, { minutes, step }: z.infer<typeof BudgetQuery>): Promise<Budget> {
   const now = await readBudgets(state);
   const used = await readBudgetUse(state, { minutes, step });
   const shown = now.filter(({ keyHash }) => isOurs(keyHash) || used.some((use) => use.keyHash === keyHash));

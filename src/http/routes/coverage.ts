@@ -7,43 +7,101 @@ import { type CoverageSpan, coverageSpans } from '../../model/coverage-spans.ts'
 import { type Instant, parseInstant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { DAY_MS, holds, startOfDay, type Window } from '../../model/window.ts';
-import type { Coverage, CoverageWindows, WindowDetail } from '../api-types.ts';
-import { dayRuns } from '../coverage-days.ts';
+import { chooseWindow, endOfDays, isoDay, isoOrNull } from '../choices.ts';
 import type { ControlDeps } from '../deps.ts';
-import { shortText, stream } from '../json-schema.ts';
-import { date, endOfDays, isoDay, isoOrNull, windowOf } from '../params.ts';
-import { type Ask, Refusal, type Route } from '../route.ts';
+import { HttpError } from '../http-error.ts';
+import { type Route, route } from '../route.ts';
+import {
+  count,
+  date,
+  day,
+  list,
+  moment,
+  named,
+  object,
+  oneOf,
+  orNull,
+  shortText,
+  stream,
+  text,
+  type z,
+} from '../shapes.ts';
+import { DayRun, dayRuns } from './coverage-days.ts';
 
-const track = { source: shortText, stream, sink: shortText };
+const track = { source: text, stream, sink: text };
+
+const Coverage = named(
+  'Coverage',
+  object({
+    from: day,
+    to: day.describe('the day after the last'),
+    tracks: list(object({ ...track, since: moment, days: list(DayRun).describe('in order, without holes') })),
+  }),
+);
+
+const WindowDetail = named(
+  'WindowDetail',
+  object({
+    start: moment,
+    end: moment,
+    state: oneOf(['certified', 'open', 'uncertified', 'gap']),
+    rows: orNull(count).describe('this and what follows is null for what was not read'),
+    readAt: orNull(moment),
+    provenAt: orNull(moment),
+    runId: orNull(text),
+    tries: orNull(count).describe('runs in a row that could not prove it'),
+    note: orNull(text),
+  }),
+);
+
+const CoverageWindows = named(
+  'CoverageWindows',
+  object({
+    ...track,
+    from: moment,
+    to: moment,
+    windows: list(WindowDetail).describe('in order, without holes'),
+    quarantined: list(count).describe('ids of records of these days that were set aside'),
+  }),
+);
+
+export type Coverage = z.infer<typeof Coverage>;
+export type TrackCoverage = Coverage['tracks'][number];
+export type WindowDetail = z.infer<typeof WindowDetail>;
+export type CoverageWindows = z.infer<typeof CoverageWindows>;
+
+const WindowsQuery = object({ source: shortText, stream, sink: shortText, from: date, to: date });
+const CoverageQuery = WindowsQuery.partial();
 
 export const coverageRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
-  {
+  route({
     method: 'GET',
     path: '/api/coverage',
     summary: 'What is proven complete, day by day, of every stream in every sink.',
-    query: { ...track, from: date, to: date },
-    answer: 'Coverage',
-    handle: (ask) => readCoverage(state, ask),
-  },
-  {
+    role: 'read',
+    query: CoverageQuery,
+    answer: Coverage,
+    handle: ({ query }) => readCoverage(state, query),
+  }),
+  route({
     method: 'GET',
     path: '/api/coverage/windows',
-    summary: 'The windows of some days, with what is known of each.',
-    query: { ...track, from: date, to: date },
-    needs: ['source', 'stream', 'sink', 'from', 'to'],
-    answer: 'CoverageWindows',
-    handle: (ask) => readWindows(state, ask),
-  },
+    summary: 'The windows of at most 31 days, with what is known of each.',
+    role: 'read',
+    query: WindowsQuery,
+    answer: CoverageWindows,
+    handle: ({ query }) => readWindows(state, query),
+  }),
 ];
 
-async function readCoverage(state: Queryable, ask: Ask): Promise<Coverage> {
+async function readCoverage(state: Queryable, query: z.infer<typeof CoverageQuery>): Promise<Coverage> {
   const now = Date.now();
-  const { source, stream, sink } = ask.params;
+  const { source, stream, sink } = query;
   const tracks = (await knownTracks(state)).filter(
     (one) => isOr(source, one.source) && isOr(stream, one.stream) && isOr(sink, one.sink),
   );
   const begin = Math.min(now - DAY_MS, ...tracks.map(({ since }) => since));
-  const asked = windowOf(ask, { start: begin, end: now }, now);
+  const asked = chooseWindow(query, { start: begin, end: now }, now);
   const window = { start: startOfDay(asked.start), end: endOfDays(asked.end) };
   const ledgers = await readLedgers(state);
   const setAside = await readSetAside(state);
@@ -67,16 +125,16 @@ async function readCoverage(state: Queryable, ask: Ask): Promise<Coverage> {
 /** A month of a stream that is polled every minute is some hundred windows at most: days grow together. */
 const MOST_DAYS = 31;
 
-async function readWindows(state: Queryable, ask: Ask): Promise<CoverageWindows> {
+async function readWindows(state: Queryable, query: z.infer<typeof WindowsQuery>): Promise<CoverageWindows> {
   const now = Date.now();
-  const window = windowOf(ask, { start: now - DAY_MS, end: now }, now);
+  const window = chooseWindow(query, undefined, now);
   if (window.end - window.start > MOST_DAYS * DAY_MS)
-    throw new Refusal(400, `at most ${MOST_DAYS} days at a time`, { next: 'ask for fewer days' });
-  const { source, stream, sink } = ask.params;
+    throw new HttpError(400, `at most ${MOST_DAYS} days at a time`, { next: 'ask for fewer days' });
+  const { source, stream, sink } = query;
   const known = (await knownTracks(state)).find(
     (one) => one.source === source && one.stream === stream && one.sink === sink,
   );
-  if (!known) throw new Refusal(404, 'nothing was ever written of this stream to this sink');
+  if (!known) throw new HttpError(404, 'nothing was ever written of this stream to this sink');
   const entries = await readLedger(state, known, known.since);
   const spans = coverageSpans(entries, { start: known.since, end: Math.max(known.since, now) });
   const read = entries.filter((entry) => entry.end > window.start && entry.start < window.end);

@@ -1,67 +1,114 @@
 import { holderOf } from '../../cursor/leases.ts';
 import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/tracks.ts';
 import { type MoveDeps, moveCursor, resetCursor } from '../../sync/move-cursor.ts';
-import type { CursorMove, CursorRequest, Cursors } from '../api-types.ts';
+import { chooseDate } from '../choices.ts';
 import type { ControlDeps } from '../deps.ts';
-import { shortText, stream } from '../json-schema.ts';
-import { dateOf } from '../params.ts';
-import { type Ask, Refusal, type Route } from '../route.ts';
+import { HttpError } from '../http-error.ts';
+import { type Route, route } from '../route.ts';
+import { date, flag, list, moment, named, object, orNull, shortText, stream, text, type z } from '../shapes.ts';
+
+const Cursors = named(
+  'Cursors',
+  object({
+    cursors: list(
+      object({
+        source: text,
+        stream,
+        sink: text,
+        since: moment,
+        completeThrough: orNull(moment),
+        newestSeen: orNull(moment),
+        updatedAt: moment,
+      }),
+    ),
+  }),
+);
+export type Cursors = z.infer<typeof Cursors>;
+
+const CursorRequest = named(
+  'CursorRequest',
+  object({
+    source: shortText.optional().describe('needed where several sources have the stream'),
+    streams: list(stream).min(1).max(3),
+    sink: shortText.optional().describe('every sink unless told'),
+  }),
+);
+const CursorMove = named(
+  'CursorMove',
+  CursorRequest.extend({
+    to: date,
+    force: flag
+      .default(false)
+      .describe('also forward, over time that was never read: events may be missing there for good'),
+  }),
+);
+type CursorRequest = z.infer<typeof CursorRequest>;
 
 type Deps = Pick<ControlDeps, 'state' | 'sinks'>;
 
+const noteOf = (action: string, { source, streams, sink }: CursorRequest, detail = {}) => ({
+  action,
+  target: streams.map((name) => `${source ?? '*'}/${name}`).join(', '),
+  detail: { ...(sink !== undefined && { sink }), ...detail },
+});
+
 export const cursorRoutes = (deps: Deps): Route[] => [
-  {
+  route({
     method: 'GET',
     path: '/api/cursors',
     summary: 'How far each stream is proven, in each sink.',
-    query: { source: shortText, stream, sink: shortText },
-    answer: 'Cursors',
-    handle: async ({ params: { source, stream: name, sink } }): Promise<Cursors> => {
+    role: 'read',
+    query: object({ source: shortText, stream, sink: shortText }).partial(),
+    answer: Cursors,
+    handle: async ({ query: { source, stream: name, sink } }) => {
       const tracks = await knownTracks(deps.state);
       const chosen = tracks.filter((track) => name === undefined || track.stream === name);
       return { cursors: chooseTracks(chosen, { source, sink }).map(reportTrack) };
     },
-  },
-  {
+  }),
+  route({
     method: 'POST',
     path: '/api/cursors/move',
     summary: 'Moves watermarks back, so that the next sync reads again from there; forward only by force.',
-    body: 'CursorMove',
-    answer: 'Cursors',
-    handle: (ask) => move(deps, ask),
-  },
-  {
+    role: 'admin',
+    body: CursorMove,
+    answer: Cursors,
+    audit: ({ body }) => noteOf('cursor.move', body, { to: body.to, force: body.force }),
+    handle: ({ body }) => move(deps, body),
+  }),
+  route({
     method: 'POST',
     path: '/api/cursors/reset',
     summary: 'Forgets how far streams have come; their rows stay, and the next sync reads everything again.',
-    body: 'CursorRequest',
-    answer: 'Cursors',
-    handle: (ask) => change(deps, ask, resetCursor),
-  },
+    role: 'admin',
+    body: CursorRequest,
+    answer: Cursors,
+    audit: ({ body }) => noteOf('cursor.reset', body),
+    handle: ({ body }) => change(deps, body, resetCursor),
+  }),
 ];
 
-async function move(deps: Deps, ask: Ask): Promise<Cursors> {
-  const { to: text, force = false } = ask.body as CursorMove;
-  const to = dateOf('to', text);
+async function move(deps: Deps, body: z.infer<typeof CursorMove>): Promise<Cursors> {
+  const { force } = body;
+  const to = chooseDate('to', body.to);
   if (to > Date.now())
-    throw new Refusal(400, 'to lies in the future', {
+    throw new HttpError(400, 'to lies in the future', {
       next: 'give a moment that has passed: nothing later can be complete',
     });
-  return change(deps, ask, (moving, track) => moveCursor(moving, track, { to, force }));
+  return change(deps, body, (moving, track) => moveCursor(moving, track, { to, force }));
 }
 
 async function change(
   { state, sinks }: Deps,
-  { body }: Ask,
+  { source, streams, sink }: CursorRequest,
   work: (deps: MoveDeps, track: KnownTrack) => Promise<void>,
 ): Promise<Cursors> {
-  const { source, streams, sink } = body as CursorRequest;
   const tracks = chooseTracks(await knownTracks(state), { source, streams, sink });
-  if (tracks.length === 0) throw new Refusal(404, 'there is no such cursor', { next: 'see GET /api/cursors' });
+  if (tracks.length === 0) throw new HttpError(404, 'there is no such cursor', { next: 'see GET /api/cursors' });
   const sources = new Set(tracks.map((track) => track.source));
   // Several sinks of one source belong together; several sources are an accident.
   if (sources.size > 1)
-    throw new Refusal(400, 'several sources have this stream', { next: `add source: ${[...sources].join(', ')}` });
+    throw new HttpError(400, 'several sources have this stream', { next: `add source: ${[...sources].join(', ')}` });
   for (const track of tracks) await work({ state, sinks, holder: holderOf('control room') }, track);
   return { cursors: chooseTracks(await knownTracks(state), { source, streams, sink }).map(reportTrack) };
 }

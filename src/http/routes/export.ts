@@ -6,12 +6,12 @@ import { STREAM_NAMES, STREAMS } from '../../model/streams.ts';
 import { type ByteTarget, createRowFile, FORMATS, type Format, type RowFile } from '../../sinks/export/row-file.ts';
 import { exportStream } from '../../sync/export-stream.ts';
 import type { StreamJob } from '../../sync/job.ts';
-import { chooseStreams } from '../choose.ts';
+import { chooseStreams, chooseWindow } from '../choices.ts';
 import type { ControlDeps } from '../deps.ts';
-import { createDownload } from '../download.ts';
-import { flag, list, oneOf, shortText } from '../json-schema.ts';
-import { date, windowOf } from '../params.ts';
-import { type Ask, Plain, Refusal, type Route } from '../route.ts';
+import { HttpError } from '../http-error.ts';
+import { FileAnswer, type Route, route } from '../route.ts';
+import { date, flag, list, object, oneOf, shortText, type z } from '../shapes.ts';
+import { createDownload } from './download.ts';
 
 type Deps = Pick<ControlDeps, 'state' | 'streams' | 'narrow' | 'log'>;
 
@@ -25,35 +25,36 @@ const TYPES: Readonly<Record<Format, string>> = {
 const MOST_AT_ONCE = 2;
 const MOST_EVENTS = 2_000_000;
 
+const ExportQuery = object({
+  source: shortText.optional(),
+  from: date,
+  to: date,
+  format: oneOf(FORMATS),
+  filter: list(shortText)
+    .max(20)
+    .default([])
+    .describe("NAME=VALUE, a query parameter of the service; on top of the config's"),
+  keepFormulas: flag.default(false).describe('CSV: leaves cells that begin with = + - @ as they are'),
+});
+
 export function exportRoute(deps: Deps): Route {
   let running = 0;
-  return {
+  return route({
     method: 'GET',
     path: '/api/export/{stream}',
     summary:
       'A range of dates as one file, read from the service while it is downloaded. The trailer x-tributary-certified says whether every event is proven to be in it.',
-    query: {
-      source: shortText,
-      from: date,
-      to: date,
-      format: oneOf(...FORMATS),
-      filter: {
-        ...list(shortText),
-        description: "NAME=VALUE, a query parameter of the service; on top of the config's",
-      },
-      keepFormulas: { ...flag, description: 'CSV: leaves cells that begin with = + - @ as they are' },
-    },
-    needs: ['from', 'to', 'format'],
+    role: 'operator',
+    query: ExportQuery,
     media: Object.values(TYPES),
-    async handle(ask) {
-      const { job, window, format, createFile } = chosenOf(deps, ask);
+    async handle({ id, query, signal }) {
+      const { job, window, format, createFile } = chosenOf(deps, id, query);
       if (running >= MOST_AT_ONCE)
-        throw new Refusal(503, `${MOST_AT_ONCE} exports are under way`, {
+        throw new HttpError(503, `${MOST_AT_ONCE} exports are under way`, {
           next: 'wait for one to end',
           retryAfter: 60,
         });
       running += 1;
-      const { signal } = ask;
       const { body, done } = await createDownload(
         (target) =>
           exportStream(job, {
@@ -75,30 +76,29 @@ export function exportRoute(deps: Deps): Route {
       const name = [job.source, job.stream, ...[window.start, window.end].map((at) => toIso(at).slice(0, 10))].join(
         '-',
       );
-      return new Plain(TYPES[format], body, {
+      return new FileAnswer(TYPES[format], body, {
         headers: { 'content-disposition': `attachment; filename="${name}.${format}"` },
         trailers: { 'x-tributary-certified': async () => String((await done).doubts.length === 0) },
       });
     },
-  };
+  });
 }
 
-function chosenOf({ streams, narrow }: Deps, ask: Ask) {
-  const { source, stream: name = '', format, keepFormulas } = ask.params;
+function chosenOf({ streams, narrow }: Deps, name: string, query: z.infer<typeof ExportQuery>) {
+  const { source, format, filter, keepFormulas } = query;
   const stream = STREAM_NAMES.find((each) => each === name);
-  if (!stream) throw new Refusal(404, 'there is no such stream', { next: `use ${STREAM_NAMES.join(', ')}` });
-  const [one, ...others] = chooseStreams(streams, { ...(source && { source }), streams: [stream] });
+  if (!stream) throw new HttpError(404, 'there is no such stream', { next: `use ${STREAM_NAMES.join(', ')}` });
+  const [one, ...others] = chooseStreams(streams, { source, streams: [stream] });
   if (!one) throw new Error('what is chosen is there, or refused');
   if (others.length > 0)
-    throw new Refusal(400, `several sources have ${stream}`, {
+    throw new HttpError(400, `several sources have ${stream}`, {
       next: `choose one with source: ${[one, ...others].map((each) => each.source).join(', ')}`,
     });
-  const createFile = (target: ByteTarget): RowFile =>
-    createRowFile(format as Format, stream, target, { keepFormulas: String(keepFormulas) === 'true' });
+  const createFile = (target: ByteTarget): RowFile => createRowFile(format, stream, target, { keepFormulas });
   return {
-    job: narrow(one, filtersOf(ask.list('filter'))),
-    window: windowOf(ask, { start: 0, end: 0 }),
-    format: format as Format,
+    job: narrow(one, filtersOf(filter)),
+    window: chooseWindow(query),
+    format,
     createFile,
   };
 }
@@ -108,13 +108,13 @@ const filtersOf = (texts: readonly string[]): Record<string, string> =>
     texts.map((text) => {
       const at = text.indexOf('=');
       if (at > 0) return [text.slice(0, at), text.slice(at + 1)];
-      throw new Refusal(400, 'a filter is not NAME=VALUE', { next: 'write filter=country=DE' });
+      throw new HttpError(400, 'a filter is not NAME=VALUE', { next: 'write filter=country=DE' });
     }),
   );
 
 function refuseTooMany({ rows }: { rows: number }): void {
   if (rows <= MOST_EVENTS) return;
-  throw new Refusal(400, `these are more than ${MOST_EVENTS} events`, {
+  throw new HttpError(400, `these are more than ${MOST_EVENTS} events`, {
     next: 'export shorter ranges, or use tributary export',
   });
 }

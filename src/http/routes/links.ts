@@ -2,27 +2,56 @@ import { quoteIdent, type Sql } from '../../cursor/sql.ts';
 import { toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
-import type { TopLink, TopLinks } from '../api-types.ts';
+import { chooseWindow } from '../choices.ts';
 import type { ControlDeps } from '../deps.ts';
-import { shortText, stream } from '../json-schema.ts';
-import { date, limit, limitOf, windowOf } from '../params.ts';
-import type { Ask, Route } from '../route.ts';
+import { type Route, route } from '../route.ts';
+import { count, date, limit, list, moment, named, object, orNull, shortText, stream, text, z } from '../shapes.ts';
 
-const USUAL = 10;
-
-export const linksRoute = (deps: Pick<ControlDeps, 'warehouse'>): Route => ({
-  method: 'GET',
-  path: '/api/links/top',
-  summary: 'The links with the most clicks, leads or sales, counted in the synced tables.',
-  query: { by: { ...stream, default: 'clicks' }, from: date, to: date, source: shortText, limit: limit(USUAL) },
-  answer: 'TopLinks',
-  handle: (ask) => readTop(deps, ask),
+const TopLink = object({
+  source: text,
+  linkId: text,
+  shortLink: orNull(text).describe('null: nothing is known of the link but its id'),
+  clicks: count,
+  leads: count,
+  sales: count,
+  saleAmount: orNull(z.number()).describe('in cents, of sales in all currencies'),
 });
+const TopLinks = named(
+  'TopLinks',
+  object({
+    by: stream,
+    from: moment,
+    to: moment,
+    sink: orNull(text).describe('the one that was asked; null: none of the config has tables'),
+    links: list(TopLink),
+  }),
+);
+export type TopLink = z.infer<typeof TopLink>;
+export type TopLinks = z.infer<typeof TopLinks>;
 
-async function readTop({ warehouse }: Pick<ControlDeps, 'warehouse'>, ask: Ask): Promise<TopLinks> {
+const TopQuery = object({ from: date, to: date, source: shortText })
+  .partial()
+  .extend({ by: stream.default('clicks'), limit: limit(10) });
+
+export const linksRoute = (deps: Pick<ControlDeps, 'warehouse'>): Route =>
+  route({
+    method: 'GET',
+    path: '/api/links/top',
+    summary:
+      'The links with the most clicks, leads or sales, counted in the synced tables; of the last 30 days unless told.',
+    role: 'read',
+    query: TopQuery,
+    answer: TopLinks,
+    handle: ({ query }) => readTop(deps, query),
+  });
+
+async function readTop(
+  { warehouse }: Pick<ControlDeps, 'warehouse'>,
+  query: z.infer<typeof TopQuery>,
+): Promise<TopLinks> {
   const now = Date.now();
-  const window = windowOf(ask, { start: startOfDay(now) - 29 * DAY_MS, end: now }, now);
-  const by = STREAM_NAMES.find((name) => name === ask.params.by) ?? 'clicks';
+  const window = chooseWindow(query, { start: startOfDay(now) - 29 * DAY_MS, end: now }, now);
+  const { by } = query;
   const head = { by, from: toIso(window.start), to: toIso(window.end) };
   if (!warehouse) return { ...head, sink: null, links: [] };
   const { name, db, schema } = warehouse;
@@ -34,7 +63,7 @@ async function readTop({ warehouse }: Pick<ControlDeps, 'warehouse'>, ask: Ask):
   // Nothing was synced of it yet: the table comes with the first rows.
   if (!has.has(by) || !has.has('links')) return { ...head, sink: name, links: [] };
   const present = STREAM_NAMES.filter((stream) => has.has(stream));
-  const question = { by, window, source: ask.params.source, limit: limitOf(ask, USUAL) };
+  const question = { by, window, source: query.source, limit: query.limit };
   const links = await db.query<Omit<TopLink, 'saleAmount'> & { saleAmount: string | null }>(
     selectTop(schema, present, question),
   );

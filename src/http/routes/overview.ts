@@ -3,18 +3,74 @@ import { instantOf } from '../../cursor/sql.ts';
 import { readUpcoming } from '../../cursor/upcoming.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
-import type { LastRun, Overview, StreamOverview, TrackOverview, Trouble } from '../api-types.ts';
+import { isoOrNull } from '../choices.ts';
 import type { ControlDeps } from '../deps.ts';
-import { isoOrNull } from '../params.ts';
-import type { Route } from '../route.ts';
+import { type Route, route } from '../route.ts';
+import { count, figure, flag, list, moment, named, object, oneOf, orNull, stream, text, type z } from '../shapes.ts';
+import { LastRun } from './runs.ts';
 
-export const overviewRoute = (deps: ControlDeps): Route => ({
-  method: 'GET',
-  path: '/api/overview',
-  summary: 'How every stream stands, and what needs a person.',
-  answer: 'Overview',
-  handle: () => readOverview(deps),
-});
+const Trouble = named(
+  'Trouble',
+  object({
+    kind: oneOf(['parked', 'late', 'uncertified']),
+    source: text,
+    stream: oneOf([...STREAM_NAMES, '*']).describe('*: the whole source'),
+    message: text,
+    since: moment,
+  }),
+);
+
+const progress = {
+  completeThrough: orNull(moment),
+  newestSeen: orNull(moment),
+  lagSeconds: orNull(figure),
+  uncertifiedWindows: count,
+};
+
+const TrackOverview = named('TrackOverview', object({ sink: text, since: moment, ...progress }));
+
+const StreamOverview = named(
+  'StreamOverview',
+  object({
+    source: text,
+    stream,
+    configured: flag.describe('false: the config names it no more'),
+    ...progress,
+    maxLagSeconds: orNull(figure),
+    late: flag.describe('further behind than maxLag'),
+    parked: orNull(object({ reason: text, nextStep: orNull(text), since: moment, nextProbeAt: orNull(moment) })),
+    quarantined: count,
+    lastRun: orNull(LastRun),
+    lastSuccessAt: orNull(moment),
+    nextRunAt: orNull(moment),
+    sinks: list(TrackOverview).describe('the stream is as far as the slowest of them'),
+  }),
+);
+
+const Overview = named(
+  'Overview',
+  object({
+    now: moment,
+    version: text,
+    troubles: list(Trouble).describe('what needs a person, the oldest first'),
+    streams: list(StreamOverview).describe('those of the config, and those that the state still knows'),
+  }),
+);
+
+export type Trouble = z.infer<typeof Trouble>;
+type TrackOverview = z.infer<typeof TrackOverview>;
+export type StreamOverview = z.infer<typeof StreamOverview>;
+export type Overview = z.infer<typeof Overview>;
+
+export const overviewRoute = (deps: ControlDeps): Route =>
+  route({
+    method: 'GET',
+    path: '/api/overview',
+    summary: 'How every stream stands, and what needs a person.',
+    role: 'read',
+    answer: Overview,
+    handle: () => readOverview(deps),
+  });
 
 export type OverviewDeps = Pick<ControlDeps, 'state' | 'streams' | 'version'>;
 

@@ -4,63 +4,96 @@ import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } 
 import { parseJson, stringifyJson } from '../../model/json.ts';
 import { createRedact } from '../../model/withhold.ts';
 import { retryQuarantined } from '../../sync/retry-quarantined.ts';
-import type { Quarantine, QuarantineHead, QuarantineRecord, QuarantineRetried } from '../api-types.ts';
 import type { ControlDeps } from '../deps.ts';
-import { shortText, stream } from '../json-schema.ts';
-import { limit, limitOf } from '../params.ts';
-import { type Ask, Refusal, type Route } from '../route.ts';
+import { HttpError } from '../http-error.ts';
+import { type Route, route } from '../route.ts';
+import { count, limit, list, moment, named, object, orNull, shortText, stream, text, type z } from '../shapes.ts';
 
-const USUAL = 50;
+const QuarantineHead = object({
+  id: count,
+  source: text,
+  stream,
+  reason: text,
+  runId: text,
+  firstAt: moment,
+  lastAt: moment,
+});
+const Quarantine = named(
+  'Quarantine',
+  object({ total: count, records: list(QuarantineHead), next: orNull(text).describe('`before` of the next page') }),
+);
+const QuarantineRecord = named(
+  'QuarantineRecord',
+  QuarantineHead.extend({
+    record: text.describe(
+      'indented JSON as text: it may hold integers that JavaScript cannot; personal data is masked',
+    ),
+  }),
+);
+const QuarantineRetried = named(
+  'QuarantineRetried',
+  object({ id: count, reason: orNull(text).describe('null: it is in the tables now; otherwise why it stays') }),
+);
+
+type QuarantineHead = z.infer<typeof QuarantineHead>;
+export type Quarantine = z.infer<typeof Quarantine>;
+export type QuarantineRecord = z.infer<typeof QuarantineRecord>;
+
+const QuarantineQuery = object({
+  source: shortText.optional(),
+  stream: stream.optional(),
+  limit: limit(50),
+  before: count.optional().describe('`next` of the page before'),
+});
 
 type Deps = Pick<ControlDeps, 'state' | 'sinks' | 'streams'>;
 
 export const quarantineRoutes = (deps: Deps): Route[] => [
-  {
+  route({
     method: 'GET',
     path: '/api/quarantine',
     summary: 'Records that could not be used, the newest first.',
-    query: {
-      source: shortText,
-      stream,
-      limit: limit(USUAL),
-      before: { type: 'integer', minimum: 0, description: '`next` of the page before' },
-    },
-    answer: 'Quarantine',
-    handle: (ask) => readQuarantine(deps.state, ask),
-  },
-  {
+    role: 'read',
+    query: QuarantineQuery,
+    answer: Quarantine,
+    handle: ({ query }) => readQuarantine(deps.state, query),
+  }),
+  route({
     method: 'GET',
     path: '/api/quarantine/{id}',
     summary: 'One of them, as it came. Personal data is masked.',
-    answer: 'QuarantineRecord',
-    handle: ({ params }) => readRecord(deps.state, params.id ?? ''),
-  },
-  {
+    role: 'read',
+    answer: QuarantineRecord,
+    handle: ({ id }) => readRecord(deps.state, id),
+  }),
+  route({
     method: 'POST',
     path: '/api/quarantine/{id}/retry',
     summary:
       'Tries to use it once more: the rules may have changed since. What is sound now is written into every sink.',
-    answer: 'QuarantineRetried',
-    handle: ({ params }) => retry(deps, params.id ?? ''),
-  },
-  {
+    role: 'operator',
+    answer: QuarantineRetried,
+    audit: ({ id }) => ({ action: 'quarantine.retry', target: id }),
+    handle: ({ id }) => retry(deps, id),
+  }),
+  route({
     method: 'DELETE',
     path: '/api/quarantine/{id}',
     summary: 'Deletes it for good.',
+    role: 'admin',
     status: 204,
-    handle: ({ params }) => drop(deps, params.id ?? ''),
-  },
+    audit: ({ id }) => ({ action: 'quarantine.drop', target: id }),
+    handle: ({ id }) => drop(deps, id),
+  }),
 ];
 
-async function readQuarantine(state: Queryable, ask: Ask): Promise<Quarantine> {
-  const { source, stream, before } = ask.params;
-  const most = limitOf(ask, USUAL);
-  const filter = { source, stream, before: before === undefined ? undefined : Number(before), limit: most + 1 };
-  const found = await listQuarantined(state, filter);
+async function readQuarantine(state: Queryable, query: z.infer<typeof QuarantineQuery>): Promise<Quarantine> {
+  const { source, stream: name, before, limit: most } = query;
+  const found = await listQuarantined(state, { source, stream: name, before, limit: most + 1 });
   const records = found.slice(0, most).map(toHead);
   const last = records.at(-1);
   return {
-    total: await countQuarantined(state, { source, stream }),
+    total: await countQuarantined(state, { source, stream: name }),
     records,
     next: found.length > most && last ? String(last.id) : null,
   };
@@ -74,12 +107,12 @@ async function readRecord(state: Queryable, id: string): Promise<QuarantineRecor
   return { ...toHead(found), record: stringifyJson(mask(parseJson(found.record)), 2) };
 }
 
-async function retry({ state, sinks, streams }: Deps, id: string): Promise<QuarantineRetried> {
+async function retry({ state, sinks, streams }: Deps, id: string): Promise<z.infer<typeof QuarantineRetried>> {
   const found = await findRecord(state, id);
   const { source, stream } = found;
   const configured = streams.find((one) => one.source === source && one.stream === stream);
   if (!configured)
-    throw new Refusal(409, `the config has no ${source}/${stream} any more`, { kept: 'the record stays' });
+    throw new HttpError(409, `the config has no ${source}/${stream} any more`, { kept: 'the record stays' });
   const { flatten, job } = configured;
   const how = { source, stream, unknownFields: job.unknownFields, flatten, records: [found] };
   const [retried] = await retryQuarantined({ state, sinks, holder: holderOf('control room') }, how);
@@ -93,7 +126,7 @@ async function drop({ state }: Deps, id: string): Promise<undefined> {
 
 async function findRecord(state: Queryable, id: string): Promise<Quarantined> {
   const [found] = /^\d{1,15}$/.test(id) ? await listQuarantined(state, { ids: [Number(id)] }) : [];
-  if (!found) throw new Refusal(404, 'there is no such record in quarantine');
+  if (!found) throw new HttpError(404, 'there is no such record in quarantine');
   return found;
 }
 

@@ -3,38 +3,63 @@ import type { Sql } from '../../cursor/sql.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
-import type { Rows, RowsPoint } from '../api-types.ts';
+import { chooseWindow } from '../choices.ts';
 import type { ControlDeps } from '../deps.ts';
-import { oneOf, shortText, stream } from '../json-schema.ts';
-import { date, windowOf } from '../params.ts';
-import { type Ask, Refusal, type Route } from '../route.ts';
+import { HttpError } from '../http-error.ts';
+import { type Route, route } from '../route.ts';
+import { count, date, list, moment, named, object, oneOf, shortText, stream, type z } from '../shapes.ts';
 
-export const rowsRoute = ({ state }: Pick<ControlDeps, 'state'>): Route => {
+const RowsPoint = named(
+  'RowsPoint',
+  object({ at: moment, read: count, new: count, changed: count, quarantined: count, runs: count, failed: count }),
+);
+
+const Rows = named(
+  'Rows',
+  object({
+    per: oneOf(['hour', 'day']),
+    from: moment,
+    to: moment,
+    series: list(object({ source: shortText, stream, points: list(RowsPoint) })).describe(
+      'hours and days without a run have no point',
+    ),
+  }),
+);
+
+export type RowsPoint = z.infer<typeof RowsPoint>;
+export type Rows = z.infer<typeof Rows>;
+
+const RowsQuery = object({ from: date, to: date, source: shortText, stream })
+  .partial()
+  .extend({ per: oneOf(['hour', 'day']).default('hour') });
+
+export function rowsRoute({ state }: Pick<ControlDeps, 'state'>): Route {
   const read = createRowReader(state);
-  return {
+  return route({
     method: 'GET',
     path: '/api/rows',
-    summary: 'Rows by the hour or day in which runs brought them.',
-    query: { per: { ...oneOf('hour', 'day'), default: 'hour' }, from: date, to: date, source: shortText, stream },
-    answer: 'Rows',
-    handle: (ask) => readRows(read, ask),
-  };
-};
+    summary: 'Rows by the hour or day in which runs brought them. Unless told: the last 48 hours, or 30 days.',
+    role: 'read',
+    query: RowsQuery,
+    answer: Rows,
+    handle: ({ query }) => readRows(read, query),
+  });
+}
 
 const HOUR_MS = 3_600_000;
 /** A picture has no more columns than this. */
 const MOST_POINTS = 1100;
 
-async function readRows(read: RowReader, ask: Ask): Promise<Rows> {
-  const per = ask.params.per === 'day' ? 'day' : 'hour';
+async function readRows(read: RowReader, query: z.infer<typeof RowsQuery>): Promise<Rows> {
+  const { per } = query;
   const step = per === 'day' ? DAY_MS : HOUR_MS;
   const now = Date.now();
   const usual = { start: floor(now, step) - (per === 'day' ? 29 : 47) * step, end: now };
-  const asked = windowOf(ask, usual, now);
+  const asked = chooseWindow(query, usual, now);
   const window = { start: floor(asked.start, step), end: asked.end };
   if ((window.end - window.start) / step > MOST_POINTS)
-    throw new Refusal(400, `that is more than ${MOST_POINTS} ${per}s`, { next: 'ask for fewer, or for days' });
-  const { source: onlySource, stream: onlyStream } = ask.params;
+    throw new HttpError(400, `that is more than ${MOST_POINTS} ${per}s`, { next: 'ask for fewer, or for days' });
+  const { source: onlySource, stream: onlyStream } = query;
   const found = (await read(per, window)).filter((one) => isOr(onlySource, one.source) && isOr(onlyStream, one.stream));
   const series = new Map<string, Rows['series'][number]>();
   for (const { source, stream, at, ...figures } of found) {

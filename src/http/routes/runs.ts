@@ -1,45 +1,104 @@
 import type { Queryable } from '../../cursor/database.ts';
 import { listRuns, RUN_KINDS, RUN_STATES, type RunRecord } from '../../cursor/run-history.ts';
-import type { RunDetail, RunRow, Runs } from '../api-types.ts';
 import type { ControlDeps } from '../deps.ts';
-import { oneOf, shortText, stream } from '../json-schema.ts';
-import { limit, limitOf } from '../params.ts';
-import { type Ask, Refusal, type Route } from '../route.ts';
+import { HttpError } from '../http-error.ts';
+import { type Route, route } from '../route.ts';
+import {
+  byName,
+  count,
+  figure,
+  limit,
+  list,
+  moment,
+  named,
+  object,
+  oneOf,
+  orNull,
+  shortText,
+  stream,
+  text,
+  type z,
+} from '../shapes.ts';
 
-const USUAL = 50;
+const lastRun = {
+  id: text,
+  kind: oneOf(RUN_KINDS),
+  state: oneOf(RUN_STATES),
+  startedAt: moment,
+  finishedAt: orNull(moment),
+  message: orNull(text),
+};
+
+export const LastRun = object(lastRun);
+
+const RunRow = named(
+  'RunRow',
+  object({
+    ...lastRun,
+    source: text,
+    stream,
+    durationSeconds: orNull(figure).describe('null while it runs'),
+    read: count,
+    new: count,
+    changed: count,
+    unchanged: count,
+    quarantined: count,
+    requests: count,
+    tooManyRequests: count,
+  }),
+);
+
+const Runs = named('Runs', object({ runs: list(RunRow), next: orNull(text).describe('`before` of the next page') }));
+
+const RunDetail = named(
+  'RunDetail',
+  RunRow.extend({
+    contradictions: byName(count).describe('per column: how often an alias contradicted its canonical field'),
+    misfits: byName(count).describe('per column: how often a value did not fit'),
+    schemaChanges: list(text),
+  }),
+);
+
+export type LastRun = z.infer<typeof LastRun>;
+export type RunRow = z.infer<typeof RunRow>;
+export type Runs = z.infer<typeof Runs>;
+export type RunDetail = z.infer<typeof RunDetail>;
+
+const RunsQuery = object({
+  source: shortText,
+  stream,
+  state: oneOf(RUN_STATES),
+  kind: oneOf(RUN_KINDS),
+  before: shortText.describe('`next` of the page before'),
+})
+  .partial()
+  .extend({ limit: limit(50) });
 
 export const runsRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
-  {
+  route({
     method: 'GET',
     path: '/api/runs',
     summary: 'The history of runs, the newest first.',
-    query: {
-      source: shortText,
-      stream,
-      state: oneOf(...RUN_STATES),
-      kind: oneOf(...RUN_KINDS),
-      limit: limit(USUAL),
-      before: { ...shortText, description: '`next` of the page before' },
-    },
-    answer: 'Runs',
-    handle: (ask) => readRuns(state, ask),
-  },
-  {
+    role: 'read',
+    query: RunsQuery,
+    answer: Runs,
+    handle: ({ query }) => readRuns(state, query),
+  }),
+  route({
     method: 'GET',
     path: '/api/runs/{id}',
     summary: 'One run, with what was odd about its records.',
-    answer: 'RunDetail',
-    handle: ({ params }) => readRun(state, params.id ?? ''),
-  },
+    role: 'read',
+    answer: RunDetail,
+    handle: ({ id }) => readRun(state, id),
+  }),
 ];
 
-async function readRuns(state: Queryable, ask: Ask): Promise<Runs> {
-  const { source, stream, state: ended, kind, before } = ask.params;
-  const most = limitOf(ask, USUAL);
+async function readRuns(state: Queryable, query: z.infer<typeof RunsQuery>): Promise<Runs> {
   // One more than is shown tells whether there is a next page.
-  const found = await listRuns(state, { source, stream, state: ended, kind, before, limit: most + 1 });
-  const runs = found.slice(0, most).map(toRow);
-  return { runs, next: found.length > most ? (runs.at(-1)?.id ?? null) : null };
+  const found = await listRuns(state, { ...query, limit: query.limit + 1 });
+  const runs = found.slice(0, query.limit).map(toRow);
+  return { runs, next: found.length > query.limit ? (runs.at(-1)?.id ?? null) : null };
 }
 
 async function readRun(state: Queryable, id: string): Promise<RunDetail> {
@@ -48,7 +107,7 @@ async function readRun(state: Queryable, id: string): Promise<RunDetail> {
     values: [id],
   });
   const [run] = found ? await listRuns(state, { id, limit: 1 }) : [];
-  if (!found || !run) throw new Refusal(404, 'there is no such run');
+  if (!found || !run) throw new HttpError(404, 'there is no such run');
   const { contradictions, misfits, schemaChanges } = found;
   return { ...toRow(run), contradictions, misfits, schemaChanges };
 }

@@ -1,56 +1,85 @@
 import type { Sink } from '../../sinks/sink.ts';
-import type { VerificationHead, VerifyRequest } from '../api-types.ts';
-import { chooseSinks, chooseStreams } from '../choose.ts';
+import { chooseSinks, chooseStreams, chooseWindow } from '../choices.ts';
 import type { ControlDeps } from '../deps.ts';
-import { windowOf } from '../params.ts';
-import { type Ask, Refusal, type Route } from '../route.ts';
-import type { Verifications, VerifyJob } from '../verifications.ts';
+import { HttpError } from '../http-error.ts';
+import { type Route, route } from '../route.ts';
+import { date, flag, list, named, object, shortText, stream, type z } from '../shapes.ts';
+import { Verification, VerificationHead, type VerificationRuns, type VerifyJob } from './verification-runs.ts';
+
+const Verifications = named('Verifications', object({ verifications: list(VerificationHead) }));
+
+export type Verifications = z.infer<typeof Verifications>;
+
+const VerifyRequest = named(
+  'VerifyRequest',
+  object({
+    source: shortText.optional().describe('all sources unless told'),
+    streams: list(stream).max(3).optional().describe('all streams unless told'),
+    sink: shortText.optional().describe('every sink unless told'),
+    from: date,
+    to: date,
+    repair: flag.default(false).describe('reads again what differs, and compares again'),
+    between: list(shortText)
+      .length(2)
+      .optional()
+      .describe('two sinks: the second is compared with the first, and the service is not asked'),
+  }),
+);
 
 type Deps = Pick<ControlDeps, 'sinks' | 'streams'>;
 
-export const verificationRoutes = (deps: Deps, verifications: Verifications): Route[] => [
-  {
+export const verificationRoutes = (deps: Deps, runs: VerificationRuns): Route[] => [
+  route({
     method: 'GET',
     path: '/api/verifications',
     summary: 'Comparisons that this process was asked for since it started, the newest first.',
-    answer: 'Verifications',
-    handle: async () => ({ verifications: verifications.all().map(headOf) }),
-  },
-  {
+    role: 'read',
+    answer: Verifications,
+    handle: async () => ({ verifications: runs.all().map(({ verdicts: _, ...head }) => head) }),
+  }),
+  route({
     method: 'POST',
     path: '/api/verifications',
-    summary: 'Holds what the sinks have against the service, or two sinks against each other. It runs by itself.',
-    body: 'VerifyRequest',
+    summary:
+      'Compares what the sinks have with the service, or two sinks with each other. It runs by itself, one at a time.',
+    role: 'operator',
+    body: VerifyRequest,
     status: 202,
-    answer: 'Verification',
-    handle: async (ask) => verifications.start(jobOf(deps, ask)),
-  },
-  {
+    answer: Verification,
+    audit: ({ body: { source = '*', streams = ['*'], from, to, repair } }) => ({
+      action: repair ? 'verification.repair' : 'verification.start',
+      target: streams.map((name) => `${source}/${name}`).join(', '),
+      detail: { from, to },
+    }),
+    handle: async ({ body }) => runs.start(jobOf(deps, body)),
+  }),
+  route({
     method: 'GET',
     path: '/api/verifications/{id}',
     summary: 'One of them, with what was found so far, by stream, sink and day.',
-    answer: 'Verification',
-    handle: async ({ params }) => verifications.find(params.id ?? ''),
-  },
-  {
+    role: 'read',
+    answer: Verification,
+    handle: async ({ id }) => runs.find(id),
+  }),
+  route({
     method: 'POST',
     path: '/api/verifications/{id}/cancel',
     summary: 'Ends it after the page in hand. What was found so far stays.',
-    answer: 'Verification',
-    handle: async ({ params }) => verifications.cancel(params.id ?? ''),
-  },
+    role: 'operator',
+    answer: Verification,
+    audit: ({ id }) => ({ action: 'verification.cancel', target: id }),
+    handle: async ({ id }) => runs.cancel(id),
+  }),
 ];
 
-const headOf = ({ verdicts: _, ...head }: VerificationHead & { verdicts: unknown }): VerificationHead => head;
-
-function jobOf(deps: Deps, ask: Ask): VerifyJob {
-  const { source, streams, sink, from, to, repair = false, between } = ask.body as VerifyRequest;
+function jobOf(deps: Deps, body: z.infer<typeof VerifyRequest>): VerifyJob {
+  const { source, streams, sink, repair, between } = body;
   if (between && repair)
-    throw new Refusal(400, 'two sinks cannot repair each other', { next: 'leave out repair, or between' });
+    throw new HttpError(400, 'two sinks cannot repair each other', { next: 'leave out repair, or between' });
   return {
-    jobs: chooseStreams(deps.streams, { ...(source && { source }), ...(streams && { streams }) }).map(({ job }) => job),
+    jobs: chooseStreams(deps.streams, { source, streams }).map(({ job }) => job),
     sinks: chooseSinks(deps.sinks, sink),
-    window: windowOf({ ...ask, params: { from, to } }, { start: 0, end: 0 }),
+    window: chooseWindow(body),
     repair,
     between: between && pairOf(deps.sinks, between),
   };
@@ -59,5 +88,5 @@ function jobOf(deps: Deps, ask: Ask): VerifyJob {
 function pairOf(sinks: readonly Sink[], names: readonly string[]): [Sink, Sink] {
   const [first, second] = names.flatMap((name) => chooseSinks(sinks, name));
   if (first && second && first !== second) return [first, second];
-  throw new Refusal(400, 'between takes two sinks', { next: 'name two different ones' });
+  throw new HttpError(400, 'between takes two sinks', { next: 'name two different ones' });
 }

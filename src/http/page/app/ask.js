@@ -69,6 +69,7 @@ async function change(method, path, body) {
 }
 
 /**
+ * Addresses are relative to the page: a proxy may serve all of it under a path of its own.
  * @param {string} method
  * @param {string} path
  * @param {object} [body]
@@ -80,7 +81,7 @@ async function send(method, path, body, signal) {
   const headers = { accept: 'application/json' };
   if (body) headers['content-type'] = 'application/json';
   if (method !== 'GET' && session?.csrf) headers['x-csrf-token'] = session.csrf;
-  const response = await fetch(path, {
+  const response = await fetch(path.slice(1), {
     method,
     headers,
     ...(body && { body: JSON.stringify(body) }),

@@ -28,7 +28,7 @@ export function drawFrame(place) {
     draw();
   }
 
-  /** @param {'live' | 'waiting'} state @param {string} text */
+  /** @param {'live' | 'waiting' | 'away'} state @param {string} text */
   function mark(state, text) {
     live.dataset.state = state;
     live.textContent = text;
@@ -68,9 +68,12 @@ export function drawFrame(place) {
     fault(message, isEmpty) {
       say('fault', isEmpty ? message : `${message}. What you see is from ${minute(heardAt.toISOString())} UTC.`);
     },
-    /** Streams that are late are shown with the streams. @param {Readiness} readiness */
+    /** @param {Readiness} readiness */
     ready({ parts }) {
-      const away = parts.filter(({ part, ok }) => !ok && part !== 'stream');
+      const away = parts.filter(({ ok }) => !ok);
+      if (away.length > 0)
+        mark('away', `${away.map(({ part }) => (part === 'state' ? 'Postgres' : 'Queue')).join(' and ')} away`);
+      else mark('live', 'Live');
       const names = away.map(({ part, message }) => (message ? `${part} (${message})` : part)).join(' and the ');
       say('parts', names && `Away: the ${names}. Nothing is lost; work goes on by itself once it is back.`);
     },
@@ -81,11 +84,10 @@ export function drawFrame(place) {
       count.textContent = String(quarantined);
       count.hidden = quarantined === 0;
     },
-    /** @param {boolean} needsToken Where nobody signs in, nobody signs out. */
-    signedIn(needsToken) {
+    signedIn() {
       ways.hidden = false;
       live.hidden = false;
-      place('sign-out').hidden = !needsToken;
+      place('sign-out').hidden = false;
     },
     signedOut() {
       said.clear();

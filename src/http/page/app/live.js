@@ -22,7 +22,7 @@ export function listen({ onOverview, onReadiness, onNews, onState, onSignedOut }
   let close = () => {};
 
   function connect() {
-    const source = new EventSource('/api/events');
+    const source = new EventSource('api/events');
     close = () => source.close();
     /** @param {LiveEvent['event']} name @param {(data: any) => void} take */
     const on = (name, take) => source.addEventListener(name, (event) => take(JSON.parse(event.data)));

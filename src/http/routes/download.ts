@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { PassThrough, type Readable } from 'node:stream';
-import { Cancelled } from '../model/errors.ts';
-import type { ByteTarget } from '../sinks/export/row-file.ts';
+import { Cancelled } from '../../model/errors.ts';
+import type { ByteTarget } from '../../sinks/export/row-file.ts';
 
 /** Whoever reads nothing for so long has forgotten about it. */
 const PATIENCE_MS = 5 * 60_000;

@@ -1,23 +1,93 @@
 import { randomUUID } from 'node:crypto';
-import { holderOf } from '../cursor/leases.ts';
-import { eitherSignal } from '../jobs/either-signal.ts';
-import { Cancelled, Fault } from '../model/errors.ts';
-import { toIso } from '../model/instant.ts';
-import type { Window } from '../model/window.ts';
-import type { Sink } from '../sinks/sink.ts';
-import type { StreamJob, SyncDeps } from '../sync/job.ts';
-import { isSound, type Repair, repairStream } from '../sync/repair-stream.ts';
-import { reportRepair } from '../sync/verdict-report.ts';
-import { verifyBetween, verifyStream } from '../sync/verify-stream.ts';
-import type { Verification } from './api-types.ts';
-import type { ControlDeps } from './deps.ts';
-import { Refusal } from './route.ts';
+import { holderOf } from '../../cursor/leases.ts';
+import { eitherSignal } from '../../jobs/either-signal.ts';
+import { Cancelled, Fault } from '../../model/errors.ts';
+import { toIso } from '../../model/instant.ts';
+import type { Window } from '../../model/window.ts';
+import type { Sink } from '../../sinks/sink.ts';
+import type { StreamJob, SyncDeps } from '../../sync/job.ts';
+import { isSound, type Repair, repairStream } from '../../sync/repair-stream.ts';
+import { reportRepair } from '../../sync/verdict-report.ts';
+import { verifyBetween, verifyStream } from '../../sync/verify-stream.ts';
+import type { ControlDeps } from '../deps.ts';
+import { HttpError } from '../http-error.ts';
+import {
+  count,
+  day,
+  flag,
+  list,
+  moment,
+  named,
+  object,
+  oneOf,
+  orNull,
+  share,
+  stream,
+  text,
+  type z,
+} from '../shapes.ts';
+
+const range = { from: moment, to: moment };
+const counts = { events: count, missing: count, extra: count, different: count };
+
+const verdict = {
+  source: text,
+  stream,
+  ...range,
+  against: text,
+  requests: count,
+  events: count,
+  sinks: list(
+    object({
+      sink: text,
+      ...counts,
+      days: list(object({ day, ...counts })),
+      neverRead: list(object(range)),
+      examples: list(
+        object({
+          kind: oneOf(['missing', 'extra', 'different']),
+          id: text,
+          at: moment,
+          columns: list(text).readonly(),
+        }),
+      ),
+    }),
+  ),
+  notComparable: list(object({ ...range, note: text })),
+};
+
+export const VerificationHead = object({
+  id: text,
+  state: oneOf(['running', 'done', 'failed', 'cancelled']),
+  streams: list(object({ source: text, stream })),
+  ...range,
+  repair: flag,
+  startedAt: moment,
+  finishedAt: orNull(moment),
+  progress: share,
+  clean: orNull(flag).describe('whether every sink holds what it should, after the repair if there was one'),
+  message: orNull(text).describe('what stopped it'),
+});
+
+export const Verification = named(
+  'Verification',
+  VerificationHead.extend({
+    verdicts: list(
+      object({
+        ...verdict,
+        repaired: orNull(object(verdict)),
+        error: orNull(object({ message: text, kept: orNull(text), next: orNull(text) })),
+      }),
+    ),
+  }),
+);
+export type Verification = z.infer<typeof Verification>;
 
 /**
  * Comparisons under way and done. They are kept by this process alone: one that is lost is asked for again, and nothing else depends
  * on it. They share the budget with the syncs, which go first.
  */
-export interface Verifications {
+export interface VerificationRuns {
   /** The newest first. */
   all(): readonly Verification[];
   find(id: string): Verification;
@@ -48,7 +118,7 @@ interface Entry {
 
 type Deps = Pick<ControlDeps, 'state' | 'log' | 'signal'>;
 
-export function createVerifications({ state, log, signal }: Deps, onChange: () => void): Verifications {
+export function createVerificationRuns({ state, log, signal }: Deps, onChange: () => void): VerificationRuns {
   const entries: Entry[] = [];
 
   async function run(entry: Entry, { jobs, sinks, window, repair, between }: VerifyJob): Promise<void> {
@@ -98,7 +168,7 @@ export function createVerifications({ state, log, signal }: Deps, onChange: () =
   const entryOf = (id: string): Entry => {
     const found = entries.find(({ now }) => now.id === id);
     if (!found)
-      throw new Refusal(404, 'there is no such verification', { next: 'they end with the process; ask anew' });
+      throw new HttpError(404, 'there is no such verification', { next: 'they end with the process; ask anew' });
     return found;
   };
 
@@ -107,7 +177,7 @@ export function createVerifications({ state, log, signal }: Deps, onChange: () =
     find: (id) => entryOf(id).now,
     start(asked) {
       if (entries.some(({ now }) => now.state === 'running'))
-        throw new Refusal(409, 'a verification is under way', { next: 'wait for its end, or cancel it' });
+        throw new HttpError(409, 'a verification is under way', { next: 'wait for its end, or cancel it' });
       const entry: Entry = { now: begun(asked), stop: new AbortController(), done: Promise.resolve() };
       entries.unshift(entry);
       entries.splice(KEPT);
@@ -118,7 +188,7 @@ export function createVerifications({ state, log, signal }: Deps, onChange: () =
     cancel(id) {
       const entry = entryOf(id);
       if (entry.now.state !== 'running')
-        throw new Refusal(409, `the verification is ${entry.now.state}`, { kept: 'nothing was changed' });
+        throw new HttpError(409, `the verification is ${entry.now.state}`, { kept: 'nothing was changed' });
       entry.stop.abort();
       return entry.now;
     },

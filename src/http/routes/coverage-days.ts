@@ -1,8 +1,19 @@
-import type { CoverageSpan } from '../model/coverage-spans.ts';
-import type { Instant } from '../model/instant.ts';
-import { DAY_MS, startOfDay } from '../model/window.ts';
-import type { DayRun, DayState } from './api-types.ts';
-import { isoDay } from './params.ts';
+import type { CoverageSpan } from '../../model/coverage-spans.ts';
+import type { Instant } from '../../model/instant.ts';
+import { DAY_MS, startOfDay } from '../../model/window.ts';
+import { isoDay } from '../choices.ts';
+import { count, day as date, named, object, oneOf, type z } from '../shapes.ts';
+
+/**
+ * Days in a row that are alike. The state of a day is the worst of its windows: gap (never read, though later ones were), uncertified
+ * (read, not proven), quarantined (complete, but records of it were set aside), open (not reached yet), certified.
+ */
+export const DayRun = named(
+  'DayRun',
+  object({ date, count, state: oneOf(['gap', 'uncertified', 'quarantined', 'open', 'certified']) }),
+);
+export type DayRun = z.infer<typeof DayRun>;
+export type DayState = DayRun['state'];
 
 /** From the worst to the best: a day is as good as the worst that is in it. */
 const WORST_FIRST: readonly DayState[] = ['gap', 'uncertified', 'quarantined', 'open', 'certified'];

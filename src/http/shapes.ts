@@ -1,0 +1,68 @@
+import { z } from 'zod';
+import { STREAM_NAMES } from '../model/streams.ts';
+
+/**
+ * The words that requests and answers are described with, in zod: types, checks and the OpenAPI document all follow from one
+ * description. Moments are ISO 8601 in UTC; what is unknown is null and never shown as zero.
+ */
+export { z };
+
+export type JsonSchema = z.core.JSONSchema.BaseSchema;
+
+const names = z.registry<{ id: string }>();
+
+/** Gives a shape a name of its own in the OpenAPI document. */
+export function named<T extends z.ZodType>(id: string, shape: T): T {
+  names.add(shape, { id });
+  return shape;
+}
+
+/** Every property is there, and no other: a field that nobody described is a field that nobody meant to show. */
+export const object = z.strictObject;
+export const list = z.array;
+export const orNull = z.nullable;
+export const oneOf = z.enum;
+
+export const text = z.string();
+/** Postgres cannot store NUL in text, so it is refused before any query sees it. */
+const WITHOUT_NUL = '^[^\\u0000]*$';
+const storable = z.string().regex(new RegExp(WITHOUT_NUL), 'must not hold a NUL character');
+export const shortText = storable.max(200);
+export const longText = storable.min(1).max(1000);
+export const moment = z.string().meta({ format: 'date-time' });
+export const day = z.string().meta({ format: 'date' });
+export const count = z.int().min(0);
+export const figure = z.number().min(0);
+export const share = z.number().min(0).max(1);
+export const flag = z.boolean();
+export const stream = z.enum(STREAM_NAMES);
+export const byName = <T extends z.ZodType>(values: T) => z.record(z.string(), values);
+
+export const date = z
+  .string()
+  .max(40)
+  .regex(
+    /^(?:now|\d{1,5}[smhdw]|\d{4}-\d\d-\d\d(?:T\d\d(?::?\d\d(?::?\d\d(?:\.\d{1,9})?)?)?(?:Z|[+-]\d\d:?\d\d)?)?)$/,
+    {
+      error: 'is no date: write 2026-11-01, 2026-11-01T10:00Z, 7d (that long ago) or now; dates are UTC',
+    },
+  )
+  .describe('2026-11-01, 2026-11-01T10:00Z, 7d (that long ago) or now, in UTC');
+
+export const limit = (usual: number) => z.int().min(1).max(500).default(usual);
+
+/** Every named shape, with references between them. */
+export function componentSchemas(): Record<string, JsonSchema> {
+  const { schemas } = z.toJSONSchema(names, { io: 'input', uri: (id) => `#/components/schemas/${id}` });
+  return Object.fromEntries(
+    Object.entries(schemas).map(([id, { $id: _, $schema: __, ...schema }]) => [id, schema as JsonSchema]),
+  );
+}
+
+/** A reference where the shape has a name, the schema itself otherwise. */
+export function schemaOf(shape: z.ZodType): JsonSchema {
+  const id = names.get(shape)?.id;
+  if (id !== undefined) return { $ref: `#/components/schemas/${id}` };
+  const { $schema: _, ...schema } = z.toJSONSchema(shape, { io: 'input' });
+  return schema as JsonSchema;
+}

@@ -1,0 +1,82 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { ConfigError } from '../model/errors.ts';
+
+/** Each may do what those before it may. */
+export const ROLES = ['metrics', 'read', 'operator', 'admin'] as const;
+export type Role = (typeof ROLES)[number];
+
+export interface Token {
+  /** What the audit trail calls whoever uses it. */
+  name: string;
+  role: Role;
+  secret: string;
+  expiresAt?: number | undefined;
+}
+
+const COMPARE_KEY = randomBytes(32);
+
+/** In a time that does not tell how much of it was right: both are hashed first, so not even the length shows. */
+export function isSame(given: string, wanted: string): boolean {
+  const digest = (text: string): Buffer => createHmac('sha256', COMPARE_KEY).update(text).digest();
+  return timingSafeEqual(digest(given), digest(wanted));
+}
+
+/** The token of a control room whose config names none: made at the first start, and readable only by whoever runs it. */
+export function ownToken(folder: string): string {
+  const path = join(folder, 'http-token');
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    make(path);
+    return read(path);
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    throw new ConfigError(`the token of the control room cannot be kept in ${path} (${code})`, {
+      kept: 'nothing was started',
+      next: 'set http.token to a long random text (openssl rand -hex 32 makes one), or make the folder writable',
+    });
+  }
+}
+
+/** Written whole and then given its name: of two first starts at once, one token stays, and none is seen half written. */
+function make(path: string): void {
+  const draft = `${path}.${randomBytes(6).toString('hex')}`;
+  writeFileSync(draft, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'wx' });
+  try {
+    linkSync(draft, path);
+  } catch (error) {
+    // Recovery: there is one already.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  } finally {
+    rmSync(draft);
+  }
+}
+
+/** A file that others can read or have put there is no secret. */
+function read(path: string): string {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  try {
+    const { uid, mode } = fstatSync(file);
+    const isOurs = process.getuid === undefined || uid === process.getuid();
+    const token = readFileSync(file, 'utf8').trim();
+    if (isOurs && (mode & 0o077) === 0 && token.length >= 16) return token;
+    throw new ConfigError(`${path} is no secret of ours: others own it or can read it, or it is too short`, {
+      kept: 'nothing was started',
+      next: `delete it (the next start makes another), or set http.token`,
+    });
+  } finally {
+    closeSync(file);
+  }
+}
