@@ -36,7 +36,7 @@ export async function examine({ config, log, signal, stateUrl, onFinding }: Doct
     for (const name of Object.keys(config.sinks)) tell(await checkSink(name, sink));
     tell(await profileFindings(state, Object.keys(config.sources)));
   }).catch((error: unknown) => tell([findingOf('state', error)]));
-  tell(await queueFindingsOf(config.queue.url));
+  tell(await queueFindingsOf(config));
   for (const [name, { streams, ...source }] of Object.entries(config.sources)) {
     const stream = STREAM_NAMES.find((each) => streams[each]) ?? 'clicks';
     tell(await checkService({ name, stream, ...source }, signal));
@@ -44,11 +44,15 @@ export async function examine({ config, log, signal, stateUrl, onFinding }: Doct
   return findings;
 }
 
-/** Loaded where there is a Redis: the doctor of most configs needs none of it. */
-async function queueFindingsOf(url: string | undefined): Promise<Finding[]> {
-  if (url === undefined) return [ok('queue', 'in the state database')];
-  const { readInfo, redisPlace } = await import('../jobs/redis.ts');
+/** Loaded where there is a Redis or a server of one's own: the doctor of most configs needs none of it. */
+async function queueFindingsOf({ queue: { url }, state }: Config): Promise<Finding[]> {
   try {
+    if (url === undefined) {
+      const stateUrl = state.directUrl ?? state.url;
+      if (stateUrl !== undefined) await (await import('../jobs/bull.ts')).checkDirect(stateUrl);
+      return [ok('queue', 'in the state database')];
+    }
+    const { readInfo, redisPlace } = await import('../jobs/redis.ts');
     return queueFindings(redisPlace(url), await readInfo(url));
   } catch (error) {
     return [findingOf('queue', error)];

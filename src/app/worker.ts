@@ -36,7 +36,7 @@ export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
   const { config, log, signal, pace, beside, onRun, onReady } = options;
   const run = (app: SyncApp) =>
     closing(async (closers) => {
-      const queue = await createQueue({ url: config.queue.url, stateUrl: app.stateUrl, log });
+      const queue = await createQueue({ url: config.queue.url, stateUrl: config.state.directUrl ?? app.stateUrl, log });
       closers.push(() => queue.close());
       const plans = plansOf(config, app);
       const leave = await beside?.({ ...app, queue, plans });
@@ -67,7 +67,7 @@ export function withQueue<T>(
 ): Promise<T> {
   return withApp({ config, log }, ({ state, stateUrl }) =>
     closing(async (closers) => {
-      const queue = await createQueue({ url: config.queue.url, stateUrl, log });
+      const queue = await createQueue({ url: config.queue.url, stateUrl: config.state.directUrl ?? stateUrl, log });
       closers.push(() => queue.close());
       return work({ state, queue });
     }),

@@ -11,7 +11,10 @@ export function printable(config: Config): object {
       streams: mapped(streams, (stream) => stream && printableStream(stream)),
     })),
     sinks: mapped(sinks, (sink) => withoutSecrets('url' in sink ? { ...sink, url: masked(sink.url) } : sink)),
-    state: state.url === undefined ? 'an embedded Postgres under .tributary/' : { url: masked(state.url) },
+    state:
+      state.url === undefined
+        ? 'an embedded Postgres under .tributary/'
+        : { url: masked(state.url), directUrl: masked(state.directUrl) },
     queue: queue.url === undefined ? 'in the state database' : { url: masked(queue.url) },
     // A webhook's address is its password.
     alerts: alerts.webhook === undefined ? 'in the log' : { webhook: MASK },

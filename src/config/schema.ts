@@ -225,8 +225,11 @@ export const configSchema = z.strictObject({
   state: z
     .strictObject({
       url: databaseUrl.describe('postgresql://user:password@host/database; take it from the environment'),
+      directUrl: databaseUrl.describe(
+        'where url leads to a pooler such as PgBouncer: the database itself, for the queue',
+      ),
     })
-    .default({ url: undefined })
+    .default({ url: undefined, directUrl: undefined })
     .describe('cursors, ledger and history; absent: an embedded Postgres under .tributary/'),
   queue: z
     .strictObject({

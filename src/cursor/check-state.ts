@@ -13,6 +13,7 @@ export async function checkState(db: Database, migrations: readonly Migration[],
   try {
     return [
       await versionFinding(db, subject, name),
+      await writableFinding(db, subject),
       await rightsFinding(db, subject),
       await migrationsFinding(db, subject, migrations),
     ];
@@ -29,6 +30,17 @@ export async function versionFinding(db: Queryable, subject: string, name: strin
   if ((server?.number ?? 0) >= OLDEST_MAJOR * 10_000) return ok(subject, says);
   const fix = `use Postgres ${OLDEST_MAJOR} or newer`;
   return { level: 'fault', subject, says: `${says}, which is too old`, fix, mend: 'config' };
+}
+
+/** A replica, or a server that was made read-only: everything can be read there, and the first write fails. */
+export async function writableFinding(db: Queryable, subject: string): Promise<Finding> {
+  const [server] = await db.query<{ replica: boolean; locked: boolean }>({
+    text: `select pg_is_in_recovery() as replica, current_setting('transaction_read_only')::bool as locked`,
+  });
+  if (!server?.replica && !server?.locked) return ok(subject, 'can be written');
+  const says = server.replica ? 'is a replica, which is read-only' : 'is read-only (default_transaction_read_only)';
+  const fix = 'point the database URL at the primary, or wait until the failover is over';
+  return { level: 'fault', subject, says, fix, mend: 'later' };
 }
 
 async function rightsFinding(db: Queryable, subject: string): Promise<Finding> {

@@ -91,6 +91,24 @@ export function databaseFault(error: unknown, address: Address): unknown {
         },
       );
   }
+  if (code === '25006') {
+    return new RetryLater(`${place} is read-only now: ${error.message}`, {
+      kept: 'everything that was committed; nothing was changed',
+      next: 'point the database URL at the primary, or wait until the failover is over; then run again',
+      cause: error,
+    });
+  }
+  // PgBouncer's words, which are in no other language.
+  const [, parameter] = /^unsupported startup parameter(?: in options)?: (\S+)/.exec(error.message) ?? [];
+  if (parameter !== undefined) {
+    return new ConfigError(
+      `the connection pooler at ${address.host}:${address.port} refuses the setting ${parameter}`,
+      {
+        next: `take ${parameter} out of the database URL, or add it to ignore_startup_parameters of the pooler`,
+        cause: error,
+      },
+    );
+  }
   if (UNTRUSTED.test(code)) {
     return new ConfigError(`${place}: its TLS certificate is not trusted (${code})`, {
       next: 'check the certificate, the host name in the database URL and the clock of this machine; name your own CA by sslrootcert',

@@ -20,8 +20,9 @@ export function createLine(db: Database): Line {
 
   async function open(): Promise<Session> {
     const opened = await db.session();
-    // What a crash of the database takes back is less than a second old; when it is up again, every slot in it has passed.
-    await opened.query({ text: 'set synchronous_commit = off' });
+    // What a crash of the database takes back is less than a second old; when it is up again, every slot in it has passed. Through a
+    // pooler the setting would reach commits of others.
+    if (!(await opened.isPooled())) await opened.query({ text: 'set synchronous_commit = off' });
     return opened;
   }
 

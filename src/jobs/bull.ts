@@ -9,7 +9,9 @@ import {
   type Worker,
   withBackend,
 } from 'bullmq';
+import { leadsThroughPooler } from '../cursor/database.ts';
 import { addressOf, databaseFault } from '../cursor/database-errors.ts';
+import { ConfigError } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 import type { Hint } from './payloads.ts';
 import { checkRedis, openConsumer, openProducer, redisPlace } from './redis.ts';
@@ -62,6 +64,7 @@ export interface Crew {
 export interface QueueOptions {
   /** Redis, or undefined for the state database. */
   url: string | undefined;
+  /** To the state database itself, not to a pooler before it. */
   stateUrl: string;
   log: Log;
 }
@@ -73,7 +76,7 @@ const PREFIX = 'tributary';
 const HINT = { removeOnComplete: true, removeOnFail: true } as const;
 
 export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise<JobQueue> {
-  if (url !== undefined) await checkRedis(url);
+  await (url === undefined ? checkDirect(stateUrl) : checkRedis(url));
   const home = url === undefined ? onPostgres(stateUrl) : onRedis(url);
   const { Queue, Worker, FlowProducer } = home.classes;
   const settings = {
@@ -216,6 +219,15 @@ function onRedis(url: string): Home {
     leave: (connection) => open.get(connection)?.(),
     fault: (error) => error,
   };
+}
+
+/** Its workers are woken by LISTEN, which a pooler swallows: jobs would wait for nobody knows what. */
+export async function checkDirect(stateUrl: string): Promise<void> {
+  if (!(await leadsThroughPooler(stateUrl))) return;
+  throw new ConfigError('the state database is behind a connection pooler, where the queue cannot live', {
+    kept: 'everything; no job was added or taken',
+    next: 'set state.directUrl to the database itself, for the queue alone, or queue.url to a Redis',
+  });
 }
 
 /** All that BullMQ asks is short: who gets no answer for so long, a turn in its small pool included, is at the end of a dead line. */

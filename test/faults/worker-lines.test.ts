@@ -73,7 +73,10 @@ async function openScene(peer: Peer, s3: S3Server | undefined): Promise<Scene> {
     rest: { sinks },
   });
   // Its tables, before the line can break: what is made once need not be made in a hurry.
-  await withQueue({ config: { ...config, state: { url: state.url } }, log: silentLog }, async () => {});
+  await withQueue(
+    { config: { ...config, state: { url: state.url, directUrl: undefined } }, log: silentLog },
+    async () => {},
+  );
   const worker = startWorker(config, FAST, {
     ...s3?.environment,
     ...(s3 && { AWS_ENDPOINT_URL_S3: urls.s3 }),

@@ -50,9 +50,8 @@ describe('values', () => {
   });
 
   it('keeps no locks for a process that stands still', async () => {
-    expect(await db.query({ text: 'show idle_in_transaction_session_timeout' })).toEqual([
-      { idle_in_transaction_session_timeout: '5min' },
-    ]);
+    const show = { text: 'show idle_in_transaction_session_timeout' };
+    expect(await db.transaction((tx) => tx.query(show))).toEqual([{ idle_in_transaction_session_timeout: '5min' }]);
   });
 
   it('is named in pg_stat_activity', async () => {

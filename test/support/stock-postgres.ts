@@ -14,19 +14,23 @@ export const stockPostgres = (version: number): string | undefined => {
   return existsSync(join(bin, 'postgres')) ? bin : undefined;
 };
 
-/** A server as the distribution ships it, in a folder of its own. */
-export async function startStock(bin: string): Promise<{ url: string; close(): Promise<void> }> {
+export interface StockPostgres {
+  url: string;
+  close(): Promise<void>;
+}
+
+/** A server as the distribution ships it, in a folder of its own; given a primary, a hot standby of it. */
+export async function startStock(bin: string, primary?: StockPostgres): Promise<StockPostgres> {
   const dir = mkdtempSync(join(tmpdir(), 'tributary-stock-'));
   // Postgres refuses to run as root.
   const isRoot = process.getuid?.() === 0;
   const user = isRoot ? { uid: idOf('-u'), gid: idOf('-g') } : {};
   if (user.uid !== undefined) chownSync(dir, user.uid, user.gid);
   const data = join(dir, 'data');
-  execFileSync(join(bin, 'initdb'), ['-D', data, '-U', 'stock', '-A', 'trust', '-E', 'UTF8', '--locale=C', '-N'], {
-    ...user,
-    cwd: dir,
-    stdio: 'ignore',
-  });
+  const make = primary
+    ? ['pg_basebackup', '-d', primary.url, '-D', data, '-R', '-c', 'fast']
+    : ['initdb', '-D', data, '-U', 'stock', '-A', 'trust', '-E', 'UTF8', '--locale=C', '-N'];
+  execFileSync(join(bin, make[0] ?? ''), make.slice(1), { ...user, cwd: dir, stdio: 'ignore' });
   const port = await freePort();
   const options = ['-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', dir, '-F'];
   const server = spawn(join(bin, 'postgres'), options, { ...user, cwd: dir, stdio: 'ignore' });

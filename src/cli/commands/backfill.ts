@@ -83,7 +83,7 @@ async function enqueue(
   const { config } = environment.config(path ?? DEFAULT_CONFIG);
   const { createQueue } = await import('../../jobs/bull.ts');
   const { enqueueBackfill } = await import('../../jobs/backfills.ts');
-  const queue = await createQueue({ url: config.queue.url, stateUrl: app.stateUrl, log });
+  const queue = await createQueue({ url: config.queue.url, stateUrl: config.state.directUrl ?? app.stateUrl, log });
   try {
     const queued: Array<{ id: string; source: string; stream: string; windows: number }> = [];
     for (const job of app.jobs) {

@@ -1,0 +1,192 @@
+import type { Socket } from 'node:net';
+import pg from 'pg';
+
+/** Connections as `database.ts` needs them: values as we want them, and no waiting for a server that will never answer. */
+
+export interface Pool {
+  checkOut(): Promise<Connection>;
+  /** Waits for work under way, then ends every connection. */
+  end(): Promise<void>;
+}
+
+export interface PoolOptions {
+  url: string;
+  name: string;
+  max: number;
+  silenceMs: number;
+}
+
+export interface Connection {
+  client: pg.PoolClient;
+  /** The server's process that greeted us. */
+  pid: number;
+  /** Waits for what the server says to a question, unless the line is dead. */
+  answered: <T>(work: Promise<T>) => Promise<T>;
+  release: () => void;
+  discard: () => void;
+}
+
+export function openPool({ url, name, max, silenceMs }: PoolOptions): Pool {
+  const pool = new pg.Pool({ connectionString: url, application_name: name, max, keepAlive: true, types, Client });
+  // An idle connection that the server closes is replaced at the next query. Without a listener it would end the process.
+  pool.on('error', () => {});
+
+  /** On a connection of its own: those of the pool may all be waiting on a dead line. */
+  const lookAt = async (pid: number): Promise<Standing> => {
+    const client = new Client({ connectionString: url, application_name: name, query_timeout: CONNECT_MS });
+    client.on('error', () => {});
+    try {
+      await client.connect();
+      return (await client.query<{ standing: Standing }>(STANDING, [pid])).rows[0]?.standing ?? 'unknown';
+    } catch (error) {
+      // Recovery: a server that refuses us, for want of room perhaps, is there, and says nothing of our question.
+      if (error instanceof pg.DatabaseError) return 'unknown';
+      throw error;
+    } finally {
+      void client.end();
+    }
+  };
+
+  return {
+    async checkOut() {
+      const client = await pool.connect();
+      return connectionOf(client, (work) => unlessSilent(watchedOf(client), silenceMs, lookAt, work));
+    },
+    end: () => pool.end(),
+  };
+}
+
+function connectionOf(client: pg.PoolClient, answered: Connection['answered']): Connection {
+  // The pool listens only while a connection is idle. In our hands it may break too, and the query under way says so.
+  const onError = () => {};
+  client.on('error', onError);
+  const give = (broken: boolean) => {
+    client.release(broken);
+    client.off('error', onError);
+  };
+  return { client, pid: processOf(client), answered, release: () => give(false), discard: () => give(true) };
+}
+
+/** What of a connection is looked at: how much has passed, who is at the other end, and the way to end it. */
+interface Watched {
+  /** Of the server's process that answers here. */
+  pid: number;
+  bytesPassed(): number;
+  cut(reason: Error): void;
+}
+
+/** What the server says of its process: at work on what we asked, waiting for us, or not to be found. */
+type Standing = 'at work' | 'waiting for us' | 'unknown';
+
+/** A server is asked about at this interval while it says nothing. */
+export const SILENCE_MS = 60_000;
+
+/** Behind a pooler a process cannot be found: then so many silences in a row say that the line is dead. */
+const MOST_UNKNOWN = 5;
+
+/**
+ * Waits for an answer of a server, however long the work takes there, but not for one that will never come: a line that a firewall
+ * or a dead machine has swallowed says nothing for ever. So when nothing has passed for a while, the server is asked on another
+ * connection what it is doing. A limit on the time of a query would end those that are only long.
+ */
+async function unlessSilent<T>(
+  connection: Watched,
+  silenceMs: number,
+  lookAt: (pid: number) => Promise<Standing>,
+  work: Promise<T>,
+): Promise<T> {
+  let seen = connection.bytesPassed();
+  let unknown = 0;
+  const look = async (): Promise<void> => {
+    const passed = connection.bytesPassed();
+    if (passed !== seen) {
+      [seen, unknown] = [passed, 0];
+      return;
+    }
+    // Recovery: a server that cannot be asked either is not there.
+    const standing = await lookAt(connection.pid).catch(() => 'waiting for us' as const);
+    unknown = standing === 'unknown' ? unknown + 1 : 0;
+    const isDead = standing === 'waiting for us' || unknown >= MOST_UNKNOWN;
+    if (isDead && connection.bytesPassed() === seen) connection.cut(silent(silenceMs));
+  };
+  const timer = setInterval(() => void look(), silenceMs);
+  timer.unref();
+  try {
+    return await work;
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** By the code of a lost connection, since that is what it is. */
+const silent = (ms: number): Error =>
+  Object.assign(new Error(`nothing came for ${ms / 1000} s and the server does not know of our question`), {
+    code: '08006',
+  });
+
+/**
+ * A process that reads from us or writes to us, and gets nothing through, is at the other end of a dead line. It is ended, or it would
+ * keep its locks until the server notices by itself.
+ */
+const STANDING = `
+  select standing, standing = 'waiting for us' and pg_terminate_backend(pid) as ended
+  from pg_stat_activity, lateral (
+    select case when state is null or state = 'disabled' then 'unknown'
+      when state = 'active' and wait_event_type is distinct from 'Client' then 'at work'
+      else 'waiting for us' end as standing
+  ) as seen
+  where pid = $1 and usename = current_user and datname = current_database()`;
+
+/** The server's process that greeted us; pg has no type for it. */
+const processOf = (client: pg.PoolClient): number => (client as unknown as { processID: number }).processID;
+
+const watchedOf = (client: pg.PoolClient): Watched => {
+  const stream = client.connection.stream as Socket;
+  return {
+    pid: processOf(client),
+    bytesPassed: () => stream.bytesRead + stream.bytesWritten,
+    cut: (reason) => void stream.destroy(reason),
+  };
+};
+
+/**
+ * How values arrive. int8 and int8[]: a number while it is exact, else a bigint. numeric: a string, exact. timestamptz: a
+ * Date, so select `::text` where microseconds matter. date and timestamp: a string, since pg would read them in the time
+ * zone of this machine. Set per pool: pg's global setting would change the parsers of other users of pg in this process.
+ */
+const types: pg.CustomTypesConfig = {
+  getTypeParser: ((oid: number, format?: 'text') => {
+    const usual = pg.types.getTypeParser(oid, format) as (text: string) => unknown;
+    if (format !== undefined && format !== 'text') return usual;
+    if (oid === pg.types.builtins.INT8) return integer;
+    if (oid === INT8_ARRAY)
+      return (text: string) => (usual(text) as (string | null)[]).map((item) => item && integer(item));
+    if (oid === pg.types.builtins.DATE || oid === pg.types.builtins.TIMESTAMP) return (text: string) => text;
+    return usual;
+  }) as pg.CustomTypesConfig['getTypeParser'],
+};
+
+const INT8_ARRAY = 1016;
+
+function integer(text: string): number | bigint {
+  const number = Number(text);
+  return Number.isSafeInteger(number) ? number : BigInt(text);
+}
+
+/** How long it may take to reach the server, and to say goodbye to it. */
+const CONNECT_MS = 10_000;
+const GOODBYE_MS = 5000;
+
+/** The timeout is for reaching the server. Given to the pool, it would also fail work that only waits for a free connection. */
+class Client extends pg.Client {
+  constructor(config?: pg.ClientConfig) {
+    super({ ...config, connectionTimeoutMillis: CONNECT_MS, keepAliveInitialDelayMillis: 30_000 });
+  }
+
+  /** A server behind a dead line never says goodbye, and its socket would keep the process alive. The timer itself must not. */
+  override end(callback?: (error: Error) => void): Promise<void> {
+    const cut = setTimeout(() => this.connection.stream.destroy(), GOODBYE_MS).unref();
+    this.connection.once('end', () => clearTimeout(cut));
+    return super.end(callback as never) as unknown as Promise<void>;
+  }
+}
