@@ -34,6 +34,14 @@ function readSecret(name: string, path: string): string {
 export const logOfEnvironment = (): Log =>
   createLog({ level: process.env.TRIBUTARY_LOG || 'warn', isForPeople: process.stderr.isTTY === true });
 
+/** For the S3 client, which reads credentials and region by itself. */
+export function s3Settings(): { pathStyle: boolean } {
+  // It would warn every user of Node 20 that its own later versions will not run there.
+  process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
+  // Whoever names another server than Amazon's has one that knows buckets only as the first step of a path.
+  return { pathStyle: Boolean(process.env.AWS_ENDPOINT_URL_S3 || process.env.AWS_ENDPOINT_URL) };
+}
+
 /** The names are OpenTelemetry's own; its packages read the rest of them. */
 export const wantsTraces = (): boolean =>
   process.env.OTEL_SDK_DISABLED !== 'true' &&

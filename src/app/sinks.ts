@@ -3,7 +3,7 @@ import { connect, type Database } from '../cursor/database.ts';
 import { createPostgresSink } from '../sinks/postgres/postgres-sink.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { Closers } from './closing.ts';
-import { variables } from './environment.ts';
+import { s3Settings } from './environment.ts';
 import { unknownName } from './jobs.ts';
 
 /** The sinks of the config, opened as each wants to be. */
@@ -61,11 +61,7 @@ async function openLake(
   { path, partition, compression }: SinkSettings & { type: 'parquet' },
   state: Database,
 ): Promise<Sink> {
-  const { createParquetSink } = await import('../sinks/parquet/parquet-sink.ts');
-  const { openStore } = await import('../sinks/parquet/parquet-sink.ts');
-  const environment = variables();
-  // Whoever names another server than Amazon's has one that knows buckets only as the first step of a path.
-  const pathStyle = Boolean(environment.AWS_ENDPOINT_URL_S3 || environment.AWS_ENDPOINT_URL);
-  const store = await openStore(path, { pathStyle });
+  const { createParquetSink, openStore } = await import('../sinks/parquet/parquet-sink.ts');
+  const store = await openStore(path, s3Settings());
   return createParquetSink({ name, store, state, scheme: partition, compression });
 }

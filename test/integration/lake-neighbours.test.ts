@@ -97,11 +97,11 @@ it('refuses the second of two writers that do not know of each other', async () 
   };
   const [one, two] = [await make('one'), await make('two')];
   const identity = await one.publish(undefined);
-  await expect(two.publish(undefined)).rejects.toThrow(/another writer replaced/);
+  await expect(two.publish(undefined)).rejects.toThrow(/replaced by another writer/);
   const [three, four] = [await make('three'), await make('four')];
   const next = await three.publish(identity);
   expect(next).not.toBe(identity);
-  await expect(four.publish(identity)).rejects.toThrow(/another writer replaced/);
+  await expect(four.publish(identity)).rejects.toThrow(/replaced by another writer/);
   // In the very moment of the other's replacing.
   await writeFile(join(place.folder, folder, '.main.parquet.lock'), `.x.parquet.${process.ppid}@elsewhere.1.lock`);
   const five = await make('five');

@@ -3,8 +3,11 @@ import { STREAMS } from '../../src/model/streams.ts';
 import { createS3Store } from '../../src/sinks/parquet/store/s3-store.ts';
 import type { Staged, Store } from '../../src/sinks/parquet/store/store.ts';
 import { forget } from '../../src/sync/forget.ts';
+import { freshPlace } from '../support/cli.ts';
+import { openEngine } from '../support/engine.ts';
 import { s3Place } from '../support/lake-place.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
+import { sandboxWith } from '../support/sandbox.ts';
 import { createWriter, NOON, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
 
 /** What is S3's own about the lake: there is no rename, and a request can be cut off at any place. */
@@ -43,10 +46,10 @@ it('replaces an object only if it is the one that was read, also in parts', asyn
     const bytes = (letter: string) => Buffer.alloc(size, letter);
     const [one, two] = [await staged(path, bytes('1')), await staged(path, bytes('2'))];
     const first = await one.publish(undefined);
-    await expect(two.publish(undefined)).rejects.toThrow(/another writer replaced/);
+    await expect(two.publish(undefined)).rejects.toThrow(/replaced by another writer/);
     const [three, four] = [await staged(path, bytes('3')), await staged(path, bytes('4'))];
     await three.publish(first);
-    await expect(four.publish(first)).rejects.toThrow(/another writer replaced/);
+    await expect(four.publish(first)).rejects.toThrow(/replaced by another writer/);
     expect(await read(path)).toBe('3'.repeat(Math.min(size, 20)));
     for (const each of [one, two, three, four]) await each.discard();
   }
@@ -85,6 +88,60 @@ it('leaves no parts behind when an upload fails, and ends those that others left
   expect(server.uploads().sort()).toEqual(['a/lake/clicks/theirs.csv', 'a/lake/clicks/young.parquet']);
 });
 
+it('ends what a killed process left of a file that only this one may write, on every page of the list', async () => {
+  const place = await s3Place(server);
+  server.uploadsAtOnce = 2;
+  const day = `${place.prefix}/clicks/date=2026-11-14`;
+  for (let i = 0; i < 5; i++) server.leaveUpload(`${day}/killed.parquet`, new Date());
+  server.leaveUpload(`${day}/other.parquet`, new Date());
+  server.leaveUpload(`${day}/killed.parquet.csv`, new Date());
+  try {
+    const writer = await createWriter(place, STREAMS.clicks, 'killed');
+    await writer.commit([rowOf(STREAMS.clicks, 'a', NOON)]);
+    const left = server.uploads().filter((key) => key.startsWith(place.prefix));
+    expect(left.sort()).toEqual([`${day}/killed.parquet.csv`, `${day}/other.parquet`]);
+    // What is to be erased may be in the parts.
+    server.leaveUpload(`${day}/killed.parquet`, new Date());
+    await place.createSink().erase({ source: 'killed', kind: 'click', id: 'nobody' });
+    expect(server.uploads()).not.toContain(`${day}/killed.parquet`);
+  } finally {
+    server.uploadsAtOnce = 1000;
+    await place.close();
+  }
+});
+
+it('ends it where a server lists uploads only by their whole key, before the next one', async () => {
+  server.listsWholeKeysOnly = true;
+  const path = 'clicks/date=2026-11-14/minio.parquet';
+  server.leaveUpload(`a/lake/${path}`, new Date());
+  const made = await staged(path, Buffer.alloc(PART + 10));
+  try {
+    await made.publish(undefined);
+    expect(server.uploads()).not.toContain(`a/lake/${path}`);
+    expect(await read(path)).toBe('\0'.repeat(20));
+  } finally {
+    server.listsWholeKeysOnly = false;
+    await made.discard();
+  }
+});
+
+it('says of an object that has vanished that it has, and not that there is no bucket', async () => {
+  const path = 'clicks/date=2026-11-14/vanishes.parquet';
+  const one = await staged(path, Buffer.from('one'));
+  const identity = await one.publish(undefined);
+  const [open, two] = [await store.open(path), await staged(path, Buffer.from('two'))];
+  await store.remove(path, identity);
+  await expect(two.publish(identity)).rejects.toMatchObject({
+    name: 'ReplacedMeanwhile',
+    message: expect.stringContaining('was removed'),
+  });
+  await expect(open?.read(0, 3)).rejects.toMatchObject({
+    name: 'RetryLater',
+    message: expect.stringContaining('was removed'),
+  });
+  for (const each of [one, two]) await each.discard();
+});
+
 it('notices bytes that were bent on the way', async () => {
   const made = await staged('clicks/date=2026-11-14/bent.parquet', Buffer.from('right'));
   server.bend = true;
@@ -109,12 +166,31 @@ it('says what is wrong with a bucket, and never shows the key', async () => {
   expect(() => createS3Store({ url: 's3://lake/../other', pathStyle: true })).toThrow(/no place for a lake/);
   const nowhere = createS3Store({ url: 's3://nowhere/lake', pathStyle: true });
   const fault = await nowhere.writeText('x', 'y').catch((error: unknown) => error);
-  expect(fault).toMatchObject({ name: 'ConfigError', next: expect.stringContaining('create the bucket') });
+  expect(fault).toMatchObject({
+    name: 'ConfigError',
+    message: 's3://nowhere: there is no such bucket (NoSuchBucket)',
+    next: expect.stringContaining('create the bucket'),
+  });
   Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'a-stranger', AWS_SECRET_ACCESS_KEY: 'a-wrong-secret' });
   const stranger = createS3Store({ url: `s3://${server.bucket}/lake`, pathStyle: true });
+  // The answer to its first request has no body that could say why.
   const refused = await stranger.readText('x').catch((error: unknown) => error);
   Object.assign(process.env, server.environment);
-  expect(refused).toMatchObject({ name: 'ConfigError', next: expect.stringContaining('credentials') });
+  server.onRequest = ({ method }, response) => {
+    const code = '<Error><Code>SignatureDoesNotMatch</Code><Message>not you</Message></Error>';
+    response.writeHead(403, { 'content-type': 'application/xml' }).end(method === 'HEAD' ? '' : code);
+  };
+  const wrong = await store.readText('x').catch((error: unknown) => error);
+  expect(refused).toMatchObject({
+    name: 'ConfigError',
+    message: 's3://lake: the access key is unknown there (InvalidAccessKeyId)',
+    next: expect.stringContaining('AWS_ACCESS_KEY_ID'),
+  });
+  expect(wrong).toMatchObject({
+    name: 'ConfigError',
+    message: 's3://lake: the secret does not belong to the access key (SignatureDoesNotMatch)',
+    next: expect.stringContaining('AWS_SECRET_ACCESS_KEY'),
+  });
   expect(JSON.stringify(refused) + String(refused)).not.toContain('a-wrong-secret');
 });
 
@@ -132,7 +208,7 @@ it('refuses the second of two writers with states of their own, and forgets', as
       server.touch(`${place.prefix}/clicks/date=2026-11-14/${source}.parquet`);
     }
   };
-  await expect(writer.commit([rowOf(stream, 'c', NOON)])).rejects.toThrow(/another writer replaced/);
+  await expect(writer.commit([rowOf(stream, 'c', NOON)])).rejects.toThrow(/replaced by another writer/);
   server.onRequest = () => {};
   server.untouch();
   expect(await writer.commit([rowOf(stream, 'c', NOON)])).toEqual(receipt({ new: 1 }));
@@ -158,5 +234,28 @@ it('stores no event twice that another state database has written meanwhile', as
   } finally {
     await other.close();
     await place.close();
+  }
+});
+
+it('syncs into a bucket without a word of the S3 client about itself', async () => {
+  const [engine, place, sandbox] = await Promise.all([
+    openEngine(),
+    freshPlace(),
+    sandboxWith([], { rows: { clicks: 40, leads: 10, sales: 5 }, days: 2 }),
+  ]);
+  try {
+    const { baseUrl, apiKey } = sandbox;
+    const config = await place.config(
+      JSON.stringify({
+        sources: { main: { baseUrl, apiKey, plan: 'enterprise', requestsPerSecond: 500, since: '30d' } },
+        sinks: { lake: { type: 'parquet', path: `s3://${server.bucket}/quiet` } },
+        state: { url: engine.url },
+      }),
+    );
+    const { code, text } = await place.run(['sync', '--config', config], server.environment);
+    expect(text).not.toMatch(/warning/i);
+    expect(code).toBe(0);
+  } finally {
+    await engine.close();
   }
 });

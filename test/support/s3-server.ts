@@ -29,6 +29,10 @@ export interface S3Server {
   bend: boolean;
   /** As if somebody had begun an upload and gone away. */
   leaveUpload(key: string, begun: Date): void;
+  /** How many unfinished uploads a page of their list holds. */
+  uploadsAtOnce: number;
+  /** As MinIO does: unfinished uploads are listed only to who names the whole key. */
+  listsWholeKeysOnly: boolean;
   /** As if somebody had replaced an object, and as if that had not been. */
   touch(key: string): void;
   untouch(): void;
@@ -67,11 +71,15 @@ export async function startS3(bucket = 'lake'): Promise<S3Server> {
     const body = Buffer.concat(await incoming.toArray());
     if (gate.bend && body.length > 0) body[0] = (body[0] ?? 0) ^ 1;
     const isList = incoming.method === 'GET' && searchParams.has('uploads');
-    if (isList) return answer(response, 200, uploadsXml(uploads, searchParams.get('prefix') ?? ''));
+    if (isList) return answer(response, 200, uploadsXml(searchParams));
     const isPart = searchParams.has('partNumber');
     const isEnd = incoming.method === 'POST' && searchParams.has('uploadId');
     const isConditional = !isPart && (incoming.method !== 'POST' || isEnd);
-    if (isConditional && !holds(incoming.headers, touched.has(key) ? '"another"' : etags.get(key))) {
+    const etag = touched.has(key) ? '"another"' : etags.get(key);
+    // As Amazon has it: what is not there is not another version of it either.
+    if (isConditional && incoming.headers['if-match'] !== undefined && etag === undefined)
+      return answer(response, 404, errorXml('NoSuchKey', 'The specified key does not exist.'));
+    if (isConditional && !holds(incoming.headers, etag)) {
       return answer(response, 412, errorXml('PreconditionFailed', 'At least one of the preconditions did not hold'));
     }
     if (!isWhole(incoming.headers['x-amz-checksum-crc32'], body)) {
@@ -107,6 +115,25 @@ export async function startS3(bucket = 'lake'): Promise<S3Server> {
     response.end(content);
   }
 
+  function uploadsXml(asked: URLSearchParams): string {
+    const prefix = asked.get('prefix') ?? '';
+    const isAsked = (key: string): boolean => (gate.listsWholeKeysOnly ? key === prefix : key.startsWith(prefix));
+    const all = [...uploads].filter(([, { key }]) => isAsked(key)).sort(([a], [b]) => (a < b ? -1 : 1));
+    const marker = asked.get('upload-id-marker') ?? '';
+    const after = all.filter(([id]) => id > marker);
+    const page = after.slice(0, gate.uploadsAtOnce);
+    const [lastId = '', last] = page.at(-1) ?? [];
+    const next =
+      page.length < after.length
+        ? `<IsTruncated>true</IsTruncated><NextKeyMarker>${last?.key}</NextKeyMarker><NextUploadIdMarker>${lastId}</NextUploadIdMarker>`
+        : '<IsTruncated>false</IsTruncated>';
+    const items = page.map(
+      ([id, { key, begun }]) =>
+        `<Upload><Key>${key}</Key><UploadId>${id}</UploadId><Initiated>${begun.toISOString()}</Initiated></Upload>`,
+    );
+    return `<?xml version="1.0"?><ListMultipartUploadsResult>${next}${items.join('')}</ListMultipartUploadsResult>`;
+  }
+
   const gate: S3Server = {
     url,
     bucket,
@@ -121,7 +148,9 @@ export async function startS3(bucket = 'lake'): Promise<S3Server> {
     onRequest: () => {},
     onAnswer: () => {},
     bend: false,
-    leaveUpload: (key, begun) => void uploads.set(`left-${key}`, { key, begun }),
+    uploadsAtOnce: 1000,
+    listsWholeKeysOnly: false,
+    leaveUpload: (key, begun) => void uploads.set(`left-${uploads.size}-${key}`, { key, begun }),
     touch: (key) => void touched.add(`/${bucket}/${key}`),
     untouch: () => touched.clear(),
     async close() {
@@ -154,12 +183,3 @@ function answer(response: ServerResponse, status: number, xml: string): void {
 
 const errorXml = (code: string, message: string): string =>
   `<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message></Error>`;
-
-const uploadsXml = (uploads: ReadonlyMap<string, { key: string; begun: Date }>, prefix: string): string =>
-  `<?xml version="1.0"?><ListMultipartUploadsResult>${[...uploads]
-    .filter(([, { key }]) => key.startsWith(prefix))
-    .map(
-      ([id, { key, begun }]) =>
-        `<Upload><Key>${key}</Key><UploadId>${id}</UploadId><Initiated>${begun.toISOString()}</Initiated></Upload>`,
-    )
-    .join('')}</ListMultipartUploadsResult>`;

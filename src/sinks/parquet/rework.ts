@@ -24,7 +24,10 @@ type Visit = (file: PartitionFile, tx: Queryable) => Promise<Rework | 'leave' | 
 /** Visits every file of a track, each in a transaction of its own: a sync that wants to write waits for one file, not for all. */
 export async function visitFiles(lake: Lake, track: Track, visit: Visit): Promise<void> {
   // A file that a killed writer left unfinished may hold what is to be erased, and perhaps no sync will ever come by.
-  await lake.store.sweep(track.stream);
+  await lake.state.transaction(async (tx) => {
+    await lockTrack(tx, track);
+    await lake.store.sweep(track.stream, fileName(track.source));
+  });
   for await (const { path } of lake.store.list(track.stream, fileName(track.source))) {
     const partition = partitionAt(lake.scheme, path);
     if (partition !== undefined) await visitFile(lake, track, partition, visit);

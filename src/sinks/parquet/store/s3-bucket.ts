@@ -5,6 +5,7 @@ import {
   GetObjectCommand,
   HeadObjectCommand,
   ListMultipartUploadsCommand,
+  type ListMultipartUploadsCommandOutput,
   ListObjectsV2Command,
   PutObjectCommand,
   S3Client,
@@ -18,14 +19,19 @@ export interface Bucket {
   list(prefix: string): AsyncIterable<{ key: string; identity: string; modifiedAt: number }>;
   head(key: string): Promise<{ size: number; identity: string } | undefined>;
   read(key: string, start: number, end: number, identity?: string): Promise<Uint8Array>;
-  /** Puts an object in the place of another, or where there is none; refused where something else is there. */
-  put(key: string, body: Readable, condition: Condition): Promise<{ identity: string } | 'refused'>;
+  /** Puts an object in the place of another, or where there is none; not where something else is, or nothing any more. */
+  put(key: string, body: Body, condition: Condition): Promise<{ identity: string } | 'replaced' | 'removed'>;
   putText(key: string, text: string): Promise<void>;
   /** Only if it is still the same object, where an identity is given. */
   remove(key: string, identity?: string): Promise<void>;
   /** Ends uploads below a prefix that nobody will finish: their parts are paid for and seen by nobody. */
-  abortLeftovers(prefix: string): Promise<void>;
+  abortUploads(prefix: string, isLeft: (upload: { key: string; begunAt: number }) => boolean): Promise<void>;
   close(): void;
+}
+
+export interface Body {
+  stream: Readable;
+  size: number;
 }
 
 export interface Condition {
@@ -38,8 +44,6 @@ export interface Condition {
 /** Files above this size go in parts, two at a time: what is held in memory is bounded. */
 const PART_BYTES = 8 * 1024 * 1024;
 const MARK = 'tributary-mark';
-/** By our clock and the server's: an hour between them must not end what somebody is sending. */
-const LEFT_AFTER_MS = 24 * 60 * 60_000;
 /** The client would wait for ever for a server that says nothing; the transaction of the state waits with it. */
 const CONNECT_MS = 10_000;
 const SILENCE_MS = 30_000;
@@ -60,11 +64,32 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
       return await client.send(new HeadObjectCommand(at(key)));
     } catch (error) {
       if (isAbsent(error)) return undefined;
-      throw s3Fault(error, name);
+      throw s3Fault(statusOf(error) === 403 ? await explained(error) : error, name);
     }
   };
 
-  /** Where its last request was refused, Upload leaves the parts. */
+  /** A refusal of HEAD has no body that could say why; that of another request has. */
+  const explained = (error: unknown): Promise<unknown> =>
+    client.send(new ListObjectsV2Command({ Bucket: name, MaxKeys: 1 })).then(
+      () => error,
+      (reason: unknown) => reason,
+    );
+
+  const abortUploads: Bucket['abortUploads'] = async (prefix, isLeft) => {
+    let after: { KeyMarker?: string | undefined; UploadIdMarker?: string | undefined } | undefined = {};
+    while (after) {
+      const page: ListMultipartUploadsCommandOutput = await asFault(
+        client.send(new ListMultipartUploadsCommand({ Bucket: name, Prefix: prefix, ...after })),
+      );
+      for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
+        const begunAt = Initiated?.getTime() ?? Date.now();
+        if (Key && UploadId && isLeft({ key: Key, begunAt })) await abort(Key, UploadId);
+      }
+      after = page.IsTruncated ? { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker } : undefined;
+    }
+  };
+
+  /** Where the last request of an upload was refused, it leaves the parts. */
   const abort = (key: string, id: string): Promise<unknown> =>
     // Recovery: what cannot be ended now is found when leftovers are looked for.
     client.send(new AbortMultipartUploadCommand({ ...at(key), UploadId: id })).catch(() => undefined);
@@ -93,12 +118,14 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
       if (bytes.length !== end - start) throw s3Fault(new Error(`${key} gave ${bytes.length} bytes`), name);
       return bytes;
     },
-    async put(key, body, { over, mark }) {
+    async put(key, { stream, size }, { over, mark }) {
+      // Some servers list uploads only to who names the whole key; whoever may replace this file is the only one to upload it.
+      if (size > PART_BYTES) await abortUploads(key, (found) => found.key === key);
       const upload = new Upload({
         client,
         params: {
           ...at(key),
-          Body: body,
+          Body: stream,
           ContentType: 'application/vnd.apache.parquet',
           ChecksumAlgorithm: 'CRC32',
           Metadata: { [MARK]: mark },
@@ -111,12 +138,14 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
         return { identity: (await upload.done()).ETag ?? '' };
       } catch (error) {
         if (upload.uploadId !== undefined) await abort(key, upload.uploadId);
-        if (!isRefused(error)) throw s3Fault(error, name);
+        // Amazon says 404 where the object of the condition is gone, or an upload that somebody else has ended.
+        if (!isRefused(error) && !isAbsent(error)) throw s3Fault(error, name);
         // Recovery: the request may have been sent twice, and the first have done its work.
         const there = await head(key);
-        return there?.Metadata?.[MARK] === mark ? { identity: there.ETag ?? '' } : 'refused';
+        if (there?.Metadata?.[MARK] === mark) return { identity: there.ETag ?? '' };
+        return there || over === undefined ? 'replaced' : 'removed';
       } finally {
-        body.destroy();
+        stream.destroy();
       }
     },
     async putText(key, text) {
@@ -128,16 +157,7 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
       const condition = identity === undefined ? {} : { IfMatch: identity };
       await asFault(client.send(new DeleteObjectCommand({ ...at(key), ...condition })));
     },
-    async abortLeftovers(prefix) {
-      const { Uploads = [] } = await asFault(
-        client.send(new ListMultipartUploadsCommand({ Bucket: name, Prefix: prefix })),
-      );
-      for (const { Key, UploadId, Initiated } of Uploads) {
-        const isLeft = Initiated !== undefined && Date.now() - Initiated.getTime() > LEFT_AFTER_MS;
-        if (!Key?.endsWith('.parquet') || !UploadId || !isLeft) continue;
-        await asFault(client.send(new AbortMultipartUploadCommand({ ...at(Key), UploadId })));
-      }
-    },
+    abortUploads,
     close: () => client.destroy(),
   };
 }
@@ -151,36 +171,52 @@ interface S3Error {
 
 const statusOf = (error: unknown): number | undefined => (error as S3Error).$metadata?.httpStatusCode;
 
-export const isAbsent = (error: unknown): boolean =>
-  statusOf(error) === 404 && (error as S3Error).name !== 'NoSuchBucket';
+const isAbsent = (error: unknown): boolean => statusOf(error) === 404 && (error as S3Error).name !== 'NoSuchBucket';
 
 /** The condition of a request did not hold, or somebody else was at it in the same moment. */
-export const isRefused = (error: unknown): boolean => [409, 412].includes(statusOf(error) ?? 0);
+const isRefused = (error: unknown): boolean => [409, 412].includes(statusOf(error) ?? 0);
 
-/** What the person can do about it. The client's own errors hold no secrets: keys are only in signed headers. */
-export function s3Fault(error: unknown, bucket: string): Fault {
+/** What a person can do about what the server said, by its own names. The rest of 401 and 403 is about rights. */
+const REFUSALS: Readonly<Record<string, { what: string; next: string }>> = {
+  NoSuchBucket: { what: 'there is no such bucket', next: 'create the bucket, or correct path of the sink' },
+  InvalidAccessKeyId: { what: 'the access key is unknown there', next: 'correct AWS_ACCESS_KEY_ID, or the profile' },
+  SignatureDoesNotMatch: {
+    what: 'the secret does not belong to the access key',
+    next: 'correct AWS_SECRET_ACCESS_KEY, or the profile',
+  },
+  ExpiredToken: { what: 'the credentials have expired', next: 'renew them, then run again' },
+  RequestTimeTooSkewed: { what: 'the clocks differ too much', next: 'set the clock of this machine' },
+  PermanentRedirect: { what: 'the bucket is in another region', next: 'set AWS_REGION to the region of the bucket' },
+};
+
+/** The client's own errors hold no secrets: keys are only in signed headers. */
+function s3Fault(error: unknown, bucket: string): Fault {
   const { name = 'Error', message = String(error) } = error as S3Error;
   const status = statusOf(error);
-  const what = `s3://${bucket}: ${name}: ${message}`;
-  if (name === 'NoSuchBucket' || status === 404) {
-    return new ConfigError(what, { next: 'create the bucket, or correct path of the sink', cause: error });
-  }
+  const place = `s3://${bucket}`;
+  const refusal = REFUSALS[name];
+  if (refusal) return new ConfigError(`${place}: ${refusal.what} (${name})`, { next: refusal.next, cause: error });
   if (/Credentials/.test(name) || status === 401 || status === 403) {
-    return new ConfigError(what, {
+    const what = /Credentials/.test(name) ? message : `access was denied (${/Unknown/.test(name) ? status : name})`;
+    return new ConfigError(`${place}: ${what}`, {
       next: 'give credentials that may list, read and write there, in one of the usual ways (AWS_ACCESS_KEY_ID, a profile, a role)',
       cause: error,
     });
   }
-  if (isRefused(error)) {
-    return new RetryLater(`s3://${bucket}: an object was replaced while it was being read`, {
+  if (isAbsent(error) || isRefused(error)) {
+    const what = isAbsent(error) ? 'removed' : 'replaced';
+    return new RetryLater(`${place}: an object was ${what} while it was being read`, {
       next: 'run again',
       cause: error,
     });
   }
   if (status !== undefined)
-    return new RetryLater(what, { next: 'run again; what was committed is safe', cause: error });
+    return new RetryLater(`${place}: ${name}: ${message}`, {
+      next: 'run again; what was committed is safe',
+      cause: error,
+    });
   const said = lineSays(error as S3Error);
-  return new RetryLater(`s3://${bucket}: ${said ?? `${name}: ${message}`}`, {
+  return new RetryLater(`${place}: ${said ?? `${name}: ${message}`}`, {
     next: 'check the network, AWS_ENDPOINT_URL_S3 and AWS_REGION; then run again: what was committed is safe',
     cause: error,
   });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open, readdir, rm } from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, open, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { onDisk } from '../../../model/disk-errors.ts';
@@ -15,6 +15,9 @@ export interface S3StoreOptions {
   /** `http://host/bucket/key` instead of `http://bucket.host/key`: for servers other than Amazon's. */
   pathStyle: boolean;
 }
+
+/** By our clock and the server's: an hour between them must not end what somebody is sending. */
+const LEFT_AFTER_MS = 24 * 60 * 60_000;
 
 /**
  * A lake in S3-compatible storage. There is no rename: a file is made on the local disk and put in its place by one conditional
@@ -45,10 +48,15 @@ export function createS3Store({ url, pathStyle }: S3StoreOptions): Store {
       return found.size === 0 ? '' : Buffer.from(await bucket.read(keyOf(path), 0, found.size)).toString('utf8');
     },
     writeText: (path, text) => bucket.putText(keyOf(path), text),
-    async sweep(folder) {
+    async sweep(folder, own) {
       await scratch.sweep();
       // Only files of a folder are sent in parts.
-      if (folder !== undefined) await bucket.abortLeftovers(keyOf(`${folder}/`));
+      if (folder === undefined) return;
+      const isOwn = (key: string): boolean => own !== undefined && key.endsWith(`/${own}`);
+      await bucket.abortUploads(
+        keyOf(`${folder}/`),
+        ({ key, begunAt }) => isOwn(key) || (key.endsWith('.parquet') && Date.now() - begunAt > LEFT_AFTER_MS),
+      );
     },
     close: async () => bucket.close(),
   };
@@ -93,8 +101,9 @@ async function stageObject({ bucket, scratch, key, path }: Place): Promise<Stage
     async publish(over) {
       // Should the answer be lost and the request be sent again, the mark tells our own object from another's.
       const mark = randomUUID();
-      const put = await bucket.put(key, createReadStream(resolve(file.path)), { over, mark });
-      if (put === 'refused') throw new ReplacedMeanwhile(path);
+      const { size } = await stat(file.path);
+      const put = await bucket.put(key, { stream: createReadStream(resolve(file.path)), size }, { over, mark });
+      if (typeof put === 'string') throw new ReplacedMeanwhile(path, put);
       return put.identity;
     },
     discard: () => file.discard(),

@@ -17,8 +17,11 @@ export interface Store {
   readText(path: string): Promise<string | undefined>;
   /** Replaces a small file, whole. */
   writeText(path: string, text: string): Promise<void>;
-  /** Removes what writers that are gone left behind below a folder, or, without one, beside the folders; and nothing else. */
-  sweep(folder?: string): Promise<void>;
+  /**
+   * Removes what writers that are gone left behind below a folder, or, without one, beside the folders; and nothing else. Of files of
+   * the name `own` nobody but the caller is a writer now.
+   */
+  sweep(folder?: string, own?: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -48,8 +51,8 @@ export interface Staged {
 
 /** Two writers of one partition: the second is refused, not merged blindly. */
 export class ReplacedMeanwhile extends RetryLater {
-  constructor(path: string) {
-    super(`another writer replaced ${path} while this one was working on it`, {
+  constructor(path: string, what: 'replaced' | 'removed' = 'replaced') {
+    super(`${path} was ${what} by another writer while this one was working on it`, {
       kept: 'the file of the other writer; nothing of this batch was written to it',
       next: 'see that only one Tributary (one state database) writes this source into this lake; then run again',
     });
