@@ -23,19 +23,33 @@ export function checkBaseUrl(value: unknown): { value: string } | { fault: strin
   const url = new URL(value);
   if (url.username || url.password) return { fault: 'must not hold a user name or password: the key goes into apiKey' };
   if (/[?#]/.test(value)) return { fault: 'must not hold a query (?) or a fragment (#)' };
-  const { protocol, hostname } = url;
-  if (protocol !== 'https:' && protocol !== 'http:') return { fault: `must start with https://, not ${protocol}//` };
-  const host = hostname.replace(/^\[|\]$|\.$/g, '');
-  if (METADATA_NAMES.has(host) || isIn(LINK_LOCAL, host)) {
-    return { fault: `${host} is a link-local or metadata address: no service of this kind is there` };
-  }
-  if (protocol === 'http:' && host !== 'localhost' && !isIn(LOOPBACK, host)) {
-    return { fault: `must use https: over http the key would travel to ${host} in the clear` };
-  }
-  return { value: url.origin + url.pathname.replace(/\/+$/, '') };
+  const fault = hostFault(url);
+  return fault ? { fault } : { value: url.origin + url.pathname.replace(/\/+$/, '') };
 }
 
+/** Why nothing secret may be sent to where this points. */
+export function hostFault({ protocol, hostname }: URL): string | undefined {
+  if (protocol !== 'https:' && protocol !== 'http:') return `must start with https://, not ${protocol}//`;
+  const host = hostname.replace(/^\[|\]$|\.$/g, '');
+  if (METADATA_NAMES.has(host) || isIn(LINK_LOCAL, host))
+    return `${host} is a link-local or metadata address: no service of this kind is there`;
+  if (protocol === 'http:' && host !== 'localhost' && !isIn(LOOPBACK, host))
+    return `must use https: over http the key would travel to ${host} in the clear`;
+  return undefined;
+}
+
+/** Also behind a translation of IPv4 into IPv6: a network with NAT64 takes these to the address that they hold. */
 function isIn(list: BlockList, host: string): boolean {
   const family = isIP(host);
-  return family !== 0 && list.check(host, family === 4 ? 'ipv4' : 'ipv6');
+  if (family === 0) return false;
+  return list.check(host, family === 4 ? 'ipv4' : 'ipv6') || (family === 6 && list.check(innerAddress(host), 'ipv4'));
+}
+
+/** The IPv4 address inside ::ffff:0:0/96, 64:ff9b::/96 and 64:ff9b:1::/48; an address of nobody for any other. */
+function innerAddress(host: string): string {
+  const translated = /^(?:::ffff:|64:ff9b::|64:ff9b:1:(?:.*:)?)([0-9a-f]{0,4}):([0-9a-f]{1,4})$/.exec(host);
+  const single = /^(?:64:ff9b::|64:ff9b:1::)([0-9a-f]{1,4})$/.exec(host);
+  const [high, low] = translated ? [translated[1], translated[2]] : ['0', single?.[1] ?? '0'];
+  const bytes = [high, low].map((word) => Number.parseInt(word || '0', 16)).flatMap((word) => [word >> 8, word & 255]);
+  return bytes.join('.');
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { checkBaseUrl } from '../api/base-url.ts';
+import { checkBaseUrl, hostFault } from '../api/base-url.ts';
 import { checkFilters } from '../api/filters.ts';
 import { PLAN_NAMES, requestsPerSecond } from '../api/plans.ts';
 import { addressOf } from '../cursor/database-errors.ts';
@@ -208,7 +208,11 @@ const privacy = z
 
 const alerts = z.strictObject({
   webhook: optionalText
-    .refine((url) => url === undefined || (URL.canParse(url) && /^https?:/.test(url)), 'must be a URL, https://…')
+    .superRefine((url, context) => {
+      if (url === undefined) return;
+      const message = URL.canParse(url) ? hostFault(new URL(url)) : 'must be a URL, https://…';
+      if (message) context.addIssue({ code: 'custom', message });
+    })
     .describe('gets a POST with JSON when a stream is parked, late or not proven, and when that is over; a secret'),
 });
 

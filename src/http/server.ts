@@ -131,6 +131,7 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   app.get('/metrics', { config: { role: 'metrics' } }, async (_, reply) =>
     reply.type(METRICS_TYPE).send(await metrics.text()),
   );
+  if (base !== '') app.get(base, open, (_, reply) => reply.redirect(`${base}/`, 308));
   await addPage(app);
   await addBoard(app, deps, base);
 

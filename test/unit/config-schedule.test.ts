@@ -32,5 +32,11 @@ it('a webhook must be an address, and is not quoted where it is none', () => {
   expect(clicks('', 'alerts: { webhook: "https://hooks.example/s3cret" }').alerts.webhook).toBe(
     'https://hooks.example/s3cret',
   );
+  expect(() => clicks('', 'alerts: { webhook: "http://hooks.example/s3cret" }')).toThrow(
+    /^(?!.*s3cret)[\s\S]*must use https/,
+  );
+  expect(() => clicks('', 'alerts: { webhook: "https://[64:ff9b::a9fe:a9fe]/s3cret" }')).toThrow(
+    /^(?!.*s3cret)[\s\S]*link-local/,
+  );
   expect(() => clicks('', 'alerts: { webhook: s3cret }')).toThrow(/^(?!.*s3cret)[\s\S]*alerts\.webhook: must be a URL/);
 });

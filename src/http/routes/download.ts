@@ -4,7 +4,7 @@ import { Cancelled } from '../../model/errors.ts';
 import type { ByteTarget } from '../../sinks/export/row-file.ts';
 
 /** Whoever reads nothing for so long has forgotten about it. */
-const PATIENCE_MS = 5 * 60_000;
+const PATIENCE_MS = 30_000;
 
 export interface Download<T> {
   body: Readable;

@@ -1,0 +1,190 @@
+import { connect as connectSocket, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ApiError, Overview, Readiness } from '../../src/http/api-types.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
+import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+import { until, workerConfig } from '../support/workers.ts';
+
+/** What a review did to the control room on purpose, and what must come of it. SECURITY.md names these tests. */
+let database: TestDatabase;
+let redis: TestRedis;
+let line: FaultProxy;
+let sandbox: Sandbox;
+let room: HttpRoom;
+
+const configOf = (http: object = {}) =>
+  workerConfig({ stateUrl: line.url, queueUrl: redis.url, sandboxes: { main: sandbox }, every: '1h', rest: { http } });
+
+beforeAll(async () => {
+  [database, redis, sandbox] = await Promise.all([freshDatabase(), startRedis(), smallSandbox()]);
+  line = await startFaultProxy(database.url);
+  room = await startHttpRoom(configOf());
+  await until('every stream is synced', async () => {
+    const { streams } = await room.json<Overview>('/api/overview');
+    return streams.every(({ lastRun }) => lastRun?.state === 'done');
+  });
+});
+afterAll(async () => {
+  await room.close();
+  await line.close();
+  await database.drop();
+});
+
+const messageOf = async (response: Response): Promise<[number, string]> => [
+  response.status,
+  ((await response.json()) as ApiError).error.message,
+];
+
+describe('a dependency that hangs', () => {
+  // The promise is two seconds; a machine that is busy with other tests gets more.
+  const within = <T>(work: Promise<T>): Promise<T> =>
+    Promise.race([
+      work,
+      new Promise<never>((_, reject) => setTimeout(() => reject(new Error('no answer in 6 s')), 6000).unref()),
+    ]);
+
+  it('Redis, stopped by a signal: everything answers, and what needs it says that it is away', async () => {
+    const pid = Number(/process_id:(\d+)/.exec(String(await redis.command('INFO', 'server')))?.[1]);
+    process.kill(pid, 'SIGSTOP');
+    try {
+      expect(await (await within(room.get('/metrics'))).text()).toMatch(/tributary_up{part="queue"} 0/);
+      const ready = await within(room.get('/readyz'));
+      expect([ready.status, ((await ready.json()) as Readiness).parts.map(({ ok }) => ok)]).toEqual([
+        503,
+        [true, false],
+      ]);
+      expect((await within(room.get('/healthz'))).status).toBe(200);
+      expect((await within(room.get('/api/overview'))).status).toBe(200);
+      const sync = await messageOf(await within(room.send('POST', '/api/sync', { streams: ['leads'] })));
+      expect(sync).toEqual([503, expect.stringMatching(/the queue.*is away/)]);
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    await until('it is back', async () => (await room.get('/readyz')).status === 200);
+  });
+
+  it('Postgres, silent: everything answers, and what needs it says that it is away', async () => {
+    await line.fail({ kind: 'half-open' });
+    try {
+      expect(await (await within(room.get('/metrics'))).text()).toMatch(/tributary_up{part="state"} 0/);
+      const ready = await within(room.get('/readyz'));
+      expect([ready.status, ((await ready.json()) as Readiness).parts[0]?.ok]).toEqual([503, false]);
+      expect((await within(room.get('/healthz'))).status).toBe(200);
+      for (const path of ['/api/overview', '/api/runs', '/api/coverage', '/api/audit'])
+        expect([path, await messageOf(await within(room.get(path)))]).toEqual([
+          path,
+          [503, expect.stringMatching(/Postgres.*is away/)],
+        ]);
+      const sync = await messageOf(await within(room.send('POST', '/api/sync', { streams: ['leads'] })));
+      expect(sync).toEqual([503, expect.stringMatching(/Postgres.*is away/)]);
+    } finally {
+      await line.heal();
+    }
+    await until('it is back', async () => (await room.get('/readyz')).status === 200);
+  });
+});
+
+describe('requests that no query can take', () => {
+  it('are refused as what they are, and none is a bug', async () => {
+    const large = '9223372036854775807';
+    for (const path of [
+      '/api/runs?source=%00',
+      '/api/runs?before=%00',
+      '/api/runs/%00',
+      '/api/quarantine?source=%00',
+      '/api/links/top?source=%00',
+      '/api/backfills/%00',
+      '/api/runs?limit=1e400',
+      '/api/quarantine?limit=1e400',
+      '/api/schema-changes?limit=1e400',
+      '/api/links/top?limit=1e400',
+      `/api/quarantine?before=${large}`,
+      `/api/quarantine?before=${large}0`,
+      '/api/runs?limit=0x10',
+      '/api/audit?before=1e9',
+      '/api/coverage?from=yesterday',
+      '/api/runs?limit=5&limit=6',
+      '/api/runs?nothing=1',
+      '/api/%zz',
+    ])
+      expect([path, (await room.get(path)).status]).toEqual([path, 400]);
+    for (const body of [
+      { source: 'main', customer: 'a\u0000b' },
+      { source: 'ma\u0000in', everything: true },
+      { source: 'main', everything: true, customer: 'a' },
+    ])
+      expect((await room.send('POST', '/api/forget', body)).status).toBe(400);
+    const refused = await messageOf(await room.get('/api/runs?limit=1e400'));
+    expect(refused[1]).toMatch(/^the query, limit: /);
+  });
+});
+
+describe('connections', () => {
+  it('of one address are so many and no more, and whoever sends no request is let go of', async () => {
+    const { port } = new URL(room.url);
+    const sockets = Array.from({ length: 400 }, (): Socket => connectSocket(Number(port), '127.0.0.1'));
+    let closed = 0;
+    for (const socket of sockets) {
+      socket.on('error', () => {}).resume();
+      socket.once('close', () => {
+        closed += 1;
+      });
+      socket.once('connect', () => socket.write('GET / HTTP/1.1\r\nhost: x\r\nx-slow: '));
+    }
+    await until('those beyond the most are refused', () => closed >= 90);
+    expect(closed).toBeLessThan(200);
+    // 10 seconds for the headers of a request, looked at every two.
+    await until('the slow ones are gone too', () => closed === 400, 40_000);
+    expect((await room.get('/healthz')).status).toBe(200);
+  });
+});
+
+describe('behind a proxy', () => {
+  it('works under a path of its own, whether or not the proxy takes it away', async () => {
+    const under = await startHttpRoom(configOf({ basePath: '/etl' }));
+    expect(under.url).toMatch(/\/etl$/);
+    const bare = { ...under, url: under.url.slice(0, -4) };
+    const page = await (await under.get('/')).text();
+    const [, script = ''] = /src="(files-[^"]+\/main\.js)"/.exec(page) ?? [];
+    for (const url of [under.url, bare.url]) {
+      expect((await fetch(`${url}/${script}`)).status).toBe(200);
+      expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    }
+    expect(page).not.toMatch(/(?:href|src)="\//);
+    const signedIn = await under.send('POST', '/api/session', { token: 'a-long-token-that-nobody-guesses' });
+    expect(signedIn.headers.get('set-cookie')).toContain('; Path=/etl/;');
+    const board = await (await under.get('/queues')).text();
+    expect(board).toContain('/etl/queues');
+    expect((await fetch(`${under.url}/queues`, { redirect: 'manual' })).headers.get('location')).toBe('/etl/');
+    const slash = await fetch(under.url, { redirect: 'manual' });
+    expect([slash.status, slash.headers.get('location')]).toEqual([308, '/etl/']);
+    await under.close();
+  });
+
+  it('the address of a request is the proxy’s word only where it is trusted', async () => {
+    const forwarded = { 'x-forwarded-for': '203.0.113.7' };
+    const wrong = { authorization: 'Bearer wrong', ...forwarded };
+    const trusting = await startHttpRoom(configOf({ trustProxy: ['127.0.0.1'] }));
+    for (const [of, from] of [
+      [trusting, '203.0.113.7'],
+      [room, '127.0.0.1'],
+    ] as const) {
+      await of.send(
+        'POST',
+        '/api/sync',
+        { streams: ['sales'] },
+        { ...forwarded, authorization: 'Bearer a-long-token-that-nobody-guesses' },
+      );
+      const { entries } = await of.json<{ entries: Array<{ from: string }> }>('/api/audit?limit=1');
+      expect(entries[0]?.from).toBe(from);
+    }
+    for (let i = 0; i < 12; i++) await trusting.get('/metrics', wrong);
+    expect((await trusting.get('/metrics', wrong)).status).toBe(429);
+    expect((await trusting.get('/metrics', { ...wrong, 'x-forwarded-for': '203.0.113.8' })).status).toBe(401);
+    await trusting.close();
+  });
+});
