@@ -105,6 +105,18 @@ export async function filesOf(manifestList: string): Promise<SeenFile[]> {
   return files;
 }
 
+/** Everything that an Avro file says, bounds as text. */
+export async function everyAvro(path: string): Promise<string> {
+  const texts = (value: unknown): unknown => {
+    if (value instanceof Uint8Array) return Buffer.from(value).toString('utf8');
+    if (typeof value === 'bigint') return String(value);
+    if (Array.isArray(value)) return value.map(texts);
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, texts(inner)]));
+  };
+  return JSON.stringify(texts(await readAvro(path)));
+}
+
 async function readAvro(location: string): Promise<Array<Record<string, unknown>>> {
   const bytes = Uint8Array.from(await readFile(pathOf(location)));
   const reader = { view: new DataView(bytes.buffer), offset: 0 };
