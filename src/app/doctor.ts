@@ -61,7 +61,10 @@ async function queueFindingsOf({ queue: { url }, state }: Config): Promise<Findi
 
 /** Folders that data goes to; what is on other machines is theirs to watch. */
 function foldersOf({ state, sinks }: Config): string[] {
-  const lakes = Object.values(sinks).flatMap((sink) => ('path' in sink && !/^s3:/.test(sink.path) ? [sink.path] : []));
+  const paths = Object.values(sinks).flatMap((sink) =>
+    sink.type === 'parquet' ? [sink.path] : sink.type === 'iceberg' ? [sink.warehouse] : [],
+  );
+  const lakes = paths.filter((path) => !path.startsWith('s3:'));
   return [...(state.url === undefined ? ['.tributary/'] : []), ...lakes];
 }
 

@@ -34,12 +34,26 @@ export async function openSink(
   state: Database,
   closers: Closers,
 ): Promise<Sink> {
-  const sink =
-    settings.type === 'postgres'
-      ? openWarehouse(name, settings, config, state, closers)
-      : await openLake(name, settings, state);
+  const sink = await openByType(name, settings, config, state, closers);
   closers.push(() => sink.close());
   return sink;
+}
+
+async function openByType(
+  name: string,
+  settings: SinkSettings,
+  config: Config,
+  state: Database,
+  closers: Closers,
+): Promise<Sink> {
+  switch (settings.type) {
+    case 'postgres':
+      return openWarehouse(name, settings, config, state, closers);
+    case 'parquet':
+      return openLake(name, settings, state);
+    case 'iceberg':
+      return openTables(name, settings, state);
+  }
 }
 
 function openWarehouse(
@@ -64,4 +78,15 @@ async function openLake(
   const { createParquetSink, openStore } = await import('../sinks/parquet/parquet-sink.ts');
   const store = await openStore(path, s3Settings());
   return createParquetSink({ name, store, state, scheme: partition, compression });
+}
+
+async function openTables(
+  name: string,
+  { warehouse, namespace }: SinkSettings & { type: 'iceberg' },
+  state: Database,
+): Promise<Sink> {
+  const { createIcebergSink } = await import('../sinks/iceberg/iceberg-sink.ts');
+  const { openStore } = await import('../sinks/parquet/parquet-sink.ts');
+  const store = await openStore(warehouse, s3Settings());
+  return createIcebergSink({ name, state, warehouse, store, namespace });
 }

@@ -26,6 +26,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   config: async () => (await import('./setup/config.ts')).registerConfig,
   schema: async () => (await import('./setup/schema.ts')).registerSchema,
   lake: async () => (await import('./commands/lake.ts')).registerLake,
+  iceberg: async () => (await import('./commands/iceberg.ts')).registerIceberg,
   sandbox: async () => (await import('./setup/sandbox.ts')).registerSandbox,
 };
 

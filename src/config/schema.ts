@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { checkBaseUrl, hostFault } from '../api/base-url.ts';
 import { checkFilters } from '../api/filters.ts';
-import { PLAN_NAMES, requestsPerSecond } from '../api/plans.ts';
+import { PLAN_NAMES } from '../api/plans.ts';
 import { addressOf } from '../cursor/database-errors.ts';
 import { cronFault, isTimezone } from '../jobs/schedule.ts';
 import { parseDuration } from '../model/dates.ts';
@@ -13,6 +13,7 @@ import { lakePathFault } from '../sinks/parquet/lake.ts';
 import { PARTITIONS } from '../sinks/postgres/table.ts';
 import { UNKNOWN_FIELDS } from '../sync/evolver.ts';
 import { http } from './http.ts';
+import { budgetFault, perSecondOf, planFault } from './plan.ts';
 import { name, number, optionalText } from './values.ts';
 
 /** The config file's shape: checked here, documented in config/tributary.yaml, and printed for editors as a JSON schema. */
@@ -159,29 +160,44 @@ const source = z
   })
   .transform((value) => ({ ...value, requestsPerSecond: perSecondOf(value) }));
 
-const postgresSink = z.strictObject({
-  type: z.literal('postgres'),
-  url: databaseUrl.describe('absent: the state database'),
-  schema: z
+const namespace = (what: string) =>
+  z
     .string()
     .regex(/^[a-z_][a-z0-9_]{0,62}$/, 'must be a plain lower-case Postgres name')
     .default('attribution')
-    .describe('where the tables live; it is made if it is not there'),
+    .describe(what);
+
+const place = z
+  .string()
+  .min(1, 'must not be empty')
+  .refine((path) => !lakePathFault(path), { error: ({ input }) => lakePathFault(String(input)) });
+
+const postgresSink = z.strictObject({
+  type: z.literal('postgres'),
+  url: databaseUrl.describe('absent: the state database'),
+  schema: namespace('where the tables live; it is made if it is not there'),
   partition: z.enum(PARTITIONS).default('none').describe('month: one partition per UTC month, for very large tables'),
 });
 
 const parquetSink = z.strictObject({
   type: z.literal('parquet'),
-  path: z
-    .string()
-    .min(1, 'must not be empty')
-    .refine((path) => !lakePathFault(path), { error: ({ input }) => lakePathFault(String(input)) })
-    .describe('a folder, or s3://bucket/prefix'),
+  path: place.describe('a folder, or s3://bucket/prefix'),
   partition: z.enum(['day', 'hour']).default('day').describe('a file each; hour is for above 100,000 events a day'),
   compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd').describe('how files are packed'),
 });
 
-const sink = z.discriminatedUnion('type', [postgresSink, parquetSink], { error: 'must be postgres or parquet' });
+const icebergSink = z.strictObject({
+  type: z.literal('iceberg'),
+  warehouse: place.describe('a folder, or s3://bucket/prefix; tables cannot be moved later'),
+  namespace: namespace('what the tables are called by: attribution.clicks'),
+  catalog: z
+    .strictObject({ type: z.literal('sql').describe('in the state database, by the name tributary') })
+    .default({ type: 'sql' })
+    .describe('who says which version of a table counts'),
+});
+
+const SINKS = [postgresSink, parquetSink, icebergSink] as const;
+const sink = z.discriminatedUnion('type', SINKS, { error: 'must be postgres, parquet or iceberg' });
 
 const treatment = (of: keyof typeof TREATMENTS, what: string) =>
   z.enum(TREATMENTS[of]).default(DEFAULT_PRIVACY[of]).describe(what);
@@ -224,6 +240,9 @@ export const configSchema = z.strictObject({
       (sinks) => Object.keys(sinks).length > 0,
       'names no sink: name one, or leave it out for tables in the state database',
     )
+    .refine((sinks) => new Set(namespacesOf(sinks)).size === namespacesOf(sinks).length, {
+      error: 'has two Iceberg sinks of one namespace: their tables would be the same; give one another namespace',
+    })
     .default(() => ({ warehouse: sink.parse({ type: 'postgres' }) }))
     .describe('where rows go, each under a name of your own; absent: tables in the state database'),
   state: z
@@ -246,6 +265,10 @@ export const configSchema = z.strictObject({
   http: http.prefault({}).describe('for start: health, metrics and the dashboard'),
 });
 
+function namespacesOf(sinks: Readonly<Record<string, z.output<typeof sink>>>): string[] {
+  return Object.values(sinks).flatMap((one) => (one.type === 'iceberg' ? [one.namespace] : []));
+}
+
 export type ConfigIssue = z.core.$ZodIssue;
 export type Config = z.output<typeof configSchema>;
 export type SourceConfig = Config['sources'][string];
@@ -253,23 +276,4 @@ export type StreamConfig = z.output<ReturnType<typeof streamOf>>;
 
 function allStreams(): z.output<typeof streams> {
   return Object.fromEntries(STREAM_NAMES.map((stream) => [stream, streamOf(stream).parse({})]));
-}
-
-/** Plan and requestsPerSecond are judged together, each only where it is sound by itself. */
-function planFault(source: unknown): string | undefined {
-  const { plan, requestsPerSecond } = source as { plan?: unknown; requestsPerSecond?: unknown };
-  if (!PLAN_NAMES.some((known) => known === plan)) return undefined;
-  const isSound = requestsPerSecond === undefined || !budgetFault({ plan: 'enterprise', requestsPerSecond });
-  return budgetFault({ plan: String(plan), requestsPerSecond: isSound ? requestsPerSecond : 1 });
-}
-
-function budgetFault(source: Parameters<typeof requestsPerSecond>[0]): string | undefined {
-  const budget = requestsPerSecond(source);
-  return 'fault' in budget ? budget.fault : undefined;
-}
-
-function perSecondOf(source: Parameters<typeof requestsPerSecond>[0]): number {
-  const budget = requestsPerSecond(source);
-  if ('fault' in budget) throw new Error(budget.fault);
-  return budget.value;
 }

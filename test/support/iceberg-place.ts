@@ -25,7 +25,7 @@ export async function icebergPlace(): Promise<IcebergPlace> {
   const home = await freshDatabase();
   const state = connect({ url: home.url });
   await migrate(state, MIGRATIONS, { schema: 'tributary' });
-  const lookAt = (table: string): Promise<SeenTable> => readTable(state, table);
+  const lookAt = (table: string): Promise<SeenTable> => lookAtTable(state, 'attribution', table);
   return {
     state,
     folder,
@@ -40,8 +40,8 @@ export async function icebergPlace(): Promise<IcebergPlace> {
         store: createFolderStore(folder),
       }),
     async readRows(stream) {
-      const { files, fields } = await lookAt(stream.name);
-      return files.length === 0 ? [] : readRelation(byFieldId(files, fields), stream);
+      const seen = await lookAt(stream.name);
+      return seen.files.length === 0 ? [] : readRelation(relationOf(seen), stream);
     },
     async close() {
       await state.close();
@@ -75,11 +75,11 @@ export interface SeenFile {
   rows: number;
 }
 
-async function readTable(state: Database, table: string): Promise<SeenTable> {
+export async function lookAtTable(state: Database, namespace: string, table: string): Promise<SeenTable> {
   const [row] = await state.query<{ location: string }>({
     text: `select metadata_location as location from public.iceberg_tables
-      where catalog_name = 'tributary' and table_namespace = 'attribution' and table_name = $1`,
-    values: [table],
+      where catalog_name = 'tributary' and table_namespace = $1 and table_name = $2`,
+    values: [namespace, table],
   });
   if (!row) throw new Error(`the catalog has no table ${table}`);
   const metadata = JSON.parse(await readFile(pathOf(row.location), 'utf8'));
@@ -124,6 +124,18 @@ async function readAvro(location: string): Promise<Array<Record<string, unknown>
   return (await avroRead({ reader, metadata, syncMarker })) as Array<Record<string, unknown>>;
 }
 
+/** Every file that the table leads to, by every way. */
+export async function namedBy({ metadata, location }: SeenTable): Promise<Set<string>> {
+  const log = metadata['metadata-log'] as Array<{ 'metadata-file': string }>;
+  const named = new Set([location, ...log.map((entry) => entry['metadata-file'])]);
+  for (const { 'manifest-list': list } of metadata.snapshots) {
+    named.add(list);
+    for (const manifest of await readAvro(list)) named.add(manifest.manifest_path as string);
+    for (const { path } of await filesOf(list)) named.add(path);
+  }
+  return new Set([...named].map(pathOf));
+}
+
 export const pathOf = (location: string): string => location.replace(/^file:\/\//, '');
 
 const DUCKDB_TYPES: Readonly<Record<string, string>> = {
@@ -135,7 +147,7 @@ const DUCKDB_TYPES: Readonly<Record<string, string>> = {
 };
 
 /** The files as an Iceberg reader takes them: columns are found by number, whatever they are called in a file. */
-function byFieldId(files: readonly SeenFile[], fields: readonly Field[]): string {
+export function relationOf({ files, fields }: SeenTable): string {
   const schema = fields.map(
     ({ id, name, type }) => `${id}: {name: '${name}', type: '${DUCKDB_TYPES[type]}', default_value: NULL}`,
   );

@@ -137,8 +137,16 @@ describe('a fault is told with its place', () => {
     ],
     ['sources that are empty', 'sources:\n', 'f:1:1 sources: has no value: write {}, or take the line out'],
     ['no sink', 'sinks: {}', 'f:1:1 sinks: names no sink: name one, or leave it out for tables in the state database'],
-    ['unknown kind of sink', 'sinks: { a: { type: mysql } }', 'f:1:15 sinks.a.type: must be postgres or parquet'],
-    ['a sink of no kind', 'sinks: { a: {} }', 'f:1:10 sinks.a.type: is missing: it must be postgres or parquet'],
+    [
+      'unknown kind of sink',
+      'sinks: { a: { type: mysql } }',
+      'f:1:15 sinks.a.type: must be postgres, parquet or iceberg',
+    ],
+    [
+      'a sink of no kind',
+      'sinks: { a: {} }',
+      'f:1:10 sinks.a.type: is missing: it must be postgres, parquet or iceberg',
+    ],
     [
       'bad schema',
       'sinks: { a: { type: postgres, schema: My Data } }',

@@ -15,7 +15,7 @@ import { changeTable } from './change-table.ts';
 import { currentSnapshot } from './format/metadata.ts';
 import { type Design, entityDesign, streamDesign } from './format/schema.ts';
 import { mergeEntity } from './merge-entities.ts';
-import { mergeEvents } from './merge-events.ts';
+import { indexTable, mergeEvents } from './merge-events.ts';
 import { provenSummary, saysSame } from './proven.ts';
 import { loadTable, type Table } from './table.ts';
 import { type Draft, inDraft, type Warehouse } from './warehouse.ts';
@@ -37,7 +37,8 @@ export function openBatch(warehouse: Warehouse, stream: Stream): Batch {
     await checkFence(tx, advance);
     const kept = await withoutForgotten(tx, advance.source, stream, rows);
     const table = await preparedTable(tx, warehouse, streamDesign(stream));
-    const { id: track } = await enterTrack(tx, advance);
+    const { id: track, isUnsettled: isNew } = await enterTrack(tx, advance);
+    if (isNew) await indexTable(tx, warehouse, table, track, advance.source);
     const beat = createBeat(tx, advance);
     const { receipt, added, removed } = await mergeEvents(tx, {
       ...{ draft, table, track, stream, rows: kept, advance, beat },

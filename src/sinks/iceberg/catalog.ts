@@ -28,10 +28,10 @@ const TABLES = `
     property_value varchar(1000) not null, primary key (catalog_name, namespace, property_key));`;
 
 /** One at a time: commits, compaction and erasure of one table. Held to the end of the transaction. */
-export const lockTable = async (tx: Queryable, { name }: Warehouse, table: string): Promise<void> => {
+export const lockTable = async (tx: Queryable, { namespace }: Warehouse, table: string): Promise<void> => {
   await tx.query({
     text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
-    values: [`tributary iceberg ${name}/${table}`],
+    values: [`tributary iceberg ${namespace}.${table}`],
   });
 };
 

@@ -95,6 +95,27 @@ const dayOf = (partition: number): number => Math.floor(partition / 24);
 
 const placeOf = ({ columns }: Table, wanted: string): number => columns.findIndex(({ name }) => name === wanted);
 
+/** What a sink that was renamed, or whose state was lost, finds in the table: which day each event is in. */
+export async function indexTable(
+  tx: Queryable,
+  warehouse: Warehouse,
+  table: Table,
+  track: number,
+  source: string,
+): Promise<void> {
+  for (const { file } of await filesOf(warehouse, table, { source })) {
+    const present = await openDataFile(warehouse, file);
+    try {
+      for (const group of present.file.groups) {
+        const keys = (await present.rows(group, ['event_id'])).map(([id]) => keyOf(String(id)));
+        await addKeys(tx, track, partitionOf(file.day ?? 0), keys);
+      }
+    } finally {
+      await present.close();
+    }
+  }
+}
+
 /** What the table holds beyond the stream's columns must be learnt first; and what it lacks must be made. */
 function checkShape(stream: Stream, { columns, design }: Table): void {
   unitedColumns(stream, columns);

@@ -2,6 +2,7 @@ import type { StreamName } from '../../../src/model/streams.ts';
 import { type Engine, emptyEngine, openEngine } from '../engine.ts';
 import { startRedis } from '../redis.ts';
 import { type S3Server, startS3 } from '../s3-server.ts';
+import { tablesSite } from './site-iceberg.ts';
 import { bucketSite, folderSite } from './site-lake.ts';
 import { warehouseSite } from './site-warehouse.ts';
 
@@ -30,7 +31,7 @@ export interface Site {
   customers?(): Promise<string[]>;
 }
 
-export type SiteName = 'here' | 'elsewhere' | 'further' | 'folder' | 's3';
+export type SiteName = 'here' | 'elsewhere' | 'further' | 'folder' | 's3' | 'tables';
 
 /** Servers for one case at a time. Those that are in hand at once must not meet: one that stands still keeps its locks. */
 export interface Grounds {
@@ -67,6 +68,8 @@ export function siteOf(name: SiteName, { state, elsewhere, s3 }: Grounds, source
       return folderSite(dir);
     case 's3':
       return bucketSite(s3, source, dir);
+    case 'tables':
+      return tablesSite(state.db, source, dir);
     case 'here':
       return warehouseSite(name, { db: state.db, source, schema: 'attribution' });
     case 'elsewhere':

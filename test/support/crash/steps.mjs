@@ -45,4 +45,7 @@ export const plain = (name) =>
   name
     .replace(/\d+@.+?\.\d+\.(tmp|lock)$/, '*.$1')
     .replace(/source-\d+/g, 'source')
+    .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '*')
+    .replace(/(^|\.)\d{5}-\*\.metadata/, '$1*.metadata')
+    .replace(/snap-\d+/, 'snap-*')
     .replace(/=\d+(-\d+)*/g, '=*');
