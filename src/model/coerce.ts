@@ -45,6 +45,14 @@ function toInteger(value: unknown): Coerced {
   return Number.isSafeInteger(Number(value)) ? Number(value) : value;
 }
 
+/** What comes closest to a value that does not fit: a sum without it would run low. Null where nothing does. */
+export function nearest(kind: Kind, value: unknown): Value {
+  const number = typeof value === 'string' && /^-?\d{1,15}\.\d+$/.test(value) ? Number(value) : value;
+  if (kind !== 'integer' || typeof number !== 'number') return null;
+  const rounded = Math.sign(number) * Math.round(Math.abs(number));
+  return Number.isSafeInteger(rounded) ? rounded + 0 : null;
+}
+
 const BOOLEANS = new Map<unknown, boolean>([
   [1, true],
   ['1', true],

@@ -1,4 +1,4 @@
-import { coerce, isNone, MISFIT, type Value } from './coerce.ts';
+import { coerce, isNone, MISFIT, nearest, type Value } from './coerce.ts';
 import type { Column } from './columns.ts';
 import type { Extra, JsonObject } from './extra.ts';
 import { createWalk, type Walk } from './walk.ts';
@@ -45,12 +45,12 @@ function compile(column: Column, walk: Walk, placeOf: (name: string) => number):
   return repeated(column, walk.placeOf(second.path), placeOf(column.deprecated));
 }
 
-/** One field, one column, and a value that does not fit: it is counted and carried. */
+/** One field, one column, and a value that does not fit: it is counted and carried, and the nearest that fits stands in its place. */
 function misfit(column: Column, at: number, keep: Keep): Reader {
   return (raw, { extra, misfits }) => {
     misfits.push(column.name);
     keep(extra, raw[at]);
-    return null;
+    return nearest(column.kind, raw[at]);
   };
 }
 
@@ -87,6 +87,7 @@ function paired(column: Column, walk: Walk): Reader {
         if (via) continue;
         fits = false;
         keep(extra, given);
+        found ??= nearest(kind, given);
       } else if (isNone(found)) {
         if (found === null || !isNone(value)) found = value;
       } else if (tells && !isNone(value) && value !== found) {

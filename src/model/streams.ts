@@ -134,7 +134,12 @@ const CUSTOMER: readonly Field[] = [
 
 /** Not in the contract; what deployed services send. */
 const SALE: readonly Field[] = [
-  { path: 'sale.amount', kind: 'integer', alias: 'saleAmount', doc: 'Amount of the sale, in cents.' },
+  {
+    path: 'sale.amount',
+    kind: 'integer',
+    alias: 'saleAmount',
+    doc: 'Amount of the sale, in minor units of sale_currency: cents, or whole yen.',
+  },
   { path: 'sale.invoiceId', kind: 'text', alias: 'invoice_id', doc: 'Invoice of the sale.' },
   { path: 'sale.paymentProcessor', kind: 'text', alias: 'payment_processor', doc: 'Payment processor.' },
   { path: 'sale.currency', kind: 'text', doc: 'Currency, ISO 4217.' },

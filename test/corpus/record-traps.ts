@@ -286,14 +286,14 @@ export const RECORDS: Readonly<Record<string, RecordTrap>> = {
   'amount-null': { outcome: 'stored', means: 'none', holds: { sale_amount: null, _extra: null }, stream: 'sales' },
   'amount-fraction': {
     outcome: 'flagged',
-    means: 'the column is empty, the value is in `_extra`, the misfit is counted',
-    holds: { sale_amount: null, _extra: { sale: { amount: 19.99 } } },
+    means: 'the nearest whole number; the value is in `_extra`, the misfit is counted',
+    holds: { sale_amount: 20, _extra: { sale: { amount: 19.99 } } },
     stream: 'sales',
   },
   'amount-fraction-as-text': {
     outcome: 'flagged',
-    means: 'the column is empty, the value is in `_extra`, the misfit is counted',
-    holds: { sale_amount: null, _extra: { sale: { amount: '19.99' } } },
+    means: 'the nearest whole number; the value is in `_extra`, the misfit is counted',
+    holds: { sale_amount: 20, _extra: { sale: { amount: '19.99' } } },
     stream: 'sales',
   },
   'amount-beyond-int64': {

@@ -78,22 +78,44 @@ describe.each([
     expect(await sums()).toMatchObject({ clicks: rows.clicks - 5 });
   });
 
-  it('calls a sum over several currencies mixed', async () => {
-    const currencies = async () =>
-      (
-        await warehouse.db.query<{ sale_currency: string }>({
-          text: `select distinct sale_currency from attribution.daily_link_performance where source = $1 and sales > 0`,
-          values: [source],
-        })
-      ).map((row) => row.sale_currency);
+  it('adds amounts of one currency only, in their own units, and clicks once', async () => {
     const change = (text: string) => warehouse.db.query({ text, values: [source] });
+    const performance = (where: string) =>
+      warehouse.db.query({
+        text: `select sale_currency, clicks, leads, sales, sale_amount, revenue::float from attribution.daily_link_performance
+          where source = $1 and ${where} order by sale_currency`,
+        values: [source],
+      });
     await change("update attribution.sales set sale_currency = 'usd' where _source = $1");
-    expect(await currencies()).toEqual(['usd']);
-    await change(`update attribution.sales set sale_currency = 'eur', link_id = 'one', "timestamp" = '2026-01-01'
-      where event_id in (select event_id from attribution.sales where _source = $1 limit 1)`);
-    await change(`update attribution.sales set link_id = 'one', "timestamp" = '2026-01-01'
-      where event_id in (select event_id from attribution.sales where _source = $1 and link_id <> 'one' limit 1)`);
-    expect((await currencies()).sort()).toEqual(['mixed', 'usd']);
+    const days = `select distinct link_id, ("timestamp" at time zone 'UTC')::date`;
+    const [{ all: wanted } = { all: 0 }] = await warehouse.db.query<{ all: number }>({
+      text: `select count(*)::int as all from (${days} from attribution.clicks where _source = $1 and _missing_since is null
+        union ${days} from attribution.leads where _source = $1 union ${days} from attribution.sales where _source = $1) d`,
+      values: [source],
+    });
+    expect(await performance('true')).toHaveLength(wanted);
+    for (const stream of ['clicks', 'leads', 'sales']) {
+      await change(`update attribution.${stream} set link_id = 'one', "timestamp" = '2026-01-01'
+        where event_id in (select event_id from attribution.${stream} where _source = $1 and _missing_since is null limit 7)`);
+    }
+    await change(`update attribution.sales s set sale_amount = 1999,
+        sale_currency = (array['usd', 'usd', 'JPY', 'jpy', 'kwd', 'eur', null])[n.n]
+      from (select event_id, row_number() over () as n from attribution.sales where _source = $1 and link_id = 'one') n
+      where s._source = $1 and s.event_id = n.event_id`);
+    const all = await performance("link_id = 'one'");
+    const sums = all.map(({ sale_currency, sales, sale_amount, revenue }) =>
+      [sale_currency, sales, sale_amount, revenue].join(' '),
+    );
+    expect(sums.sort()).toEqual([
+      ' 1 1999 19.99',
+      'JPY 1 1999 1999',
+      'eur 1 1999 19.99',
+      'jpy 1 1999 1999',
+      'kwd 1 1999 1.999',
+      'usd 2 3998 39.98',
+    ]);
+    // Once, on whichever row comes first.
+    expect(all.map(({ clicks, leads }) => `${clicks} ${leads}`).sort()).toEqual([...Array(5).fill('0 0'), '7 7']);
   });
 
   it('are described, column by column', async () => {

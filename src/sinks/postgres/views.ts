@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { quoteIdent, quoteLiteral } from '../../cursor/sql.ts';
+import { THREE_DECIMAL, ZERO_DECIMAL } from '../../model/currencies.ts';
 
 /** Views for BI, made anew when their text changes. */
 export interface View {
@@ -31,41 +32,52 @@ export function coverageView(schema: string, sink: string, isStateHere: boolean)
   };
 }
 
+/**
+ * Amounts of two currencies are never added: a day of a link has a row for each. Clicks and leads, which have none, stand on the first
+ * of them, so that a day with one currency is one row, and every column adds up over rows.
+ */
 export function dailyLinkPerformanceView(schema: string): View {
   const table = (name: string): string => `${quoteIdent(schema)}.${quoteIdent(name)}`;
-  const perDay = (stream: string, figures: string): string => `
-    select _source, link_id, ("timestamp" at time zone 'UTC')::date as date, ${figures}
-    from ${table(stream)} where _missing_since is null group by 1, 2, 3`;
+  const perDay = (stream: string, [clicks, leads, sales, amount, currency]: readonly string[]): string => `
+      select _source, link_id, ("timestamp" at time zone 'UTC')::date as date, ${clicks} as clicks, ${leads} as leads, ${sales} as sales,
+        ${amount} as sale_amount, ${currency} as currency
+      from ${table(stream)} where _missing_since is null group by _source, link_id, date, currency`;
   return {
     name: 'daily_link_performance',
-    doc: 'Clicks, leads and sales per link and UTC day.',
+    doc: 'Clicks, leads and sales per link and UTC day; a day with sales in several currencies has a row for each.',
     columns: {
       source: 'Source, as named in the config.',
       date: 'Day, in UTC.',
       link_id: 'Link; see links.',
       domain: 'Domain of the link, as last seen.',
       key: 'Slug of the link, as last seen.',
-      clicks: 'Clicks on that day.',
-      leads: 'Leads on that day.',
-      sales: 'Sales on that day.',
-      sale_amount: 'Value of those sales in cents, over all currencies.',
-      sale_currency: 'Their currency; mixed where there were several, which makes sale_amount a sum of unlike things.',
+      clicks: 'Clicks on that day; on the first of its rows.',
+      leads: 'Leads on that day; on the first of its rows.',
+      sales: 'Sales on that day in this currency.',
+      sale_amount: 'Value of those sales in minor units of their currency: cents, or whole yen.',
+      sale_currency: 'Their currency, ISO 4217.',
+      revenue: 'Value of those sales in their currency itself: dollars, yen, dinars.',
     },
     query: `
   select d._source as source, d.date, d.link_id, l.link_domain as domain, l.link_key as key,
     sum(d.clicks)::bigint as clicks, sum(d.leads)::bigint as leads, sum(d.sales)::bigint as sales,
-    sum(d.sale_amount)::bigint as sale_amount,
-    case when min(d.least_currency) = max(d.most_currency) then min(d.least_currency)
-      when min(d.least_currency) is not null then 'mixed' end as sale_currency
+    sum(d.sale_amount)::bigint as sale_amount, d.sale_currency, sum(d.sale_amount) * ${majorPerMinor('d.sale_currency')} as revenue
   from (
-    ${perDay('clicks', 'count(*) as clicks, 0 as leads, 0 as sales, 0 as sale_amount, null as least_currency, null as most_currency')}
-    union all ${perDay('leads', '0, count(*), 0, 0, null, null')}
-    union all ${perDay('sales', '0, 0, count(*), sum(sale_amount), min(sale_currency), max(sale_currency)')}
+    select *, case when sales > 0 then currency else min(currency) over (partition by _source, link_id, date) end as sale_currency
+    from (${perDay('clicks', ['count(*)', '0', '0', '0', 'null::text'])}
+      union all ${perDay('leads', ['0', 'count(*)', '0', '0', 'null::text'])}
+      union all ${perDay('sales', ['0', '0', 'count(*)', 'sum(sale_amount)', 'sale_currency'])}
+    ) per_stream
   ) d
   left join ${table('links')} l on l._source = d._source and l.link_id = d.link_id
-  group by d._source, d.date, d.link_id, l.link_domain, l.link_key`,
+  group by d._source, d.date, d.link_id, l.link_domain, l.link_key, d.sale_currency`,
   };
 }
+
+/** What a minor unit is worth in its currency. */
+const majorPerMinor = (currency: string): string =>
+  `case when lower(${currency}) in (${ZERO_DECIMAL.map(quoteLiteral).join(', ')}) then 1 ` +
+  `when lower(${currency}) in (${THREE_DECIMAL.map(quoteLiteral).join(', ')}) then 0.001 else 0.01 end`;
 
 /** The comment carries a digest, so that a view that is up to date is left alone. Replaced, never dropped: grants on it stay. */
 export const viewComment = ({ doc, query }: View): string =>

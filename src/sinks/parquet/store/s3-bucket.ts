@@ -171,7 +171,9 @@ interface S3Error {
 
 const statusOf = (error: unknown): number | undefined => (error as S3Error).$metadata?.httpStatusCode;
 
-const isAbsent = (error: unknown): boolean => statusOf(error) === 404 && (error as S3Error).name !== 'NoSuchBucket';
+/** By name: some servers say 404 of a bucket or a key that they do not know, too. */
+const isAbsent = (error: unknown): boolean =>
+  statusOf(error) === 404 && ['NotFound', 'NoSuchKey', 'NoSuchUpload'].includes((error as S3Error).name ?? '');
 
 /** The condition of a request did not hold, or somebody else was at it in the same moment. */
 const isRefused = (error: unknown): boolean => [409, 412].includes(statusOf(error) ?? 0);

@@ -1,0 +1,10 @@
+/**
+ * Amounts are whole minor units of their currency. For most that is a hundredth; these differ (ISO 4217, as payment services count
+ * them). In lower case: some services write USD, some usd.
+ */
+export const ZERO_DECIMAL = [
+  ...['bif', 'clp', 'djf', 'gnf', 'jpy', 'kmf', 'krw', 'mga'],
+  ...['pyg', 'rwf', 'ugx', 'vnd', 'vuv', 'xaf', 'xof', 'xpf'],
+] as const;
+
+export const THREE_DECIMAL = ['bhd', 'iqd', 'jod', 'kwd', 'lyd', 'omr', 'tnd'] as const;
