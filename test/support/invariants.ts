@@ -125,7 +125,7 @@ export function createInvariants({ service, since, upkeep }: Scenario, sink: Mem
     settled() {
       const through = sink.cursor()?.completeThrough;
       // Whichever of the two clocks is behind: nobody need believe more.
-      const now = Math.min(started, startedByUs);
+      const now = Math.min(started, startedByUs) - (service.traits.clockJitter ?? 0);
       const reachable = Math.floor(now / 1000) * 1000 - upkeep.settleMs;
       if (through === undefined || through < reachable) {
         const at = through === undefined ? 'nowhere' : toIso(through);

@@ -62,3 +62,12 @@ export const KNOWN_UNSOUND_WORLDS: readonly string[] = [
 
 export const isKnownUnsoundWorld = (name: string): boolean =>
   process.env.TRIBUTARY_ALL_WORLDS === undefined && KNOWN_UNSOUND_WORLDS.includes(name);
+
+/**
+ * Ways of answering that leave something open for ever, however often one asks: rows out of reach, rows that come and go, answers that
+ * prove nothing. Everything else must be proven after three runs.
+ */
+export const STAYS_OPEN: readonly TraitName[] = ['retention', 'flapping', 'sortOrder', 'sortJitter', 'pagesFromZero'];
+
+/** Those of the others that the reader does not prove in three runs yet. Empty is the goal here too. */
+export const NOT_PROVEN_YET: readonly TraitName[] = ['clockJitter', 'limitMax', 'maxBytes', 'partial'];

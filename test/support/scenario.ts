@@ -47,11 +47,14 @@ interface Habits {
 export interface ScenarioOptions {
   /** These traits instead of some at random. */
   only?: readonly TraitName[] | undefined;
+  /** Nothing happens and nothing is hidden or poisoned; there are the traits, and they stay. */
+  steady?: boolean | undefined;
 }
 
 export function createScenario(seed: number, options: ScenarioOptions = {}): Scenario {
   const random = createRandom(seed);
-  const some = (share: number, most: number): number => (random.chance(share) ? random.next() * most : 0);
+  const { steady = false } = options;
+  const some = (share: number, most: number): number => (random.chance(share) && !steady ? random.next() * most : 0);
   const start = Date.UTC(2026, 2, 10) + random.int(0, 2 * DAY);
   const service = createSimulatedService({ random, start, seed });
   const widen = random.chance(0.3);
@@ -69,7 +72,7 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
     ...(random.chance(0.3) && { clockSkew: random.int(-HOUR, HOUR) }),
   };
   const drawn = options.only ? drawOnly(options.only, { random, pageRows }) : drawTraits({ random, pageRows });
-  service.traits = { ...traits, ...drawn };
+  service.traits = steady ? { bounds: traits.bounds, ...drawn } : { ...traits, ...drawn };
   service.slowness = random.chance(0.15) ? random.int(10, 60) : 1;
   const habits: Habits = {
     live: some(0.5, 0.6),
@@ -132,11 +135,11 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
     for (let i = random.int(0, 4); i > 0; i--) tieGroup(random.int(2, 5));
     hasBigTies = random.chance(0.3);
     if (hasBigTies) tieGroup(random.int(pageRows - 1, 3 * pageRows));
-    const hasHiddenRun = random.chance(0.2);
+    const hasHiddenRun = random.chance(0.2) && !steady;
     if (hasHiddenRun) hiddenRun(past(), random.int(pageRows, 3 * pageRows));
     hidesRows ||= hasHiddenRun;
-    if (random.chance(0.15)) add(past(), { poison: true, hidden: false });
-    if (random.chance(0.1)) add(past(), { poison: true, hidden: false });
+    if (random.chance(0.15) && !steady) add(past(), { poison: true, hidden: false });
+    if (random.chance(0.1) && !steady) add(past(), { poison: true, hidden: false });
     for (let i = Number.parseInt(drawn.fragile ?? '0', 10); i > 0; i--)
       add(past(), { fragile: true, hidden: false, arrivedAt: start - DAY });
     if (rows > 0) add(since + random.int(0, 2) * ms, { arrivedAt: start - DAY });
@@ -206,7 +209,7 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
     pageRows,
     idle(idleMs) {
       // What was noticed of a server need not stay true.
-      if (widen && !calm && random.chance(0.1)) {
+      if (widen && !calm && !steady && random.chance(0.1)) {
         service.traits = { ...service.traits, widen: service.traits.widen ? undefined : 'day' };
       }
       for (let step = 0; step < 4; step++) {
@@ -232,6 +235,6 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
       add(service.now(), { hidden: false });
     },
     describe: () =>
-      JSON.stringify({ pageRows, ms, traits: { ...traits, ...drawn }, habits, hiddenShare, since: new Date(since) }),
+      JSON.stringify({ pageRows, ms, traits: service.traits, habits, hiddenShare, since: new Date(since) }),
   };
 }

@@ -9,6 +9,7 @@ import { flattenPair } from './simulated-service.ts';
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const CALM_DAYS = 5;
+const RUNS_TO_REST = 3;
 
 /** The process ended between two commits, or in one. */
 class Crash extends Error {}
@@ -21,17 +22,18 @@ export interface SimulationResult {
   doubts: number;
 }
 
+export interface SimulationOptions extends ScenarioOptions {
+  tell?: ((line: string) => void) | undefined;
+}
+
 /** One seed: first sync, polls, crashes and refusals in a world that moves; then calm days, after which all must be there. */
-export async function simulate(
-  seed: number,
-  { tell, ...options }: ScenarioOptions & { tell?: ((line: string) => void) | undefined } = {},
-): Promise<SimulationResult> {
+export async function simulate(seed: number, { tell, ...options }: SimulationOptions = {}): Promise<SimulationResult> {
   const scenario = createScenario(seed, options);
   const { random, service, since, upkeep, pageRows } = scenario;
   const sink = createMemorySink(service.ourNow);
   const invariants = createInvariants(scenario, sink);
   const result: SimulationResult = { requests: 0, runs: 0, crashes: 0, refusals: 0, doubts: 0 };
-  let mayCrash = random.chance(0.4) ? 0.1 : 0;
+  let mayCrash = random.chance(0.4) && !options.steady ? 0.1 : 0;
   const say = tell ?? (() => {});
   say(scenario.describe());
   if (tell) tellRequests(scenario, tell);
@@ -77,6 +79,15 @@ export async function simulate(
     invariants.runEnds(!error && !hasDoubts);
   }
 
+  if (options.steady) {
+    for (let runs = 0; runs < RUNS_TO_REST; runs++) {
+      await run();
+      if (runs < RUNS_TO_REST - 1) scenario.idle(27 * HOUR);
+    }
+    invariants.settled();
+    result.requests = service.requests();
+    return result;
+  }
   for (let polls = random.int(2, 7); polls > 0; polls--) {
     await run();
     scenario.idle(random.chance(0.8) ? random.int(1, 10) * MINUTE : random.int(1, 30) * HOUR);
