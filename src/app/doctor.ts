@@ -4,6 +4,7 @@ import { checkState } from '../cursor/check-state.ts';
 import type { Database } from '../cursor/database.ts';
 import { MIGRATIONS } from '../cursor/migrations.ts';
 import { readKnownProfiles } from '../cursor/profiles.ts';
+import { findMoved, MOVED_FIX, movedText } from '../cursor/sources.ts';
 import { queueFindings } from '../jobs/queue-check.ts';
 import { type Finding, findingOf, ok } from '../model/finding.ts';
 import type { Log } from '../model/log.ts';
@@ -35,6 +36,7 @@ export async function examine({ config, log, signal, stateUrl, onFinding }: Doct
     tell(await checkState(state, MIGRATIONS, stateNameOf(config)));
     for (const name of Object.keys(config.sinks)) tell(await checkSink(name, sink));
     tell(await profileFindings(state, Object.keys(config.sources)));
+    tell(await movedFindings(state, config));
   }).catch((error: unknown) => tell([findingOf('state', error)]));
   tell(await queueFindingsOf(config));
   for (const [name, { streams, ...source }] of Object.entries(config.sources)) {
@@ -75,6 +77,22 @@ async function checkSink(name: string, open: (name: string) => Promise<Sink>): P
   } catch (error) {
     return [findingOf(`sink ${name}`, error)];
   }
+}
+
+/** Names that now lead to another service than the one their rows came from. */
+async function movedFindings(state: Database, { sources }: Config): Promise<Finding[]> {
+  const [has] = await state.query<{ table: boolean }>({
+    text: `select to_regclass('tributary.sources') is not null as table`,
+  });
+  if (!has?.table) return [];
+  const addresses = Object.entries(sources).map(([name, { baseUrl }]) => ({ name, baseUrl }));
+  return (await findMoved(state, addresses)).map((moved) => ({
+    level: 'fault',
+    subject: `source ${moved.name}`,
+    says: movedText(moved),
+    fix: MOVED_FIX,
+    mend: 'config',
+  }));
 }
 
 /** What earlier syncs noticed of the servers. */

@@ -3,11 +3,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, userInfo } from 'node:os';
 import type { Usage } from '../api/usage.ts';
 import { type Config, type LoadedConfig, loadConfig, loadConfigOrDefaults } from '../config/index.ts';
+import { recordAudit } from '../cursor/audit.ts';
 import { connect, type Database } from '../cursor/database.ts';
 import { openEmbedded } from '../cursor/embedded.ts';
 import { readForgottenIfAny } from '../cursor/forgotten.ts';
 import { migrate } from '../cursor/migrate.ts';
 import { MIGRATIONS } from '../cursor/migrations.ts';
+import { removeOldHistory } from '../cursor/retention.ts';
+import { adoptSources, checkSources, type SourceAddress } from '../cursor/sources.ts';
 import type { Row } from '../model/flatten.ts';
 import { createScrub } from '../model/forgotten.ts';
 import type { Log } from '../model/log.ts';
@@ -16,7 +19,7 @@ import type { Sink } from '../sinks/sink.ts';
 import type { StreamJob } from '../sync/job.ts';
 import { type Closers, closing } from './closing.ts';
 import { logOfEnvironment, ownVersion, serviceName, variables, wantsNoColour, wantsTraces } from './environment.ts';
-import { type Choice, chooseStreams, createJob, openBudgets } from './jobs.ts';
+import { type Choice, type ChosenStream, chooseStreams, createJob, openBudgets } from './jobs.ts';
 import { type ChosenSink, chooseSinks, openSink, openSinks } from './sinks.ts';
 
 /** The one place that puts the parts together. */
@@ -65,13 +68,15 @@ export interface SyncAppOptions {
   config: Config;
   log: Log;
   choice?: Choice;
+  /** Somebody said that sources with another address than before are the same services. */
+  adopt?: boolean;
   /** Comes in beside a process that has the embedded server: for work that lets syncs go first. */
   beside?: boolean;
 }
 
 /** Opens what a sync needs, runs it, and closes everything again. What was chosen is checked before anything is touched. */
 export async function withSyncApp<T>(
-  { config, log, choice = {}, beside = false }: SyncAppOptions,
+  { config, log, choice = {}, adopt = false, beside = false }: SyncAppOptions,
   work: (app: SyncApp) => Promise<T>,
 ): Promise<T> {
   const streams = chooseStreams(config, choice);
@@ -79,6 +84,8 @@ export async function withSyncApp<T>(
   return closing(async (closers) => {
     await openTraces(closers);
     const app = await openState(config, { log, attach: beside }, closers);
+    await (adopt ? adopted(app.state, streams) : checkSources(app.state, addressesOf(streams)));
+    await removeOldHistory(app.state, config.state.retention);
     const budgets = openBudgets(config, app.state);
     closers.push(() => budgets.close());
     return work({
@@ -97,6 +104,18 @@ export async function withSyncApp<T>(
       },
     });
   });
+}
+
+const addressesOf = (streams: readonly ChosenStream[]): SourceAddress[] => [
+  ...new Map(streams.map(({ name, source: { baseUrl } }) => [name, { name, baseUrl }])).values(),
+];
+
+async function adopted(state: Database, streams: readonly ChosenStream[]): Promise<void> {
+  const addresses = addressesOf(streams);
+  for (const target of await adoptSources(state, addresses)) {
+    const detail = { baseUrl: addresses.find(({ name }) => name === target)?.baseUrl };
+    await recordAudit(state, { ...byCommand(), action: 'source.adopt', target, detail });
+  }
 }
 
 /** For commands that only ask the service: no state, no sink, and a pace of their own. */

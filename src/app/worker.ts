@@ -51,6 +51,7 @@ export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
         queue,
         plans,
         webhook: config.alerts.webhook,
+        retentionMs: config.state.retention,
         readWindow: backfillStream,
         ...(onRun && { onRun }),
         onReady: () => onReady?.({ streams: plans.length, queue: queue.place, state: app.stateName }),

@@ -11,10 +11,11 @@ export function printable(config: Config): object {
       streams: mapped(streams, (stream) => stream && printableStream(stream)),
     })),
     sinks: mapped(sinks, (sink) => withoutSecrets('url' in sink ? { ...sink, url: masked(sink.url) } : sink)),
-    state:
-      state.url === undefined
-        ? 'an embedded Postgres under .tributary/'
-        : { url: masked(state.url), directUrl: masked(state.directUrl) },
+    state: {
+      url: masked(state.url) ?? 'an embedded Postgres under .tributary/',
+      directUrl: masked(state.directUrl),
+      retention: durationOf(state.retention),
+    },
     queue: queue.url === undefined ? 'in the state database' : { url: masked(queue.url) },
     // A webhook's address is its password.
     alerts: alerts.webhook === undefined ? 'in the log' : { webhook: MASK },

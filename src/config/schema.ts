@@ -251,8 +251,11 @@ export const configSchema = z.strictObject({
       directUrl: databaseUrl.describe(
         'where url leads to a pooler such as PgBouncer: the database itself, for the queue',
       ),
+      retention: duration
+        .prefault('90d')
+        .describe('how long runs, incidents and finished backfills are kept; the audit trail stays'),
     })
-    .default({ url: undefined, directUrl: undefined })
+    .prefault({})
     .describe('cursors, ledger and history; absent: an embedded Postgres under .tributary/'),
   queue: z
     .strictObject({

@@ -34,7 +34,6 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions): Pool {
   /** On a connection of its own: those of the pool may all be waiting on a dead line. */
   const lookAt = async (pid: number): Promise<Standing> => {
     const client = new Client({ connectionString: url, application_name: name, query_timeout: CONNECT_MS });
-    client.on('error', () => {});
     try {
       await client.connect();
       return (await client.query<{ standing: Standing }>(STANDING, [pid])).rows[0]?.standing ?? 'unknown';
@@ -57,14 +56,13 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions): Pool {
 }
 
 function connectionOf(client: pg.PoolClient, answered: Connection['answered']): Connection {
-  // The pool listens only while a connection is idle. In our hands it may break too, and the query under way says so.
-  const onError = () => {};
-  client.on('error', onError);
-  const give = (broken: boolean) => {
-    client.release(broken);
-    client.off('error', onError);
+  return {
+    client,
+    pid: processOf(client),
+    answered,
+    release: () => client.release(),
+    discard: () => client.release(true),
   };
-  return { client, pid: processOf(client), answered, release: () => give(false), discard: () => give(true) };
 }
 
 /** What of a connection is looked at: how much has passed, who is at the other end, and the way to end it. */
@@ -181,6 +179,9 @@ const GOODBYE_MS = 5000;
 class Client extends pg.Client {
   constructor(config?: pg.ClientConfig) {
     super({ ...config, connectionTimeoutMillis: CONNECT_MS, keepAliveInitialDelayMillis: 30_000 });
+    // The pool listens only to idle connections. One in our hands, or on its way out, may be ended by the server too; the query under
+    // way says so, and without a listener the process would end.
+    this.on('error', () => {});
   }
 
   /** A server behind a dead line never says goodbye, and its socket would keep the process alive. The timer itself must not. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { finishBackfills } from '../cursor/backfills.ts';
 import { unparkChanged } from '../cursor/parked.ts';
+import { removeOldHistory } from '../cursor/retention.ts';
 import { readSchedules, writeSchedules } from '../cursor/schedules.ts';
 import { Fault } from '../model/errors.ts';
 import { type AlertDeps, watch } from './alerts.ts';
@@ -9,9 +10,13 @@ import type { JobQueue } from './bull.ts';
 import { syncHint } from './payloads.ts';
 import { type Pace, type Plans, planKey } from './plan.ts';
 
+const TIDY_MS = 3_600_000;
+
 export interface TickerDeps extends AlertDeps {
   queue: JobQueue;
   pace: Pace;
+  /** How long the history of runs is kept. */
+  retentionMs: number;
 }
 
 /** Says in state and queue what the config wants: new streams are due at once, removed ones are gone, other keys are tried. */
@@ -38,6 +43,7 @@ export async function applyConfig({
 export async function runTicker(deps: TickerDeps, signal: AbortSignal): Promise<void> {
   const { pace } = deps;
   let watched = 0;
+  let tidied = performance.now();
   do {
     await attempt(deps, 'giving due streams to the queue', () => hintDue(deps));
     await attempt(deps, 'giving windows to the queue', async () => {
@@ -48,6 +54,9 @@ export async function runTicker(deps: TickerDeps, signal: AbortSignal): Promise<
     watched = performance.now();
     await attempt(deps, 'looking after the schedulers', () => keepSchedulers(deps));
     await attempt(deps, 'looking for trouble', () => watch(deps));
+    if (performance.now() - tidied < TIDY_MS) continue;
+    tidied = performance.now();
+    await attempt(deps, 'removing old runs', () => removeOldHistory(deps.state, deps.retentionMs));
   } while (await sleep(pace.tickMs, true, { signal }).catch(() => false));
 }
 

@@ -17,6 +17,8 @@ export interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   queue: JobQueue;
   plans: readonly StreamPlan[];
   webhook: string | undefined;
+  /** How long the history of runs is kept. */
+  retentionMs: number;
   /** Who is at work on history, for others who find the stream taken. */
   backfillHolder: string;
   readWindow: WindowTurnDeps['readWindow'];

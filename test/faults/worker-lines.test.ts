@@ -74,7 +74,7 @@ async function openScene(peer: Peer, s3: S3Server | undefined): Promise<Scene> {
   });
   // Its tables, before the line can break: what is made once need not be made in a hurry.
   await withQueue(
-    { config: { ...config, state: { url: state.url, directUrl: undefined } }, log: silentLog },
+    { config: { ...config, state: { ...config.state, url: state.url } }, log: silentLog },
     async () => {},
   );
   const worker = startWorker(config, FAST, {

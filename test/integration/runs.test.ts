@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { removeOldHistory } from '../../src/cursor/retention.ts';
 import { emptyTally, finishRun, newRunId, startRun } from '../../src/cursor/runs.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import { type Engine, openEngine } from '../support/engine.ts';
@@ -73,4 +74,32 @@ it('has ids that sort by time and do not repeat', () => {
   const ids = times.map((time) => newRunId(time));
   expect([...ids].sort()).toEqual(ids);
   expect(new Set(Array.from({ length: 100 }, () => newRunId(0))).size).toBe(100);
+});
+
+it('is kept for its retention, and no longer; what still runs or lasts stays', async () => {
+  const source = newSource();
+  const [old, young, running] = [await begin(source), await begin(source, 'leads'), await begin(source, 'sales')];
+  await finishRun(engine.db, old, 'done', emptyTally());
+  await finishRun(engine.db, young, 'done', emptyTally());
+  for (const id of [old, running]) {
+    await engine.db.query({
+      text: `update tributary.runs set started_at = now() - interval '91 days' where id = $1`,
+      values: [id],
+    });
+  }
+  await engine.db.query({
+    text: `insert into tributary.incidents (source, stream, kind, message, opened_at, closed_at)
+      values ($1, 'clicks', 'late', 'over', now() - interval '99 days', now() - interval '91 days'),
+        ($1, 'leads', 'late', 'lasts', now() - interval '99 days', null)`,
+    values: [source],
+  });
+  await removeOldHistory(engine.db, 90 * 86_400_000);
+  expect(await Promise.all([old, young, running].map(runOf))).toEqual([
+    undefined,
+    expect.objectContaining({ id: young }),
+    expect.objectContaining({ id: running }),
+  ]);
+  expect(
+    await engine.db.query({ text: 'select message from tributary.incidents where source = $1', values: [source] }),
+  ).toEqual([{ message: 'lasts' }]);
 });

@@ -31,13 +31,14 @@ export const registerSync: Register = (program, action) => {
     .command('sync')
     .description('bring the tables up to date')
     .argument('[stream...]', 'clicks, leads, sales (default: all that the config has)')
+    .option('--adopt', 'a source whose baseUrl changed is the same service at a new address: go on with its rows')
     .addHelpText('after', EXAMPLES);
   withJson(withSink(withSource(withConfig(command)))).action(
-    action(async (context, names: string[], options: CommonOptions) => {
+    action(async (context, names: string[], { adopt = false, ...options }: CommonOptions & { adopt?: boolean }) => {
       const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
       const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
       for (const warning of warnings) context.terminal.err(`note: ${warning}\n`);
-      return withSyncApp({ config, log: context.log, choice }, (app) => syncAndReport(context, app, options));
+      return withSyncApp({ config, log: context.log, choice, adopt }, (app) => syncAndReport(context, app, options));
     }),
   );
 };

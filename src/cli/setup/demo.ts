@@ -29,7 +29,9 @@ async function demo(context: Context, json: boolean): Promise<ExitCode> {
   const sandbox = await startSandboxThread(untilToday(1));
   try {
     say(`the sandbox service plays a workspace on ${sandbox.baseUrl}`);
-    return await withSyncApp({ config: demoConfig(sandbox.baseUrl, sandbox.apiKey), log }, async (app) => {
+    // The sandbox is at another port each time.
+    const config = demoConfig(sandbox.baseUrl, sandbox.apiKey);
+    return await withSyncApp({ config, log, adopt: true }, async (app) => {
       say(`the tables are in an ${app.stateName}\n`);
       const code = await syncAndReport(context, app, { json });
       if (code === EXIT.done && !json) say(await firstLook(app));

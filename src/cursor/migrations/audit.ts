@@ -25,7 +25,6 @@ comment on column ${s}.audit.origin is 'The address that a request came from, or
 create table ${s}.sources (
   name       text primary key,
   base_url   text not null,
-  workspace  text,
   adopted_at timestamptz not null default now()
 );
 comment on table ${s}.sources is 'The service behind each name. Another one under the same name is refused until somebody adopts it: rows of two services would mix.';

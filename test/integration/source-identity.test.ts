@@ -1,0 +1,61 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { connect, type Database } from '../../src/cursor/database.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { freshPlace, type Place } from '../support/cli.ts';
+import { configText } from '../support/engine.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+
+/** A name is one service: another one under it is refused until somebody says that it is the same. */
+
+let place: Place;
+let home: TestDatabase;
+let db: Database;
+let one: Sandbox;
+let other: Sandbox;
+beforeAll(async () => {
+  const rows = { clicks: 30, leads: 10, sales: 10 };
+  [place, home, one, other] = await Promise.all([
+    freshPlace(),
+    freshDatabase(),
+    smallSandbox({ rows, seed: 1 }),
+    smallSandbox({ rows, seed: 2 }),
+  ]);
+  db = connect({ url: home.url, max: 1 });
+});
+afterAll(async () => {
+  await db.close();
+  await home.drop();
+});
+
+async function run(sandbox: Sandbox, baseUrl: string, ...args: string[]) {
+  const config = configText(home, { ...sandbox, baseUrl }, { name: 'main' });
+  await place.config(config);
+  return place.run([...args, '--config', 't.yaml']);
+}
+const rowsStored = async (): Promise<object[]> =>
+  db.query({ text: 'select event_id, _missing_since from attribution.leads order by 1' });
+
+it('refuses another service under the same name at every door, until it is adopted', async () => {
+  // Mistyped at first, and corrected: nothing was read from there.
+  expect((await run(one, 'http://127.0.0.1:9', 'sync')).code).not.toBe(0);
+  expect((await run(one, one.baseUrl, 'sync')).code).toBe(0);
+  // The same address, written otherwise.
+  expect((await run(one, `${one.baseUrl.replace('http://', 'HTTP://')}/`, 'sync')).code).toBe(0);
+  const before = await rowsStored();
+
+  const range = ['--from', '2d', '--to', 'now'];
+  for (const command of [['sync'], ['backfill', ...range], ['verify', ...range], ['worker'], ['doctor']]) {
+    const { code, text } = await run(other, other.baseUrl, ...command);
+    expect(code, text).toBe(2);
+    expect(text.replace(/\s+/g, ' ')).toMatch(/source "main" was read from .* rows of two services would mix.*--adopt/);
+  }
+  expect(await rowsStored()).toEqual(before);
+
+  expect((await run(other, other.baseUrl, 'sync', '--adopt')).code).toBe(0);
+  expect((await run(other, other.baseUrl, 'sync')).code).toBe(0);
+  expect(await db.query({ text: 'select action, target, detail from tributary.audit' })).toEqual([
+    { action: 'source.adopt', target: 'main', detail: { baseUrl: other.baseUrl } },
+  ]);
+  expect((await run(one, one.baseUrl, 'sync')).code).toBe(2);
+});
