@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../../src/model/errors.ts';
 import { parseTrait, parseTraits, TRAITS } from '../../src/sandbox/traits.ts';
 import type { JsonObject } from '../../src/sandbox/types.ts';
-import { ask, at, idsOf, rows, STREAMS, smallSandbox, sorted, steer } from '../support/sandbox.ts';
+import { ask, at, idsOf, rows, STREAMS, sandboxWith, smallSandbox, sorted, steer } from '../support/sandbox.ts';
 
 describe('traits', () => {
   test('every one of the 27 field notes has a trait', () => {
@@ -181,6 +181,37 @@ describe('over HTTP', () => {
     const unpacked = await ask(sandbox, { interval: 'all' }, { headers: { 'accept-encoding': 'gzip' } });
     expect(unpacked.headers.get('content-encoding')).toBe('gzip');
     expect(await unpacked.json()).toEqual(await rows(sandbox, { limit: 100 }));
+  });
+
+  test('etag: what the client has already is answered with 304', async () => {
+    const sandbox = await sandboxWith(['etag']);
+    const first = await ask(sandbox, { interval: 'all', limit: 5 });
+    const tag = first.headers.get('etag') ?? '';
+    const again = await ask(sandbox, { interval: 'all', limit: 5 }, { headers: { 'if-none-match': tag } });
+    expect([first.status, again.status, await again.text()]).toEqual([200, 304, '']);
+    const other = await ask(sandbox, { interval: 'all', limit: 6 }, { headers: { 'if-none-match': tag } });
+    expect([other.status, ((await other.json()) as unknown[]).length]).toEqual([200, 6]);
+  });
+
+  test('clockJitter: every answer names another time', async () => {
+    const sandbox = await sandboxWith(['clockJitter=2h']);
+    const dates = new Set<string | null>();
+    for (let i = 0; i < 5; i++) dates.add((await ask(sandbox, { limit: 1 })).headers.get('date'));
+    expect(dates.size).toBe(5);
+  });
+
+  test('timestampForm=varies: milliseconds come and go', async () => {
+    const sandbox = await sandboxWith(['timestampForm=varies']);
+    const times = [await rows(sandbox, { limit: 1 }), await rows(sandbox, { limit: 1 })].map(([row]) => row?.timestamp);
+    expect(times.map((time) => /\.\d{3}Z$/.test(String(time))).sort()).toEqual([false, true]);
+  });
+
+  test('the truth, for a test in another process', async () => {
+    const sandbox = await sandboxWith(['emptyAnswers=first:9', 'dropAfterLimit=0.2']);
+    const truth = (await (await steer(sandbox, 'truth')).json()) as Record<string, { id: string; at: number }[]>;
+    expect(truth.leads?.map(({ id }) => id)).toEqual(sandbox.service.ids('leads'));
+    expect(await rows(sandbox, { event: 'leads' })).toEqual([]);
+    expect(new Date(truth.leads?.[0]?.at ?? 0).toISOString()).toBe(sandbox.service.events('leads')[0]?.timestamp);
   });
 
   test('control needs the key, and costs no budget', async () => {
