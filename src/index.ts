@@ -1,7 +1,7 @@
 import { examine } from './app/doctor.ts';
 import { variables } from './app/environment.ts';
 import { environment, withApp, withSinks, withSyncApp } from './app/index.ts';
-import { type Config, DEFAULT_CONFIG, parseConfig } from './config/index.ts';
+import { type Config, type ConfigInput, DEFAULT_CONFIG, parseConfig } from './config/index.ts';
 import { holderOf } from './cursor/leases.ts';
 import { listRuns, type RunFilter, type RunRecord } from './cursor/run-history.ts';
 import { parseDate } from './model/dates.ts';
@@ -23,6 +23,7 @@ import { verifyStream } from './sync/verify-stream.ts';
 
 /** Tributary inside another program: the verbs of the command line, with values instead of text. docs/library.md shows it. */
 
+export type { ConfigInput } from './config/index.ts';
 export type { RunFilter, RunRecord } from './cursor/run-history.ts';
 export type { Tally } from './cursor/runs.ts';
 export { BadRecord, Cancelled, ConfigError, Fault, RetryLater, StopStream } from './model/errors.ts';
@@ -41,7 +42,7 @@ export type { SinkVerdict, Verdict } from './sync/verdict.ts';
 
 export interface TributaryOptions {
   /** A file, or what would stand in one. `${NAME}` reads the environment in both. Default: config/tributary.yaml */
-  config?: string | object;
+  config?: string | ConfigInput;
   /** Where log lines go. Default: standard error, at the level of TRIBUTARY_LOG. */
   log?: Log;
 }
@@ -133,9 +134,12 @@ export function createTributary(options: TributaryOptions = {}): Tributary {
   };
 }
 
+/** Says what a config may hold: a wrong key does not compile. For `createTributary({ config })`. */
+export const defineConfig = (config: ConfigInput): ConfigInput => config;
+
 const HOLDER = holderOf('library');
 
-const configOf = (config: string | object): Config =>
+const configOf = (config: string | ConfigInput): Config =>
   typeof config === 'string'
     ? environment.config(config).config
     : parseConfig(JSON.stringify(config), 'config', variables()).config;

@@ -33,18 +33,24 @@ export async function examine({ config, log, signal, stateUrl, onFinding }: Doct
   tell([checkNode(process.version)]);
   for (const folder of foldersOf(config)) tell([await checkDisk(folder)]);
   await withUntouched({ config, log, stateUrl }, async ({ state, sink }) => {
-    tell(await checkState(state, MIGRATIONS, stateNameOf(config)));
+    const found = await checkState(state, MIGRATIONS, stateNameOf(config));
+    tell(found);
+    // Every sink keeps its progress there: what a dead database does to them is no fault of theirs.
+    if (found.some(isAway)) return;
     for (const name of Object.keys(config.sinks)) tell(await checkSink(name, sink));
     tell(await profileFindings(state, Object.keys(config.sources)));
     tell(await movedFindings(state, config));
   }).catch((error: unknown) => tell([findingOf('state', error)]));
-  tell(await queueFindingsOf(config));
+  const isStateAway = findings.some((finding) => finding.subject === 'state' && isAway(finding));
+  if (config.queue.url !== undefined || !isStateAway) tell(await queueFindingsOf(config));
   for (const [name, { streams, ...source }] of Object.entries(config.sources)) {
     const stream = STREAM_NAMES.find((each) => streams[each]) ?? 'clicks';
     tell(await checkService({ name, stream, ...source }, signal));
   }
   return findings;
 }
+
+const isAway = ({ level, mend }: Finding): boolean => level === 'fault' && mend === 'later';
 
 /** Loaded where there is a Redis or a server of one's own: the doctor of most configs needs none of it. */
 async function queueFindingsOf({ queue: { url }, state }: Config): Promise<Finding[]> {

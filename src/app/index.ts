@@ -11,6 +11,7 @@ import { migrate } from '../cursor/migrate.ts';
 import { MIGRATIONS } from '../cursor/migrations.ts';
 import { removeOldHistory } from '../cursor/retention.ts';
 import { adoptSources, checkSources, type SourceAddress } from '../cursor/sources.ts';
+import { ConfigError } from '../model/errors.ts';
 import type { Row } from '../model/flatten.ts';
 import { createScrub } from '../model/forgotten.ts';
 import type { Log } from '../model/log.ts';
@@ -27,9 +28,17 @@ import { type ChosenSink, chooseSinks, openSink, openSinks } from './sinks.ts';
 export const environment = {
   log: logOfEnvironment,
   noColour: wantsNoColour,
-  config: (path: string): LoadedConfig => loadConfig(path, variables()),
+  /** For commands that have nothing to do without a source. */
+  config: (path: string): LoadedConfig => withSources(loadConfig(path, variables()), path),
   configOrDefaults: (path: string | undefined): LoadedConfig => loadConfigOrDefaults(path, variables()),
 };
+
+function withSources(loaded: LoadedConfig, path: string): LoadedConfig {
+  if (Object.keys(loaded.config.sources).length > 0) return loaded;
+  throw new ConfigError(`${path} names no source`, {
+    next: 'add one under sources: in the config file, or try tributary demo',
+  });
+}
 
 /** Who changes something by a command: the user and the machine, for the audit trail. */
 export const byCommand = (): { actor: string; from: string } => ({ actor: userInfo().username, from: hostname() });

@@ -29,6 +29,8 @@ export interface ConfigDocument {
 export interface DocumentFault {
   offset: number;
   message: string;
+  /** The environment variable that is not set, where that is the fault. */
+  variable?: string;
   /** `form`: no sound YAML, so its content cannot be judged. */
   kind: 'form' | 'value';
 }
@@ -54,9 +56,9 @@ export function readDocument(text: string, env: Environment): ConfigDocument {
     faults.push({ offset: error.pos[0], message: wordsFor(error), kind: 'form' });
   }
   const unfilled = new Set<unknown>();
-  const report = (node: { range?: unknown }, message: string, kind: DocumentFault['kind']): void => {
+  const report: Report = (node, message, kind, variable) => {
     const offset = Array.isArray(node.range) ? Number(node.range[0]) : 0;
-    faults.push({ offset, message, kind });
+    faults.push({ offset, message, kind, ...(variable !== undefined && { variable }) });
     if (kind === 'value') unfilled.add(node);
   };
   if (faults.length === 0) fillIn(document, env, report);
@@ -106,7 +108,7 @@ function wordsFor({ code, message }: YAMLError): string {
   return WORDS[code] ?? 'this does not belong here: a colon, comma, bracket or quote may be missing before it';
 }
 
-type Report = (node: { range?: unknown }, message: string, kind: DocumentFault['kind']) => void;
+type Report = (node: { range?: unknown }, message: string, kind: DocumentFault['kind'], variable?: string) => void;
 
 /** `${NAME}` or `${NAME:-default}`, and anything else that begins like one. */
 const VARIABLE = /\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-((?:(?!\$\{)[^}])*))?\})?/g;
@@ -143,7 +145,8 @@ function filledIn(node: Scalar, text: string, env: Environment, report: Report):
       return whole;
     }
     const value = (Object.hasOwn(env, variable) && env[variable]) || fallback;
-    if (value === undefined) report(node, `the environment variable ${variable} is not set, or empty`, 'value');
+    if (value === undefined)
+      report(node, `the environment variable ${variable} is not set, or empty`, 'value', variable);
     return value ?? whole;
   });
 }

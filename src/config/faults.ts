@@ -1,5 +1,6 @@
+import { nearest } from '../api/nearest.ts';
 import { isObject } from '../model/extra.ts';
-import type { ConfigIssue } from './schema.ts';
+import { type ConfigIssue, configJsonSchema } from './schema.ts';
 
 /** What the schema found, in words for the person who has to fix it. Values are never quoted: they may be secrets. */
 
@@ -13,7 +14,7 @@ export interface Finding {
 export function findings(issue: ConfigIssue, config: unknown): Finding[] {
   const path = issue.path.map((name) => (typeof name === 'number' ? name : String(name)));
   if (issue.code !== 'unrecognized_keys') return [{ path, message: messageOf(issue, valueAt(config, path)) }];
-  return issue.keys.map((key) => ({ path: [...path, key], message: unknownKey(key) }));
+  return issue.keys.map((key) => ({ path: [...path, key], message: unknownKey(key, keysAt(path)) }));
 }
 
 /** `sources.main.filters.country[1]`; of a key that is no plain word only its beginning, since the rest may be a secret. */
@@ -28,8 +29,22 @@ export function describePath(path: Path): string {
 const isPlain = (name: string): boolean => /^[\w-]{1,60}$/.test(name);
 const wordOf = (name: string): string => `${/^[\w-]{0,20}/.exec(name)?.[0]}…`;
 
-const unknownKey = (key: string): string =>
-  isPlain(key) ? 'is not a key of the config' : 'is not a key of the config: it may lack a colon with a space after it';
+function unknownKey(key: string, known: readonly string[]): string {
+  if (!isPlain(key)) return 'is not a key of the config: it may lack a colon with a space after it';
+  const near = nearest(key, known);
+  return `is not a key of the config${near ? `: did you mean ${near}?` : ''}`;
+}
+
+/** The keys that the config has at a place. */
+function keysAt(path: Path): string[] {
+  type Part = { properties?: Record<string, Part>; additionalProperties?: Part; anyOf?: Part[]; oneOf?: Part[] };
+  let parts: Part[] = [configJsonSchema() as Part];
+  const choices = (part: Part): Part[] => [part, ...[...(part.anyOf ?? []), ...(part.oneOf ?? [])].flatMap(choices)];
+  for (const name of path) {
+    parts = parts.flatMap(choices).flatMap((part) => part.properties?.[name] ?? part.additionalProperties ?? []);
+  }
+  return [...new Set(parts.flatMap(choices).flatMap(({ properties = {} }) => Object.keys(properties)))];
+}
 
 const KINDS: Readonly<Record<string, string>> = {
   string: 'a text',

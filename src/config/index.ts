@@ -4,7 +4,7 @@ import { type Environment, readDocument } from './document.ts';
 import { describePath, findings, misplacedSecrets, secretsOf, withoutSecrets } from './faults.ts';
 import { type Config, configSchema } from './schema.ts';
 
-export type { Config, SourceConfig, StreamConfig } from './schema.ts';
+export type { Config, ConfigInput, SourceConfig, StreamConfig } from './schema.ts';
 
 export const DEFAULT_CONFIG = 'config/tributary.yaml';
 
@@ -22,7 +22,7 @@ export function loadConfig(path: string, env: Environment): LoadedConfig {
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : error;
     throw new ConfigError(`the config file ${path} cannot be read (${code})`, {
-      next: 'give the file with --config FILE, or run in a folder that has config/tributary.yaml',
+      next: 'write one with tributary init, or name yours with --config FILE',
     });
   }
   return parseConfig(text, path, env);
@@ -57,7 +57,10 @@ export function parseConfig(text: string, path: string, env: Environment): Loade
     });
   throw new ConfigError(`the config has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:`, {
     faults,
-    next: 'fix the lines named above; config/tributary.yaml of the project shows every key',
+    next:
+      document.faults.every(({ variable }) => variable) && document.faults.length === faults.length
+        ? `set ${[...new Set(document.faults.map(({ variable }) => variable))].join(', ')} in the environment, and run it again`
+        : 'fix the lines named above; config/tributary.yaml of the project shows every key',
   });
 }
 

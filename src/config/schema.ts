@@ -48,6 +48,7 @@ const A_BEGINNING = 'must be a date (2026-01-01), a duration back from the first
 const since = z
   .string(A_BEGINNING)
   .refine((text) => text === 'all' || isDuration(text) || parseInstant(text) !== undefined, A_BEGINNING)
+  .refine((text) => !((parseInstant(text) ?? 0) > Date.now()), 'lies in the future: nothing would be read before then')
   .default('30d')
   .describe('where the first sync begins: a date, a duration back from then, or all');
 
@@ -274,6 +275,11 @@ function namespacesOf(sinks: Readonly<Record<string, z.output<typeof sink>>>): s
 
 export type ConfigIssue = z.core.$ZodIssue;
 export type Config = z.output<typeof configSchema>;
+/** As it is written: in a file, or as an object of the library. */
+export type ConfigInput = z.input<typeof configSchema>;
+export const configJsonSchema = () => z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' });
+/** Why a text cannot be `since`, if it cannot. */
+export const sinceFault = (text: string): string | undefined => since.safeParse(text).error?.issues[0]?.message;
 export type SourceConfig = Config['sources'][string];
 export type StreamConfig = z.output<ReturnType<typeof streamOf>>;
 

@@ -2,7 +2,7 @@ import type { Queryable } from '../cursor/database.ts';
 import type { Trouble } from '../cursor/incidents.ts';
 import { instantOf } from '../cursor/sql.ts';
 import { type Instant, toIso } from '../model/instant.ts';
-import { describeWindow, type Window } from '../model/window.ts';
+import { describeRange, type Window } from '../model/window.ts';
 import { type Plans, planKey } from './plan.ts';
 
 /** A window that could not be proven is read again after an hour; when that did not help either, somebody should know. */
@@ -60,7 +60,7 @@ async function findUncertified(db: Queryable): Promise<Trouble[]> {
     source,
     stream,
     kind: 'uncertified',
-    message: `${describeWindow(window)}${more > 0 ? ` and ${more} more` : ''} could not be proven complete${note ? `: ${note}` : ''}`,
+    message: `${describeRange(window)}${more > 0 ? ` and ${more} more` : ''} could not be proven complete${note ? `: ${note}` : ''}`,
   }));
 }
 

@@ -1,5 +1,5 @@
 import { ConfigError } from '../model/errors.ts';
-import { describeWindow, type Window } from '../model/window.ts';
+import { describeRange, type Window } from '../model/window.ts';
 import { sideBySide } from './backfill-plan.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import { type Share, shared } from './plan.ts';
@@ -30,7 +30,7 @@ export const backfillStream = (
         signal,
         sweep: (part, { lane }, still) => {
           run.enter(part);
-          deps.log.debug({ source, stream, window: describeWindow(part) }, 'backfilling');
+          deps.log.debug({ source, stream, window: describeRange(part) }, 'backfilling');
           return reader.sweep({ window: part, since: Math.min(since, window.start), lane, signal: still });
         },
         async take(slice, { sinks }) {
@@ -44,7 +44,7 @@ export const backfillStream = (
   );
 
 function notYet(window: Window): ConfigError {
-  return new ConfigError(`nothing of ${describeWindow(window)} is old enough to be called complete`, {
+  return new ConfigError(`nothing of ${describeRange(window)} is old enough to be called complete`, {
     next: 'choose an earlier --to; a sync reads what is younger',
   });
 }

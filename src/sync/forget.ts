@@ -1,8 +1,11 @@
 import type { Database } from '../cursor/database.ts';
 import { forgetProgress, forgetQuarantined, forgetSource, remember } from '../cursor/forgotten.ts';
 import { acquireLease, type Lease, waitForCommits } from '../cursor/leases.ts';
+import { instantOf } from '../cursor/sql.ts';
 import { createScrub, digestOf } from '../model/forgotten.ts';
+import type { Instant } from '../model/instant.ts';
 import { STREAM_NAMES, STREAMS } from '../model/streams.ts';
+import type { Window } from '../model/window.ts';
 import { abilityOf, type Erasure, type Sink } from '../sinks/sink.ts';
 
 /** What was touched, by table or place. */
@@ -48,16 +51,20 @@ export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Eras
   };
 }
 
-/** The events that `forget` would touch, by sink and stream. It reads the sinks from end to end, and changes nothing. */
-export async function previewForget(sinks: readonly Sink[], erasure: Erasure): Promise<Touched> {
+/** The events that `forget` would touch, by sink and stream. It reads the sinks as far as the ledger goes, and changes nothing. */
+export async function previewForget(
+  { state, sinks }: Pick<ForgetDeps, 'state' | 'sinks'>,
+  erasure: Erasure,
+): Promise<Touched> {
   const touched: Touched = {};
+  const window = await ledgerRange(state, erasure.source);
   for (const sink of sinks) {
     const read = abilityOf(sink, 'read');
     for (const stream of Object.values(STREAMS)) {
       const scrub = createScrub(stream, 'id' in erasure ? [{ kind: erasure.kind, digest: digestOf(erasure.id) }] : []);
       await sink.prepare(stream);
       let events = 0;
-      for await (const rows of read(stream, erasure.source, EVER)) {
+      for await (const rows of read(stream, erasure.source, window)) {
         const kept = new Set(scrub(rows));
         events += erasure.kind === 'source' ? rows.length : rows.filter((row) => !kept.has(row)).length;
       }
@@ -67,8 +74,17 @@ export async function previewForget(sinks: readonly Sink[], erasure: Erasure): P
   return touched;
 }
 
-/** The years 1 to 9999. */
-const EVER = { start: Date.parse('0001-01-01T00:00:00Z'), end: Date.parse('9999-12-31T00:00:00Z') };
+/** From the first window that was ever read to tomorrow. */
+async function ledgerRange(state: Database, source: string): Promise<Window> {
+  const [range] = await state.query<{ start: Instant; end: Instant }>({
+    text: `
+      select ${instantOf('coalesce(min(start_at), now())')} as start, ${instantOf("now() + interval '1 day'")} as "end"
+      from tributary.windows where source = $1`,
+    values: [source],
+  });
+  if (!range) throw new Error('an aggregate is always one row');
+  return range;
+}
 
 async function withLeases<T>(state: Database, source: string, holder: string, work: () => Promise<T>): Promise<T> {
   const leases: Lease[] = [];

@@ -5,13 +5,11 @@ import { joined } from './plan.ts';
 import { isClean, type Verdict } from './verdict.ts';
 import { verifyStream } from './verify-stream.ts';
 
-export interface Repair {
-  before: Verdict;
-  /** The same comparison after what differed was read again; absent where nothing did. */
-  after: Verdict | undefined;
-  /** What stopped the repair, if something did. */
-  fault: Fault | undefined;
-}
+/** `after` is the same comparison once what differed was read again; absent where nothing did. A fault stopped the repair. */
+export type Repair = { before: Verdict } & (
+  | { after: Verdict | undefined; fault: undefined }
+  | { after: undefined; fault: Fault }
+);
 
 /** Reads again what differs, then compares again: a repair counts only when it is proven. */
 export async function repairStream(deps: SyncDeps, job: StreamJob, before: Verdict): Promise<Repair> {

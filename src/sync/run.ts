@@ -5,7 +5,7 @@ import { Cancelled, Fault, RetryLater, StopStream } from '../model/errors.ts';
 import { toIso } from '../model/instant.ts';
 import { observed } from '../model/observed.ts';
 import type { StreamName } from '../model/streams.ts';
-import { describeWindow, type Window } from '../model/window.ts';
+import { describeRange, type Window } from '../model/window.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 
 /** A run under way: it holds the lease, counts, and knows which window it is in. */
@@ -70,7 +70,7 @@ export async function withRun(
   } catch (error) {
     // Recovery: a bug goes on up; anything else ends this stream alone and is told with what was kept.
     if (!(error instanceof Fault)) throw error;
-    error.at({ source, stream, ...(window && { window: describeWindow(window) }) });
+    error.at({ source, stream, ...(window && { window: describeRange(window) }) });
     // Where the database is what failed, nobody can say how far it is.
     error.kept ??= await readCursor().then(keptOf, () => COMMITTED);
     ended = { state: stateOf(error), fault: error };

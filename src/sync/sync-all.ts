@@ -6,13 +6,11 @@ import type { StreamReport } from './run.ts';
 import { syncStream } from './sync-stream.ts';
 import type { BackfillRequest } from './unread.ts';
 
-export interface Outcome {
-  source: string;
-  stream: StreamName;
-  /** Absent where the stream could not even be begun. */
-  report: StreamReport | undefined;
-  fault: Fault | undefined;
-}
+/** What became of a stream: a report, or a fault with the report of what was done before it, if it was begun at all. */
+export type Outcome = { source: string; stream: StreamName } & (
+  | { fault: undefined; report: StreamReport }
+  | { fault: Fault; report: StreamReport | undefined }
+);
 
 /** All streams side by side: each waits for the service in turn while the others use the budget. One's fault stops only itself. */
 export const syncAll = (deps: SyncDeps, jobs: readonly StreamJob[]): Promise<Outcome[]> =>
@@ -27,7 +25,8 @@ function forAll(jobs: readonly StreamJob[], work: (job: StreamJob) => Promise<St
       const { source, stream } = job;
       try {
         const report = await work(job);
-        return { source, stream, report, fault: report.fault };
+        const { fault } = report;
+        return fault ? { source, stream, report, fault } : { source, stream, report, fault };
       } catch (error) {
         if (!(error instanceof Fault)) throw error;
         // Recovery: the stream was never begun; the others go on.

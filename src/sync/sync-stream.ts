@@ -1,5 +1,5 @@
 import { readLedger } from '../cursor/ledger.ts';
-import { describeWindow } from '../model/window.ts';
+import { describeRange } from '../model/window.ts';
 import { sideBySide } from './backfill-plan.ts';
 import { bringUpToDate } from './bring-up-to-date.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
@@ -18,7 +18,7 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
         ledger: () => readLedger(state, { source, stream, sink }, since),
       }));
       const onWindow: typeof run.enter = (window) => {
-        log.debug({ source, stream, window: describeWindow(window) }, 'sweeping');
+        log.debug({ source, stream, window: describeRange(window) }, 'sweeping');
         run.enter(window);
       };
       const lanes = (): number => sideBySide(reader.answerMs(), job.requestsPerSecond);

@@ -9,7 +9,7 @@ import { ConfigError } from '../model/errors.ts';
 import { evolvedStream, promote } from '../model/evolution.ts';
 import type { Row } from '../model/flatten.ts';
 import { STREAMS, type Stream } from '../model/streams.ts';
-import { describeWindow, type Window } from '../model/window.ts';
+import { describeRange, type Window } from '../model/window.ts';
 import { abilityOf, type Difference, type Sink } from '../sinks/sink.ts';
 import { type Chunk, chunked, type Found, whole } from './chunks.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
@@ -121,6 +121,6 @@ async function* readWhole(reader: Reader, window: Window, signal: AbortSignal): 
 }
 
 const tooYoung = (window: Window): ConfigError =>
-  new ConfigError(`nothing of ${describeWindow(window)} is old enough to be compared`, {
+  new ConfigError(`nothing of ${describeRange(window)} is old enough to be compared`, {
     next: 'choose an earlier --to: what is younger may still be on its way',
   });

@@ -79,13 +79,13 @@ describe('found before anything is touched', () => {
       'no config',
       {},
       ['--config', 'nowhere.yaml'],
-      'the config file nowhere.yaml cannot be read (ENOENT)\nnext: give the file with --config FILE',
+      'the config file nowhere.yaml cannot be read (ENOENT)\nnext: write one with tributary init',
     ],
     [
       'a variable that is not set',
       { rest: `state: { url: "\${NO_SUCH}" }` },
       [],
-      'the config has a fault:\n  t.yaml:8:15 the environment variable NO_SUCH is not set, or empty',
+      'the config has a fault:\n  t.yaml:8:15 the environment variable NO_SUCH is not set, or empty\nnext: set NO_SUCH in the environment',
     ],
     [
       'a database URL that is none',
@@ -104,10 +104,7 @@ describe('found before anything is touched', () => {
     const place = await freshPlace();
     await place.config('');
     const { code, text } = await place.run(['sync', '--config', 't.yaml']);
-    expect([code, text]).toEqual([
-      2,
-      expect.stringMatching(/^the config names no source\nnext: add one under sources:/),
-    ]);
+    expect([code, text]).toEqual([2, expect.stringMatching(/^t\.yaml names no source\nnext: add one under sources:/)]);
     await untouched(place);
   });
 });

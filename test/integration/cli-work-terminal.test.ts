@@ -54,7 +54,8 @@ describe('commands that work', () => {
       says: /^certified: every event/m,
     },
     { args: ['lake', 'rewrite'], says: /lake/ },
-    { args: ['forget', '--source', 'main', '--click', 'nobody'], says: /clicks/ },
+    { args: ['forget', '--source', 'main', '--click', 'nobody', '--dry-run'], says: /^warehouse: clicks +0$/m },
+    { args: ['forget', '--source', 'main', '--click', 'nobody', '--yes'], says: /clicks/ },
   ])('$args', async ({ args, says }) => {
     const { seen, piped } = await both(...args);
     expect([seen.code, piped.code], `${seen.text}\n${piped.text}`).toEqual([0, 0]);
@@ -65,6 +66,25 @@ describe('commands that work', () => {
     expect(piped.text).not.toMatch(/[\x1b\r]/);
     // Paths are as long as they are.
     expect(longLines(settled(seen.text)).filter((line) => !line.includes('/lake'))).toEqual([]);
+  });
+
+  it.each([
+    { args: ['forget', '--source', 'main', '--everything'], asks: 'Erase everything of main from' },
+    { args: ['cursor', 'reset', 'leads'], asks: 'Forget how far main/leads' },
+  ])('$args asks first, and does nothing unless told y', async ({ args, asks }) => {
+    const line = [...args, '--config', 't.yaml'];
+    const before = (await place.run(['cursor', 'get', '--config', 't.yaml'])).stdout;
+    const refused = await runOnTerminal(place, line, { typed: [{ after: '[y/N] ', type: '\r' }] });
+    expect(refused.code, refused.text).toBe(130);
+    expect(plain(refused.text)).toContain(asks);
+    expect(plain(refused.text)).toMatch(/not confirmed\nkept: everything; nothing was changed\n/);
+    const dry = await place.run([...line, '--dry-run']);
+    expect([dry.code, dry.text]).toEqual([0, expect.stringContaining('nothing was changed')]);
+    expect((await place.run(['cursor', 'get', '--config', 't.yaml'])).stdout).toBe(before);
+    const done = await runOnTerminal(place, line, { typed: [{ after: '[y/N] ', type: 'y\r' }] });
+    expect(done.code, done.text).toBe(0);
+    expect((await place.run(['cursor', 'get', '--config', 't.yaml'])).stdout).not.toBe(before);
+    expect((await place.run(['sync', '--config', 't.yaml'])).code).toBe(0);
   });
 
   it('wrong input is refused alike on both, and writes nothing', async () => {

@@ -1,7 +1,14 @@
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ConfigError, createTributary, RetryLater, StopStream, type Tributary } from '../../src/index.ts';
+import {
+  ConfigError,
+  type ConfigInput,
+  createTributary,
+  RetryLater,
+  StopStream,
+  type Tributary,
+} from '../../src/index.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace, startProcess } from '../support/cli.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -20,10 +27,30 @@ afterAll(() => database.drop());
 
 describe('docs/library.md', () => {
   it('its example runs as it stands, in a project that has the package', async () => {
-    const [, example = ''] = /^```js\n(.*?)^```$/ms.exec(await readFile('docs/library.md', 'utf8')) ?? [];
+    const [, example = ''] = /^```ts\n(.*?)^```$/ms.exec(await readFile('docs/library.md', 'utf8')) ?? [];
     const place = await freshPlace();
+    const tsc = (...files: string[]) => {
+      const flags = [
+        '--noEmit',
+        '--strict',
+        '--noUncheckedIndexedAccess',
+        '--module',
+        'nodenext',
+        '--target',
+        'es2023',
+      ];
+      const types = ['--types', 'node', '--typeRoots', resolve('node_modules/@types')];
+      return startProcess(resolve('node_modules/.bin/tsc'), [...flags, ...types, ...files], place.dir, {
+        PATH: process.env.PATH ?? '',
+      }).done;
+    };
     await mkdir(join(place.dir, 'node_modules'));
     await symlink(resolve('.'), join(place.dir, 'node_modules/tributary-sync'));
+    await writeFile(join(place.dir, 'example.mts'), example);
+    expect(await tsc('example.mts')).toMatchObject({ code: 0, text: '' });
+    await writeFile(join(place.dir, 'wrong.mts'), example.replace('plan:', 'paln:'));
+    expect((await tsc('wrong.mts')).text).toMatch(/'paln' does not exist|'paln'/);
+    // There is nothing in it but types to take out.
     await writeFile(join(place.dir, 'example.mjs'), example);
     const { code, stdout, stderr } = await startProcess(process.execPath, ['example.mjs'], place.dir, {
       TRIBUTARY_BASE_URL: sandbox.baseUrl,
@@ -55,7 +82,9 @@ describe('the library', () => {
   const leads = { source: 'main', stream: 'leads', sink: 'warehouse' } as const;
 
   it('throws what is wrong with the config at once', () => {
-    expect(() => createTributary({ config: { sources: { main: { plan: 'gold' } } } })).toThrow(ConfigError);
+    expect(() =>
+      createTributary({ config: { sources: { main: { plan: 'gold' } } } as unknown as ConfigInput }),
+    ).toThrow(ConfigError);
     expect(() => createTributary({ config: 'no/such.yaml' })).toThrow('no/such.yaml cannot be read');
   });
 

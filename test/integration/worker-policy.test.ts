@@ -240,7 +240,7 @@ describe('trouble that is no refusal', () => {
     expect(await found()).toEqual([]);
     await read(2);
     expect(await found()).toEqual([
-      'uncertified: [2026-11-01T00:00:00.000Z, 2026-11-02T00:00:00.000Z) could not be proven complete: ties',
+      'uncertified: 2026-11-01 00:00 to 2026-11-02 00:00 UTC (exclusive) could not be proven complete: ties',
     ]);
     await read(5);
     const status = (await statusOf('behind')).find(({ sink }) => sink === 'warehouse');

@@ -36,15 +36,32 @@ const NO_KEY = 'is not a key of the config';
 
 describe('a fault is told with its place', () => {
   it.each<[string, string, string]>([
-    ['unknown key at the top', 'stat: {}', `f:1:1 stat: ${NO_KEY}`],
-    ['unknown key of a source', inSource('paln: x'), `f:6:5 sources.main.paln: ${NO_KEY}`],
-    ['unknown stream', inSource('streams: { clics: {} }'), `f:6:16 sources.main.streams.clics: ${NO_KEY}`],
-    ['unknown key of a stream', clicks('evry: 5m'), `f:6:26 sources.main.streams.clicks.evry: ${NO_KEY}`],
-    ['unknown key of a sink', 'sinks: { a: { type: postgres, uri: x } }', `f:1:31 sinks.a.uri: ${NO_KEY}`],
-    ['unknown key of state', 'state: { uri: x }', `f:1:10 state.uri: ${NO_KEY}`],
-    ['unknown key of queue', 'queue: { uri: x }', `f:1:10 queue.uri: ${NO_KEY}`],
-    ['unknown key of privacy', 'privacy: { ips: drop }', `f:1:12 privacy.ips: ${NO_KEY}`],
-    ['unknown key of http', 'http:\n  prot: 1', `f:2:3 http.prot: ${NO_KEY}`],
+    ['unknown key at the top', 'stat: {}', `f:1:1 stat: ${NO_KEY}: did you mean state?`],
+    ['unknown key of a source', inSource('paln: x'), `f:6:5 sources.main.paln: ${NO_KEY}: did you mean plan?`],
+    [
+      'unknown stream',
+      inSource('streams: { clics: {} }'),
+      `f:6:16 sources.main.streams.clics: ${NO_KEY}: did you mean clicks?`,
+    ],
+    [
+      'unknown key of a stream',
+      clicks('evry: 5m'),
+      `f:6:26 sources.main.streams.clicks.evry: ${NO_KEY}: did you mean every?`,
+    ],
+    [
+      'unknown key of a sink',
+      'sinks: { a: { type: postgres, uri: x } }',
+      `f:1:31 sinks.a.uri: ${NO_KEY}: did you mean url?`,
+    ],
+    ['unknown key of state', 'state: { uri: x }', `f:1:10 state.uri: ${NO_KEY}: did you mean url?`],
+    ['unknown key of queue', 'queue: { uri: x }', `f:1:10 queue.uri: ${NO_KEY}: did you mean url?`],
+    ['unknown key of privacy', 'privacy: { ips: drop }', `f:1:12 privacy.ips: ${NO_KEY}: did you mean ip?`],
+    ['unknown key of http', 'http:\n  prot: 1', `f:2:3 http.prot: ${NO_KEY}: did you mean port?`],
+    [
+      'a beginning that is still to come',
+      inSource('since: 2126-01-01'),
+      'f:6:5 sources.main.since: lies in the future: nothing would be read before then',
+    ],
     ['__proto__ at the top', '__proto__: {}', `f:1:1 __proto__: ${NO_KEY}`],
     ['__proto__ as a source', 'sources: { __proto__: {} }', `f:1:12 __proto__: ${NO_KEY}`],
     ['constructor', 'constructor: {}', `f:1:1 constructor: ${NO_KEY}`],

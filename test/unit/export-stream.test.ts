@@ -138,6 +138,8 @@ it('says what is not proven, and what was left out', async () => {
     rejected: 1,
     doubts: [{ start: NOON + 50, note: 'one row breaks its page' }],
   });
-  expect(text).toMatch(/NOT certified: some events may be missing\n {2}\[.*\): one row breaks its page/);
+  expect(text).toMatch(
+    /NOT certified: some events may be missing\n {2}2\S+ .* UTC \(exclusive\): one row breaks its page/,
+  );
   expect(text).toContain('1 records could not be used and were left out');
 });

@@ -32,7 +32,7 @@ Examples:
   tributary backfill --from 2026-07-01 --to 2026-10-01 --queue     for workers
   tributary backfill clicks --from 90d --to now --force            read again
 
-It reads only what is not proven complete yet, and lets syncs go first. --to is
+It reads only what is not certified yet, and lets syncs go first. --to is
 exclusive. Ctrl-C loses nothing: run it again and it goes on.`;
 
 type BackfillOptions = CommonOptions &
@@ -46,7 +46,7 @@ export const registerBackfill: Register = (program, action) => {
     .option('--dry-run', 'only say what it would cost: rows, requests, time on each plan')
     .addOption(new Option('--plan', 'an older name of --dry-run').hideHelp())
     .option('--queue', 'give it to the workers instead of reading here')
-    .option('--force', 'read again what is proven complete already')
+    .option('--force', 'read again what is certified already')
     .addHelpText('after', EXAMPLES);
   withJson(withSink(withSource(withConfig(withWindow(command))))).action(
     action(async (context, names: string[], options: BackfillOptions) => {

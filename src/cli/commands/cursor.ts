@@ -60,7 +60,7 @@ export const registerCursor: Register = (program, action) => {
   common(
     cursor
       .command('get')
-      .description('how far each stream is proven, in each sink')
+      .description('how far each stream is certified, in each sink')
       .argument('[stream...]', 'clicks, leads, sales (default: all)')
       .addHelpText('after', GET),
   ).action(action((context, names: string[], options: Options) => get(context, parseStreams(names), options)));
@@ -171,7 +171,7 @@ async function change(
 
 const isoOrNull = (instant: Instant | undefined): string | null => (instant === undefined ? null : toIso(instant));
 
-const throughOf = (track: KnownTrack): string => minute(isoOrNull(track.completeThrough)) || 'not proven yet';
+const throughOf = (track: KnownTrack): string => minute(isoOrNull(track.completeThrough)) || 'not certified yet';
 
 const COLUMNS: ReadonlyArray<FittedColumn<KnownTrack>> = [
   { header: 'stream', of: (track) => `${track.source}/${track.stream}` },

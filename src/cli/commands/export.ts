@@ -4,7 +4,7 @@ import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
-import { describeWindow, type Window } from '../../model/window.ts';
+import { describeRange, type Window } from '../../model/window.ts';
 import { createFileTarget, createStreamTarget } from '../../sinks/export/byte-target.ts';
 import { createRowFile, FORMATS, type Format, type RowFile } from '../../sinks/export/row-file.ts';
 import { createSpool, type Spool } from '../../sinks/export/spool.ts';
@@ -128,11 +128,11 @@ export function describeExport(report: ExportReport, out: string, window: Window
   const { rows, requests, doubts, rejected, changed, settledThrough } = report;
   return [
     `${figure(rows)} events in ${out === '-' ? 'standard output' : out}, requests: ${figure(requests)}`,
-    `range: ${describeWindow(window)}`,
+    `range: ${describeRange(window)}`,
     doubts.length === 0
       ? 'certified: every event of the range is there, each once'
       : 'NOT certified: some events may be missing',
-    ...doubts.map((doubt) => `  ${describeWindow(doubt)}: ${doubt.note}`),
+    ...doubts.map((doubt) => `  ${describeRange(doubt)}: ${doubt.note}`),
     ...(window.end > settledThrough ? [`note: events since ${toIso(settledThrough)} may still arrive late`] : []),
     ...(rejected > 0 ? [`note: ${figure(rejected)} records could not be used and were left out`] : []),
     ...(changed > 0

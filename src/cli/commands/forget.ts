@@ -47,7 +47,7 @@ export const registerForget: Register = (program, action) => {
       const configured = Object.keys(config.sources);
       const touched = await withSinks({ config, log }, async ({ state, sinks }) => {
         checkSource(erasure.source, [...configured, ...(await knownSources(state))]);
-        if (options.dryRun) return previewForget(sinks, erasure);
+        if (options.dryRun) return previewForget({ state, sinks }, erasure);
         const what = erasure.kind === 'source' ? `everything of ${erasure.source}` : `this ${erasure.kind}`;
         await confirm(
           context,

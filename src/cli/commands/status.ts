@@ -86,7 +86,7 @@ function describeStatus(
 
 const COLUMNS: ReadonlyArray<FittedColumn<StreamStatus>> = [
   { header: 'stream', of: (s) => `${s.source}/${s.stream}` },
-  { header: 'complete through', of: (s) => minute(s.completeThrough) || 'not proven yet' },
+  { header: 'complete through', of: (s) => minute(s.completeThrough) || 'not certified yet' },
   { header: 'newest', of: (s) => minute(s.newestSeen), spare: 1 },
   { header: 'lag', of: (s) => (s.lagSeconds === null ? '' : duration(s.lagSeconds)), spare: 3 },
   {
@@ -141,9 +141,7 @@ function notesOn(status: StreamStatus): string[] {
     lines.push(`${counted(open.length, 'gap')} in ${sink}, the first from ${first}: the next sync reads it`);
   }
   if (uncertifiedWindows > 0) {
-    lines.push(
-      `windows not proven complete in ${sink}: ${figure(uncertifiedWindows)}; tributary.windows says which and why`,
-    );
+    lines.push(`windows not certified in ${sink}: ${figure(uncertifiedWindows)}; tributary.windows says which and why`);
   }
   if (parkedWindows > 0) lines.push(`of these, tried once a day after five tries: ${figure(parkedWindows)}`);
   if (status.byHandWindows > 0)
@@ -160,7 +158,7 @@ function notesOn(status: StreamStatus): string[] {
 
 const MARKS: Readonly<Record<CoverageState, string>> = { certified: '█', uncertified: '▒', gap: '·', open: '─' };
 
-const COVERAGE_LEGEND = `${MARKS.certified} proven  ${MARKS.uncertified} read, not proven  ${MARKS.gap} gap  ${MARKS.open} not read yet`;
+const COVERAGE_LEGEND = `${MARKS.certified} certified  ${MARKS.uncertified} read, not certified  ${MARKS.gap} gap  ${MARKS.open} not read yet`;
 
 /** These show even where they fill the smallest part of a cell: a bar that hides a gap is worse than none. */
 const GRAVE: readonly CoverageState[] = ['gap', 'uncertified'];

@@ -24,7 +24,7 @@ Examples:
   tributary sync leads sales --source eu  two streams of one source
   tributary sync --json > summary.json    for a script
 
-Run it again whenever you like: it goes on from what is proven complete.`;
+Run it again whenever you like: it goes on from what is certified.`;
 
 export const registerSync: Register = (program, action) => {
   const command = program
@@ -74,12 +74,12 @@ export function report(
   return gravest(outcomes.map(codeOf));
 }
 
-/** Of several streams the one that sets the exit code; what is only not proven yet is a reason to run again. */
+/** Of several streams the one that sets the exit code; what is only not certified yet is a reason to run again. */
 function gravestFault(outcomes: readonly Outcome[]): Fault | undefined {
   const code = gravest(outcomes.map(codeOf));
   const worst = outcomes.find((outcome) => outcome.fault && codeOf(outcome) === code);
   if (worst?.fault || code === EXIT.done) return worst?.fault;
-  return new RetryLater('not all windows are proven complete', { next: 'run it again; tributary status says which' });
+  return new RetryLater('not all windows are certified', { next: 'run it again; tributary status says which' });
 }
 
 function codeOf({ fault, report }: Outcome): ExitCode {
@@ -157,7 +157,7 @@ function notesOn({ source, stream, report }: Outcome): string[] {
   const misfits = counts(tally.misfits);
   if (misfits) lines.push(`values that do not fit their column: ${misfits} (kept in _extra)`);
   if (tally.quarantined > 0) lines.push(`${figure(tally.quarantined)} set aside: see tributary.quarantine`);
-  if (state === 'incomplete' && !fault) lines.push('not all windows are proven complete: see tributary.windows');
+  if (state === 'incomplete' && !fault) lines.push('not all windows are certified: tributary status says which');
   return lines.map((line) => `note     ${source}/${stream}: ${line}`);
 }
 
@@ -186,6 +186,6 @@ const counts = (by: Record<string, number>): string =>
     .join(', ');
 
 const throughOf = (instant: number | undefined): string =>
-  instant === undefined ? 'not proven yet' : toIso(instant).slice(0, 16).replace('T', ' ');
+  instant === undefined ? 'not certified yet' : toIso(instant).slice(0, 16).replace('T', ' ');
 
 const isoOrNull = (instant: number | undefined): string | null => (instant === undefined ? null : toIso(instant));

@@ -4,7 +4,7 @@ import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
-import { describeWindow, type Window } from '../../model/window.ts';
+import { describeRange, type Window } from '../../model/window.ts';
 import type { Sink } from '../../sinks/sink.ts';
 import type { SyncDeps } from '../../sync/job.ts';
 import { isSound, type Repair, repairStream } from '../../sync/repair-stream.ts';
@@ -126,10 +126,10 @@ function describeVerdict(verdict: Verdict): string {
   const { source, stream, window, against, events, requests, sinks, doubts } = verdict;
   const cost = requests > 0 ? `, requests: ${figure(requests)}` : '';
   return [
-    `${source}/${stream} ${describeWindow(window)}`,
+    `${source}/${stream} ${describeRange(window)}`,
     `  ${against}: ${figure(events)} events${cost}`,
     ...sinks.map((sink) => describeSink(sink)),
-    ...doubts.map((doubt) => `  not comparable: ${describeWindow(doubt)}: ${doubt.note}`),
+    ...doubts.map((doubt) => `  not comparable: ${describeRange(doubt)}: ${doubt.note}`),
   ].join('\n');
 }
 
@@ -148,7 +148,7 @@ function describeSink(verdict: SinkVerdict): string {
       const fields = columns.length > 0 ? ` in ${columns.join(', ')}` : '';
       return `  e.g. ${kind}: ${id} of ${toIso(at)}${fields}`;
     }),
-    ...neverRead.map((window) => `  never read into ${sink}: ${describeWindow(window)}`),
+    ...neverRead.map((window) => `  never read into ${sink}: ${describeRange(window)}`),
     ...(neverRead.length > 0 ? ['  what is missing there comes with a sync, a backfill or --repair'] : []),
   ].join('\n');
 }

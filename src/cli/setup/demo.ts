@@ -1,26 +1,38 @@
-import { type App, withSyncApp } from '../../app/index.ts';
+import { type App, hasState, withSinks, withSyncApp } from '../../app/index.ts';
 import { type Config, parseConfig } from '../../config/index.ts';
+import { holderOf } from '../../cursor/leases.ts';
 import { startSandboxThread } from '../../sandbox/thread.ts';
 import { untilToday } from '../../sandbox/world.ts';
+import { forget } from '../../sync/forget.ts';
 import { type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import { syncAndReport } from '../commands/sync.ts';
 import { withJson } from '../options.ts';
 import { figure, table } from '../terminal/table.ts';
 
+/** Apart from `attribution`: a report over the real tables must never count rows of the demo. */
+const SCHEMA = 'demo';
+
 const EXAMPLES = `
-Example:
+Examples:
   tributary demo
+  tributary demo --remove     take away all that it left
 
 Starts the sandbox service and an embedded Postgres, syncs all three streams
 inside the plan's budget, and shows a first query. It needs no key, no Redis and
-no Postgres, and leaves the data in .tributary/, for tributary status to show.`;
+no Postgres. Its rows live apart from yours: source demo, in a schema of its own
+(${SCHEMA}) of the database in .tributary/. tributary status shows it.`;
 
 export const registerDemo: Register = (program, action) => {
   const command = program
     .command('demo')
     .description('see it work: the sandbox service into an embedded Postgres')
+    .option('--remove', 'remove its rows, tables and cursors again')
     .addHelpText('after', EXAMPLES);
-  withJson(command).action(action((context, options: { json?: boolean }) => demo(context, options.json === true)));
+  withJson(command).action(
+    action((context, { json = false, remove: isOver = false }: { json?: boolean; remove?: boolean }) =>
+      (isOver ? remove : demo)(context, json),
+    ),
+  );
 };
 
 async function demo(context: Context, json: boolean): Promise<ExitCode> {
@@ -42,17 +54,32 @@ async function demo(context: Context, json: boolean): Promise<ExitCode> {
   }
 }
 
+/** Everything that the demo left: rows, tables, cursors and runs. The rest of the database stays. */
+async function remove({ terminal, log, document }: Context, json: boolean): Promise<ExitCode> {
+  const config = demoConfig('http://127.0.0.1:1', 'none');
+  const touched = !hasState(config)
+    ? {}
+    : await withSinks({ config, log }, async ({ state, sinks }) => {
+        const erased = await forget({ state, sinks, holder: holderOf('demo') }, { source: 'demo', kind: 'source' });
+        await state.query({ text: `drop schema if exists ${SCHEMA} cascade` });
+        return erased;
+      });
+  terminal.out(json ? document({ touched }) : 'nothing of the demo is left in .tributary/');
+  return EXIT.done;
+}
+
 function demoConfig(baseUrl: string, apiKey: string): Config {
-  const text = `sources: { demo: { baseUrl: "${baseUrl}", apiKey: "${apiKey}", plan: business, since: 31d } }`;
+  const text = `{ sources: { demo: { baseUrl: "${baseUrl}", apiKey: "${apiKey}", plan: business, since: 31d } },
+    sinks: { warehouse: { type: postgres, schema: ${SCHEMA} } } }`;
   return parseConfig(text, 'demo', {}).config;
 }
 
 /** A first question to the tables, as an analyst would ask it. */
 const TOP_LINKS = `
 select max(c.link_domain || '/' || c.link_key) as link, count(*) as clicks,
-  (select count(*) from attribution.leads l where (l._source, l.link_id) = (c._source, c.link_id)) as leads,
-  (select count(*) from attribution.sales s where (s._source, s.link_id) = (c._source, c.link_id)) as sales
-from attribution.clicks c where c._source = 'demo'
+  (select count(*) from ${SCHEMA}.leads l where (l._source, l.link_id) = (c._source, c.link_id)) as leads,
+  (select count(*) from ${SCHEMA}.sales s where (s._source, s.link_id) = (c._source, c.link_id)) as sales
+from ${SCHEMA}.clicks c where c._source = 'demo'
 group by c._source, c.link_id order by clicks desc limit 5`;
 
 interface TopLink {
@@ -66,5 +93,11 @@ async function firstLook(app: App): Promise<string> {
   const links = await app.state.query<TopLink>({ text: TOP_LINKS });
   const rows = links.map(({ link, clicks, leads, sales }) => [link, figure(clicks), figure(leads), figure(sales)]);
   const top = table(['link', 'clicks', 'leads', 'sales'], rows);
-  return ['', 'top links by clicks:', top, '', 'next: tributary status'].join('\n');
+  return [
+    '',
+    'top links by clicks:',
+    top,
+    '',
+    'next: tributary status; tributary demo --remove takes it all away again',
+  ].join('\n');
 }

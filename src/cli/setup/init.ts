@@ -8,9 +8,11 @@ import { checkService } from '../../api/check-service.ts';
 import { PLAN_NAMES } from '../../api/plans.ts';
 import { variables } from '../../app/environment.ts';
 import { DEFAULT_CONFIG, parseConfig } from '../../config/index.ts';
+import { sinceFault } from '../../config/schema.ts';
 import { type Choices, configTemplate } from '../../config/template.ts';
 import { ConfigError, RetryLater, StopStream } from '../../model/errors.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
+import { lakePathFault } from '../../sinks/parquet/lake-path.ts';
 import { type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import { parseStreams, withConfig, withJson } from '../options.ts';
 import { canAsk, createPrompt } from '../terminal/ask.ts';
@@ -56,6 +58,7 @@ async function init({ terminal, signal, document }: Context, options: InitOption
   const file = options.config ?? DEFAULT_CONFIG;
   // Before anything is asked: nobody shall answer eight questions for nothing.
   if (existsSync(file)) throw isThere(file);
+  checkFlags(options);
   const answers = options.yes ? options : await askFor(options, terminal, signal);
   const choices = choicesOf(answers);
   const text = configTemplate(choices);
@@ -65,7 +68,8 @@ async function init({ terminal, signal, document }: Context, options: InitOption
   const main = config.sources.main;
   if (!main) throw new Error('the template has a source main');
   const isTested = key !== undefined && !options.untested;
-  if (isTested) await tryService({ ...main, name: 'main', stream: choices.streams[0] ?? 'clicks' }, signal);
+  const service = { ...main, name: 'main', stream: choices.streams[0] ?? ('clicks' as const) };
+  if (isTested) await tryService(service, signal, again(answers, options.config));
   await write(file, text);
   const untested = key === undefined ? `not tested: ${choices.keyVariable} is not set` : 'not tested, as you asked';
   const tested = isTested ? `tested: ${new URL(main.baseUrl).host} answers and takes the key` : untested;
@@ -80,45 +84,44 @@ function choicesOf(answers: Answers): Choices {
     const missing = [...(baseUrl ? [] : ['--base-url']), ...(plan ? [] : ['--plan'])].join(' and ');
     throw new ConfigError(`${missing} must be given`, { next: 'see tributary init --help' });
   }
-  const streams =
-    answers.streams === undefined
-      ? STREAM_NAMES
-      : parseStreams(
-          answers.streams
-            .split(',')
-            .map((s) => s.trim())
-            .filter(Boolean),
-        );
+  const streams = answers.streams === undefined ? STREAM_NAMES : parseStreams(namesIn(answers.streams));
   return {
     baseUrl,
     plan,
     requestsPerSecond: requestsPerSecond || undefined,
-    keyVariable: variableName('--key-variable', answers.keyVariable ?? 'TRIBUTARY_API_KEY'),
-    databaseVariable: variableName('--database-variable', answers.databaseVariable ?? 'DATABASE_URL'),
+    keyVariable: answers.keyVariable ?? 'TRIBUTARY_API_KEY',
+    databaseVariable: answers.databaseVariable ?? 'DATABASE_URL',
     streams,
     since,
     lake: lake || undefined,
   };
 }
 
-/** What is no name may be the secret itself: it is refused and not repeated. */
-function variableName(flag: string, text: string): string {
-  if (/^[A-Za-z_][A-Za-z0-9_]{0,99}$/.test(text)) return text;
-  throw new ConfigError(`${flag} takes the name of an environment variable, not what it holds`, {
-    next: 'write it as TRIBUTARY_API_KEY, and put the secret into the environment',
-  });
-}
-
-async function tryService(service: Parameters<typeof checkService>[0], signal: AbortSignal): Promise<void> {
+async function tryService(
+  service: Parameters<typeof checkService>[0],
+  signal: AbortSignal,
+  command: string,
+): Promise<void> {
   const fault = (await checkService(service, signal)).find(({ level }) => level === 'fault');
   if (!fault) return;
   const details = {
     kept: 'nothing was written',
-    next: `${fault.fix}; or add --untested to write the config all the same`,
+    next: `${fault.fix}; your answers, to try again: ${command}; --untested writes the config all the same`,
   };
   if (fault.mend === 'later') throw new RetryLater(fault.says, details);
   throw new StopStream(fault.says, details);
 }
+
+/** The answers as flags: nobody types them twice. Secrets are not among them, only the names of variables. */
+function again(answers: Answers, config: string | undefined): string {
+  const flags = QUESTIONS.flatMap(({ name, fallback }) => {
+    const answer = answers[name];
+    return answer === undefined || answer === fallback ? [] : [flagOf(name), quoted(answer)];
+  });
+  return ['tributary init --yes', ...flags, ...(config === undefined ? [] : ['--config', quoted(config)])].join(' ');
+}
+
+const quoted = (text: string): string => (/^[\w./:,@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
 const SCHEMA = fileURLToPath(new URL('../../../config/tributary.schema.json', import.meta.url));
 
@@ -165,6 +168,36 @@ interface Question {
   fault?(answer: string): string | undefined;
 }
 
+const flagOf = (name: keyof Answers): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+
+/** In the words of the flags: the config they would become does not exist yet, and its lines mean nothing to anybody. */
+function checkFlags(given: Answers): void {
+  const faults = QUESTIONS.flatMap(({ name, fault }) => {
+    const wrong = given[name] === undefined ? undefined : fault?.(given[name]);
+    return wrong === undefined ? [] : [`${flagOf(name)} ${wrong}`];
+  });
+  if (faults.length > 0) throw new ConfigError('these cannot be:', { faults, next: 'see tributary init --help' });
+}
+
+function streamsFault(answer: string): string | undefined {
+  const unknown = namesIn(answer).filter((name) => !(STREAM_NAMES as readonly string[]).includes(name));
+  return unknown.length > 0 ? `has no ${unknown.join(', ')}: use ${STREAM_NAMES.join(', ')}` : undefined;
+}
+
+const namesIn = (text: string): string[] =>
+  text
+    .split(',')
+    .map((name) => name.trim())
+    .filter(Boolean);
+
+/** What is no name may be the secret itself: it is refused and not repeated. */
+function variableFault(answer: string): string | undefined {
+  if (/^[A-Za-z_][A-Za-z0-9_]{0,99}$/.test(answer)) return undefined;
+  return 'takes the name of an environment variable, such as TRIBUTARY_API_KEY, not what it holds';
+}
+
+const lakeFault = (answer: string): string | undefined => (answer === '' ? undefined : lakePathFault(answer));
+
 const PLANS: readonly string[] = PLAN_NAMES.filter((plan) => plan !== 'free');
 
 const QUESTIONS: readonly Question[] = [
@@ -173,30 +206,41 @@ const QUESTIONS: readonly Question[] = [
     asks: 'Where does the service answer? (such as https://api.example.com)',
     fault: (answer) => {
       const checked = checkBaseUrl(answer);
-      return 'fault' in checked ? `the address ${checked.fault}` : undefined;
+      return 'fault' in checked ? checked.fault : undefined;
     },
   },
   {
     name: 'plan',
     asks: `Which plan has the workspace? (${PLANS.join(', ')})`,
     fallback: 'business',
-    fault: (answer) => (PLANS.includes(answer) ? undefined : `one of ${PLANS.join(', ')}`),
+    fault: (answer) => (PLANS.includes(answer) ? undefined : `must be one of ${PLANS.join(', ')}`),
   },
   {
     name: 'requestsPerSecond',
     asks: 'How many requests a second does it grant?',
     isNeeded: ({ plan }) => plan === 'enterprise',
-    fault: (answer) => (Number(answer) > 0 ? undefined : 'a number, please'),
+    fault: (answer) => (Number(answer) > 0 ? undefined : 'must be a number above 0'),
   },
-  { name: 'keyVariable', asks: 'Which environment variable holds the key?', fallback: 'TRIBUTARY_API_KEY' },
-  { name: 'streams', asks: 'Which streams?', fallback: STREAM_NAMES.join(',') },
-  { name: 'since', asks: 'Where shall the first sync begin? (a date, 30d, or all)', fallback: '30d' },
+  {
+    name: 'keyVariable',
+    asks: 'Which environment variable holds the key?',
+    fallback: 'TRIBUTARY_API_KEY',
+    fault: variableFault,
+  },
+  { name: 'streams', asks: 'Which streams?', fallback: STREAM_NAMES.join(','), fault: streamsFault },
+  {
+    name: 'since',
+    asks: 'Where does the first sync begin? (2026-01-01, 30d back from now, or all)',
+    fallback: '30d',
+    fault: sinceFault,
+  },
   {
     name: 'databaseVariable',
     asks: 'Which variable holds the URL of your Postgres? (unset: embedded)',
     fallback: 'DATABASE_URL',
+    fault: variableFault,
   },
-  { name: 'lake', asks: 'Parquet files too? (a folder or s3://…; empty: none)', fallback: '' },
+  { name: 'lake', asks: 'Parquet files too? (a folder or s3://…; empty: none)', fallback: '', fault: lakeFault },
 ];
 
 /** Asks for what the flags left open. Where nobody can answer, the flags must say it. */
@@ -218,13 +262,13 @@ async function askFor(given: Answers, terminal: Terminal, signal: AbortSignal): 
     prompt.close();
   }
 
-  async function ask({ asks, fallback, fault }: Question): Promise<string> {
+  async function ask({ name, asks, fallback, fault }: Question): Promise<string> {
     for (;;) {
       const answer = await prompt.ask(`${asks}${fallback ? ` [${fallback}]` : ''}\n> `);
       const chosen = answer.trim() || fallback;
       const wrong = chosen === undefined ? 'this one is needed' : fault?.(chosen);
       if (chosen !== undefined && wrong === undefined) return chosen;
-      terminal.err(`${wrong}\n`);
+      terminal.err(`${name}: ${wrong}\n`);
     }
   }
 }
