@@ -12,7 +12,7 @@ import { sinceFault } from '../../config/schema.ts';
 import { type Choices, configTemplate } from '../../config/template.ts';
 import { ConfigError, RetryLater, StopStream } from '../../model/errors.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
-import { lakePathFault } from '../../sinks/parquet/lake-path.ts';
+import { lakePathFault } from '../../sinks/parquet/lake.ts';
 import { type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import { parseStreams, withConfig, withJson } from '../options.ts';
 import { canAsk, createPrompt } from '../terminal/ask.ts';
