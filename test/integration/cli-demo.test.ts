@@ -28,10 +28,7 @@ describe('tributary demo', () => {
     const db = connect({ url: server.url, max: 1 });
     try {
       const text = ['clicks', 'leads', 'sales']
-        .map(
-          (name) =>
-            `select count(*) as rows, md5(string_agg(t::text, ',' order by event_id)) from demo.${name} t`,
-        )
+        .map((name) => `select count(*) as rows, md5(string_agg(t::text, ',' order by event_id)) from demo.${name} t`)
         .join(' union all ');
       return await db.query({ text });
     } finally {
@@ -53,9 +50,7 @@ describe('tributary demo', () => {
     expect(first.stdout).toMatch(/^demo\/leads +[\d,]+ +1,500 +0 /m);
     expect(first.stdout).toMatch(/^demo\/sales +[\d,]+ +500 +0 /m);
     expect(first.stdout).toMatch(/^budget {3}demo: \d+ requests, \d+ % of 4\/s while there was work(, .*)?$/m);
-    expect(first.stdout).toMatch(
-      /^data in {2}Postgres schema demo \(clicks, leads, sales, links, customers\)$/m,
-    );
+    expect(first.stdout).toMatch(/^data in {2}Postgres schema demo \(clicks, leads, sales, links, customers\)$/m);
     expect(first.stdout).toMatch(/^link +clicks +leads +sales$/m);
     expect(first.stdout.match(/^\S+\.\S+\/\S+ +[\d,]+ +[\d,]+ +[\d,]+$/gm)).toHaveLength(5);
     expect(first.stdout).toMatch(/next: tributary status; tributary demo --remove .*\n$/);
@@ -109,7 +104,9 @@ describe('tributary demo', () => {
     expect((await place.run(['status'])).stdout).toMatch(/^nothing has been synced yet/);
     const server = await openEmbedded({ dir: join(place.dir, '.tributary'), log: silentLog, attach: true });
     const db = connect({ url: server.url, max: 1 });
-    const schemas = await db.query({ text: `select nspname from pg_namespace where nspname in ('demo', 'attribution')` });
+    const schemas = await db.query({
+      text: `select nspname from pg_namespace where nspname in ('demo', 'attribution')`,
+    });
     await db.close();
     await server.close();
     expect(schemas).toEqual([]);
