@@ -1,9 +1,10 @@
-import { mkdir, mkdtemp, readFile, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { STREAMS } from '../../src/model/streams.ts';
 import { DAY_MS } from '../../src/model/window.ts';
+import { createFileTarget } from '../../src/sinks/export/byte-target.ts';
 import { keyOf } from '../../src/sinks/parquet/event-index.ts';
 import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
 import { type LakePlace, lakePlace } from '../support/lake-place.ts';
@@ -190,4 +191,30 @@ it('merges what another state database wrote, and finds events whose time has ch
   await batch.write([rowOf(stream, 'a', NOON + 86_400_000, { click_country: 'FR' }), click('b')]);
   expect(await batch.commit(writer.advance())).toEqual(receipt({ changed: 1, unchanged: 1 }));
   expect((await rowsOf(place, stream, source)).size).toBe(2);
+});
+
+it('lets nobody else read what it writes, unless the folder was given to a group', async () => {
+  const modeOf = async (path: string) => ((await stat(join(place.folder, path))).mode & 0o7777).toString(8);
+  const mask = process.umask(0);
+  try {
+    const writer = await createWriter(place, stream);
+    const file = (day: number) => `clicks/date=2027-01-0${day}/${writer.lease.source}.parquet`;
+    const at = (day: number) => rowOf(stream, `d${day}`, Date.UTC(2027, 0, day));
+    await writer.commit([at(1)]);
+    expect([await modeOf(file(1)), await modeOf(join(file(1), '..'))]).toEqual(['600', '700']);
+    const before = (await stat(place.folder)).mode;
+    await chmod(place.folder, 0o2750);
+    await writer.commit([at(2)]);
+    expect(await modeOf(file(2))).toBe('640');
+    expect(await modeOf(join(file(2), '..'))).toMatch(/750$/);
+    await chmod(place.folder, before & 0o777);
+    const out = join(place.folder, 'export.csv');
+    await writeFile(`${out}.partial`, 'left', { mode: 0o644 });
+    const target = await createFileTarget(out, { replace: false });
+    await target.write('x');
+    await target.finish();
+    expect(await modeOf('export.csv')).toBe('600');
+  } finally {
+    process.umask(mask);
+  }
 });

@@ -139,6 +139,29 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       expect(await writer.commit([sale('a', 0, 1, { taxRate: 19, link: { utmId: 2 } })])).toMatchObject({ changed: 0 });
     });
 
+    it('compares what it holds with a reading, and names the columns that differ', async ({ skip }) => {
+      const sink = place.createSink();
+      if (!sink.compare) return skip();
+      const writer = await createWriter(place, stream);
+      const { source } = writer.lease;
+      await writer.commit(['same', 'extra', 'amount', 'moved', 'gone'].map((id) => sale(id)));
+      const whole = [{ ...certified(NOON, NOON + MINUTE, 4), whole: true }];
+      await writer.commit(
+        ['same', 'extra', 'amount', 'moved'].map((id) => sale(id)),
+        { spans: whole },
+      );
+      const rows = [sale('same'), sale('amount', 0, 2, { tax: 1 }), sale('moved', 1), sale('new'), sale('gone')];
+      const window = { start: NOON, end: NOON + 2 * MINUTE };
+      const found = await sink.compare({ stream, source, window, rows, isWhole: true });
+      expect(found.map(({ kind, id, columns }) => [kind, id, ...columns].join(' ')).sort()).toEqual([
+        'different amount sale_amount _extra',
+        'different gone _missing_since',
+        'different moved timestamp',
+        'extra extra',
+        'missing new',
+      ]);
+    });
+
     it('leaves nothing behind after abort', async () => {
       const writer = await createWriter(place, stream);
       const batch = await place.createSink().open(stream);

@@ -32,7 +32,10 @@ export async function createFileTarget(path: string, { replace }: { replace: boo
 
 async function openOrSay(partial: string, path: string): Promise<FileHandle> {
   try {
-    return await open(partial, 'w');
+    const file = await open(partial, 'w', 0o600);
+    // Also where an earlier one was left behind: customers stand in it.
+    await file.chmod(0o600);
+    return file;
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     const why = code === 'ENOENT' ? `the folder ${dirname(path)} does not exist` : `it cannot be written (${code})`;

@@ -37,7 +37,7 @@ export async function compareTable(warehouse: Warehouse, comparison: Comparison)
   const differences: Difference[] = [];
   for (const { entry, findings } of works) {
     for (const group of [...findings.changed.values(), ...findings.moved.values()]) {
-      for (const { id, at } of group.values()) differences.push({ kind: 'different', id, at, columns: [] });
+      for (const { id, at, columns } of group.values()) differences.push({ kind: 'different', id, at, columns });
     }
     if (findings.missing.size === 0) continue;
     const file = await openDataFile(warehouse, entry.file);

@@ -11,10 +11,10 @@ import type { FileColumn } from './format/index.ts';
 
 /** What the warehouse says in SQL (`postgres/merge.ts`), for rows in memory. */
 export interface MergeRule {
-  /** The columns that decide; `isChanged` takes stored rows of these alone. */
+  /** The columns that decide; `differing` takes stored rows of these alone. */
   readonly deciding: readonly string[];
-  /** Whether a reading changes what is stored. The newest reading wins: an event's time may move back, too. */
-  isChanged(stored: LakeRow, read: LakeRow): boolean;
+  /** The columns that a reading changes; none where it is what is stored. The newest reading wins: an event's time may move back, too. */
+  differing(stored: LakeRow, read: LakeRow): string[];
   /** The stored row with what was read; both in the columns given. */
   merge(stored: LakeRow, read: LakeRow): LakeRow;
 }
@@ -23,7 +23,12 @@ export function createMergeRule(stream: Stream, columns: readonly FileColumn[]):
   const own = ownColumns(stream);
   const deciding = [...own.map(({ name }) => name), '_extra', '_missing_since'];
   const place = (name: string): number => columns.findIndex((column) => column.name === name);
-  const ownPlaces = own.map(({ name, kind }, i) => ({ stored: i, read: place(name), isSame: SAME[kind] ?? isSame }));
+  const ownPlaces = own.map(({ name, kind }, i) => ({
+    name,
+    stored: i,
+    read: place(name),
+    isSame: SAME[kind] ?? isSame,
+  }));
   const [extra, missing] = [{ stored: own.length, read: place('_extra') }, own.length + 1];
   const ownExtra = createOwnExtra(stream);
   const known = new Set([...stream.columns.map(({ name }) => name), '_source', '_extra', '_synced_at', '_run_id']);
@@ -36,10 +41,15 @@ export function createMergeRule(stream: Stream, columns: readonly FileColumn[]):
 
   return {
     deciding,
-    isChanged(stored, read) {
-      if ((stored[missing] ?? null) !== null) return true;
-      const differs = ownPlaces.some((at) => !at.isSame(stored[at.stored] ?? null, read[at.read] ?? null));
-      return differs || ownExtra(stored[extra.stored]) !== ownExtra(read[extra.read]);
+    differing(stored, read) {
+      const found: string[] = [];
+      for (const at of ownPlaces) {
+        if (!at.isSame(stored[at.stored] ?? null, read[at.read] ?? null)) found.push(at.name);
+      }
+      if (ownExtra(stored[extra.stored]) !== ownExtra(read[extra.read])) found.push('_extra');
+      // It is shown, so it has not vanished.
+      if ((stored[missing] ?? null) !== null) found.push('_missing_since');
+      return found;
     },
     merge(stored, read) {
       const merged = [...read];

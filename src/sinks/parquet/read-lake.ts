@@ -130,7 +130,7 @@ export async function compareLake(lake: Lake, question: Comparison): Promise<Dif
       const findings = await survey(file, { rule, candidates: sought, wholes, shown });
       for (const id of findings.found) stored.add(id);
       for (const group of [...findings.changed.values(), ...findings.moved.values()]) {
-        for (const { id, at } of group.values()) differences.push({ kind: 'different', id, at, columns: [] });
+        for (const { id, at, columns } of group.values()) differences.push({ kind: 'different', id, at, columns });
       }
       differences.push(...(await tooMuch(file, findings)));
     } finally {

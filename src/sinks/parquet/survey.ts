@@ -14,13 +14,18 @@ export interface Incoming {
   row: LakeRow;
 }
 
+/** An event that is stored otherwise. */
+export interface Changed extends Incoming {
+  columns: readonly string[];
+}
+
 /** What a batch means for the rows of one file. Row numbers are those of the group. */
 export interface Findings {
   /** Events that are in this file. */
   found: Set<string>;
-  changed: Map<GroupNumber, Map<RowNumber, Incoming>>;
+  changed: Map<GroupNumber, Map<RowNumber, Changed>>;
   /** Events that changed their time: they may belong into another group. */
-  moved: Map<GroupNumber, Map<RowNumber, Incoming>>;
+  moved: Map<GroupNumber, Map<RowNumber, Changed>>;
   missing: Map<GroupNumber, Set<RowNumber>>;
 }
 
@@ -64,8 +69,9 @@ export async function survey(partition: PartitionFile, question: Question): Prom
       if (incoming) {
         findings.found.add(id);
         sought.delete(id);
-        if (rule.isChanged(stored, incoming.row))
-          note(incoming.at === at ? findings.changed : findings.moved, i, n, incoming);
+        const columns = rule.differing(stored, incoming.row);
+        if (columns.length > 0)
+          note(incoming.at === at ? findings.changed : findings.moved, i, n, { ...incoming, columns });
       } else if ((stored[missingAt] ?? null) === null && !shown.has(id) && wholes.some((window) => holds(window, at))) {
         const marks = findings.missing.get(i) ?? new Set();
         findings.missing.set(i, marks.add(n));

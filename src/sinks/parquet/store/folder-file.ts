@@ -48,7 +48,7 @@ export async function lockFile(target: string, file: string): Promise<{ release(
   const take = async (): Promise<boolean> => {
     try {
       // Linked, not opened: it comes into being with its holder's name in it, whenever we are killed.
-      await writeFile(mine, held.name);
+      await writeFile(mine, held.name, { mode: 0o600 });
       await link(mine, lock);
       return true;
     } catch (error) {

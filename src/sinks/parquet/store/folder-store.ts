@@ -9,6 +9,7 @@ import {
   realpath,
   rename,
   rm,
+  stat,
 } from 'node:fs/promises';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { onDisk } from '../../../model/disk-errors.ts';
@@ -26,20 +27,28 @@ import {
 } from './folder-file.ts';
 import { type Listed, ReplacedMeanwhile, type Staged, type Store } from './store.ts';
 
+/** What is in a lake may be personal: nobody else reads it unless somebody says so. */
+const PRIVATE = { folder: 0o700, file: 0o600 };
+const SHARED = { folder: 0o750, file: 0o640 };
+const SETGID = 0o2000;
+
 /** A lake in a folder. A rename within one directory is atomic: whoever looks finds the old file or the new one, whole. */
 export function createFolderStore(path: string): Store {
   const root = resolve(path);
+
+  /** A folder that its owner has given to a group by the usual sign (`chmod g+rxs`) is for that group to read. */
+  const modes = async (): Promise<typeof PRIVATE> => ((await stat(root)).mode & SETGID ? SHARED : PRIVATE);
 
   /** Where a file belongs. A link that leads out of the lake would let us write, or delete, somewhere else. */
   const locate = async (file: string): Promise<string> => {
     const target = resolve(root, file);
     const folder = dirname(target);
-    await mkdir(root, { recursive: true });
+    await mkdir(root, { recursive: true, mode: PRIVATE.folder });
     const realRoot = await realpath(root);
     const isInside = (real: string): boolean => real === realRoot || real.startsWith(`${realRoot}${sep}`);
     // Looked at before anything is made, or the folders of the file would be made behind the link.
     if (!target.startsWith(`${root}${sep}`) || !isInside(await nearestReal(folder))) throw leadsOut(file);
-    await mkdir(folder, { recursive: true });
+    await mkdir(folder, { recursive: true, mode: (await modes()).folder });
     if (!isInside(await realpath(folder))) throw leadsOut(file);
     return target;
   };
@@ -49,7 +58,7 @@ export function createFolderStore(path: string): Store {
     const held = holdName(basename(target), 'tmp');
     const temp = join(dirname(target), held.name);
     // Whoever else made a file of this name: it is not ours to overwrite.
-    return stageAt(await open(temp, 'wx'), { root, temp, target, file, held });
+    return stageAt(await open(temp, 'wx', (await modes()).file), { root, temp, target, file, held });
   };
 
   return onDisk<Store>(root, {
