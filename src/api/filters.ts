@@ -57,10 +57,16 @@ function take(checked: CheckedParams, param: Param, value: unknown): void {
   if (param.deprecated) checked.warnings.push(`${name} is deprecated: ${param.deprecated}`);
 }
 
-function misplaced({ name, streams, needs }: Param, stream: StreamName, raw: object): string | undefined {
+function misplaced({ name, streams, needs, conflicts }: Param, stream: StreamName, raw: Mapping): string | undefined {
   if (streams && !streams.includes(stream)) return `${name} works on ${streams.join(' and ')} only, not on ${stream}`;
-  if (needs && !Object.hasOwn(raw, needs)) return `${name} must be used together with ${needs}`;
-  return undefined;
+  if (conflicts && Object.hasOwn(raw, conflicts)) {
+    return `${name} stands beside ${conflicts}, which says the same: keep ${conflicts}`;
+  }
+  if (!needs) return undefined;
+  if (!Object.hasOwn(raw, needs)) return `${name} must be used together with ${needs}`;
+  const values = [raw[needs]].flat().flatMap((value) => String(value).split(','));
+  const isOne = values.length === 1 && !values[0]?.trim().startsWith('-');
+  return isOne ? undefined : `${name} needs exactly one ${needs}, and not an excluded one`;
 }
 
 function unknownName(name: string): string {
@@ -71,8 +77,37 @@ function unknownName(name: string): string {
   return `the service has no parameter ${JSON.stringify(name.slice(0, 60))}${near ? `: did you mean ${near}?` : ''}`;
 }
 
-function isMapping(value: unknown): value is Record<string, unknown> {
+type Mapping = Readonly<Record<string, unknown>>;
+
+function isMapping(value: unknown): value is Mapping {
   if (typeof value !== 'object' || value === null) return false;
   const prototype = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
+}
+
+/** What may be filtered by, in the order of the contract. */
+export const FILTERS: readonly Param[] = PARAMS.filter(({ reserved }) => !reserved);
+
+/** The filters of a stream as a JSON schema, for editors. */
+export function filterSchema(stream: StreamName): object {
+  const ofStream = FILTERS.filter(({ streams }) => !streams || streams.includes(stream));
+  return {
+    additionalProperties: false,
+    properties: Object.fromEntries(ofStream.map((param) => [param.name, valueSchema(param)])),
+  };
+}
+
+function valueSchema({ type, values = [], closed, advanced, maxLength, doc, deprecated }: Param): object {
+  const told = { description: doc, ...(deprecated && { deprecated: true }) };
+  if (type === 'boolean') return { ...told, type: 'boolean' };
+  if (!advanced)
+    return { ...told, ...(type === 'enum' ? { enum: values } : { type: ['string', 'number'], maxLength }) };
+  const word = `-?(${values.join('|')})`;
+  return {
+    ...told,
+    type: ['string', 'number', 'array'],
+    // Words that the service may add to are offered, not demanded.
+    ...(values.length > 0 && { examples: values }),
+    ...(closed && { pattern: `^${word}(,${word})*$`, items: { pattern: `^${word}$` } }),
+  };
 }

@@ -30,23 +30,24 @@ function readList(param: Param, list: readonly unknown[]): ReadValue {
   for (const [index, value] of list.entries()) {
     const entry = Array.isArray(value) ? { fault: 'is a list inside a list' } : scalarText(param, value);
     if ('fault' in entry) faults.push({ index, message: entry.fault });
-    else if (entry.text.includes(',')) {
-      faults.push({ index, message: `${quote(entry.text)} holds a comma, which the service reads as two values` });
-    } else entries.push(entry.text.trim());
+    else if (entry.text.includes(',')) faults.push({ index, message: holdsComma(entry.text) });
+    else entries.push(entry.text.trim());
   }
   return faults.length > 0 ? { faults, warnings: [] } : join(param, entries, entries.every(isExclusion));
 }
 
-/**
- * A text in the service's own syntax. Its `-` stands before the parameter's value as a whole: `-US,CA` means neither US
- * nor CA. `-US,-CA` can only mean the same, and is sent in that form.
- */
+/** A text in the service's own syntax: `US`, `US,CA`, `-US`, `-US,-CA`. */
 function readCommaText(param: Param, text: string): ReadValue {
-  const [first = '', ...rest] = text.split(',').map((entry) => entry.trim());
-  const excluding = isExclusion(first);
-  if (excluding && !rest.some(isExclusion)) return join(param, [first, ...rest.map((entry) => `-${entry}`)], true);
-  return join(param, [first, ...rest], excluding);
+  // Codes and known words can be told apart; in free text `Washington, D.C.` is one name, and the service would look for two.
+  if (!param.values && !param.form && /,\s/.test(text)) {
+    return refuse(`${holdsComma(text)}. If two are meant, write a list, or no blank after the comma`);
+  }
+  const entries = text.split(',').map((entry) => entry.trim());
+  return join(param, entries, isExclusion(entries[0] ?? ''));
 }
+
+const holdsComma = (text: string): string =>
+  `${quote(text)} holds a comma, which the service reads as two values; it has no way to ask for one`;
 
 function join(param: Param, entries: readonly string[], excluding: boolean): ReadValue {
   if (entries.some((entry) => isExclusion(entry) !== excluding)) {
@@ -58,7 +59,7 @@ function join(param: Param, entries: readonly string[], excluding: boolean): Rea
     .find(Boolean);
   if (problem) return refuse(problem);
   const warnings = values.flatMap((value) => unusual(param, value));
-  return { text: (excluding ? '-' : '') + values.join(','), faults: [], warnings };
+  return { text: values.map((value) => (excluding ? `-${value}` : value)).join(','), faults: [], warnings };
 }
 
 const isExclusion = (entry: string): boolean => entry.startsWith('-');
@@ -90,7 +91,7 @@ function checkText(param: Param, text: string): string | undefined {
   if (param.type === 'boolean')
     return /^(true|false)$/.test(text) ? undefined : `must be true or false, not ${quote(text)}`;
   if (param.type === 'number') return checkNumber(param, text);
-  if (param.type === 'enum' && !param.values?.includes(text)) {
+  if ((param.type === 'enum' || param.closed) && !param.values?.includes(text)) {
     return `must be one of ${param.values?.join(', ')}, not ${quote(text)}`;
   }
   if (param.prefix && (!text.startsWith(param.prefix) || text === param.prefix)) {
@@ -99,7 +100,10 @@ function checkText(param: Param, text: string): string | undefined {
   if (param.maxLength && text.length > param.maxLength) {
     return `has ${text.length} characters; at most ${param.maxLength} are allowed`;
   }
-  if (param.form?.strict && !param.form.pattern.test(text)) return `must have the form ${param.form.text}`;
+  if (param.form?.strict && !param.form.fits(text) && !param.form.inTheField?.includes(text)) {
+    const meant = param.form.meant?.(text);
+    return `must be ${param.form.text}, not ${quote(text)}${meant ? `: did you mean ${meant}?` : ''}`;
+  }
   if (param.name === 'timezone' && !isTimeZone(text)) return `${quote(text)} is not an IANA time zone`;
   return undefined;
 }
@@ -123,7 +127,7 @@ function unusual({ type, values, form }: Param, text: string): string[] {
   if (type === 'string' && values && !values.includes(text)) {
     return [`${quote(text)} is none of the known values (${values.join(', ')}); it is sent as it is`];
   }
-  if (form && !form.pattern.test(text)) return [`${quote(text)} is not ${form.text}; it is sent as it is`];
+  if (form && !form.fits(text)) return [`${quote(text)} is not ${form.text}; it is sent as it is`];
   return [];
 }
 

@@ -1,17 +1,25 @@
 import type { StreamName } from '../model/streams.ts';
+import { countryMeant, isCountry } from './countries.ts';
 
 /**
- * Every query parameter of `GET /events`, as data. Checking, documentation and the config schema are read from this
- * table and from nowhere else: a parameter that the service adds is one line here.
+ * Every query parameter of `GET /events`, as data. Checking, docs/configuration.md, the editor's JSON schema and the check of filtered rows
+ * are read from this table and from nowhere else: a parameter that the service adds is one line here.
  */
 export interface Param {
   name: string;
   type: 'string' | 'enum' | 'boolean' | 'number';
   doc: string;
-  /** An enum refuses every other value. On a string they are only the values known so far: others bring a warning. */
+  /** An enum refuses every other value. On a string they are those known so far, and others bring a warning; unless they are `closed`. */
   values?: readonly string[];
-  /** The form a value has. `strict`: anything else is refused; otherwise it brings a warning. */
-  form?: { pattern: RegExp; text: string; strict?: true };
+  closed?: true;
+  /** The form a value has. `strict`: anything else is refused, but for what is known `inTheField`; otherwise it brings a warning. */
+  form?: {
+    fits(text: string): boolean;
+    text: string;
+    strict?: true;
+    inTheField?: readonly string[];
+    meant?(text: string): string | undefined;
+  };
   default?: string | number;
   /** Advanced filtering (AF): one value, several (any of them matches), or `-` in front to exclude. */
   advanced?: true;
@@ -19,8 +27,12 @@ export interface Param {
   max?: number;
   maxLength?: number;
   prefix?: string;
-  /** Another parameter without which this one means nothing. */
+  /** Another parameter, with exactly one included value, without which this one means nothing. */
   needs?: string;
+  /** Another parameter that says the same: only one of the two can be meant. */
+  conflicts?: string;
+  /** Columns of a row that show whether it passed; one of them is enough. Absent: rows do not show it. */
+  columns?: readonly string[];
   /** The streams it works on; absent: all. */
   streams?: readonly StreamName[];
   /** Still accepted; the text says what to use instead. */
@@ -36,10 +48,19 @@ const ORDER = ['asc', 'desc'] as const;
 const PAGING = 'the reader pages through everything by itself';
 const SORTING = 'the reader sorts as its proof of completeness needs it';
 
-const COUNTRY = { pattern: /^[A-Z]{2}$/, text: 'a 2-letter ISO 3166-1 country code' };
-const REGION = { pattern: /^[A-Z]{2}-[A-Z0-9]{1,3}$/, text: 'an ISO 3166-2 region code such as US-CA' };
+const COUNTRY = {
+  fits: isCountry,
+  text: 'a 2-letter ISO 3166-1 country code',
+  strict: true,
+  inTheField: ['Unknown', 'XK', 'XX', 'T1'],
+  meant: countryMeant,
+} as const;
+const REGION = {
+  fits: (text: string) => /^[A-Z]{2}-[A-Z0-9]{1,3}$/.test(text),
+  text: 'an ISO 3166-2 region code such as US-CA',
+};
 const METADATA_SEARCH = {
-  pattern: /^metadata\['.+?'\]:'.+'$/s,
+  fits: (text: string) => /^metadata\['.+?'\]:'.+'$/s.test(text),
   text: "metadata['<key>']:'<value>'",
   strict: true,
 } as const;
@@ -53,17 +74,35 @@ export const PARAMS: readonly Param[] = [
     reserved: 'the stream decides it',
     doc: 'type of event to retrieve',
   },
-  { name: 'domain', type: 'string', advanced: true, doc: 'domain of the short link' },
-  { name: 'key', type: 'string', needs: 'domain', doc: 'slug of the short link; only together with `domain`' },
-  { name: 'linkId', type: 'string', advanced: true, doc: 'link ID' },
-  { name: 'externalId', type: 'string', prefix: 'ext_', doc: 'link ID in your own database, prefixed with `ext_`' },
-  { name: 'tenantId', type: 'string', advanced: true, doc: 'tenant ID' },
-  { name: 'tagId', type: 'string', advanced: true, doc: 'tag ID' },
-  { name: 'folderId', type: 'string', advanced: true, doc: 'folder ID; when absent, all links are included' },
+  { name: 'domain', type: 'string', advanced: true, columns: ['link_domain'], doc: 'domain of the short link' },
+  {
+    name: 'key',
+    type: 'string',
+    needs: 'domain',
+    columns: ['link_key'],
+    doc: 'slug of the short link; only together with one `domain`',
+  },
+  { name: 'linkId', type: 'string', advanced: true, columns: ['link_id'], doc: 'link ID' },
+  {
+    name: 'externalId',
+    type: 'string',
+    prefix: 'ext_',
+    columns: ['link_external_id'],
+    doc: 'link ID in your own database, prefixed with `ext_`',
+  },
+  { name: 'tenantId', type: 'string', advanced: true, columns: ['link_tenant_id'], doc: 'tenant ID' },
+  { name: 'tagId', type: 'string', advanced: true, columns: ['link_tags'], doc: 'tag ID' },
+  {
+    name: 'folderId',
+    type: 'string',
+    advanced: true,
+    columns: ['link_folder_id'],
+    doc: 'folder ID; when absent, all links are included',
+  },
   { name: 'partnerTagId', type: 'string', advanced: true, doc: 'partner tag ID' },
   { name: 'groupId', type: 'string', advanced: true, doc: 'group ID' },
-  { name: 'partnerId', type: 'string', advanced: true, doc: 'partner ID' },
-  { name: 'customerId', type: 'string', doc: 'customer ID' },
+  { name: 'partnerId', type: 'string', advanced: true, columns: ['link_partner_id'], doc: 'partner ID' },
+  { name: 'customerId', type: 'string', columns: ['customer_id'], doc: 'customer ID' },
   {
     name: 'interval',
     type: 'enum',
@@ -75,39 +114,57 @@ export const PARAMS: readonly Param[] = [
   { name: 'start', type: 'string', reserved: 'use --from, or `since` in the config', doc: 'start date and time' },
   { name: 'end', type: 'string', reserved: 'use --to', doc: 'end date and time; the current date when absent' },
   { name: 'timezone', type: 'string', default: 'UTC', reserved: 'it is always UTC', doc: 'IANA time zone' },
-  { name: 'country', type: 'string', advanced: true, form: COUNTRY, doc: '2-letter ISO 3166-1 country code' },
-  { name: 'city', type: 'string', advanced: true, doc: 'city name' },
-  { name: 'region', type: 'string', advanced: true, form: REGION, doc: 'ISO 3166-2 region code' },
+  {
+    name: 'country',
+    type: 'string',
+    advanced: true,
+    form: COUNTRY,
+    columns: ['click_country'],
+    doc: '2-letter ISO 3166-1 country code',
+  },
+  { name: 'city', type: 'string', advanced: true, columns: ['click_city'], doc: 'city name' },
+  {
+    name: 'region',
+    type: 'string',
+    advanced: true,
+    form: REGION,
+    columns: ['click_region'],
+    doc: 'ISO 3166-2 region code',
+  },
   {
     name: 'continent',
     type: 'string',
+    closed: true,
     advanced: true,
+    columns: ['click_continent'],
     values: ['AF', 'AN', 'AS', 'EU', 'NA', 'OC', 'SA'],
     doc: 'continent code',
   },
-  { name: 'device', type: 'string', advanced: true, doc: 'device' },
-  { name: 'browser', type: 'string', advanced: true, doc: 'browser' },
-  { name: 'os', type: 'string', advanced: true, doc: 'operating system' },
+  { name: 'device', type: 'string', advanced: true, columns: ['click_device'], doc: 'device' },
+  { name: 'browser', type: 'string', advanced: true, columns: ['click_browser'], doc: 'browser' },
+  { name: 'os', type: 'string', advanced: true, columns: ['click_os'], doc: 'operating system' },
   {
     name: 'trigger',
     type: 'string',
     advanced: true,
+    columns: ['click_trigger'],
     values: ['qr', 'link', 'pageview'],
     doc: 'what caused the click; all triggers when absent',
   },
-  { name: 'referer', type: 'string', advanced: true, doc: 'referer hostname' },
-  { name: 'refererUrl', type: 'string', advanced: true, doc: 'full referer URL' },
-  { name: 'url', type: 'string', advanced: true, doc: 'destination URL' },
-  { name: 'utm_source', type: 'string', advanced: true, doc: 'UTM source' },
-  { name: 'utm_medium', type: 'string', advanced: true, doc: 'UTM medium' },
-  { name: 'utm_campaign', type: 'string', advanced: true, doc: 'UTM campaign' },
-  { name: 'utm_term', type: 'string', advanced: true, doc: 'UTM term' },
-  { name: 'utm_content', type: 'string', advanced: true, doc: 'UTM content' },
+  { name: 'referer', type: 'string', advanced: true, columns: ['click_referer'], doc: 'referer hostname' },
+  { name: 'refererUrl', type: 'string', advanced: true, columns: ['click_referer_url'], doc: 'full referer URL' },
+  { name: 'url', type: 'string', advanced: true, columns: ['click_url', 'link_url'], doc: 'destination URL' },
+  { name: 'utm_source', type: 'string', advanced: true, columns: ['link_utm_source'], doc: 'UTM source' },
+  { name: 'utm_medium', type: 'string', advanced: true, columns: ['link_utm_medium'], doc: 'UTM medium' },
+  { name: 'utm_campaign', type: 'string', advanced: true, columns: ['link_utm_campaign'], doc: 'UTM campaign' },
+  { name: 'utm_term', type: 'string', advanced: true, columns: ['link_utm_term'], doc: 'UTM term' },
+  { name: 'utm_content', type: 'string', advanced: true, columns: ['link_utm_content'], doc: 'UTM content' },
   { name: 'root', type: 'boolean', doc: 'true: root domains only; false: links only; both when absent' },
   {
     name: 'saleType',
     type: 'enum',
     values: ['new', 'recurring'],
+    streams: ['sales'],
     doc: 'first-time or repeat purchases; both when absent',
   },
   {
@@ -121,14 +178,24 @@ export const PARAMS: readonly Param[] = [
   {
     name: 'programId',
     type: 'string',
+    columns: ['link_program_id'],
     deprecated: "leave it out: it is inferred from the workspace's defaultProgramId",
     doc: 'program ID',
   },
-  { name: 'tagIds', type: 'string', deprecated: 'use tagId', doc: 'tag IDs' },
+  {
+    name: 'tagIds',
+    type: 'string',
+    deprecated: 'use tagId',
+    conflicts: 'tagId',
+    columns: ['link_tags'],
+    doc: 'tag IDs',
+  },
   {
     name: 'qr',
     type: 'boolean',
     deprecated: 'use trigger',
+    conflicts: 'trigger',
+    columns: ['click_qr'],
     doc: 'true: QR scans only; false: links only; both when absent',
   },
   { name: 'page', type: 'number', min: 1, default: 1, reserved: PAGING, doc: 'page number' },

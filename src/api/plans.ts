@@ -18,7 +18,7 @@ export const PLANS: Readonly<Record<PlanName, Plan>> = {
 };
 
 /** One request in 100 s is the slowest that still makes progress; above 1000/s somebody meant another unit. */
-const SLOWEST = 0.01;
+export const SLOWEST = 0.01;
 const FASTEST = 1000;
 
 /** The budget of a source. A fault is returned, not thrown: the config reports all of its faults at once. */
@@ -39,6 +39,9 @@ export function requestsPerSecond(source: {
   }
   if (typeof override !== 'number' || !(override >= SLOWEST && override <= FASTEST)) {
     return { fault: `requestsPerSecond must be a number from ${SLOWEST} to ${FASTEST}` };
+  }
+  if (budget !== 'custom' && override > budget) {
+    return { fault: `${override} is more than the ${plan} plan grants, ${budget}: the service would answer 429` };
   }
   return { value: override };
 }

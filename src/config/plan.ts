@@ -1,11 +1,13 @@
-import { PLAN_NAMES, requestsPerSecond } from '../api/plans.ts';
+import { PLAN_NAMES, requestsPerSecond, SLOWEST } from '../api/plans.ts';
 
-/** Plan and requestsPerSecond are judged together, each only where it is sound by itself. */
-export function planFault(source: unknown): string | undefined {
-  const { plan, requestsPerSecond } = source as { plan?: unknown; requestsPerSecond?: unknown };
+/** What is wrong with the plan at any rate, or with the rate beside it; a rate that is no number has its own fault. */
+export function planFault(source: unknown, key: 'plan' | 'requestsPerSecond'): string | undefined {
+  const { plan, requestsPerSecond: rate } = source as { plan?: unknown; requestsPerSecond?: unknown };
   if (!PLAN_NAMES.some((known) => known === plan)) return undefined;
-  const isSound = requestsPerSecond === undefined || !budgetFault({ plan: 'enterprise', requestsPerSecond });
-  return budgetFault({ plan: String(plan), requestsPerSecond: isSound ? requestsPerSecond : 1 });
+  const ofPlan = budgetFault({ plan: String(plan), requestsPerSecond: rate === undefined ? undefined : SLOWEST });
+  if (key === 'plan') return ofPlan;
+  const isNumber = rate === undefined || !budgetFault({ plan: 'enterprise', requestsPerSecond: rate });
+  return ofPlan || !isNumber ? undefined : budgetFault({ plan: String(plan), requestsPerSecond: rate });
 }
 
 export function budgetFault(source: Parameters<typeof requestsPerSecond>[0]): string | undefined {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { checkBaseUrl, hostFault } from '../api/base-url.ts';
-import { checkFilters } from '../api/filters.ts';
+import { checkFilters, filterSchema } from '../api/filters.ts';
 import { PLAN_NAMES } from '../api/plans.ts';
 import { addressOf } from '../cursor/database-errors.ts';
 import { cronFault, isTimezone } from '../jobs/schedule.ts';
@@ -74,7 +74,7 @@ const streamFields = (stream: StreamName) =>
     filters: z
       .record(z.string(), z.unknown())
       .default({})
-      .describe('query parameters of GET /events that narrow the stream')
+      .meta({ description: 'query parameters of GET /events that narrow the stream', ...filterSchema(stream) })
       .transform((filters, context) => {
         const { query, faults, warnings } = checkFilters(stream, filters);
         for (const fault of faults) context.addIssue({ code: 'custom', message: fault.message, path: [...fault.path] });
@@ -142,7 +142,8 @@ const source = z
     plan: z
       .enum(PLAN_NAMES)
       .describe(
-        'pro 2/s, business 4/s, advanced 8/s; enterprise needs requestsPerSecond, free is refused: it has no budget',
+        'pro 2/s, business 4/s, advanced 8/s; enterprise needs requestsPerSecond, free is refused: it has no budget. ' +
+          'The contract asks for Business or higher: on pro the service may answer 403',
       ),
     requestsPerSecond: number
       .refine((perSecond) => !budgetFault({ plan: 'enterprise', requestsPerSecond: perSecond }), {
@@ -153,10 +154,15 @@ const source = z
     since,
     streams: streams.default(() => allStreams()),
   })
-  .refine((value) => !planFault(value), {
+  .refine((value) => !planFault(value, 'plan'), {
     path: ['plan'],
-    error: ({ input }) => planFault(input),
+    error: ({ input }) => planFault(input, 'plan'),
     // Also when other keys have faults: all are reported at once.
+    when: ({ value }) => typeof value === 'object' && value !== null,
+  })
+  .refine((value) => !planFault(value, 'requestsPerSecond'), {
+    path: ['requestsPerSecond'],
+    error: ({ input }) => planFault(input, 'requestsPerSecond'),
     when: ({ value }) => typeof value === 'object' && value !== null,
   })
   .transform((value) => ({ ...value, requestsPerSecond: perSecondOf(value) }));

@@ -29,6 +29,7 @@ sources:
     # The key stays in the environment. Never write it here.
     apiKey: \${${keyVariable}}
     # pro 2/s · business 4/s · advanced 8/s · enterprise needs requestsPerSecond
+    # The contract asks for the Business tier or higher: on pro the service may answer 403.
     plan: ${plan}
 ${requestsPerSecond === undefined ? '    # requestsPerSecond: 2          # less than the plan grants, if other programs use the key too' : `    requestsPerSecond: ${requestsPerSecond}`}
     # Where the first sync begins: a date, a duration back from then, or all. It may move back later.

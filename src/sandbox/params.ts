@@ -121,7 +121,11 @@ export function invalid(name: string, why: string): never {
 
 function readAdvanced(name: AdvancedName, given: string): AdvancedFilter {
   const exclude = given.startsWith('-');
-  const values = (exclude ? given.slice(1) : given).split(',').filter((value) => value !== '');
+  const plain = (value: string): string => (exclude && value.startsWith('-') ? value.slice(1) : value);
+  const values = given
+    .split(',')
+    .map(plain)
+    .filter((value) => value !== '');
   if (values.length === 0) invalid(name, 'no value');
   const known = name === 'continent' ? CONTINENTS : name === 'trigger' ? TRIGGER_VALUES : undefined;
   const odd = known && values.find((value) => !known.includes(value));

@@ -30,6 +30,12 @@ async function held(db: Database): Promise<Held> {
   return all;
 }
 
+/** Of a budget only the key and its rate: when the next request may leave is of the moment. */
+function lasting(table: string, row: object): object {
+  const { key_hash, per_second } = row as Record<string, unknown>;
+  return table === 'budgets' ? { key_hash, per_second } : row;
+}
+
 async function fill(db: Database, upTo: number): Promise<void> {
   const statements = VERSIONS.filter((version) => version <= upTo).flatMap(
     (version) => ROWS_SINCE_VERSION[version] ?? [],
@@ -55,7 +61,7 @@ it.each(VERSIONS.map((version) => [version]))('from version %i on', async (versi
     expect(await migrate(db, MIGRATIONS, { schema })).toEqual(VERSIONS.filter((later) => later > version));
     const after = await held(db);
     for (const [table, rows] of Object.entries(before)) {
-      expect(after[table], table).toEqual(rows.map((row) => expect.objectContaining(row)));
+      expect(after[table], table).toEqual(rows.map((row) => expect.objectContaining(lasting(table, row))));
     }
 
     const sandbox = await smallSandbox({ rows: { clicks: 60, leads: 30, sales: 30 } });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { FILTERS } from '../../src/api/filters.ts';
 import { parseConfig } from '../../src/config/index.ts';
 import { printable } from '../../src/config/print.ts';
 import { configSchema } from '../../src/config/schema.ts';
@@ -53,6 +54,7 @@ export function configurationPage(): string {
       sharedByAll(streams),
       ['sources', 'main', 'streams', 'clicks'],
     ),
+    filterSection(),
     ...(sinks?.additionalProperties?.oneOf ?? []).map((sink) => {
       const type = sink.properties?.type?.const ?? '';
       const { type: _, ...properties } = sink.properties ?? {};
@@ -88,6 +90,29 @@ function section(title: string, intro: string, { properties, required }: Schema,
   });
   return `## ${title}\n\n${intro}\n\n| key | value | default | what it is for |\n|---|---|---|---|\n${rows.join('\n')}\n`;
 }
+
+/** From the table of the contract's parameters, which also checks them. */
+function filterSection(): string {
+  const rows = FILTERS.map(({ name, type, values: known, form, prefix, streams, advanced, deprecated, doc }) => {
+    const words = known?.map((word) => `\`${word}\``).join(' ');
+    const open = type === 'string' && words ? `${words}; others are sent with a note` : words;
+    const value = open ?? form?.text ?? (prefix ? `text from \`${prefix}\` on` : type === 'string' ? 'text' : type);
+    const what = deprecated ? `${doc}. Deprecated: ${deprecated}` : doc;
+    const cells = [`\`${name}\``, value, advanced ? 'yes' : '', streams?.join(', ') ?? 'all', what];
+    return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  });
+  return `${FILTER_INTRODUCTION}\n${rows.join('\n')}\n`;
+}
+
+const FILTER_INTRODUCTION = `## sources.‹name›.streams.‹stream›.filters
+
+Query parameters of \`GET /events\`, also for \`export --filter name=value\`. Where *several* says yes, a list matches any of its values, and \`-\` before
+every value excludes them: \`country: [US, CA]\`, \`trigger: -qr\`, \`[-US, -CA]\`. The service separates values by commas, so a value that holds one
+(\`Washington, D.C.\`) cannot be asked for. A value that cannot be meant is a fault: \`country: UK\` asks whether you meant \`GB\`.
+\`key\` needs exactly one \`domain\`. Changing the filters of a stream reads it again from \`since\`.
+
+| filter | value | several | streams | what it is |
+|---|---|---|---|---|`;
 
 function told(name: string, part: Schema | undefined): string {
   if (!part?.description) throw new Error(`${name} has no description in src/config/schema.ts`);

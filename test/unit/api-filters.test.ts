@@ -30,16 +30,15 @@ describe('filters from YAML and the command line', () => {
 
   it.each([
     ['-US', '-US'],
-    ['-US,CA', '-US,CA'],
-    ['-US,-CA', '-US,CA'],
-    [['-US', '-CA'], '-US,CA'],
+    ['-US,-CA', '-US,-CA'],
+    [['-US', '-CA'], '-US,-CA'],
     [['-US'], '-US'],
-    [[' -US ', '- CA'], '-US,CA'],
-  ])('exclusion %j is sent as %s: the - stands before the whole value', (value, text) => {
+    [[' -US ', '- CA'], '-US,-CA'],
+  ])('exclusion %j is sent as %s: a - before every value', (value, text) => {
     expect(sent({ country: value })).toEqual({ country: text });
   });
 
-  it.each([[['-US', 'CA']], [['US', '-CA']], ['US,-CA'], ['-US,-CA,GB']])(
+  it.each([[['-US', 'CA']], [['US', '-CA']], ['US,-CA'], ['-US,CA'], ['-US,-CA,GB']])(
     'refuses %j, which excludes and includes at once',
     (value) => {
       expect(faultOf({ country: value }).message).toMatch(/excludes some values and includes others/);
@@ -84,13 +83,55 @@ describe('filters from YAML and the command line', () => {
   });
 
   it('warns of words it does not know where vocabularies grow, and refuses them where the contract closes them', () => {
-    const open = checkFilters('clicks', { trigger: 'deeplink', country: ['US', 'Unknown'], continent: '-XX' });
+    const open = checkFilters('clicks', { trigger: 'deeplink', country: ['US', 'Unknown'], region: 'Bavaria' });
     expect(open.faults).toEqual([]);
-    expect(open.query).toEqual({ trigger: 'deeplink', country: 'US,Unknown', continent: '-XX' });
+    expect(open.query).toEqual({ trigger: 'deeplink', country: 'US,Unknown', region: 'Bavaria' });
     expect(open.warnings).toHaveLength(3);
     expect(open.warnings[0]).toContain('deeplink');
+    expect(faultOf({ continent: ['EU', '-XX'] }).message).toContain('excludes some');
+    expect(faultOf({ continent: '-XX' }).message).toContain('AF, AN, AS, EU, NA, OC, SA, not "XX"');
     expect(faultOf({ saleType: 'first' }).message).toContain('new, recurring');
     expect(faultOf({ root: 'yes' }).message).toContain('true or false');
+  });
+
+  it.each([
+    ['UK', 'GB'],
+    ['us', 'US'],
+    ['Germany', 'DE'],
+    ['usa', 'US'],
+  ])('refuses the country %s and asks whether %s was meant', (country, meant) => {
+    expect(faultOf({ country }).message).toContain(`did you mean ${meant}?`);
+    expect(faultOf({ country: ['US', `${country}`] }).message).toContain(`did you mean ${meant}?`);
+  });
+  it('refuses a country that nobody can mean, without a guess', () => {
+    expect(faultOf({ country: 'QQ' }).message).toBe('country must be a 2-letter ISO 3166-1 country code, not "QQ"');
+  });
+
+  it('refuses a name with a comma, which would become two, and says how to write two', () => {
+    const { message } = faultOf({ city: 'Washington, D.C.' });
+    expect(message).toMatch(/"Washington, D.C." holds a comma.*write a list/);
+    expect(sent({ city: 'Paris,London' })).toEqual({ city: 'Paris,London' });
+    expect(sent({ city: ['Paris', 'London'] })).toEqual({ city: 'Paris,London' });
+  });
+
+  it.each([
+    [{ key: 'k' }, /together with domain/],
+    [{ key: 'k', domain: '-a.link' }, /exactly one domain/],
+    [{ key: 'k', domain: 'a.link,b.link' }, /exactly one domain/],
+    [{ key: 'k', domain: ['a.link', 'b.link'] }, /exactly one domain/],
+    [{ qr: true, trigger: 'link' }, /qr stands beside trigger/],
+    [{ tagIds: 'a', tagId: 'b' }, /tagIds stands beside tagId/],
+  ])('refuses %j', (filters, message) => {
+    expect(faultOf(filters).message).toMatch(message);
+  });
+  it('takes key with one domain, also as a list of one', () => {
+    expect(sent({ key: 'k', domain: ['a.link'] })).toEqual({ key: 'k', domain: 'a.link' });
+  });
+
+  it.each(['clicks', 'leads'] as const)('refuses saleType on %s', (stream) => {
+    expect(checkFilters(stream, { saleType: 'new' }).faults[0]?.message).toBe(
+      `saleType works on sales only, not on ${stream}`,
+    );
   });
 
   it('names the nearest parameter for one that does not exist', () => {
@@ -139,7 +180,7 @@ describe('filters from YAML and the command line', () => {
 
   it('never throws, and what it lets through passes again unchanged', () => {
     const names = PARAMS.map((param) => param.name);
-    const value = fc.oneof(fc.anything(), fc.string(), fc.array(fc.string()), fc.constantFrom('-US,CA', ['-a', '-b']));
+    const value = fc.oneof(fc.anything(), fc.string(), fc.array(fc.string()), fc.constantFrom('-US,-CA', ['-a', '-b']));
     const anyFilters = fc.oneof(fc.anything(), fc.dictionary(fc.oneof(fc.constantFrom(...names), fc.string()), value));
     fc.assert(
       fc.property(fc.constantFrom('clicks', 'leads', 'sales'), anyFilters, (stream, filters) => {

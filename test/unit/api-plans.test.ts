@@ -16,12 +16,14 @@ describe('requests per second', () => {
     [{ plan: 'enterprise' }, /requestsPerSecond/],
     [{ plan: 'Gold' }, /free, pro, business/],
     [{ plan: 'pro', requestsPerSecond: 0 }, /number from/],
+    [{ plan: 'pro', requestsPerSecond: 2.1 }, /2.1 is more than the pro plan grants, 2/],
+    [{ plan: 'advanced', requestsPerSecond: 100 }, /more than the advanced plan grants, 8/],
     [{ plan: 'pro', requestsPerSecond: -1 }, /number from/],
     [{ plan: 'pro', requestsPerSecond: Number.NaN }, /number from/],
     [{ plan: 'pro', requestsPerSecond: Number.POSITIVE_INFINITY }, /number from/],
     [{ plan: 'pro', requestsPerSecond: 60_000 }, /number from/],
     [{ plan: 'pro', requestsPerSecond: '4' }, /number from/],
   ])('%j is refused', (source, fault) => {
-    expect(requestsPerSecond(source)).toEqual({ fault: expect.stringMatching(fault) });
+    expect(requestsPerSecond(source)).toMatchObject({ fault: expect.stringMatching(fault) });
   });
 });

@@ -108,6 +108,11 @@ describe('a fault is told with its place', () => {
       inSource('requestsPerSecond: 5000'),
       'f:6:5 sources.main.requestsPerSecond: requestsPerSecond must be a number from 0.01 to 1000',
     ],
+    [
+      'more than the plan grants',
+      inSource('requestsPerSecond: 100'),
+      'f:6:5 sources.main.requestsPerSecond: 100 is more than the pro plan grants, 2: the service would answer 429',
+    ],
     ['infinitely many', inSource('requestsPerSecond: 1e999'), 'f:6:5 sources.main.requestsPerSecond: must be a number'],
     ['a word as number', inSource('requestsPerSecond: four'), 'f:6:5 sources.main.requestsPerSecond: must be a number'],
     ['bad since', inSource('since: yesterday'), `f:6:5 sources.main.since: ${BEGINNING}`],
@@ -141,7 +146,7 @@ describe('a fault is told with its place', () => {
     [
       'one bad entry of a list',
       clicks('filters: { country: [US, "a,b"] }'),
-      'f:6:51 sources.main.streams.clicks.filters.country[1]: country "a,b" holds a comma, which the service reads as two values',
+      'f:6:51 sources.main.streams.clicks.filters.country[1]: country "a,b" holds a comma, which the service reads as two values; it has no way to ask for one',
     ],
     ['filters as text', clicks('filters: US'), `f:6:26 sources.main.streams.clicks.filters: ${MAPPING}, not a text`],
     ['bad name of a source', 'sources: { Main: {} }', `f:1:12 sources.Main: ${NAME}`],

@@ -1,0 +1,111 @@
+import type { Value } from '../model/coerce.ts';
+import type { Row } from '../model/flatten.ts';
+import type { Stream } from '../model/streams.ts';
+import { findParam, type Param } from './params.ts';
+
+/** What rows show of the filters that they were asked for with. */
+export interface FilterCheck {
+  rows: number;
+  /** Rows that a filter should have kept out. */
+  mismatched: number;
+  /** Filters that were not kept, with a value that a row had instead. */
+  broken: readonly { name: string; asked: string; got: string }[];
+  /** Included values that no row had: perhaps mistyped, perhaps the service does not know them. */
+  unseen: readonly { name: string; value: string }[];
+  /** Filters whose effect no column shows: whether the service kept them cannot be told. */
+  hidden: readonly string[];
+}
+
+/**
+ * Holds rows against the filters that were sent. A service that does not know a parameter ignores it and shows everything; one that does
+ * not know a value shows nothing. Neither is an error to it. With `before`, a page adds to what earlier ones showed.
+ */
+export function checkFiltered(
+  stream: Stream,
+  filters: Readonly<Record<string, string>>,
+  rows: readonly Row[],
+  before?: FilterCheck,
+): FilterCheck {
+  const tests = Object.entries(filters).flatMap(([name, asked]) => testOf(stream, name, asked));
+  const shown = tests.filter(({ places }) => places.length > 0);
+  const broken = new Map(before?.broken.map((one) => [one.name, one]));
+  const unseen = new Map(
+    (before?.unseen ?? shown.flatMap(({ name, included }) => included.map((value) => ({ name, value })))).map((one) => [
+      seenKey(one.name, one.value),
+      one,
+    ]),
+  );
+  let mismatched = before?.mismatched ?? 0;
+  for (const row of rows) {
+    let isKept = true;
+    for (const { name, asked, places, included, excluded } of shown) {
+      if (!places.some((place) => isShown(stream.columns[place]?.name, row.values[place] ?? null))) continue;
+      const got = places.flatMap((place) => textsOf(row.values[place] ?? null));
+      const hit = included.find((value) => got.includes(value.toLowerCase()));
+      if (hit !== undefined) unseen.delete(seenKey(name, hit));
+      const isRight =
+        excluded.length > 0 ? !excluded.some((value) => got.includes(value.toLowerCase())) : hit !== undefined;
+      if (isRight) continue;
+      isKept = false;
+      if (!broken.has(name)) broken.set(name, { name, asked, got: got[0] ?? 'none' });
+    }
+    if (!isKept) mismatched++;
+  }
+  return {
+    rows: (before?.rows ?? 0) + rows.length,
+    mismatched,
+    broken: [...broken.values()],
+    unseen: [...unseen.values()],
+    hidden: tests.filter(({ places }) => places.length === 0).map(({ name }) => name),
+  };
+}
+
+/** Why the rows cannot be called complete for these filters, for a person; undefined where nothing speaks against it. */
+export function doubtOf({ mismatched, rows, broken, unseen }: FilterCheck): string | undefined {
+  const [first] = broken;
+  if (first) {
+    return `the service did not keep the filter ${first.name}=${first.asked}: ${mismatched} of ${rows} events do not match it (one has ${JSON.stringify(first.got)})`;
+  }
+  if (rows > 0 || unseen.length === 0) return undefined;
+  const asked = unseen.map(({ name, value }) => `${name}=${value}`).join(', ');
+  return `no event at all came for ${asked}: there are none, or the service does not know the value`;
+}
+
+interface Test {
+  name: string;
+  asked: string;
+  /** Where in a row it shows; nowhere for some. */
+  places: readonly number[];
+  included: readonly string[];
+  excluded: readonly string[];
+}
+
+function testOf({ columns }: Stream, name: string, asked: string): Test[] {
+  const param = findParam(name);
+  if (!param) return [];
+  const places = (param.columns ?? [])
+    .map((column) => columns.findIndex((one) => one.name === column))
+    .filter((i) => i >= 0);
+  const values = (param.advanced || name === 'tagIds' ? asked.split(',') : [asked]).map((value) => plain(param, value));
+  const isExcluding = param.advanced === true && asked.startsWith('-');
+  return [{ name, asked, places, included: isExcluding ? [] : values, excluded: isExcluding ? values : [] }];
+}
+
+const plain = ({ advanced, prefix = '' }: Param, value: string): string =>
+  value.slice((advanced && value.startsWith('-') ? 1 : 0) + (value.startsWith(prefix) ? prefix.length : 0));
+
+/** A link without campaign, folder or partner has none; what is missing of a click was not told. */
+const isShown = (column: string | undefined, value: Value): boolean =>
+  column?.startsWith('link_') === true || (value !== null && value !== '');
+
+/** Services differ in upper and lower case (`Mobile`, `mobile`) and do not mean another value by it. */
+function textsOf(value: Value): string[] {
+  if (value === null || value === '') return [];
+  if (Array.isArray(value)) return value.flatMap((one: unknown) => textsOf(idOf(one)));
+  return typeof value === 'object' ? [] : [String(value).toLowerCase()];
+}
+
+const idOf = (tag: unknown): string =>
+  typeof tag === 'object' && tag !== null && 'id' in tag ? String(tag.id) : typeof tag === 'string' ? tag : '';
+
+const seenKey = (name: string, value: string): string => `${name}=${value}`;
