@@ -67,12 +67,15 @@ export function toFault(reply: Reply, say: Say): Fault {
   const said = envelope?.message ? answer.message : describeBody(reply.text, say);
   const sent = reply.status === status ? `${status}` : `${reply.status} with the error ${answer.code}`;
   const message = `the service answered ${sent}: ${said}`;
+  const more =
+    answer.docUrl && /^https?:\/\//.test(answer.docUrl) ? `; the service explains it at ${answer.docUrl}` : '';
   if ((row?.recovery ?? (passes(status) ? 'retry' : 'stop')) === 'stop') {
     const next = status === 403 ? FORBIDDEN_NEXT[forbiddenMeaning(answer.message)] : row?.next;
-    return new StopStream(message, { answer, next: next ?? 'check baseUrl: this is no answer of the events listing' });
+    const advice = next ?? 'check baseUrl: this is no answer of the events listing';
+    return new StopStream(message, { answer, next: advice + more });
   }
   const afterMs = retryAfterMs(reply.headers, parseInstant(reply.headers.get('date')) ?? Date.now());
-  return new RetryLater(message, { answer, afterMs, next: row?.next ?? 'run it again later' });
+  return new RetryLater(message, { answer, afterMs, next: (row?.next ?? 'run it again later') + more });
 }
 
 /** The redirect is refused, because whoever it points to would receive the key. */

@@ -113,7 +113,7 @@ export function createJob(
   const { name, source, stream, settings } = chosen;
   const client = createClient(source);
   const api = createEventsApi({ client, limiter: budgets.of(source), log: log.child({ source: name }), source: name });
-  const filters = { ...settings.filters.query, ...soundFilters(stream, further) };
+  const filters = soundFilters(stream, settings.filters.query, further, log.child({ source: name, stream }));
   const flatten = createFlatten(STREAMS[stream], config.privacy);
   return {
     source: name,
@@ -140,11 +140,18 @@ const describeFilters = (filters: Readonly<Record<string, string>>): string =>
     .sort()
     .join('&');
 
-function soundFilters(stream: StreamName, raw: Readonly<Record<string, string>>): Record<string, string> {
-  const { query, faults } = checkFilters(stream, raw);
-  if (faults.length === 0) return query;
-  throw new ConfigError('a filter cannot be used:', {
-    faults: faults.map(({ message }) => message),
-    next: 'fix it; the parameters are those of GET /events',
-  });
+/** Those of a command on top of those of the config, checked together. What the config is warned of was said when it was read. */
+function soundFilters(stream: StreamName, own: Filters, further: Filters, log: Log): Record<string, string> {
+  const { query, faults, warnings } = checkFilters(stream, { ...own, ...further });
+  if (faults.length > 0) {
+    throw new ConfigError('a filter cannot be used:', {
+      faults: faults.map(({ message }) => message),
+      next: 'fix it; docs/configuration.md lists the filters, their values and streams',
+    });
+  }
+  const said = checkFilters(stream, own).warnings;
+  for (const warning of warnings) if (!said.includes(warning)) log.warn({ filters: further }, warning);
+  return query;
 }
+
+type Filters = Readonly<Record<string, string>>;

@@ -86,6 +86,14 @@ describe('answers outside the contract', () => {
     expect(answer).toEqual({ status: 401, code: 'unauthorized', message: '' });
   });
 
+  it('shows doc_url with what to do next, where it is an address', async () => {
+    const body = (doc_url: string) => JSON.stringify({ error: { code: 'forbidden', message: 'no', doc_url } });
+    expect((await fault(403, body('https://docs.example.com/e#forbidden'))).next).toMatch(
+      /; the service explains it at https:\/\/docs\.example\.com\/e#forbidden$/,
+    );
+    expect((await fault(403, body('javascript:alert(1)'))).next).not.toContain('explains');
+  });
+
   it('shows the beginning of a strange body, without control characters', async () => {
     const error = await fault(500, `\u001b[31mred\u0007\u202e ${'x'.repeat(500)}`);
     expect(error.message).not.toMatch(/\p{C}/u);

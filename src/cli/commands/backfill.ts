@@ -52,7 +52,8 @@ export const registerBackfill: Register = (program, action) => {
     action(async (context, names: string[], options: BackfillOptions) => {
       const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
       const request = { window: parseWindow(options), force: options.force === true };
-      const { config } = environment.config(options.config ?? DEFAULT_CONFIG);
+      const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
+      for (const warning of warnings) context.terminal.err(`note: ${warning}\n`);
       return withSyncApp({ config, log: context.log, choice, beside: true }, (app) => {
         if (options.dryRun || options.plan) return price(context, app, request, options);
         return (options.queue ? enqueue : backfill)(context, app, request, options);

@@ -56,7 +56,8 @@ export const registerExport: Register = (program, action) => {
     action(async (context, name: string, options: ExportOptions) => {
       const [stream] = parseStreams([name]);
       if (!stream) throw new Error('a name that is parsed is a stream');
-      const { config } = environment.config(options.config ?? DEFAULT_CONFIG);
+      const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
+      for (const warning of warnings) context.terminal.err(`note: ${warning}\n`);
       const choice = { source: options.source, streams: [stream], filters: parseFilters(options.filter ?? []) };
       return withJobs({ config, log: context.log, choice }, async ([job, ...others]) => {
         if (!job) throw new Error('at least one stream is chosen');

@@ -65,7 +65,8 @@ export const registerVerify: Register = (program, action) => {
       }
       const window = parseWindow(options);
       const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
-      const { config } = environment.config(options.config ?? DEFAULT_CONFIG);
+      const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
+      for (const warning of warnings) context.terminal.err(`note: ${warning}\n`);
       return withSyncApp({ config, log: context.log, choice, beside: true }, (app) =>
         verify(context, app, window, options),
       );

@@ -211,7 +211,7 @@ const QUESTIONS: readonly Question[] = [
   },
   {
     name: 'plan',
-    asks: `Which plan has the workspace? (${PLANS.join(', ')})`,
+    asks: `Which plan has the workspace? (${PLANS.join(', ')}; the service asks for business or higher, pro may be refused)`,
     fallback: 'business',
     fault: (answer) => (PLANS.includes(answer) ? undefined : `must be one of ${PLANS.join(', ')}`),
   },
