@@ -2,11 +2,12 @@ import { checkService } from '../api/check-service.ts';
 import type { Config } from '../config/index.ts';
 import { checkState } from '../cursor/check-state.ts';
 import type { Database } from '../cursor/database.ts';
+import { isInTheClear, isLocalHost } from '../cursor/database-errors.ts';
 import { MIGRATIONS } from '../cursor/migrations.ts';
 import { readKnownProfiles } from '../cursor/profiles.ts';
 import { findMoved, MOVED_FIX, movedText } from '../cursor/sources.ts';
 import { queueFindings } from '../jobs/queue-check.ts';
-import { type Finding, findingOf, ok } from '../model/finding.ts';
+import { type Finding, findingOf, note, ok } from '../model/finding.ts';
 import type { Log } from '../model/log.ts';
 import { STREAM_NAMES } from '../model/streams.ts';
 import type { Sink } from '../sinks/sink.ts';
@@ -43,6 +44,7 @@ export async function examine({ config, log, signal, stateUrl, onFinding }: Doct
   }).catch((error: unknown) => tell([findingOf('state', error)]));
   const isStateAway = findings.some((finding) => finding.subject === 'state' && isAway(finding));
   if (config.queue.url !== undefined || !isStateAway) tell(await queueFindingsOf(config));
+  tell(clearFindings(config));
   for (const [name, { streams, ...source }] of Object.entries(config.sources)) {
     const stream = STREAM_NAMES.find((each) => streams[each]) ?? 'clicks';
     tell(await checkService({ name, stream, ...source }, signal));
@@ -66,6 +68,29 @@ async function queueFindingsOf({ queue: { url }, state }: Config): Promise<Findi
     return [findingOf('queue', error)];
   }
 }
+
+/** Connections that others on the network could read. */
+export function clearFindings({ state, sinks, queue }: Config): Finding[] {
+  const databases: Array<[subject: string, url: string | undefined]> = [
+    ['state', state.url],
+    ...Object.entries(sinks).map(([name, sink]): [string, string | undefined] => [
+      `sink ${name}`,
+      sink.type === 'postgres' ? sink.url : undefined,
+    ]),
+  ];
+  const found = databases
+    .filter(([, url]) => url !== undefined && isInTheClear(url))
+    .map(([subject]) => note(subject, 'is on another machine, and the connection is not encrypted', PLAIN_DATABASE));
+  const redis = queue.url === undefined ? undefined : new URL(queue.url);
+  if (redis?.protocol === 'redis:' && !isLocalHost(redis.hostname)) {
+    found.push(
+      note('queue', 'is on another machine, and the connection is not encrypted', 'use rediss:// in queue.url'),
+    );
+  }
+  return found;
+}
+
+const PLAIN_DATABASE = 'add ?sslmode=verify-full to its URL (and sslrootcert for a CA of your own)';
 
 /** Folders that data goes to; what is on other machines is theirs to watch. */
 function foldersOf({ state, sinks }: Config): string[] {

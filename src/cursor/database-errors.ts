@@ -38,6 +38,18 @@ export function addressOf(url: string): Address {
   }
 }
 
+/** Whether what is written travels in the clear to another machine: rows, and the password's proof. */
+export function isInTheClear(url: string): boolean {
+  const { host } = addressOf(url);
+  const { searchParams } = new URL(url);
+  const mode = searchParams.get('sslmode') ?? (searchParams.get('ssl') === 'true' ? 'require' : 'disable');
+  return mode === 'disable' && !isLocalHost(host);
+}
+
+/** This machine, by name, by address or by a socket. */
+export const isLocalHost = (host: string): boolean =>
+  host === 'localhost' || host.startsWith('/') || /^127\.|^\[?::1\]?$/.test(host);
+
 const UNREACHABLE = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -51,7 +63,8 @@ const UNREACHABLE = new Set([
 /** SQLSTATE classes and codes after which the same work may succeed: lost connection, no room, conflict, shutdown. */
 const PASSING = /^(08...|53...|57P0[1-5]|40001|40P01|55P03|25P03)$/;
 
-const UNTRUSTED = /CERT|^UNABLE_TO|^ERR_TLS_|SELF_SIGNED/;
+/** Codes by which Node tells that a certificate is not trusted, whatever is spoken inside. */
+export const UNTRUSTED = /CERT|^UNABLE_TO|^ERR_TLS_|SELF_SIGNED/;
 const NO_TLS = /^(The server does not support SSL connections|There was an error establishing an SSL connection)/;
 
 const LOST =

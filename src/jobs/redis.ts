@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis';
+import { UNTRUSTED } from '../cursor/database-errors.ts';
 import { ConfigError, RetryLater } from '../model/errors.ts';
 import { queueFindings } from './queue-check.ts';
 
@@ -49,6 +50,11 @@ export async function readInfo(url: string): Promise<string> {
 function refused(place: string, reason: string): ConfigError | RetryLater {
   if (/WRONGPASS|NOAUTH|NOPERM/.test(reason)) {
     return new ConfigError(`${place} refused us: ${reason}`, { next: 'check the user and the password in queue.url' });
+  }
+  if (UNTRUSTED.test(reason)) {
+    return new ConfigError(`${place}: its TLS certificate is not trusted (${reason})`, {
+      next: 'check the certificate, the host name in queue.url and the clock of this machine; name your own CA by NODE_EXTRA_CA_CERTS',
+    });
   }
   return new RetryLater(`${place} cannot be reached (${reason})`, {
     next: 'start it, correct queue.url, or leave queue out: the queue then lives in the state database',
