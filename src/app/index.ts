@@ -4,6 +4,7 @@ import { hostname, userInfo } from 'node:os';
 import type { Usage } from '../api/usage.ts';
 import { type Config, type LoadedConfig, loadConfig, loadConfigOrDefaults } from '../config/index.ts';
 import { recordAudit } from '../cursor/audit.ts';
+import { readEvolvedIfAny } from '../cursor/columns.ts';
 import { connect, type Database } from '../cursor/database.ts';
 import { openEmbedded } from '../cursor/embedded.ts';
 import { readForgottenIfAny } from '../cursor/forgotten.ts';
@@ -12,6 +13,7 @@ import { MIGRATIONS } from '../cursor/migrations.ts';
 import { removeOldHistory } from '../cursor/retention.ts';
 import { adoptSources, checkSources, type SourceAddress } from '../cursor/sources.ts';
 import { ConfigError } from '../model/errors.ts';
+import type { EvolvedColumn } from '../model/evolution.ts';
 import type { Row } from '../model/flatten.ts';
 import { createScrub } from '../model/forgotten.ts';
 import type { Log } from '../model/log.ts';
@@ -140,23 +142,28 @@ export function withJobs<T>(
   });
 }
 
+/** What an export takes over from the state: who is left out, and which unknown fields have columns in the tables. */
+export interface ExportRules {
+  scrub(rows: readonly Row[]): Promise<readonly Row[]>;
+  evolved: readonly EvolvedColumn[];
+}
+
 /**
  * Who was forgotten is still in the service, and must not come back in a file. Where there is a state its list is read, as it
  * is: an export changes nothing in it. A state that cannot be read ends the export.
  */
-export async function createExportScrub(
+export async function readExportRules(
   config: Config,
   { source, stream }: Pick<StreamJob, 'source' | 'stream'>,
   log: Log,
-): Promise<(rows: readonly Row[]) => Promise<readonly Row[]>> {
-  if (!hasState(config)) return async (rows) => rows;
-  const forgotten = await closing(async (closers) => {
+): Promise<ExportRules> {
+  if (!hasState(config)) return { scrub: async (rows) => rows, evolved: [] };
+  return closing(async (closers) => {
     const state = connect({ url: await stateUrl(config, { log, attach: true }, closers) });
     closers.push(() => state.close());
-    return readForgottenIfAny(state, source);
+    const scrub = createScrub(STREAMS[stream], await readForgottenIfAny(state, source));
+    return { scrub: async (rows) => scrub(rows), evolved: await readEvolvedIfAny(state, stream) };
   });
-  const scrub = createScrub(STREAMS[stream], forgotten);
-  return async (rows) => scrub(rows);
 }
 
 /** For commands that change what is stored without asking the service. Leases keep them and a sync apart, so both may be here. */

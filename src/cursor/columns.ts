@@ -9,6 +9,14 @@ export async function readEvolved(db: Queryable, stream: StreamName): Promise<Ev
   return db.query<{ path: string; name: string; kind: Kind }>(selectEvolved(stream));
 }
 
+/** Of a state as it is, which may be empty. */
+export async function readEvolvedIfAny(db: Queryable, stream: StreamName): Promise<EvolvedColumn[]> {
+  const [table] = await db.query<{ is: boolean }>({
+    text: "select to_regclass('tributary.columns') is not null as is",
+  });
+  return table?.is ? readEvolved(db, stream) : [];
+}
+
 /** Learns under a lock, so that two processes that meet the same field at once make one column of it. */
 export async function recordLessons(
   state: Database,

@@ -4,7 +4,8 @@ import { DuckDBInstance } from '@duckdb/node-api';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace, type Place } from '../support/cli.ts';
-import { smallSandbox, sorted } from '../support/sandbox.ts';
+import { openEngine } from '../support/engine.ts';
+import { sandboxWith, smallSandbox, sorted } from '../support/sandbox.ts';
 
 describe('tributary export', () => {
   let place: Place;
@@ -56,6 +57,38 @@ describe('tributary export', () => {
       )
     ).getRowsJson();
     expect(meta).toEqual(['certified=true']);
+  });
+
+  it('puts a field that nobody declared where the tables have it', async () => {
+    const [engine, odd] = await Promise.all([
+      openEngine(),
+      sandboxWith(['unknownFields'], { rows: { clicks: 60, leads: 20, sales: 10 }, days: 3 }),
+    ]);
+    try {
+      await place.config(`${configFor(odd)}\nstate: { url: "${engine.url}" }`, 'odd.yaml');
+      const exported = async (out: string) => {
+        const range = ['--from', '40d', '--to', 'now', '--out', out];
+        expect((await place.call(['export', 'clicks', '--config', 'odd.yaml', ...range])).code).toBe(0);
+        return jsonLines(await read(out));
+      };
+      expect((await exported('before.ndjson')).every((line) => !('click_asn' in line))).toBe(true);
+      expect((await place.call(['sync', 'clicks', '--config', 'odd.yaml'])).code).toBe(0);
+      const columns = await engine.db.query<{ name: string }>({
+        text: `select name from tributary.columns where stream = 'clicks'`,
+      });
+      expect(columns.map(({ name }) => name)).toContain('click_asn');
+      const after = await exported('after.ndjson');
+      for (const { name } of columns) expect(after.every((line) => name in line)).toBe(true);
+      const tables = await engine.db.query<{ id: string; asn: number | null }>({
+        text: 'select event_id as id, click_asn as asn from attribution.clicks',
+      });
+      expect(new Map(after.map((line) => [line.event_id, line.click_asn]))).toEqual(
+        new Map(tables.map(({ id, asn }) => [id, asn])),
+      );
+      expect(after.some((line) => line.click_asn !== null)).toBe(true);
+    } finally {
+      await engine.close();
+    }
   });
 
   it('narrows by filters, and pipes', async () => {

@@ -1,7 +1,8 @@
 import { extname } from 'node:path';
-import { createExportScrub, environment, withJobs } from '../../app/index.ts';
+import { environment, readExportRules, withJobs } from '../../app/index.ts';
 import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { ConfigError } from '../../model/errors.ts';
+import type { EvolvedColumn } from '../../model/evolution.ts';
 import { toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { describeRange, type Window } from '../../model/window.ts';
@@ -66,8 +67,8 @@ export const registerExport: Register = (program, action) => {
           throw new ConfigError(`several sources have ${stream}: ${sources}`, { next: 'choose one with --source' });
         }
         const window = parseWindow(options);
-        const scrub = await createExportScrub(config, job, context.log);
-        return write(context, options, { stream, window }, (output, onProgress) =>
+        const { scrub, evolved } = await readExportRules(config, job, context.log);
+        return write(context, options, { stream, window, evolved }, (output, onProgress) =>
           exportStream(job, { window, ...output, scrub, signal: context.signal, onProgress }),
         );
       });
@@ -90,7 +91,7 @@ function parseFilters(texts: readonly string[]): Record<string, string> {
 async function write(
   { terminal, document }: Context,
   options: ExportOptions,
-  { stream, window }: { stream: StreamName; window: Window },
+  { stream, window, evolved }: { stream: StreamName; window: Window; evolved: readonly EvolvedColumn[] },
   work: (
     output: { file: RowFile; spool?: Spool },
     onProgress: ReturnType<typeof createBackfillLine>['update'],
@@ -101,7 +102,7 @@ async function write(
   const target = isPipe
     ? createStreamTarget(process.stdout)
     : await createFileTarget(options.out, { replace: options.force === true });
-  const file = createRowFile(format, stream, target, { keepFormulas: options.keepFormulas === true });
+  const file = createRowFile(format, stream, target, { keepFormulas: options.keepFormulas === true, evolved });
   const line = createBackfillLine(terminal, 1, () => undefined);
   // A pipe gets rows as they come; only a file can wait for the newest version of each.
   const spool = isPipe ? undefined : await createSpool(`${options.out}.spool`);

@@ -1,3 +1,4 @@
+import { readEvolved } from '../../cursor/columns.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { Cancelled, Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
@@ -48,7 +49,7 @@ export function exportRoute(deps: Deps): Route {
     query: ExportQuery,
     media: Object.values(TYPES),
     async handle({ id, query, signal }) {
-      const { job, window, format, createFile } = chosenOf(deps, id, query);
+      const { job, window, format, createFile } = await chosenOf(deps, id, query);
       if (running >= MOST_AT_ONCE)
         throw new HttpError(503, `${MOST_AT_ONCE} exports are under way`, {
           next: 'wait for one to end',
@@ -84,7 +85,7 @@ export function exportRoute(deps: Deps): Route {
   });
 }
 
-function chosenOf({ streams, narrow }: Deps, name: string, query: z.infer<typeof ExportQuery>) {
+async function chosenOf({ state, streams, narrow }: Deps, name: string, query: z.infer<typeof ExportQuery>) {
   const { source, format, filter, keepFormulas } = query;
   const stream = STREAM_NAMES.find((each) => each === name);
   if (!stream) throw new HttpError(404, 'there is no such stream', { next: `use ${STREAM_NAMES.join(', ')}` });
@@ -94,7 +95,8 @@ function chosenOf({ streams, narrow }: Deps, name: string, query: z.infer<typeof
     throw new HttpError(400, `several sources have ${stream}`, {
       next: `choose one with source: ${[one, ...others].map((each) => each.source).join(', ')}`,
     });
-  const createFile = (target: ByteTarget): RowFile => createRowFile(format, stream, target, { keepFormulas });
+  const evolved = await readEvolved(state, stream);
+  const createFile = (target: ByteTarget): RowFile => createRowFile(format, stream, target, { keepFormulas, evolved });
   return {
     job: narrow(one, filtersOf(filter)),
     window: chooseWindow(query),

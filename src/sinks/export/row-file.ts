@@ -1,5 +1,6 @@
 import type { Value } from '../../model/coerce.ts';
 import type { Kind } from '../../model/columns.ts';
+import { type EvolvedColumn, evolvedStream, promote } from '../../model/evolution.ts';
 import type { Row } from '../../model/flatten.ts';
 import { toIso } from '../../model/instant.ts';
 import { stringifyJson } from '../../model/json.ts';
@@ -35,10 +36,25 @@ export const exportColumns = (stream: Stream): string[] => [...stream.columns.ma
 export const FORMATS = ['parquet', 'csv', 'ndjson'] as const;
 export type Format = (typeof FORMATS)[number];
 
-export function createRowFile(format: Format, name: StreamName, target: ByteTarget, options: CsvOptions): RowFile {
-  const stream = STREAMS[name];
-  if (format === 'parquet') return createParquetFile(stream, target);
-  return format === 'ndjson' ? createNdjsonFile(stream, target) : createCsvFile(stream, target, options);
+export interface RowFileOptions extends CsvOptions {
+  /** Fields that nobody declared and that have columns in the tables: here they have the same. */
+  evolved: readonly EvolvedColumn[];
+}
+
+export function createRowFile(
+  format: Format,
+  name: StreamName,
+  target: ByteTarget,
+  { evolved, ...csv }: RowFileOptions,
+): RowFile {
+  const stream = evolvedStream(STREAMS[name], evolved);
+  const file =
+    format === 'parquet'
+      ? createParquetFile(stream, target)
+      : format === 'ndjson'
+        ? createNdjsonFile(stream, target)
+        : createCsvFile(stream, target, csv);
+  return { ...file, write: (rows) => file.write(promote(STREAMS[name], evolved, rows)) };
 }
 
 /** One JSON object a line, every column named, integers exact. */
