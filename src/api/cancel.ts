@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Cancelled } from '../model/errors.ts';
+import { Cancelled, RetryLater } from '../model/errors.ts';
 
 /** What the caller of an aborted signal gets; the reason travels along as the cause. */
 export const cancelled = (signal: AbortSignal): Cancelled => new Cancelled('interrupted', { cause: signal.reason });
@@ -25,3 +25,57 @@ export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
     throw signal?.aborted ? cancelled(signal) : error;
   }
 }
+
+/** How long each part of a request may take. */
+export interface Timeouts {
+  /** Until the answer begins: deep pages are slow to start. */
+  headersMs: number;
+  /** Between two pieces of the body: a stalled connection says nothing for ever. */
+  idleMs: number;
+  /** All of it: a body that drips byte by byte is never idle. */
+  totalMs: number;
+}
+
+export interface Deadline {
+  /** Aborted with the error to throw: Cancelled, or the RetryLater of the limit that was hit. */
+  signal: AbortSignal;
+  headersCame(): void;
+  chunkCame(): void;
+  close(): void;
+}
+
+/** Joins the caller's signal and the three limits. (AbortSignal.any would leak on a signal that outlives its requests.) */
+export function createDeadline({ headersMs, idleMs, totalMs }: Timeouts, caller?: AbortSignal): Deadline {
+  const controller = new AbortController();
+  const stopListening = onAbort(caller, () => caller && controller.abort(cancelled(caller)));
+  const limit = (ms: number, what: string, next: string) =>
+    setTimeout(() => controller.abort(new RetryLater(`${what} ${seconds(ms)}`, { next })), ms);
+
+  const total = limit(
+    totalMs,
+    'the answer was not complete after',
+    'a smaller page comes faster; or run it again later',
+  );
+  let part = limit(headersMs, 'the service did not begin to answer within', 'run it again later');
+  return {
+    signal: controller.signal,
+    headersCame() {
+      clearTimeout(part);
+      part = limit(
+        idleMs,
+        'the answer stalled: nothing came for',
+        'run it again; if it stays, check any proxy between',
+      );
+    },
+    chunkCame() {
+      part.refresh();
+    },
+    close() {
+      clearTimeout(total);
+      clearTimeout(part);
+      stopListening();
+    },
+  };
+}
+
+const seconds = (ms: number): string => `${ms / 1000} s`;

@@ -1,14 +1,20 @@
-import { Cancelled, ConfigError, Fault, StopStream } from '../model/errors.ts';
+import { Cancelled, ConfigError, Fault, RetryLater, StopStream } from '../model/errors.ts';
 import { type Instant, parseInstant } from '../model/instant.ts';
-import { readRecords } from './answer.ts';
+import { parseJson } from '../model/json.ts';
 import { checkBaseUrl } from './base-url.ts';
 import { readBody } from './body.ts';
-import { cancelled } from './cancel.ts';
-import { createDeadline, type Deadline, type Timeouts } from './deadline.ts';
-import { networkFault } from './network-errors.ts';
+import { cancelled, createDeadline, type Deadline, type Timeouts } from './cancel.ts';
 import { type EventsQuery, toSearchParams } from './query.ts';
-import { createSay } from './say.ts';
-import { redirectFault, toFault } from './service-errors.ts';
+import { createRedact, type Redact } from './redact.ts';
+import {
+  beginningOf,
+  describeBody,
+  field,
+  networkFault,
+  type Reply,
+  redirectFault,
+  toFault,
+} from './service-errors.ts';
 
 export interface Page {
   records: readonly unknown[];
@@ -51,7 +57,7 @@ export function createClient({ baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BOD
       next: 'look for a blank or a line break in the environment variable that holds it',
     });
   }
-  const say = createSay(apiKey);
+  const redact = createRedact(apiKey);
   const headers = { authorization: `Bearer ${apiKey}`, accept: 'application/json', 'user-agent': 'tributary' };
 
   async function ask(url: URL, deadline: Deadline, progress: (bytes: number) => void): Promise<Page> {
@@ -61,20 +67,20 @@ export function createClient({ baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BOD
     const { status } = response;
     if (status >= 300 && status < 400) {
       response.body?.cancel().catch(() => {}); // Nobody reads it; whether the connection survives is of no interest.
-      throw redirectFault({ status, headers: response.headers }, url, say);
+      throw redirectFault({ status, headers: response.headers }, url, redact);
     }
     if (!response.ok) {
       // The status alone decides what happens next: a body that cannot be read to its end is as good as none.
       const body = await readBody(response, MAX_ERROR_BYTES, progress, deadline.signal).catch(() => ({ text: '' }));
-      throw toFault({ status, headers: response.headers, text: body.text }, say);
+      throw toFault({ status, headers: response.headers, text: body.text }, redact);
     }
     const { text, bytes, cut } = await readBody(response, maxBodyBytes, progress, deadline.signal);
     if (cut) throw tooLarge(status, maxBodyBytes);
-    const records = readRecords({ status, headers: response.headers, text }, say);
+    const records = readRecords({ status, headers: response.headers, text }, redact);
     const serverNow = parseInstant(response.headers.get('date'));
     const limit = response.headers.get('x-ratelimit-limit');
     const tookMs = performance.now() - asked;
-    return { records, serverNow, bytes, tookMs, ...(limit !== null && { namedLimit: say(limit, 20) }) };
+    return { records, serverNow, bytes, tookMs, ...(limit !== null && { namedLimit: redact(limit, 20) }) };
   }
 
   return {
@@ -107,4 +113,30 @@ function tooLarge(status: number, maxBytes: number): StopStream {
     answer: { status, code: ANSWER_TOO_LARGE, message },
     next: 'ask for fewer events a page',
   });
+}
+
+/** The records of a 200, or the error that says what came instead of a list. */
+function readRecords(reply: Reply, redact: Redact): readonly unknown[] {
+  const value = parse(reply.text, redact);
+  if (Array.isArray(value)) return value;
+  if (field(value, 'error')) throw toFault(reply, redact);
+  throw new StopStream(
+    `the service answered ${reply.status} with JSON that is not a list: ${beginningOf(reply.text, redact)}`,
+    {
+      answer: { status: reply.status, code: 'not_a_list', message: beginningOf(reply.text, redact) },
+      next: 'check baseUrl: this is no answer of the events listing',
+    },
+  );
+}
+
+function parse(text: string, redact: Redact): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    // The parser's own error quotes the body, and with it a key that the body may echo: it is not passed on.
+    // An answer cut short and a maintenance page pass by themselves, so this may be tried again.
+    throw new RetryLater(`the service answered 200 with ${describeBody(text, redact)}, which is not JSON`, {
+      next: 'run it again later; if it stays, check baseUrl and any proxy between',
+    });
+  }
 }

@@ -1,7 +1,6 @@
 import type { StreamName } from '../model/streams.ts';
 import { STREAM_NAMES } from '../model/streams.ts';
 import { nearest } from './nearest.ts';
-import { readValue } from './param-value.ts';
 import { findParam, PARAMS, type Param } from './params.ts';
 
 export interface ParamFault {
@@ -111,3 +110,136 @@ function valueSchema({ type, values = [], closed, advanced, maxLength, doc, depr
     ...(closed && { pattern: `^${word}(,${word})*$`, items: { pattern: `^${word}$` } }),
   };
 }
+
+/** What one value became: the text to send, what is wrong with it (with its place in a list), what is worth a warning. */
+interface ReadValue {
+  text?: string;
+  faults: Array<{ index?: number; message: string }>;
+  warnings: string[];
+}
+
+/** Reads one value, as YAML or a command line gave it, into the text that is sent for this parameter. */
+function readValue(param: Param, value: unknown): ReadValue {
+  if (Array.isArray(value)) return param.advanced ? readList(param, value) : refuse('takes one value, not a list');
+  const scalar = scalarText(param, value);
+  if ('fault' in scalar) return refuse(scalar.fault);
+  return param.advanced ? readCommaText(param, scalar.text) : readSingle(param, scalar.text);
+}
+
+const refuse = (message: string): ReadValue => ({ faults: [{ message }], warnings: [] });
+
+function readSingle(param: Param, text: string): ReadValue {
+  const problem = checkText(param, text);
+  return problem ? refuse(problem) : { text, faults: [], warnings: unusual(param, text) };
+}
+
+/** A list as YAML writes it: each entry is one value, so a comma inside would silently become two. */
+function readList(param: Param, list: readonly unknown[]): ReadValue {
+  if (list.length === 0) return refuse('is an empty list: name at least one value, or leave the parameter out');
+  const faults: ReadValue['faults'] = [];
+  const entries: string[] = [];
+  for (const [index, value] of list.entries()) {
+    const entry = Array.isArray(value) ? { fault: 'is a list inside a list' } : scalarText(param, value);
+    if ('fault' in entry) faults.push({ index, message: entry.fault });
+    else if (entry.text.includes(',')) faults.push({ index, message: holdsComma(entry.text) });
+    else entries.push(entry.text.trim());
+  }
+  return faults.length > 0 ? { faults, warnings: [] } : join(param, entries, entries.every(isExclusion));
+}
+
+/** A text in the service's own syntax: `US`, `US,CA`, `-US`, `-US,-CA`. */
+function readCommaText(param: Param, text: string): ReadValue {
+  // Codes and known words can be told apart; in free text `Washington, D.C.` is one name, and the service would look for two.
+  if (!param.values && !param.form && /,\s/.test(text)) {
+    return refuse(`${holdsComma(text)}. If two are meant, write a list, or no blank after the comma`);
+  }
+  const entries = text.split(',').map((entry) => entry.trim());
+  return join(param, entries, isExclusion(entries[0] ?? ''));
+}
+
+const holdsComma = (text: string): string =>
+  `${quote(text)} holds a comma, which the service reads as two values; it has no way to ask for one`;
+
+function join(param: Param, entries: readonly string[], excluding: boolean): ReadValue {
+  if (entries.some((entry) => isExclusion(entry) !== excluding)) {
+    return refuse('excludes some values and includes others: put - before every value, or before none');
+  }
+  const values = entries.map((entry) => (excluding ? entry.slice(1) : entry).trim());
+  const problem = values
+    .map((value) => (isExclusion(value) ? 'has a - too many' : checkText(param, value)))
+    .find(Boolean);
+  if (problem) return refuse(problem);
+  const warnings = values.flatMap((value) => unusual(param, value));
+  return { text: values.map((value) => (excluding ? `-${value}` : value)).join(','), faults: [], warnings };
+}
+
+const isExclusion = (entry: string): boolean => entry.startsWith('-');
+
+/** YAML turns unquoted words into numbers, booleans and nothing; only what survives that unharmed is taken. */
+function scalarText(param: Param, value: unknown): { text: string } | { fault: string } {
+  switch (typeof value) {
+    case 'string':
+      return { text: value };
+    case 'bigint':
+      return { text: String(value) };
+    case 'number':
+      if (Number.isSafeInteger(value)) return { text: String(value) };
+      return { fault: `${value} cannot be sent exactly: write it in quotes, so that its characters stay as they are` };
+    case 'boolean':
+      if (param.type === 'boolean') return { text: String(value) };
+      return { fault: `is the boolean ${value}: if the word itself is meant, write it in quotes` };
+    default:
+      if (value === null || value === undefined) return { fault: 'has no value' };
+      return { fault: `must be a text, a number or a boolean${param.advanced ? ', or a list of them' : ''}` };
+  }
+}
+
+/** What is wrong with a text as a value of this parameter, or undefined. */
+function checkText(param: Param, text: string): string | undefined {
+  if (text.trim() === '') return 'is empty';
+  // A lone surrogate would be sent as U+FFFD: another value than the one that was asked for.
+  if (/[\p{Cc}\p{Surrogate}]/u.test(text)) return 'holds a control character or half a character';
+  if (param.type === 'boolean')
+    return /^(true|false)$/.test(text) ? undefined : `must be true or false, not ${quote(text)}`;
+  if (param.type === 'number') return checkNumber(param, text);
+  if ((param.type === 'enum' || param.closed) && !param.values?.includes(text)) {
+    return `must be one of ${param.values?.join(', ')}, not ${quote(text)}`;
+  }
+  if (param.prefix && (!text.startsWith(param.prefix) || text === param.prefix)) {
+    return `must start with ${param.prefix}, as in ${param.prefix}1234`;
+  }
+  if (param.maxLength && text.length > param.maxLength) {
+    return `has ${text.length} characters; at most ${param.maxLength} are allowed`;
+  }
+  if (param.form?.strict && !param.form.fits(text) && !param.form.inTheField?.includes(text)) {
+    const meant = param.form.meant?.(text);
+    return `must be ${param.form.text}, not ${quote(text)}${meant ? `: did you mean ${meant}?` : ''}`;
+  }
+  if (param.name === 'timezone' && !isTimeZone(text)) return `${quote(text)} is not an IANA time zone`;
+  return undefined;
+}
+
+function checkNumber({ min = 0, max }: Param, text: string): string | undefined {
+  const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (number >= min && number <= (max ?? number)) return undefined;
+  return `must be a whole number ${max === undefined ? `from ${min}` : `from ${min} to ${max}`}, not ${quote(text)}`;
+}
+
+function isTimeZone(text: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: text }) !== undefined;
+  } catch {
+    return false; // Intl has no other way to say that it does not know a zone.
+  }
+}
+
+/** Vocabularies grow on the service's side (a new trigger, `Unknown` as a country): unknown words are sent, and said. */
+function unusual({ type, values, form }: Param, text: string): string[] {
+  if (type === 'string' && values && !values.includes(text)) {
+    return [`${quote(text)} is none of the known values (${values.join(', ')}); it is sent as it is`];
+  }
+  if (form && !form.fits(text)) return [`${quote(text)} is not ${form.text}; it is sent as it is`];
+  return [];
+}
+
+const quote = (text: string): string => JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);

@@ -2,7 +2,6 @@ import Bottleneck from 'bottleneck';
 import { Cancelled, RetryLater } from '../model/errors.ts';
 import { type Budget, createBudget, gapOf, LANES, type Lane, type Slot } from './budget.ts';
 import { cancelled, onAbort, sleep } from './cancel.ts';
-import { createUsageMeter, type Usage } from './usage.ts';
 
 export type { Lane } from './budget.ts';
 
@@ -175,6 +174,47 @@ export function createLimiter(options: LimiterOptions): Limiter {
       clearInterval(clockCheck);
       void turns.stop();
       for (const { leave } of waiting) leave(new Cancelled('the limiter is closed'));
+    },
+  };
+}
+
+/** How much of the budget was used. Figures that are not known yet are absent, not zero. */
+export interface Usage {
+  requests: number;
+  /** Seconds in which at least one request waited or was under way. */
+  activeSeconds: number;
+  /** Requests started in that time, as a share of what the budget would have allowed. */
+  share: number | undefined;
+  pauses: number;
+}
+
+interface UsageMeter {
+  entered(): void;
+  left(): void;
+  started(): void;
+  read(pauses: number): Usage;
+}
+
+function createUsageMeter(requestsPerSecond: number): UsageMeter {
+  let requests = 0;
+  let present = 0;
+  let since = 0;
+  let activeMs = 0;
+  return {
+    entered() {
+      if (present++ === 0) since = performance.now();
+    },
+    left() {
+      if (--present === 0) activeMs += performance.now() - since;
+    },
+    started() {
+      requests++;
+    },
+    read(pauses) {
+      const activeSeconds = (activeMs + (present > 0 ? performance.now() - since : 0)) / 1000;
+      // A lone request takes a moment but stands for a whole gap: short bursts of activity would show more than all.
+      const share = requests > 0 ? Math.min(1, requests / (requestsPerSecond * activeSeconds)) : undefined;
+      return { requests, activeSeconds, share, pauses };
     },
   };
 }

@@ -1,7 +1,7 @@
 import { type Fault, RetryLater, type ServiceAnswer, StopStream } from '../model/errors.ts';
-import { parseInstant } from '../model/instant.ts';
-import { retryAfterMs } from './retry-after.ts';
-import type { Say } from './say.ts';
+import { type Instant, parseInstant } from '../model/instant.ts';
+import { meaningOf } from '../model/network-meanings.ts';
+import type { Redact } from './redact.ts';
 
 /** 403 has three meanings under one code. Only the service's message tells them apart. */
 export type ForbiddenMeaning = 'usage' | 'plan' | 'permission';
@@ -52,19 +52,19 @@ export interface Reply {
 }
 
 /** What a refusal means for the caller: stop, or wait. The status decides; a 200 is judged by the code it carries. */
-export function toFault(reply: Reply, say: Say): Fault {
+export function toFault(reply: Reply, redact: Redact): Fault {
   const envelope = readEnvelope(reply.text);
   const known = SERVICE_CODES.find((row) => row.code === envelope?.code);
   const status = reply.status < 300 ? (known?.status ?? 500) : reply.status;
   const row = SERVICE_CODES.find((each) => each.status === status);
   const answer: ServiceAnswer = {
     status,
-    code: say(envelope?.code ?? row?.code ?? 'unknown'),
-    message: envelope?.message ? say(envelope.message, 500) : beginningOf(reply.text, say),
+    code: redact(envelope?.code ?? row?.code ?? 'unknown'),
+    message: envelope?.message ? redact(envelope.message, 500) : beginningOf(reply.text, redact),
   };
-  if (envelope?.docUrl) answer.docUrl = say(envelope.docUrl, 300);
+  if (envelope?.docUrl) answer.docUrl = redact(envelope.docUrl, 300);
 
-  const said = envelope?.message ? answer.message : describeBody(reply.text, say);
+  const said = envelope?.message ? answer.message : describeBody(reply.text, redact);
   const sent = reply.status === status ? `${status}` : `${reply.status} with the error ${answer.code}`;
   const message = `the service answered ${sent}: ${said}`;
   const more =
@@ -79,11 +79,11 @@ export function toFault(reply: Reply, say: Say): Fault {
 }
 
 /** The redirect is refused, because whoever it points to would receive the key. */
-export function redirectFault(reply: Omit<Reply, 'text'>, requested: URL, say: Say): StopStream {
+export function redirectFault(reply: Omit<Reply, 'text'>, requested: URL, redact: Redact): StopStream {
   const location = reply.headers.get('location');
   const known = location && URL.canParse(location, requested.href);
   const target = (known && new URL(location, requested).host) || 'an address that is missing or none';
-  const message = say(`redirected to ${target}`);
+  const message = redact(`redirected to ${target}`);
   return new StopStream(
     `the service answered ${reply.status}: ${message}, which was not followed: it would get the key`,
     {
@@ -94,20 +94,20 @@ export function redirectFault(reply: Omit<Reply, 'text'>, requested: URL, say: S
 }
 
 /** What came instead of what was expected, for a person: never more than its beginning. */
-export function describeBody(text: string, say: Say): string {
+export function describeBody(text: string, redact: Redact): string {
   if (text.trim() === '') return 'an empty body';
-  return `${/^\s*<(!doctype|html|head|body|\?xml)/i.test(text) ? 'an HTML page' : 'a body'} that begins ${beginningOf(text, say)}`;
+  return `${/^\s*<(!doctype|html|head|body|\?xml)/i.test(text) ? 'an HTML page' : 'a body'} that begins ${beginningOf(text, redact)}`;
 }
 
 /**
  * The beginning of a body. What begins like JSON, in whatever encoding, may hold events, and with them addresses, names and a link's password: its
  * shape says enough. The key is masked first, because a quote in it would end a text too early.
  */
-export function beginningOf(text: string, say: Say): string {
+export function beginningOf(text: string, redact: Redact): string {
   if (!/^[\s\0\ufeff\ufffd]*[[{]/.test(text))
-    return say(say(text.slice(0, LOOKED_AT), LOOKED_AT).replace(JSON_VALUE_WITHIN, '$1$2***$2'));
+    return redact(redact(text.slice(0, LOOKED_AT), LOOKED_AT).replace(JSON_VALUE_WITHIN, '$1$2***$2'));
   const mask = (whole: string, colon: string | undefined): string => (colon === undefined ? '"***"' : whole);
-  return say(say(text.slice(0, LOOKED_AT), LOOKED_AT).replace(/"(?:[^"\\]|\\.)*(?:"(\s*:)?|\\?…?$)/gs, mask));
+  return redact(redact(text.slice(0, LOOKED_AT), LOOKED_AT).replace(/"(?:[^"\\]|\\.)*(?:"(\s*:)?|\\?…?$)/gs, mask));
 }
 
 /** Pages for developers show the record that they stumbled over, as JSON and often in the letters of HTML. */
@@ -146,4 +146,66 @@ function tryParse(text: string): unknown {
   } catch {
     return undefined; // Not JSON: the body is described instead of read.
   }
+}
+
+/** Never zero, which would hammer; never millennia, which a garbled header asks for. */
+const SHORTEST_MS = 1000;
+const LONGEST_MS = 120_000;
+
+/** Below this, digits count seconds to wait; from here on (the year 2001) they are a point in time. */
+const FIRST_EPOCH_SECOND = 1e9;
+
+/**
+ * How long the service asks us to wait, or undefined where it says nothing usable. `Retry-After` comes as seconds, an
+ * HTTP date, epoch seconds or epoch milliseconds; `X-RateLimit-Reset` as epoch seconds or milliseconds. Points in time are
+ * measured against `now`, the service's own clock where it gave one: ours may be minutes off. `X-RateLimit-Limit` is
+ * never looked at: it is described per hour and is per second in practice.
+ */
+export function retryAfterMs(headers: { get(name: string): string | null }, now: Instant): number | undefined {
+  return waitOf(headers.get('retry-after'), now) ?? untilReset(headers.get('x-ratelimit-reset'), now);
+}
+
+function waitOf(header: string | null, now: Instant): number | undefined {
+  const text = header?.trim() ?? '';
+  if (/^\d+(\.\d+)?$/.test(text) && Number(text) < FIRST_EPOCH_SECOND) return clamp(Number(text) * 1000);
+  return until(text, now);
+}
+
+function untilReset(header: string | null, now: Instant): number | undefined {
+  const text = header?.trim() ?? '';
+  return Number(text) < FIRST_EPOCH_SECOND ? undefined : until(text, now);
+}
+
+/** A moment that has passed says nothing about how long to wait. */
+function until(text: string, now: Instant): number | undefined {
+  const moment = parseInstant(text);
+  return moment === undefined || moment < now ? undefined : clamp(moment - now);
+}
+
+const clamp = (ms: number): number => Math.min(Math.max(ms, SHORTEST_MS), LONGEST_MS);
+
+/**
+ * A failed connection as an error that may be tried again, or undefined where the failure is none of the network: a bug must
+ * not be retried as if it were weather. The original error is described, not carried along: what a library hangs on its
+ * errors is not ours to vouch for, and the key was in that request.
+ */
+export function networkFault(error: unknown, url: URL, bytesRead: number): RetryLater | undefined {
+  const cause = networkCause(error);
+  if (!cause) return undefined;
+  // What began as HTTP and went wrong in the middle was cut there.
+  const row = meaningOf(bytesRead > 0 && cause.code.startsWith('HPE_') ? 'ECONNRESET' : cause.code);
+  const place = `${url.hostname}:${url.port || (url.protocol === 'https:' ? 443 : 80)}`;
+  const after = bytesRead > 0 ? ` after ${bytesRead} bytes of the answer` : '';
+  return new RetryLater(`${place}: ${row?.what ?? 'the request failed'}${after} (${cause.code || cause.message})`, {
+    next: row?.next ?? 'run it again; if it stays, check the network and baseUrl',
+  });
+}
+
+/** fetch wraps whatever the network did in `fetch failed` or `terminated`, with the real error as its cause. */
+function networkCause(error: unknown): { code: string; message: string } | undefined {
+  if (!(error instanceof TypeError) || !/^(fetch failed|terminated)$/.test(error.message)) return undefined;
+  const cause = error.cause instanceof Error ? error.cause : error;
+  // Node 24 gives this error a name and no code.
+  const fallback = cause.name === 'HTTPParserError' ? 'HPE_INVALID' : '';
+  return { code: 'code' in cause && typeof cause.code === 'string' ? cause.code : fallback, message: cause.message };
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, userInfo } from 'node:os';
-import type { Usage } from '../api/usage.ts';
+import type { Usage } from '../api/limiter.ts';
 import { type Config, type LoadedConfig, loadConfig, loadConfigOrDefaults } from '../config/index.ts';
 import { recordAudit } from '../cursor/audit.ts';
 import { readEvolvedIfAny } from '../cursor/columns.ts';

@@ -1,8 +1,8 @@
 import { createClient } from '../api/client.ts';
 import { createEventsApi } from '../api/events-api.ts';
 import { checkFilters } from '../api/filters.ts';
+import type { Usage } from '../api/limiter.ts';
 import { createLimiter, type Limiter } from '../api/limiter.ts';
-import type { Usage } from '../api/usage.ts';
 import type { Config, SourceConfig, StreamConfig } from '../config/index.ts';
 import { openSharedBudgets } from '../cursor/budgets.ts';
 import type { Database } from '../cursor/database.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { PLANS, type PlanName, requestsPerSecond } from '../../src/api/plans.ts';
-import { retryAfterMs } from '../../src/api/retry-after.ts';
+import { retryAfterMs } from '../../src/api/service-errors.ts';
 import { contractTable } from '../support/contract.ts';
 
 const NOW = Date.UTC(2026, 10, 14, 10, 30);

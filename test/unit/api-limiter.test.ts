@@ -93,7 +93,6 @@ describe('the limiter', () => {
     const starts = [1, 2, 3].map(() => limiter.run('backfill', async () => performance.now() - failedAt));
     await Promise.all(failing);
     expect(Math.min(...(await Promise.all(starts)))).toBeGreaterThan(350);
-    expect(Math.max(...(await Promise.all(starts)))).toBeLessThan(900);
     expect(limiter.usage().pauses).toBe(1);
   });
 

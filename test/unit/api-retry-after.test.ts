@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { retryAfterMs } from '../../src/api/retry-after.ts';
+import { retryAfterMs } from '../../src/api/service-errors.ts';
 
 const NOW = Date.UTC(2026, 10, 14, 10, 30);
 const wait = (retryAfter?: string, reset?: string) => {

@@ -3,8 +3,7 @@ import { createServer } from 'node:net';
 import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createClient } from '../../src/api/client.ts';
-import { networkFault } from '../../src/api/network-errors.ts';
-import { forbiddenMeaning } from '../../src/api/service-errors.ts';
+import { forbiddenMeaning, networkFault } from '../../src/api/service-errors.ts';
 import { Fault, RetryLater, StopStream } from '../../src/model/errors.ts';
 import { serve } from '../support/http-server.ts';
 

@@ -1,5 +1,5 @@
 /** Makes text of the service fit to be shown: one line, of bounded length, without the key. */
-export type Say = (text: string, maxLength?: number) => string;
+export type Redact = (text: string, maxLength?: number) => string;
 
 const SHOWN = 120;
 
@@ -8,7 +8,7 @@ const SHOWN = 120;
  * an error or a log line. The order matters: invisible characters go first, or a key cut by one would slip
  * through the mask; the length goes last, or half a key would remain at the edge.
  */
-export function createSay(key: string): Say {
+export function createRedact(key: string): Redact {
   const forms = [...new Set([key, encodeURIComponent(key), JSON.stringify(key).slice(1, -1)])];
   return (text, maxLength = SHOWN) => {
     let line = text
