@@ -1,16 +1,84 @@
 import type { Cursor } from '../../src/cursor/cursors.ts';
 import type { Advance } from '../../src/cursor/ledger.ts';
-import type { Rejection } from '../../src/extract/reader.ts';
+import type { Rejected } from '../../src/cursor/quarantine.ts';
 import { completeThrough, type Entry, overlay } from '../../src/model/coverage.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
-import type { Sink } from '../../src/sinks/sink.ts';
+import type { Stream } from '../../src/model/streams.ts';
+import type { Receipt, Sink } from '../../src/sinks/sink.ts';
+import { createMemoryTable, type MemoryTable } from './memory-table.ts';
 
-/** Sink and state in memory, with the arithmetic of the real ledger: what `applyAdvance` of src/cursor does in SQL. */
+/** What a commit is to the state: it says the time, lets the rows be written, and moves the cursor; or it refuses. */
+export type Books = (change: Change) => Promise<Receipt>;
+
+export interface Change {
+  advance: Advance;
+  rejected: readonly Rejected[];
+  stream: Stream;
+  rows: readonly Row[];
+  write(rows: readonly Row[], now: Instant): Receipt;
+}
+
+/** Rows in memory. With books in a real state it passes `sinkSuite`. */
+export const createSinkOn = (table: MemoryTable, commit: Books): Sink => ({
+  name: 'memory',
+  place: 'memory',
+  batchRows: 5000,
+  prepare: async () => {},
+  close: async () => {},
+  async open(stream) {
+    const rows: Row[] = [];
+    return {
+      async write(more) {
+        rows.push(...more);
+      },
+      commit: (advance, rejected = []) =>
+        commit({ advance, rejected, stream, rows, write: (kept, now) => table.merge(stream, kept, advance, now) }),
+      async abort() {
+        rows.length = 0;
+      },
+    };
+  },
+});
+
+/** Cursor and ledger of one track, by the arithmetic of `applyAdvance`: test/integration/ledger.test.ts compares the two. */
+export interface MemoryLedger {
+  apply(advance: Pick<Advance, 'spans' | 'since' | 'newestSeen' | 'runId'>): void;
+  entries(): readonly Entry[];
+  cursor(): Cursor | undefined;
+}
+
+export function createMemoryLedger(now: () => Instant): MemoryLedger {
+  let ledger: Entry[] = [];
+  let cursor: Cursor | undefined;
+  return {
+    apply({ spans, since, newestSeen, runId }) {
+      const at = now();
+      for (const { note, whole: _, ...span } of spans) {
+        const provenAt = span.certified ? at : undefined;
+        ledger = overlay(ledger, { ...span, readAt: at, provenAt, runId, note });
+      }
+      const before = cursor && since >= cursor.since ? cursor.completeThrough : undefined;
+      const start = Math.min(since, cursor?.since ?? since);
+      const certified = ledger.filter((entry) => entry.certified);
+      cursor = {
+        since: start,
+        completeThrough: completeThrough(certified, before ?? start) ?? before,
+        newestSeen: greatest(cursor?.newestSeen, newestSeen),
+      };
+    },
+    entries: () => ledger,
+    cursor: () => cursor,
+  };
+}
+
+const greatest = (a: Instant | undefined, b: Instant | undefined): Instant | undefined =>
+  a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
+
+/** Sink and state of one track, for simulations: no database, and time is what the test says. */
 export interface MemorySink extends Sink {
-  readonly rows: ReadonlyMap<string, Row>;
-  readonly rejected: readonly Rejection[];
-  readonly commits: number;
+  readonly rows: MemoryTable;
+  readonly rejected: readonly Rejected[];
   ledger(): readonly Entry[];
   cursor(): Cursor | undefined;
   /** Called before and after every commit; what it throws is a crash at that very moment. */
@@ -18,64 +86,22 @@ export interface MemorySink extends Sink {
 }
 
 export function createMemorySink(now: () => Instant): MemorySink {
-  const rows = new Map<string, Row>();
-  const rejected: Rejection[] = [];
-  let ledger: Entry[] = [];
-  let cursor: Cursor | undefined;
-  let commits = 0;
-
-  function apply({ spans, since, newestSeen, runId }: Advance): void {
-    const at = now();
-    for (const { note, whole: _, ...span } of spans) {
-      const provenAt = span.certified ? at : undefined;
-      ledger = overlay(ledger, { ...span, readAt: at, provenAt, runId, note });
-    }
-    const before = cursor && since >= cursor.since ? cursor.completeThrough : undefined;
-    const start = Math.min(since, cursor?.since ?? since);
-    const certified = ledger.filter((entry) => entry.certified);
-    cursor = {
-      since: start,
-      completeThrough: completeThrough(certified, before ?? start) ?? before,
-      newestSeen: greatest(cursor?.newestSeen, newestSeen),
-    };
-  }
-
+  const [rows, ledger] = [createMemoryTable(), createMemoryLedger(now)];
+  const rejected: Rejected[] = [];
   const sink: MemorySink = {
-    name: 'memory',
-    place: 'memory',
-    batchRows: 5000,
+    ...createSinkOn(rows, async ({ advance, rejected: more, rows: written, write }) => {
+      sink.onCommit('before', advance);
+      const receipt = write(written, now());
+      rejected.push(...more);
+      ledger.apply(advance);
+      sink.onCommit('after', advance);
+      return receipt;
+    }),
     rows,
     rejected,
-    get commits() {
-      return commits;
-    },
-    ledger: () => ledger,
-    cursor: () => cursor,
+    ledger: ledger.entries,
+    cursor: ledger.cursor,
     onCommit: () => {},
-    prepare: async () => {},
-    close: async () => {},
-    async open() {
-      const written: Row[] = [];
-      return {
-        async write(more) {
-          written.push(...more);
-        },
-        async commit(advance, set = []) {
-          sink.onCommit('before', advance);
-          const known = rows.size;
-          for (const row of written) rows.set(row.id, row);
-          rejected.push(...set);
-          apply(advance);
-          commits += 1;
-          sink.onCommit('after', advance);
-          return { new: rows.size - known, changed: 0, unchanged: written.length - (rows.size - known), sanitized: 0 };
-        },
-        async abort() {},
-      };
-    },
   };
   return sink;
 }
-
-const greatest = (a: Instant | undefined, b: Instant | undefined): Instant | undefined =>
-  a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);

@@ -1,0 +1,52 @@
+import { connect, type Database } from '../../src/cursor/database.ts';
+import { withoutForgotten } from '../../src/cursor/forgotten.ts';
+import { checkFence } from '../../src/cursor/leases.ts';
+import { applyAdvance } from '../../src/cursor/ledger.ts';
+import { quarantine } from '../../src/cursor/quarantine.ts';
+import type { Value } from '../../src/model/coerce.ts';
+import { parseJson } from '../../src/model/json.ts';
+import { databaseNow } from '../../src/sinks/parquet/event-index.ts';
+import { columnsOf } from '../../src/sinks/parquet/file/columns.ts';
+import { type Books, createSinkOn } from '../support/memory-sink.ts';
+import { createMemoryTable } from '../support/memory-table.ts';
+import { stateDatabase } from '../support/postgres.ts';
+import type { SinkPlace } from '../support/sink-harness.ts';
+import { sinkSuite } from '../support/sink-suite.ts';
+
+/** The sink of the simulations, with the state where it is for every other sink. */
+
+const booksIn =
+  (state: Database): Books =>
+  ({ advance, rejected, stream, rows, write }) =>
+    state.transaction(async (tx) => {
+      await checkFence(tx, advance);
+      const kept = await withoutForgotten(tx, advance.source, stream, rows);
+      const receipt = write(kept, await databaseNow(tx));
+      await quarantine(tx, advance, rejected);
+      await applyAdvance(tx, advance);
+      return receipt;
+    });
+
+async function memoryPlace(): Promise<SinkPlace> {
+  const home = await stateDatabase();
+  const state = connect({ url: home.url });
+  const table = createMemoryTable();
+  return {
+    state,
+    createSink: () => createSinkOn(table, booksIn(state)),
+    readRows: async (stream) => {
+      const columns = columnsOf(stream);
+      const asRead = (value: Value, kind: string | undefined): Value =>
+        kind === 'json' && value !== null ? (parseJson(String(value)) as Value) : value;
+      return table
+        .read(stream)
+        .map((row) => Object.fromEntries(columns.map(({ name, kind }, i) => [name, asRead(row[i] ?? null, kind)])));
+    },
+    async close() {
+      await state.close();
+      await home.drop();
+    },
+  };
+}
+
+sinkSuite('memory', memoryPlace);

@@ -1,0 +1,115 @@
+import type { Advance } from '../../src/cursor/ledger.ts';
+import type { Row } from '../../src/model/flatten.ts';
+import type { Instant } from '../../src/model/instant.ts';
+import type { Stream } from '../../src/model/streams.ts';
+import { newestById } from '../../src/sinks/merge-rule.ts';
+import { columnsOf, createReshape, type LakeRow } from '../../src/sinks/parquet/file/columns.ts';
+import { bookkeeping, createMergeRule } from '../../src/sinks/parquet/merge-row.ts';
+import { createSanitizer, UTF8_TEXT } from '../../src/sinks/sanitize-rows.ts';
+import type { Receipt } from '../../src/sinks/sink.ts';
+
+/** Rows of events in memory, merged by the rule of the files of a lake. */
+export interface MemoryTable {
+  merge(stream: Stream, rows: readonly Row[], advance: Advance, now: Instant): Receipt;
+  /** Of every source, in the columns of `columnsOf(stream)`. */
+  read(stream: Stream): LakeRow[];
+  has(id: string): boolean;
+  /** The ids of all events. */
+  keys(): Iterable<string>;
+  readonly size: number;
+}
+
+interface Held {
+  /** In whose columns the row is. */
+  stream: Stream;
+  row: LakeRow;
+}
+
+export function createMemoryTable(): MemoryTable {
+  const tracks = new Map<string, Map<string, Held>>();
+  const trackOf = ({ source, stream }: Advance): Map<string, Held> => {
+    const key = JSON.stringify([stream, source]);
+    const held = tracks.get(key) ?? new Map<string, Held>();
+    tracks.set(key, held);
+    return held;
+  };
+  return {
+    merge: (stream, rows, advance, now) => mergeInto(trackOf(advance), stream, rows, advance, now),
+    read: (stream) =>
+      [...tracks].flatMap(([key, held]) =>
+        (JSON.parse(key) as string[])[0] === stream.name ? [...held.values()].map((one) => inColumns(one, stream)) : [],
+      ),
+    has: (id) => [...tracks.values()].some((held) => held.has(id)),
+    keys: () => [...tracks.values()].flatMap((held) => [...held.keys()]),
+    get size() {
+      return [...tracks.values()].reduce((sum, held) => sum + held.size, 0);
+    },
+  };
+}
+
+function mergeInto(
+  held: Map<string, Held>,
+  stream: Stream,
+  rows: readonly Row[],
+  { source, runId, spans }: Advance,
+  now: Instant,
+): Receipt {
+  const { rule, deciding, timeAt, missingAt } = planOf(stream);
+  const sanitizer = createSanitizer(stream, UTF8_TEXT);
+  const shown = newestById(rows);
+  const ids = shown.keys();
+  const receipt = { new: 0, changed: 0, unchanged: 0 };
+  for (const values of sanitizer.all([...shown.values()], [source])) {
+    const id = ids.next().value as string;
+    const read = [...values, ...bookkeeping(now, runId)];
+    const known = held.get(id);
+    const stored = known && inColumns(known, stream);
+    const isChanged =
+      stored &&
+      rule.isChanged(
+        deciding.map((at) => stored[at] ?? null),
+        read,
+      );
+    if (!stored || isChanged) held.set(id, { stream, row: stored ? rule.merge(stored, read) : read });
+    receipt[stored ? (isChanged ? 'changed' : 'unchanged') : 'new'] += 1;
+  }
+  const wholes = spans.filter(({ whole }) => whole);
+  const isGone = (id: string, at: Instant): boolean =>
+    !shown.has(id) && wholes.some(({ start, end }) => at >= start && at < end);
+  for (const [id, one] of wholes.length > 0 ? held : []) {
+    const row = inColumns(one, stream);
+    if (row[missingAt] === null && isGone(id, row[timeAt] as Instant)) {
+      held.set(id, { stream, row: row.with(missingAt, now) });
+    }
+  }
+  return { ...receipt, sanitized: sanitizer.sanitized() };
+}
+
+function inColumns({ stream: from, row }: Held, to: Stream): LakeRow {
+  return from === to ? row : createReshape(columnsOf(from), columnsOf(to))(row);
+}
+
+interface Plan {
+  rule: ReturnType<typeof createMergeRule>;
+  deciding: number[];
+  timeAt: number;
+  missingAt: number;
+}
+
+const plans = new WeakMap<Stream, Plan>();
+
+function planOf(stream: Stream): Plan {
+  const made = plans.get(stream);
+  if (made) return made;
+  const columns = columnsOf(stream);
+  const place = (name: string): number => columns.findIndex((column) => column.name === name);
+  const rule = createMergeRule(stream, columns);
+  const plan = {
+    rule,
+    deciding: rule.deciding.map(place),
+    timeAt: place('timestamp'),
+    missingAt: place('_missing_since'),
+  };
+  plans.set(stream, plan);
+  return plan;
+}
