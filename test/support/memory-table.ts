@@ -66,10 +66,10 @@ function mergeInto(
     const stored = known && inColumns(known, stream);
     const isChanged =
       stored &&
-      rule.isChanged(
+      rule.differing(
         deciding.map((at) => stored[at] ?? null),
         read,
-      );
+      ).length > 0;
     if (!stored || isChanged) held.set(id, { stream, row: stored ? rule.merge(stored, read) : read });
     receipt[stored ? (isChanged ? 'changed' : 'unchanged') : 'new'] += 1;
   }
