@@ -60,21 +60,37 @@ read: they show how the link or the customer was at that time, and do not make a
 nobody declared become columns of their own; \`tributary.columns\` lists them. This page is generated: \`npm run generate\`.`;
 
 export function toMarkdown(): string {
-  return [INTRO, ...TABLES.flatMap(markdownTable), ...views('attribution').flatMap(markdownView)].join('\n');
+  const [first, ...others] = TABLES.filter(({ name }) => name in STREAMS);
+  const isShared = (row: string): boolean => others.every((table) => rowsOf(table).includes(row));
+  const shared = first ? rowsOf(first).filter(isShared) : [];
+  return [
+    INTRO,
+    '\n## Columns of clicks, leads and sales\n\nAll three tables have these; below, each table lists what it has besides.\n',
+    ...COLUMNS_HEAD,
+    ...shared,
+    ...TABLES.flatMap((table) => markdownTable(table, shared)),
+    ...views('attribution').flatMap(markdownView),
+  ].join('\n');
 }
 
-function markdownTable({ name, doc, key, columns, details }: Described): string[] {
+const COLUMNS_HEAD = ['| column | type | from | |', '|---|---|---|---|'];
+
+function markdownTable(table: Described, shared: readonly string[]): string[] {
+  const { name, doc, key } = table;
+  const rows = rowsOf(table);
+  const own = name in STREAMS ? rows.filter((row) => !shared.includes(row)) : rows;
   return [
     `\n## ${name}\n\n${doc} Key \`(${key.join(', ')})\`.\n`,
-    '| column | type | from | |',
-    '|---|---|---|---|',
-    ...columns.map((column) => {
-      const { from = [], volatile } = details.get(column.name) ?? {};
-      const paths = from.map(({ path }) => `\`${path}\``).join(', ');
-      return `| \`${column.name}\` | ${column.type} | ${paths} | ${column.comment}${volatile ? ' *joined*' : ''} |`;
-    }),
+    ...(own.length > 0 ? [...COLUMNS_HEAD, ...own] : ['No columns of its own.']),
   ];
 }
+
+const rowsOf = ({ columns, details }: Described): string[] =>
+  columns.map((column) => {
+    const { from = [], volatile } = details.get(column.name) ?? {};
+    const paths = from.map(({ path }) => `\`${path}\``).join(', ');
+    return `| \`${column.name}\` | ${column.type} | ${paths} | ${column.comment}${volatile ? ' *joined*' : ''} |`;
+  });
 
 function markdownView({ name, doc, columns }: View): string[] {
   return [

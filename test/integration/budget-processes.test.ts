@@ -44,7 +44,7 @@ async function listen({ service: { log } }: Sandbox, seconds: number) {
 it('three workers and a backfill use one budget: no 429, nearly all of it, fresh first', async () => {
   const sandbox = await crowd('key-of-four', ['fresh', 'fresh', 'fresh', 'backfill']);
   const log = await listen(sandbox, 12);
-  // On a calm machine none, and 0.96 of the budget (docs/budget.md). Beside the rest of the suite a process may be held up between
+  // On a calm machine none, and 0.96 of the budget (docs/scaling.md#one-budget). Beside the rest of the suite a process may be held up between
   // its turn and its departure: that is one 429 at most, and not the dozens of four processes that do not share.
   expect(countOf(log, 429)).toBeLessThanOrEqual(1);
   expect(budgetUse(log, PER_SECOND)).toBeGreaterThanOrEqual(countOf(log, 429) === 0 ? 0.85 : 0.6);

@@ -1,11 +1,16 @@
 import { ANSWERS } from '../corpus/answer-traps.ts';
 import { RECORDS } from '../corpus/record-traps.ts';
+import { wrapped } from './error-texts.ts';
 
-/** docs/bad-input.md: what becomes of everything in the corpus, for a reader. */
-export function badInputPage(): string {
-  const records = Object.entries(RECORDS).map(([trap, { outcome, means }]) => [trap, outcome, means]);
-  const answers = Object.entries(ANSWERS).map(([trap, { outcome, means }]) => [trap, OUTCOMES[outcome], means]);
-  return [HEAD, RECORDS_HEAD, table(records), ANSWERS_HEAD, table(answers)].join('\n\n');
+/** What becomes of everything in the corpus, as an appendix of docs/troubleshooting.md. */
+export function badInputAppendix(): string {
+  const records = Object.entries(RECORDS).map(([trap, { outcome, means }]) => ({ trap, outcome, means }));
+  const answers = Object.entries(ANSWERS).map(([trap, { outcome, means }]) => ({
+    trap,
+    outcome: OUTCOMES[outcome],
+    means,
+  }));
+  return [HEAD, RECORDS_HEAD, listed(records), ANSWERS_HEAD, listed(answers)].join('\n\n');
 }
 
 const OUTCOMES: Readonly<Record<(typeof ANSWERS)[string]['outcome'], string>> = {
@@ -16,28 +21,27 @@ const OUTCOMES: Readonly<Record<(typeof ANSWERS)[string]['outcome'], string>> = 
   stopped: 'stream stopped',
 };
 
-const table = (rows: ReadonlyArray<readonly string[]>): string =>
-  [
-    '| trap | outcome | |',
-    '|---|---|---|',
-    ...rows.map(([trap, ...rest]) => `| \`${trap}\` | ${rest.join(' | ')} |`),
-  ].join('\n');
+/** Traps that end alike share a line. */
+function listed(traps: ReadonlyArray<{ trap: string; outcome: string; means: string }>): string {
+  const alike = new Map<string, string[]>();
+  for (const { trap, outcome, means } of traps) {
+    const key = `**${outcome}**${means ? `, ${means}` : ''}`;
+    alike.set(key, [...(alike.get(key) ?? []), `\`${trap}\``]);
+  }
+  return [...alike].map(([end, names]) => wrapped(`- ${end}: ${names.join(', ')}`)).join('\n');
+}
 
-const HEAD = `# What becomes of bad input
+const HEAD = `## Appendix: bad input
 
-Made from the corpus by \`npm run generate\`. Every line is a file under \`test/corpus/\`, named for its trap; the tests send it over HTTP
-through the whole engine into Postgres and Parquet, and hold what they find against this page. \`<<600*x>>\` in a file stands for 600 times x.
+Each trap is a file under \`test/corpus/\`; the tests send it over HTTP through the whole engine into Postgres and Parquet, and compare what
+they find with this list.
 
-- **stored**: as it came, or as the line says. **flagged**: stored too, and the run counts it (\`misfits\`, \`contradictions\`, \`rows_mended\`
-  in \`tributary.runs\`); what a column could not hold is in \`_extra\`.
+- **stored**: as it came, or as the line says. **flagged**: stored too, and counted in \`tributary.runs\`; what a column could not hold is in \`_extra\`.
 - **quarantined**: kept in \`tributary.quarantine\` with the reason, without what is private; \`tributary quarantine\` shows it.
 - **window retried**: asked again, at most six times; then the run ends as incomplete and nothing is lost. **page made smaller**: the same
   rows are asked for in smaller pages; a single row that breaks them all is set aside, and the window says so.
-- **stream stopped**: asking again cannot help. The cursor stays; the error says what to do.
+- **stream stopped**: asking again cannot help. The cursor stays; the error says what to do.`;
 
-Whatever becomes of a record, the rest of its page arrives; and a record whose time is out of line with its neighbours proves nothing about
-what lies between.`;
-
-const RECORDS_HEAD = '## Records\n\nOne of two events on a page. Of a quarantined one, the reason is shown.';
+const RECORDS_HEAD = '### Records\n\nOne of two events on a page. Of a quarantined one, the reason is shown.';
 const ANSWERS_HEAD =
-  '## Answers\n\nIn place of the first page; the next answer is sound. Where the stream stops, no other is asked for.';
+  '### Answers\n\nIn place of the first page; the next answer is sound. Where the stream stops, no other is asked for.';

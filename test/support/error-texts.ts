@@ -44,7 +44,8 @@ export function errorTexts(): ErrorText[] {
 }
 
 /** One page for a reader: what can be said, sorted by what is to be done about it. */
-export function errorsPage(texts: readonly ErrorText[]): string {
+/** Every message, as an appendix of docs/troubleshooting.md. */
+export function errorsAppendix(texts: readonly ErrorText[]): string {
   const titles: Readonly<Record<string, string>> = {
     ConfigError: 'You are asked (exit code 2)',
     StopStream: 'The service refuses (exit code 3)',
@@ -53,34 +54,40 @@ export function errorsPage(texts: readonly ErrorText[]): string {
     Cancelled: 'Somebody stopped it (exit code 130)',
   };
   const sections = KINDS.map((kind) => {
-    const own = texts.filter((text) => text.kind === kind);
-    return [`## ${titles[kind]}`, ...own.map(entry)].join('\n\n');
+    const lines = texts.filter((text) => text.kind === kind).map(entry);
+    return `### ${titles[kind]}\n\n${[...new Set(lines)].join('\n')}`;
   });
   return [HEAD, ...sections, NETWORK, SERVICE].join('\n\n');
 }
 
-const HEAD = `# What Tributary says when something is wrong
+const HEAD = `## Appendix: every message
 
-Made from the code by \`npm run generate\`, to be read as prose: every error says what happened, what was kept, and what to do.
 ‹…› is filled in; \`|\` stands between what is said in one case and in another. Where the source, the stream and the window are known,
 they stand before the message.`;
 
-const advice = (said: string, next: string): string => `- ${said}  \n  next: ${next}`;
+const entry = ({ message, kept, next }: Pick<ErrorText, 'message' | 'kept' | 'next'>): string =>
+  wrapped(`- ${[message, kept && `*kept:* ${kept}`, next && `*next:* ${next}`].filter(Boolean).join(' · ')}`);
+
+/** In lines that a reader of the source can follow. */
+export function wrapped(text: string): string {
+  const lines = [''];
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1) ?? '';
+    if (line.length + word.length > 160) lines.push(`  ${word}`);
+    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`;
+  }
+  return lines.join('\n');
+}
 
 const NETWORK = [
-  '## Ways in which a request fails',
-  ...NETWORK_MEANINGS.map(({ what, next }) => advice(what, next)),
-].join('\n\n');
+  '### Ways in which a request fails\n',
+  ...NETWORK_MEANINGS.map(({ what, next }) => entry({ message: what, kept: undefined, next })),
+].join('\n');
 
 const SERVICE = [
-  '## Answers of the service',
-  ...SERVICE_CODES.map(({ status, code, next }) => advice(`${status} ${code}`, next)),
-].join('\n\n');
-
-const entry = ({ message, kept, next, file }: ErrorText): string =>
-  [`- ${message}`, ...(kept ? [`  kept: ${kept}`] : []), ...(next ? [`  next: ${next}`] : []), `  (\`${file}\`)`].join(
-    '  \n',
-  );
+  '### Answers of the service\n',
+  ...SERVICE_CODES.map(({ status, code, next }) => entry({ message: `${status} ${code}`, kept: undefined, next })),
+].join('\n');
 
 const said = (expression: string | undefined): string | undefined => (expression ? spoken(expression) : undefined);
 

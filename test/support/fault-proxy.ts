@@ -18,7 +18,7 @@ export type LineFault =
   /** Every connection falls silent after so many bytes more. */
   | { kind: 'black hole'; bytes: number };
 
-/** Each of them, by the name that tests and docs/faults.md use; gentle enough that a few thousand bytes meet the middle of a run. */
+/** Each of them, by the name that tests and docs/troubleshooting.md use; gentle enough that a few thousand bytes meet the middle of a run. */
 export const LINE_FAULTS: Readonly<Record<string, LineFault>> = {
   latency: { kind: 'latency', ms: 15 },
   'a slow line': { kind: 'drip', bytes: 3000, everyMs: 1 },

@@ -1,9 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { configJsonSchema } from '../../src/config/schema.ts';
 import { toMarkdown } from '../../src/sinks/schema-formats.ts';
-import { badInputPage } from '../support/bad-input-page.ts';
+import { badInputAppendix } from '../support/bad-input-page.ts';
 import { configurationPage } from '../support/config-reference.ts';
-import { errorsPage, errorTexts } from '../support/error-texts.ts';
+import { errorsAppendix, errorTexts } from '../support/error-texts.ts';
 import { jsonSchema } from '../support/json-documents.ts';
 import { sandboxPage } from '../support/sandbox-page.ts';
 
@@ -19,12 +20,12 @@ it('config/tributary.schema.json describes the config as it is', async () => {
   );
 });
 
-it('docs/bad-input.md says what becomes of everything in the corpus', async () => {
-  await expect(`${badInputPage()}\n`).toMatchFileSnapshot('../../docs/bad-input.md');
-});
-
-it('docs/errors.md holds the text of every error, for a reader', async () => {
-  await expect(`${errorsPage(errorTexts())}\n`).toMatchFileSnapshot('../../docs/errors.md');
+it('docs/troubleshooting.md ends with every message and what becomes of everything in the corpus', async () => {
+  const page = '../../docs/troubleshooting.md';
+  const mark = '<!-- generated from here on: npm run generate -->';
+  const [byHand] = readFileSync(new URL(page, import.meta.url), 'utf8').split(mark);
+  const appendices = `${errorsAppendix(errorTexts())}\n\n${badInputAppendix()}\n`;
+  await expect(`${byHand}${mark}\n\n${appendices}`).toMatchFileSnapshot(page);
 });
 
 it('docs/configuration.md holds every key of the config', async () => {
