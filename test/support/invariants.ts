@@ -36,6 +36,8 @@ export class InvariantBroken extends Error {
 export function createInvariants({ service, since, upkeep }: Scenario, sink: MemorySink): Invariants {
   let started = 0;
   let startedByUs = 0;
+  /** When the run before this one began. */
+  let before = 0;
   let floor = since;
   let requests = 0;
   let watermark: number | undefined;
@@ -65,6 +67,7 @@ export function createInvariants({ service, since, upkeep }: Scenario, sink: Mem
   return {
     runStarts() {
       requests = 0;
+      before = Math.min(started, startedByUs);
       started = service.now();
       startedByUs = service.ourNow();
       floor = sink.cursor()?.completeThrough ?? since;
@@ -125,7 +128,9 @@ export function createInvariants({ service, since, upkeep }: Scenario, sink: Mem
     settled() {
       const through = sink.cursor()?.completeThrough;
       // Whichever of the two clocks is behind: nobody need believe more.
-      const now = Math.min(started, startedByUs) - (service.traits.clockJitter ?? 0);
+      let now = Math.min(started, startedByUs) - (service.traits.clockJitter ?? 0);
+      // Where nothing was ever seen, each poll confirms what the one before it found.
+      if (service.store.everVisible().length === 0) now = Math.min(now, before);
       const reachable = Math.floor(now / 1000) * 1000 - upkeep.settleMs;
       if (through === undefined || through < reachable) {
         const at = through === undefined ? 'nowhere' : toIso(through);

@@ -71,7 +71,9 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
     ...(random.chance(0.1) && { refuseAbove: `500@${random.int(Math.max(6, pageRows >> 1), pageRows)}` as const }),
     ...(random.chance(0.3) && { clockSkew: random.int(-HOUR, HOUR) }),
   };
-  const drawn = options.only ? drawOnly(options.only, { random, pageRows }) : drawTraits({ random, pageRows });
+  const drawn = options.only
+    ? drawOnly(options.only, { random, pageRows, roomy: steady })
+    : drawTraits({ random, pageRows });
   service.traits = steady ? { bounds: traits.bounds, ...drawn } : { ...traits, ...drawn };
   service.slowness = random.chance(0.15) ? random.int(10, 60) : 1;
   const habits: Habits = {
@@ -133,7 +135,7 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
     const rows = random.pick([0, 1, random.int(2, 30), random.int(30, 160)]);
     for (let i = 0; i < rows; i++) add(past(), { arrivedAt: start - DAY });
     for (let i = random.int(0, 4); i > 0; i--) tieGroup(random.int(2, 5));
-    hasBigTies = random.chance(0.3);
+    hasBigTies = random.chance(0.3) && !steady;
     if (hasBigTies) tieGroup(random.int(pageRows - 1, 3 * pageRows));
     const hasHiddenRun = random.chance(0.2) && !steady;
     if (hasHiddenRun) hiddenRun(past(), random.int(pageRows, 3 * pageRows));
