@@ -3,7 +3,7 @@ import { variables } from './app/environment.ts';
 import { environment, withApp, withSinks, withSyncApp } from './app/index.ts';
 import { type Config, type ConfigInput, DEFAULT_CONFIG, parseConfig } from './config/index.ts';
 import { holderOf } from './cursor/leases.ts';
-import { listRuns, type RunFilter, type RunRecord } from './cursor/run-history.ts';
+import { listRuns, type RunFilter, type RunRecord } from './cursor/runs.ts';
 import { parseDate } from './model/dates.ts';
 import { ConfigError } from './model/errors.ts';
 import type { Finding } from './model/finding.ts';
@@ -24,8 +24,7 @@ import { verifyStream } from './sync/verify-stream.ts';
 /** Tributary inside another program: the verbs of the command line, with values instead of text. docs/library.md shows it. */
 
 export type { ConfigInput } from './config/index.ts';
-export type { RunFilter, RunRecord } from './cursor/run-history.ts';
-export type { Tally } from './cursor/runs.ts';
+export type { RunFilter, RunRecord, Tally } from './cursor/runs.ts';
 export { BadRecord, Cancelled, ConfigError, Fault, RetryLater, StopStream } from './model/errors.ts';
 export type { Finding } from './model/finding.ts';
 export type { Log } from './model/log.ts';

@@ -1,12 +1,10 @@
 import { checkService } from '../api/check-service.ts';
 import type { Config } from '../config/index.ts';
-import { checkState } from '../cursor/check-state.ts';
 import type { Database } from '../cursor/database.ts';
 import { isInTheClear, isLocalHost } from '../cursor/database-errors.ts';
+import { checkState } from '../cursor/migrate.ts';
 import { MIGRATIONS } from '../cursor/migrations.ts';
-import { readKnownProfiles } from '../cursor/profiles.ts';
-import { findMoved, MOVED_FIX, movedText } from '../cursor/sources.ts';
-import { queueFindings } from '../jobs/queue-check.ts';
+import { findMoved, MOVED_FIX, movedText, readKnownProfiles } from '../cursor/sources.ts';
 import { type Finding, findingOf, note, ok } from '../model/finding.ts';
 import type { Log } from '../model/log.ts';
 import { STREAM_NAMES } from '../model/streams.ts';
@@ -62,7 +60,7 @@ async function queueFindingsOf({ queue: { url }, state }: Config): Promise<Findi
       if (stateUrl !== undefined) await (await import('../jobs/bull.ts')).checkDirect(stateUrl);
       return [ok('queue', 'in the state database')];
     }
-    const { readInfo, redisPlace } = await import('../jobs/redis.ts');
+    const { queueFindings, readInfo, redisPlace } = await import('../jobs/redis.ts');
     return queueFindings(redisPlace(url), await readInfo(url));
   } catch (error) {
     return [findingOf('queue', error)];

@@ -10,7 +10,7 @@ import { openEmbedded } from '../cursor/embedded.ts';
 import { readForgottenIfAny } from '../cursor/forgotten.ts';
 import { migrate } from '../cursor/migrate.ts';
 import { MIGRATIONS } from '../cursor/migrations.ts';
-import { removeOldHistory } from '../cursor/retention.ts';
+import { removeOldHistory } from '../cursor/runs.ts';
 import { adoptSources, checkSources, type SourceAddress } from '../cursor/sources.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { EvolvedColumn } from '../model/evolution.ts';

@@ -1,7 +1,6 @@
 import { toIso } from '../model/instant.ts';
 import type { Queryable } from './database.ts';
-import { instantOf, type Sql } from './sql.ts';
-import { storableJson, storableText } from './storable.ts';
+import { instantOf, type Sql, storableJson, storableText } from './sql.ts';
 
 /** A change that somebody asked for. Never put a secret or personal data in it: the table outlives both. */
 export interface AuditEntry {

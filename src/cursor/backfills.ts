@@ -2,8 +2,7 @@ import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
 import type { Database, Queryable } from './database.ts';
-import { instantOf, type Sql } from './sql.ts';
-import { storableText } from './storable.ts';
+import { instantOf, type Sql, storableText } from './sql.ts';
 
 /** Backfills that were given to the queue: what is asked for, and how far each window is. The queue holds only hints. */
 

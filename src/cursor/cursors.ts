@@ -1,8 +1,8 @@
-import type { Instant } from '../model/instant.ts';
+import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Queryable } from './database.ts';
 import type { Track } from './ledger.ts';
-import { instantOf } from './sql.ts';
+import { instantOf, type Sql } from './sql.ts';
 
 /** How far a stream has come in a sink. */
 export interface Cursor {
@@ -73,3 +73,105 @@ export interface CursorRow {
   newest_seen: Date | null;
   updated_at: Date;
 }
+
+export interface KnownTrack extends Track, Cursor {
+  updatedAt: Instant;
+}
+
+/** Every cursor of the state, whether or not the config still names its source and sink. */
+export async function knownTracks(db: Queryable): Promise<KnownTrack[]> {
+  type Found = { source: string; stream: StreamName; sink: string } & Record<'since' | 'updated', Instant> &
+    Record<'through' | 'newest', Instant | null>;
+  const rows = await db.query<Found>({
+    text: `
+      select source, stream, sink, ${instantOf('since')} as since, ${instantOf('complete_through')} as through,
+        ${instantOf('newest_seen')} as newest, ${instantOf('updated_at')} as updated
+      from tributary.cursors order by source, stream, sink`,
+  });
+  return rows.map(({ through, newest, updated, ...row }) => ({
+    ...row,
+    completeThrough: through ?? undefined,
+    newestSeen: newest ?? undefined,
+    updatedAt: updated,
+  }));
+}
+
+/** What somebody chose. What is left open means all of it. */
+export const chooseTracks = (
+  all: readonly KnownTrack[],
+  {
+    source,
+    streams = [],
+    sink,
+  }: { source?: string | undefined; streams?: readonly StreamName[]; sink?: string | undefined },
+): KnownTrack[] =>
+  all.filter(
+    (track) =>
+      (streams.length === 0 || streams.includes(track.stream)) &&
+      (source === undefined || track.source === source) &&
+      (sink === undefined || track.sink === sink),
+  );
+
+/** For machines: moments are ISO texts, what is unknown is null. */
+export interface TrackReport {
+  source: string;
+  stream: StreamName;
+  sink: string;
+  since: string;
+  completeThrough: string | null;
+  newestSeen: string | null;
+  updatedAt: string;
+}
+
+export const reportTrack = ({ source, stream, sink, since, updatedAt, ...track }: KnownTrack): TrackReport => ({
+  source,
+  stream,
+  sink,
+  since: toIso(since),
+  completeThrough: track.completeThrough === undefined ? null : toIso(track.completeThrough),
+  newestSeen: track.newestSeen === undefined ? null : toIso(track.newestSeen),
+  updatedAt: toIso(updatedAt),
+});
+
+/** Takes proofs back, so that the next sync reads again. Rows stay where they are. The caller holds the lease. */
+
+/** Everything from `to` on counts as never read. At the very beginning nothing is left proven. */
+export async function rewind(tx: Queryable, track: Track, to: Instant): Promise<void> {
+  await tx.query(dropFrom(track, to));
+  await tx.query(cutAt(track, to));
+  await tx.query(lowerWatermark(track, to));
+}
+
+/** As if the stream had never been synced into this sink. */
+export async function forgetTrack(tx: Queryable, track: Track): Promise<void> {
+  for (const table of ['windows', 'cursors']) await tx.query(dropTrack(table, track));
+}
+
+const keyOf = ({ source, stream, sink }: Track): string[] => [source, stream, sink];
+
+const dropFrom = (track: Track, to: Instant): Sql => ({
+  text: 'delete from tributary.windows where source = $1 and stream = $2 and sink = $3 and start_at >= $4',
+  values: [...keyOf(track), toIso(to)],
+});
+
+/** Its share of the time is the fairest guess of how many rows a piece of a window holds. */
+const cutAt = (track: Track, to: Instant): Sql => ({
+  text: `
+    update tributary.windows set end_at = $4,
+      rows = round(rows * extract(epoch from $4::timestamptz - start_at) / extract(epoch from end_at - start_at))
+    where source = $1 and stream = $2 and sink = $3 and end_at > $4`,
+  values: [...keyOf(track), toIso(to)],
+});
+
+const lowerWatermark = (track: Track, to: Instant): Sql => ({
+  text: `
+    update tributary.cursors
+    set complete_through = case when $4::timestamptz > since then $4::timestamptz end, updated_at = now()
+    where source = $1 and stream = $2 and sink = $3`,
+  values: [...keyOf(track), toIso(to)],
+});
+
+const dropTrack = (table: string, track: Track): Sql => ({
+  text: `delete from tributary.${table} where source = $1 and stream = $2 and sink = $3`,
+  values: keyOf(track),
+});

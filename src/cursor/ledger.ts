@@ -4,8 +4,7 @@ import type { StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
 import type { Queryable } from './database.ts';
 import { checkFence } from './leases.ts';
-import { instantOf, type Sql } from './sql.ts';
-import { storableText } from './storable.ts';
+import { instantOf, type Sql, storableText } from './sql.ts';
 
 /** A stream of a source in one sink: what cursors and ledger are kept for. */
 export interface Track {

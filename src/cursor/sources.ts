@@ -1,5 +1,10 @@
+import { MAX_LIMIT } from '../api/params.ts';
+import type { Profile } from '../extract/reader.ts';
 import { ConfigError } from '../model/errors.ts';
-import type { Queryable } from './database.ts';
+import type { StreamName } from '../model/streams.ts';
+import type { Database, Queryable } from './database.ts';
+import { checkFence } from './leases.ts';
+import type { Sql } from './sql.ts';
 
 /** A name and the service behind it. Rows carry only the name: those of two services would mix under it. */
 export interface SourceAddress {
@@ -65,3 +70,82 @@ async function keepAddresses(db: Queryable, sources: readonly SourceAddress[]): 
     values: [sources.map(({ name }) => name), sources.map(({ baseUrl }) => baseUrl)],
   });
 }
+
+/** What is assumed of a server that nobody has met yet. */
+export const UNKNOWN_SERVER: Profile = { granularity: 'exact', tickMs: 1000, pageRows: MAX_LIMIT };
+
+export async function readProfile(db: Queryable, source: string, stream: StreamName): Promise<Profile> {
+  const [row] = await db.query<{ granularity: Profile['granularity']; tick_ms: number; page_rows: number }>({
+    text: 'select granularity, tick_ms, page_rows from tributary.profiles where source = $1 and stream = $2',
+    values: [source, stream],
+  });
+  return row ? { granularity: row.granularity, tickMs: row.tick_ms, pageRows: row.page_rows } : UNKNOWN_SERVER;
+}
+
+export async function writeProfile(db: Queryable, source: string, stream: StreamName, profile: Profile): Promise<void> {
+  await db.query({
+    text: `
+      insert into tributary.profiles (source, stream, granularity, tick_ms, page_rows) values ($1, $2, $3, $4, $5)
+      on conflict (source, stream) do update
+        set granularity = excluded.granularity, tick_ms = excluded.tick_ms, page_rows = excluded.page_rows, updated_at = now()`,
+    values: [source, stream, profile.granularity, profile.tickMs, profile.pageRows],
+  });
+}
+
+/** Every server that was met; none where the state has no tables yet. */
+export async function readKnownProfiles(db: Queryable): Promise<Array<Profile & { source: string; stream: string }>> {
+  const [has] = await db.query<{ table: boolean }>({
+    text: `select to_regclass('tributary.profiles') is not null as table`,
+  });
+  if (!has?.table) return [];
+  return db.query<Profile & { source: string; stream: string }>({
+    text: `
+      select source, stream, granularity, tick_ms as "tickMs", page_rows as "pageRows"
+      from tributary.profiles order by source, stream`,
+  });
+}
+
+export interface LeasedStream {
+  source: string;
+  stream: StreamName;
+  epoch: number;
+}
+
+/**
+ * A window is complete only for what was asked. When the filters of a stream change, nothing is proven any more: the ledger
+ * begins anew, and every event that the new filters let through is read. Rows stay. Returns whether that was so.
+ */
+export function acceptFilters(db: Database, lease: LeasedStream, filters: string): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    await checkFence(tx, lease);
+    const [known] = await tx.query<{ filters: string }>(readFilters(lease));
+    if (known?.filters === filters) return false;
+    await tx.query(writeFilters(lease, filters));
+    if (!known) return false;
+    await tx.query(forgetWindows(lease));
+    await tx.query(forgetWatermarks(lease));
+    return true;
+  });
+}
+
+const readFilters = ({ source, stream }: LeasedStream): Sql => ({
+  text: 'select filters from tributary.filters where source = $1 and stream = $2',
+  values: [source, stream],
+});
+
+const writeFilters = ({ source, stream }: LeasedStream, filters: string): Sql => ({
+  text: `
+    insert into tributary.filters (source, stream, filters) values ($1, $2, $3)
+    on conflict (source, stream) do update set filters = excluded.filters, changed_at = now()`,
+  values: [source, stream, filters],
+});
+
+const forgetWindows = ({ source, stream }: LeasedStream): Sql => ({
+  text: 'delete from tributary.windows where source = $1 and stream = $2',
+  values: [source, stream],
+});
+
+const forgetWatermarks = ({ source, stream }: LeasedStream): Sql => ({
+  text: 'update tributary.cursors set complete_through = null where source = $1 and stream = $2',
+  values: [source, stream],
+});

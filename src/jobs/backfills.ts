@@ -10,17 +10,18 @@ import {
   requeueFailed,
 } from '../cursor/backfills.ts';
 import type { Database } from '../cursor/database.ts';
+import { isLeased, makeDue } from '../cursor/schedules.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
 import type { JobQueue } from './bull.ts';
-import { parentHint, windowHint } from './payloads.ts';
+import { parentJob, type SyncPayload, syncJob, windowJob } from './payloads.ts';
 
 export { type Backfill, readBackfills } from '../cursor/backfills.ts';
 
 export interface BackfillDeps {
   state: Database;
-  queue: Pick<JobQueue, 'flow' | 'hint' | 'hurry'>;
+  queue: Pick<JobQueue, 'flow' | 'enqueue' | 'promote'>;
 }
 
 export interface BackfillRequest {
@@ -40,8 +41,8 @@ export async function enqueueBackfill({ state, queue }: BackfillDeps, request: B
   await insertBackfill(state, { ...request, id });
   if (request.chunks.length === 0) await finishBackfills(state);
   else {
-    const children = request.chunks.map(({ start }) => windowHint({ backfill: id, start }));
-    await queue.flow(parentHint({ backfill: id }), children);
+    const children = request.chunks.map(({ start }) => windowJob({ backfill: id, start }));
+    await queue.flow(parentJob({ backfill: id }), children);
   }
   return id;
 }
@@ -52,7 +53,7 @@ export const pauseBackfill = (deps: BackfillDeps, id: string): Promise<void> =>
 
 export async function resumeBackfill(deps: BackfillDeps, id: string): Promise<void> {
   await move(deps, id, { from: ['paused'], to: 'queued' });
-  await hurryWindows(deps);
+  await promoteWindows(deps);
 }
 
 /** For good. What it has read stays. */
@@ -63,22 +64,22 @@ export const cancelBackfill = (deps: BackfillDeps, id: string): Promise<void> =>
 export async function retryBackfill(deps: BackfillDeps, id: string): Promise<void> {
   await move(deps, id, { from: ['failed'], to: 'queued' });
   await requeueFailed(deps.state, id);
-  await hurryWindows(deps);
+  await promoteWindows(deps);
 }
 
 /** Windows that could be read now, given to a queue that may have forgotten them. */
-export async function hintWindows({ state, queue }: BackfillDeps): Promise<void> {
+export async function enqueueWindows({ state, queue }: BackfillDeps): Promise<void> {
   for (const { id, start } of await nextWindows(state)) {
-    await queue.hint('backfill', windowHint({ backfill: id, start }));
+    await queue.enqueue('backfill', windowJob({ backfill: id, start }));
   }
 }
 
 /** The stream is free: whoever waits for that need not wait longer. One that failed keeps the time it was given. */
-export async function hurryWindows({ state, queue }: BackfillDeps): Promise<void> {
+export async function promoteWindows({ state, queue }: BackfillDeps): Promise<void> {
   for (const { id, start, tries } of await nextWindows(state)) {
-    const hint = windowHint({ backfill: id, start });
-    await queue.hint('backfill', hint);
-    if (tries === 0) await queue.hurry('backfill', hint.id);
+    const job = windowJob({ backfill: id, start });
+    await queue.enqueue('backfill', job);
+    if (tries === 0) await queue.promote('backfill', job.id);
   }
 }
 
@@ -103,4 +104,15 @@ async function move(
     kept: 'nothing was changed',
     next: `only one that is ${from.join(' or ')} can`,
   });
+}
+
+/** A stream is due now, and a worker takes it up. False: somebody is at it already, and its rows are on their way. */
+export async function syncNow(
+  { state, queue }: { state: Database; queue: JobQueue },
+  { source, stream }: SyncPayload,
+): Promise<boolean> {
+  if (await isLeased(state, source, stream)) return false;
+  await makeDue(state, source, stream);
+  await queue.enqueue('sync', syncJob({ source, stream }));
+  return true;
 }

@@ -13,7 +13,7 @@ import { leadsThroughPooler } from '../cursor/database.ts';
 import { addressOf, databaseFault } from '../cursor/database-errors.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
-import type { Hint } from './payloads.ts';
+import type { QueuedJob } from './payloads.ts';
 import { checkRedis, openConsumer, openProducer, redisPlace } from './redis.ts';
 import { nextRun } from './schedule.ts';
 
@@ -22,16 +22,16 @@ export interface JobQueue {
   /** For people: where the jobs are. */
   readonly place: string;
   /** Adds a job, unless one of its name is already there. */
-  hint(lane: LaneName, hint: Hint): Promise<void>;
+  enqueue(lane: LaneName, job: QueuedJob): Promise<void>;
   /** Brings the schedulers to what is wanted. Those that are right are left alone: their next job stays where it is. */
   schedule(wanted: readonly Scheduled[], options: { removeOthers: boolean }): Promise<void>;
   /** A parent with children: it comes up when they are all through. */
-  flow(parent: Hint, children: readonly Hint[]): Promise<void>;
+  flow(parent: QueuedJob, children: readonly QueuedJob[]): Promise<void>;
   /** A job that was put off is taken up now. */
-  hurry(lane: LaneName, id: string): Promise<void>;
+  promote(lane: LaneName, id: string): Promise<void>;
   /** Jobs that could be taken up now, if somebody were free. */
   waiting(lane: LaneName): Promise<number>;
-  work(lane: LaneName, options: WorkOptions): Promise<Crew>;
+  work(lane: LaneName, options: WorkOptions): Promise<WorkerHandle>;
   close(): Promise<void>;
   /** For a page that shows the queues. */
   readonly queues: Readonly<Record<LaneName, BullQueue>>;
@@ -42,7 +42,7 @@ export type LaneName = 'sync' | 'backfill';
 export type BullQueue = Queue;
 
 export interface Scheduled {
-  hint: Hint;
+  job: QueuedJob;
   /** As `scheduleText` writes it. */
   schedule: string;
 }
@@ -56,7 +56,7 @@ export interface WorkOptions {
 }
 
 /** Hands at work. */
-export interface Crew {
+export interface WorkerHandle {
   /** Takes no more jobs, and waits for those in hand. */
   close(): Promise<void>;
 }
@@ -73,7 +73,7 @@ const LANES = ['sync', 'backfill'] as const;
 const SCHEMA = 'tributary_queue';
 const PREFIX = 'tributary';
 /** Hints are worth nothing once they were followed; what came of them is in the `runs` table. */
-const HINT = { removeOnComplete: true, removeOnFail: true } as const;
+const ONCE = { removeOnComplete: true, removeOnFail: true } as const;
 
 export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise<JobQueue> {
   await (url === undefined ? checkDirect(stateUrl) : checkRedis(url));
@@ -90,12 +90,12 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
     backfill: new Queue('backfill', producer),
   };
   const flows = new FlowProducer(producer);
-  const crews = new Set<Crew>();
+  const handles = new Set<WorkerHandle>();
   // All of them before any is waited for: an error that nobody listens to ends the process.
   flows.on('error', listen);
   for (const lane of LANES) queues[lane].on('error', listen);
   const close = async (): Promise<void> => {
-    await Promise.all([...crews].map((crew) => crew.close()));
+    await Promise.all([...handles].map((handle) => handle.close()));
     await flows.close();
     for (const lane of LANES) await queues[lane].close();
     home.leave(producer.connection);
@@ -107,29 +107,29 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
     await close();
     throw home.fault(error);
   }
-  const optionsOf = ({ id }: Hint) => ({ ...HINT, jobId: id });
+  const optionsOf = ({ id }: QueuedJob) => ({ ...ONCE, jobId: id });
 
   return {
     place: home.place,
     queues: queues as unknown as Record<LaneName, BullQueue>,
-    async hint(lane, hint) {
-      await queues[lane].add(hint.name, hint.data, optionsOf(hint));
+    async enqueue(lane, job) {
+      await queues[lane].add(job.name, job.data, optionsOf(job));
     },
     async schedule(wanted, { removeOthers }) {
       const known = new Map((await queues.sync.getJobSchedulers()).map(({ key, pattern }) => [key, pattern]));
-      for (const { hint, schedule } of wanted) {
-        if (known.get(hint.id) === schedule) continue;
-        const job = { name: hint.name, data: hint.data, opts: HINT };
+      for (const { job, schedule } of wanted) {
+        if (known.get(job.id) === schedule) continue;
+        const template = { name: job.name, data: job.data, opts: ONCE };
         try {
-          await queues.sync.upsertJobScheduler(hint.id, { pattern: schedule }, job);
+          await queues.sync.upsertJobScheduler(job.id, { pattern: schedule }, template);
         } catch (error) {
           // Recovery: of workers that start in the same moment one is first, and the others need nothing more.
-          const made = await queues.sync.getJobScheduler(hint.id);
+          const made = await queues.sync.getJobScheduler(job.id);
           if (made?.pattern !== schedule) throw error;
         }
       }
       if (!removeOthers) return;
-      const wantedIds = new Set(wanted.map(({ hint }) => hint.id));
+      const wantedIds = new Set(wanted.map(({ job }) => job.id));
       for (const id of known.keys()) if (!wantedIds.has(id)) await queues.sync.removeJobScheduler(id);
     },
     async flow(parent, children) {
@@ -139,10 +139,10 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
         queueName,
         data: parent.data,
         opts: optionsOf(parent),
-        children: children.map((hint) => ({ name: hint.name, queueName, data: hint.data, opts: optionsOf(hint) })),
+        children: children.map((job) => ({ name: job.name, queueName, data: job.data, opts: optionsOf(job) })),
       });
     },
-    async hurry(lane, id) {
+    async promote(lane, id) {
       const job = await queues[lane].getJob(id);
       if (await job?.isDelayed()) await job?.promote();
     },
@@ -175,18 +175,18 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
         },
       ) as unknown as Worker;
       worker.on('error', listen);
-      const crew: Crew = {
+      const started: WorkerHandle = {
         async close() {
-          crews.delete(crew);
+          handles.delete(started);
           await worker.close();
           home.leave(connection);
         },
       };
-      crews.add(crew);
+      handles.add(started);
       await worker.waitUntilReady().catch((error: unknown) => {
         throw home.fault(error);
       });
-      return crew;
+      return started;
     },
     close,
   };

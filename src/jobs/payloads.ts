@@ -21,7 +21,7 @@ export interface ParentPayload {
 }
 
 /** A job by its own name: while it waits or runs, another of that name is not added. */
-export interface Hint<T = SyncPayload | WindowPayload | ParentPayload> {
+export interface QueuedJob<T = SyncPayload | WindowPayload | ParentPayload> {
   id: string;
   /** What people see in the queue's view. */
   name: string;
@@ -29,19 +29,19 @@ export interface Hint<T = SyncPayload | WindowPayload | ParentPayload> {
 }
 
 /** No colons: the queue uses them for itself. */
-export const syncHint = ({ source, stream }: SyncPayload): Hint<SyncPayload> => ({
+export const syncJob = ({ source, stream }: SyncPayload): QueuedJob<SyncPayload> => ({
   id: `sync.${source}.${stream}`,
   name: `${source}/${stream}`,
   data: { source, stream },
 });
 
-export const windowHint = ({ backfill, start }: WindowPayload): Hint<WindowPayload> => ({
+export const windowJob = ({ backfill, start }: WindowPayload): QueuedJob<WindowPayload> => ({
   id: `backfill.${backfill}.${start}`,
   name: `window ${new Date(start).toISOString()}`,
   data: { backfill, start },
 });
 
-export const parentHint = ({ backfill }: ParentPayload): Hint<ParentPayload> => ({
+export const parentJob = ({ backfill }: ParentPayload): QueuedJob<ParentPayload> => ({
   id: `backfill.${backfill}`,
   name: `backfill ${backfill}`,
   data: { backfill },

@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { finishBackfills } from '../cursor/backfills.ts';
-import { unparkChanged } from '../cursor/parked.ts';
-import { removeOldHistory } from '../cursor/retention.ts';
-import { readSchedules, writeSchedules } from '../cursor/schedules.ts';
+import { removeOldHistory } from '../cursor/runs.ts';
+import { readSchedules, unparkChanged, writeSchedules } from '../cursor/schedules.ts';
 import { Fault } from '../model/errors.ts';
 import { type AlertDeps, watch } from './alerts.ts';
-import { hintWindows } from './backfills.ts';
+import { enqueueWindows } from './backfills.ts';
 import type { JobQueue } from './bull.ts';
-import { syncHint } from './payloads.ts';
+import { syncJob } from './payloads.ts';
 import { type Pace, type Plans, planKey } from './plan.ts';
 
 const TIDY_MS = 3_600_000;
@@ -45,10 +44,10 @@ export async function runTicker(deps: TickerDeps, signal: AbortSignal): Promise<
   let watched = 0;
   let tidied = performance.now();
   do {
-    await attempt(deps, 'giving due streams to the queue', () => hintDue(deps));
+    await attempt(deps, 'giving due streams to the queue', () => enqueueDue(deps));
     await attempt(deps, 'giving windows to the queue', async () => {
       await finishBackfills(deps.state);
-      await hintWindows(deps);
+      await enqueueWindows(deps);
     });
     if (performance.now() - watched < pace.watchMs && watched > 0) continue;
     watched = performance.now();
@@ -60,10 +59,10 @@ export async function runTicker(deps: TickerDeps, signal: AbortSignal): Promise<
   } while (await sleep(pace.tickMs, true, { signal }).catch(() => false));
 }
 
-async function hintDue({ state, queue, plans }: TickerDeps): Promise<void> {
+async function enqueueDue({ state, queue, plans }: TickerDeps): Promise<void> {
   for (const due of await readSchedules(state)) {
     if (due.nextRunAt > due.now) break;
-    if (plans.has(planKey(due.source, due.stream))) await queue.hint('sync', syncHint(due));
+    if (plans.has(planKey(due.source, due.stream))) await queue.enqueue('sync', syncJob(due));
   }
 }
 
@@ -75,7 +74,7 @@ async function keepSchedulers({ state, queue, plans }: TickerDeps): Promise<void
 }
 
 const schedulersOf = (plans: Plans) =>
-  [...plans.values()].map(({ job, schedule }) => ({ hint: syncHint(job), schedule }));
+  [...plans.values()].map(({ job, schedule }) => ({ job: syncJob(job), schedule }));
 
 /** Recovery: a database or a queue that is away comes back, and the next tick does what this one could not. */
 async function attempt({ log }: TickerDeps, what: string, work: () => Promise<void>): Promise<void> {

@@ -1,14 +1,23 @@
 import type { Database } from '../cursor/database.ts';
 import { giveBackOwn } from '../cursor/leases.ts';
-import { claimProbe, park, readParked, unpark, WHOLE_SOURCE } from '../cursor/parked.ts';
-import { claimTurn, type Due, isLeased, planNext, readSchedule } from '../cursor/schedules.ts';
+import {
+  claimProbe,
+  claimTurn,
+  type Due,
+  isLeased,
+  park,
+  planNext,
+  readParked,
+  readSchedule,
+  unpark,
+  WHOLE_SOURCE,
+} from '../cursor/schedules.ts';
 import { Fault } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import type { SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
 import { syncStream } from '../sync/sync-stream.ts';
-import { type Pace, type Plans, planKey, type StreamPlan } from './plan.ts';
-import { consequenceOf, probeAfterMs, retryAt } from './policy.ts';
+import { consequenceOf, type Pace, type Plans, planKey, probeAfterMs, retryAt, type StreamPlan } from './plan.ts';
 import { nextRun } from './schedule.ts';
 
 export interface TurnDeps extends Omit<SyncDeps, 'signal'> {

@@ -8,18 +8,16 @@ import {
   readBackfillWindows,
   type WindowEnd,
 } from '../cursor/backfills.ts';
-import { readParked } from '../cursor/parked.ts';
-import { isLeased } from '../cursor/schedules.ts';
+import { isLeased, readParked } from '../cursor/schedules.ts';
 import { Fault, RetryLater } from '../model/errors.ts';
 import type { Window } from '../model/window.ts';
 import type { StreamJob, SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
-import { hurryWindows } from './backfills.ts';
+import { promoteWindows } from './backfills.ts';
 import type { JobQueue } from './bull.ts';
 import { eitherSignal } from './either-signal.ts';
 import type { WindowPayload } from './payloads.ts';
-import { type Pace, type Plans, planKey } from './plan.ts';
-import { isKeyRefused } from './policy.ts';
+import { isKeyRefused, type Pace, type Plans, planKey } from './plan.ts';
 
 export interface WindowTurnDeps extends Omit<SyncDeps, 'signal'> {
   plans: Plans;
@@ -69,7 +67,7 @@ export async function takeWindow(
   await endWindow(state, id, start, { ...verdict, rows });
   if (verdict.state === 'queued' && !isInterrupted) return pace.busyMs * (verdict.tried ? window.tries : 1);
   await finishBackfills(state);
-  if (!signal.aborted) await hurryWindows(deps);
+  if (!signal.aborted) await promoteWindows(deps);
   return undefined;
 }
 

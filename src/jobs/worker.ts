@@ -1,11 +1,11 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Fault } from '../model/errors.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
-import type { Crew, JobQueue } from './bull.ts';
+import type { JobQueue, WorkerHandle } from './bull.ts';
 import { eitherSignal } from './either-signal.ts';
-import { measureLoopDelay } from './loop-delay.ts';
 import type { ParentPayload, SyncPayload, WindowPayload } from './payloads.ts';
 import { PACE, type Pace, planKey, plansByKey, type StreamPlan } from './plan.ts';
 import { applyConfig, runTicker } from './ticker.ts';
@@ -83,7 +83,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
 
   const delay = measureLoopDelay();
   const { lockMs } = pace;
-  const crews = await Promise.all([
+  const handles = await Promise.all([
     queue.work('sync', { concurrency: SYNCS_AT_ONCE, lockMs, handle: (data) => sync(data as SyncPayload) }),
     queue.work('backfill', {
       concurrency: WINDOWS_AT_ONCE,
@@ -97,7 +97,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   await ticker;
   clearInterval(loop);
   delay.stop();
-  await dismiss(crews);
+  await dismiss(handles);
 
   /** A lock is renewed four times in its life: a process that is busy for half of it may lose it. */
   function watchLoop(): NodeJS.Timeout {
@@ -108,9 +108,9 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
     }, lockMs).unref();
   }
 
-  async function dismiss(crews: readonly Crew[]): Promise<void> {
+  async function dismiss(handles: readonly WorkerHandle[]): Promise<void> {
     const inTime = await Promise.race([
-      Promise.all(crews.map((crew) => crew.close())).then(() => true),
+      Promise.all(handles.map((handle) => handle.close())).then(() => true),
       sleep(pace.closeMs, false, { ref: false }),
     ]);
     if (inTime) return;
@@ -128,4 +128,24 @@ function createSlice(queue: JobQueue, ms: number): { signal: AbortSignal; end():
     if (waiting > 0) over.abort();
   }, ms);
   return { signal: over.signal, end: () => clearInterval(timer) };
+}
+
+/** How long this process was busy at a stretch: what renews a lock or a lease has to wait for as long. */
+export interface LoopDelay {
+  /** The longest since the last reading. */
+  takeMaxMs(): number;
+  stop(): void;
+}
+
+export function measureLoopDelay(): LoopDelay {
+  const histogram = monitorEventLoopDelay({ resolution: 20 });
+  histogram.enable();
+  return {
+    takeMaxMs() {
+      const max = histogram.max / 1e6;
+      histogram.reset();
+      return max;
+    },
+    stop: () => void histogram.disable(),
+  };
 }

@@ -1,4 +1,4 @@
-import { storableText } from '../cursor/storable.ts';
+import { storableText } from '../cursor/sql.ts';
 import { isNone } from '../model/coerce.ts';
 import type { Column } from '../model/columns.ts';
 import type { Entity } from '../model/entities.ts';

@@ -1,4 +1,4 @@
-import { storableJson, storableText } from '../cursor/storable.ts';
+import { storableJson, storableText } from '../cursor/sql.ts';
 import type { Value } from '../model/coerce.ts';
 import type { Column } from '../model/columns.ts';
 import { bare } from '../model/extra.ts';

@@ -1,4 +1,4 @@
-import { UNKNOWN_SERVER } from '../cursor/profiles.ts';
+import { UNKNOWN_SERVER } from '../cursor/sources.ts';
 import type { Row } from '../model/flatten.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { Window } from '../model/window.ts';

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { readCursor } from '../cursor/cursors.ts';
+import { forgetTrack, readCursor, rewind } from '../cursor/cursors.ts';
 import type { Database } from '../cursor/database.ts';
 import { acquireLease, checkFence, type Lease } from '../cursor/leases.ts';
 import { applyAdvance, readLedger, type Track } from '../cursor/ledger.ts';
-import { forgetTrack, rewind } from '../cursor/rewind.ts';
 import { gaps } from '../model/coverage.ts';
 import { ConfigError } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';

@@ -1,7 +1,6 @@
 import { type Cursor, readCursor } from '../cursor/cursors.ts';
-import { acceptFilters } from '../cursor/filters.ts';
-import { readProfile, writeProfile } from '../cursor/profiles.ts';
 import type { RunState } from '../cursor/runs.ts';
+import { acceptFilters, readProfile, writeProfile } from '../cursor/sources.ts';
 import type { Reader } from '../extract/reader.ts';
 import type { Instant } from '../model/instant.ts';
 import { STREAMS } from '../model/streams.ts';

@@ -1,7 +1,7 @@
 import { readCursor } from '../cursor/cursors.ts';
 import type { Database } from '../cursor/database.ts';
 import { acquireLease } from '../cursor/leases.ts';
-import { dropQuarantined, type Quarantined } from '../cursor/quarantined.ts';
+import { dropQuarantined, type Quarantined } from '../cursor/quarantine.ts';
 import { emptyTally, finishRun, newRunId, startRun, type Tally } from '../cursor/runs.ts';
 import { BadRecord, ConfigError, Fault, type Where } from '../model/errors.ts';
 import type { Flatten, Row } from '../model/flatten.ts';

@@ -1,6 +1,6 @@
 import type { Queryable } from '../cursor/database.ts';
+import { readUpcoming, type Upcoming } from '../cursor/schedules.ts';
 import { instantOf } from '../cursor/sql.ts';
-import { readUpcoming, type Upcoming } from '../cursor/upcoming.ts';
 import { type CoverageState, coverageSpans } from '../model/coverage-spans.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';

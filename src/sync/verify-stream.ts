@@ -2,7 +2,7 @@ import { readEvolved } from '../cursor/columns.ts';
 import type { Database } from '../cursor/database.ts';
 import { withoutForgotten } from '../cursor/forgotten.ts';
 import { readLedger } from '../cursor/ledger.ts';
-import { readProfile } from '../cursor/profiles.ts';
+import { readProfile } from '../cursor/sources.ts';
 import type { Reader } from '../extract/reader.ts';
 import { gaps } from '../model/coverage.ts';
 import { ConfigError } from '../model/errors.ts';

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { createQueue } from '../../src/jobs/bull.ts';
-import { syncHint } from '../../src/jobs/payloads.ts';
+import { syncJob } from '../../src/jobs/payloads.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { silentLog } from '../support/silent-log.ts';
 
@@ -15,8 +15,8 @@ it('is scheduled once by workers that start in the same moment, and none of them
   const queues = [await open(), ...(await Promise.all(Array.from({ length: AT_ONCE - 1 }, open)))];
   onTestFinished(async () => void (await Promise.all(queues.map((queue) => queue.close()))));
   for (let round = 0; round < ROUNDS; round += 1) {
-    const hint = syncHint({ source: `source-${round}`, stream: 'clicks' });
-    const wanted = [{ hint, schedule: 'every 3600000 ms from 0' }];
+    const job = syncJob({ source: `source-${round}`, stream: 'clicks' });
+    const wanted = [{ job, schedule: 'every 3600000 ms from 0' }];
     await Promise.all(queues.map((queue) => queue.schedule(wanted, { removeOthers: false })));
   }
   expect(await queues[0]?.queues.sync.getJobSchedulersCount()).toBe(ROUNDS);

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { removeOldHistory } from '../../src/cursor/retention.ts';
-import { emptyTally, finishRun, newRunId, startRun } from '../../src/cursor/runs.ts';
+import { emptyTally, finishRun, newRunId, removeOldHistory, startRun } from '../../src/cursor/runs.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import { type Engine, openEngine } from '../support/engine.ts';
 import { newSource } from '../support/sink-harness.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import { claimTurn, readSchedule } from '../../src/cursor/schedules.ts';
 import { createQueue, type JobQueue } from '../../src/jobs/bull.ts';
-import { syncHint } from '../../src/jobs/payloads.ts';
+import { syncJob } from '../../src/jobs/payloads.ts';
 import { plansByKey, type StreamPlan } from '../../src/jobs/plan.ts';
 import { scheduleText } from '../../src/jobs/schedule.ts';
 import { applyConfig } from '../../src/jobs/ticker.ts';
@@ -78,8 +78,8 @@ describeBackends('schedules with the queue in %s', (backend) => {
   });
 
   it('a stream has one hint at a time, however often it is given', async () => {
-    const hint = syncHint({ source: 'a', stream: 'clicks' });
-    await Promise.all([...queues, ...queues].map((queue) => queue.hint('sync', hint)));
+    const hint = syncJob({ source: 'a', stream: 'clicks' });
+    await Promise.all([...queues, ...queues].map((queue) => queue.enqueue('sync', hint)));
     expect(await queues[0]?.waiting('sync')).toBe(1);
     const seen: unknown[] = [];
     const crew = await queues[0]?.work('sync', {
@@ -90,7 +90,7 @@ describeBackends('schedules with the queue in %s', (backend) => {
     await until('the hint is followed', () => seen.length > 0);
     // Followed and gone: the next one is a new one.
     await until('it is gone', async () => (await queues[0]?.queues.sync.getActiveCount()) === 0);
-    await queues[1]?.hint('sync', hint);
+    await queues[1]?.enqueue('sync', hint);
     await until('the next is followed', () => seen.length > 1);
     expect(seen).toEqual([hint.data, hint.data]);
     await crew?.close();
@@ -99,14 +99,14 @@ describeBackends('schedules with the queue in %s', (backend) => {
   it('a job that is put off comes again later, or at once when it is hurried', async () => {
     let times = 0;
     const hint = { id: 'backfill.x.1', name: 'x', data: { backfill: 'x', start: 1 } };
-    await queues[0]?.hint('backfill', hint);
+    await queues[0]?.enqueue('backfill', hint);
     const crew = await queues[0]?.work('backfill', {
       concurrency: 1,
       lockMs: 5000,
       handle: async () => (++times === 1 ? 3_600_000 : undefined),
     });
     await until('it is put off', async () => (await queues[0]?.queues.backfill.getDelayedCount()) === 1);
-    await queues[1]?.hurry('backfill', hint.id);
+    await queues[1]?.promote('backfill', hint.id);
     await until('it is taken up again', () => times === 2);
     await crew?.close();
   });

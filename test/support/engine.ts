@@ -3,7 +3,7 @@ import { withSyncApp } from '../../src/app/index.ts';
 import { type Config, parseConfig } from '../../src/config/index.ts';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import { holderOf } from '../../src/cursor/leases.ts';
-import { writeProfile } from '../../src/cursor/profiles.ts';
+import { writeProfile } from '../../src/cursor/sources.ts';
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import type { SyncProgress } from '../../src/sync/job.ts';

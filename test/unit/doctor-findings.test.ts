@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
-import { queueFindings } from '../../src/jobs/queue-check.ts';
+import { queueFindings } from '../../src/jobs/redis.ts';
 import { ConfigError, RetryLater, StopStream } from '../../src/model/errors.ts';
 import { findingOf } from '../../src/model/finding.ts';
 import { checkDisk, checkNode, diskFinding } from '../../src/sync/check-machine.ts';

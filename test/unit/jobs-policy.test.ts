@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { consequenceOf, probeAfterMs } from '../../src/jobs/policy.ts';
+import { consequenceOf, probeAfterMs } from '../../src/jobs/plan.ts';
 import { judge } from '../../src/jobs/redis.ts';
 import { Cancelled, ConfigError, RetryLater, StopStream } from '../../src/model/errors.ts';
 

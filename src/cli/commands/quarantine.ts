@@ -3,7 +3,7 @@ import { byCommand, environment, hasState, withApp, withSinks } from '../../app/
 import type { Config } from '../../config/index.ts';
 import { recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/leases.ts';
-import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } from '../../cursor/quarantined.ts';
+import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { createFlatten } from '../../model/flatten.ts';
 import { parseJson, stringifyJson } from '../../model/json.ts';

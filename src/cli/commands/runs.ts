@@ -1,7 +1,7 @@
 import { Option } from 'commander';
 import { environment, hasState, withApp } from '../../app/index.ts';
 import { knownSources } from '../../cursor/forgotten.ts';
-import { listRuns, RUN_STATES, type RunRecord } from '../../cursor/run-history.ts';
+import { listRuns, RUN_STATES, type RunRecord } from '../../cursor/runs.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
 import { type CommonOptions, EXIT, type Register } from '../command.ts';
 import { checkSource, parseCount, parseDateOption, withConfig, withJson, withSource } from '../options.ts';

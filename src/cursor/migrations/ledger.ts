@@ -123,3 +123,40 @@ comment on table ${s}.quarantine is 'Records that could not be used, each with i
 `;
   },
 };
+
+/** What completeness was proven for, and how long work gives way to short. */
+export const TURNS: Migration = {
+  version: 2,
+  name: 'filters that completeness was proven under, leases that give way',
+  sql: (schema) => {
+    const s = quoteIdent(schema);
+    return `
+create table ${s}.filters (
+  source     text not null,
+  stream     text not null,
+  filters    text not null,
+  changed_at timestamptz not null default now(),
+  primary key (source, stream)
+);
+comment on table ${s}.filters is 'What each stream was last asked for. Other filters ask for other events: completeness is then counted anew.';
+
+alter table ${s}.leases add column gives_way boolean not null default false, add column wanted_until timestamptz;
+comment on column ${s}.leases.wanted_until is 'Until when somebody waits for the holder to give way: a backfill hands the stream over to a sync and takes it again.';
+`;
+  },
+};
+
+/** The newest runs of all streams together, which a page shows: without it they would be found by reading the whole history. */
+export const HISTORY_BY_TIME: Migration = {
+  version: 6,
+  name: 'the history by time',
+  sql: (schema) => `create index runs_by_time on ${quoteIdent(schema)}.runs (started_at desc, id desc);`,
+};
+
+/** What is written beside the column: a window that could not be proven for long is no longer given up. */
+export const TRIES_GO_ON: Migration = {
+  version: 7,
+  name: 'tries go on',
+  sql: (schema) =>
+    `comment on column ${quoteIdent(schema)}.windows.tries is 'Runs in a row that could not prove this window. After five it is tried once a day; the watermark waits before it.';`,
+};

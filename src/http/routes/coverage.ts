@@ -1,7 +1,7 @@
+import { knownTracks } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database.ts';
 import { readLedger, type Track } from '../../cursor/ledger.ts';
 import { instantOf } from '../../cursor/sql.ts';
-import { knownTracks } from '../../cursor/tracks.ts';
 import type { Entry } from '../../model/coverage.ts';
 import { type CoverageSpan, coverageSpans } from '../../model/coverage-spans.ts';
 import { type Instant, parseInstant, toIso } from '../../model/instant.ts';

@@ -1,5 +1,5 @@
+import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/cursors.ts';
 import { holderOf } from '../../cursor/leases.ts';
-import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/tracks.ts';
 import { type MoveDeps, moveCursor, resetCursor } from '../../sync/move-cursor.ts';
 import { chooseDate } from '../choices.ts';
 import type { ControlDeps } from '../deps.ts';

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../cursor/database.ts';
+import { readUpcoming } from '../../cursor/schedules.ts';
 import { instantOf } from '../../cursor/sql.ts';
-import { readUpcoming } from '../../cursor/upcoming.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import { isoOrNull } from '../choices.ts';

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../cursor/database.ts';
 import { holderOf } from '../../cursor/leases.ts';
-import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } from '../../cursor/quarantined.ts';
+import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
 import { parseJson, stringifyJson } from '../../model/json.ts';
 import { createRedact } from '../../model/withhold.ts';
 import { retryQuarantined } from '../../sync/retry-quarantined.ts';

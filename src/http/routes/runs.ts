@@ -1,5 +1,5 @@
 import type { Queryable } from '../../cursor/database.ts';
-import { listRuns, RUN_KINDS, RUN_STATES, type RunRecord } from '../../cursor/run-history.ts';
+import { listRuns, RUN_KINDS, RUN_STATES, type RunRecord } from '../../cursor/runs.ts';
 import type { ControlDeps } from '../deps.ts';
 import { HttpError } from '../http-error.ts';
 import { type Route, route } from '../route.ts';

@@ -1,4 +1,4 @@
-import { syncNow } from '../../jobs/sync-now.ts';
+import { syncNow } from '../../jobs/backfills.ts';
 import { chooseStreams } from '../choices.ts';
 import type { ControlDeps } from '../deps.ts';
 import { type Route, route } from '../route.ts';

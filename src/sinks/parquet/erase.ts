@@ -1,4 +1,4 @@
-import { storableText } from '../../cursor/storable.ts';
+import { storableText } from '../../cursor/sql.ts';
 import type { Value } from '../../model/coerce.ts';
 import { isEmptied } from '../../model/forgotten.ts';
 import type { Instant } from '../../model/instant.ts';

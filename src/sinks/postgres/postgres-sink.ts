@@ -1,7 +1,7 @@
-import { versionFinding } from '../../cursor/check-state.ts';
 import { cursorRow, lastCommit } from '../../cursor/cursors.ts';
 import type { Database } from '../../cursor/database.ts';
 import { applyAdvance } from '../../cursor/ledger.ts';
+import { versionFinding } from '../../cursor/migrate.ts';
 import { quoteIdent } from '../../cursor/sql.ts';
 import { type Finding, findingOf, ok } from '../../model/finding.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';

@@ -1,7 +1,6 @@
 import type { Queryable } from '../../cursor/database.ts';
 import type { Advance } from '../../cursor/ledger.ts';
-import { quoteIdent, type Sql } from '../../cursor/sql.ts';
-import { storableJson } from '../../cursor/storable.ts';
+import { quoteIdent, type Sql, storableJson } from '../../cursor/sql.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { CURSOR_COPY } from './views.ts';
 

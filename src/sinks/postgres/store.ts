@@ -1,6 +1,6 @@
 import type { Transaction } from '../../cursor/database.ts';
 import type { Advance } from '../../cursor/ledger.ts';
-import { storableText } from '../../cursor/storable.ts';
+import { storableText } from '../../cursor/sql.ts';
 import type { Value } from '../../model/coerce.ts';
 import { type Entity, entitiesOf } from '../../model/entities.ts';
 import type { Row } from '../../model/flatten.ts';
