@@ -127,8 +127,24 @@ it('is back at the pace right after one 429: it costs its pause, the probe, and 
   await go();
   await budget.tooMany(1000);
   budget.answered((await go()).slot);
-  const tolerance = TOLERANCE_MS / GAP / 8;
-  expect(await gaps(8)).toBeLessThan(1.02 + tolerance);
+  await go();
+  expect(await gaps(40)).toBeLessThan(1 + CAUTION / 2);
+});
+
+it('is not let go by the late answer of one that went alone before the pause', async () => {
+  const cold = await budget.take('fresh', true);
+  if (!('at' in cold)) throw new Error('the first is granted');
+  await budget.tooMany(1000);
+  await go();
+  budget.answered(cold);
+  expect('at' in (await budget.take('fresh', false))).toBe(false);
+});
+
+it('lets none leave close behind one that left late', async () => {
+  const { slot } = await go();
+  pass(GAP * 0.9);
+  budget.left(slot);
+  expect((await go()).waited).toBeGreaterThan(GAP * 0.49);
 });
 
 it('widens the gaps with each 429 that follows closely, and is back ten seconds after the last', async () => {
