@@ -51,6 +51,7 @@ export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
         queue,
         plans,
         webhook: config.alerts.webhook,
+        muted: config.alerts.mute,
         retentionMs: config.state.retention,
         readWindow: backfillStream,
         ...(onRun && { onRun }),

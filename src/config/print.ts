@@ -18,7 +18,7 @@ export function printable(config: Config): object {
     },
     queue: queue.url === undefined ? 'in the state database' : { url: masked(queue.url) },
     // A webhook's address is its password.
-    alerts: alerts.webhook === undefined ? 'in the log' : { webhook: MASK },
+    alerts: alerts.webhook === undefined ? 'in the log' : { ...alerts, webhook: MASK },
     privacy: { ...privacy, ...(privacy.salt !== undefined && { salt: MASK }) },
     http: {
       ...http,

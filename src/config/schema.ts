@@ -3,6 +3,7 @@ import { checkBaseUrl, hostFault } from '../api/base-url.ts';
 import { checkFilters, filterSchema } from '../api/filters.ts';
 import { PLAN_NAMES } from '../api/plans.ts';
 import { addressOf } from '../cursor/database-errors.ts';
+import { INCIDENT_KINDS } from '../cursor/incidents.ts';
 import { cronFault, isTimezone } from '../jobs/schedule.ts';
 import { parseDuration } from '../model/dates.ts';
 import { ConfigError } from '../model/errors.ts';
@@ -236,7 +237,11 @@ const alerts = z.strictObject({
       const message = URL.canParse(url) ? hostFault(new URL(url)) : 'must be a URL, https://…';
       if (message) context.addIssue({ code: 'custom', message });
     })
-    .describe('gets a POST with JSON when a stream is parked, late or not proven, and when that is over; a secret'),
+    .describe('gets a POST with JSON when a stream is parked, late or not certified, and when that is over; a secret'),
+  mute: z
+    .array(z.enum(INCIDENT_KINDS))
+    .default([])
+    .describe(`kinds that the webhook is not told of: ${INCIDENT_KINDS.join(', ')}; the log has them all`),
 });
 
 export const configSchema = z.strictObject({

@@ -34,7 +34,7 @@ sources:
 ${requestsPerSecond === undefined ? '    # requestsPerSecond: 2          # less than the plan grants, if other programs use the key too' : `    requestsPerSecond: ${requestsPerSecond}`}
     # Where the first sync begins: a date, a duration back from then, or all. It may move back later.
     since: ${quoted(since)}
-    # A stream that is left out is not synced.
+    # A stream that is left out is not synced. One that is further behind than maxLag raises an alert.
     streams:
 ${streams.map(streamLine).join('\n')}
 
@@ -51,9 +51,11 @@ privacy: { linkPassword: drop, ip: keep, customer: keep }
 `;
 }
 
-/** How often the worker looks; leads and sales are read again every night, because imports backdate them. */
+/** How often the worker looks, and when it calls a stream late; leads and sales are read again every night, because imports backdate them. */
 const streamLine = (stream: StreamName): string =>
-  stream === 'clicks' ? '      clicks: { every: 5m }' : `      ${`${stream}:`.padEnd(6)} { every: 1m, resweep: 90d }`;
+  stream === 'clicks'
+    ? '      clicks: { every: 5m, maxLag: 1h }'
+    : `      ${`${stream}:`.padEnd(6)} { every: 1m, maxLag: 1h, resweep: 90d }`;
 
 /** As a double-quoted YAML text: what was typed can never become YAML of its own. */
 const quoted = (text: string): string => JSON.stringify(text);

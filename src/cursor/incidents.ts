@@ -2,7 +2,8 @@ import type { Instant } from '../model/instant.ts';
 import type { Queryable } from './database.ts';
 import { instantOf } from './sql.ts';
 
-export type IncidentKind = 'parked' | 'late' | 'uncertified';
+export const INCIDENT_KINDS = ['parked', 'late', 'uncertified'] as const;
+export type IncidentKind = (typeof INCIDENT_KINDS)[number];
 
 /** Something that somebody has to be told, as it is found. */
 export interface Trouble {

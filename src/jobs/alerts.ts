@@ -1,5 +1,12 @@
 import type { Database, Queryable } from '../cursor/database.ts';
-import { type Incident, markTold, recordTroubles, type Trouble, takeUntold } from '../cursor/incidents.ts';
+import {
+  type Incident,
+  type IncidentKind,
+  markTold,
+  recordTroubles,
+  type Trouble,
+  takeUntold,
+} from '../cursor/incidents.ts';
 import { instantOf } from '../cursor/sql.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
@@ -13,9 +20,11 @@ export interface AlertDeps {
   sinks: readonly { name: string }[];
   /** Where alerts are posted; undefined: they are only logged. */
   webhook: string | undefined;
+  /** Kinds that are only logged. */
+  muted?: readonly IncidentKind[];
 }
 
-/** What a webhook gets. `text` is the whole of it for people, as chat services want it. */
+/** What a webhook gets. `text` is the whole of it for people, as Slack and others of its kind want it. */
 export interface Alert {
   event: 'opened' | 'recovered';
   kind: Incident['kind'];
@@ -29,13 +38,14 @@ export interface Alert {
 const ANSWER_WITHIN_MS = 10_000;
 
 /** Looks for trouble and tells of it: once when it begins and once when it is over, however many workers look. */
-export async function watch({ state, log, plans, sinks, webhook }: AlertDeps): Promise<void> {
+export async function watch({ state, log, plans, sinks, webhook, muted = [] }: AlertDeps): Promise<void> {
   const names = sinks.map((sink) => sink.name);
   await recordTroubles(state, await findTroubles(state, plans, names));
   for (const incident of await takeUntold(state)) {
     const alert = alertOf(incident);
     const { source, stream, kind, text } = alert;
-    const failure = webhook === undefined ? undefined : await post(webhook, alert);
+    const isTold = webhook !== undefined && !muted.includes(kind);
+    const failure = isTold ? await post(webhook, { ...alert, text: forChat(text) }) : undefined;
     if (failure !== undefined) {
       // Recovery: it stays untold, and is taken up again in a minute by whoever looks then.
       log.error({ source, stream, kind, reason: failure }, `the alert could not be delivered: ${text}`);
@@ -53,6 +63,9 @@ function alertOf({ source, stream, kind, message, openedAt, closedAt }: Incident
   const text = event === 'opened' ? `${place} ${kind}: ${message}` : `${place} recovered, no longer ${kind}`;
   return { event, kind, source, stream, since: toIso(openedAt), message, text };
 }
+
+/** Slack reads these three as markup: what a service wrote into a message must not call a whole channel. */
+const forChat = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
 /** Returns what went wrong. The address stays out of it: it may hold a secret. */
 async function post(url: string, alert: Alert): Promise<string | undefined> {

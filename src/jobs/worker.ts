@@ -1,5 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { IncidentKind } from '../cursor/incidents.ts';
 import { Fault } from '../model/errors.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { SyncDeps } from '../sync/job.ts';
@@ -17,6 +18,8 @@ export interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   queue: JobQueue;
   plans: readonly StreamPlan[];
   webhook: string | undefined;
+  /** Kinds of alerts that the webhook is not told of. */
+  muted?: readonly IncidentKind[];
   /** How long the history of runs is kept. */
   retentionMs: number;
   /** Who is at work on history, for others who find the stream taken. */

@@ -169,6 +169,27 @@ describe('many workers that look for trouble', () => {
     expect(seen).toEqual(['opened', 'recovered']);
   });
 
+  it('keep a muted kind in the log, and send text that Slack cannot take for markup', async () => {
+    const seen: Alert[] = [];
+    const hook = await serve((request, response) => {
+      request.setEncoding('utf8').on('data', (text: string) => seen.push(JSON.parse(text) as Alert));
+      request.on('end', () => response.end());
+    });
+    const deps = { state: db, log, plans: plansByKey([]), sinks: [{ name: 'warehouse' }], webhook: hook.baseUrl };
+    await park('quiet');
+    await watch({ ...deps, muted: ['parked'] });
+    expect(seen).toEqual([]);
+    await db.query({
+      text: `insert into tributary.parked (source, stream, fingerprint, reason, next_probe_at)
+        values ('loud', '*', 'f', 'says <!channel> & more', now())`,
+    });
+    await watch({ ...deps, muted: ['late'] });
+    expect(seen.map(({ source, text }) => [source, text])).toEqual([
+      ['loud', expect.stringContaining('says &lt;!channel&gt; &amp; more')],
+    ]);
+    expect(seen[0]?.message).toContain('says <!channel> & more');
+  });
+
   it('a message that could not be delivered is sent again later', async () => {
     let status = 500;
     const hook = await serve((request, response) => {
