@@ -29,7 +29,7 @@ state: { url: "\${DATABASE_URL}" }
 afterAll(() => database.drop());
 
 const run = (command: string, ...args: string[]): Promise<Finished> =>
-  place.run([...command.split(' '), '--config', 't.yaml', '--json', ...args], {
+  place.call([...command.split(' '), '--config', 't.yaml', '--json', ...args], {
     DATABASE_URL: database.url,
     KEY: sandbox.apiKey,
   });
@@ -95,7 +95,7 @@ describe('--json', () => {
       error: { message: expect.stringMatching(/^unknown option '--nonsense'/), exitCode: 2 },
     });
     await place.config('sources: { main: { plan: gold } }', 'bad.yaml');
-    const bad = place.run(['config', 'check', '--json', '--config', 'bad.yaml']);
+    const bad = place.call(['config', 'check', '--json', '--config', 'bad.yaml']);
     expect(await failed(bad)).toMatchObject({ code: 2, command: 'config check', error: { exitCode: 2 } });
     expect((await failed(bad)).error.faults.length).toBeGreaterThan(1);
     sandbox.service.faults.add({ status: 403, when: ({ query }) => query.event === 'sales', times: 1 });

@@ -2,5 +2,3 @@ import { postgresPlace } from '../support/postgres-place.ts';
 import { sinkSuite } from '../support/sink-suite.ts';
 
 sinkSuite('Postgres, in the database of the state', () => postgresPlace({ sameDatabase: true }));
-sinkSuite('Postgres, in another database than the state', () => postgresPlace({ sameDatabase: false }));
-sinkSuite('Postgres, in monthly partitions', () => postgresPlace({ partition: 'month' }));

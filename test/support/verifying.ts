@@ -14,7 +14,7 @@ import { silentLog } from './silent-log.ts';
 
 export const TODAY = startOfDay(Date.now());
 export const tenDays = (): Promise<Sandbox> =>
-  smallSandbox({ rows: { clicks: 2600, leads: 200, sales: 100 }, days: 10 });
+  smallSandbox({ rows: { clicks: 1300, leads: 200, sales: 100 }, days: 10 });
 export const lately = (): Window => ({ start: TODAY - 11 * DAY_MS, end: Date.now() });
 
 /** Something done with one stream of the config. */
