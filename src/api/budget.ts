@@ -15,11 +15,12 @@ export type Lane = (typeof LANES)[number];
  * the one right before it would lose N times as much to timers that fire late.
  *
  * **A 429** pauses every lane once. Then one request goes alone, and with its answer the pace is back. One 429 by chance costs no
- * more than that. Those that follow within ten seconds widen the gaps; a second one within ten minutes adds `CAUTION` to every distance,
- * since the way to this service varies by more than the margin.
+ * more than that. Those that follow within ten seconds widen the gaps; each that follows within ten minutes adds `CAUTION` to every distance
+ * for half an hour, since the way to this service varies by more than the margin.
  */
 export const MARGIN = 0.025;
 export const CAUTION = 0.03;
+const MOST_CAUTION = 0.12;
 const CHANCE_MS = 600_000;
 const CAUTIOUS_MS = 1_800_000;
 
@@ -63,6 +64,8 @@ export interface BudgetState {
   era: number;
   /** Pauses that followed each other closely. */
   streak: number;
+  /** Added to every distance, for so long. */
+  caution: number;
   cautiousUntil: number;
   /** The next one is a probe. */
   isProbing: boolean;
@@ -71,7 +74,7 @@ export interface BudgetState {
 
 export const unused = (perSecond: number): BudgetState => ({
   ...{ version: 0, perSecond, carefulUntil: 0, nextAt: 0, leftAt: [], slots: 0, pausedUntil: 0 },
-  ...{ era: 0, streak: 0, cautiousUntil: 0, isProbing: false, aloneUntil: 0 },
+  ...{ era: 0, streak: 0, caution: 0, cautiousUntil: 0, isProbing: false, aloneUntil: 0 },
 });
 
 /** The request may leave at that time. */
@@ -97,7 +100,7 @@ export function takeSlot(before: BudgetState, rate: number, isCold: boolean, now
 
   const isCareful = rate <= state.perSecond || state.carefulUntil <= now;
   const perSecond = isCareful ? rate : state.perSecond;
-  const calmGap = gapOf(perSecond) * (state.cautiousUntil > now ? 1 + CAUTION : 1);
+  const calmGap = gapOf(perSecond) * (state.cautiousUntil > now ? 1 + state.caution : 1);
   const isStrained = state.streak > 1 && now - state.pausedUntil < STREAK_MS;
   const gap = calmGap * (isStrained ? Math.min(WIDEN ** (state.streak - 1), WIDEST) : 1);
 
@@ -140,10 +143,12 @@ interface Refused {
   afterMs: number | undefined;
   /** Without one it is news from elsewhere. */
   era: number | undefined;
+  /** It went alone: somebody else uses the key, and more distance would not help. */
+  wasAlone: boolean;
 }
 
 /** One pause for all. A 429 of a request that left in an earlier era belongs to the pause that ended that era. */
-function pauseAll(state: BudgetState, { afterMs, era = state.era }: Refused, now: number): Step<number> {
+function pauseAll(state: BudgetState, { afterMs, era = state.era, wasAlone }: Refused, now: number): Step<number> {
   const isPaused = now < state.pausedUntil;
   const isNew = !isPaused && era >= state.era;
   if (!isPaused && !isNew) return [state, state.era];
@@ -152,8 +157,10 @@ function pauseAll(state: BudgetState, { afterMs, era = state.era }: Refused, now
   const pauseMs = afterMs ?? Math.min(FIRST_PAUSE_MS * 2 ** (streak - 1), LONGEST_PAUSE_MS);
   const paused = changed(state, { streak, pausedUntil: Math.max(state.pausedUntil, now + pauseMs) });
   if (!isNew) return [paused, state.era];
-  const cautiousUntil = sinceLast < CHANCE_MS ? now + CAUTIOUS_MS : state.cautiousUntil;
-  return [{ ...paused, cautiousUntil, era: state.era + 1, isProbing: true, aloneUntil: 0 }, state.era + 1];
+  const began = { ...paused, era: state.era + 1, isProbing: true, aloneUntil: 0 };
+  if (wasAlone || sinceLast > CHANCE_MS) return [began, began.era];
+  const caution = Math.min((state.cautiousUntil > now ? state.caution : 0) + CAUTION, MOST_CAUTION);
+  return [{ ...began, caution, cautiousUntil: now + CAUTIOUS_MS }, began.era];
 }
 
 /** Where a budget's state is kept. */
@@ -234,7 +241,7 @@ export function createBudget(perSecond: number, store: BudgetStore = createOwnSt
       if (slot.isAlone) store.change((state) => endAlone(state, slot)).catch(() => {});
     },
     async tooMany(afterMs, slot) {
-      const refused = { afterMs, era: slot?.era };
+      const refused = { afterMs, era: slot?.era, wasAlone: slot?.isAlone === true };
       try {
         await tell(refused);
       } catch (error) {

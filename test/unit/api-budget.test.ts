@@ -173,6 +173,31 @@ it('keeps a little more distance for half an hour after a second 429: the way ma
   expect(plain).toBeLessThan(1 + CAUTION / 2);
 });
 
+it('adds distance with each 429 that follows, up to 12 %, and none for a probe that was refused', async () => {
+  const refuse = async (): Promise<void> => {
+    await go();
+    await budget.tooMany(1000, (await go()).slot);
+    budget.answered((await go()).slot);
+    pass(30_000);
+  };
+  const caution = async (): Promise<number> => {
+    await go();
+    return (await gaps(40)) - 1;
+  };
+  await refuse();
+  await budget.tooMany(1000, (await go()).slot);
+  await budget.tooMany(1000, (await go()).slot);
+  budget.answered((await go()).slot);
+  pass(30_000);
+  const second = await caution();
+  expect(second / CAUTION).toBeCloseTo(1, 0);
+  await refuse();
+  await refuse();
+  expect((await caution()) / CAUTION).toBeCloseTo(3, 0);
+  for (let i = 0; i < 5; i++) await refuse();
+  expect((await caution()) / CAUTION).toBeCloseTo(4, 0);
+});
+
 it('without a time from the service, pauses longer with each 429 of a streak, within bounds', async () => {
   const waits: number[] = [];
   let probe = (await go()).slot;
