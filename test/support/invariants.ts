@@ -45,8 +45,9 @@ export function createInvariants({ service, since, upkeep }: Scenario, sink: Mem
 
   const shown = (event: SimulatedEvent): number => shownAt(event, service.traits);
   // A row that comes and goes can be missed by anybody; the rows that it pushes about cannot.
+  const first = service.traits;
   const isVisible = (event: SimulatedEvent): boolean =>
-    event.goneAt === undefined && !flaps(event, service.traits, service.seed) && !isBehindRetention(event);
+    event.goneAt === undefined && !flaps(event, first, service.seed) && !isBehindRetention(event);
   /** Where the service moves an old start up without a word, no question shows what lies before. */
   const isBehindRetention = ({ at }: SimulatedEvent): boolean => {
     const { retention } = service.traits;

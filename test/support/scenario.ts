@@ -74,6 +74,8 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
   const drawn = options.only
     ? drawOnly(options.only, { random, pageRows, roomy: steady })
     : drawTraits({ random, pageRows });
+  // Where neither our clock nor a host's is right, nobody knows the time.
+  if (drawn.clockJitter) delete traits.clockSkew;
   service.traits = steady ? { bounds: traits.bounds, ...drawn } : { ...traits, ...drawn };
   service.slowness = random.chance(0.15) ? random.int(10, 60) : 1;
   const habits: Habits = {
@@ -228,7 +230,10 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
       failing = undefined;
       const hasHidden = service.store.alive().some((event) => event.hidden);
       const shuffleTies = traits.shuffleTies === true && !hasHidden;
+      const { retention } = drawn;
       service.traits = { ...traits, shuffleTies, deepPages: undefined, refuseAbove: undefined };
+      // Rows that no question could show would come back as backdated ones.
+      if (retention?.startsWith('clamp')) service.traits.retention = retention;
       const keepsPoison = !hasHidden && !shuffleTies && !hasBigTies && !widen && random.chance(0.5);
       for (const event of service.store.alive().filter(({ poison }) => poison && !keepsPoison)) {
         service.store.remove(event, service.now());
