@@ -31,7 +31,8 @@ describe('tributary sandbox', () => {
     process.child.kill('SIGTERM');
     const { code, stdout } = await process.done;
     expect(code).toBe(0);
-    expect(stdout).toBe(`${JSON.stringify({ baseUrl, apiKey })}\n`);
+    expect(stdout).toMatch(/^\{.*\}\n$/);
+    expect(JSON.parse(stdout)).toMatchObject({ format: 1, command: 'sandbox', baseUrl, apiKey });
     const refused = new Promise((resolve) => {
       connect(Number(new URL(baseUrl).port), '127.0.0.1').once('error', resolve);
     });
