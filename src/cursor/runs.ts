@@ -56,7 +56,6 @@ export const newRunId = (now: number = Date.now()): string =>
  * a sync is alive.
  */
 export async function startRun(db: Queryable, run: Run): Promise<void> {
-  await db.query(buryRuns(run));
   await db.query(insertRun(run));
 }
 
@@ -71,15 +70,12 @@ export async function finishRun(
 }
 
 const insertRun = ({ id, kind, source, stream }: Run): Sql => ({
-  text: 'insert into tributary.runs (id, kind, source, stream) values ($1, $2, $3, $4)',
-  values: [id, kind, source, stream],
-});
-
-const buryRuns = ({ source, stream, kind }: Run): Sql => ({
   text: `
-    update tributary.runs set state = 'interrupted', finished_at = now(), message = $3
-    where source = $1 and stream = $2 and kind = $4 and state = 'running'`,
-  values: [source, stream, 'the process ended without a word; what it committed is kept', kind],
+    with died as (
+      update tributary.runs set state = 'interrupted', finished_at = now(), message = $5
+      where source = $3 and stream = $4 and kind = $2 and state = 'running')
+    insert into tributary.runs (id, kind, source, stream) values ($1, $2, $3, $4)`,
+  values: [id, kind, source, stream, 'the process ended without a word; what it committed is kept'],
 });
 
 const updateRun = (id: string, state: RunState, t: Tally, message: string | undefined): Sql => ({

@@ -17,6 +17,13 @@ export interface Due {
   now: Instant;
 }
 
+/** One stream, with what else decides whether its turn can be taken: most polls need no further question. */
+export interface DueStream extends Due {
+  isParked: boolean;
+  /** Who holds the stream now. */
+  holder: string | null;
+}
+
 export interface Planned {
   source: string;
   stream: StreamName;
@@ -30,10 +37,11 @@ export async function writeSchedules(db: Queryable, wanted: readonly Planned[]):
   await db.query(deleteOthers(wanted));
 }
 
-export const readSchedules = (db: Queryable): Promise<Due[]> => db.query<Due>(selectSchedules());
+export const readSchedules = (db: Queryable): Promise<Due[]> =>
+  db.query<Due>({ text: `select ${DUE} from tributary.schedules order by next_run_at` });
 
-export async function readSchedule(db: Queryable, source: string, stream: StreamName): Promise<Due | undefined> {
-  return (await db.query<Due>(selectSchedules(source, stream)))[0];
+export async function readSchedule(db: Queryable, source: string, stream: StreamName): Promise<DueStream | undefined> {
+  return (await db.query<DueStream>(selectSchedule(source, stream)))[0];
 }
 
 /** Takes a turn: true for one of all who saw the stream due at the same time. */
@@ -90,13 +98,15 @@ const deleteOthers = (wanted: readonly Planned[]): Sql => ({
   values: [JSON.stringify(wanted.map(({ source, stream }) => ({ source, stream })))],
 });
 
-const selectSchedules = (source?: string, stream?: string): Sql => ({
+const DUE = `source, stream, failures, ${instantOf('next_run_at')} as "nextRunAt", ${instantOf('clock_timestamp()')} as now`;
+
+const selectSchedule = (source: string, stream: string): Sql => ({
   text: `
-    select source, stream, failures, ${instantOf('next_run_at')} as "nextRunAt", ${instantOf('clock_timestamp()')} as now
-    from tributary.schedules
-    where ($1::text is null or source = $1) and ($2::text is null or stream = $2)
-    order by next_run_at`,
-  values: [source ?? null, stream ?? null],
+    select ${DUE},
+      exists (select from tributary.parked p where p.source = $1 and p.stream in ($2, '*')) as "isParked",
+      (select holder from tributary.leases l where l.source = $1 and l.stream = $2 and expires_at > clock_timestamp()) as holder
+    from tributary.schedules where source = $1 and stream = $2`,
+  values: [source, stream],
 });
 
 /** By the value that was seen, not by the clock: of two who saw the same, one finds it changed. */

@@ -115,11 +115,12 @@ export interface LeasedStream {
  * A window is complete only for what was asked. When the filters of a stream change, nothing is proven any more: the ledger
  * begins anew, and every event that the new filters let through is read. Rows stay. Returns whether that was so.
  */
-export function acceptFilters(db: Database, lease: LeasedStream, filters: string): Promise<boolean> {
+export async function acceptFilters(db: Database, lease: LeasedStream, filters: string): Promise<boolean> {
+  // Only whoever holds the stream changes them, so the look needs no transaction.
+  const [known] = await db.query<{ filters: string }>(readFilters(lease));
+  if (known?.filters === filters) return false;
   return db.transaction(async (tx) => {
     await checkFence(tx, lease);
-    const [known] = await tx.query<{ filters: string }>(readFilters(lease));
-    if (known?.filters === filters) return false;
     await tx.query(writeFilters(lease, filters));
     if (!known) return false;
     await tx.query(forgetWindows(lease));

@@ -44,7 +44,7 @@ export async function takeTurn(
   const slot = nextRun(plan.schedule, Math.max(due.now, due.nextRunAt));
   // Until the run has ended, its next time is only a promise to look: a worker that dies leaves it to whoever looks then.
   if (!(await claimTurn(state, due, Math.min(slot, due.now + pace.recheckMs)))) return undefined;
-  const probes = await admit(state, due, pace);
+  const probes = due.isParked ? await admit(state, due, pace) : [];
   if (!probes) return undefined;
 
   const began = performance.now();
@@ -52,7 +52,7 @@ export async function takeTurn(
   let report: StreamReport | undefined;
   let fault: Fault | undefined;
   try {
-    await giveBackOwn(state, source, stream, deps.holder);
+    if (due.holder === deps.holder) await giveBackOwn(state, source, stream, deps.holder);
     report = await syncStream({ ...deps, signal }, plan.job);
     fault = report.fault;
   } catch (error) {

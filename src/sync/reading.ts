@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type Cursor, readCursor } from '../cursor/cursors.ts';
 import type { RunState } from '../cursor/runs.ts';
 import { acceptFilters, readProfile, writeProfile } from '../cursor/sources.ts';
@@ -34,7 +35,8 @@ export async function withReading(
   const cursors = new Map<string, Cursor | undefined>();
   for (const { name: sink } of sinks) cursors.set(sink, await readCursor(state, { source, stream, sink }));
   const since = await job.findSince(earliest([...cursors.values()]), signal);
-  const reader = job.createReader(await readProfile(state, source, stream), since);
+  const known = await readProfile(state, source, stream);
+  const reader = job.createReader(known, since);
   const committer = createCommitter({
     sinks,
     evolver: createEvolver({
@@ -56,7 +58,8 @@ export async function withReading(
     // What was read and proven before an error or Ctrl-C is kept.
     await committer.flush();
     for (const sink of sinks) await sink.publishProgress?.({ source, stream });
-    await writeProfile(state, source, stream, reader.profile());
+    const profile = reader.profile();
+    if (!isDeepStrictEqual(profile, known)) await writeProfile(state, source, stream, profile);
   }
   const fault = committer.fault();
   if (fault) throw fault;
