@@ -6,6 +6,7 @@ export type { Readiness } from './dependencies.ts';
 export type { ApiError } from './http-error.ts';
 export type { LiveEvent } from './live.ts';
 export type { Topic } from './live-changes.ts';
+export type { Activity } from './routes/activities.ts';
 export type { AuditTrail } from './routes/audit.ts';
 export type { Backfill, BackfillAction, BackfillRequest, Backfills } from './routes/backfills.ts';
 export type { Budget, KeyBudget } from './routes/budget.ts';

@@ -46,7 +46,7 @@ export function chooseWindow(
     end: to === undefined ? usual.end : chooseDate('to', to, now),
   };
   if (window.start < window.end) return window;
-  throw new HttpError(400, `from (${toIso(window.start)}) is not before to (${toIso(window.end)})`, {
+  throw new HttpError(409, `from (${toIso(window.start)}) is not before to (${toIso(window.end)})`, {
     next: 'to is exclusive: for one day, give the next day as to',
   });
 }
@@ -54,7 +54,7 @@ export function chooseWindow(
 export function chooseDate(name: string, value: string, now: Instant = Date.now()): Instant {
   const instant = parseDate(value, now);
   if (instant !== undefined) return instant;
-  throw new HttpError(400, `${name} is no date`, {
+  throw new HttpError(409, `${name} is no date`, {
     next: 'write 2026-11-01, 2026-11-01T10:00Z, 7d (that long ago) or now; dates are UTC',
   });
 }

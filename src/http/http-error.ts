@@ -15,8 +15,8 @@ export class HttpError extends Fault {
 }
 
 /**
- * Every answer that is no success. 400: not as the document says. 401: sign in. 403: the role does not allow it, or the CSRF token is
- * missing or old. 404, 409: not there, or not in a state for it. 429: too many wrong tokens. 503: a dependency is away, and is named.
+ * Every answer that is no success. 400: not as the document says. 409: as it says, but against itself or the state of things. 401: sign in. 403: the role does not allow it, or the CSRF token is
+ * missing or old. 404: not there. 429: too many wrong tokens. 503: a dependency is away, and is named.
  */
 export const ApiError = named(
   'ApiError',

@@ -13,7 +13,7 @@ import { overviewRoute } from './routes/overview.ts';
 import { quarantineRoutes } from './routes/quarantine.ts';
 import { rowsRoute } from './routes/rows.ts';
 import { runsRoutes } from './routes/runs.ts';
-import { syncRoute } from './routes/sync.ts';
+import { syncRoutes } from './routes/sync.ts';
 import type { VerificationRuns } from './routes/verification-runs.ts';
 import { verificationRoutes } from './routes/verifications.ts';
 
@@ -27,7 +27,7 @@ export const routesOf = (deps: ControlDeps, verifications: VerificationRuns): Ro
   ...backfillRoutes(deps),
   ...quarantineRoutes(deps),
   linksRoute(deps),
-  syncRoute(deps),
+  ...syncRoutes(deps),
   ...verificationRoutes(deps, verifications),
   exportRoute(deps),
   ...cursorRoutes(deps),

@@ -66,6 +66,16 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
     return away ? new HttpError(503, `${away.name} is away: ${away.message}`, { next: 'look at /readyz' }) : error;
   };
 
+  const refuseUnknown = ({ url }: FastifyRequest, reply: FastifyReply): never => {
+    const path = url.split('?', 1)[0] ?? '';
+    const found = routes.filter((route) => new RegExp(`^${route.path.replace(/\{\w+\}/g, '[^/]+')}$`).test(path));
+    const methods = found.map(({ method }) => method).join(', ');
+    if (methods === '')
+      throw new HttpError(404, 'there is nothing here', { next: 'see /api/openapi.json, or open the page' });
+    reply.header('allow', methods);
+    throw new HttpError(405, `this takes ${methods}`, { next: 'see /api/openapi.json' });
+  };
+
   const app = Fastify({
     bodyLimit: 65_536,
     trustProxy,
@@ -80,19 +90,21 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   });
   capConnections(app, trustProxy ? MOST_CONNECTIONS : MOST_OF_ONE_ADDRESS);
   const guard = await createGuard(app, access);
+  const routes = [
+    ...routesOf(deps, verifications),
+    ...sessionRoutes(access, (entry) => recordAudit(deps.state, entry)),
+  ];
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({ ...SECURITY_HEADERS, vary: 'accept-encoding' });
     try {
       await guard.letIn(request);
+      if (request.is404) refuseUnknown(request, reply);
     } catch (error) {
       // Recovery: refused here and now. Thrown, it would be told by whoever owns the path, in words that are not ours.
       return refuse(error, request, reply);
     }
   });
   app.setErrorHandler(refuse);
-  app.setNotFoundHandler(() => {
-    throw new HttpError(404, 'there is nothing here', { next: 'see /api/openapi.json, or open the page' });
-  });
   // Before everything that answers: it packs what they send. Below the threshold is what holds the token of a session, so that
   // its length never tells of it.
   await app.register(compress, {
@@ -103,10 +115,6 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
     globalDecompression: false,
   });
 
-  const routes = [
-    ...routesOf(deps, verifications),
-    ...sessionRoutes(access, (entry) => recordAudit(deps.state, entry)),
-  ];
   for (const route of routes) addEndpoint(app, route, { ...deps, ...guard });
   const description = describeApi(routes, { version: deps.version, base });
   app.get('/api/openapi.json', { config: { role: 'read' } }, () => description);

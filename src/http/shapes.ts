@@ -38,15 +38,18 @@ export const flag = z.boolean();
 export const stream = z.enum(STREAM_NAMES);
 export const byName = <T extends z.ZodType>(values: T) => z.record(z.string(), values);
 
+/** Days that there are, from 1970 on; only 29 February of other years is left to be found out later. */
+const DAY =
+  '(?:19[7-9]\\d|2\\d{3})-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|02-(?:0[1-9]|[12]\\d))';
+const CLOCK = '(?:[01]\\d|2[0-3])(?::[0-5]\\d(?::[0-5]\\d(?:\\.\\d{1,9})?)?)(?:Z|[+-](?:0\\d|1[0-3]):[0-5]\\d)?';
+const AGO = '\\d{1,4}(?:\\.\\d{1,3})?(?:[smhd])|\\d{1,3}w';
+
 export const date = z
   .string()
   .max(40)
-  .regex(
-    /^(?:now|\d{1,5}[smhdw]|\d{4}-\d\d-\d\d(?:T\d\d(?::?\d\d(?::?\d\d(?:\.\d{1,9})?)?)?(?:Z|[+-]\d\d:?\d\d)?)?)$/,
-    {
-      error: 'is no date: write 2026-11-01, 2026-11-01T10:00Z, 7d (that long ago) or now; dates are UTC',
-    },
-  )
+  .regex(new RegExp(`^(?:now|${AGO}|${DAY}(?:T${CLOCK})?)$`), {
+    error: 'is no date: write 2026-11-01, 2026-11-01T10:00Z, 7d (that long ago) or now; dates are UTC',
+  })
   .describe('2026-11-01, 2026-11-01T10:00Z, 7d (that long ago) or now, in UTC');
 
 export const limit = (usual: number) => z.int().min(1).max(500).default(usual);

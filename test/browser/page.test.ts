@@ -141,7 +141,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     const { page, context } = await visit(`${server.baseUrl}/#/backfills`);
     await settled(page);
     await page.fill('#from', '2026-01-02');
-    await page.getByRole('button', { name: 'Pause the backfill of main/clicks' }).focus();
+    await page.getByRole('table').getByRole('button', { name: 'Pause the backfill of main/clicks' }).focus();
     const asked = page.waitForResponse((response) => response.url().endsWith('/api/backfills'));
     server.tell('changed', { topics: ['backfills'] });
     await asked;

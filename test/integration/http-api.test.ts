@@ -11,6 +11,7 @@ import type {
   Quarantine,
   QuarantineRecord,
   Rows,
+  RunDetail,
   Runs,
   SchemaChanges,
   SyncStarted,
@@ -141,7 +142,7 @@ describe('the API says what the tables say', () => {
     expect(windows[1]).toMatchObject({ rows: null, readAt: null });
     const { quarantined } = await get<CoverageWindows>(`/api/coverage/windows?${track}&stream=leads&from=5d&to=now`);
     expect(quarantined).toHaveLength(1);
-    expect((await ask('GET', `/api/coverage/windows?${track}&stream=leads&from=90d&to=now`)).status).toBe(400);
+    expect((await ask('GET', `/api/coverage/windows?${track}&stream=leads&from=90d&to=now`)).status).toBe(409);
     expect((await ask('GET', '/api/coverage/windows?source=x&sink=y&stream=leads&from=5d&to=now')).status).toBe(404);
     expect((await ask('GET', '/api/coverage/windows?source=main')).status).toBe(400);
   });
@@ -290,7 +291,7 @@ describe('the verbs of the command line', () => {
     for (const [wrong, expected] of [
       [{ from: '1d' }, 400],
       [{ ...REQUEST, from: 'x' }, 400],
-      [{ ...REQUEST, to: '70d' }, 400],
+      [{ ...REQUEST, to: '70d' }, 409],
       [{ ...REQUEST, source: 'x' }, 404],
       [{ ...REQUEST, more: 1 }, 400],
       [{ ...REQUEST, streams: ['x'] }, 400],
@@ -305,8 +306,25 @@ describe('the verbs of the command line', () => {
       (await get<Runs>('/api/runs?stream=sales&kind=sync')).runs.filter(({ state }) => state !== 'running').length;
     const before = await runs();
     const { status, body } = await ask('POST', '/api/sync', { streams: ['sales'] });
-    expect([status, body]).toEqual([202, { streams: [{ source: 'main', stream: 'sales' }] }]);
+    expect([status, body]).toEqual([
+      202,
+      expect.objectContaining({ streams: [expect.objectContaining({ source: 'main', stream: 'sales' })] }),
+    ]);
     await until('sales ran again', async () => (await runs()) > before);
+  });
+
+  it('sync and wait: the answer comes with the run, and the run can be polled', async () => {
+    const { body } = await ask<SyncStarted>('POST', '/api/sync', { streams: ['clicks', 'leads'], wait: 60 });
+    const states = body.streams.map(({ state }) => state ?? 'none');
+    expect([body.done, body.ok]).toEqual([true, states.every((state) => state === 'done')]);
+    expect(states.filter((state) => !['done', 'incomplete'].includes(state))).toEqual([]);
+    const { id: runId } = await get<RunDetail>(`/api/runs/${body.streams[0]?.runId}`);
+    expect(runId).toBe(body.streams[0]?.runId);
+    const started = await ask<SyncStarted>('POST', '/api/sync', { streams: ['leads'] });
+    const polled = await get<SyncStarted>(`/api/sync/${encodeURIComponent(started.body.id)}?wait=60`);
+    expect(polled).toMatchObject({ id: started.body.id, done: true });
+    expect(polled.streams[0]?.runId).not.toBe(body.streams[1]?.runId);
+    expect((await ask('GET', '/api/sync/nothing')).status).toBe(404);
   });
 
   it('sync now: what is parked is asked at once, and from there on as rarely as in the beginning', async () => {
@@ -319,8 +337,10 @@ describe('the verbs of the command line', () => {
     await sync();
     await until('it is parked', async () => (await parked()).length === 1);
     await db.query({ text: `update tributary.parked set probes = 9, next_probe_at = now() + interval '6 hours'` });
-    await until('nobody is at it', async () => (await sync()).body.streams.length === 1);
-    await until('it was refused again', async () => (await parked())[0]?.probes === 1);
+    await until('it was refused again', async () => {
+      await sync();
+      return (await parked())[0]?.probes === 1;
+    });
     expect(await parked()).toEqual([{ probes: 1, soon: true }]);
     sandbox.service.faults.clear();
     await until('it is parked no more', async () => {

@@ -114,11 +114,11 @@ describe('verify', () => {
   it('refuses what makes no sense', async () => {
     for (const [wrong, expected] of [
       [{ from: 'x', to: 'now' }, 400],
-      [{ from: 'now', to: '7d' }, 400],
+      [{ from: 'now', to: '7d' }, 409],
       [{ ...RANGE, sink: 'x' }, 404],
       [{ ...RANGE, between: ['lake'] }, 400],
-      [{ ...RANGE, between: ['lake', 'lake'] }, 400],
-      [{ ...RANGE, between: ['lake', 'warehouse'], repair: true }, 400],
+      [{ ...RANGE, between: ['lake', 'lake'] }, 409],
+      [{ ...RANGE, between: ['lake', 'warehouse'], repair: true }, 409],
       [{ ...RANGE, source: 'x' }, 404],
     ] as const)
       expect([wrong, await statusOf('/api/verifications', wrong)]).toEqual([wrong, expected]);
@@ -143,10 +143,10 @@ describe('cursor', () => {
       sink: 'lake',
       to: before?.completeThrough,
     });
-    expect([forward.status, forward.body.error.message]).toEqual([400, expect.stringContaining('not proven')]);
+    expect([forward.status, forward.body.error.message]).toEqual([409, expect.stringContaining('not proven')]);
     const forced = await move({ sink: 'lake', to: before?.completeThrough, force: true });
     expect(forced.body.cursors[0]?.completeThrough).toBe(before?.completeThrough);
-    expect((await move({ to: '2099-01-01' })).status).toBe(400);
+    expect((await move({ to: '2099-01-01' })).status).toBe(409);
     expect((await move({ source: 'x' })).status).toBe(404);
     expect((await move({ streams: [] })).status).toBe(400);
     expect(

@@ -41,6 +41,20 @@ export function pageData({ sources, days, runDays, odd = ODD }: Size, now = Date
   const overview: Overview = {
     now: iso(now),
     version: '0.1.0',
+    activities: [
+      {
+        kind: 'backfill',
+        id: 'b1',
+        source: names[0] ?? '',
+        stream: 'clicks',
+        startedAt: iso(now - HOUR),
+        progress: 0.42,
+        rows: 48_210,
+        rowsPerSecond: 3900,
+        etaSeconds: 1840,
+        paused: false,
+      },
+    ],
     troubles: [
       {
         kind: 'parked',
@@ -72,6 +86,8 @@ export function pageData({ sources, days, runDays, odd = ODD }: Size, now = Date
             }
           : null,
         quarantined: i === 1 ? 2 : 0,
+        rows: 1_204_331 >> i,
+        rowsToday: 4210 >> i,
         uncertifiedWindows: i === 2 ? 1 : 0,
         lastRun: {
           id: `run-${i}`,
@@ -196,6 +212,7 @@ export function pageData({ sources, days, runDays, odd = ODD }: Size, now = Date
     },
     progress: state === 'done' ? 1 : 0.66,
     rows: 48_213 * (i + 1),
+    rowsPerSecond: state === 'queued' ? 3900 : null,
     etaSeconds: state === 'queued' ? 1840 : null,
     message: state === 'failed' ? 'window 2026-03-04 to 2026-03-05: the service answered 500 five times' : null,
     actions: (

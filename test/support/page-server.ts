@@ -119,6 +119,21 @@ function answerOf(data: ReturnType<typeof pageData>, path: string, query: URLSea
       return { changes: schemaChanges(data.overview.now) };
     case 'links/top':
       return data.links;
+    case 'audit':
+      return {
+        entries: [
+          {
+            id: '7',
+            at: data.overview.now,
+            actor: 'owner',
+            action: 'backfill.start',
+            target: 'main/clicks',
+            from: '127.0.0.1',
+            detail: { from: '2026-11-01', to: '2026-11-08' },
+          },
+        ],
+        next: null,
+      };
   }
   if (area === 'runs')
     return {
@@ -126,6 +141,17 @@ function answerOf(data: ReturnType<typeof pageData>, path: string, query: URLSea
       contradictions: { click_country: 3 },
       misfits: {},
       schemaChanges: ['clicks.click_ua added as text'],
+      windows: [
+        {
+          sink: 'warehouse',
+          start: RANGE.from,
+          end: RANGE.to,
+          certified: false,
+          rows: 4821,
+          tries: 2,
+          note: 'the last page moved while it was read',
+        },
+      ],
     };
   if (area === 'verifications') return { ...verification(data.overview.now), verdicts: [verdict] };
   if (area === 'quarantine') {

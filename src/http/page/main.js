@@ -1,12 +1,13 @@
 /** @import { View } from './app/screen.js' */
 import { parseAddress } from './app/address.js';
-import { currentSession, Refused, signIn, signOut, Unreachable } from './app/ask.js';
 import { drawFrame } from './app/frame.js';
 import { listen } from './app/live.js';
-import { loginForm } from './app/login.js';
+import { drawNow } from './app/now.js';
 import { forgetOverview, keepOverview } from './app/overview.js';
 import { createScreen } from './app/screen.js';
+import { currentSession, loginForm, Refused, signIn, signOut, Unreachable } from './app/session.js';
 import { attachThemeSwitch } from './app/theme.js';
+import { audit } from './views/audit.js';
 import { backfills } from './views/backfills.js';
 import { budget } from './views/budget.js';
 import { links } from './views/links.js';
@@ -16,9 +17,10 @@ import { runs } from './views/runs.js';
 import { schema } from './views/schema.js';
 import { stream } from './views/stream.js';
 import { streams } from './views/streams.js';
+import { unknown } from './views/unknown.js';
 
 /** @type {Readonly<Record<string, View>>} */
-const VIEWS = { '': streams, stream, backfills, runs, run, budget, quarantine, schema, links };
+const VIEWS = { '': streams, stream, backfills, runs, run, budget, quarantine, schema, links, audit };
 
 /** @param {string} id @returns {any} */
 const place = (id) => document.getElementById(id);
@@ -39,7 +41,7 @@ const screen = createScreen(place('main'), {
 function show() {
   const address = parseAddress(location.hash);
   frame.at(address);
-  void screen.show(VIEWS[address.view] ?? streams, address);
+  void screen.show(VIEWS[address.view] ?? unknown, address);
 }
 
 function askForToken() {
@@ -47,6 +49,7 @@ function askForToken() {
   stopListening = undefined;
   forgetOverview();
   frame.signedOut();
+  place('now').hidden = true;
   screen.replace([loginForm(begin)]);
   place('token').focus();
 }
@@ -58,6 +61,7 @@ function begin() {
     onOverview(overview) {
       keepOverview(overview);
       frame.count(overview);
+      drawNow(place('now'), overview);
     },
     onReadiness: frame.ready,
     onNews: screen.hear,

@@ -55,6 +55,7 @@ const Backfill = named(
     windows: object({ queued: count, running: count, done: count, failed: count }),
     progress: share.describe('of its windows'),
     rows: count,
+    rowsPerSecond: orNull(figure).describe('of its windows lately'),
     etaSeconds: orNull(figure).describe('null where it does not run, or no window of it has been read yet'),
     message: orNull(text),
     actions: list(oneOf(BACKFILL_ACTIONS)).describe('what can be done with it now'),
@@ -223,25 +224,31 @@ async function readBackfill(state: Queryable, id: string): Promise<Backfill> {
 
 export async function listBackfills(state: Queryable, id?: string): Promise<Backfill[]> {
   const found = await readBackfills(state, id);
-  const pace = found.some(({ state }) => state === 'queued') ? await readPace(state) : new Map<string, number>();
+  const pace = found.some(({ state }) => state === 'queued') ? await readPace(state) : new Map<string, Pace>();
   return found.map((backfill) => toBackfill(backfill, pace.get(`${backfill.source}/${backfill.stream}`)));
 }
 
-/** Seconds that a window of each stream took lately. A stream's windows are read one after another. */
-async function readPace(state: Queryable): Promise<Map<string, number>> {
-  const rows = await state.query<{ source: string; stream: string; seconds: number }>({
+interface Pace {
+  seconds: number;
+  rowsPerSecond: number | null;
+}
+
+/** What a window of each stream took lately. A stream's windows are read one after another. */
+async function readPace(state: Queryable): Promise<Map<string, Pace>> {
+  const rows = await state.query<Pace & { source: string; stream: string }>({
     text: `
-      select k.source, k.stream, avg(r.seconds)::float8 as seconds
+      select k.source, k.stream, avg(r.seconds)::float8 as seconds,
+        (sum(r.rows) / nullif(sum(r.seconds), 0))::float8 as "rowsPerSecond"
       from (select distinct source, stream from tributary.backfills where state = 'queued') k
       join lateral (
-        select extract(epoch from finished_at - started_at) as seconds from tributary.runs r
+        select extract(epoch from finished_at - started_at) as seconds, rows_read as rows from tributary.runs r
         where (r.source, r.stream) = (k.source, k.stream) and kind = 'backfill' and state = 'done'
           and started_at > now() - interval '1 day'
         order by started_at desc limit 10
       ) r on true
       group by k.source, k.stream`,
   });
-  return new Map(rows.map(({ source, stream, seconds }) => [`${source}/${stream}`, seconds]));
+  return new Map(rows.map(({ source, stream, ...pace }) => [`${source}/${stream}`, pace]));
 }
 
 const ACTIONS: Readonly<Record<Backfill['state'], BackfillAction[]>> = {
@@ -252,11 +259,11 @@ const ACTIONS: Readonly<Record<Backfill['state'], BackfillAction[]>> = {
   done: [],
 };
 
-function toBackfill(stored: StoredBackfill, secondsAWindow: number | undefined): Backfill {
+function toBackfill(stored: StoredBackfill, pace: Pace | undefined): Backfill {
   const { id, source, stream, force, state, windows, rows, message } = stored;
   const ended = windows.done + windows.failed;
   const left = windows.queued + windows.running;
-  const isMoving = state === 'queued' && windows.done > 0 && secondsAWindow !== undefined;
+  const isMoving = state === 'queued' && windows.done > 0 && pace !== undefined;
   return {
     id,
     source,
@@ -272,7 +279,8 @@ function toBackfill(stored: StoredBackfill, secondsAWindow: number | undefined):
     // A backfill without windows had nothing to do.
     progress: ended + left === 0 ? 1 : ended / (ended + left),
     rows,
-    etaSeconds: isMoving ? Math.round(left * secondsAWindow) : null,
+    rowsPerSecond: isMoving && pace.rowsPerSecond !== null ? Math.round(pace.rowsPerSecond) : null,
+    etaSeconds: isMoving ? Math.round(left * pace.seconds) : null,
     message,
     actions: ACTIONS[state],
   };

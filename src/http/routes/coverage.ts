@@ -35,7 +35,13 @@ const Coverage = named(
   object({
     from: day,
     to: day.describe('the day after the last'),
-    tracks: list(object({ ...track, since: moment, days: list(DayRun).describe('in order, without holes') })),
+    tracks: list(
+      object({
+        ...track,
+        since: moment,
+        days: list(DayRun).describe('in order; days before `since` that nobody asked for are left out'),
+      }),
+    ),
   }),
 );
 
@@ -100,23 +106,28 @@ async function readCoverage(state: Queryable, query: z.infer<typeof CoverageQuer
   const tracks = (await knownTracks(state)).filter(
     (one) => isOr(source, one.source) && isOr(stream, one.stream) && isOr(sink, one.sink),
   );
-  const begin = Math.min(now - DAY_MS, ...tracks.map(({ since }) => since));
+  const ledgers = await readLedgers(state);
+  const begins = tracks.flatMap((one) => [one.since, ledgers.get(keyOf(one))?.[0]?.start ?? one.since]);
+  const begin = Math.min(now - DAY_MS, ...begins);
   const asked = chooseWindow(query, { start: begin, end: now }, now);
   const window = { start: startOfDay(asked.start), end: endOfDays(asked.end) };
-  const ledgers = await readLedgers(state);
   const setAside = await readSetAside(state);
   return {
     from: isoDay(window.start),
     to: toIso(window.end).slice(0, 10),
     tracks: tracks.map(({ since, ...one }) => {
-      const spans = coverageSpans(ledgers.get(keyOf(one)) ?? [], { start: since, end: Math.max(since, now) });
+      const entries = ledgers.get(keyOf(one)) ?? [];
+      const spans = [
+        ...historyBefore(entries, since),
+        ...coverageSpans(entries, { start: since, end: Math.max(since, now) }),
+      ];
       const days = new Set(setAside.filter((record) => isOf(record, one)).map(({ at }) => startOfDay(at)));
       return {
         source: one.source,
         stream: one.stream,
         sink: one.sink,
         since: toIso(since),
-        days: dayRuns(within(spans, window), days),
+        days: stretches(within(spans, window)).flatMap((stretch) => dayRuns(stretch, days)),
       };
     }),
   };
@@ -129,7 +140,7 @@ async function readWindows(state: Queryable, query: z.infer<typeof WindowsQuery>
   const now = Date.now();
   const window = chooseWindow(query, undefined, now);
   if (window.end - window.start > MOST_DAYS * DAY_MS)
-    throw new HttpError(400, `at most ${MOST_DAYS} days at a time`, { next: 'ask for fewer days' });
+    throw new HttpError(409, `at most ${MOST_DAYS} days at a time`, { next: 'ask for fewer days' });
   const { source, stream, sink } = query;
   const known = (await knownTracks(state)).find(
     (one) => one.source === source && one.stream === stream && one.sink === sink,
@@ -201,6 +212,27 @@ async function readSetAside(state: Queryable): Promise<SetAside[]> {
     const at = said === null ? undefined : parseInstant(said);
     return at === undefined ? [] : [{ ...row, at }];
   });
+}
+
+/** What was backfilled before the stream's beginning. What lies between was never asked for, and is no gap. */
+const historyBefore = (entries: ReadonlyArray<Window & { certified: boolean }>, since: Instant): CoverageSpan[] =>
+  entries
+    .filter(({ start }) => start < since)
+    .map(({ start, end, certified }) => ({
+      start,
+      end: Math.min(end, since),
+      state: certified ? 'certified' : 'uncertified',
+    }));
+
+/** Spans in a row without holes. */
+function stretches(spans: readonly CoverageSpan[]): CoverageSpan[][] {
+  const all: CoverageSpan[][] = [];
+  for (const span of spans) {
+    const last = all.at(-1);
+    if (last?.at(-1)?.end === span.start) last.push(span);
+    else all.push([span]);
+  }
+  return all;
 }
 
 /** The parts of spans that lie in a window. */

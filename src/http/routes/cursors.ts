@@ -1,5 +1,6 @@
 import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/cursors.ts';
 import { holderOf } from '../../cursor/leases.ts';
+import { ConfigError } from '../../model/errors.ts';
 import { type MoveDeps, moveCursor, resetCursor } from '../../sync/move-cursor.ts';
 import { chooseDate } from '../choices.ts';
 import type { ControlDeps } from '../deps.ts';
@@ -92,7 +93,7 @@ async function move(deps: Deps, body: z.infer<typeof CursorMove>): Promise<Curso
   const { force } = body;
   const to = chooseDate('to', body.to);
   if (to > Date.now())
-    throw new HttpError(400, 'to lies in the future', {
+    throw new HttpError(409, 'to lies in the future', {
       next: 'give a moment that has passed: nothing later can be complete',
     });
   return change(deps, body, (moving, track) => moveCursor(moving, track, { to, force }));
@@ -108,7 +109,14 @@ async function change(
   const sources = new Set(tracks.map((track) => track.source));
   // Several sinks of one source belong together; several sources are an accident.
   if (sources.size > 1)
-    throw new HttpError(400, 'several sources have this stream', { next: `add source: ${[...sources].join(', ')}` });
-  for (const track of tracks) await work({ state, sinks, holder: holderOf('control room') }, track);
+    throw new HttpError(409, 'several sources have this stream', { next: `add source: ${[...sources].join(', ')}` });
+  try {
+    for (const track of tracks) await work({ state, sinks, holder: holderOf('control room') }, track);
+  } catch (error) {
+    // Recovery: the cursor is there, so what cannot be is this move from where it stands.
+    if (error instanceof ConfigError)
+      throw new HttpError(409, error.message, { ...(error.next && { next: error.next }) });
+    throw error;
+  }
   return { cursors: chooseTracks(await knownTracks(state), { source, streams, sink }).map(reportTrack) };
 }

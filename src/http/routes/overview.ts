@@ -7,6 +7,8 @@ import { isoOrNull } from '../choices.ts';
 import type { ControlDeps } from '../deps.ts';
 import { type Route, route } from '../route.ts';
 import { count, figure, flag, list, moment, named, object, oneOf, orNull, stream, text, type z } from '../shapes.ts';
+import { Activity, backfillUnderWay, syncUnderWay } from './activities.ts';
+import { listBackfills } from './backfills.ts';
 import { LastRun } from './runs.ts';
 
 const Trouble = named(
@@ -40,6 +42,8 @@ const StreamOverview = named(
     late: flag.describe('further behind than maxLag'),
     parked: orNull(object({ reason: text, nextStep: orNull(text), since: moment, nextProbeAt: orNull(moment) })),
     quarantined: count,
+    rows: orNull(count).describe('in the sink that is furthest behind, by the ledger'),
+    rowsToday: count.describe('new rows that runs brought since midnight, UTC'),
     lastRun: orNull(LastRun),
     lastSuccessAt: orNull(moment),
     nextRunAt: orNull(moment),
@@ -52,6 +56,7 @@ const Overview = named(
   object({
     now: moment,
     version: text,
+    activities: list(Activity).describe('syncs and backfills under way'),
     troubles: list(Trouble).describe('what needs a person, the oldest first'),
     streams: list(StreamOverview).describe('those of the config, and those that the state still knows'),
   }),
@@ -76,12 +81,13 @@ export type OverviewDeps = Pick<ControlDeps, 'state' | 'streams' | 'version'>;
 
 /** Asked every few seconds while somebody watches: it reads a handful of rows for each stream, never the whole ledger's spans. */
 export async function readOverview({ state, streams, version }: OverviewDeps): Promise<Overview> {
-  const [tracks, known, quarantined, troubles, upcoming] = await Promise.all([
+  const [tracks, known, quarantined, troubles, upcoming, backfills] = await Promise.all([
     readTracks(state),
     readStreams(state),
     readQuarantined(state),
     readTroubles(state),
     readUpcoming(state),
+    listBackfills(state),
   ]);
   const names = new Map<string, { source: string; stream: StreamName }>();
   for (const { source, stream } of [...streams, ...known]) names.set(`${source}/${stream}`, { source, stream });
@@ -89,6 +95,7 @@ export async function readOverview({ state, streams, version }: OverviewDeps): P
   return {
     now: toIso(now),
     version,
+    activities: [...known.flatMap(syncUnderWay), ...backfills.flatMap(backfillUnderWay)],
     troubles,
     streams: [...names.values()].sort(byName).map(({ source, stream }): StreamOverview => {
       const isThis = (one: { source: string; stream: string }) => one.source === source && one.stream === stream;
@@ -117,6 +124,8 @@ export async function readOverview({ state, streams, version }: OverviewDeps): P
               nextProbeAt: parked.nextProbeAt.toISOString(),
             },
         quarantined: quarantined.find(isThis)?.n ?? 0,
+        rows: sinks.length === 0 ? null : Math.min(...sinks.map(({ rows }) => rows)),
+        rowsToday: history?.today ?? 0,
         uncertifiedWindows: Math.max(0, ...sinks.map(({ uncertified }) => uncertified)),
         lastRun: history?.last ?? null,
         lastSuccessAt: history?.success?.toISOString() ?? null,
@@ -135,15 +144,17 @@ interface TrackRow {
   through: Instant | null;
   newest: Instant | null;
   uncertified: number;
+  rows: number;
 }
 
 const readTracks = (state: Queryable): Promise<TrackRow[]> =>
   state.query<TrackRow>({
     text: `
       select c.source, c.stream, c.sink, ${instantOf('c.since')} as since, ${instantOf('c.complete_through')} as through,
-        ${instantOf('c.newest_seen')} as newest, coalesce(w.n, 0) as uncertified
+        ${instantOf('c.newest_seen')} as newest, coalesce(w.n, 0) as uncertified, coalesce(w.rows, 0)::bigint as rows
       from tributary.cursors c left join (
-        select source, stream, sink, count(*) as n from tributary.windows where state = 'uncertified' group by 1, 2, 3
+        select source, stream, sink, count(*) filter (where state = 'uncertified') as n, sum(rows) as rows
+        from tributary.windows group by 1, 2, 3
       ) w on (w.source, w.stream, w.sink) = (c.source, c.stream, c.sink)
       order by c.source, c.stream, c.sink`,
   });
@@ -153,6 +164,9 @@ interface StreamRow {
   stream: StreamName;
   last: LastRun | null;
   success: Date | null;
+  today: number;
+  /** Somebody holds the stream now. */
+  leased: boolean;
 }
 
 /** The newest run of each stream, and the newest that went well; by the index, however long the history is. */
@@ -165,7 +179,11 @@ async function readStreams(state: Queryable): Promise<StreamRow[]> {
   const rows = await state.query<Found>({
     text: `
       select k.source, k.stream, r.id, r.kind, r.state, r.started_at as started, r.finished_at as finished, r.message,
-        d.finished_at as success
+        d.finished_at as success, coalesce(t.rows, 0)::bigint as today,
+        exists (
+          select from tributary.leases l
+          where (l.source, l.stream) = (k.source, k.stream) and l.expires_at > clock_timestamp()
+        ) as leased
       from (
         select source, stream from tributary.cursors union select source, stream from tributary.schedules
       ) k
@@ -175,12 +193,18 @@ async function readStreams(state: Queryable): Promise<StreamRow[]> {
       left join lateral (
         select finished_at from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
           and r.state = 'done' and r.kind = 'sync' order by started_at desc limit 1
-      ) d on true`,
+      ) d on true
+      left join lateral (
+        select sum(rows_new) as rows from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
+          and r.started_at >= date_trunc('day', now(), 'UTC')
+      ) t on true`,
   });
-  return rows.map(({ source, stream, success, id, kind, state: ended, started, finished, message }) => ({
+  return rows.map(({ source, stream, success, today, leased, id, kind, state: ended, started, finished, message }) => ({
     source,
     stream,
     success,
+    today,
+    leased,
     last:
       id === null
         ? null

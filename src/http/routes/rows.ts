@@ -58,7 +58,7 @@ async function readRows(read: RowReader, query: z.infer<typeof RowsQuery>): Prom
   const asked = chooseWindow(query, usual, now);
   const window = { start: floor(asked.start, step), end: asked.end };
   if ((window.end - window.start) / step > MOST_POINTS)
-    throw new HttpError(400, `that is more than ${MOST_POINTS} ${per}s`, { next: 'ask for fewer, or for days' });
+    throw new HttpError(409, `that is more than ${MOST_POINTS} ${per}s`, { next: 'ask for fewer, or for days' });
   const { source: onlySource, stream: onlyStream } = query;
   const found = (await read(per, window)).filter((one) => isOr(onlySource, one.source) && isOr(onlyStream, one.stream));
   const series = new Map<string, Rows['series'][number]>();

@@ -7,6 +7,7 @@ import {
   byName,
   count,
   figure,
+  flag,
   limit,
   list,
   moment,
@@ -56,6 +57,17 @@ const RunDetail = named(
     contradictions: byName(count).describe('per column: how often an alias contradicted its canonical field'),
     misfits: byName(count).describe('per column: how often a value did not fit'),
     schemaChanges: list(text),
+    windows: list(
+      object({
+        sink: text,
+        start: moment,
+        end: moment,
+        certified: flag,
+        rows: count,
+        tries: count,
+        note: orNull(text),
+      }),
+    ).describe('those of the ledger that this run read last, at most 200'),
   }),
 );
 
@@ -102,14 +114,14 @@ async function readRuns(state: Queryable, query: z.infer<typeof RunsQuery>): Pro
 }
 
 async function readRun(state: Queryable, id: string): Promise<RunDetail> {
-  const [found] = await state.query<{ source: string; stream: string } & Omit<RunDetail, keyof RunRow>>({
+  const [found] = await state.query<{ source: string; stream: string } & Omit<RunDetail, keyof RunRow | 'windows'>>({
     text: 'select source, stream, contradictions, misfits, schema_changes as "schemaChanges" from tributary.runs where id = $1',
     values: [id],
   });
   const [run] = found ? await listRuns(state, { id, limit: 1 }) : [];
   if (!found || !run) throw new HttpError(404, 'there is no such run');
   const { contradictions, misfits, schemaChanges } = found;
-  return { ...toRow(run), contradictions, misfits, schemaChanges };
+  return { ...toRow(run), contradictions, misfits, schemaChanges, windows: await readWindows(state, id) };
 }
 
 /** Kinds and states are those that the table allows. */
@@ -117,3 +129,18 @@ const toRow = (run: RunRecord): RunRow => ({
   ...(run as Omit<RunRow, 'durationSeconds'>),
   durationSeconds: run.finishedAt === null ? null : (Date.parse(run.finishedAt) - Date.parse(run.startedAt)) / 1000,
 });
+
+async function readWindows(state: Queryable, id: string): Promise<RunDetail['windows']> {
+  type Found = Omit<RunDetail['windows'][number], 'start' | 'end'> & { start: Date; end: Date };
+  const rows = await state.query<Found>({
+    text: `
+      select sink, start_at as start, end_at as "end", state = 'certified' as certified, rows, tries, note
+      from tributary.windows w
+      where run_id = $1 and exists (
+        select from tributary.runs r where r.id = $1 and (r.source, r.stream) = (w.source, w.stream)
+      )
+      order by start_at, sink limit 200`,
+    values: [id],
+  });
+  return rows.map((row) => ({ ...row, start: row.start.toISOString(), end: row.end.toISOString() }));
+}

@@ -1,26 +1,56 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Queryable } from '../../cursor/database.ts';
+import { RUN_STATES } from '../../cursor/runs.ts';
 import { syncNow } from '../../jobs/backfills.ts';
+import { Cancelled } from '../../model/errors.ts';
+import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import { chooseStreams } from '../choices.ts';
 import type { ControlDeps } from '../deps.ts';
+import { HttpError } from '../http-error.ts';
 import { type Route, route } from '../route.ts';
-import { list, named, object, shortText, stream, text, type z } from '../shapes.ts';
+import { flag, list, named, object, oneOf, orNull, shortText, stream, text, z } from '../shapes.ts';
+
+/** Longer than a proxy waits is no use to anybody: whoever wants more asks again. */
+const LONGEST_WAIT_SECONDS = 60;
+const LOOK_EVERY_MS = 500;
+
+const wait = z.int().min(0).max(LONGEST_WAIT_SECONDS).default(0).describe('seconds to wait for the runs to end');
 
 const SyncRequest = named(
   'SyncRequest',
   object({
     source: shortText.optional().describe('all sources unless told'),
     streams: list(stream).max(3).optional().describe('all streams unless told'),
+    wait,
   }),
 );
-const SyncStarted = named('SyncStarted', object({ streams: list(object({ source: text, stream })) }));
+
+const SyncStarted = named(
+  'SyncStarted',
+  object({
+    id: text.describe('for GET /api/sync/{id}'),
+    done: flag.describe('every run has ended'),
+    ok: flag.describe('every run has ended well'),
+    streams: list(
+      object({
+        source: text,
+        stream,
+        runId: orNull(text).describe('null: the worker has not taken it up yet'),
+        state: orNull(oneOf(RUN_STATES)),
+        message: orNull(text),
+      }),
+    ),
+  }),
+);
 export type SyncStarted = z.infer<typeof SyncStarted>;
 
 type Deps = Pick<ControlDeps, 'state' | 'queue' | 'streams'>;
 
-export const syncRoute = (deps: Deps): Route =>
+export const syncRoutes = (deps: Deps): Route[] => [
   route({
     method: 'POST',
     path: '/api/sync',
-    summary: 'Streams are due now, and the worker takes them up. Those that are at it already are left alone.',
+    summary: 'Streams are due now, and the worker takes them up. Those that are at it already are left to end.',
     role: 'operator',
     uses: ['state', 'queue'],
     body: SyncRequest,
@@ -30,11 +60,93 @@ export const syncRoute = (deps: Deps): Route =>
       action: 'sync.start',
       target: streams.map((name) => `${source}/${name}`).join(', '),
     }),
-    async handle({ body }) {
-      const started: SyncStarted['streams'] = [];
-      for (const { source, stream: name } of chooseStreams(deps.streams, body)) {
-        if (await syncNow(deps, { source, stream: name })) started.push({ source, stream: name });
-      }
-      return { streams: started };
+    async handle({ body, signal }) {
+      const asked = { at: Date.now(), streams: chooseStreams(deps.streams, body) };
+      return lookUntilDone(deps.state, asked, {
+        seconds: body.wait,
+        signal,
+        // A stream that a backfill holds is left alone at first, and asked for again until it has a run.
+        async start(streams) {
+          for (const { source, stream: name } of streams) await syncNow(deps, { source, stream: name });
+        },
+      });
     },
+  }),
+  route({
+    method: 'GET',
+    path: '/api/sync/{id}',
+    summary: 'How far the runs of a sync have come that somebody asked for.',
+    role: 'read',
+    query: object({ wait }),
+    answer: SyncStarted,
+    handle: ({ id, query, signal }) => lookUntilDone(deps.state, parseId(id), { seconds: query.wait, signal }),
+  }),
+];
+
+interface Asked {
+  at: number;
+  streams: ReadonlyArray<{ source: string; stream: StreamName }>;
+}
+
+interface Waiting {
+  seconds: number;
+  signal: AbortSignal;
+  start?(streams: Asked['streams']): Promise<void>;
+}
+
+async function lookUntilDone(
+  state: Queryable,
+  asked: Asked,
+  { seconds, signal, start }: Waiting,
+): Promise<SyncStarted> {
+  const until = Date.now() + seconds * 1000;
+  await start?.(asked.streams);
+  for (;;) {
+    const found = await look(state, asked);
+    if (found.done || Date.now() >= until) return found;
+    await sleep(LOOK_EVERY_MS, undefined, { signal }).catch((cause: unknown) => {
+      throw new Cancelled('whoever waited for the sync has gone', { cause });
+    });
+    await start?.(found.streams.filter(({ runId }) => runId === null));
+  }
+}
+
+/** The run that answers a request is the newest that had not ended when it came: one under way, or the one that it set going. */
+async function look(state: Queryable, asked: Asked): Promise<SyncStarted> {
+  type Found = SyncStarted['streams'][number];
+  const streams = await state.query<Found>({
+    text: `
+      select k.source, k.stream, r.id as "runId", r.state, r.message
+      from unnest($1::text[], $2::text[]) with ordinality as k (source, stream, place)
+      left join lateral (
+        select id, state, message from tributary.runs r
+        where (r.source, r.stream) = (k.source, k.stream) and kind = 'sync'
+          and (finished_at is null or finished_at >= to_timestamp($3::float8 / 1000))
+        order by started_at desc limit 1
+      ) r on true
+      order by place`,
+    values: [asked.streams.map(({ source }) => source), asked.streams.map((one) => one.stream), asked.at],
   });
+  const hasEnded = ({ state: ended }: Found): boolean => ended !== null && ended !== 'running';
+  return {
+    id: idOf(asked),
+    done: streams.every(hasEnded),
+    ok: streams.every((one) => one.state === 'done'),
+    streams,
+  };
+}
+
+/** It says what was asked and when, so that any server can answer for it, also after a restart. */
+const idOf = ({ at, streams }: Asked): string =>
+  [at, ...streams.map(({ source, stream: name }) => `${source}.${name}`)].join('~');
+
+function parseId(id: string): Asked {
+  const [at = '', ...rest] = id.split('~');
+  const streams = rest.flatMap((one) => {
+    const [source = '', name] = one.split('.');
+    const known = STREAM_NAMES.find((each) => each === name);
+    return known ? [{ source, stream: known }] : [];
+  });
+  if (/^\d{13}$/.test(at) && streams.length > 0 && streams.length === rest.length) return { at: Number(at), streams };
+  throw new HttpError(404, 'there is no such sync', { next: 'use the id of POST /api/sync' });
+}

@@ -75,7 +75,7 @@ export const verificationRoutes = (deps: Deps, runs: VerificationRuns): Route[] 
 function jobOf(deps: Deps, body: z.infer<typeof VerifyRequest>): VerifyJob {
   const { source, streams, sink, repair, between } = body;
   if (between && repair)
-    throw new HttpError(400, 'two sinks cannot repair each other', { next: 'leave out repair, or between' });
+    throw new HttpError(409, 'two sinks cannot repair each other', { next: 'leave out repair, or between' });
   return {
     jobs: chooseStreams(deps.streams, { source, streams }).map(({ job }) => job),
     sinks: chooseSinks(deps.sinks, sink),
@@ -88,5 +88,5 @@ function jobOf(deps: Deps, body: z.infer<typeof VerifyRequest>): VerifyJob {
 function pairOf(sinks: readonly Sink[], names: readonly string[]): [Sink, Sink] {
   const [first, second] = names.flatMap((name) => chooseSinks(sinks, name));
   if (first && second && first !== second) return [first, second];
-  throw new HttpError(400, 'between takes two sinks', { next: 'name two different ones' });
+  throw new HttpError(409, 'between takes two sinks', { next: 'name two different ones' });
 }

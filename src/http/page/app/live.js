@@ -1,5 +1,5 @@
 /** @import { LiveEvent, Overview, Readiness, Topic } from '../../api-types.ts' */
-import { currentSession } from './ask.js';
+import { currentSession } from './session.js';
 
 /** @typedef {Topic | 'overview' | 'everything'} News */
 

@@ -1,5 +1,5 @@
 /** @import { Overview } from '../../api-types.ts' */
-import { get } from './ask.js';
+import { get } from './session.js';
 
 /** The newest overview that came, by asking or by itself, and when. */
 /** @type {{ overview: Overview, at: number } | undefined} */

@@ -2,11 +2,10 @@
 /** @import { Address } from '../app/address.js' */
 import { here } from '../app/address.js';
 import { h } from '../dom/h.js';
-import { choice } from '../parts/choice.js';
+import { choice } from '../parts/elements.js';
 import { addMonths, DAY_MS, monthOf, spokenMonth } from '../words/time.js';
-import { daysOf } from './days.js';
-import { legend } from './strip.js';
-import { allGrid, monthGrid, yearGrid } from './zooms.js';
+import { allGrid, monthGrid, yearGrid } from './calendar.js';
+import { daysOf, legend } from './days.js';
 
 const GRIDS = { all: allGrid, year: yearGrid, month: monthGrid };
 const SHORT_HISTORY_MS = 62 * DAY_MS;
@@ -55,7 +54,9 @@ export function timeline(track, address) {
 /** @param {string | undefined} asked @param {string} first @param {string} last @returns {keyof typeof GRIDS} */
 function zoomOf(asked, first, last) {
   if (asked === 'all' || asked === 'year' || asked === 'month') return asked;
-  return Date.parse(last) - Date.parse(first) < SHORT_HISTORY_MS ? 'month' : 'year';
+  // At phone width a year of days is too small to be touched.
+  const isNarrow = matchMedia('(width < 40rem)').matches;
+  return isNarrow || Date.parse(last) - Date.parse(first) < SHORT_HISTORY_MS ? 'month' : 'year';
 }
 
 /** From a year to one of its months: the newest that is known. @param {string} at @param {string} last */

@@ -2,7 +2,7 @@
 /** @import { Address } from '../app/address.js' */
 import { here, href } from '../app/address.js';
 import { h } from '../dom/h.js';
-import { table } from '../parts/table.js';
+import { table } from '../parts/tables.js';
 import { figure } from '../words/figures.js';
 import { spokenDay, time } from '../words/time.js';
 

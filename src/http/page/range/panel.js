@@ -1,9 +1,9 @@
 /** @import { StreamName } from '../../../model/streams.ts' */
 /** @import { Verification } from '../../api-types.ts' */
-import { post } from '../app/ask.js';
+import { post } from '../app/session.js';
 import { h } from '../dom/h.js';
-import { announce } from '../parts/announce.js';
-import { dateField, field } from '../parts/field.js';
+import { announce } from '../parts/actions.js';
+import { dateField, field } from '../parts/elements.js';
 import { DAY_MS, dayOf } from '../words/time.js';
 import { verdict } from './verdict.js';
 

@@ -1,11 +1,10 @@
 /** @import { StreamName } from '../../../model/streams.ts' */
 /** @import { RepairReport, VerdictReport, Verification } from '../../api-types.ts' */
-import { post } from '../app/ask.js';
+import { post } from '../app/session.js';
 import { h } from '../dom/h.js';
-import { announce } from '../parts/announce.js';
-import { badge } from '../parts/badge.js';
-import { progressBar } from '../parts/progress.js';
-import { table } from '../parts/table.js';
+import { announce } from '../parts/actions.js';
+import { badge, progressBar } from '../parts/elements.js';
+import { table } from '../parts/tables.js';
 import { counted, figure, percent } from '../words/figures.js';
 import { dayOrMinute, fromNow } from '../words/time.js';
 

@@ -1,16 +1,13 @@
 /** @import { Backfill, BackfillAction, Backfills } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
 import { href } from '../app/address.js';
-import { get, post } from '../app/ask.js';
 import { sourceNames } from '../app/overview.js';
+import { get, post } from '../app/session.js';
 import { backfillForm } from '../backfill/form.js';
 import { h } from '../dom/h.js';
-import { announce } from '../parts/announce.js';
-import { badge } from '../parts/badge.js';
-import { confirmed } from '../parts/confirm.js';
-import { opening } from '../parts/opening.js';
-import { progressBar } from '../parts/progress.js';
-import { table } from '../parts/table.js';
+import { announce, confirmed } from '../parts/actions.js';
+import { badge, opening, progressBar } from '../parts/elements.js';
+import { table } from '../parts/tables.js';
 import { counted, duration, figure, percent } from '../words/figures.js';
 import { dayOrMinute, fromNow } from '../words/time.js';
 

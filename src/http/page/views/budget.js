@@ -1,12 +1,10 @@
 /** @import { Budget, KeyBudget } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
 import { here } from '../app/address.js';
-import { get } from '../app/ask.js';
+import { get } from '../app/session.js';
 import { h } from '../dom/h.js';
-import { badge } from '../parts/badge.js';
-import { bars, slotsOf } from '../parts/bars.js';
-import { choice } from '../parts/choice.js';
-import { opening } from '../parts/opening.js';
+import { bars, slotsOf } from '../parts/charts.js';
+import { badge, choice, opening } from '../parts/elements.js';
 import { counted, duration, figure, percent } from '../words/figures.js';
 import { minute } from '../words/time.js';
 

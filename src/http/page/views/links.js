@@ -1,11 +1,10 @@
 /** @import { TopLink, TopLinks } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
 import { here } from '../app/address.js';
-import { get } from '../app/ask.js';
+import { get } from '../app/session.js';
 import { h } from '../dom/h.js';
-import { choice } from '../parts/choice.js';
-import { opening } from '../parts/opening.js';
-import { table } from '../parts/table.js';
+import { choice, opening } from '../parts/elements.js';
+import { table } from '../parts/tables.js';
 import { figure, titled } from '../words/figures.js';
 import { DAY_MS, dayOf } from '../words/time.js';
 

@@ -1,14 +1,12 @@
 /** @import { Quarantine, QuarantineRecord } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
 import { href } from '../app/address.js';
-import { get } from '../app/ask.js';
 import { sourceNames } from '../app/overview.js';
+import { get } from '../app/session.js';
 import { h } from '../dom/h.js';
-import { facts } from '../parts/facts.js';
-import { filters, older } from '../parts/filters.js';
-import { opening } from '../parts/opening.js';
-import { recordActions } from '../parts/record-actions.js';
-import { table } from '../parts/table.js';
+import { recordActions } from '../parts/actions.js';
+import { facts, opening } from '../parts/elements.js';
+import { filters, older, table } from '../parts/tables.js';
 import { counted } from '../words/figures.js';
 import { time } from '../words/time.js';
 

@@ -1,11 +1,10 @@
 /** @import { Runs } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
-import { get } from '../app/ask.js';
 import { sourceNames } from '../app/overview.js';
+import { get } from '../app/session.js';
 import { h } from '../dom/h.js';
-import { filters, older } from '../parts/filters.js';
-import { opening } from '../parts/opening.js';
-import { runsTable } from '../parts/runs-table.js';
+import { opening } from '../parts/elements.js';
+import { filters, older, runsTable } from '../parts/tables.js';
 
 const LIMIT = 50;
 

@@ -1,11 +1,10 @@
 /** @import { SchemaChanges } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
 import { href } from '../app/address.js';
-import { get } from '../app/ask.js';
+import { get } from '../app/session.js';
 import { h } from '../dom/h.js';
-import { filters } from '../parts/filters.js';
-import { opening } from '../parts/opening.js';
-import { table } from '../parts/table.js';
+import { opening } from '../parts/elements.js';
+import { filters, table } from '../parts/tables.js';
 import { time } from '../words/time.js';
 
 /** Fields that the service began to send. @type {View} */

@@ -2,19 +2,15 @@
 /** @import { Address } from '../app/address.js' */
 /** @import { View } from '../app/screen.js' */
 import { here, href } from '../app/address.js';
-import { get } from '../app/ask.js';
 import { latestOverview } from '../app/overview.js';
+import { get } from '../app/session.js';
 import { timeline } from '../coverage/timeline.js';
 import { windowsPanel } from '../coverage/windows.js';
 import { h } from '../dom/h.js';
-import { choice } from '../parts/choice.js';
-import { facts } from '../parts/facts.js';
-import { lag } from '../parts/lag.js';
-import { opening } from '../parts/opening.js';
-import { rowsChart } from '../parts/rows-chart.js';
-import { runsTable } from '../parts/runs-table.js';
-import { syncNow } from '../parts/sync-now.js';
-import { troubleList } from '../parts/troubles.js';
+import { syncNow } from '../parts/actions.js';
+import { rowsChart } from '../parts/charts.js';
+import { choice, facts, lag, notThere, opening } from '../parts/elements.js';
+import { runsTable, troubleList } from '../parts/tables.js';
 import { rangePanel } from '../range/panel.js';
 import { figure } from '../words/figures.js';
 import { DAY_MS, dayOf, fromNow, time } from '../words/time.js';
@@ -47,7 +43,13 @@ export const stream = {
     const known = overview();
     const one = known.streams.find((each) => each.source === source && each.stream === name);
     const crumb = h('a', { href: '#/' }, '‹ Streams');
-    if (!one) return [opening(`${source}/${name}`, 'There is no such stream.', crumb)];
+    if (!one)
+      return notThere(
+        `There is no stream ${source}/${name}`,
+        'Neither the config nor the state knows it.',
+        '#/',
+        'Streams',
+      );
     const troubles = known.troubles.filter((each) => each.source === source && ['*', name].includes(each.stream));
     return [
       opening(`${source}/${name}`, one.parked?.nextStep, crumb),
@@ -104,8 +106,24 @@ const standing = (stream) =>
       ],
       ['Unproven windows', stream.uncertifiedWindows > 0 && figure(stream.uncertifiedWindows)],
     ]),
-    stream.configured && syncNow(stream),
+    stream.configured && actionBar(stream),
   );
+
+/** Everything that can be done with a stream, in one place. @param {StreamOverview} stream */
+const actionBar = (stream) =>
+  h(
+    'div',
+    { class: 'row actions', role: 'group', 'aria-label': `Actions for ${stream.source}/${stream.stream}` },
+    syncNow(stream),
+    h('a', { class: 'button', href: href(['backfills'], namesOf(stream)) }, 'Backfill…'),
+    h('button', { type: 'button', onclick: toRange }, 'Verify…'),
+    h('button', { type: 'button', onclick: toRange }, 'Export…'),
+  );
+
+function toRange() {
+  document.getElementById('range-title')?.scrollIntoView({ block: 'center' });
+  /** @type {HTMLElement | null} */ (document.querySelector('form[data-key^="range"] input'))?.focus();
+}
 
 /** @param {StreamOverview} stream */
 const namesOf = ({ source, stream }) => ({ source, stream });
@@ -122,7 +140,9 @@ function coveragePanel(coverage, windows, address) {
       h('h2', { id: 'coverage-title' }, 'Coverage'),
       coverage.tracks.length > 1 && sinks(coverage.tracks, track, address),
     ),
-    track ? timeline(track, address) : h('p', { class: 'empty' }, 'Nothing was read yet.'),
+    track
+      ? timeline(track, address)
+      : h('p', { class: 'empty' }, 'The first sync has not ended a window yet. Rows appear here as soon as it does.'),
     windows && windowsPanel(windows, address),
   );
 }

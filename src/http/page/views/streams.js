@@ -1,17 +1,14 @@
 /** @import { Coverage, Overview, Rows, StreamOverview, TrackCoverage } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
 import { href } from '../app/address.js';
-import { get } from '../app/ask.js';
 import { latestOverview } from '../app/overview.js';
-import { legend, strip } from '../coverage/strip.js';
+import { get } from '../app/session.js';
+import { legend, strip } from '../coverage/days.js';
 import { h } from '../dom/h.js';
-import { badge } from '../parts/badge.js';
-import { lag } from '../parts/lag.js';
-import { opening } from '../parts/opening.js';
-import { rowsChart } from '../parts/rows-chart.js';
-import { table } from '../parts/table.js';
-import { troubleList } from '../parts/troubles.js';
-import { counted, duration } from '../words/figures.js';
+import { rowsChart } from '../parts/charts.js';
+import { badge, lag, opening } from '../parts/elements.js';
+import { table, troubleList } from '../parts/tables.js';
+import { counted, duration, figure, shortFigure } from '../words/figures.js';
 import { DAY_MS, dayOf, fromNow, time } from '../words/time.js';
 
 const STRIP_DAYS = 90;
@@ -51,11 +48,21 @@ export const streams = {
 };
 
 /** @param {Overview} overview */
-function headline({ streams, troubles }) {
+function headline({ streams, troubles, activities }) {
   if (troubles.length > 0)
     return `${counted(troubles.length, 'thing')} ${troubles.length === 1 ? 'needs' : 'need'} you`;
-  if (streams.every(({ completeThrough }) => completeThrough === null)) return 'Nothing has been read yet';
-  return 'Everything is on time';
+  if (streams.length === 0) return 'The config names no stream yet';
+  if (streams.every(({ completeThrough }) => completeThrough === null))
+    return activities.length > 0 ? 'The first sync is under way' : 'The first sync has not begun yet';
+  const unproven = streams.reduce((sum, { uncertifiedWindows }) => sum + uncertifiedWindows, 0);
+  const setAside = streams.reduce((sum, { quarantined }) => sum + quarantined, 0);
+  const failing = streams.filter(({ lastRun }) => lastRun && !['done', 'running'].includes(lastRun.state)).length;
+  const open = [
+    unproven > 0 && `${counted(unproven, 'window')} not proven yet`,
+    setAside > 0 && `${counted(setAside, 'record')} set aside`,
+    failing > 0 && `${counted(failing, 'stream')} failed last`,
+  ].filter(Boolean);
+  return open.length > 0 ? open.join(', ') : 'Everything is on time';
 }
 
 /** @param {Overview} overview */
@@ -87,6 +94,7 @@ const sourcePanel = (source, streams, tracks) =>
           kind: 'wide',
           cell: ({ stream }) => strips(tracks.filter((track) => track.stream === stream)),
         },
+        { name: 'Rows', kind: 'right', cell: rowsCell },
         { name: 'Last run', cell: lastRunCell },
         { name: 'Next run', cell: ({ nextRunAt }) => nextRunAt && fromNow(nextRunAt) },
       ],
@@ -104,6 +112,16 @@ const nameCell = ({ source, stream, configured, parked, quarantined, uncertified
     quarantined > 0 &&
       h('a', { href: href(['quarantine'], { source, stream }) }, badge(`${quarantined} set aside`, 'warn')),
     !configured && h('span', { class: 'muted small' }, 'not in the config'),
+  );
+
+/** @param {StreamOverview} stream */
+const rowsCell = ({ rows, rowsToday }) =>
+  rows !== null &&
+  h(
+    'span',
+    { class: 'lag', title: `${figure(rows)} rows in all, ${figure(rowsToday)} new today (UTC)` },
+    shortFigure(rows),
+    h('span', { class: 'muted small' }, `+${shortFigure(rowsToday)} today`),
   );
 
 /** Which sink it is matters only where there are several. @param {TrackCoverage[]} tracks */

@@ -1,5 +1,10 @@
+/** @import { Rows, RowsPoint } from '../../api-types.ts' */
+/** @import { Address } from '../app/address.js' */
+import { here } from '../app/address.js';
 import { h, s } from '../dom/h.js';
-import { time } from '../words/time.js';
+import { counted, figure, shortFigure } from '../words/figures.js';
+import { DAY_MS, dayOf, minute, time } from '../words/time.js';
+import { choice } from './elements.js';
 
 /**
  * @typedef {{ name: string, kind: string }} Layer A kind of bar; its colour is the class of that name.
@@ -125,3 +130,70 @@ export function slotsOf({ from, to, stepMs, points, atOf, slot }) {
     return { at: new Date((first + i) * stepMs).toISOString(), ...(found ? slot(found) : { values: null }) };
   });
 }
+
+const STREAMS = ['clicks', 'leads', 'sales'];
+
+/** New rows per hour or per day, by when they were brought. @param {Rows} rows @param {Address} address */
+export function rowsChart({ per, from, to, series }, address) {
+  const streams = STREAMS.filter((name) => series.some(({ stream }) => stream === name));
+  const points = series.flatMap(({ stream, points }) => points.map((point) => ({ stream, point })));
+  const slots = slotsOf({
+    from,
+    to,
+    stepMs: per === 'hour' ? DAY_MS / 24 : DAY_MS,
+    points,
+    atOf: ({ point }) => point.at,
+    slot: (found) => ({ values: streams.map((name) => newOf(found.filter(({ stream }) => stream === name))) }),
+  });
+  const most = Math.max(1, ...slots.map(({ values }) => sum(values ?? [])));
+  const top = scaleOf(slots.map(({ values }) => sum(values ?? [])));
+  const total = newOf(points);
+  return h(
+    'section',
+    { class: 'panel', 'aria-labelledby': 'rows-title' },
+    h(
+      'div',
+      { class: 'panel-head' },
+      h('h2', { id: 'rows-title' }, per === 'hour' ? 'New rows per hour' : 'New rows per day'),
+      choice('Rows per', [
+        { name: 'Hour', to: here(address, { per: null }), isChosen: per === 'hour' },
+        { name: 'Day', to: here(address, { per: 'day' }), isChosen: per === 'day' },
+      ]),
+    ),
+    points.length === 0
+      ? h('p', { class: 'empty' }, `No run in this time (${span(per)}).`)
+      : bars({
+          label: `${counted(total, 'new row')} in ${span(per)}; the most in one ${per} was ${figure(most)}`,
+          layers: streams.map((name) => ({ name, kind: name })),
+          slots,
+          top,
+          topText:
+            most > top
+              ? `${shortFigure(top)}; the highest bars end here, up to ${shortFigure(most)}`
+              : shortFigure(top),
+          say: figure,
+          when: per === 'hour' ? minute : dayOf,
+        }),
+  );
+}
+
+/**
+ * Where the scale ends: a first sync brings a hundred times what a day brings, and must not flatten all other bars. Bars that go
+ * beyond it are cut off, and said so.
+ * @param {readonly number[]} totals
+ */
+function scaleOf(totals) {
+  const known = totals.filter((total) => total > 0).toSorted((a, b) => a - b);
+  const most = known.at(-1) ?? 1;
+  const usual = known[Math.floor((known.length - 1) * 0.9)] ?? most;
+  return known.length > 4 && most > 4 * usual ? usual * 1.5 : most;
+}
+
+/** @param {Rows['per']} per */
+const span = (per) => (per === 'hour' ? 'the last 48 hours' : 'the last 30 days');
+
+/** @param {readonly { point: RowsPoint }[]} points */
+const newOf = (points) => sum(points.map(({ point }) => point.new));
+
+/** @param {readonly number[]} values */
+const sum = (values) => values.reduce((a, b) => a + b, 0);

@@ -1,0 +1,113 @@
+/** @import { StreamName } from '../../../model/streams.ts' */
+import { post, remove } from '../app/session.js';
+import { h } from '../dom/h.js';
+
+const SECONDS = 6;
+
+/**
+ * Does something, and says how it went where everybody notices: at the foot of the page, and aloud.
+ * @param {string} done What to say when it went well.
+ * @param {() => Promise<unknown>} act
+ */
+export async function announce(done, act) {
+  try {
+    await act();
+    say(done, 'good');
+  } catch (error) {
+    // Recovery: nothing was changed, and whoever pressed the button reads why.
+    say(/** @type {Error} */ (error).message, 'bad');
+  }
+}
+
+/** @param {string} text @param {'good' | 'bad'} kind */
+function say(text, kind) {
+  const place = /** @type {HTMLElement} */ (document.getElementById('said'));
+  const line = h('p', { class: `said ${kind}` }, text);
+  place.append(line);
+  setTimeout(() => line.remove(), SECONDS * 1000);
+}
+
+/**
+ * Asks before something that cannot be taken back. Escape, and anything but a clear yes, is no.
+ * @param {string} question
+ * @param {string} consequence
+ * @param {string} yes
+ * @returns {Promise<boolean>}
+ */
+export function confirmed(question, consequence, yes) {
+  const dialog = /** @type {HTMLDialogElement} */ (
+    h(
+      'dialog',
+      { 'aria-labelledby': 'question' },
+      h(
+        'form',
+        { method: 'dialog' },
+        h('h2', { id: 'question' }, question),
+        h('p', {}, consequence),
+        h(
+          'div',
+          { class: 'row' },
+          h('button', { value: 'no', autofocus: true }, 'Keep it'),
+          h('button', { class: 'danger', value: 'yes' }, yes),
+        ),
+      ),
+    )
+  );
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.onclose = () => {
+      dialog.remove();
+      resolve(dialog.returnValue === 'yes');
+    };
+  });
+}
+
+/** Makes a stream due now; the worker takes it up. @param {{ source: string, stream: StreamName }} of */
+export const syncNow = ({ source, stream }) =>
+  h(
+    'button',
+    {
+      type: 'button',
+      class: 'main',
+      onclick: () => announce(`${source}/${stream} is due now`, () => post('/api/sync', { source, streams: [stream] })),
+    },
+    'Sync now',
+  );
+
+/**
+ * What can be done with a record that was set aside.
+ * @param {{ id: number }} record
+ * @param {() => void} [onGone] It is in quarantine no more.
+ */
+export function recordActions({ id }, onGone = () => {}) {
+  const path = `/api/quarantine/${encodeURIComponent(id)}`;
+  const retry = () =>
+    announce(`Record ${id} was written into every sink.`, async () => {
+      const { reason } = await post(`${path}/retry`);
+      if (reason !== null) throw new Error(`Record ${id} stays: ${reason}`);
+      leave();
+    });
+  const drop = async () => {
+    if (!(await confirmed(`Drop record ${id}?`, 'For good: it is not kept anywhere else here.', 'Drop the record')))
+      return;
+    await announce(`Record ${id} was dropped.`, async () => {
+      await remove(path);
+      leave();
+    });
+  };
+  /** The button goes with its record: who uses the keyboard goes on at the top of the view. */
+  const leave = () => {
+    document.getElementById('main')?.focus({ preventScroll: true });
+    onGone();
+  };
+  return h('span', { class: 'row' }, button('Retry', id, retry), button('Drop', id, drop));
+}
+
+/** @param {string} name @param {number} id @param {() => void} onclick */
+const button = (name, id, onclick) =>
+  h(
+    'button',
+    { type: 'button', class: 'quiet', 'data-key': name, 'aria-label': `${name} record ${id}`, onclick },
+    name,
+  );
