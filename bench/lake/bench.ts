@@ -1,14 +1,13 @@
 import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createFlatten, type Row } from '../../src/model/flatten.ts';
-import { STREAMS } from '../../src/model/streams.ts';
-import { createSandboxService } from '../../src/sandbox/service.ts';
+import type { Row } from '../../src/model/flatten.ts';
 import { openPartition } from '../../src/sinks/parquet/file/partition-file.ts';
 import { filePath, partitionOf, type Scheme } from '../../src/sinks/parquet/lake.ts';
 import { createParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
 import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
 import { type Home, withHome } from '../support/home.ts';
 import { openLoader } from '../support/loader.ts';
+import { clickAt } from '../support/polled-clicks.ts';
 
 /**
  * What a busy stream costs: a million clicks a day, polled every five minutes, each poll with the fifteen minutes before it once more.
@@ -25,10 +24,8 @@ const CASES: ReadonlyArray<[Scheme, number]> = [
   ['day', Number(process.argv[3] ?? 950_000)],
 ];
 const FILL = 20_000;
-const stream = STREAMS.clicks;
 const START = Date.UTC(2026, 10, 14);
 
-const templates = generate(4000);
 await withHome(async (home) => {
   process.stdout.write('partition  rows before    encoded  copied  bytes written  ms     (each per new row)\n');
   for (const [scheme, before] of CASES) await measure(home, scheme, before);
@@ -69,21 +66,4 @@ async function measure({ dir, db }: Home, scheme: Scheme, before: number): Promi
     `${scheme.padEnd(9)} ${String(before).padStart(12)}    ${each(sum.encoded, 1)} ${each(sum.copied, 1)} ${each(sum.bytes, 0).padStart(14)} ${each(sum.ms, 2)}     peak ${Math.round(process.resourceUsage().maxRSS / 1024)} MB\n`,
   );
   await rm(join(dir, source), { recursive: true, force: true });
-}
-
-function clickAt(n: number, at: number): Row {
-  const template = templates[n % templates.length] as Row;
-  const id = `clk_${n.toString(36).padStart(12, '0')}`;
-  const values = [...template.values];
-  stream.columns.forEach(({ name }, i) => {
-    if (name === 'event_id' || name === 'click_id') values[i] = id;
-    if (name === 'timestamp' || name === 'click_timestamp') values[i] = at;
-  });
-  return { ...template, id, at, values };
-}
-
-function generate(count: number): Row[] {
-  const service = createSandboxService({ rows: { clicks: count, leads: 0, sales: 0 } });
-  const flatten = createFlatten(stream);
-  return service.events('clicks').map((record) => flatten(JSON.parse(JSON.stringify(record))));
 }

@@ -5,9 +5,6 @@ import { quarantine } from '../../src/cursor/quarantine.ts';
 import { RetryLater } from '../../src/model/errors.ts';
 import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
 import { DAY_MS } from '../../src/model/window.ts';
-import { createIcebergSink } from '../../src/sinks/iceberg/iceberg-sink.ts';
-import { UPKEEP } from '../../src/sinks/iceberg/maintain.ts';
-import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
 import { everyAvro, filesOf, type IcebergPlace, icebergPlace, pathOf } from '../support/iceberg-place.ts';
 import { filesIn, queryDuckdb } from '../support/lake-readers.ts';
 import { certified, createWriter, MINUTE, NOON, rowOf, rowsOf } from '../support/sink-harness.ts';
@@ -21,13 +18,6 @@ afterEach(() => place.close());
 
 const stream = STREAMS.sales;
 const sale = (id: string, minute = 0, values = {}) => rowOf(stream, id, NOON + minute * MINUTE, values);
-
-const sinkWith = (upkeep: Partial<typeof UPKEEP>) =>
-  createIcebergSink({
-    ...{ name: 'tables', state: place.state, warehouse: place.folder, namespace: 'attribution' },
-    store: createFolderStore(place.folder),
-    upkeep: { ...UPKEEP, ...upkeep },
-  });
 
 /** Everything on disk that the present snapshot's data is not part of. */
 const dataFiles = async (table: string): Promise<string[]> =>
@@ -69,7 +59,7 @@ describe('a snapshot', () => {
     const writer = await createWriter(place, stream, 'one');
     for (let i = 0; i < 12; i++) await writer.commit([sale(`e${i}`, i), sale('same', 0, { sale_amount: i })]);
     const { metadata } = await place.lookAt('sales');
-    await sinkWith({}).publishProgress({ source: 'one', stream: 'sales' });
+    await place.createSink({}).publishProgress({ source: 'one', stream: 'sales' });
     const { files } = await place.lookAt('sales');
     expect(files).toHaveLength(1);
     expect(files[0]?.rows).toBe(13);
@@ -134,10 +124,10 @@ describe('upkeep', () => {
     const writer = await createWriter(place, stream, 'one');
     for (let i = 0; i < 30; i++) await writer.commit([sale(`e${i}`, i), sale('same', 0, { sale_amount: i })]);
     await writeFile(join(place.folder, 'attribution/sales/data/one-left-behind.parquet'), 'orphan');
-    const kept = await sinkWith({}).maintain();
+    const kept = await place.createSink({}).maintain();
     // Younger than a day: somebody may be about to name it.
     expect(kept['attribution.sales']).toMatchObject({ expired: 0, removed: 0, files: 1 });
-    const done = await sinkWith({ keepMs: -1000, orphanMs: -1000 }).maintain();
+    const done = await place.createSink({ keepMs: -1000, orphanMs: -1000 }).maintain();
     expect(done['attribution.sales']).toMatchObject({ joined: 0, files: 1 });
     const { metadata } = await place.lookAt('sales');
     expect(metadata.snapshots).toHaveLength(1);
@@ -158,7 +148,7 @@ describe('upkeep', () => {
       );
       await writer.commit(rows);
     }
-    await sinkWith({}).publishProgress({ source: 'one', stream: 'sales' });
+    await place.createSink({}).publishProgress({ source: 'one', stream: 'sales' });
     const { files } = await place.lookAt('sales');
     expect(files.map(({ rows }) => rows)).toEqual([30_000, 30_000]);
     for (const { path } of files) {

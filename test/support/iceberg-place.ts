@@ -1,43 +1,76 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { avroMetadata, avroRead } from 'icebird';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import { migrate } from '../../src/cursor/migrate.ts';
 import { MIGRATIONS } from '../../src/cursor/migrations.ts';
 import { createIcebergSink, type IcebergSink } from '../../src/sinks/iceberg/iceberg-sink.ts';
+import { UPKEEP, type Upkeep } from '../../src/sinks/iceberg/maintain.ts';
 import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
+import { createS3Store } from '../../src/sinks/parquet/store/s3-store.ts';
+import type { Store } from '../../src/sinks/parquet/store/store.ts';
+import { download } from './lake-place.ts';
 import { readRelation } from './lake-readers.ts';
 import { freshDatabase } from './postgres.ts';
+import type { S3Server } from './s3-server.ts';
 import type { SinkPlace } from './sink-harness.ts';
 
 export interface IcebergPlace extends SinkPlace {
   folder: string;
   stateUrl: string;
-  createSink(): IcebergSink;
+  createSink(upkeep?: Partial<Upkeep>): IcebergSink;
   /** The table as the catalog has it now, read by a stranger's Avro. */
   lookAt(table: string): Promise<SeenTable>;
 }
 
 /** Tables in a folder of their own, with a state and a catalog of their own. */
 export async function icebergPlace(): Promise<IcebergPlace> {
-  const folder = await mkdtemp(join(tmpdir(), 'tributary-iceberg-'));
+  const folder = await newFolder();
+  return placeOf({ folder, warehouse: folder, createStore: () => createFolderStore(folder), look: async () => {} });
+}
+
+/** Tables in a bucket of a local S3 server. What its readers read is a copy in a folder. */
+export async function icebergS3Place(server: S3Server): Promise<IcebergPlace & { prefix: string }> {
+  const folder = await newFolder();
+  const prefix = `tables/${basename(folder)}`;
+  const warehouse = `s3://${server.bucket}/${prefix}`;
+  copies.set(warehouse, folder);
+  const look = async (): Promise<void> => {
+    await rm(folder, { recursive: true, force: true });
+    await download(server, `${prefix}/`, folder);
+  };
+  const createStore = (): Store => createS3Store({ url: warehouse, pathStyle: true });
+  return { ...(await placeOf({ folder, warehouse, createStore, look })), prefix };
+}
+
+const newFolder = (): Promise<string> => mkdtemp(join(tmpdir(), 'tributary-iceberg-'));
+
+interface Made {
+  folder: string;
+  warehouse: string;
+  createStore(): Store;
+  /** Takes a new copy, where what is read is one. */
+  look(): Promise<void>;
+}
+
+async function placeOf({ folder, warehouse, createStore, look }: Made): Promise<IcebergPlace> {
   const home = await freshDatabase();
   const state = connect({ url: home.url });
   await migrate(state, MIGRATIONS, { schema: 'tributary' });
-  const lookAt = (table: string): Promise<SeenTable> => lookAtTable(state, 'attribution', table);
+  const lookAt = async (table: string): Promise<SeenTable> => {
+    await look();
+    return lookAtTable(state, 'attribution', table);
+  };
   return {
     state,
     folder,
     stateUrl: home.url,
     lookAt,
-    createSink: () =>
+    createSink: (upkeep = {}) =>
       createIcebergSink({
-        name: 'tables',
-        state,
-        warehouse: folder,
-        namespace: 'attribution',
-        store: createFolderStore(folder),
+        ...{ name: 'tables', state, warehouse, namespace: 'attribution', store: createStore() },
+        upkeep: { ...UPKEEP, ...upkeep },
       }),
     async readRows(stream) {
       const seen = await lookAt(stream.name);
@@ -136,7 +169,15 @@ export async function namedBy({ metadata, location }: SeenTable): Promise<Set<st
   return new Set([...named].map(pathOf));
 }
 
-export const pathOf = (location: string): string => location.replace(/^file:\/\//, '');
+/** Folders with copies of buckets, by the address of what was copied. */
+const copies = new Map<string, string>();
+
+export function pathOf(location: string): string {
+  for (const [address, folder] of copies) {
+    if (location.startsWith(`${address}/`)) return location.replace(address, folder);
+  }
+  return location.replace(/^file:\/\//, '');
+}
 
 const DUCKDB_TYPES: Readonly<Record<string, string>> = {
   string: 'VARCHAR',
