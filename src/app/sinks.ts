@@ -82,11 +82,18 @@ async function openLake(
 
 async function openTables(
   name: string,
-  { warehouse, namespace }: SinkSettings & { type: 'iceberg' },
+  { warehouse, namespace, catalog }: SinkSettings & { type: 'iceberg' },
   state: Database,
 ): Promise<Sink> {
   const { createIcebergSink } = await import('../sinks/iceberg/iceberg-sink.ts');
   const { openStore } = await import('../sinks/parquet/parquet-sink.ts');
   const store = await openStore(warehouse, s3Settings());
-  return createIcebergSink({ name, state, warehouse, store, namespace });
+  return createIcebergSink({
+    name,
+    state,
+    warehouse,
+    store,
+    namespace,
+    ...(catalog.type === 'rest' && { rest: catalog }),
+  });
 }

@@ -103,6 +103,9 @@ export function secretsOf(config: unknown): string[] {
     ...sources.map((source) => at(source, 'apiKey')),
     at(config.privacy, 'salt'),
     at(config.http, 'token'),
+    ...Object.values(isObject(config.sinks) ? config.sinks : {}).map((sink) =>
+      at(isObject(sink) ? sink.catalog : undefined, 'token'),
+    ),
     ...Object.values(isObject(config.http) && isObject(config.http.tokens) ? config.http.tokens : {}).map((one) =>
       at(one, 'token'),
     ),

@@ -1,4 +1,5 @@
 import { addressOf } from '../cursor/database-errors.ts';
+import { isObject } from '../model/extra.ts';
 import type { Config, StreamConfig } from './schema.ts';
 
 /** The config as it is understood: every default filled in, every secret masked. It can be shown to anybody. */
@@ -36,7 +37,7 @@ const withoutSecrets = (settings: object): object =>
   Object.fromEntries(
     Object.entries(settings).map(([name, value]) => [
       name,
-      /secret|password|token|accessKey|credential/i.test(name) ? MASK : value,
+      /secret|password|token|accessKey|credential/i.test(name) ? MASK : isObject(value) ? withoutSecrets(value) : value,
     ]),
   );
 

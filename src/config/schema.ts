@@ -128,17 +128,20 @@ const streams = z
     when: ({ issues }) => issues.length === 0,
   });
 
+const baseUrl = (what: string) =>
+  z
+    .string()
+    .describe(what)
+    .transform((url, context) => {
+      const checked = checkBaseUrl(url);
+      if ('value' in checked) return checked.value;
+      context.addIssue({ code: 'custom', message: checked.fault });
+      return z.NEVER;
+    });
+
 const source = z
   .strictObject({
-    baseUrl: z
-      .string()
-      .describe('where the service answers: https, or http on a loopback host')
-      .transform((url, context) => {
-        const checked = checkBaseUrl(url);
-        if ('value' in checked) return checked.value;
-        context.addIssue({ code: 'custom', message: checked.fault });
-        return z.NEVER;
-      }),
+    baseUrl: baseUrl('where the service answers: https, or http on a loopback host'),
     apiKey: z.string().min(1, 'must not be empty').describe('a secret: take it from the environment'),
     plan: z
       .enum(PLAN_NAMES)
@@ -194,14 +197,23 @@ const parquetSink = z.strictObject({
   compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd').describe('how files are packed'),
 });
 
+const sqlCatalog = z.strictObject({ type: z.literal('sql').describe('in the state database, by the name tributary') });
+
+const restCatalog = z.strictObject({
+  type: z.literal('rest').describe('a server that speaks Iceberg REST'),
+  uri: baseUrl('where it answers, without /v1: https, or http on a loopback host'),
+  token: optionalText.describe('a secret: take it from the environment'),
+  warehouse: optionalText.describe('as the catalog calls it, where it asks for one'),
+});
+
 const icebergSink = z.strictObject({
   type: z.literal('iceberg'),
   warehouse: place.describe('a folder, or s3://bucket/prefix; tables cannot be moved later'),
   namespace: namespace('what the tables are called by: attribution.clicks'),
   catalog: z
-    .strictObject({ type: z.literal('sql').describe('in the state database, by the name tributary') })
+    .discriminatedUnion('type', [sqlCatalog, restCatalog], { error: 'must be sql or rest' })
     .default({ type: 'sql' })
-    .describe('who says which version of a table counts'),
+    .describe('who says which version of a table counts: sql or rest'),
 });
 
 const SINKS = [postgresSink, parquetSink, icebergSink] as const;

@@ -7,6 +7,7 @@ import { migrate } from '../../src/cursor/migrate.ts';
 import { MIGRATIONS } from '../../src/cursor/migrations.ts';
 import { createIcebergSink, type IcebergSink } from '../../src/sinks/iceberg/iceberg-sink.ts';
 import { UPKEEP, type Upkeep } from '../../src/sinks/iceberg/maintain.ts';
+import type { RestCatalogOptions } from '../../src/sinks/iceberg/rest-catalog.ts';
 import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
 import { createS3Store } from '../../src/sinks/parquet/store/s3-store.ts';
 import type { Store } from '../../src/sinks/parquet/store/store.ts';
@@ -44,6 +45,14 @@ export async function icebergS3Place(server: S3Server): Promise<IcebergPlace & {
   return { ...(await placeOf({ folder, warehouse, createStore, look })), prefix };
 }
 
+/** Tables in a folder, and in a catalog that speaks REST. */
+export async function icebergRestPlace(uri: string): Promise<IcebergPlace> {
+  const folder = await newFolder();
+  const namespace = basename(folder).toLowerCase().replaceAll('-', '_');
+  const made = { folder, warehouse: folder, createStore: () => createFolderStore(folder), look: async () => {} };
+  return placeOf({ ...made, namespace, rest: { uri, token: undefined, warehouse: undefined } });
+}
+
 const newFolder = (): Promise<string> => mkdtemp(join(tmpdir(), 'tributary-iceberg-'));
 
 interface Made {
@@ -52,15 +61,24 @@ interface Made {
   createStore(): Store;
   /** Takes a new copy, where what is read is one. */
   look(): Promise<void>;
+  namespace?: string;
+  rest?: RestCatalogOptions;
 }
 
-async function placeOf({ folder, warehouse, createStore, look }: Made): Promise<IcebergPlace> {
+async function placeOf({
+  folder,
+  warehouse,
+  createStore,
+  look,
+  namespace = 'attribution',
+  rest,
+}: Made): Promise<IcebergPlace> {
   const home = await freshDatabase();
   const state = connect({ url: home.url });
   await migrate(state, MIGRATIONS, { schema: 'tributary' });
   const lookAt = async (table: string): Promise<SeenTable> => {
     await look();
-    return lookAtTable(state, 'attribution', table);
+    return rest ? lookByRest(rest.uri, namespace, table) : lookAtTable(state, namespace, table);
   };
   return {
     state,
@@ -69,7 +87,7 @@ async function placeOf({ folder, warehouse, createStore, look }: Made): Promise<
     lookAt,
     createSink: (upkeep = {}) =>
       createIcebergSink({
-        ...{ name: 'tables', state, warehouse, namespace: 'attribution', store: createStore() },
+        ...{ name: 'tables', state, warehouse, namespace, store: createStore(), ...(rest && { rest }) },
         upkeep: { ...UPKEEP, ...upkeep },
       }),
     async readRows(stream) {
@@ -115,14 +133,23 @@ export async function lookAtTable(state: Database, namespace: string, table: str
     values: [namespace, table],
   });
   if (!row) throw new Error(`the catalog has no table ${table}`);
-  const metadata = JSON.parse(await readFile(pathOf(row.location), 'utf8'));
+  return seenTable(row.location);
+}
+
+async function lookByRest(uri: string, namespace: string, table: string): Promise<SeenTable> {
+  const answer = await fetch(`${uri}/v1/namespaces/${namespace}/tables/${table}`);
+  return seenTable(((await answer.json()) as { 'metadata-location': string })['metadata-location']);
+}
+
+async function seenTable(location: string): Promise<SeenTable> {
+  const metadata = JSON.parse(await readFile(pathOf(location), 'utf8'));
   const { fields } = metadata.schemas.find(
     (schema: { 'schema-id': number }) => schema['schema-id'] === metadata['current-schema-id'],
   );
   const snapshot = metadata.snapshots.find(
     (one: SeenSnapshot) => one['snapshot-id'] === metadata['current-snapshot-id'],
   );
-  return { metadata, location: row.location, fields, files: snapshot ? await filesOf(snapshot['manifest-list']) : [] };
+  return { metadata, location, fields, files: snapshot ? await filesOf(snapshot['manifest-list']) : [] };
 }
 
 /** The data files that a manifest list leads to. */
@@ -176,7 +203,7 @@ export function pathOf(location: string): string {
   for (const [address, folder] of copies) {
     if (location.startsWith(`${address}/`)) return location.replace(address, folder);
   }
-  return location.replace(/^file:\/\//, '');
+  return location.replace(/^file:\/+/, '/');
 }
 
 const DUCKDB_TYPES: Readonly<Record<string, string>> = {

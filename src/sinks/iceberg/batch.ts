@@ -16,7 +16,7 @@ import { currentSnapshot } from './format/metadata.ts';
 import { type Design, entityDesign, streamDesign } from './format/schema.ts';
 import { mergeEntity } from './merge-entities.ts';
 import { indexTable, mergeEvents } from './merge-events.ts';
-import { provenSummary, saysSame } from './proven.ts';
+import { COMMIT, provenSummary, saysSame } from './proven.ts';
 import { loadTable, type Table } from './table.ts';
 import { type Draft, inDraft, type Warehouse } from './warehouse.ts';
 
@@ -38,7 +38,8 @@ export function openBatch(warehouse: Warehouse, stream: Stream): Batch {
     const kept = await withoutForgotten(tx, advance.source, stream, rows);
     const table = await preparedTable(tx, warehouse, streamDesign(stream));
     const { id: track, isUnsettled: isNew } = await enterTrack(tx, advance);
-    if (isNew) await indexTable(tx, warehouse, table, track, advance.source);
+    const isBehind = !warehouse.catalog.isInState && toldBy(table, advance) !== (await lastCommit(tx, advance));
+    if (isNew || isBehind) await indexTable(tx, warehouse, table, track, advance.source);
     const beat = createBeat(tx, advance);
     const { receipt, added, removed } = await mergeEvents(tx, {
       ...{ draft, table, track, stream, rows: kept, advance, beat },
@@ -48,9 +49,11 @@ export function openBatch(warehouse: Warehouse, stream: Stream): Batch {
     await applyAdvance(tx, advance);
     const summary = await provenSummary(tx, advance);
     const isSame = saysSame(currentSnapshot(table.metadata)?.summary ?? {}, summary);
-    if (added.length + removed.length > 0 || !isSame) {
+    // Elsewhere every commit leaves its name: that is how a table is known to be ahead of the state.
+    if (added.length + removed.length > 0 || !isSame || !warehouse.catalog.isInState) {
       const operation = removed.length === 0 ? 'append' : 'overwrite';
-      await changeTable(tx, draft, table, { operation, added, removed, summary });
+      const told = { ...summary, [`${COMMIT}${advance.source}`]: advance.commitId };
+      await changeTable(tx, draft, table, { operation, added, removed, summary: told });
     }
     await settleTrack(tx, track);
     return receipt;
@@ -73,6 +76,9 @@ export function openBatch(warehouse: Warehouse, stream: Stream): Batch {
     },
   };
 }
+
+const toldBy = ({ metadata }: Table, { source }: Advance): string | undefined =>
+  currentSnapshot(metadata)?.summary[`${COMMIT}${source}`];
 
 async function preparedTable(tx: Transaction, warehouse: Warehouse, design: Design): Promise<Table> {
   const table = await loadTable(tx, warehouse, design);

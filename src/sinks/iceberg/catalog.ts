@@ -48,6 +48,7 @@ export function createSqlCatalog(): Catalog {
   };
 
   return {
+    isInState: true,
     async load(tx, warehouse, table) {
       // Not by to_regclass: behind an advisory lock it may answer from what this connection knew before.
       const [there] = await tx.query({

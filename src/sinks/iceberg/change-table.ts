@@ -14,6 +14,7 @@ import {
   withSnapshot,
 } from './format/metadata.ts';
 import { columnsIn, type Evolved } from './format/schema.ts';
+import { COMMIT } from './proven.ts';
 import { manifestFiles, specOf, type Table, type TableFile } from './table.ts';
 import { createFile, type Draft, locationOf, tableFolder, type Warehouse } from './warehouse.ts';
 
@@ -71,7 +72,7 @@ export async function changeTable(
     'sequence-number': sequence,
     'timestamp-ms': Math.max(Date.now(), metadata['last-updated-ms'] + 1),
     'manifest-list': locationOf(warehouse, list),
-    summary: { operation, ...summary, ...figuresOf(parent, added, removed) },
+    summary: { operation, ...commitsOf(parent), ...summary, ...figuresOf(parent, added, removed) },
     'schema-id': metadata['current-schema-id'],
   };
   const next = withoutSnapshots(
@@ -167,6 +168,9 @@ async function joinSmall(
   const joined = await write(entries);
   return [joined, ...manifests.filter((manifest) => !small.includes(manifest))];
 }
+
+const commitsOf = (parent: Snapshot | undefined): Record<string, string> =>
+  Object.fromEntries(Object.entries(parent?.summary ?? {}).filter(([key]) => key.startsWith(COMMIT)));
 
 function figuresOf(
   parent: Snapshot | undefined,

@@ -13,7 +13,7 @@ import type { Draft } from './warehouse.ts';
 export const MOST_SMALL_FILES = 8;
 const FULL_ROWS = 100_000;
 
-/** Small files that are worth joining, by day and source. */
+/** Small files that are worth joining, by day and source: more of like size than `most`. */
 export function crowded(files: readonly TableFile[], most: number): TableFile[][] {
   const groups = new Map<string, TableFile[]>();
   for (const entry of files) {
@@ -22,7 +22,21 @@ export function crowded(files: readonly TableFile[], most: number): TableFile[][
     const key = `${entry.file.day} ${source}`;
     groups.set(key, [...(groups.get(key) ?? []), entry]);
   }
-  return [...groups.values()].filter((group) => group.length > most);
+  return [...groups.values()]
+    .map((group) => (most > 1 ? likeSized(group) : group))
+    .filter((group) => group.length > most);
+}
+
+/** The smallest, up to one that is more than all of them together and as much again: it would be written anew for too little. */
+function likeSized(files: readonly TableFile[]): TableFile[] {
+  const taken: TableFile[] = [];
+  let sum = 0;
+  for (const entry of [...files].sort((a, b) => a.file.rows - b.file.rows)) {
+    if (taken.length > 0 && entry.file.rows > 2 * sum) break;
+    taken.push(entry);
+    sum += entry.file.rows;
+  }
+  return taken;
 }
 
 /** Joins files of one day and source. What the table holds stays the same, and so do older snapshots. */

@@ -8,6 +8,7 @@ import { erase } from './erase.ts';
 import { maintain, tend, UPKEEP, type Upkeep } from './maintain.ts';
 import { prepareTables } from './prepare.ts';
 import { compareTable, readTable } from './read-tables.ts';
+import { createRestCatalog, type RestCatalogOptions } from './rest-catalog.ts';
 import { type Warehouse, warehouseUri } from './warehouse.ts';
 
 export interface IcebergSinkOptions {
@@ -19,6 +20,8 @@ export interface IcebergSinkOptions {
   store: Store;
   namespace: string;
   upkeep?: Upkeep;
+  /** Absent: in the state's own database. */
+  rest?: RestCatalogOptions;
 }
 
 export type IcebergSink = SinkWith<'publishProgress' | 'erase' | 'check' | 'compare' | 'read' | 'maintain'>;
@@ -28,8 +31,9 @@ const BATCH_ROWS = 20_000;
 
 /** A sink of Iceberg tables. Nothing is to be recovered: catalog, ledger and cursor change in one transaction. */
 export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
-  const { name, state, warehouse: path, store, namespace, upkeep = UPKEEP } = options;
-  const warehouse: Warehouse = { name, state, store, namespace, uri: warehouseUri(path), catalog: createSqlCatalog() };
+  const { name, state, warehouse: path, store, namespace, upkeep = UPKEEP, rest } = options;
+  const catalog = rest ? createRestCatalog(rest) : createSqlCatalog();
+  const warehouse: Warehouse = { name, state, store, namespace, uri: warehouseUri(path), catalog };
   return {
     name,
     place: `Iceberg tables ${namespace}.* in ${warehouse.uri}`,

@@ -7,6 +7,9 @@ const THROUGH = 'tributary.complete-through';
 const SINCE = 'tributary.since';
 const SET_ASIDE = 'tributary.set-aside';
 
+/** The last commit of each source, by its name: every snapshot carries them on. */
+export const COMMIT = 'tributary.commit.';
+
 /**
  * What a snapshot says is proven: from `since` up to `complete-through` every event is in it, but for `set-aside` records that are in
  * quarantine. For each source by name, and for all of them together as far as every one has come.

@@ -27,6 +27,8 @@ export interface Listed {
 
 /** Who says which version of a table counts. */
 export interface Catalog {
+  /** It changes in the transactions of the state. Else a table may be ahead of what the state was told. */
+  readonly isInState: boolean;
   load(tx: Queryable, warehouse: Warehouse, table: string): Promise<Listed | undefined>;
   create(tx: Queryable, draft: Draft, design: Design): Promise<Listed>;
   /** Puts the next version in the place of the one it was made from; where another is there by now, that one stays. */
@@ -40,7 +42,9 @@ export const warehouseUri = (path: string): string =>
 export const locationOf = ({ uri }: Warehouse, path: string): string => `${uri}/${path}`;
 
 export function pathOf({ uri, name }: Warehouse, location: string): string {
-  if (location.startsWith(`${uri}/`)) return location.slice(uri.length + 1);
+  // Java writes file:/ with as many slashes as it likes.
+  const address = location.replace(/^file:\/+/, 'file:///');
+  if (address.startsWith(`${uri}/`)) return address.slice(uri.length + 1);
   throw new ConfigError(`the catalog says that a file is at ${location}, which is not below ${uri}`, {
     where: { sink: name },
     kept: 'everything; nothing was read or written there',
