@@ -5,7 +5,7 @@ import { quarantine } from '../../src/cursor/quarantine.ts';
 import { RetryLater } from '../../src/model/errors.ts';
 import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
 import { DAY_MS } from '../../src/model/window.ts';
-import { everyAvro, filesOf, type IcebergPlace, icebergPlace, pathOf } from '../support/iceberg-place.ts';
+import { everyAvro, filesOf, type IcebergPlace, icebergPlace, namedBy, pathOf } from '../support/iceberg-place.ts';
 import { filesIn, queryDuckdb } from '../support/lake-readers.ts';
 import { certified, createWriter, MINUTE, NOON, rowOf, rowsOf } from '../support/sink-harness.ts';
 
@@ -132,9 +132,12 @@ describe('upkeep', () => {
     const { metadata } = await place.lookAt('sales');
     expect(metadata.snapshots).toHaveLength(1);
     expect(await dataFiles('sales')).toHaveLength(1);
-    const rest = (await filesIn(place.folder)).filter((path) => path.startsWith('attribution/sales/metadata/'));
-    expect(rest.filter((path) => path.endsWith('.avro')).length).toBeLessThanOrEqual(18);
-    expect(rest.filter((path) => path.endsWith('.json')).length).toBeLessThanOrEqual(21);
+    const named = await namedBy(await place.lookAt('sales'));
+    const there = (await filesIn(place.folder)).filter((path) => path.startsWith('attribution/sales/'));
+    expect(there.filter((path) => !named.has(join(place.folder, path)))).toEqual([]);
+    // The list, what was deleted, and what is there.
+    expect(there.filter((path) => path.endsWith('.avro'))).toHaveLength(3);
+    expect(there.filter((path) => path.endsWith('.json')).length).toBeLessThanOrEqual(21);
     expect((await rowsOf(place, stream, 'one')).size).toBe(19);
   });
 

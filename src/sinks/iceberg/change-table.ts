@@ -121,7 +121,7 @@ function createManifestWriter(
   };
 }
 
-/** The manifests without some of their files. One that names a file that goes is written anew and says so, this once. */
+/** The manifests without some of their files. Those that name a file that goes are written anew, as one, which says so this once. */
 async function withoutFiles(
   warehouse: Warehouse,
   { metadata, manifests }: Table,
@@ -131,21 +131,19 @@ async function withoutFiles(
 ): Promise<Manifest[]> {
   const gone = new Set(removed.map(({ file }) => file.path));
   const touched = new Set(removed.map(({ manifest }) => manifest.path));
-  const kept: Manifest[] = [];
-  for (const manifest of manifests) {
-    if (manifest.added.files + manifest.existing.files === 0) continue;
-    if (!touched.has(manifest.path)) {
-      kept.push(manifest);
-      continue;
+  const live = manifests.filter(({ added, existing }) => added.files + existing.files > 0);
+  const entries: Entry[] = [];
+  for (const manifest of live.filter(({ path }) => touched.has(path))) {
+    for (const entry of await manifestFiles(warehouse, metadata, manifest)) {
+      // The bounds of a file that is gone help nobody, and would keep what may be somebody's name.
+      const file = gone.has(entry.file.path) ? { ...entry.file, columns: new Map() } : entry.file;
+      entries.push(
+        gone.has(file.path) ? { ...entry, status: 'deleted', snapshotId: id, file } : { ...entry, status: 'existing' },
+      );
     }
-    const entries = (await manifestFiles(warehouse, metadata, manifest)).map((entry): Entry => {
-      if (!gone.has(entry.file.path)) return { ...entry, status: 'existing' };
-      // Its bounds would keep what may be somebody's name; nobody needs those of a file that is gone.
-      return { ...entry, status: 'deleted', snapshotId: id, file: { ...entry.file, columns: new Map() } };
-    });
-    kept.push(await write(entries));
   }
-  return kept;
+  const kept = live.filter(({ path }) => !touched.has(path));
+  return entries.length === 0 ? kept : [...kept, await write(entries)];
 }
 
 /** Many small manifests become one. Those that this snapshot has just written stay: they say what it deleted. */
