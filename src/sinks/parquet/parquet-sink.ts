@@ -14,8 +14,8 @@ import type { Store } from './store/store.ts';
 /** A sink of Parquet files. Nothing is to be recovered: every commit looks first whether the one before it was cut short. */
 export type ParquetSink = SinkWith<Exclude<keyof Abilities, 'recover' | 'maintain'>>;
 
-/** Enough for a full row group: what is written at once need not be written again soon. */
-const BATCH_ROWS = 20_000;
+/** Half a row group: the next one joins it, and two batches with what they are made of stay small. */
+const BATCH_ROWS = 10_000;
 
 export function createParquetSink(lake: Lake): ParquetSink {
   const met = new Set<number>();
