@@ -1,3 +1,4 @@
+import { checkFiltered } from '../api/check-filtered.ts';
 import { createClient } from '../api/client.ts';
 import { createEventsApi } from '../api/events-api.ts';
 import { checkFilters } from '../api/filters.ts';
@@ -120,6 +121,7 @@ export function createJob(
     stream,
     unknownFields: settings.unknownFields,
     filters: describeFilters(filters),
+    checkFiltered: (rows, before) => checkFiltered(STREAMS[stream], filters, rows, before),
     upkeep: { lookbackMs: settings.lookback, settleMs: settings.settle, resweepMs: settings.resweep },
     createReader: (profile, since) => {
       const earliest = source.since === 'all' ? since : undefined;

@@ -1,3 +1,4 @@
+import { doubtOf } from '../api/check-filtered.ts';
 import { UNKNOWN_SERVER } from '../cursor/sources.ts';
 import type { Row } from '../model/flatten.ts';
 import { type Instant, toIso } from '../model/instant.ts';
@@ -55,8 +56,10 @@ async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportR
   const ahead = new Map<string, Row>();
   const doubts: Array<Window & { note: string }> = [];
   let [rejected, doneMs] = [0, 0];
+  let filtered = job.checkFiltered?.([]);
 
   const take = async (found: readonly Row[]): Promise<void> => {
+    filtered = job.checkFiltered?.(found, filtered);
     const rows = await scrub(found);
     if (spool) {
       for (const row of rows) versions.add(row);
@@ -79,6 +82,9 @@ async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportR
     onProgress({ source, stream, rows: versions.events(), requests, through: slice.window?.end, done });
   }
   await take([...ahead.values()].filter(({ id, at }) => at >= window.start && at < window.end && !versions.has(id)));
+  // Complete of what? Of rows that the service may have chosen by something else than what was asked for, nobody can say.
+  const doubt = filtered && doubtOf(filtered);
+  if (doubt) doubts.push({ ...window, note: doubt });
   const isNewest = versions.createIsNewest();
   if (spool) for await (const rows of spool.replay()) await file.write(rows.filter(isNewest));
   return {

@@ -1,6 +1,8 @@
+import type { FilterCheck } from '../api/check-filtered.ts';
 import type { Database } from '../cursor/database.ts';
 import type { Probe } from '../extract/probe.ts';
 import type { Profile, Reader } from '../extract/reader.ts';
+import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
 import type { StreamName } from '../model/streams.ts';
@@ -16,6 +18,8 @@ export interface StreamJob {
   unknownFields: UnknownFields;
   /** What the stream is narrowed to, as one text: completeness holds only for that. */
   filters: string;
+  /** What rows show of those filters; with `before`, on top of what earlier rows showed. */
+  checkFiltered?(rows: readonly Row[], before?: FilterCheck): FilterCheck;
   createReader(profile: Profile, since: Instant): Reader;
   /** One look at the service, for planning. */
   probe: Probe;

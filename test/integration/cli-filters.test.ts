@@ -1,3 +1,5 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace, type Place } from '../support/cli.ts';
@@ -87,5 +89,33 @@ describe('filters', () => {
     expect(code).toBe(0);
     const asked = sandbox.service.log.entries.slice(from).map(({ query }) => query.country);
     expect(new Set(asked)).toEqual(new Set(['-US,-DE']));
+  });
+
+  it('does not certify a filter that the service ignores, or a value that it shows nothing for', async () => {
+    // It passes everything on but the filter.
+    const deaf = createServer(async (request, response) => {
+      const url = new URL(request.url ?? '/', sandbox.baseUrl);
+      url.searchParams.delete('country');
+      const answer = await fetch(url, { headers: { authorization: request.headers.authorization ?? '' } });
+      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text());
+    });
+    await new Promise<void>((resolve) => deaf.listen(0, '127.0.0.1', resolve));
+    const { port } = deaf.address() as AddressInfo;
+    const exported = (country: string) =>
+      place.run(['export', 'clicks', ...range, '--out', 'f.ndjson', '--force', '--filter', `country=${country}`]);
+    try {
+      await place.config(source('clicks: {}').replace(sandbox.baseUrl, `http://127.0.0.1:${port}`));
+      const ignored = await exported('US');
+      expect(ignored.code).toBe(4);
+      expect(ignored.text).toMatch(/did not keep the filter country=US: \d+ of 300 events do not match it/);
+      expect(ignored.text).not.toContain('certified: every event');
+    } finally {
+      await new Promise((resolve) => deaf.close(resolve));
+    }
+    await place.config(source('clicks: {}'));
+    const nobody = await exported('TV');
+    expect(nobody.code).toBe(4);
+    expect(nobody.text).toContain('no event at all came for country=TV');
+    expect(await exported('US')).toMatchObject({ code: 0, text: expect.stringContaining('certified: every event') });
   });
 });
