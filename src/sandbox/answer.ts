@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { Verdict } from './limiter.ts';
-import { envelope } from './refusal.ts';
+import { envelope } from './http-error.ts';
+import type { RateDecision } from './limiter.ts';
 import type { Traits } from './traits.ts';
 
 const compress = promisify(gzip);
@@ -72,17 +72,17 @@ export async function send(
 }
 
 /** The four headers of the contract, or what the traits make of them. */
-export function rateHeaders(verdict: Verdict, limit: number, traits: Traits, now: number): Headers {
+export function rateHeaders(decision: RateDecision, limit: number, traits: Traits, now: number): Headers {
   const headers: Headers = {};
-  const shown = traits.rateHeaders === undefined || (traits.rateHeaders === 'only-429' && !verdict.allowed);
+  const shown = traits.rateHeaders === undefined || (traits.rateHeaders === 'only-429' && !decision.allowed);
   if (shown) {
     headers['X-RateLimit-Limit'] = String(limit);
-    headers['X-RateLimit-Remaining'] = String(verdict.remaining);
-    const reset = resetText(traits.reset ?? 'seconds', verdict.resetAt);
+    headers['X-RateLimit-Remaining'] = String(decision.remaining);
+    const reset = resetText(traits.reset ?? 'seconds', decision.resetAt);
     if (reset !== undefined) headers['X-RateLimit-Reset'] = reset;
   }
-  if (!verdict.allowed) {
-    const after = retryAfterText(traits.retryAfter ?? 'seconds', verdict.resetAt, now);
+  if (!decision.allowed) {
+    const after = retryAfterText(traits.retryAfter ?? 'seconds', decision.resetAt, now);
     if (after !== undefined) headers['Retry-After'] = after;
   }
   return headers;

@@ -1,5 +1,5 @@
+import { codeOf, HttpError } from './http-error.ts';
 import { wordAndDuration, wordAndNumber } from './kinds.ts';
-import { codeOf, Refusal } from './refusal.ts';
 import type { Traits } from './traits.ts';
 
 /** What the service compares `timestamp` with, in whole milliseconds. */
@@ -14,17 +14,17 @@ const UNITS: Record<string, number> = { second: 1000, minute: 60_000, hour: 3_60
 const HOUR = 3_600_000;
 const NOWHERE: TimeRange = { from: Number.POSITIVE_INFINITY, until: Number.NEGATIVE_INFINITY };
 
-/** The range that is answered when this one is asked for, or a Refusal. */
+/** The range that is answered when this one is asked for, or an HttpError. */
 export function answeredRange(asked: Asked, traits: Traits, now: number): TimeRange {
   let { start, end } = asked;
   if (start > end) {
-    if (!traits.swapReversed) throw new Refusal('unprocessable_entity', 'invalid start: it is after end');
+    if (!traits.swapReversed) throw new HttpError('unprocessable_entity', 'invalid start: it is after end');
     [start, end] = [end, start];
   }
   const { founded } = traits;
   if (founded !== undefined && start < founded) {
     const earliest = new Date(founded).toISOString();
-    throw new Refusal('unprocessable_entity', `invalid start: the earliest date is ${earliest}`);
+    throw new HttpError('unprocessable_entity', `invalid start: the earliest date is ${earliest}`);
   }
   const granted = withinPlan({ start, end }, traits, now);
   if (!granted) return NOWHERE;
@@ -75,7 +75,7 @@ function withinPlan({ start, end }: Asked, traits: Traits, now: number): Asked |
 }
 
 export function refuse(status: string | number, message: string): never {
-  throw new Refusal(codeOf(Number(status)), message, Number(status));
+  throw new HttpError(codeOf(Number(status)), message, Number(status));
 }
 
 const unitOf = (text: string): { ms: number; zoneMs: number } => {

@@ -3,7 +3,7 @@ import { ConfigError } from '../model/errors.ts';
 import { parseJson } from '../model/json.ts';
 import { STREAM_NAMES } from '../model/streams.ts';
 import { type Answer, json } from './answer.ts';
-import { envelope, Refusal } from './refusal.ts';
+import { envelope, HttpError } from './http-error.ts';
 import { FAULT_KEYS, type FaultPlan } from './requests.ts';
 import type { SandboxService } from './service.ts';
 import { parseTrait, type Traits } from './traits.ts';
@@ -44,7 +44,7 @@ export async function control(service: SandboxService, request: IncomingMessage,
   } catch (error) {
     // A mistake of the person at the controls is theirs to read; anything else is a bug and goes up.
     if (error instanceof ConfigError) return json(400, envelope('bad_request', error.describe()));
-    if (error instanceof Refusal) return json(error.status, envelope(error.code, error.message));
+    if (error instanceof HttpError) return json(error.status, envelope(error.code, error.message));
     throw error;
   }
 }
@@ -61,14 +61,15 @@ function readFaults(value: unknown): FaultPlan[] {
   const list = Array.isArray(value) ? value : [value];
   return list.map((plan) => {
     const odd = Object.keys(object(plan)).find((name) => !FAULT_KEYS.some((known) => known === name));
-    if (odd !== undefined) throw new Refusal('bad_request', `a fault has no "${odd}"; it has ${FAULT_KEYS.join(', ')}`);
+    if (odd !== undefined)
+      throw new HttpError('bad_request', `a fault has no "${odd}"; it has ${FAULT_KEYS.join(', ')}`);
     return plan as FaultPlan;
   });
 }
 
 function takeEvents(service: SandboxService, body: JsonObject): object {
   const stream = STREAM_NAMES.find((name) => name === body.stream);
-  if (!stream) throw new Refusal('bad_request', `stream must be one of ${STREAM_NAMES.join(', ')}`);
+  if (!stream) throw new HttpError('bad_request', `stream must be one of ${STREAM_NAMES.join(', ')}`);
   const records = Array.isArray(body.records) ? body.records : [];
   for (const record of records) service.add(stream, object(record));
   const { generate = 0, from = service.now() - 1, to = service.now() - 1 } = body;
@@ -81,17 +82,17 @@ async function bodyOf(request: IncomingMessage): Promise<unknown> {
   let size = 0;
   for await (const chunk of request) {
     size += (chunk as Buffer).length;
-    if (size > MOST_BYTES) throw new Refusal('bad_request', 'the body is too large');
+    if (size > MOST_BYTES) throw new HttpError('bad_request', 'the body is too large');
     chunks.push(chunk as Buffer);
   }
   try {
     return parseJson(Buffer.concat(chunks).toString('utf8'));
   } catch {
-    throw new Refusal('bad_request', 'the body is no JSON');
+    throw new HttpError('bad_request', 'the body is no JSON');
   }
 }
 
 function object(value: unknown): JsonObject {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
-  throw new Refusal('bad_request', 'expected a JSON object');
+  throw new HttpError('bad_request', 'expected a JSON object');
 }

@@ -1,5 +1,5 @@
 /** The budget of a key: so many requests a second, counted in one of the three ways that services use. */
-export interface Verdict {
+export interface RateDecision {
   allowed: boolean;
   remaining: number;
   /** When the window resets, epoch milliseconds. */
@@ -9,7 +9,7 @@ export interface Verdict {
 export type LimiterForm = 'fixed' | 'sliding' | 'weighted';
 
 export interface Limiter {
-  take(form: LimiterForm, perSecond: number, now: number): Verdict;
+  take(form: LimiterForm, perSecond: number, now: number): RateDecision;
 }
 
 const SECOND = 1000;
@@ -23,24 +23,24 @@ export function createLimiter(): Limiter {
   // All three forms keep their books all the time, so that the form can be changed at run time.
   let granted: number[] = [];
 
-  const fixed = (limit: number, now: number): Verdict => {
+  const fixed = (limit: number, now: number): RateDecision => {
     const start = Math.floor(now / SECOND) * SECOND;
     const used = granted.filter((at) => at >= start).length;
-    return verdict(used, limit, start + SECOND);
+    return decision(used, limit, start + SECOND);
   };
 
-  const sliding = (limit: number, now: number): Verdict => {
+  const sliding = (limit: number, now: number): RateDecision => {
     const recent = granted.filter((at) => at > now - SECOND);
-    return verdict(recent.length, limit, (recent[0] ?? now) + SECOND);
+    return decision(recent.length, limit, (recent[0] ?? now) + SECOND);
   };
 
   /** The last second counts by the part of it that a sliding window would still see: a fresh second grants no burst. */
-  const weighted = (limit: number, now: number): Verdict => {
+  const weighted = (limit: number, now: number): RateDecision => {
     const start = Math.floor(now / SECOND) * SECOND;
     const before = granted.filter((at) => at >= start - SECOND && at < start).length;
     const current = granted.filter((at) => at >= start).length;
     const used = Math.floor(before * (1 - (now - start) / SECOND)) + current;
-    return verdict(used, limit, start + SECOND);
+    return decision(used, limit, start + SECOND);
   };
 
   const forms = { fixed, sliding, weighted };
@@ -54,7 +54,7 @@ export function createLimiter(): Limiter {
   };
 }
 
-function verdict(used: number, limit: number, resetAt: number): Verdict {
+function decision(used: number, limit: number, resetAt: number): RateDecision {
   const allowed = used < limit;
   return { allowed, remaining: allowed ? limit - used - 1 : 0, resetAt };
 }

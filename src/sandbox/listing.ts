@@ -4,7 +4,7 @@ import { shareOf } from './random.ts';
 import type { Traits } from './traits.ts';
 
 /**
- * The model of the service: rows and a question give a page. It is pure, and whatever a trait leaves to chance is drawn from the
+ * The model of the service: rows and a query give a page. It is pure, and whatever a trait leaves to chance is drawn from the
  * seed, the number of the request and the row's id. The HTTP sandbox and the simulation in memory both answer with it.
  */
 export interface Listed {
@@ -14,7 +14,7 @@ export interface Listed {
   readonly arrivedAt?: number | undefined;
 }
 
-export interface Question {
+export interface PageQuery {
   start: number;
   end: number;
   ascending: boolean;
@@ -47,18 +47,18 @@ const DEEP = 20;
 const FRAGILE_ABOVE = 100;
 const FALL_BACK_MS = 30 * 86_400_000;
 
-/** The page that answers the question, or a Refusal. `rows` are sorted by time; their order among equals is the stable one. */
+/** The page that answers the query, or an HttpError. `rows` are sorted by time; their order among equals is the stable one. */
 export function listPage<R extends Listed>(
   rows: readonly R[],
-  question: Question,
+  query: PageQuery,
   traits: Traits,
   moment: Moment,
   facts: RowFacts<R> = {},
 ): R[] {
-  const { page, limit, offset } = placeOf(question, traits);
-  const range = answeredRange(question, traits, moment.now);
+  const { page, limit, offset } = placeOf(query, traits);
+  const range = answeredRange(query, traits, moment.now);
   if (isEmptyNow(traits, moment)) return [];
-  const deep = deepPage(question, traits);
+  const deep = deepPage(query, traits);
   if (deep && /^\d+$/.test(deep)) refuse(deep, 'the query took too long');
   if (deep === 'empty') return [];
 
@@ -67,7 +67,7 @@ export function listPage<R extends Listed>(
     found.high === found.low && traits.emptyFallsBack
       ? rowsIn(rows, { from: moment.now - FALL_BACK_MS, until: moment.now }, traits, moment, facts)
       : found;
-  const ascending = isAscending(question, traits, moment);
+  const ascending = isAscending(query, traits, moment);
   const cut = slice(matching, { offset, limit, ascending }, traits, tieRank(traits, moment, page, limit));
 
   if (facts.poison && cut.some(facts.poison)) refuse(limit === 1 ? 422 : 500, 'a record could not be read');
@@ -92,19 +92,19 @@ export const isInSeconds = ({ timestampForm }: Traits, { request }: Moment): boo
   timestampForm === 'seconds' || (timestampForm === 'varies' && request % 2 === 0);
 
 /** What becomes of a page with a high number: `slow`, `empty`, `repeat`, or a status. */
-export function deepPage({ page }: Question, { deepPages }: Traits): string | undefined {
+export function deepPage({ page }: PageQuery, { deepPages }: Traits): string | undefined {
   if (!deepPages) return undefined;
   const { word, number } = wordAndNumber(deepPages, DEEP);
   return page > number ? (word === 'fail' ? '500' : word) : undefined;
 }
 
-function placeOf(question: Question, traits: Traits): { page: number; limit: number; offset: number } {
-  if (traits.limitMax !== undefined && question.limit > traits.limitMax) {
+function placeOf(query: PageQuery, traits: Traits): { page: number; limit: number; offset: number } {
+  if (traits.limitMax !== undefined && query.limit > traits.limitMax) {
     refuse(422, `invalid limit: at most ${traits.limitMax}`);
   }
-  const limit = traits.ignoreLimit ?? Math.min(question.limit, traits.limitCap ?? Number.POSITIVE_INFINITY);
-  let page = traits.ignorePage ? 1 : question.page;
-  if (deepPage(question, traits) === 'repeat') page = wordAndNumber(traits.deepPages ?? '', DEEP).number;
+  const limit = traits.ignoreLimit ?? Math.min(query.limit, traits.limitCap ?? Number.POSITIVE_INFINITY);
+  let page = traits.ignorePage ? 1 : query.page;
+  if (deepPage(query, traits) === 'repeat') page = wordAndNumber(traits.deepPages ?? '', DEEP).number;
   const offset = (traits.pagesFromZero ? page : page - 1) * limit;
   if (traits.resultWindow) {
     const { word, number: most } = wordAndNumber(traits.resultWindow, 10_000);
@@ -123,7 +123,7 @@ function isEmptyNow({ emptyAnswers }: Traits, { request }: Moment): boolean {
   return word === 'first' ? request <= number : request % number === 0;
 }
 
-function isAscending({ ascending }: Question, { sortOrder }: Traits, { seed, request }: Moment): boolean {
+function isAscending({ ascending }: PageQuery, { sortOrder }: Traits, { seed, request }: Moment): boolean {
   if (sortOrder === 'ignored') return false;
   if (sortOrder === 'opposite') return !ascending;
   if (sortOrder === 'sometimes') return shareOf(`${request}`, `order${seed}`) < 0.3 ? !ascending : ascending;
@@ -136,7 +136,7 @@ interface Stretch<R> {
   high: number;
 }
 
-/** The rows that the question is about. Without anything to filter by, that is two binary searches. */
+/** The rows that the query is about. Without anything to filter by, that is two binary searches. */
 function rowsIn<R extends Listed>(
   rows: readonly R[],
   range: TimeRange,

@@ -1,5 +1,5 @@
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
-import { Refusal } from './refusal.ts';
+import { HttpError } from './http-error.ts';
 
 const INTERVALS = ['24h', '7d', '30d', '90d', '1y', 'mtd', 'qtd', 'ytd', 'all'] as const;
 export type Interval = (typeof INTERVALS)[number];
@@ -90,7 +90,7 @@ export function readQuery(params: URLSearchParams): EventsQuery {
     if (given !== undefined) advanced.set(name, readAdvanced(name, given));
   }
   const key = text('key');
-  if (key && !advanced.has('domain')) throw new Refusal('bad_request', 'key must be used together with domain');
+  if (key && !advanced.has('domain')) throw new HttpError('bad_request', 'key must be used together with domain');
   oneOf('sortBy', ['timestamp']);
   const order = oneOf('order', ['asc', 'desc']);
   return {
@@ -116,7 +116,7 @@ export function readQuery(params: URLSearchParams): EventsQuery {
 }
 
 export function invalid(name: string, why: string): never {
-  throw new Refusal('unprocessable_entity', `invalid ${name}: ${why}`);
+  throw new HttpError('unprocessable_entity', `invalid ${name}: ${why}`);
 }
 
 function readAdvanced(name: AdvancedName, given: string): AdvancedFilter {

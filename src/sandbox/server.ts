@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answer, errorAnswer, type Headers, json, rateHeaders, send } from './answer.ts';
 import { CONTROL_PREFIX, control } from './control.ts';
-import { createLimiter, type LimiterForm, type Plan, planLimit, type Verdict } from './limiter.ts';
-import { codeOf, Refusal } from './refusal.ts';
+import { codeOf, HttpError } from './http-error.ts';
+import { createLimiter, type LimiterForm, type Plan, planLimit, type RateDecision } from './limiter.ts';
 import type { FaultPlan } from './requests.ts';
 import { createSandboxService, type SandboxService, type ServiceOptions } from './service.ts';
 import type { Traits } from './traits.ts';
@@ -42,9 +42,9 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   setMaxListeners(0, closing.signal);
 
   /** Budgets are kept in real time; what the service says about them is told by its own clock. */
-  const onServiceClock = (verdict: Verdict): Verdict => ({
-    ...verdict,
-    resetAt: verdict.resetAt + service.now() - Date.now(),
+  const onServiceClock = (decision: RateDecision): RateDecision => ({
+    ...decision,
+    resetAt: decision.resetAt + service.now() - Date.now(),
   });
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -65,8 +65,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
         return await send(request, response, redirectTo(traits.redirect), { date: service.now() });
       }
       checkAccess(request, url.pathname, plan, traits);
-      const verdict = limit === null ? undefined : limiter.take(traits.limiter ?? form, limit, Date.now());
-      if (verdict && limit !== null) headers = rateHeaders(onServiceClock(verdict), limit, traits, service.now());
+      const decision = limit === null ? undefined : limiter.take(traits.limiter ?? form, limit, Date.now());
+      if (decision && limit !== null) headers = rateHeaders(onServiceClock(decision), limit, traits, service.now());
       fault = service.faults.take(info);
       if (fault?.delayMs) await sleep(fault.delayMs, undefined, { signal: closing.signal });
       if (fault?.hang) return;
@@ -74,8 +74,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
         request.socket.destroy();
         return;
       }
-      if (fault?.status === undefined && verdict && !verdict.allowed) {
-        throw new Refusal('rate_limit_exceeded', `More than ${limit} requests per second.`);
+      if (fault?.status === undefined && decision && !decision.allowed) {
+        throw new HttpError('rate_limit_exceeded', `More than ${limit} requests per second.`);
       }
       if (fault && (fault.status !== undefined || fault.body !== undefined)) {
         answer = faultAnswer(fault, service, headers);
@@ -90,7 +90,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       }
     } catch (error) {
       if (closing.signal.aborted) return;
-      answer = errorAnswer(refusalOf(error), service.traits.errorBody, headers);
+      answer = errorAnswer(httpErrorOf(error), service.traits.errorBody, headers);
     }
     service.log.answered(entry, answer.status, rows);
     await send(request, response, answer, { date: date ?? service.now(), cut: fault?.cut ?? false });
@@ -102,7 +102,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       checkKey(request, apiKey);
       answer = await control(service, request, path);
     } catch (error) {
-      answer = errorAnswer(refusalOf(error), undefined);
+      answer = errorAnswer(httpErrorOf(error), undefined);
     }
     await send(request, response, answer, { date: service.now() });
   }
@@ -134,8 +134,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 }
 
 /** A bug of the sandbox is a 500 too, but one that says what it is. */
-function refusalOf(error: unknown): { status: number; code: string; message: string } {
-  if (error instanceof Refusal) return error;
+function httpErrorOf(error: unknown): { status: number; code: string; message: string } {
+  if (error instanceof HttpError) return error;
   return { status: 500, code: 'internal_server_error', message: `the sandbox failed: ${String(error)}` };
 }
 
@@ -163,14 +163,14 @@ const FORBIDDEN = {
 
 function checkKey(request: IncomingMessage, apiKey: string): void {
   const given = request.headers.authorization;
-  if (given === undefined) throw new Refusal('unauthorized', 'Missing Authorization header: Bearer <API_KEY>.');
-  if (given !== `Bearer ${apiKey}`) throw new Refusal('unauthorized', 'Invalid API key or access token.');
+  if (given === undefined) throw new HttpError('unauthorized', 'Missing Authorization header: Bearer <API_KEY>.');
+  if (given !== `Bearer ${apiKey}`) throw new HttpError('unauthorized', 'Invalid API key or access token.');
 }
 
 /** What stops a request with a good key: the address, the method, the plan, the permission. */
 function checkAccess(request: IncomingMessage, path: string, plan: Plan, { forbidden }: Traits): void {
-  if (path !== '/events') throw new Refusal('not_found', `Nothing is found at ${path}.`);
-  if (request.method !== 'GET') throw new Refusal('bad_request', `${request.method} is not allowed here.`, 405);
-  if (plan === 'free') throw new Refusal('forbidden', FORBIDDEN.plan);
-  if (forbidden) throw new Refusal('forbidden', FORBIDDEN[forbidden]);
+  if (path !== '/events') throw new HttpError('not_found', `Nothing is found at ${path}.`);
+  if (request.method !== 'GET') throw new HttpError('bad_request', `${request.method} is not allowed here.`, 405);
+  if (plan === 'free') throw new HttpError('forbidden', FORBIDDEN.plan);
+  if (forbidden) throw new HttpError('forbidden', FORBIDDEN[forbidden]);
 }

@@ -37,7 +37,7 @@ export interface EventsPage {
 
 /** The service without HTTP: what it holds, what it answers, and the strings a test can pull. */
 export interface SandboxService {
-  /** Answers `GET /events`, or throws a Refusal. */
+  /** Answers `GET /events`, or throws an HttpError. */
   list(params: URLSearchParams): EventsPage;
   /** Truth: every event that any query could show now, as the API would show it, oldest first. Records share their links. */
   events(stream: StreamName): JsonObject[];

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
+import { HttpError } from '../../src/sandbox/http-error.ts';
 import {
   clockOf,
   type Listed,
   listPage,
   type Moment,
-  type Question,
+  type PageQuery,
   type RowFacts,
 } from '../../src/sandbox/listing.ts';
-import { Refusal } from '../../src/sandbox/refusal.ts';
 import { parseTraits } from '../../src/sandbox/traits.ts';
 
 const HOUR = 3_600_000;
@@ -17,9 +17,9 @@ const MIDNIGHT = Date.UTC(2026, 10, 10);
 const HOURLY: Listed[] = Array.from({ length: 96 }, (_, i) => ({ id: `h${i}`, at: MIDNIGHT + i * HOUR }));
 const TIED: Listed[] = Array.from({ length: 12 }, (_, i) => ({ id: `t${i}`, at: MIDNIGHT }));
 
-const WHOLE: Question = { start: MIDNIGHT, end: MIDNIGHT + 4 * DAY, ascending: true, page: 1, limit: 1000 };
+const WHOLE: PageQuery = { start: MIDNIGHT, end: MIDNIGHT + 4 * DAY, ascending: true, page: 1, limit: 1000 };
 
-interface Asking extends Partial<Question>, Partial<Moment> {
+interface Asking extends Partial<PageQuery>, Partial<Moment> {
   traits?: string[];
   rows?: readonly Listed[];
   facts?: RowFacts<Listed>;
@@ -31,7 +31,7 @@ function ask({ traits = [], rows = HOURLY, facts, seed = 1, request = 1, now = W
     const moment = { seed, request, now };
     return listPage(rows, { ...WHOLE, ...asked }, parseTraits(traits), moment, facts).map(({ id }) => id);
   } catch (error) {
-    if (error instanceof Refusal) return error.status;
+    if (error instanceof HttpError) return error.status;
     throw error;
   }
 }

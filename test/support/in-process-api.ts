@@ -1,6 +1,6 @@
 import type { EventsApi } from '../../src/api/events-api.ts';
 import { type EventsQuery, toSearchParams } from '../../src/api/query.ts';
-import { Refusal } from '../../src/sandbox/refusal.ts';
+import { HttpError } from '../../src/sandbox/http-error.ts';
 import type { SandboxService } from '../../src/sandbox/service.ts';
 import { serviceError } from './service-error.ts';
 
@@ -24,7 +24,7 @@ export function createInProcessApi(service: SandboxService): InProcessApi {
         const { body } = service.list(toSearchParams(query));
         return { records: JSON.parse(body) as unknown[], serverNow: service.now(), bytes: body.length, tookMs: 0 };
       } catch (error) {
-        if (error instanceof Refusal) throw serviceError(error.status, error.message);
+        if (error instanceof HttpError) throw serviceError(error.status, error.message);
         throw error;
       }
     },

@@ -3,9 +3,9 @@ import type { EventsApi, PageOptions } from '../../src/api/events-api.ts';
 import type { EventsQuery } from '../../src/api/query.ts';
 import type { Flatten } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
+import { HttpError } from '../../src/sandbox/http-error.ts';
 import { clockOf, isInSeconds, listPage, type Moment, type RowFacts } from '../../src/sandbox/listing.ts';
 import type { Random } from '../../src/sandbox/random.ts';
-import { Refusal } from '../../src/sandbox/refusal.ts';
 import type { Traits } from '../../src/sandbox/traits.ts';
 import { serviceError } from './service-error.ts';
 import { createSimulatedStore, type SimulatedEvent, type SimulatedStore } from './simulated-store.ts';
@@ -98,7 +98,7 @@ export function createSimulatedService({
     try {
       return listPage(store.alive(), question, service.traits, moment(), FACTS);
     } catch (error) {
-      if (error instanceof Refusal) throw serviceError(error.status, error.message);
+      if (error instanceof HttpError) throw serviceError(error.status, error.message);
       throw error;
     }
   }

@@ -13,13 +13,13 @@ const ERROR_STATUS = {
 export type ErrorCode = keyof typeof ERROR_STATUS;
 
 /** An answer other than the list of events. Thrown by the service, written by the HTTP skin. */
-export class Refusal extends Error {
+export class HttpError extends Error {
   readonly status: number;
   readonly code: string;
 
   constructor(code: ErrorCode, message: string, status: number = ERROR_STATUS[code]) {
     super(message);
-    this.name = 'Refusal';
+    this.name = 'HttpError';
     this.code = code;
     this.status = status;
   }
