@@ -2,7 +2,7 @@
 import { parseAddress } from './app/address.js';
 import { drawFrame } from './app/frame.js';
 import { listen } from './app/live.js';
-import { drawNow } from './app/now.js';
+import { clearNow, drawNow } from './app/now.js';
 import { forgetOverview, keepOverview } from './app/overview.js';
 import { createScreen } from './app/screen.js';
 import { currentSession, loginForm, Refused, signIn, signOut, Unreachable } from './app/session.js';
@@ -49,7 +49,7 @@ function askForToken() {
   stopListening = undefined;
   forgetOverview();
   frame.signedOut();
-  place('now').hidden = true;
+  clearNow(place('now'));
   screen.replace([loginForm(begin)]);
   place('token').focus();
 }

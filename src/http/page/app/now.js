@@ -9,10 +9,16 @@ import { post } from './session.js';
 
 /** What is being read at this moment, above every view. @param {HTMLElement} place @param {Overview} overview */
 export function drawNow(place, { activities, now }) {
-  place.hidden = activities.length === 0;
-  if (place.hidden) return place.replaceChildren();
+  if (activities.length === 0) return clearNow(place);
+  place.hidden = false;
   const rows = activities.map((activity) => row(activity, Date.parse(now)));
   morphChildren(place, [h('h2', { class: 'small' }, 'Now'), h('ul', { class: 'plain' }, rows)]);
+}
+
+/** Nothing of it stays behind for whoever is not signed in. @param {HTMLElement} place */
+export function clearNow(place) {
+  place.hidden = true;
+  place.replaceChildren();
 }
 
 /** @param {Activity} activity @param {number} now */
