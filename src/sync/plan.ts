@@ -15,9 +15,11 @@ const RETRY_UNCERTIFIED_MS = HOUR_MS;
  */
 export const MOST_TRIES = 5;
 
+/** How long a window that could not be proven waits for its next try. */
+export const restMs = (tries: number): number => (tries < MOST_TRIES ? RETRY_UNCERTIFIED_MS : DAY_MS);
+
 /** Every window up to `end` that is not proven, and the last bit before the watermark again, for events that came late. */
 export function unproven(ledger: readonly Entry[], whole: Window, again: Window, now: Instant): Window[] {
-  const restMs = (tries: number): number => (tries < MOST_TRIES ? RETRY_UNCERTIFIED_MS : DAY_MS);
   const isSettled = ({ certified, readAt, tries = 0 }: Entry): boolean => certified || readAt > now - restMs(tries);
   const settled = ledger.filter(isSettled);
   const known = settled.flatMap((entry) => gaps([again], entry));

@@ -5,7 +5,7 @@ import { type CoverageState, coverageSpans } from '../model/coverage-spans.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import { BY_HAND } from './move-cursor.ts';
-import { MOST_TRIES } from './plan.ts';
+import { MOST_TRIES, restMs } from './plan.ts';
 
 /** How a stream stands in a sink, as `status` shows it. Times are ISO in UTC; what is unknown is null. docs/operations.md describes it. */
 export interface StreamStatus {
@@ -22,6 +22,8 @@ export interface StreamStatus {
   coverage: Array<{ start: string; end: string; state: CoverageState }>;
   /** Windows that were read and could not be proven. */
   uncertifiedWindows: number;
+  /** The first few of them: why, how often they were tried, and when the next sync tries them again. */
+  uncertified: Array<{ start: string; end: string; reason: string | null; tries: number; nextTryAt: string }>;
   /** Those of them that were tried so often that they are tried once a day only: the watermark waits before the first. */
   parkedWindows: number;
   /** Windows that somebody called complete unread, by `cursor set --force`. */
@@ -70,7 +72,12 @@ interface LedgerWindow {
   certified: boolean;
   by_hand: boolean;
   tries: number;
+  note: string | null;
+  read_at: Instant;
 }
+
+/** Of windows that are not certified; the table has them all. */
+const MOST_LISTED = 20;
 
 const trackOf = (row: { source: string; stream: string; sink: string | null }): string =>
   [row.source, row.stream, row.sink].join('/');
@@ -79,7 +86,8 @@ async function readWindows(state: Queryable): Promise<Map<string, LedgerWindow[]
   const rows = await state.query<LedgerWindow & { source: string; stream: string; sink: string }>({
     text: `
       select source, stream, sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end",
-        state = 'certified' as certified, tries, note is not distinct from $1 as by_hand
+        state = 'certified' as certified, tries, note, ${instantOf('read_at')} as read_at,
+        note is not distinct from $1 as by_hand
       from tributary.windows order by source, stream, sink, start_at`,
     values: [BY_HAND],
   });
@@ -127,6 +135,16 @@ const toStatus = (row: StatusRow, windows: readonly LedgerWindow[], upcoming: Up
           state,
         })),
   uncertifiedWindows: windows.filter(({ certified }) => !certified).length,
+  uncertified: windows
+    .filter(({ certified }) => !certified)
+    .slice(0, MOST_LISTED)
+    .map(({ start, end, note, tries, read_at }) => ({
+      start: toIso(start),
+      end: toIso(end),
+      reason: note,
+      tries,
+      nextTryAt: toIso(read_at + restMs(tries)),
+    })),
   parkedWindows: windows.filter(({ certified, tries }) => !certified && tries >= MOST_TRIES).length,
   byHandWindows: windows.filter(({ by_hand }) => by_hand).length,
   quarantined: row.quarantined,

@@ -52,7 +52,7 @@ describe('found before anything is touched', () => {
       'bad config',
       { line: '    sinse: 30d', plan: 'gold' },
       [],
-      'the config has 2 faults:\n  t.yaml:5:5 sources.main.plan: must be one of free, pro, business, advanced, enterprise\n  t.yaml:7:5 sources.main.sinse: is not a key of the config\nnext: mend',
+      'the config has 2 faults:\n  t.yaml:5:5 sources.main.plan: must be one of free, pro, business, advanced, enterprise\n  t.yaml:7:5 sources.main.sinse: is not a key of the config: did you mean since?\nnext: fix',
     ],
     [
       'free plan',

@@ -96,7 +96,8 @@ describe('tributary init', () => {
       { after: 'Which plan', type: 'pro\r' },
       { after: 'holds the key?', type: '\r' },
       { after: 'Which streams?', type: 'clicks\r' },
-      { after: 'first sync begin?', type: '7d\r' },
+      { after: 'first sync begin?', type: '01/10/2026\r' },
+      { after: 'since: must be a date', type: '7d\r' },
       { after: 'URL of your Postgres?', type: '\r' },
       { after: 'Parquet files too?', type: '\r' },
     ];

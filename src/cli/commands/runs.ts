@@ -56,6 +56,7 @@ const COLUMNS: ReadonlyArray<FittedColumn<RunRecord>> = [
   { header: 'state', of: (run) => run.state },
   { header: 'read', of: (run) => figure(run.read), spare: 4 },
   { header: 'new', of: (run) => figure(run.new) },
+  { header: 'changed', of: (run) => figure(run.changed), spare: 5 },
   { header: 'requests', of: (run) => figure(run.requests), spare: 2 },
   { header: 'took', of: (run) => tookOf(run), spare: 1 },
 ];
@@ -65,14 +66,21 @@ function describe(runs: readonly RunRecord[], limit: number, columns: number): s
   // One message each, the newest: the rest of them say the same, or are of the past.
   const last = new Map([...runs].reverse().map((run) => [`${run.source}/${run.stream}`, run]));
   const messages = [...last]
-    .filter(([, run]) => run.message)
-    .map(([name, run]) => wrap(`${name}: ${run.message}`, 2, columns));
+    .map(([name, run]) => ({ name, reason: reasonOf(run) }))
+    .filter(({ reason }) => reason !== undefined)
+    .map(({ name, reason }) => wrap(`${name}: ${reason}`, 2, columns));
   return [
     fittedTable(COLUMNS, runs, columns),
     ...messages,
     '',
     `times in UTC${runs.length === limit ? ` · the newest ${limit}; --limit shows more` : ''}`,
   ].join('\n');
+}
+
+/** Why a run did not end well, unless its state says it already. */
+function reasonOf({ message, state }: RunRecord): string | undefined {
+  if (message !== null && message !== state) return message;
+  return state === 'incomplete' ? 'not all windows are certified: tributary status says which, and why' : undefined;
 }
 
 const tookOf = ({ startedAt, finishedAt }: RunRecord): string =>

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { environment, hasState, stateNameOf, withApp } from '../../app/index.ts';
 import type { CoverageSpan, CoverageState } from '../../model/coverage-spans.ts';
+import { describeRange } from '../../model/window.ts';
 import { readStatus, readUse, type SourceUse, type StreamStatus } from '../../sync/status.ts';
 import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import { checkSource, withConfig, withJson, withSource } from '../options.ts';
@@ -141,7 +142,11 @@ function notesOn(status: StreamStatus): string[] {
     lines.push(`${counted(open.length, 'gap')} in ${sink}, the first from ${first}: the next sync reads it`);
   }
   if (uncertifiedWindows > 0) {
-    lines.push(`windows not certified in ${sink}: ${figure(uncertifiedWindows)}; tributary.windows says which and why`);
+    lines.push(
+      `${counted(uncertifiedWindows, 'window')} not certified in ${sink}; the next sync tries those that are due`,
+    );
+    for (const window of status.uncertified.slice(0, MOST_SHOWN)) lines.push(describeUncertified(window));
+    if (uncertifiedWindows > MOST_SHOWN) lines.push('the others: --json, or tributary.windows');
   }
   if (parkedWindows > 0) lines.push(`of these, tried once a day after five tries: ${figure(parkedWindows)}`);
   if (status.byHandWindows > 0)
@@ -154,6 +159,14 @@ function notesOn(status: StreamStatus): string[] {
   } else if (status.nextRunAt) lines.push(`next run ${minute(status.nextRunAt)}`);
   if (!parked && lastRun?.message && lastRun.message !== lastRun.state) lines.push(`last run: ${lastRun.message}`);
   return lines.map((line) => `${source}/${stream}: ${line}`);
+}
+
+/** A screen full of windows says no more than the first of them. */
+const MOST_SHOWN = 3;
+
+function describeUncertified({ start, end, reason, tries, nextTryAt }: StreamStatus['uncertified'][number]): string {
+  const range = describeRange({ start: Date.parse(start), end: Date.parse(end) });
+  return `not certified: ${range}: ${reason ?? 'no reason is known'} (${tries === 1 ? 'tried once' : `tried ${tries} times`}, again ${minute(nextTryAt)})`;
 }
 
 const MARKS: Readonly<Record<CoverageState, string>> = { certified: '█', uncertified: '▒', gap: '·', open: '─' };

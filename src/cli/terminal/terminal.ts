@@ -29,8 +29,10 @@ export function createTerminal(noColour: boolean): Terminal {
     hasReader: () => hasReader,
     isInteractive: stderr.isTTY === true,
     isScreen: stdout.isTTY === true && !noColour,
-    // A terminal that does not know its width says 0.
-    columns: stderr.columns || 80,
+    // A terminal that does not know its width says 0; one that is resized says so at the next look.
+    get columns() {
+      return stderr.columns || 80;
+    },
   };
 }
 
