@@ -6,7 +6,7 @@ import { plain, runOnTerminal } from '../support/pty.ts';
 const SECRETS = {
   KEY: 'canary-key-4711',
   SALT: 'canary-salt-which-is-long',
-  TOKEN: 'canary-token',
+  TOKEN: 'canary-token-of-the-page',
   DB: 'postgresql://ann:canary-password@db.example.com/warehouse?sslpassword=canary-parameter',
   REDIS: 'rediss://default:canary-redis@queue.example.com:6380/2',
 };

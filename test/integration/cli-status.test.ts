@@ -106,9 +106,7 @@ describe('status', () => {
   it('--json has exactly the fields that docs/operations.md describes', async () => {
     const [, section = ''] = readFileSync('docs/operations.md', 'utf8').split('## `status --json`');
     const documented = [...section.matchAll(/^\| `([\w.[\]]+)` \|/gm)].map(([, name]) => name);
-    const { format, command, error, ...own } = await status();
-    expect([format, command, error]).toEqual([1, 'status', null]);
-    expect([...new Set(pathsOf(own))].sort()).toEqual([...documented].sort());
+    expect([...new Set(pathsOf(await status()))].sort()).toEqual([...documented].sort());
   });
 
   it('on a terminal: the same, and --watch clears the screen unless NO_COLOR is set', async () => {

@@ -17,6 +17,7 @@ import { type Context, EXIT, type ExitCode, type Register } from '../command.ts'
 import { parseStreams, withConfig, withJson } from '../options.ts';
 import { canAsk, createPrompt } from '../terminal/ask.ts';
 import type { Terminal } from '../terminal/terminal.ts';
+import { wrap } from '../terminal/words.ts';
 
 const EXAMPLES = `
 Examples:
@@ -264,11 +265,11 @@ async function askFor(given: Answers, terminal: Terminal, signal: AbortSignal): 
 
   async function ask({ name, asks, fallback, fault }: Question): Promise<string> {
     for (;;) {
-      const answer = await prompt.ask(`${asks}${fallback ? ` [${fallback}]` : ''}\n> `);
+      const answer = await prompt.ask(`${wrap(`${asks}${fallback ? ` [${fallback}]` : ''}`, 0, terminal.columns)}\n> `);
       const chosen = answer.trim() || fallback;
       const wrong = chosen === undefined ? 'this one is needed' : fault?.(chosen);
       if (chosen !== undefined && wrong === undefined) return chosen;
-      terminal.err(`${name}: ${wrong}\n`);
+      terminal.err(`${wrap(`${name}: ${wrong}`, 2, terminal.columns)}\n`);
     }
   }
 }
