@@ -88,6 +88,21 @@ describe('an event', () => {
   });
 });
 
+describe('a sink that was renamed', () => {
+  it('finds what the table holds, and doubles nothing', async () => {
+    const writer = await createWriter(place, stream, 'one');
+    await writer.commit([sale('a'), sale('b', 1)]);
+    await place.state.query({ text: 'delete from tributary.lake_tracks' });
+    await place.state.query({ text: 'delete from tributary.lake_keys' });
+    expect(await writer.commit([sale('a'), sale('b', 1, { sale_amount: 2 }), sale('c', 2)])).toMatchObject({
+      new: 1,
+      changed: 1,
+      unchanged: 1,
+    });
+    expect((await rowsOf(place, stream, 'one')).size).toBe(3);
+  });
+});
+
 describe('links and customers', () => {
   it('are as last seen, one row each, whichever stream showed them; what knows nothing overwrites nothing', async () => {
     const of = (id: string, clicks: number, email: string | null) => ({

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import type { Database } from '../../src/cursor/database.ts';
 import { acquireLease } from '../../src/cursor/leases.ts';
 import type { Advance } from '../../src/cursor/ledger.ts';
@@ -137,7 +138,7 @@ export async function* writeScene(state: Database, createSink: () => IcebergSink
     numbers(0, half).map((n) => saleOf(stream, 'main', n)),
     START + DAY_MS,
   );
-  certifiedSnapshot = await currentSnapshot(state, sink, held.size);
+  certifiedSnapshot = await currentSnapshot(state, held.size);
   yield look('first commit');
 
   await commit(
@@ -173,10 +174,12 @@ export async function* writeScene(state: Database, createSink: () => IcebergSink
     numbers(220, 230).map((n) => saleOf(stream, 'main', n, { sale_weight: 'heavy' })),
   );
   yield look('a column that widened');
+
+  await sink.maintain();
+  yield look('files joined');
 }
 
-async function currentSnapshot(state: Database, _sink: IcebergSink, rows: number) {
-  const { readFile } = await import('node:fs/promises');
+async function currentSnapshot(state: Database, rows: number) {
   const [row] = await state.query<{ location: string }>({
     text: "select metadata_location as location from public.iceberg_tables where table_name = 'sales'",
   });
