@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { checkBaseUrl, hostFault } from '../api/base-url.ts';
 import { checkFilters, filterSchema } from '../api/filters.ts';
-import { PLAN_NAMES } from '../api/plans.ts';
 import { addressOf } from '../cursor/database-errors.ts';
 import { INCIDENT_KINDS } from '../cursor/incidents.ts';
 import { cronFault, isTimezone } from '../jobs/schedule.ts';
@@ -14,8 +13,8 @@ import { lakePathFault } from '../sinks/parquet/lake.ts';
 import { PARTITIONS } from '../sinks/postgres/table.ts';
 import { UNKNOWN_FIELDS } from '../sync/evolver.ts';
 import { http } from './http.ts';
-import { budgetFault, perSecondOf, planFault } from './plan.ts';
-import { name, number, optionalText } from './values.ts';
+import { perSecondOf, plan, requestsPerSecond, soundAt } from './plan.ts';
+import { name, optionalText } from './values.ts';
 
 /** The config file's shape: checked here, documented in config/tributary.yaml, and printed for editors as a JSON schema. */
 
@@ -143,32 +142,13 @@ const source = z
   .strictObject({
     baseUrl: baseUrl('where the service answers: https, or http on a loopback host'),
     apiKey: z.string().min(1, 'must not be empty').describe('a secret: take it from the environment'),
-    plan: z
-      .enum(PLAN_NAMES)
-      .describe(
-        'pro 2/s, business 4/s, advanced 8/s; enterprise needs requestsPerSecond, free is refused: it has no budget. ' +
-          'The contract asks for Business or higher: on pro the service may answer 403',
-      ),
-    requestsPerSecond: number
-      .refine((perSecond) => !budgetFault({ plan: 'enterprise', requestsPerSecond: perSecond }), {
-        error: ({ input }) => budgetFault({ plan: 'enterprise', requestsPerSecond: input }),
-      })
-      .optional()
-      .describe('less than the plan grants, if other programs use the key too'),
+    plan,
+    requestsPerSecond,
     since,
     streams: streams.default(() => allStreams()),
   })
-  .refine((value) => !planFault(value, 'plan'), {
-    path: ['plan'],
-    error: ({ input }) => planFault(input, 'plan'),
-    // Also when other keys have faults: all are reported at once.
-    when: ({ value }) => typeof value === 'object' && value !== null,
-  })
-  .refine((value) => !planFault(value, 'requestsPerSecond'), {
-    path: ['requestsPerSecond'],
-    error: ({ input }) => planFault(input, 'requestsPerSecond'),
-    when: ({ value }) => typeof value === 'object' && value !== null,
-  })
+  .refine(...soundAt('plan'))
+  .refine(...soundAt('requestsPerSecond'))
   .transform((value) => ({ ...value, requestsPerSecond: perSecondOf(value) }));
 
 const namespace = (what: string) =>
