@@ -260,15 +260,15 @@ describe('what goes wrong on the way to the server', () => {
   });
 
   it('no connection left on the server: try later', async () => {
-    await db.query({ text: `CREATE ROLE few LOGIN PASSWORD '${SECRET}' CONNECTION LIMIT 0` });
+    await db.query({ text: `CREATE ROLE few_here LOGIN PASSWORD '${SECRET}' CONNECTION LIMIT 0` });
     const error = await tryIt(
       at((url) => {
-        url.username = 'few';
+        url.username = 'few_here';
       }),
     );
     expect(error).toBeInstanceOf(RetryLater);
     expect(error.message).toMatch(/too many connections/);
-    await db.query({ text: 'DROP ROLE few' });
+    await db.query({ text: 'DROP ROLE few_here' });
   });
 
   it.each([
