@@ -158,7 +158,7 @@ describe('refused by the service', () => {
   it('a wrong key: one message for the three streams, and no table', async () => {
     const { code, message, place } = await sync(onDatabase, [], { KEY: `wrong-${KEY}` });
     expect(message).toMatch(
-      /^main\/(\w+): the service answered 401: .*\nkept: nothing had been written yet\nnext: check apiKey: it may be mistyped, revoked or expired\nalso: main\/\w+, main\/\w+\n$/,
+      /^main\/(\w+): the service answered 401: .*\nkept: nothing had been written yet\nnext: check apiKey: it may be mistyped, revoked or expired; the service explains it at \S+\nalso: main\/\w+, main\/\w+\n$/,
     );
     expect(code).toBe(3);
     expect(await schemas()).toEqual([]);

@@ -75,15 +75,15 @@ describe('the recipes', () => {
     expect(await count('attribution.clicks')).toBeGreaterThan(0);
   });
 
-  it('A quarter on a Friday', async () => {
+  it('Backfill a date range', async () => {
     const before = await count('attribution.clicks');
     const range = { '2026-07-01': daysAgo(55), '2026-10-01': daysAgo(35) };
-    const { stdout } = await follow('A quarter on a Friday', 0, range);
+    const { stdout } = await follow('Backfill a date range', 0, range);
     expect(stdout).toMatch(/^main\/clicks +1 +0 % +\d/m);
     expect(await count('attribution.clicks')).toBe(before);
-    await follow('A quarter on a Friday', 1, range);
+    await follow('Backfill a date range', 1, range);
     expect(await count('attribution.clicks')).toBeGreaterThan(before);
-    expect((await follow('A quarter on a Friday', 2, range)).stdout).toContain('warehouse: as it should be');
+    expect((await follow('Backfill a date range', 2, range)).stdout).toContain('warehouse: as it should be');
   });
 
   it('Add a sink', async () => {
@@ -168,6 +168,10 @@ describe('the recipes', () => {
     expect(await count('tributary.quarantine')).toBe(0);
   });
 
+  it('Who changed what', async () => {
+    expect((await follow('Who changed what')).stdout).toContain('quarantine.drop');
+  });
+
   it('Erase a person', async () => {
     const [customer] = await db.query<{ id: string }>({
       text: 'select customer_id as id from attribution.customers limit 1',
@@ -184,7 +188,7 @@ describe('the recipes', () => {
     const blocks = [...RECIPES].map(([title, commands]) => [title, commands.length]);
     expect(blocks.filter(([, n]) => n !== 0)).toEqual([
       ['First sync', 1],
-      ['A quarter on a Friday', 3],
+      ['Backfill a date range', 3],
       ['Add a sink', 1],
       ['Rotate a key', 1],
       ['Move the start date', 2],
@@ -192,6 +196,7 @@ describe('the recipes', () => {
       ['Restore from a backup', 1],
       ['Late data', 1],
       ['Quarantine', 3],
+      ['Who changed what', 1],
       ['Erase a person', 1],
     ]);
   });
