@@ -1,5 +1,5 @@
 import type { Kind } from '../../../model/columns.ts';
-import { ENTITIES, type Entity } from '../../../model/entities.ts';
+import type { Entity } from '../../../model/entities.ts';
 import { widen } from '../../../model/evolution.ts';
 import { BOOKKEEPING, SOURCE, type Stream } from '../../../model/streams.ts';
 import { type FileColumn, leavesOf } from '../../parquet/format/index.ts';
@@ -58,8 +58,6 @@ export function entityDesign({ name, doc, key, columns }: Entity): Design {
     ].map(({ name, kind, nullable, doc }) => ({ name, kind, nullable, doc })),
   };
 }
-
-export const ENTITY_DESIGNS: readonly Design[] = ENTITIES.map(entityDesign);
 
 function docOf({ doc, deprecated }: { doc: string; deprecated?: string }): string {
   return deprecated === undefined ? doc : `Deprecated, use ${deprecated}. ${doc}`;
