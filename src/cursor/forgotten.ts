@@ -72,8 +72,12 @@ export const forgetProgress = (db: Queryable, source: string): Promise<Record<st
   deleteFrom(PROGRESS_TABLES, db, source);
 
 /** Whatever else the state holds of a source, but for what was asked to stay forgotten. Returns how many rows went from each table. */
-export const forgetSource = (db: Queryable, source: string): Promise<Record<string, number>> =>
-  deleteFrom(OTHER_TABLES, db, source);
+export async function forgetSource(db: Queryable, source: string): Promise<Record<string, number>> {
+  const touched = await deleteFrom(OTHER_TABLES, db, source);
+  // Without rows, its name is free for another service.
+  const gone = await db.query({ text: 'delete from tributary.sources where name = $1 returning 1', values: [source] });
+  return { ...touched, 'tributary.sources': gone.length };
+}
 
 async function deleteFrom(tables: readonly string[], db: Queryable, source: string): Promise<Record<string, number>> {
   const touched: Record<string, number> = {};
