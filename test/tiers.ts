@@ -24,6 +24,7 @@ export const DEEP: string[] = [
   'test/integration/cli-errors.test.ts',
   'test/integration/cli-forget.test.ts',
   'test/integration/http-secrets.test.ts',
+  'test/integration/iceberg-rest.test.ts',
   'test/integration/lake-neighbours.test.ts',
   'test/integration/lake-partitions.test.ts',
   'test/integration/lake-sink-s3.test.ts',

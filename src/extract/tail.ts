@@ -141,8 +141,8 @@ async function* newestFrom(fetcher: PageFetcher, start: Instant): AsyncGenerator
     return yield* newestPage(fetcher, start);
   } catch (error) {
     const recent = fetcher.clock.now() - DAY_MS;
-    // Recovery: where the latest can be had, it is this start that is refused and not the stream.
-    if (!(error instanceof StopStream) || start >= recent) throw error;
+    // Recovery: where the latest can be had, it is this start that is refused and not the stream. A key that is refused is refused for any.
+    if (!(error instanceof StopStream) || error.answer?.status === 401 || start >= recent) throw error;
     return yield* newestPage(fetcher, recent);
   }
 }
