@@ -80,6 +80,15 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
       outcome = { kind: 'ahead' };
       for (const other of ahead) evidence.admitBeginning(other, page);
       if (isClosed()) return { kind: 'shown' };
+      if (ahead.length > 0 && line[0]?.at === newest) {
+        const before = await attemptEarlier(fetcher, {
+          order: 'desc',
+          start: request.start,
+          end: Math.floor(newest) - 1,
+        });
+        if (before) for (const other of ahead) evidence.admitBeginning(other, page, before);
+        if (isClosed()) return { kind: 'shown' };
+      }
       ahead.push(page);
     } else if (page.count * 2 <= page.query.limit) {
       if (outcome.kind !== 'ahead') return outcome;

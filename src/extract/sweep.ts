@@ -18,9 +18,11 @@ import { getPastFailure } from './unreadable-rows.ts';
 export async function* sweep(fetcher: PageFetcher, window: Window): AsyncGenerator<Slice, void> {
   const { evidence } = fetcher;
   const gaps = createGapCloser(fetcher, window);
+  const fair = createFairShare(fetcher);
   let at = window.start;
   let leaps = 0;
   while (at < window.end) {
+    if (fair.isSpent()) return yield { ...delivered([]), window: { start: at, end: window.end }, note: TOO_MANY };
     // Behind a gap, pages may still show rows from inside it.
     const from = leaps > 0 ? window.start : at;
     let last: PageResult | undefined;
@@ -31,6 +33,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window): AsyncGenerat
         for (const page of fetcher.take()) {
           if (last) yield delivered(rowsOf(last, from, window.end), last.rejected);
           last = page;
+          fair.count(page);
         }
         if (!step.done) continue;
         outcome = step.value;
@@ -75,6 +78,26 @@ const UNORDERED = 'the service does not sort its answers as asked, so they prove
 
 /** A page that holds less than this part of what was asked for was not cut, its rows are hidden. */
 const MOST_CUT = 8;
+
+const TOO_MANY = 'this service needs too many requests to be read here; the next try goes on';
+
+/** A sweep that keeps asking without seeing anything new ends: so many requests are free, and a few for every page of new rows. */
+const FREE_REQUESTS = 400;
+const REQUESTS_A_PAGE = 6;
+
+function createFairShare(fetcher: PageFetcher): { count(page: PageResult): void; isSpent(): boolean } {
+  let newest = Number.NEGATIVE_INFINITY;
+  let rows = 0;
+  return {
+    count(page) {
+      const ahead = lineOf(page).filter(({ at }) => at > newest);
+      rows += ahead.length;
+      newest = Math.max(newest, ahead.at(-1)?.at ?? newest);
+    },
+    isSpent: () =>
+      fetcher.requests() > FREE_REQUESTS + REQUESTS_A_PAGE * (rows / Math.max(1, fetcher.profile.pageRows)),
+  };
+}
 
 /** One place that cannot be proven must not keep the rest from being read: on behind it, further each time. */
 const LEAPS_MS = [2000, 60_000, 3_600_000];

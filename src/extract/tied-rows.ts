@@ -2,7 +2,7 @@ import type { Instant } from '../model/instant.ts';
 import type { PageFetcher, PageResult } from './page-fetcher.ts';
 import { MOST_PAGES } from './page-forward.ts';
 import type { Observation } from './proof/answer.ts';
-import { countOf } from './proof/counting.ts';
+import { countOf, EMPTY_BEHIND } from './proof/counting.ts';
 
 /** Where the rows of one instant are looked for. */
 export interface TiedRows {
@@ -37,7 +37,7 @@ export async function* countTiedRows(fetcher: PageFetcher, tied: TiedRows): Asyn
     const pages = yield* onePass(fetcher, tied, order, Math.max(1, longest - shorter));
     const count = countOf(pages, tied.at);
     if (count && evidence.admitCount(tied.at, count)) return true;
-    const least = pages.at(-1)?.count ?? 0;
+    const least = pages.find((page) => page.count < page.query.limit)?.count ?? longest;
     if (!isCut && (!count || count.isOpen) && least < longest && least >= longest / MOST_CUT) {
       // Pages hold fewer rows than were asked for, and more lie behind: then this is what a page holds.
       isCut = true;
@@ -62,12 +62,16 @@ async function* onePass(
   const isBehind = (row: { at: Instant }): boolean => (order === 'asc' ? row.at > at : row.at < at);
   let number = Math.floor(Math.max(0, place - 1) / limit) + 1;
   let stale = 0;
+  let short = 0;
   for (let i = 0; i < MOST_PAGES; i++, number++) {
     const page = await fetcher.attempt({ order, start, step: { page: number, limit } });
     if (!page) break;
     yield page;
     pages.push({ ...page, rows: page.rows.map((row) => ({ id: row.id, at: row.at })) });
-    if (page.rows.some(isBehind) || page.count < limit) break;
+    if (page.rows.some(isBehind)) break;
+    // Behind a page that is not full only empty ones may follow.
+    if (short > 0 && page.count > 0) break;
+    if (page.count < limit && ++short > EMPTY_BEHIND) break;
     if (page.rows.every((row) => seen.has(row.id)) && ++stale > MOST_STALE) break;
     for (const row of page.rows) seen.add(row.id);
   }

@@ -151,13 +151,17 @@ const newestRow = (answer: Observation): Stamped | undefined => inOrder(answer)?
  * RULE beginning. Two questions that begin well apart, with other limits, and show the same first row: nothing is older, from the later start on. One
  * question does not say so, however close its first row is: starts are rounded up, too.
  */
-export function beginning(one: Observation, other: Observation): Stretch | undefined {
+export function beginning(one: Observation, other: Observation, before?: Observation): Stretch | undefined {
   const [early, late] = one.query.start <= other.query.start ? [one, other] : [other, one];
   if (!isFirstAscending(early) || !isFirstAscending(late)) return undefined;
   if (late.query.start - early.query.start < APART_MS || late.query.limit === early.query.limit) return undefined;
   const [first, again] = [inOrder(early), inOrder(late)];
   const newest = first?.at(-1);
   if (!first?.[0] || !newest || first[0].id !== again?.[0]?.id || first[0].at !== again[0].at) return undefined;
+  // A page of one instant may be the end as well as the beginning, in an order that cannot be told: then nothing may show before it either.
+  const isTold = !isOneInstant(early) && !isOneInstant(late);
+  if (!isTold && !(before?.count === 0 && before.query.end < first[0].at && before.query.start <= early.query.start))
+    return undefined;
   return { after: Math.min(first[0].at, late.query.start - 1), before: newest.at };
 }
 

@@ -22,6 +22,9 @@ export interface Count {
   readonly isOpen: boolean;
 }
 
+/** So many empty pages behind the last row say that nothing is hidden there. */
+export const EMPTY_BEHIND = 3;
+
 /**
  * RULE count. Pages that follow each other, each full, from where an instant begins to a row on its far side, show as many places as the
  * instant has rows. Which rows stand there may differ from page to page. It begins behind a row on the near side, or with the first page of a
@@ -30,7 +33,10 @@ export interface Count {
 export function countOf(pages: readonly Observation[], at: Instant): Count | undefined {
   const [first, last] = [pages[0], pages.at(-1)];
   if (!first || !last || !pages.every((page, i) => followsOn(page, pages[i - 1]))) return undefined;
-  if (pages.slice(0, -1).some((page) => !isFull(page))) return undefined;
+  const full = pages.filter(isFull).length;
+  // Rows can be hidden after they were counted: a page that is not full is the last only if those behind it are empty.
+  const isEnded = pages.length > full + EMPTY_BEHIND && pages.slice(full + 1).every(({ count }) => count === 0);
+  if (!pages.slice(0, full).every(isFull) || (pages.length > full + 1 && !isEnded)) return undefined;
   const lines = pages.map(inOrder);
   if (lines.some((line, i) => line?.length !== pages[i]?.rows.length)) return undefined;
   const { order, page, start, end, limit } = first.query;
@@ -40,8 +46,8 @@ export function countOf(pages: readonly Observation[], at: Instant): Count | und
   if (!first.rows.some(isNear) && !beginsBefore) return undefined;
   const tied = pages.flatMap(({ rows }) => rows.filter((row) => row.at === at));
   if (tied.length === 0) return undefined;
-  const isOpen = !last.rows.some(isFar);
-  if (isOpen && last.count >= limit) return undefined;
+  const isOpen = !pages.some(({ rows }) => rows.some(isFar));
+  if (isOpen && !isEnded) return undefined;
   return { limit, order, places: tied.length, ids: new Set(tied.map(({ id }) => id)), isOpen };
 }
 

@@ -139,8 +139,8 @@ export class Evidence {
   }
 
   /** Two answers from different starts that may show the beginning of all history. */
-  admitBeginning(one: Observation, other: Observation): void {
-    const stretch = beginning(one, other);
+  admitBeginning(one: Observation, other: Observation, before?: Observation): void {
+    const stretch = beginning(one, other, before);
     if (stretch) this.#add(stretch, one);
   }
 
