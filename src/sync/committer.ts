@@ -16,6 +16,8 @@ export interface Committer {
   between(work: () => Promise<void>): Promise<void>;
   /** What stopped a sink, if something did. */
   fault(): Fault | undefined;
+  /** Whether some window had to be left uncertified. */
+  hasDoubts(): boolean;
 }
 
 export interface CommitterOptions {
@@ -42,6 +44,7 @@ export function createCommitter(options: CommitterOptions): Committer {
     ]),
   );
   const failed = new Map<string, Fault>();
+  let doubts = false;
 
   const each = async (
     chosen: ReadonlySet<string> | undefined,
@@ -63,6 +66,7 @@ export function createCommitter(options: CommitterOptions): Committer {
   return {
     async add(slice, chosen) {
       count(tally, slice);
+      doubts ||= slice.window !== undefined && !slice.certified;
       await each(chosen, (committer) => committer.add(slice));
     },
     flush: () => each(undefined, (committer) => committer.flush()),
@@ -83,6 +87,7 @@ export function createCommitter(options: CommitterOptions): Committer {
       }
     },
     fault: () => [...failed.values()][0],
+    hasDoubts: () => doubts,
   };
 }
 

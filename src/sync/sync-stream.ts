@@ -15,7 +15,6 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
       const sinks = [...cursors].map(([sink, cursor]) => ({
         sink,
         completeThrough: cursor?.completeThrough,
-        newestSeen: cursor?.newestSeen,
         ledger: () => readLedger(state, { source, stream, sink }, since),
       }));
       const onWindow: typeof run.enter = (window) => {
@@ -23,6 +22,6 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
         run.enter(window);
       };
       const lanes = (): number => sideBySide(reader.answerMs(), job.requestsPerSecond);
-      return bringUpToDate({ upkeep, standing: { since, sinks }, reader, committer, signal, lanes, onWindow });
+      await bringUpToDate({ upkeep, standing: { since, sinks }, reader, committer, signal, lanes, onWindow });
     }),
   );

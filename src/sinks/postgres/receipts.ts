@@ -1,8 +1,6 @@
 import type { Queryable } from '../../cursor/database.ts';
-
-import { type Advance, readBack } from '../../cursor/ledger.ts';
+import type { Advance } from '../../cursor/ledger.ts';
 import { quoteIdent, type Sql, storableJson } from '../../cursor/sql.ts';
-
 import type { StreamName } from '../../model/streams.ts';
 import { CURSOR_COPY } from './views.ts';
 
@@ -43,7 +41,7 @@ export async function readReceipt(
   });
   if (!found?.there) return undefined;
   const [receipt] = await db.query<{ advance: Advance }>(selectReceipt(schema, track));
-  return receipt && readBack(receipt.advance);
+  return receipt?.advance;
 }
 
 const selectReceipt = (schema: string, track: { source: string; stream: string; sink: string }): Sql => ({
