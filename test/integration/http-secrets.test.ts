@@ -90,7 +90,7 @@ async function firstEvents({ body }: Response): Promise<string> {
 }
 
 /** Every GET of the description, with an id of each kind where it wants one, and what it needs. */
-async function readablePaths(): Promise<string[]> {
+async function readablePaths(syncId: string): Promise<string[]> {
   const { paths } = await json<ApiDescription>('/api/openapi.json');
   const ids: Record<string, string | number | undefined> = {
     runs: (await json<{ runs: Array<{ id: string }> }>('/api/runs')).runs[0]?.id,
@@ -98,6 +98,7 @@ async function readablePaths(): Promise<string[]> {
     quarantine: (await json<{ records: Array<{ id: number }> }>('/api/quarantine')).records[0]?.id,
     verifications: (await json<{ verifications: Array<{ id: string }> }>('/api/verifications')).verifications[0]?.id,
     export: 'leads',
+    sync: encodeURIComponent(syncId),
   };
   const values: Record<string, string> = { ...RANGE, source: 'main', stream: 'leads', sink: 'lake', format: 'ndjson' };
   return Object.entries(paths).flatMap(([path, { get }]) => {
@@ -122,7 +123,8 @@ it('everything that can be asked is answered without secrets and without persons
     async () => (await json<{ state: string }>(`/api/verifications/${id}`)).state === 'done',
   );
 
-  const paths = await readablePaths();
+  const started = await said('POST', '/api/sync', { streams: ['leads'] });
+  const paths = await readablePaths((JSON.parse(started.text) as { id: string }).id);
   expect(paths.filter((path) => /no (id|value) for/.test(path))).toEqual([]);
   for (const path of paths) expect([path, (await said('GET', path)).status]).toEqual([path, 200]);
   for (const path of ['/api/openapi.json', '/api/events', '/metrics', '/healthz', '/readyz', '/queues'])
@@ -148,7 +150,7 @@ it('so is everything that is refused', async () => {
     [404, 'GET', '/api/nothing'],
     [404, 'GET', '/api/quarantine/999'],
     [409, 'POST', `${verification}/cancel`],
-    [405, 'POST', '/queues/api/queues/sync/pause'],
+    [405, 'PUT', '/queues/api/queues/sync/pause'],
   ] as const)
     expect([path, (await said(method, path, body, headers)).status]).toEqual([path, status]);
   // The service refuses, and repeats the key: once as an answer, once as what parks the stream.
