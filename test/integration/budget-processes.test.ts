@@ -54,7 +54,8 @@ it('three workers and a backfill use one budget: no 429, nearly all of it, fresh
   // The books of the budget say what the service saw, and know the key by a digest only.
   const [use] = await readBudgetUse(engine.db, { keyHash: keyHashOf('key-of-four'), minutes: 2, step: 2 });
   const seen = sandbox.service.log.entries.length;
-  expect(Math.abs((use?.requests ?? 0) - seen)).toBeLessThanOrEqual(2);
+  // Each of the four may hold a slot for its next request, and one may be on its way.
+  expect(Math.abs((use?.requests ?? 0) - seen)).toBeLessThanOrEqual(5);
   expect(use).toMatchObject({ perSecond: PER_SECOND, tooManyRequests: countOf(log, 429) });
   const rows = await engine.db.query({
     text: 'select b::text, u::text from tributary.budgets b, tributary.budget_use u',
