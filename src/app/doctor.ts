@@ -1,11 +1,15 @@
 import { checkService } from '../api/check-service.ts';
+import { MAX_LIMIT } from '../api/params.ts';
 import type { Config } from '../config/index.ts';
 import type { Database } from '../cursor/database.ts';
 import { isInTheClear, isLocalHost } from '../cursor/database-errors.ts';
 import { checkState } from '../cursor/migrate.ts';
 import { MIGRATIONS } from '../cursor/migrations.ts';
+
 import { findMoved, MOVED_FIX, movedText, readKnownProfiles } from '../cursor/sources.ts';
+import { describeProfile } from '../extract/profile.ts';
 import { type Finding, findingOf, note, ok } from '../model/finding.ts';
+
 import type { Log } from '../model/log.ts';
 import { STREAM_NAMES } from '../model/streams.ts';
 import type { Sink } from '../sinks/sink.ts';
@@ -129,8 +133,9 @@ async function profileFindings(state: Database, sources: readonly string[]): Pro
   const profiles = await readKnownProfiles(state);
   return profiles
     .filter(({ source }) => sources.includes(source))
-    .map(({ source, stream, granularity, tickMs, pageRows }) => {
-      const bounds = granularity === 'day' ? 'widens bounds to whole days' : 'keeps bounds';
-      return ok(`source ${source}`, `${stream}: ${bounds}, times to ${tickMs} ms, pages of ${pageRows}`);
+    .map((profile) => {
+      const habits = describeProfile(profile, MAX_LIMIT);
+      const said = habits.length === 0 ? 'keeps start, end, order and page size' : habits.join(', ');
+      return ok(`source ${profile.source}`, `${profile.stream}: the service ${said}; times to ${profile.tickMs} ms`);
     });
 }

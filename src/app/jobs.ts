@@ -7,8 +7,8 @@ import { createLimiter, type Limiter } from '../api/limiter.ts';
 import type { Config, SourceConfig, StreamConfig } from '../config/index.ts';
 import { openSharedBudgets } from '../cursor/budgets.ts';
 import type { Database } from '../cursor/database.ts';
-import { createReader } from '../extract/certified-reader.ts';
 import { createProbe } from '../extract/probe.ts';
+import { createReader } from '../extract/reader.ts';
 import { periodOf } from '../jobs/schedule.ts';
 import { ConfigError } from '../model/errors.ts';
 import { createFlatten } from '../model/flatten.ts';
@@ -125,7 +125,7 @@ export function createJob(
     upkeep: { lookbackMs: settings.lookback, settleMs: settings.settle, resweepMs: settings.resweep },
     createReader: (profile, since) => {
       const earliest = source.since === 'all' ? since : undefined;
-      return createReader({ api, stream, filters, profile, flatten, earliest });
+      return createReader({ api, stream, filters, profile, flatten, earliest, settleMs: settings.settle });
     },
     probe: createProbe({ api, stream, filters, flatten }),
     requestsPerSecond: source.requestsPerSecond,

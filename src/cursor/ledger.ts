@@ -1,3 +1,4 @@
+import { Certified } from '../extract/proof/certified.ts';
 import { completeThrough, type Entry, overlay } from '../model/coverage.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
@@ -28,8 +29,8 @@ export interface Advance extends Track {
 }
 
 export interface Span extends Window {
-  /** Proven complete by the reader. Only such windows carry the watermark. */
-  certified: boolean;
+  /** The kernel's word that it is complete. Only such windows carry the watermark. */
+  certified: Certified | undefined;
   rows: number;
   /** Every row of the window is in this very batch: what the sink has besides is no longer shown by the service. */
   whole?: boolean | undefined;
@@ -40,10 +41,13 @@ export interface Span extends Window {
 export async function applyAdvance(tx: Queryable, advance: Advance): Promise<void> {
   await checkFence(tx, advance);
   const [{ now } = { now: 0 }] = await tx.query<{ now: number }>(databaseNow());
-  for (const { note, whole: _, ...span } of advance.spans) {
-    const met = await tx.query<LedgerRow>(deleteTouching(advance, span));
-    const provenAt = span.certified ? now : undefined;
-    const added: Entry = { ...span, readAt: now, provenAt, runId: advance.runId, note };
+  for (const { note, certified: proof, rows, start, end } of advance.spans) {
+    const certified = proof !== undefined;
+    if (certified && !Certified.covers(proof, { start, end }))
+      throw new Error('a window was called complete without its proof');
+    const met = await tx.query<LedgerRow>(deleteTouching(advance, { start, end }));
+    const provenAt = certified ? now : undefined;
+    const added: Entry = { start, end, certified, rows, readAt: now, provenAt, runId: advance.runId, note };
     await tx.query(insertEntries(advance, overlay(met.map(toEntry), added)));
   }
   const [cursor] = await tx.query<{ since: Instant; through: Instant | null }>(upsertCursor(advance));
@@ -52,6 +56,12 @@ export async function applyAdvance(tx: Queryable, advance: Advance): Promise<voi
   const reached = completeThrough(await tx.query<Window>(certifiedAfter(advance, from)), from);
   if (reached !== undefined) await tx.query(moveWatermark(advance, reached));
 }
+
+/** An advance that was written down by the commit that held its proofs: as text they are only their windows. */
+export const readBack = (advance: Advance): Advance => ({
+  ...advance,
+  spans: advance.spans.map((span) => ({ ...span, certified: span.certified && Certified.onRecord(span) })),
+});
 
 /** The ledger of a track from an instant on, in order. */
 export async function readLedger(db: Queryable, track: Track, from: Instant): Promise<Entry[]> {

@@ -2,7 +2,10 @@ import type { Migration } from './migrate.ts';
 import { AUDIT_TABLES } from './migrations/audit.ts';
 import { BUDGET_STATE, BUDGET_TABLES } from './migrations/budgets.ts';
 import { LAKE_TABLES } from './migrations/lake.ts';
+
 import { HISTORY_BY_TIME, LEDGER_TABLES, TRIES_GO_ON, TURNS } from './migrations/ledger.ts';
+import { PROFILE_FACTS } from './migrations/profiles.ts';
+
 import { ENDED_SESSIONS } from './migrations/sessions.ts';
 import { WORKER_TABLES } from './migrations/worker.ts';
 
@@ -18,4 +21,5 @@ export const MIGRATIONS: readonly Migration[] = [
   AUDIT_TABLES,
   ENDED_SESSIONS,
   BUDGET_STATE,
+  PROFILE_FACTS,
 ];

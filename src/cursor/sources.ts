@@ -1,5 +1,5 @@
 import { MAX_LIMIT } from '../api/params.ts';
-import type { Profile } from '../extract/reader.ts';
+import { type Profile, UNKNOWN_PROFILE } from '../extract/profile.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Database, Queryable } from './database.ts';
@@ -72,23 +72,36 @@ async function keepAddresses(db: Queryable, sources: readonly SourceAddress[]): 
 }
 
 /** What is assumed of a server that nobody has met yet. */
-export const UNKNOWN_SERVER: Profile = { granularity: 'exact', tickMs: 1000, pageRows: MAX_LIMIT };
+export const UNKNOWN_SERVER: Profile = { ...UNKNOWN_PROFILE, pageRows: MAX_LIMIT };
+
+/** Three columns for people who look; everything else as it is. */
+interface Stored {
+  granularity: Profile['granularity'];
+  tickMs: number;
+  pageRows: number;
+  facts: Partial<Profile>;
+}
+
+const STORED = 'granularity, tick_ms as "tickMs", page_rows as "pageRows", facts';
+
+const toProfile = ({ facts, ...columns }: Stored): Profile => ({ ...UNKNOWN_SERVER, ...facts, ...columns });
 
 export async function readProfile(db: Queryable, source: string, stream: StreamName): Promise<Profile> {
-  const [row] = await db.query<{ granularity: Profile['granularity']; tick_ms: number; page_rows: number }>({
-    text: 'select granularity, tick_ms, page_rows from tributary.profiles where source = $1 and stream = $2',
+  const [row] = await db.query<Stored>({
+    text: `select ${STORED} from tributary.profiles where source = $1 and stream = $2`,
     values: [source, stream],
   });
-  return row ? { granularity: row.granularity, tickMs: row.tick_ms, pageRows: row.page_rows } : UNKNOWN_SERVER;
+  return row ? toProfile(row) : UNKNOWN_SERVER;
 }
 
 export async function writeProfile(db: Queryable, source: string, stream: StreamName, profile: Profile): Promise<void> {
+  const { granularity, tickMs, pageRows, ...facts } = profile;
   await db.query({
     text: `
-      insert into tributary.profiles (source, stream, granularity, tick_ms, page_rows) values ($1, $2, $3, $4, $5)
-      on conflict (source, stream) do update
-        set granularity = excluded.granularity, tick_ms = excluded.tick_ms, page_rows = excluded.page_rows, updated_at = now()`,
-    values: [source, stream, profile.granularity, profile.tickMs, profile.pageRows],
+      insert into tributary.profiles (source, stream, granularity, tick_ms, page_rows, facts) values ($1, $2, $3, $4, $5, $6)
+      on conflict (source, stream) do update set granularity = excluded.granularity, tick_ms = excluded.tick_ms,
+        page_rows = excluded.page_rows, facts = excluded.facts, updated_at = now()`,
+    values: [source, stream, granularity, tickMs, pageRows, JSON.stringify(facts)],
   });
 }
 
@@ -98,11 +111,10 @@ export async function readKnownProfiles(db: Queryable): Promise<Array<Profile & 
     text: `select to_regclass('tributary.profiles') is not null as table`,
   });
   if (!has?.table) return [];
-  return db.query<Profile & { source: string; stream: string }>({
-    text: `
-      select source, stream, granularity, tick_ms as "tickMs", page_rows as "pageRows"
-      from tributary.profiles order by source, stream`,
+  const rows = await db.query<Stored & { source: string; stream: string }>({
+    text: `select source, stream, ${STORED} from tributary.profiles order by source, stream`,
   });
+  return rows.map(({ source, stream, ...stored }) => ({ source, stream, ...toProfile(stored) }));
 }
 
 export interface LeasedStream {

@@ -1,12 +1,12 @@
+import type { Page } from '../api/client.ts';
 import type { EventsApi } from '../api/events-api.ts';
 import { MAX_LIMIT } from '../api/params.ts';
 import type { Flatten } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import { holds, type Window } from '../model/window.ts';
-import { flattenAll } from './ask.ts';
-import type { Attendance } from './reader.ts';
-import { believed, newestBy, ourNow } from './service-clock.ts';
+import { flattenAll, mayBeThisPage, type RequestContext } from './page-fetcher.ts';
+import { believed, ourNow } from './service-clock.ts';
 
 /** What one page shows of a window's beginning: enough to guess how many rows there are and how long they will take. */
 export interface Sample {
@@ -20,7 +20,7 @@ export interface Sample {
   tookMs: number;
 }
 
-export type Probe = (window: Window, attendance: Attendance) => Promise<Sample>;
+export type Probe = (window: Window, context: RequestContext) => Promise<Sample>;
 
 export interface ProbeOptions {
   api: EventsApi;
@@ -33,15 +33,29 @@ export const createProbe =
   ({ api, stream, filters, flatten }: ProbeOptions): Probe =>
   async (window, { lane, signal }) => {
     const { start, end } = window;
-    const query = { stream, start, end, sortOrder: 'asc', page: 1, limit: MAX_LIMIT, filters } as const;
-    const { records, serverNow: said, tookMs } = await api.page(query, { lane, signal });
+    const { page, limit } = await largestPage(async (rows) => {
+      const query = { stream, start, end, sortOrder: 'asc', page: 1, limit: rows, filters } as const;
+      return api.page(query, { lane, signal });
+    });
+    const { records, serverNow: said, tookMs } = page;
     const all = flattenAll(records, flatten).rows;
     const rows = all.filter((row) => holds(window, row.at)).length;
-    const isFull = records.length === MAX_LIMIT;
+    const isFull = records.length === limit;
     // A full page shows how closely rows follow each other there, also where the service widened the window.
     const times = all.map((row) => row.at);
     const spanMs = Math.max(1, Math.max(...times) - Math.min(...times));
     const density = isFull ? all.length / spanMs : rows / Math.max(1, end - start);
-    const serverNow = said === undefined ? undefined : believed(said, ourNow(), newestBy(said, times));
+    const serverNow = said === undefined ? undefined : believed(said, ourNow());
     return { rows, density, isFull, serverNow, tookMs };
   };
+
+/** Full pages can be refused for their size or for one row on them: half as many rows, down to one. */
+async function largestPage(ask: (rows: number) => Promise<Page>): Promise<{ page: Page; limit: number }> {
+  for (let limit = MAX_LIMIT; ; limit >>= 1) {
+    try {
+      return { page: await ask(limit), limit };
+    } catch (error) {
+      if (limit === 1 || !mayBeThisPage(error)) throw error;
+    }
+  }
+}

@@ -1,15 +1,21 @@
-import type { Lane } from '../api/limiter.ts';
-import type { Row } from '../model/flatten.ts';
+import type { EventsApi } from '../api/events-api.ts';
+import { MAX_LIMIT } from '../api/params.ts';
+import type { Flatten } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
+import type { StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
+import { createPageFetcher, type PageFetcher, type RequestContext } from './page-fetcher.ts';
+import type { Profile } from './profile.ts';
+import { Evidence, type Known } from './proof/evidence.ts';
+import { createServiceClock } from './service-clock.ts';
+import type { Slice } from './slice.ts';
+import { sweep } from './sweep.ts';
+import { readTail, type TailEnd, type TailRequest } from './tail.ts';
 
-/**
- * Reads one stream of one source and proves what it read. The argument is in docs/extraction.md; its one rule:
- * a page is a snapshot of neighbours in time, so every row strictly between its oldest and its newest is on it.
- */
+/** Reads one stream of one source. What it has proven is the word of `proof/`; the argument is in docs/extraction.md. */
 export interface Reader {
   /** From the newest event back to `floor`, newest first: what is fresh is delivered before anything is proven. */
-  tail(request: TailRequest): AsyncGenerator<Slice, TailEnd>;
+  tail(request: TailRequest & RequestContext): AsyncGenerator<Slice, TailEnd>;
   /** A window from its start to its end. Slices cover it in order, without gaps; each can be committed on its own. */
   sweep(request: SweepRequest): AsyncGenerator<Slice, void>;
   profile(): Profile;
@@ -19,69 +25,54 @@ export interface Reader {
   answerMs(): number;
 }
 
-export interface Attendance {
-  lane: Lane;
-  signal: AbortSignal;
-}
-
-export interface TailRequest extends Attendance {
-  /** Everything older than this is proven already; undefined where nothing is. */
-  floor: Instant | undefined;
-  /** Read back to here even so: events may have come late behind the floor. */
-  lookback: Instant | undefined;
-  /** The oldest instant that is wanted. */
-  since: Instant;
-}
-
-export interface TailEnd {
-  /** The walk met the floor: everything from there on has been delivered. */
-  reached: boolean;
-  far: FarEnd;
-  /** The service's clock when the newest page was read: what came later may be missing from it. */
-  serverNow: Instant;
-}
-
-/** What the newest pages said of everything there is. */
-export interface FarEnd {
-  /** Every row strictly newer than this has been delivered. */
-  above: Instant | undefined;
-  /** From here on there was no row at all. */
-  emptyFrom: Instant | undefined;
-}
-
-export interface SweepRequest extends Attendance {
+export interface SweepRequest extends RequestContext {
   window: Window;
-  /** The oldest instant that may be asked for: what is known from there on shows where the newest page joins. */
-  since?: Instant;
-  far?: FarEnd;
+  /** What the tail of this run has shown, whose rows were delivered. */
+  after?: TailEnd | undefined;
 }
 
-/** Part of a stream, with every row that was found there. */
-export interface Slice {
-  /** What this slice speaks of; the tail's slices speak of nothing until its end is known. */
-  window: Window | undefined;
-  /** Proven complete. Never set where it was not proven. */
-  certified: boolean;
-  /** These rows are all that the service shows of the window now. Not set where some were delivered with other slices. */
-  whole?: boolean;
-  /** Why it could not be proven, or what was set aside. */
-  note?: string;
-  rows: readonly Row[];
-  rejected: readonly Rejection[];
+export interface ReaderOptions {
+  api: EventsApi;
+  stream: StreamName;
+  filters: Readonly<Record<string, string>>;
+  flatten: Flatten;
+  profile: Profile;
+  /** Nothing younger is ever called complete. */
+  settleMs: number;
+  /** The beginning of the service's history, where that was found: it refuses to be asked for anything older. */
+  earliest?: Instant | undefined;
+  /** The most rows that may be asked for on a page. */
+  mostRows?: number;
+  /** Our clock, for the time before the service has told its own. */
+  now?: () => Instant;
 }
 
-/** Something that could not be read, and why. */
-export interface Rejection {
-  record: unknown;
-  reason: string;
-}
+export type { PageRequest, Rejection, RequestContext } from './page-fetcher.ts';
+export type { Profile } from './profile.ts';
+export type { Slice } from './slice.ts';
+export type { TailEnd } from './tail.ts';
 
-/** What was noticed of this server: hints that save requests, never needed for the proof. */
-export interface Profile {
-  /** `day`: bounds are widened to whole UTC days. */
-  granularity: 'exact' | 'day';
-  /** The coarsest resolution of timestamps seen, in milliseconds. */
-  tickMs: number;
-  /** The most rows the service could put on one page. */
-  pageRows: number;
+export function createReader(settings: ReaderOptions): Reader {
+  const { now, mostRows = MAX_LIMIT, earliest = Number.NEGATIVE_INFINITY, settleMs, ...options } = settings;
+  const profile = { ...options.profile };
+  // Whatever made pages smaller may be over: every run tries twice as many rows as the last one ended with.
+  profile.pageRows = Math.min(mostRows, profile.pageRows * 2);
+  profile.walkRows = Math.min(mostRows, profile.walkRows * 2);
+  const clock = createServiceClock(now && { steady: now, ours: now });
+  let answerMs = 0;
+  const onAnswer = (ms: number): void => {
+    answerMs = ms;
+  };
+  const fetcherFor = (evidence: Evidence, { lane, signal }: RequestContext): PageFetcher =>
+    createPageFetcher({ ...options, evidence, profile, mostRows, clock, earliest, lane, signal, onAnswer });
+  const fresh = (known: Omit<Known, 'settleMs'> = {}): Evidence =>
+    new Evidence({ ...known, settleMs, founded: settings.earliest });
+
+  return {
+    profile: () => ({ ...profile }),
+    serverNow: clock.now,
+    answerMs: () => answerMs,
+    tail: (request) => readTail(fetcherFor(fresh(request.known), request), { ...request, settleMs }),
+    sweep: ({ window, after, ...context }) => sweep(fetcherFor(after?.evidence.fork() ?? fresh(), context), window),
+  };
 }

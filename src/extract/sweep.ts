@@ -1,118 +1,264 @@
-import type { Instant } from '../model/instant.ts';
+import { StopStream } from '../model/errors.ts';
+import { type Instant, toIso } from '../model/instant.ts';
 import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
-import type { Answer, Asker } from './ask.ts';
-import { closeFromFarEnd, isEmpty } from './far-end.ts';
-import { joins, rowsAhead } from './frontier.ts';
-import { mayBeOnePage } from './poison.ts';
-import { createProgress, delivered, type Progress } from './progress.ts';
-import type { FarEnd, Slice } from './reader.ts';
-import { firstStep } from './steps.ts';
-import { UNSEEN } from './walk-back.ts';
-import { getPast, walkOn } from './walk-on.ts';
-
-export interface Request {
-  window: Window;
-  since: Instant;
-  far: FarEnd | undefined;
-}
+import { newestPage, pageBackward } from './page-backward.ts';
+import { lineOf, type PageFetcher, type PageResult, type Rejection } from './page-fetcher.ts';
+import { type Forward, pageForward, startNear, type Walk, walkPages } from './page-forward.ts';
+import { firstStep, stepOf } from './page-steps.ts';
+import { nextDay } from './profile.ts';
+import { prove } from './proof/certified.ts';
+import { delivered, isWhole, ownEnd, rowsOf, type Slice } from './slice.ts';
+import { countTiedRows } from './tied-rows.ts';
+import { getPastFailure } from './unreadable-rows.ts';
 
 /**
- * Reads a window from its start to its end: the chain. Each question asks for the oldest rows from the frontier on, so
- * no page number grows and nothing that shifts elsewhere can tear it. Where the chain cannot move (the end of the data, a
- * tie group larger than a page, a server that widens bounds to days, hidden rows), the frontier is carried on by other
- * pages under the same rule, or what is left is called uncertified.
+ * Reads a window from its start to its end: fetches the page that closes the first gap, until there is none. What no page closes is left
+ * uncertified with its reason, and the reading goes on behind it. Slices cover the window in order, without gaps.
  */
-export async function* sweep(asker: Asker, request: Request): AsyncGenerator<Slice, void> {
-  const { window, since, far = UNSEEN } = request;
-  const progress = createProgress(asker, window, since);
+export async function* sweep(fetcher: PageFetcher, window: Window): AsyncGenerator<Slice, void> {
+  const { evidence } = fetcher;
+  const gaps = createGapCloser(fetcher, window);
+  const fair = createFairShare(fetcher);
+  let at = window.start;
   let leaps = 0;
-  if (await isEmpty(asker, far)) return yield progress.finish();
-  while (!progress.isDone()) {
-    // The tail has delivered everything newer than this already.
-    if (joins(progress.frontier, far.above)) return yield progress.finish();
-    const stood = progress.frontier.at;
-    const isMoreAhead = yield* chainOn(progress);
-    if (progress.frontier.at > stood || progress.mayAskAgain()) continue;
-    // One place that cannot be proven must not keep the rest from being read: on behind it, further each time.
-    const beyond = isMoreAhead ? placeBeyond(stood, leaps++) : undefined;
-    if (beyond === undefined) return yield progress.finish(undefined, OUT_OF_REACH);
-    yield progress.leap(beyond, OUT_OF_REACH);
+  while (at < window.end) {
+    if (fair.isSpent()) return yield { ...delivered([]), window: { start: at, end: window.end }, note: TOO_MANY };
+    // Behind a gap, pages may still show rows from inside it.
+    const from = leaps > 0 ? window.start : at;
+    let last: PageResult | undefined;
+    let outcome: GapEnd = { setAside: [] };
+    if (evidence.through(at) === undefined) {
+      const steps = gaps.close(at);
+      for (let step = await steps.next(); ; step = await steps.next()) {
+        for (const page of fetcher.take()) {
+          if (last) yield delivered(rowsOf(last, from, window.end), last.rejected);
+          last = page;
+          fair.count(page);
+        }
+        if (!step.done) continue;
+        outcome = step.value;
+        break;
+      }
+    }
+    // What the last page shows by itself first: only of that it is known that it is all there is now.
+    const own = last && ownEnd(last, at);
+    const end = Math.min(window.end, own ?? evidence.through(at) ?? at);
+    const { proven } = end > at ? prove({ start: at, end }, evidence) : {};
+    if (proven) {
+      const isAside = outcome.setAside.length > 0;
+      yield {
+        window: { start: at, end },
+        certified: proven,
+        whole: last !== undefined && !isAside && isWhole(last, { start: at, end }),
+        // A page that lies further ahead is evidence already, and will not be asked for again.
+        rows: last ? rowsOf(last, from, own === undefined ? window.end : end) : [],
+        rejected: [...(last?.rejected ?? []), ...outcome.setAside],
+        ...(isAside && { note: SET_ASIDE }),
+      };
+      at = end;
+      continue;
+    }
+    const to = Math.min(window.end, outcome.resumeAt ?? placeBeyond(fetcher, at, leaps));
+    leaps += 1;
+    yield {
+      window: { start: at, end: to },
+      certified: undefined,
+      note: outcome.reason ?? NOT_TOGETHER,
+      rows: last ? rowsOf(last, from, window.end) : [],
+      rejected: [...(last?.rejected ?? []), ...outcome.setAside],
+    };
+    at = to;
   }
 }
 
-const OUT_OF_REACH = { certified: false, note: 'rows lie here that no page shows together with what is known' };
+export const SET_ASIDE = 'a row that the service cannot show was set aside';
+const NOT_TOGETHER = 'no answer of the service shows rows from before and after this time together';
+const UNCOUNTED = 'more rows share one timestamp than fit a page, and their number could not be proven';
+const UNORDERED = 'the service does not sort its answers as asked, so they prove nothing';
 
+/** A page that holds less than this part of what was asked for was not cut, its rows are hidden. */
+const MOST_CUT = 8;
+
+const TOO_MANY = 'this service needs too many requests to be read here; the next try goes on';
+
+/** A sweep that keeps asking without seeing anything new ends: so many requests are free, and a few for every page of new rows. */
+const FREE_REQUESTS = 400;
+const REQUESTS_A_PAGE = 6;
+
+function createFairShare(fetcher: PageFetcher): { count(page: PageResult): void; isSpent(): boolean } {
+  let newest = Number.NEGATIVE_INFINITY;
+  let rows = 0;
+  return {
+    count(page) {
+      const ahead = lineOf(page).filter(({ at }) => at > newest);
+      rows += ahead.length;
+      newest = Math.max(newest, ahead.at(-1)?.at ?? newest);
+    },
+    isSpent: () =>
+      fetcher.requests() > FREE_REQUESTS + REQUESTS_A_PAGE * (rows / Math.max(1, fetcher.profile.pageRows)),
+  };
+}
+
+/** One place that cannot be proven must not keep the rest from being read: on behind it, further each time. */
 const LEAPS_MS = [2000, 60_000, 3_600_000];
 const MOST_LEAPS = 12;
 
-function placeBeyond(at: Instant, leaps: number): Instant | undefined {
-  if (leaps >= MOST_LEAPS) return undefined;
+function placeBeyond({ evidence }: PageFetcher, at: Instant, leaps: number): Instant {
+  const known = (evidence.nextFrom(at) ?? Number.POSITIVE_INFINITY) + 1;
+  if (leaps >= MOST_LEAPS) return known;
   const leap = LEAPS_MS[leaps % (LEAPS_MS.length + 1)];
-  return leap === undefined ? startOfDay(at) + DAY_MS : at + leap;
+  return Math.min(known, leap === undefined ? startOfDay(at) + DAY_MS : at + leap);
 }
 
-/**
- * One link of the chain, or whatever carries the frontier over the place where it cannot move. Returns whether there may
- * be more ahead.
- */
-async function* chainOn(progress: Progress): AsyncGenerator<Slice, boolean> {
-  const { asker, frontier } = progress;
-  const stood = frontier.at;
-  const step = firstStep(asker.profile.pageRows);
-  let from = stood - asker.profile.tickMs;
-  let answer: Answer;
+interface GapEnd {
+  setAside: readonly Rejection[];
+  /** Why the gap is not closed, for people. */
+  reason?: string;
+  /** Where reading can go on. */
+  resumeAt?: Instant;
+}
+
+/** The strategies, in order of their cost. They choose what to fetch; whether the gap is closed is for the evidence to say. */
+function createGapCloser(
+  fetcher: PageFetcher,
+  window: Window,
+): { close(at: Instant, isRetried?: boolean): AsyncGenerator<PageResult, GapEnd> } {
+  const { evidence, profile } = fetcher;
+  let walk: Walk | undefined;
+
+  async function* close(at: Instant, isRetried = false): AsyncGenerator<PageResult, GapEnd> {
+    const isClosed = (): boolean => evidence.through(at) !== undefined;
+    const setAside: Rejection[] = [];
+    const isWalking = walk !== undefined && profile.granularity !== 'exact' && at < walk.stayUntil;
+    let reason: string | undefined;
+    let forward: Forward = isWalking && walk ? { kind: 'crowded', walk } : { kind: 'nothing' };
+    if (!isWalking) {
+      walk = undefined;
+      try {
+        forward = yield* pageForward(fetcher, at);
+      } catch (error) {
+        // Recovery: a start may be older than what the plan retains, while the stream itself can be read.
+        if (!(error instanceof StopStream) || !(yield* isReadable(fetcher))) throw error;
+        forward = { kind: 'nothing' };
+        reason = error.message;
+      }
+    }
+    if (isClosed()) {
+      if (forward.kind === 'shown') walk = forward.walk;
+      return { setAside };
+    }
+
+    if (forward.kind === 'failed') {
+      const { request, error } = forward;
+      const step = firstStep(profile.pageRows);
+      const after = yield* getPastFailure(fetcher, at, { start: request.start, step, error });
+      if (after.kind === 'shown') {
+        const { last, low } = after;
+        const stayUntil = nextDay(profile, at);
+        if (last && low) walk = { order: 'asc', start: request.start, step: stepOf(last.query), last, low, stayUntil };
+        return { setAside: after.setAside };
+      }
+      // Pages have become smaller: the same question has a new chance.
+      if (profile.pageRows < step.limit && !isRetried) return yield* close(at, true);
+      reason = after.reason;
+    }
+    if (forward.kind === 'unordered') reason = UNORDERED;
+    if (forward.kind === 'crowded') {
+      const { start, last } = forward.walk;
+      const tied = lineOf(last).filter((row) => row.at === at).length;
+      let end: { kind: string } | undefined;
+      if (tied * 2 <= last.count) {
+        const walked = yield* walkPages(fetcher, forward.walk, () => at, isClosed);
+        end = walked;
+        if (walked.kind === 'done') {
+          walk = walked.walk;
+          return { setAside };
+        }
+        walk = undefined;
+        if (walked.kind === 'cut' && walked.rows * MOST_CUT >= fetcher.mostRows && !isRetried) {
+          // Pages hold fewer rows than were asked for, and more lie behind: then this is what a page holds.
+          profile.walkRows = walked.rows;
+          return yield* close(at, true);
+        }
+        if (walked.kind === 'failed') {
+          const error = new Error(`the service fails on page ${walked.step.page} of ${walked.step.limit} rows`);
+          const after = yield* getPastFailure(fetcher, at, { start, step: walked.step, error });
+          if (after.kind === 'shown') {
+            const { last: past, low } = after;
+            if (past && low) walk = { ...forward.walk, step: stepOf(past.query), last: past, low };
+            return { setAside: after.setAside };
+          }
+          reason = error.message;
+        }
+      }
+      if (end === undefined || end.kind === 'tied') {
+        const place = tied * 2 > last.count ? 0 : forward.walk.step.offset;
+        yield* countTiedRows(fetcher, { at, orders: ['asc'], start, place });
+        reason = UNCOUNTED;
+      }
+      if (isClosed()) return { setAside };
+    }
+
+    if (!evidence.knowsEnd) yield* newestPage(fetcher, startNear(fetcher, at).start);
+    if (!isClosed()) yield* pageBackward(fetcher, at, window.end);
+    if (!isClosed() && evidence.nextFrom(at) === at && evidence.knowsEnd) {
+      // All that is left shares one instant, the newest of all: it can be counted from that side only.
+      yield* countTiedRows(fetcher, { at, orders: ['desc', 'asc'], start: startNear(fetcher, at).start, place: 0 });
+      reason ??= UNCOUNTED;
+    }
+    if (isClosed()) return { setAside };
+    if (forward.kind === 'nothing' && evidence.nextFrom(at) !== undefined) {
+      const from = yield* findWhereRowsShow(fetcher, at, evidence.nextFrom(at) ?? at);
+      if (isClosed()) return { setAside };
+      if (from !== undefined) {
+        reason = `the service shows nothing, or refuses, when it is asked from before ${toIso(from)}${reason ? ` (${reason})` : ''}`;
+        const next = evidence.nextFrom(at);
+        if (next !== undefined) return { setAside, reason, resumeAt: next + 0.001 };
+      }
+    }
+    // What lies ahead is read at least, and reading goes on where it begins.
+    const ahead = await fetcher.attempt({ order: 'asc', start: at });
+    if (ahead) yield ahead;
+    return { setAside, ...(reason !== undefined && { reason }) };
+  }
+  return { close };
+}
+
+/** Whether the stream can be read at all, when it is asked for the latest only. */
+async function* isReadable(fetcher: PageFetcher): AsyncGenerator<PageResult, boolean> {
   try {
-    const whole = await askForWholeDay(asker, stood);
-    if (whole) from = stood + NOON_MS;
-    answer = whole ?? (await askFromFrontier(progress, from));
+    const page = yield* newestPage(fetcher, fetcher.clock.now() - DAY_MS);
+    return page !== undefined;
   } catch (error) {
-    if (!mayBeOnePage(error)) throw error;
-    const footing = yield* getPast(progress, from, step, error);
-    if (footing && !progress.isDone()) yield* walkOn(progress, from, footing, { rowsAhead: true });
-    return true;
+    if (error instanceof StopStream) return false;
+    throw error;
   }
-  if (answer.newest !== undefined && answer.newest > stood) {
-    yield progress.advance(answer, answer.newest);
-    return true;
-  }
-
-  // Stuck. What the page shows is delivered all the same, in case nothing carries the frontier on.
-  yield delivered(rowsAhead(answer, frontier, progress.window.end), answer.rejected);
-  // A page that is mostly full has more behind it; any other is more likely the end of the data.
-  const footing = { step, last: answer, low: 1, clearOf: undefined };
-  const isCrowded = answer.count * 2 > asker.profile.pageRows;
-  if (isCrowded) yield* walkOn(progress, from, footing, { rowsAhead: false });
-  if (frontier.at > stood) return true;
-  const isMoreAhead = yield* closeFromFarEnd(progress, from);
-  if (frontier.at === stood && isMoreAhead) yield* walkOn(progress, from, footing, { rowsAhead: true });
-  return isMoreAhead;
 }
 
-const NOON_MS = DAY_MS / 2;
-
-/**
- * A server that widens bounds to days takes a tick before midnight for the whole day before. From noon it shows the day
- * from midnight on; that it does must be seen on the page, or the question is asked as everywhere else.
- */
-async function askForWholeDay({ ask, profile }: Asker, at: Instant): Promise<Answer | undefined> {
-  if (profile.granularity !== 'day' || startOfDay(at) !== at) return undefined;
-  const answer = await ask({ order: 'asc', from: at + NOON_MS, page: 1, limit: profile.pageRows });
-  return answer.oldest !== undefined && answer.oldest < at + NOON_MS - 1000 ? answer : undefined;
-}
-
-/** How much further back to ask when the row at the frontier does not show: bounds may be rounded in ways nobody documents. */
-const STEPS_BACK_MS = [60_000, 3_600_000];
-
-/** The oldest rows from the frontier on. The row that the frontier stands on must be there again, unless it was deleted. */
-async function askFromFrontier({ asker, frontier, onRow }: Progress, from: number): Promise<Answer> {
-  const limit = asker.profile.pageRows;
-  let answer = await asker.ask({ order: 'asc', from, page: 1, limit });
-  for (const back of STEPS_BACK_MS) {
-    if (!onRow || answer.oldest === undefined || answer.oldest <= frontier.at) break;
-    const earlier = await asker.ask({ order: 'asc', from: from - back, page: 1, limit });
-    // Further back may fill the page with what is known; then the first answer was the better one.
-    if (earlier.newest === undefined || earlier.newest <= frontier.at) break;
-    answer = earlier;
+/** Old starts can be answered with nothing although there are rows. The first start that shows some is found by halving. */
+async function* findWhereRowsShow(
+  fetcher: PageFetcher,
+  at: Instant,
+  until: Instant,
+): AsyncGenerator<PageResult, Instant | undefined> {
+  const show = async function* (start: Instant): AsyncGenerator<PageResult, boolean> {
+    try {
+      const page = await fetcher.attempt({ order: 'asc', start }, { once: true });
+      if (page) yield page;
+      return page !== undefined && page.count > 0;
+    } catch (error) {
+      if (error instanceof StopStream) return false;
+      throw error;
+    }
+  };
+  let [dark, shown] = [at, Math.floor(until) - 1];
+  if (shown <= dark || !(yield* show(shown))) return undefined;
+  while (shown - dark > MOST_PRECISE_MS && fetcher.evidence.through(at) === undefined) {
+    const middle = Math.floor((dark + shown) / 2);
+    if (yield* show(middle)) shown = middle;
+    else dark = middle;
   }
-  return answer;
+  return shown;
 }
+
+const MOST_PRECISE_MS = 1000;

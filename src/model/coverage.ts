@@ -1,6 +1,9 @@
 import type { Instant } from './instant.ts';
 import { startOfDay, type Window } from './window.ts';
 
+/** What the ledger says of a window in which nothing was shown: an empty answer proves nothing before a later poll confirms it. */
+export const NOTHING_YET = 'nothing is there yet; the next poll confirms it';
+
 /** Arithmetic of the ledger: what is covered, what is missing, how far completeness reaches. Pure, so it can be proven. */
 export interface Entry extends Window {
   certified: boolean;
@@ -22,7 +25,10 @@ export interface Entry extends Window {
  */
 export function overlay(entries: readonly Entry[], added: Entry): Entry[] {
   if (isEmpty(added)) return coalesce([...entries].sort((a, b) => a.start - b.start));
-  const kept = entries.flatMap((entry) => (!added.certified && entry.certified ? [entry] : cutOut(entry, added)));
+  // What stays proven was read all the same: a re-sweep that proves nothing is due again later, not at once.
+  const kept = entries.flatMap((entry) =>
+    !added.certified && entry.certified ? [{ ...entry, readAt: readAgain(entry, added) }] : cutOut(entry, added),
+  );
   const proven = entries.filter((entry) => entry.certified);
   const news = added.certified
     ? [added]
@@ -32,6 +38,9 @@ export function overlay(entries: readonly Entry[], added: Entry): Entry[] {
       );
   return coalesce([...kept, ...news].sort((a, b) => a.start - b.start));
 }
+
+const readAgain = (entry: Entry, added: Entry): Instant =>
+  entry.start < added.end && entry.end > added.start ? Math.max(entry.readAt, added.readAt) : entry.readAt;
 
 /** One more than before; a run that comes by twice tries once. */
 function triesOf(entries: readonly Entry[], added: Entry): number {

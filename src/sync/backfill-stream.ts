@@ -16,7 +16,7 @@ export const backfillStream = (
   { window, force = false }: BackfillRequest,
 ): Promise<StreamReport> =>
   withRun(deps, job, 'backfill', (run) =>
-    withReading(deps, job, run, async ({ since, reader, committer }) => {
+    withReading(deps, job, run, async ({ reader, committer }) => {
       const { signal } = deps;
       const { source, stream } = job;
       const { window: wanted, needs, seen } = await findUnread(deps, job, { window, force });
@@ -31,7 +31,7 @@ export const backfillStream = (
         sweep: (part, { lane }, still) => {
           run.enter(part);
           deps.log.debug({ source, stream, window: describeRange(part) }, 'backfilling');
-          return reader.sweep({ window: part, since: Math.min(since, window.start), lane, signal: still });
+          return reader.sweep({ window: part, lane, signal: still });
         },
         async take(slice, { sinks }) {
           turns.giveWayIfWanted();
@@ -40,6 +40,7 @@ export const backfillStream = (
         },
       });
       await turns.settled();
+      return wanted;
     }),
   );
 

@@ -1,5 +1,5 @@
 import type { Reader, Slice, TailEnd } from '../extract/reader.ts';
-import type { Entry } from '../model/coverage.ts';
+import { type Entry, NOTHING_YET } from '../model/coverage.ts';
 import type { Instant } from '../model/instant.ts';
 import { observed } from '../model/observed.ts';
 import type { Window } from '../model/window.ts';
@@ -24,6 +24,7 @@ export interface Standing {
 export interface SinkStanding {
   sink: string;
   completeThrough: Instant | undefined;
+  newestSeen: Instant | undefined;
   /** As it is when asked. */
   ledger(): Promise<readonly Entry[]>;
 }
@@ -46,8 +47,8 @@ export interface Work {
  * The heart of a sync, knowing neither database nor queue. The tail first, so that what is new is there at once; then whatever
  * is not yet proven; then what is due to be read again.
  */
-export async function bringUpToDate(work: Work): Promise<void> {
-  const { standing, reader, committer } = work;
+export async function bringUpToDate(work: Work): Promise<Window> {
+  const { reader, committer } = work;
   const tail = await observed('window', { lane: 'fresh', tail: true }, async () => {
     const end = await deliverTail(work);
     await committer.flush();
@@ -63,22 +64,30 @@ export async function bringUpToDate(work: Work): Promise<void> {
     profile: reader.profile,
     sweep: (window, { lane }, signal) => {
       work.onWindow(window);
-      return reader.sweep({ window, since: standing.since, far: tail.far, lane, signal });
+      return reader.sweep({ window, after: tail, lane, signal });
     },
     take: (slice, { sinks }) => committer.add(slice, sinks),
   });
   await committer.flush();
+  return settledWindow(work, tail);
 }
 
+/** Everything that is wanted and old enough to be called complete. */
+const settledWindow = ({ standing, upkeep }: Work, { serverNow }: TailEnd): Window => ({
+  start: standing.since,
+  end: Math.max(standing.since, serverNow - upkeep.settleMs),
+});
+
 /** Delivers what is new. If it meets what is known, that is the whole work of a poll, and its proof. */
-async function deliverTail({ upkeep, standing, reader, committer, signal }: Work): Promise<TailEnd> {
-  const { since } = standing;
+async function deliverTail(work: Work): Promise<TailEnd> {
+  const { upkeep, standing, reader, committer, signal } = work;
+  const { since, sinks } = standing;
   // Up to the sink that is furthest ahead: what another lacks behind that is a window of its own, and is read for it alone.
-  const floor = furthest(standing);
+  const floor = furthest(sinks.map(({ completeThrough }) => completeThrough));
   const lookback = floor === undefined ? undefined : Math.max(since, floor - upkeep.lookbackMs);
-  const slices = reader.tail({ floor, lookback, since, lane: 'fresh', signal });
+  const known = { newestSeen: furthest(sinks.map(({ newestSeen }) => newestSeen)), empty: await foundEmpty(standing) };
+  const slices = reader.tail({ floor, lookback, since, known, lane: 'fresh', signal });
   let held: Slice | undefined;
-  let pages = 0;
   for (;;) {
     const next = await slices.next().catch(async (error: unknown) => {
       if (held) await committer.add(held);
@@ -87,42 +96,53 @@ async function deliverTail({ upkeep, standing, reader, committer, signal }: Work
     if (!next.done) {
       if (held) await committer.add(held);
       held = next.value;
-      pages += 1;
       continue;
     }
-    const { reached, far, serverNow } = next.value;
-    const window = { start: Math.max(since, Math.floor(far.above ?? since) + 1), end: serverNow - upkeep.settleMs };
-    if (!reached || window.start >= window.end) {
-      if (held) await committer.add(held);
-    } else if (held && pages === 1) {
+    const { certified, isOnePage, isEmpty } = next.value;
+    if (held && certified && isOnePage) {
       // One page is one snapshot: what the sink has besides it there has vanished. Several may have shifted in between.
-      await committer.add({ ...held, window, certified: true, whole: held.rejected.length === 0 });
+      const { start, end } = certified;
+      await committer.add({ ...held, window: { start, end }, certified, whole: held.rejected.length === 0 });
     } else {
       if (held) await committer.add(held);
-      await committer.add({ window, certified: true, rows: [], rejected: [] });
+      if (certified) {
+        const { start, end } = certified;
+        await committer.add({ window: { start, end }, certified, rows: [], rejected: [] });
+      }
+    }
+    const settled = settledWindow(work, next.value);
+    const open = { start: Math.max(settled.start, certified?.end ?? floor ?? since), end: settled.end };
+    if (isEmpty && open.start < open.end) {
+      await committer.add({ window: open, certified: undefined, note: NOTHING_YET, rows: [], rejected: [] });
     }
     return next.value;
   }
 }
 
-const furthest = ({ sinks }: Standing): Instant | undefined =>
-  sinks.reduce<Instant | undefined>(
-    (most, { completeThrough: at }) => (most === undefined || at === undefined ? (most ?? at) : Math.max(most, at)),
-    undefined,
-  );
+/** Windows in which an earlier poll was shown nothing. */
+const foundEmpty = async ({ sinks }: Standing): Promise<Window[]> =>
+  (await Promise.all(sinks.map(({ ledger }) => ledger()))).flat().filter(({ note }) => note === NOTHING_YET);
+
+const furthest = (instants: ReadonlyArray<Instant | undefined>): Instant | undefined => {
+  const known = instants.filter((at) => at !== undefined);
+  return known.length === 0 ? undefined : Math.max(...known);
+};
 
 /** What is left after the tail: windows never proven, and those that are due to be read again; each with the sinks it is for. */
 async function windowsToRead(
   { upkeep, standing }: Work,
-  { serverNow }: TailEnd,
+  { serverNow, isEmpty }: TailEnd,
 ): Promise<{ fresh: Share[]; repair: Share[] }> {
   const { since, sinks } = standing;
+  if (isEmpty) return { fresh: [], repair: [] };
   const whole = { start: since, end: serverNow - upkeep.settleMs };
   const needs = await Promise.all(
     sinks.map(async ({ sink, completeThrough: floor = since, ledger }) => {
       // Where the tail has just read this bit, the sweep sees so at once and asks nothing.
-      const again = { start: Math.max(since, floor - upkeep.lookbackMs), end: floor };
       const entries = await ledger();
+      // A stream that was empty until now shows rows: then so may what was proven empty before.
+      const wasEmpty = entries.some(({ note }) => note === NOTHING_YET);
+      const again = { start: wasEmpty ? since : Math.max(since, floor - upkeep.lookbackMs), end: floor };
       return {
         sink,
         fresh: unproven(entries, whole, again, serverNow),

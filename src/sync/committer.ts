@@ -16,8 +16,6 @@ export interface Committer {
   between(work: () => Promise<void>): Promise<void>;
   /** What stopped a sink, if something did. */
   fault(): Fault | undefined;
-  /** Whether some window had to be left uncertified. */
-  hasDoubts(): boolean;
 }
 
 export interface CommitterOptions {
@@ -44,7 +42,6 @@ export function createCommitter(options: CommitterOptions): Committer {
     ]),
   );
   const failed = new Map<string, Fault>();
-  let doubts = false;
 
   const each = async (
     chosen: ReadonlySet<string> | undefined,
@@ -66,7 +63,6 @@ export function createCommitter(options: CommitterOptions): Committer {
   return {
     async add(slice, chosen) {
       count(tally, slice);
-      doubts ||= slice.window !== undefined && !slice.certified;
       await each(chosen, (committer) => committer.add(slice));
     },
     flush: () => each(undefined, (committer) => committer.flush()),
@@ -87,7 +83,6 @@ export function createCommitter(options: CommitterOptions): Committer {
       }
     },
     fault: () => [...failed.values()][0],
-    hasDoubts: () => doubts,
   };
 }
 

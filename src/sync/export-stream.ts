@@ -2,7 +2,7 @@ import { doubtOf } from '../api/check-filtered.ts';
 import { UNKNOWN_SERVER } from '../cursor/sources.ts';
 import type { Row } from '../model/flatten.ts';
 import { type Instant, toIso } from '../model/instant.ts';
-import type { Window } from '../model/window.ts';
+import { holds, type Window } from '../model/window.ts';
 import type { RowFile } from '../sinks/export/row-file.ts';
 import type { Spool } from '../sinks/export/spool.ts';
 import type { StreamJob, SyncProgress } from './job.ts';
@@ -70,7 +70,7 @@ async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportR
   for await (const slice of reader.sweep({ window, lane: 'backfill', signal })) {
     rejected += slice.rejected.length;
     if (slice.window) {
-      await take(slice.rows);
+      await take(slice.rows.filter((row) => holds(window, row.at)));
       doneMs += slice.window.end - slice.window.start;
       if (!slice.certified) doubts.push({ ...slice.window, note: slice.note ?? 'not proven' });
     } else {

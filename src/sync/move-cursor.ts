@@ -3,6 +3,9 @@ import { forgetTrack, readCursor, rewind } from '../cursor/cursors.ts';
 import type { Database } from '../cursor/database.ts';
 import { acquireLease, checkFence, type Lease } from '../cursor/leases.ts';
 import { applyAdvance, readLedger, type Track } from '../cursor/ledger.ts';
+
+import { Certified } from '../extract/proof/certified.ts';
+
 import { gaps } from '../model/coverage.ts';
 import { ConfigError } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';
@@ -58,7 +61,7 @@ export function moveCursor(deps: MoveDeps, track: Track, { to, force }: Move): P
     const proven = (await readLedger(deps.state, track, floor)).filter((entry) => entry.certified);
     const spans = gaps(proven, { start: floor, end: to }).map((gap) => ({
       ...gap,
-      certified: true,
+      certified: Certified.onRecord(gap),
       rows: 0,
       note: BY_HAND,
     }));

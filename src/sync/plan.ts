@@ -1,4 +1,4 @@
-import { type Entry, gaps } from '../model/coverage.ts';
+import { type Entry, gaps, NOTHING_YET } from '../model/coverage.ts';
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
 
@@ -20,7 +20,8 @@ export const restMs = (tries: number): number => (tries < MOST_TRIES ? RETRY_UNC
 
 /** Every window up to `end` that is not proven, and the last bit before the watermark again, for events that came late. */
 export function unproven(ledger: readonly Entry[], whole: Window, again: Window, now: Instant): Window[] {
-  const isSettled = ({ certified, readAt, tries = 0 }: Entry): boolean => certified || readAt > now - restMs(tries);
+  const isSettled = ({ certified, note, readAt, tries = 0 }: Entry): boolean =>
+    certified || (note !== NOTHING_YET && readAt > now - restMs(tries));
   const settled = ledger.filter(isSettled);
   const known = settled.flatMap((entry) => gaps([again], entry));
   return gaps(known, whole);
@@ -39,6 +40,8 @@ export function resweeps(ledger: readonly Entry[], now: Instant, resweepMs: numb
   const isDue = (entry: Entry): boolean => {
     const proven = entry.provenAt;
     if (proven === undefined) return false;
+    // It was read a while ago and could not be proven again.
+    if (entry.readAt > proven && entry.readAt > now - RETRY_UNCERTIFIED_MS) return false;
     const dayEnd = startOfDay(entry.end - 1) + DAY_MS;
     if (DAY_MARKS_MS.some((mark) => now >= dayEnd + mark && proven < dayEnd + mark)) return true;
     return resweepMs !== undefined && entry.end > now - resweepMs && now >= tonight && proven < tonight;
@@ -85,3 +88,22 @@ export function shared(needs: ReadonlyArray<{ sink: string; windows: readonly Wi
 
 const areSame = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean =>
   a.size === b.size && [...a].every((each) => b.has(each));
+
+/** A window that is not proven complete, and why. */
+export type Unproven = Window & { note: string };
+
+/** What of a window is not proven, each part with what the ledger says of it. What was merely empty waits for its next poll and is none. */
+export function unsettled(ledger: readonly Entry[], window: Window): Unproven[] {
+  const fine = ledger.filter(({ certified, note }) => certified || note === NOTHING_YET);
+  return gaps(fine, window).flatMap((open) => {
+    const read = ledger.filter((entry) => !entry.certified && entry.start < open.end && entry.end > open.start);
+    const told = read.map(({ start, end, note }) => ({
+      start: Math.max(start, open.start),
+      end: Math.min(end, open.end),
+      note: note ?? 'not proven',
+    }));
+    return [...told, ...gaps(told, open).map((part) => ({ ...part, note: 'not read yet' }))].sort(
+      (a, b) => a.start - b.start,
+    );
+  });
+}

@@ -1,9 +1,10 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Lane } from '../api/limiter.ts';
+import { nextDay } from '../extract/profile.ts';
 import type { Profile, Slice } from '../extract/reader.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import { observed } from '../model/observed.ts';
-import { startOfDay, type Window } from '../model/window.ts';
+import { DAY_MS, type Window } from '../model/window.ts';
 
 /**
  * Reads windows by several chains at a time, so that a slow service does not leave the budget unused. A chain that has nothing
@@ -110,10 +111,13 @@ export async function readTogether<T extends Wanted>(
   if (failure) throw failure.reason;
 }
 
-/** On a server that widens to days only midnight is an edge. */
-function middleOf({ at, end }: Pick<Stretch<unknown>, 'at' | 'end'>, { granularity }: Profile): Instant | undefined {
+/** On a server that widens bounds only the beginning of an hour or a day is an edge. */
+function middleOf({ at, end }: Pick<Stretch<unknown>, 'at' | 'end'>, profile: Profile): Instant | undefined {
   const middle = Math.floor((at + end) / 2);
-  if (granularity === 'exact') return middle;
-  const midnight = startOfDay(middle);
-  return midnight > at ? midnight : undefined;
+  if (profile.granularity === 'none' || !profile.isStartSeen) return undefined;
+  if (profile.granularity === 'exact') return middle;
+  const edge = profile.granularity === 'hour' ? startOfHour(middle) : nextDay(profile, middle) - DAY_MS;
+  return edge > at ? edge : undefined;
 }
+
+const startOfHour = (at: Instant): Instant => Math.floor(at / 3_600_000) * 3_600_000;

@@ -1,14 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Cursor, readCursor } from '../cursor/cursors.ts';
-import type { RunState } from '../cursor/runs.ts';
+
+import { readLedger } from '../cursor/ledger.ts';
 import { acceptFilters, readProfile, writeProfile } from '../cursor/sources.ts';
+
 import type { Reader } from '../extract/reader.ts';
 import type { Instant } from '../model/instant.ts';
 import { STREAMS } from '../model/streams.ts';
+import type { Window } from '../model/window.ts';
 import { type Committer, createCommitter } from './committer.ts';
 import { createEvolver, describeLesson } from './evolver.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
-import type { OpenRun } from './run.ts';
+import { type Unproven, unsettled } from './plan.ts';
+import type { Ended, OpenRun } from './run.ts';
 
 /** A stream being read into its sinks: what a sync and a backfill have in common. */
 export interface Reading {
@@ -24,8 +28,8 @@ export async function withReading(
   deps: SyncDeps,
   job: StreamJob,
   run: OpenRun,
-  work: (reading: Reading) => Promise<void>,
-): Promise<RunState> {
+  work: (reading: Reading) => Promise<Window>,
+): Promise<Ended> {
   const { state, sinks, log, signal, onProgress } = deps;
   const { source, stream } = job;
   for (const sink of sinks) await sink.recover?.({ source, stream, epoch: run.lease.epoch });
@@ -52,8 +56,9 @@ export async function withReading(
     serverNow: reader.serverNow,
     onCommit: (through) => onProgress({ source, stream, rows: run.tally.read, requests: run.requests(), through }),
   });
+  let asked: Window = { start: since, end: since };
   try {
-    await work({ since, cursors, reader, committer });
+    asked = await work({ since, cursors, reader, committer });
   } finally {
     // What was read and proven before an error or Ctrl-C is kept.
     await committer.flush();
@@ -63,7 +68,14 @@ export async function withReading(
   }
   const fault = committer.fault();
   if (fault) throw fault;
-  return committer.hasDoubts() ? 'incomplete' : 'done';
+  // The ledger says what came of it, not this run alone: a window that waits for its next try is not complete either.
+  const open = new Map<Instant, Unproven>();
+  for (const { name: sink } of sinks) {
+    const entries = await readLedger(state, { source, stream, sink }, asked.start);
+    for (const part of unsettled(entries, asked)) open.set(part.start, part);
+  }
+  const unproven = [...open.values()].sort((a, b) => a.start - b.start);
+  return { state: unproven.length > 0 ? 'incomplete' : 'done', unproven };
 }
 
 const earliest = (cursors: ReadonlyArray<Cursor | undefined>): Instant | undefined => {

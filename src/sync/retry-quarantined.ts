@@ -114,7 +114,7 @@ async function writeInto(sink: Sink, { state }: RetryDeps, job: RetryJob, writin
     onCommit: () => {},
     ...counted,
   });
-  await committer.add({ window: undefined, certified: false, rows, rejected: [] });
+  await committer.add({ window: undefined, certified: undefined, rows, rejected: [] });
   await committer.flush();
   await sink.publishProgress?.({ source, stream });
   return true;

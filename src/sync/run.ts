@@ -7,6 +7,7 @@ import { observed } from '../model/observed.ts';
 import type { StreamName } from '../model/streams.ts';
 import { describeRange, type Window } from '../model/window.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
+import type { Unproven } from './plan.ts';
 
 /** A run under way: it holds the lease, counts, and knows which window it is in. */
 export interface OpenRun {
@@ -19,6 +20,12 @@ export interface OpenRun {
   enter(window: Window): void;
 }
 
+/** How the work of a run ended. */
+export interface Ended {
+  state: RunState;
+  unproven: readonly Unproven[];
+}
+
 export interface StreamReport {
   source: string;
   stream: StreamName;
@@ -26,6 +33,8 @@ export interface StreamReport {
   state: RunState;
   tally: Tally;
   cursor: Cursor | undefined;
+  /** What of the window that was asked for is not proven complete, and why. */
+  unproven: readonly Unproven[];
   /** What stopped the run, if something did. */
   fault: Fault | undefined;
 }
@@ -35,14 +44,14 @@ export async function withRun(
   deps: SyncDeps,
   job: StreamJob,
   kind: RunKind,
-  work: (run: OpenRun) => Promise<RunState>,
+  work: (run: OpenRun) => Promise<Ended>,
 ): Promise<StreamReport> {
   const { state, sinks, log } = deps;
   const { source, stream } = job;
   const tally = emptyTally();
   const asked = job.requests();
   let window: Window | undefined;
-  let ended: { state: RunState; fault?: Fault } = { state: 'failed' };
+  let ended: Ended & { fault?: Fault } = { state: 'failed', unproven: [] };
 
   // Long work lets the short go first: a backfill never delays fresh data.
   const lease = await acquireLease(state, source, stream, deps.holder, {
@@ -66,25 +75,32 @@ export async function withRun(
   const readCursor = () => lowestCursor(state, { source, stream, sinks: sinks.map((sink) => sink.name) });
   try {
     await startRun(state, { id: run.id, kind, source, stream });
-    ended = { state: await observed('run', { source, stream, kind, run: run.id }, () => work(run)) };
+    ended = await observed('run', { source, stream, kind, run: run.id }, () => work(run));
   } catch (error) {
     // Recovery: a bug goes on up; anything else ends this stream alone and is told with what was kept.
     if (!(error instanceof Fault)) throw error;
     error.at({ source, stream, ...(window && { window: describeRange(window) }) });
     // Where the database is what failed, nobody can say how far it is.
     error.kept ??= await readCursor().then(keptOf, () => COMMITTED);
-    ended = { state: stateOf(error), fault: error };
+    ended = { state: stateOf(error), unproven: [], fault: error };
   } finally {
     const now = job.requests();
     tally.requests = now.requests - asked.requests;
     tally.tooManyRequests = now.tooManyRequests - asked.tooManyRequests;
-    await finishRun(state, run.id, ended.state, tally, ended.fault?.message)
+    await finishRun(state, run.id, ended.state, tally, ended.fault?.message ?? summaryOf(ended.unproven))
       .finally(() => lease.release())
       .catch(unlessStopped);
   }
   log.info({ source, stream, run: run.id, state: ended.state, rows: tally.read, new: tally.new }, 'run ended');
   const cursor = await readCursor().catch(unlessStopped);
-  return { source, stream, runId: run.id, tally, cursor, state: ended.state, fault: ended.fault };
+  return { source, stream, runId: run.id, tally, cursor, ...ended, fault: ended.fault };
+}
+
+/** The first of them speaks for all. */
+function summaryOf([first, ...others]: readonly Unproven[]): string | undefined {
+  if (!first) return undefined;
+  const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
+  return `not proven complete: ${describeRange(first)}: ${first.note}${more}`;
 }
 
 function stateOf(fault: Fault): RunState {

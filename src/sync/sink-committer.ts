@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Advance, Span } from '../cursor/ledger.ts';
 import type { Tally } from '../cursor/runs.ts';
+import { Certified } from '../extract/proof/certified.ts';
 import type { Rejection, Slice } from '../extract/reader.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
@@ -137,11 +138,12 @@ function addSpan(spans: Span[], span: Span): void {
   if (
     last &&
     last.end === span.start &&
-    last.certified === span.certified &&
+    (last.certified === undefined) === (span.certified === undefined) &&
     last.note === span.note &&
     last.whole === span.whole
   ) {
-    spans[spans.length - 1] = { ...last, end: span.end, rows: last.rows + span.rows };
+    const certified = last.certified && span.certified && Certified.join(last.certified, span.certified);
+    spans[spans.length - 1] = { ...last, end: span.end, certified, rows: last.rows + span.rows };
   } else if (span.end > span.start) {
     spans.push(span);
   }

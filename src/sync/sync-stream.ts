@@ -15,6 +15,7 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
       const sinks = [...cursors].map(([sink, cursor]) => ({
         sink,
         completeThrough: cursor?.completeThrough,
+        newestSeen: cursor?.newestSeen,
         ledger: () => readLedger(state, { source, stream, sink }, since),
       }));
       const onWindow: typeof run.enter = (window) => {
@@ -22,6 +23,6 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
         run.enter(window);
       };
       const lanes = (): number => sideBySide(reader.answerMs(), job.requestsPerSecond);
-      await bringUpToDate({ upkeep, standing: { since, sinks }, reader, committer, signal, lanes, onWindow });
+      return bringUpToDate({ upkeep, standing: { since, sinks }, reader, committer, signal, lanes, onWindow });
     }),
   );

@@ -9,7 +9,7 @@ import { ConfigError } from '../model/errors.ts';
 import { evolvedStream, promote } from '../model/evolution.ts';
 import type { Row } from '../model/flatten.ts';
 import { STREAMS, type Stream } from '../model/streams.ts';
-import { describeRange, type Window } from '../model/window.ts';
+import { describeRange, holds, type Window } from '../model/window.ts';
 import { abilityOf, type Difference, type Sink } from '../sinks/sink.ts';
 import { type Chunk, chunked, type Found, whole } from './chunks.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
@@ -106,7 +106,7 @@ async function* readWhole(reader: Reader, window: Window, signal: AbortSignal): 
       continue;
     }
     const { start, end } = slice.window;
-    const rows = new Map(slice.rows.map((row) => [row.id, row]));
+    const rows = new Map(slice.rows.filter((row) => holds(window, row.at)).map((row) => [row.id, row]));
     for (const [id, row] of ahead) {
       if (row.at >= end) continue;
       if (row.at >= start && !rows.has(id)) rows.set(id, row);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
+import { certified } from '../support/certified.ts';
 import { configFor, type Engine, openEngine, sourceOf, syncAllDone, withSmallPages } from '../support/engine.ts';
 import { openFeed, recordOf } from '../support/feed.ts';
 import { type PostgresPlace, postgresPlace } from '../support/postgres-place.ts';
@@ -27,7 +28,8 @@ const marked = async (source: string): Promise<string[]> => {
   return (await place.db.query<{ event_id: string }>({ text, values: [source] })).map((row) => row.event_id);
 };
 const window = (from: number, to: number) => ({ start: NOON + from * MINUTE, end: NOON + to * MINUTE });
-const whole = (from: number, to: number) => ({ window: window(from, to), certified: true, whole: true });
+const proven = (from: number, to: number) => ({ window: window(from, to), certified: certified(window(from, to)) });
+const whole = (from: number, to: number) => ({ ...proven(from, to), whole: true });
 const events = (...minutes: number[]) => minutes.map((minute) => recordOf(`m${minute}`, {}, minute));
 
 it('marks what a window that was read whole does not show, at its start and not at its end', async () => {
@@ -59,8 +61,8 @@ it('keeps the moment at which it was first missed', async () => {
 it('marks nothing where the window was not read whole, or not by this batch, or by the tail', async () => {
   const { send, source } = await feed();
   await send(events(0, 5, 10));
-  await send(events(0), { window: window(0, 20), certified: true });
-  await send(events(0), { window: window(0, 20), certified: true, whole: false });
+  await send(events(0), proven(0, 20));
+  await send(events(0), { ...proven(0, 20), whole: false });
   await send(events(0));
   await send(events(10), whole(6, 20));
   expect(await marked(source)).toEqual([]);

@@ -9,6 +9,7 @@ import type { Row } from '../../src/model/flatten.ts';
 import { STREAMS, type Stream } from '../../src/model/streams.ts';
 import { DAY_MS } from '../../src/model/window.ts';
 import type { IcebergSink } from '../../src/sinks/iceberg/iceberg-sink.ts';
+import { certified } from '../support/certified.ts';
 import { rowOf } from '../support/sink-harness.ts';
 
 /** Tables with what readers get wrong: extremes, nulls, emoji, microseconds, JSON, columns that came later and columns that widened. */
@@ -87,7 +88,10 @@ export async function* writeScene(state: Database, createSink: () => IcebergSink
     const advance: Advance = {
       ...{ source, stream: stream.name, sink: sink.name, commitId: randomUUID(), runId: 'interop' },
       ...{ epoch: leases.get(source) ?? 0, since: START, newestSeen: undefined },
-      spans: through === undefined ? [] : [{ start: START, end: through, certified: true, rows: rows.length }],
+      spans:
+        through === undefined
+          ? []
+          : [{ start: START, end: through, certified: certified({ start: START, end: through }), rows: rows.length }],
     };
     const batch = await sink.open(stream);
     await batch.write(rows);

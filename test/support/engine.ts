@@ -3,7 +3,9 @@ import { withSyncApp } from '../../src/app/index.ts';
 import { type Config, parseConfig } from '../../src/config/index.ts';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import { holderOf } from '../../src/cursor/leases.ts';
-import { writeProfile } from '../../src/cursor/sources.ts';
+
+import { UNKNOWN_SERVER, writeProfile } from '../../src/cursor/sources.ts';
+
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import type { SyncProgress } from '../../src/sync/job.ts';
@@ -69,7 +71,7 @@ export function configText({ url }: Pick<Engine, 'url'>, sandbox: Sandbox, optio
 /** As if the service had not been able to put more rows on a page: many pages without many rows. The reader tries twice that. */
 export async function withSmallPages(db: Database, config: Config, pageRows: number): Promise<void> {
   for (const stream of STREAM_NAMES) {
-    await writeProfile(db, sourceOf(config), stream, { granularity: 'exact', tickMs: 1000, pageRows });
+    await writeProfile(db, sourceOf(config), stream, { ...UNKNOWN_SERVER, pageRows });
   }
 }
 

@@ -52,7 +52,7 @@ export async function openFeed(options: FeedOptions): Promise<Feed> {
       });
       // Through text, as it comes: integers beyond 2^53 and keys called __proto__ included.
       const rows = records.map((record) => flatten(parseJson(stringifyJson(record))));
-      await committer.add({ window: undefined, certified: false, rejected: [], ...slice, rows });
+      await committer.add({ window: undefined, certified: undefined, rejected: [], ...slice, rows });
       await committer.flush();
       return tally;
     },

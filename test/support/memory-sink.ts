@@ -1,6 +1,9 @@
 import type { Cursor } from '../../src/cursor/cursors.ts';
 import type { Advance } from '../../src/cursor/ledger.ts';
+
 import type { Rejected } from '../../src/cursor/quarantine.ts';
+import { Certified } from '../../src/extract/proof/certified.ts';
+
 import { completeThrough, type Entry, overlay } from '../../src/model/coverage.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
@@ -54,9 +57,10 @@ export function createMemoryLedger(now: () => Instant): MemoryLedger {
   return {
     apply({ spans, since, newestSeen, runId }) {
       const at = now();
-      for (const { note, whole: _, ...span } of spans) {
-        const provenAt = span.certified ? at : undefined;
-        ledger = overlay(ledger, { ...span, readAt: at, provenAt, runId, note });
+      for (const { note, certified: proof, rows, start, end } of spans) {
+        const certified = Certified.covers(proof, { start, end });
+        const provenAt = certified ? at : undefined;
+        ledger = overlay(ledger, { start, end, certified, rows, readAt: at, provenAt, runId, note });
       }
       const before = cursor && since >= cursor.since ? cursor.completeThrough : undefined;
       const start = Math.min(since, cursor?.since ?? since);

@@ -1,7 +1,7 @@
 import type { EventsApi } from '../../src/api/events-api.ts';
 import { emptyTally, type Tally } from '../../src/cursor/runs.ts';
-import { createReader } from '../../src/extract/certified-reader.ts';
-import type { Profile, Slice } from '../../src/extract/reader.ts';
+import { UNKNOWN_PROFILE } from '../../src/extract/profile.ts';
+import { createReader, type Profile, type Slice } from '../../src/extract/reader.ts';
 import { Fault } from '../../src/model/errors.ts';
 import type { Flatten } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
@@ -9,6 +9,7 @@ import { STREAMS, type StreamName } from '../../src/model/streams.ts';
 import type { Window } from '../../src/model/window.ts';
 import { bringUpToDate, type Upkeep } from '../../src/sync/bring-up-to-date.ts';
 import { createCommitter } from '../../src/sync/committer.ts';
+import { unsettled } from '../../src/sync/plan.ts';
 import type { MemorySink } from './memory-sink.ts';
 
 export interface MemorySyncOptions {
@@ -40,14 +41,23 @@ export interface RunResult {
 /** What `syncStream` does, with a sink in memory and no database: the engine's heart, the real reader, the real committer. */
 export function createMemorySync(options: MemorySyncOptions): { run(): Promise<RunResult>; profile(): Profile } {
   const { api, sink, stream = 'clicks', flatten, since, upkeep, now, mostRows = 1000 } = options;
-  let profile: Profile = { granularity: 'exact', tickMs: 1000, pageRows: mostRows };
+  let profile: Profile = { ...UNKNOWN_PROFILE, pageRows: mostRows };
   let runs = 0;
 
   async function run(): Promise<RunResult> {
     runs += 1;
     const before = api.stats().requests;
     const tally = emptyTally();
-    const reader = createReader({ api, stream, filters: {}, flatten, profile, mostRows, now });
+    const reader = createReader({
+      api,
+      stream,
+      filters: {},
+      flatten,
+      profile,
+      mostRows,
+      now,
+      settleMs: upkeep.settleMs,
+    });
     const base = { source: 'main', runId: `run${runs}`, epoch: 1, since };
     const committer = createCommitter({
       sinks: [sink],
@@ -63,14 +73,20 @@ export function createMemorySync(options: MemorySyncOptions): { run(): Promise<R
       if (options.commitsNow?.(slice)) await committer.flush();
     };
     let error: Error | undefined;
+    let asked: Window | undefined;
     try {
       try {
-        await bringUpToDate({
+        asked = await bringUpToDate({
           upkeep,
           standing: {
             since,
             sinks: [
-              { sink: sink.name, completeThrough: sink.cursor()?.completeThrough, ledger: async () => sink.ledger() },
+              {
+                sink: sink.name,
+                completeThrough: sink.cursor()?.completeThrough,
+                newestSeen: sink.cursor()?.newestSeen,
+                ledger: async () => sink.ledger(),
+              },
             ],
           },
           reader,
@@ -89,7 +105,8 @@ export function createMemorySync(options: MemorySyncOptions): { run(): Promise<R
       if (!(thrown instanceof Fault) && !options.isCrash?.(thrown)) throw thrown;
       error = thrown as Error;
     }
-    return { error, hasDoubts: committer.hasDoubts(), requests: api.stats().requests - before, tally };
+    const hasDoubts = asked !== undefined && unsettled(sink.ledger(), asked).length > 0;
+    return { error, hasDoubts, requests: api.stats().requests - before, tally };
   }
   return { run, profile: () => profile };
 }

@@ -228,6 +228,12 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
     calmDown() {
       calm = true;
       failing = undefined;
+      // No answer shows the rows on both sides of a run of hidden ones that is longer than a page, and ties cannot be counted where some are
+      // hidden: no reader could prove what lies there.
+      if (hasBigTies || longestHiddenRun(service.store.alive()) >= pageRows >> 1) {
+        for (const event of service.store.alive().filter(({ hidden }) => hidden))
+          service.store.remove(event, service.now());
+      }
       const hasHidden = service.store.alive().some((event) => event.hidden);
       const shuffleTies = traits.shuffleTies === true && !hasHidden;
       const { retention } = drawn;
@@ -244,4 +250,13 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
     describe: () =>
       JSON.stringify({ pageRows, ms, traits: service.traits, habits, hiddenShare, since: new Date(since) }),
   };
+}
+
+function longestHiddenRun(events: readonly SimulatedEvent[]): number {
+  let [longest, run] = [0, 0];
+  for (const { hidden } of events) {
+    run = hidden ? run + 1 : 0;
+    longest = Math.max(longest, run);
+  }
+  return longest;
 }

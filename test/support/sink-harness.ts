@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { Database } from '../../src/cursor/database.ts';
 import { acquireLease, type Lease } from '../../src/cursor/leases.ts';
-import type { Advance } from '../../src/cursor/ledger.ts';
+import type { Advance, Span } from '../../src/cursor/ledger.ts';
 import type { Rejected } from '../../src/cursor/quarantine.ts';
 import type { Value } from '../../src/model/coerce.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
 import type { Stream } from '../../src/model/streams.ts';
 import type { Receipt, Sink } from '../../src/sinks/sink.ts';
+import { certified as proof } from './certified.ts';
 
 /** A place where a sink writes, and the state beside it. Everything in it is new. */
 export interface SinkPlace {
@@ -93,7 +94,12 @@ export const receipt = (counts: Partial<Receipt>): Receipt => ({
   ...counts,
 });
 
-export const certified = (start: Instant, end: Instant, rows = 0) => ({ start, end, certified: true, rows });
+export const certified = (start: Instant, end: Instant, rows = 0): Span => ({
+  start,
+  end,
+  certified: proof({ start, end }),
+  rows,
+});
 
 /** The rows of one source, by event id. */
 export async function rowsOf(place: SinkPlace, stream: Stream, source: string): Promise<Map<string, StoredRow>> {

@@ -6,9 +6,11 @@ import { describeExport } from '../../src/cli/commands/export.ts';
 import type { Reader, Slice } from '../../src/extract/reader.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import { STREAMS } from '../../src/model/streams.ts';
+import type { Window } from '../../src/model/window.ts';
 import { createSpool } from '../../src/sinks/export/spool.ts';
 import { exportStream } from '../../src/sync/export-stream.ts';
 import type { StreamJob } from '../../src/sync/job.ts';
+import { certified } from '../support/certified.ts';
 import { NOON, rowOf } from '../support/sink-harness.ts';
 
 let folder: string;
@@ -21,11 +23,13 @@ const WINDOW = { start: NOON, end: NOON + 100 };
 const row = (id: string, at: number): Row => rowOf(STREAMS.clicks, id, at);
 const slice = (more: Partial<Slice>): Slice => ({
   window: undefined,
-  certified: false,
+  certified: undefined,
   rows: [],
   rejected: [],
   ...more,
 });
+
+const proven = (window: Window) => ({ window, certified: certified(window) });
 
 /** An export of what a reader says. */
 async function exported(slices: readonly Slice[], { spooled = false, forgotten = '' } = {}) {
@@ -69,10 +73,10 @@ async function exported(slices: readonly Slice[], { spooled = false, forgotten =
 it('takes each event once: what was shown ahead of its turn comes in its own place', async () => {
   const { ids, report, text } = await exported([
     slice({ rows: [row('b', NOON + 20), row('late', NOON + 30), row('beyond', NOON + 100)] }),
-    slice({ window: { start: NOON, end: NOON + 20 }, certified: true, rows: [row('a', NOON + 10)] }),
+    slice({ ...proven({ start: NOON, end: NOON + 20 }), rows: [row('a', NOON + 10)] }),
     slice({
-      window: { start: NOON + 20, end: NOON + 100 },
-      certified: true,
+      ...proven({ start: NOON + 20, end: NOON + 100 }),
+
       rows: [row('b', NOON + 20), row('a', NOON + 40)],
     }),
   ]);
@@ -87,13 +91,13 @@ it('takes each event once: what was shown ahead of its turn comes in its own pla
 const TWICE = [
   slice({ rows: [row('a', NOON + 10)] }),
   slice({
-    window: { start: NOON, end: NOON + 20 },
-    certified: true,
+    ...proven({ start: NOON, end: NOON + 20 }),
+
     rows: [row('a', NOON + 10), row('b', NOON + 15), row('b', NOON + 16)],
   }),
   slice({
-    window: { start: NOON + 20, end: NOON + 100 },
-    certified: true,
+    ...proven({ start: NOON + 20, end: NOON + 100 }),
+
     rows: [row('c', NOON), row('a', NOON + 40)],
   }),
 ];
@@ -126,7 +130,7 @@ it.each([true, false])('leaves out whoever was forgotten, and does not count the
 
 it('says what is not proven, and what was left out', async () => {
   const { report, text } = await exported([
-    slice({ window: { start: NOON, end: NOON + 50 }, certified: true, rows: [row('a', NOON)] }),
+    slice({ ...proven({ start: NOON, end: NOON + 50 }), rows: [row('a', NOON)] }),
     slice({
       window: { start: NOON + 50, end: NOON + 100 },
       note: 'one row breaks its page',

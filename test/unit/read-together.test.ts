@@ -1,15 +1,17 @@
 import { setImmediate as breathe } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { UNKNOWN_PROFILE } from '../../src/extract/profile.ts';
 import type { Profile, Slice } from '../../src/extract/reader.ts';
 import { gaps } from '../../src/model/coverage.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import { DAY_MS, startOfDay, type Window } from '../../src/model/window.ts';
 import { readTogether } from '../../src/sync/read-together.ts';
+import { certified } from '../support/certified.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const PAGE_ROWS = 10;
-const EXACT: Profile = { granularity: 'exact', tickMs: 1, pageRows: PAGE_ROWS };
+const EXACT: Profile = { ...UNKNOWN_PROFILE, isStartSeen: true, tickMs: 1, pageRows: PAGE_ROWS };
 const never = new AbortController().signal;
 const share = (start: number, end: number) => ({ window: { start, end }, lane: 'fresh' as const });
 
@@ -29,7 +31,8 @@ function createStream(times: readonly number[]) {
         const rows = times.filter((time) => time >= at).slice(0, PAGE_ROWS);
         const to = rows.length < PAGE_ROWS ? end : Math.min(end, (rows.at(-1) ?? end) + 1);
         const inside = rows.filter((time) => time < to).map((time) => ({ at: time }) as Row);
-        yield { window: { start: at, end: to }, certified: true, rows: inside, rejected: [] };
+        const window = { start: at, end: to };
+        yield { window, certified: certified(window), rows: inside, rejected: [] };
         at = to;
       }
     } finally {

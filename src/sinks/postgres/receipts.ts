@@ -1,6 +1,8 @@
 import type { Queryable } from '../../cursor/database.ts';
-import type { Advance } from '../../cursor/ledger.ts';
+
+import { type Advance, readBack } from '../../cursor/ledger.ts';
 import { quoteIdent, type Sql, storableJson } from '../../cursor/sql.ts';
+
 import type { StreamName } from '../../model/streams.ts';
 import { CURSOR_COPY } from './views.ts';
 
@@ -41,7 +43,7 @@ export async function readReceipt(
   });
   if (!found?.there) return undefined;
   const [receipt] = await db.query<{ advance: Advance }>(selectReceipt(schema, track));
-  return receipt?.advance;
+  return receipt && readBack(receipt.advance);
 }
 
 const selectReceipt = (schema: string, track: { source: string; stream: string; sink: string }): Sql => ({

@@ -12,9 +12,14 @@ export interface Step {
 }
 
 /** A page number and a limit: all that a service lets one choose. */
-const stepOf = (page: number, limit: number): Step => ({ page, limit, offset: limit * (page - 1), end: limit * page });
+export const stepOf = ({ page, limit }: Pick<Step, 'page' | 'limit'>): Step => ({
+  page,
+  limit,
+  offset: limit * (page - 1),
+  end: limit * page,
+});
 
-export const firstStep = (limit: number): Step => stepOf(1, limit);
+export const firstStep = (limit: number): Step => stepOf({ page: 1, limit });
 
 /**
  * The page that gets furthest ahead of `covered` and starts at least `overlap` positions before it, but not before `low`;
@@ -24,7 +29,7 @@ export function nextStep(covered: number, overlap: number, maxLimit: number, low
   const latest = covered - overlap;
   let best: Step | undefined;
   for (let limit = maxLimit; limit > 0; limit--) {
-    const step = stepOf(Math.floor(latest / limit) + 1, limit);
+    const step = stepOf({ page: Math.floor(latest / limit) + 1, limit });
     if (step.offset >= low && step.end > (best?.end ?? covered)) best = step;
   }
   return best;
@@ -35,5 +40,12 @@ export function stepAt(offset: number, maxLimit: number): Step {
   if (offset === 0) return firstStep(maxLimit);
   let limit = Math.min(maxLimit, offset);
   while (offset % limit !== 0) limit--;
-  return stepOf(offset / limit + 1, limit);
+  return stepOf({ page: offset / limit + 1, limit });
+}
+
+/** The longest page that ends right before a position: its limit must divide it. */
+export function stepEndingAt(end: number, maxLimit: number): Step {
+  let limit = Math.min(maxLimit, end);
+  while (end % limit !== 0) limit--;
+  return stepOf({ page: end / limit, limit });
 }

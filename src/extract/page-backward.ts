@@ -1,0 +1,115 @@
+import type { Instant } from '../model/instant.ts';
+import { lineOf, type PageFetcher, type PageResult } from './page-fetcher.ts';
+import { MOST_PAGES, startNear, type Walk, type WalkEnd, walkPages } from './page-forward.ts';
+import { firstStep } from './page-steps.ts';
+import { NARROW_MS } from './proof/answer.ts';
+
+const MINUTE_MS = 60_000;
+
+/** The page with the newest rows of all. It says where everything ends, if the newest row that is known shows on it. */
+export async function* newestPage(
+  fetcher: PageFetcher,
+  start: Instant,
+): AsyncGenerator<PageResult, PageResult | undefined> {
+  const { evidence } = fetcher;
+  const first = yield* halvedUntilShown(fetcher, start);
+  const newest = first && lineOf(first).at(-1)?.at;
+  if (!first || newest === undefined || evidence.knowsEnd) return first;
+  // That row may be the newest of a range that was cut short, or of a stale answer: asked otherwise, from right there, or for the latest hours.
+  const isRecent = newest > fetcher.clock.now() - NARROW_MS;
+  const limit = Math.max(1, Math.min(first.query.limit - 1, CONFIRMING_ROWS));
+  const [oldest] = lineOf(first);
+  if (oldest?.at === newest) {
+    const page = await fetcher.attempt({ order: 'asc', start: Math.floor(newest) - 1, step: firstStep(limit) });
+    if (page) yield page;
+  } else if (evidence.isNew || isRecent) yield* halvedUntilShown(fetcher, Math.floor(newest) - 1, undefined, limit);
+  else yield* halvedUntilShown(fetcher, fetcher.clock.now() - NARROW_MS / 2, undefined, limit);
+  return first;
+}
+
+/** Enough to see whether something is newer. */
+const CONFIRMING_ROWS = 10;
+
+/** Smaller where the full page cannot be had, because of its size or of one row that breaks it. */
+async function* halvedUntilShown(
+  fetcher: PageFetcher,
+  start: Instant,
+  end?: Instant,
+  rows?: number,
+): AsyncGenerator<PageResult, PageResult | undefined> {
+  const full = rows ?? fetcher.profile.pageRows;
+  for (let limit = full; limit >= 1; limit >>= 1) {
+    const page = await fetcher.attempt({ order: 'desc', start, end, step: firstStep(limit) }, { once: limit < full });
+    if (page) {
+      yield page;
+      return page;
+    }
+    // Recovery: half as many rows, down to one, unless the service is not there at all. If one fails too it is the newest row.
+    if (limit === full || limit === 1) await fetcher.assertThere();
+  }
+  return undefined;
+}
+
+/**
+ * The chain the other way: the newest rows up to what is known behind the gap, page 1, until the gap is closed. It works where an end is
+ * kept and a start is not; where neither is, pages are walked by their numbers.
+ */
+export async function* pageBackward(
+  fetcher: PageFetcher,
+  at: Instant,
+  until: Instant,
+): AsyncGenerator<PageResult, void> {
+  const { evidence } = fetcher;
+  const isClosed = (): boolean => evidence.through(at) !== undefined;
+  const start = startNear(fetcher, at).start;
+  for (let pages = 0; pages < MOST_PAGES && !isClosed(); pages++) {
+    const before = evidence.nextFrom(at);
+    const isAbove = before === undefined || before > until;
+    const isWidened = fetcher.profile.granularity !== 'exact' && pages === 0;
+    // On a server that widens bounds, a second behind the gap is the end of its hour or day: the shortest way back.
+    const end = isWidened ? at + 1000 : isAbove ? until + MINUTE_MS : endBehind(evidence.seenAfter(before), before);
+    const page = yield* halvedUntilShown(fetcher, start, end);
+    if (!page || page.count === 0) return;
+    const after = evidence.nextFrom(at);
+    if (isClosed() || (after !== undefined && (before === undefined || after < before))) continue;
+    if (page.admission.kind !== 'counts' || after === undefined) return;
+    const walk = { order: 'desc', start, end, step: firstStep(page.query.limit), last: page, stayUntil: at } as const;
+    yield* walkPages(fetcher, walk, () => evidence.nextFrom(at) ?? at, isClosed);
+    if (!isWidened) return;
+  }
+}
+
+/** A little behind a row that is known, so that it shows on the same page as what is older. */
+const endBehind = (seen: readonly Instant[], edge: Instant): Instant => Math.ceil(seen[1] ?? seen[0] ?? edge) + 1;
+
+/** From the newest page back, by overlapping pages, until one shows a row older than `floor`. */
+export async function* walkBack(
+  fetcher: PageFetcher,
+  first: PageResult,
+  floor: Instant,
+  mostPages: number,
+): AsyncGenerator<PageResult, WalkEnd | undefined> {
+  let oldest = lineOf(first)[0]?.at;
+  let pages = 1;
+  const walk: Walk = {
+    order: 'desc',
+    start: first.query.start,
+    step: firstStep(first.query.limit),
+    last: first,
+    stayUntil: floor,
+  };
+  const isDone = (): boolean => oldest === undefined || oldest < floor || pages >= mostPages;
+  if (isDone()) return undefined;
+  const steps = walkPages(fetcher, walk, () => oldest ?? floor, isDone);
+  for (;;) {
+    // The edge moves with the page before the walk asks whether it is done.
+    const next = await steps.next();
+    if (next.done) return next.value.kind === 'done' ? undefined : next.value;
+    pages += 1;
+    const line = lineOf(next.value);
+    const [low, high] = [line[0]?.at, line.at(-1)?.at];
+    if (low !== undefined && high !== undefined && oldest !== undefined && high > oldest)
+      oldest = Math.min(oldest, low);
+    yield next.value;
+  }
+}

@@ -1,0 +1,208 @@
+import { StopStream } from '../model/errors.ts';
+import type { Instant } from '../model/instant.ts';
+import { lineOf, mayBeThisPage, type PageFetcher, type PageRequest, type PageResult } from './page-fetcher.ts';
+import { firstStep, nextStep, type Step } from './page-steps.ts';
+import { nextDay } from './profile.ts';
+import { APART_MS, sameRows } from './proof/answer.ts';
+
+/** Where an attempt to close the gap at an instant got to. The evidence knows whether it is closed. */
+export type Forward =
+  /** Where the page began long before it was asked to, its numbers are the way on. */
+  | { kind: 'shown'; walk?: Walk }
+  /** A full page of rows that are at or before the instant: more lie behind it on later pages. */
+  | { kind: 'crowded'; walk: Walk }
+  /** Nothing at or before the instant is shown, only rows behind it; or nothing at all. */
+  | { kind: 'ahead' | 'nothing' | 'unordered' }
+  | { kind: 'failed'; request: PageRequest; error: Error };
+
+/** A way through numbered pages: the question, and the page that was read last. */
+export interface Walk {
+  order: 'asc' | 'desc';
+  start: Instant;
+  end?: Instant | undefined;
+  step: Step;
+  last: PageResult;
+  /** Pages that start before this position fail. */
+  low?: number;
+  /** Asking from a later start is of no use before this. */
+  stayUntil: Instant;
+}
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** How much further back to ask when what should be there does not show: bounds are rounded in ways nobody documents. */
+const STEPS_BACK_MS = [0, 1000, MINUTE_MS + 1000, HOUR_MS + 1000, 26 * HOUR_MS];
+/** On pages as short as this, every row before the gap takes the place of one behind it. */
+const FEW_ROWS = 50;
+/** So many rows before the gap are wanted on the page that closes it. */
+const ROWS_BEFORE = 20;
+
+/**
+ * The chain: the oldest rows from a little before the gap on, page 1. No page number grows, so nothing that shifts elsewhere can tear it.
+ * The page closes the gap when it shows a row from before it and one from behind it.
+ */
+export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGenerator<PageResult, Forward> {
+  const { evidence, profile } = fetcher;
+  const isClosed = (): boolean => evidence.through(at) !== undefined;
+  const near = startNear(fetcher, at);
+  const ahead: PageResult[] = [];
+  let outcome: Forward = { kind: 'nothing' };
+
+  for (const [i, request] of questionsFor(
+    near,
+    at,
+    evidence.seenBefore(at).length > 0,
+    profile.pageRows > 1 ? profile.pageRows - 1 : 2,
+  ).entries()) {
+    const behind = ahead[0] && lineOf(ahead[0])[0]?.at;
+    if (request.order === 'desc' && behind === undefined) continue;
+    let page: PageResult | undefined;
+    try {
+      const end = request.order === 'desc' && behind !== undefined ? Math.ceil(behind) + 1 : undefined;
+      page = i === 0 ? await fetcher.fetch(request) : await attemptEarlier(fetcher, { ...request, end });
+    } catch (error) {
+      if (!mayBeThisPage(error)) throw error;
+      return { kind: 'failed', request, error };
+    }
+    if (!page) continue;
+    yield page;
+    if (isClosed()) {
+      if (near.onRow) profile.startMarginMs += near.start - request.start;
+      const isWidened = profile.granularity !== 'exact' && request.order === 'asc';
+      return { kind: 'shown', ...(isWidened && { walk: walkFrom(page, request.start) }) };
+    }
+    if (page.admission.kind === 'unordered') return { kind: 'unordered' };
+    const line = lineOf(page);
+    const newest = line.at(-1)?.at;
+    if (newest === undefined || request.order === 'desc') continue;
+    if (newest > at) {
+      outcome = { kind: 'ahead' };
+      for (const other of ahead) evidence.admitBeginning(other, page);
+      if (isClosed()) return { kind: 'shown' };
+      if (ahead.length > 0 && line[0]?.at === newest) {
+        const before = await attemptEarlier(fetcher, {
+          order: 'desc',
+          start: request.start,
+          end: Math.floor(newest) - 1,
+        });
+        if (before) for (const other of ahead) evidence.admitBeginning(other, page, before);
+        if (isClosed()) return { kind: 'shown' };
+      }
+      ahead.push(page);
+    } else if (page.count * 2 <= page.query.limit) {
+      if (outcome.kind !== 'ahead') return outcome;
+    } else if (request.start >= at - WALK_FROM_MS) {
+      return { kind: 'crowded', walk: walkFrom(page, request.start) };
+    }
+  }
+  return outcome;
+
+  function walkFrom(last: PageResult, start: Instant): Walk {
+    const stayUntil = profile.granularity === 'exact' ? at : nextDay(profile, lineOf(last)[0]?.at ?? at);
+    return { order: 'asc', start, step: firstStep(Math.min(last.query.limit, profile.walkRows)), last, stayUntil };
+  }
+}
+
+/** A walk through numbered pages that begins further back than this costs more than it closes. */
+const WALK_FROM_MS = 3 * DAY_MS;
+
+/** Where to ask from: a little before a row that is known; without one, far enough back for a few rows to lie in between. */
+export function startNear({ evidence, profile }: PageFetcher, at: Instant): { start: Instant; onRow: boolean } {
+  const seen = evidence.seenBefore(at);
+  const row = profile.pageRows < FEW_ROWS ? seen[0] : (seen[1] ?? seen[0]);
+  const guess = Math.max(MINUTE_MS, ROWS_BEFORE * profile.rowGapMs);
+  const reach = evidence.endingAt(at)?.after ?? at - Math.max(guess, HOUR_MS);
+  if (row !== undefined && row >= reach) {
+    return { start: Math.floor(row) - 1 - profile.startMarginMs, onRow: true };
+  }
+  return { start: Math.floor(at) - Math.min(guess, DAY_MS) - profile.startMarginMs, onRow: false };
+}
+
+/**
+ * What is asked, one after the other. On a row, starts get rounded in ways nobody documents: further back each time. At the edge of a window
+ * that no row is known before, either an older row shows, the other way round from the first one behind it, or history begins here.
+ */
+function questionsFor(
+  near: { start: Instant; onRow: boolean },
+  at: Instant,
+  hasOlder: boolean,
+  otherRows: number,
+): PageRequest[] {
+  const ascending = (start: Instant): PageRequest => ({ order: 'asc', start });
+  if (near.onRow) return STEPS_BACK_MS.map((back) => ascending(near.start - back));
+  const older: PageRequest = { order: 'desc', start: at - 10 * APART_MS };
+  const beginning = { ...ascending(near.start - APART_MS - DAY_MS), step: firstStep(otherRows) };
+  const further = [HOUR_MS, 26 * HOUR_MS, 9 * DAY_MS, 60 * DAY_MS].map((back) => ascending(near.start - back));
+  return [ascending(near.start), ...(hasOlder ? [older, beginning] : [beginning, older]), ...further];
+}
+
+/** Older starts can be refused by themselves: before the founding of the service, or by what the plan retains. */
+async function attemptEarlier(fetcher: PageFetcher, request: PageRequest): Promise<PageResult | undefined> {
+  try {
+    return await fetcher.attempt(request);
+  } catch (error) {
+    // Recovery: a later start was accepted a moment ago, so it is this start that is refused, not the stream.
+    if (error instanceof StopStream) return undefined;
+    throw error;
+  }
+}
+
+/** Enough for a day of a million rows on a server that cannot split it. */
+export const MOST_PAGES = 2000;
+/** Rows may be hidden after they were counted: so many pages of them in a row are looked behind. */
+const MOST_EMPTY_PAGES = 8;
+
+/** How a walk ended: nothing further shows, one instant is larger than a page, pages hold fewer rows than asked, or one could not be had. */
+export type WalkEnd = { kind: 'end' | 'tied' } | { kind: 'cut'; rows: number } | { kind: 'failed'; step: Step };
+
+/**
+ * Goes on by page numbers where no question can be asked from the place itself. Each page starts a few rows before the last one ended, so
+ * that answers overlap: page numbers only say where to look, and the evidence says what is closed. `edge` is how far is known.
+ */
+export async function* walkPages(
+  fetcher: PageFetcher,
+  walk: Walk,
+  edge: () => Instant,
+  isDone: () => boolean,
+): AsyncGenerator<PageResult, WalkEnd | { kind: 'done'; walk: Walk }> {
+  const { profile } = fetcher;
+  const { order, start, end } = walk;
+  let { step, last } = walk;
+  const most = Math.min(profile.pageRows, profile.walkRows);
+  let overlap = leastOverlap(most);
+  let empty = 0;
+  for (let pages = 0; pages < MOST_PAGES; pages++) {
+    const next = nextStep(step.end, tiesAtEdge(last, edge(), order) + overlap, most, walk.low);
+    if (!next) return { kind: 'tied' };
+    const known = edge();
+    const page = await fetcher.attempt({ order, start, end, step: next });
+    if (!page) return { kind: 'failed', step: next };
+    yield page;
+    if (isDone()) return { kind: 'done', walk: { ...walk, step: next, last: page } };
+    if (page.count > 0 && sameRows(last, page)) return { kind: 'end' };
+    if (page.count === 0 && ++empty > MOST_EMPTY_PAGES) return { kind: 'end' };
+    const line = lineOf(page);
+    const isApart = order === 'asc' ? (line[0]?.at ?? known) >= known : (line.at(-1)?.at ?? known) <= known;
+    if (line.length > 0 && isApart && edge() === known) {
+      // It should have begun before the last one ended: either that one was cut short, or rows vanished in between.
+      if (last.count < last.query.limit && last.count > 1) return { kind: 'cut', rows: last.count };
+      overlap *= 4;
+      if (overlap > most) return { kind: 'tied' };
+      continue;
+    }
+    [step, last] = [next, page];
+  }
+  return { kind: 'end' };
+}
+
+/** A little more than the ties at a page's edge, so that a few rows deleted meanwhile do not tear the walk. */
+const leastOverlap = (pageRows: number): number => Math.max(1, Math.min(5, pageRows >> 2));
+
+/** Up to the edge everything is known and no overlap is needed; from there on, more than the ties at the page's end. */
+function tiesAtEdge(last: PageResult, edge: Instant, order: 'asc' | 'desc'): number {
+  const line = lineOf(last);
+  const end = order === 'asc' ? line.at(-1)?.at : line[0]?.at;
+  if (end === undefined || (order === 'asc' ? end < edge : end > edge)) return 0;
+  return line.filter((row) => row.at === end).length;
+}

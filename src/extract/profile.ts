@@ -1,0 +1,93 @@
+import type { Instant } from '../model/instant.ts';
+import { DAY_MS } from '../model/window.ts';
+import { inOrder, type Observation, WIDENED_MS } from './proof/answer.ts';
+import type { Admission } from './proof/evidence.ts';
+
+/** What was noticed of this server: hints that save requests and that `doctor` tells of. No proof rests on them. */
+export interface Profile {
+  /** What becomes of a `start`: kept, widened to whole hours or days, or ignored. */
+  granularity: 'exact' | 'hour' | 'day' | 'none';
+  /** Whether that was seen yet. */
+  isStartSeen: boolean;
+  /** When its days begin, in milliseconds after midnight UTC. */
+  dayStartMs: number;
+  /** How much earlier than a row one has to ask for the row to be shown: starts get rounded up. */
+  startMarginMs: number;
+  /** The coarsest resolution of timestamps seen, in milliseconds. */
+  tickMs: number;
+  /** How far rows are apart, by the last page that had several. */
+  rowGapMs: number;
+  /** The most rows the service could put on one page. */
+  pageRows: number;
+  /** The same for pages that follow each other: some are silently cut short, so that the next one does not follow on. */
+  walkRows: number;
+  /** Answers come in another order than was asked for. */
+  ignoresOrder: boolean;
+  /** A row that lies before what is complete: asking from there shows that the newest page joins it. */
+  anchorAt: Instant | undefined;
+}
+
+const HOUR_MS = 3_600_000;
+const QUARTER_MS = 900_000;
+
+export const UNKNOWN_PROFILE: Omit<Profile, 'pageRows'> = {
+  walkRows: Number.MAX_SAFE_INTEGER,
+  granularity: 'exact',
+  isStartSeen: false,
+  dayStartMs: 0,
+  startMarginMs: 0,
+  tickMs: 1000,
+  rowGapMs: 1000,
+  ignoresOrder: false,
+  anchorAt: undefined,
+};
+
+/** Learns from an answer what the server does with bounds and order, and how fine its clock is. */
+export function noticeAnswer(profile: Profile, answer: Observation, admission: Admission): void {
+  profile.ignoresOrder = admission.kind === 'unordered';
+  const line = inOrder(answer) ?? [];
+  const [oldest, newest] = [line[0]?.at, line.at(-1)?.at];
+  if (oldest === undefined || newest === undefined) return;
+  if (line.length > 1) profile.rowGapMs = Math.ceil((newest - oldest) / (line.length - 1));
+  const wholeSeconds = answer.rows.filter((row) => row.at % 1000 === 0).length;
+  // One row in a thousand ends in .000 by chance; a tenth of them does not.
+  profile.tickMs = wholeSeconds * 10 > answer.rows.length ? 1000 : 1;
+  const { start, order, page } = answer.query;
+  if (order !== 'asc' || page !== 1) return;
+  const early = start - oldest;
+  if (early < -1000) return;
+  const wasWidened = profile.granularity !== 'exact';
+  profile.isStartSeen = true;
+  if (early <= 1000) {
+    profile.granularity = 'exact';
+    return;
+  }
+  const dayStartMs = (Math.floor(oldest / QUARTER_MS) * QUARTER_MS) % DAY_MS;
+  // An hour before the first row may be the beginning of an hour or of a day: the former begins elsewhere the next time.
+  const isHour =
+    early <= HOUR_MS && wasWidened && (profile.granularity === 'hour' || dayStartMs !== profile.dayStartMs);
+  profile.granularity = early > WIDENED_MS ? 'none' : isHour ? 'hour' : 'day';
+  // Days are taken to begin at midnight UTC, or where they were seen to, until a row shows from before that.
+  if (oldest < nextDay(profile, start) - DAY_MS) profile.dayStartMs = dayStartMs;
+}
+
+/** Where the next day of this server begins after an instant. */
+export function nextDay({ dayStartMs }: Profile, at: Instant): Instant {
+  return Math.floor((at - dayStartMs) / DAY_MS) * DAY_MS + dayStartMs + DAY_MS;
+}
+
+/** The same in words, for people. */
+export function describeProfile(profile: Profile, mostRows: number): string[] {
+  const hours = ((profile.dayStartMs / HOUR_MS + 12) % 24) - 12;
+  const zone = hours === 0 ? 'UTC' : `UTC${hours > 0 ? '−' : '+'}${Math.abs(hours)}`;
+  return [
+    profile.granularity === 'hour' && 'widens start and end to whole hours',
+    profile.granularity === 'day' && `widens start and end to whole days (${zone})`,
+    profile.granularity === 'none' && 'ignores start',
+    profile.startMarginMs > 0 &&
+      `rounds start up (rows show only when asked for ${Math.ceil(profile.startMarginMs / 60_000)} min earlier)`,
+    Math.min(profile.pageRows, profile.walkRows) < mostRows &&
+      `gives at most ${Math.min(profile.pageRows, profile.walkRows)} rows a page`,
+    profile.ignoresOrder && 'ignores sortOrder',
+  ].filter((each) => each !== false);
+}

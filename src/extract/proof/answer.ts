@@ -1,0 +1,215 @@
+import type { Instant } from '../../model/instant.ts';
+
+/** What was asked for: a page of the rows between two bounds, in one order. */
+export interface PageQuery {
+  readonly order: 'asc' | 'desc';
+  readonly start: Instant;
+  readonly end: Instant;
+  readonly page: number;
+  readonly limit: number;
+}
+
+/** A row as the proof sees it. */
+export interface Stamped {
+  readonly id: string;
+  readonly at: Instant;
+}
+
+/** One answer of the service. */
+export interface Observation {
+  readonly query: PageQuery;
+  /** As shown, in their order. */
+  readonly rows: readonly Stamped[];
+  /** Records on the page, readable or not. */
+  readonly count: number;
+  /** The service's clock when it answered. */
+  readonly answeredAt: Instant;
+}
+
+const DAY_MS = 86_400_000;
+/** A range that no service cuts short or has forgotten. */
+export const NARROW_MS = 6 * 3_600_000;
+
+/** Services widen bounds to whole days, and days begin at different times around the world. */
+export const WIDENED_MS = 2 * 86_400_000;
+
+/** Longer than any rounding of a bound: hours, days, weeks and months in any zone. */
+export const APART_MS = 40 * 86_400_000;
+
+/** Times are shown in whole seconds while they are compared to the millisecond. */
+export const SHOWN_MS = 1000;
+
+/** A page needs so many rows before one of them may be out of order; more than one in fifty is not a few. */
+const LEAST_ROWS_WITH_STRAY = 4;
+const ROWS_A_STRAY = 50;
+
+/**
+ * RULE order. The rows of an answer that are sorted as asked, oldest first; undefined where the answer is reversed or mixed, which proves
+ * nothing. A few rows whose times do not fit their places (a garbled clock: 1970, 2099) are left out: they are stored like any other and prove nothing.
+ */
+export function inOrder({ query, rows }: Pick<Observation, 'query' | 'rows'>): readonly Stamped[] | undefined {
+  // A page with more rows than were asked for is not the page that was asked for.
+  if (rows.length > query.limit) return undefined;
+  const line = longestLine(query.order === 'asc' ? rows : [...rows].reverse());
+  const strays = rows.length - line.length;
+  const allowed = rows.length < LEAST_ROWS_WITH_STRAY ? 0 : Math.max(1, Math.floor(rows.length / ROWS_A_STRAY));
+  return strays > allowed ? undefined : withinReach(line, query);
+}
+
+/**
+ * RULE reach. Rows further outside of the asked bounds than any widening explains are no edges while others are nearer: at the edge of a page
+ * a garbled time is in order too, and would prove everything up to there complete.
+ */
+function withinReach(line: readonly Stamped[], { start, end }: PageQuery): readonly Stamped[] {
+  const near = line.filter(({ at }) => at >= start - WIDENED_MS && at <= end + WIDENED_MS);
+  const inside = near.filter(({ at }) => at >= start - SHOWN_MS && at <= end + SHOWN_MS);
+  // A single row outside is no widening.
+  if (inside.length > 0 && near.length - inside.length === 1) return inside;
+  return near.length > 0 ? near : line;
+}
+
+/** As many rows as possible that never go back in time. Nearly every page is in order as a whole, and is taken as it is. */
+function longestLine(rows: readonly Stamped[]): readonly Stamped[] {
+  if (rows.every((row, i) => i === 0 || row.at >= (rows[i - 1]?.at ?? row.at))) return rows;
+  /** The row that ends the line of each length with the smallest time, and for every row the one before it in its line. */
+  const ends: Stamped[] = [];
+  const before = new Map<Stamped, Stamped | undefined>();
+  for (const row of rows) {
+    let low = 0;
+    let high = ends.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((ends[middle]?.at ?? 0) <= row.at) low = middle + 1;
+      else high = middle;
+    }
+    before.set(row, ends[low - 1]);
+    ends[low] = row;
+  }
+  const line: Stamped[] = [];
+  for (let row = ends.at(-1); row; row = before.get(row)) line.push(row);
+  return line.reverse();
+}
+
+/** Times strictly between two instants. */
+export interface Stretch {
+  readonly after: Instant;
+  readonly before: Instant;
+}
+
+/**
+ * RULE inside. Every row that was visible and lies strictly between the oldest and the newest row of an answer is on it. Rows that share
+ * the time of an edge are proven by no answer that ends there.
+ */
+export function insideOf(line: readonly Stamped[]): Stretch | undefined {
+  const [oldest, newest] = [line[0], line.at(-1)];
+  return oldest && newest && oldest.at < newest.at ? { after: oldest.at, before: newest.at } : undefined;
+}
+
+/**
+ * RULE newest. The first page, newest rows first, asked for beyond the present: nothing visible is newer than its first row. It says so only
+ * where it shows a row, and where no row is known to be newer.
+ */
+export function newestOfAll(
+  { query, answeredAt }: Observation,
+  line: readonly Stamped[],
+  newestKnown: Instant | undefined,
+): Stretch | undefined {
+  const [oldest, newest] = [line[0], line.at(-1)];
+  if (query.order !== 'desc' || query.page !== 1 || query.end < answeredAt || !oldest || !newest) return undefined;
+  if (newestKnown !== undefined && newestKnown > newest.at) return undefined;
+  return { after: oldest.at, before: Number.POSITIVE_INFINITY };
+}
+
+/**
+ * RULE newest, confirmed. Long ranges get cut short, and pages may be counted from nought: a newest row that was never seen before has to be the
+ * newest of a second question too, with another limit, that begins right there. After a long silence, a question for the latest hours shows nothing newer.
+ */
+export function confirmsNewest(claim: Observation, other: Observation, isNew: boolean): boolean {
+  const newest = newestRow(claim);
+  if (!newest || other.query.page !== 1 || other.query.end < other.answeredAt) return false;
+  const shown = newestRow(other);
+  if (isOneInstant(claim)) {
+    // In which order it came cannot be told: the other order, from right there, must show nothing newer.
+    const isRightThere =
+      other.query.order === 'asc' && other.query.start <= newest.at && other.query.start >= newest.at - 2 * SHOWN_MS;
+    return isRightThere && other.query.limit !== claim.query.limit && shown !== undefined && shown.at <= newest.at;
+  }
+  const isNarrow = other.query.start >= other.answeredAt - NARROW_MS && other.query.start <= other.answeredAt;
+  if (!isNew && isNarrow) return shown === undefined ? other.count === 0 : shown.at <= newest.at;
+  return other.query.limit !== claim.query.limit && other.query.start !== claim.query.start && shown?.id === newest.id;
+}
+
+/** Whether such a confirmation is needed. */
+export const needsConfirmation = (answer: Observation, isNew: boolean): boolean =>
+  isNew || answer.query.start < answer.answeredAt - DAY_MS || isOneInstant(answer);
+
+const isOneInstant = ({ rows }: Observation): boolean => rows.every(({ at }) => at === rows[0]?.at);
+
+const newestRow = (answer: Observation): Stamped | undefined => inOrder(answer)?.at(-1);
+
+/**
+ * RULE beginning. Two questions that begin well apart, with other limits, and show the same first row: nothing is older, from the later start on. One
+ * question does not say so, however close its first row is: starts are rounded up, too.
+ */
+export function beginning(one: Observation, other: Observation, before?: Observation): Stretch | undefined {
+  const [early, late] = one.query.start <= other.query.start ? [one, other] : [other, one];
+  if (!isFirstAscending(early) || !isFirstAscending(late)) return undefined;
+  if (late.query.start - early.query.start < APART_MS || late.query.limit === early.query.limit) return undefined;
+  const [first, again] = [inOrder(early), inOrder(late)];
+  const newest = first?.at(-1);
+  if (!first?.[0] || !newest || first[0].id !== again?.[0]?.id || first[0].at !== again[0].at) return undefined;
+  // A page of one instant may be the end as well as the beginning, in an order that cannot be told: then nothing may show before it either.
+  const isTold = !isOneInstant(early) && !isOneInstant(late);
+  if (!isTold && !(before?.count === 0 && before.query.end < first[0].at && before.query.start <= early.query.start))
+    return undefined;
+  return { after: Math.min(first[0].at, late.query.start - 1), before: newest.at };
+}
+
+/** RULE founding. A service that refuses every older start has nothing older: its first page from there shows the beginning. */
+export function founding(answer: Observation, founded: Instant): Stretch | undefined {
+  const line = inOrder(answer);
+  const [first, newest] = [line?.[0], line?.at(-1)];
+  if (!isFirstAscending(answer) || answer.query.start > founded || !first || !newest) return undefined;
+  return { after: founded - 1, before: newest.at };
+}
+
+const isFirstAscending = ({ query }: Observation): boolean => query.order === 'asc' && query.page === 1;
+
+/** Rows can be hidden after they were counted, so that whole pages are empty: in a long window, so many are looked behind. */
+const EMPTY_PAGES = 4;
+const SHORT_MS = 3_600_000;
+
+export const emptyPagesFor = ({ start, end }: Window): number => (end - start > SHORT_MS ? EMPTY_PAGES : 1);
+
+/**
+ * RULE nothing. Nothing is there when several questions that can go wrong in different ways show no row at all, and did so at an earlier poll: the
+ * newest rows first from well before it, the oldest first some pages deep, and a narrow one for a single row of the latest hours. Holds for what was
+ * found empty then; an empty answer proves nothing, however often it comes in one run.
+ */
+export function nothingThere(answers: readonly Observation[], earlier: readonly Window[]): Stretch[] {
+  if (answers.some(({ count }) => count > 0)) return [];
+  const isNarrow = ({ query, answeredAt }: Observation): boolean =>
+    query.limit === 1 && query.page === 1 && query.start <= answeredAt && query.start >= answeredAt - NARROW_MS;
+  return earlier
+    .filter((window) => {
+      const asked = (order: 'asc' | 'desc', page: number, apartMs: number): boolean =>
+        answers.some(
+          ({ query }) =>
+            query.order === order &&
+            query.page === page &&
+            query.start <= window.start - apartMs &&
+            query.end >= window.end,
+        );
+      const pages = Array.from({ length: emptyPagesFor(window) }, (_, i) => i + 1);
+      return answers.some(isNarrow) && asked('desc', 1, APART_MS) && pages.every((page) => asked('asc', page, 1));
+    })
+    .map((window) => ({ after: window.start - 1, before: window.end }));
+}
+
+interface Window {
+  readonly start: Instant;
+  readonly end: Instant;
+}
+
+export const sameRows = (a: Pick<Observation, 'rows'>, b: Pick<Observation, 'rows'>): boolean =>
+  a.rows.length === b.rows.length && a.rows.every(({ id }, i) => id === b.rows[i]?.id);

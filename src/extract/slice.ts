@@ -1,0 +1,53 @@
+import type { Row } from '../model/flatten.ts';
+import type { Instant } from '../model/instant.ts';
+import type { Window } from '../model/window.ts';
+import { lineOf, type PageResult, type Rejection } from './page-fetcher.ts';
+import type { Certified } from './proof/certified.ts';
+
+/** Part of a stream, with every row that was found there. */
+export interface Slice {
+  /** What this slice speaks of; the tail's slices speak of nothing until its end is known. */
+  window: Window | undefined;
+  /** The kernel's word that the window is complete, once this slice and those before it are stored. */
+  certified: Certified | undefined;
+  /** These rows are all that the service shows of the window now. Not set where some were delivered with other slices. */
+  whole?: boolean;
+  /** Why it could not be proven, or what was set aside. */
+  note?: string;
+  rows: readonly Row[];
+  rejected: readonly Rejection[];
+}
+
+/** Rows that are delivered without a word about completeness. */
+export const delivered = (rows: readonly Row[], rejected: readonly Rejection[] = []): Slice => ({
+  window: undefined,
+  certified: undefined,
+  rows,
+  rejected,
+});
+
+/** Some services show whole seconds at one time and milliseconds at another: a row may seem to lie on either side of an edge. */
+const BLUR_MS = 1000;
+
+/** The rows of a page between two instants or nearly so, and those whose times are out of order: no other page may show them. */
+export function rowsOf(page: PageResult, after: Instant, before: Instant): Row[] {
+  const [from, until] = [after - BLUR_MS, before + BLUR_MS];
+  if (page.admission.kind !== 'counts') return page.rows.filter(({ at }) => at >= from && at < until);
+  const line = new Set<unknown>(page.admission.line);
+  return page.rows.filter((row) => !line.has(row) || (row.at >= from && row.at < until));
+}
+
+/** This page alone shows all that a proven window has now: what a sink has besides has vanished. */
+export function isWhole(page: PageResult, { start, end }: Window): boolean {
+  const own = ownEnd(page, start);
+  return page.rejected.length === 0 && own !== undefined && own >= end;
+}
+
+/** How far a page by itself shows everything from an instant on, once that is proven: it begins before it, by a row or by its question. */
+export function ownEnd(page: PageResult, at: Instant): Instant | undefined {
+  const { order, page: number, start } = page.query;
+  const line = lineOf(page);
+  const [oldest, newest] = [line[0]?.at, line.at(-1)?.at];
+  if (oldest === undefined || newest === undefined || newest <= at) return undefined;
+  return oldest < at || (order === 'asc' && number === 1 && start < at) ? newest : undefined;
+}

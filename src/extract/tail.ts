@@ -1,0 +1,157 @@
+import { StopStream } from '../model/errors.ts';
+import type { Instant } from '../model/instant.ts';
+import { DAY_MS } from '../model/window.ts';
+import { newestPage, walkBack } from './page-backward.ts';
+import { lineOf, type PageFetcher, type PageResult } from './page-fetcher.ts';
+import type { Profile } from './profile.ts';
+import { APART_MS, emptyPagesFor, NARROW_MS } from './proof/answer.ts';
+import { type Certified, prove } from './proof/certified.ts';
+import type { Evidence, Known } from './proof/evidence.ts';
+import { delivered, type Slice } from './slice.ts';
+
+export interface TailRequest {
+  /** Everything older than this is proven already; undefined where nothing is. */
+  floor: Instant | undefined;
+  /** Read back to here even so: events may have come late behind the floor. */
+  lookback: Instant | undefined;
+  /** The oldest instant that is wanted. */
+  since: Instant;
+  known?: Omit<Known, 'settleMs'>;
+}
+
+export interface TailEnd {
+  /** What is complete now, from the floor or before it to what has settled. */
+  certified: Certified | undefined;
+  /** One page showed all of it. */
+  isOnePage: boolean;
+  /** No row was shown, whatever was asked. */
+  isEmpty: boolean;
+  /** Sweeps of the same run go on from it: the rows that it rests on were delivered. */
+  evidence: Evidence;
+  /** The service's clock when the newest page was read: what came later may be missing from it. */
+  serverNow: Instant;
+}
+
+/** So many rows from before the lookback are wanted on the page. */
+const ROWS_BEFORE = 3;
+
+/** Further back than this, an exact server is read faster by the chain, which also keeps what it has proven. */
+const TAIL_PAGES = 8;
+const UNLIMITED = 2000;
+
+/**
+ * What is new, newest first. The question begins at a row that is known, so that an idle poll is one request for a few rows; only that row, or an
+ * older one, shows that the page joins what is complete.
+ */
+export async function* readTail(
+  fetcher: PageFetcher,
+  request: TailRequest & { settleMs: number },
+): AsyncGenerator<Slice, TailEnd> {
+  const { evidence, profile, clock } = fetcher;
+  const { floor, settleMs, lookback = floor } = request;
+  const isJoined = (): boolean => (floor === undefined ? evidence.knowsEnd : evidence.around(floor) !== undefined);
+  let pages = 0;
+  let serverNow: Instant | undefined;
+  let first: PageResult | undefined;
+  let empty: PageResult | undefined;
+  function* deliverAll(): Generator<Slice, void> {
+    for (const page of fetcher.take()) {
+      pages += 1;
+      // The clock of the newest page, not of the last one: what arrived during the walk is on none of its pages.
+      serverNow ??= page.answeredAt;
+      yield delivered(page.rows, page.rejected);
+    }
+  }
+
+  for (const start of startsOf(request, profile)) {
+    const asking = newestFrom(fetcher, start);
+    let next = await asking.next();
+    while (!next.done) next = await asking.next();
+    yield* deliverAll();
+    const page = next.value;
+    if (page?.count === 0) empty = page;
+    if (!page || page.count === 0) continue;
+    first = page;
+    if (isJoined() || page.count >= page.query.limit / 2) break;
+  }
+  const isEmpty = first === undefined && empty !== undefined && (await showsNothing(fetcher, request, empty));
+  if (first && lookback !== undefined && first.count * 2 > first.query.limit) {
+    const mostPages = profile.granularity === 'exact' ? TAIL_PAGES : UNLIMITED;
+    const walk = walkBack(fetcher, first, lookback, mostPages);
+    for (let next = await walk.next(); !next.done; next = await walk.next()) yield* deliverAll();
+  }
+  yield* deliverAll();
+
+  const settled = (serverNow ?? clock.now()) - settleMs;
+  // Not the last of them, so that several show and their order can be told.
+  const known = first ? [...new Set(lineOf(first).flatMap(({ at }) => (at < settled ? [at] : [])))] : [];
+  profile.anchorAt = known.at(-3) ?? known[0] ?? profile.anchorAt;
+  return {
+    certified: provenFrom(evidence, request, settled),
+    isOnePage: pages === 1,
+    isEmpty,
+    evidence,
+    serverNow: serverNow ?? clock.now(),
+  };
+}
+
+/** From a row that is known before the floor, or the lookback where that is earlier; then from further back, in case nothing joins. */
+function startsOf(
+  { floor, lookback, since, known }: TailRequest,
+  { anchorAt, rowGapMs, startMarginMs }: Profile,
+): Instant[] {
+  const margin = startMarginMs + Math.min(DAY_MS, ROWS_BEFORE * rowGapMs);
+  // Where no row was ever seen there is none to begin at.
+  if (floor === undefined || known?.newestSeen === undefined) return [since - APART_MS - DAY_MS];
+  const rows = [anchorAt ?? known.newestSeen].filter((at) => at < floor);
+  // A little further than the lookback, so that a row from before it shows, too.
+  const start = Math.floor(Math.min((lookback ?? floor) - margin, rows.length > 0 ? Math.max(...rows) : floor)) - 1;
+  return [start, start - DAY_MS, since - 1, since - APART_MS - DAY_MS].filter(
+    (at, i, all) => i === 0 || at < (all[i - 1] ?? at),
+  );
+}
+
+/** Whether no row shows whatever is asked: narrowly at first, and some pages deep from the beginning to prove it. */
+async function showsNothing(fetcher: PageFetcher, { since, known }: TailRequest, newest: PageResult): Promise<boolean> {
+  const found = known?.empty ?? [];
+  const most = found.length === 0 ? 0 : Math.max(...found.map(emptyPagesFor));
+  const start = Math.min(since, ...found.map((window) => window.start)) - 2;
+  const { limit } = newest.query;
+  const now = fetcher.clock.now();
+  const narrow = {
+    order: 'asc',
+    start: now - NARROW_MS / 2,
+    end: now + NARROW_MS,
+    step: { page: 1, limit: 1 },
+  } as const;
+  const deep = Array.from({ length: most }, (_, i) => ({ order: 'asc', start, step: { page: i + 1, limit } }) as const);
+  const answers = [newest];
+  for (const request of [narrow, ...deep]) {
+    const answer = await fetcher.attempt(request);
+    if (!answer || answer.count > 0) return false;
+    answers.push(answer);
+  }
+  fetcher.evidence.admitNothing(answers);
+  return true;
+}
+
+/** Old starts can be refused by themselves, by what the plan retains: then the latest is asked for alone. */
+async function* newestFrom(fetcher: PageFetcher, start: Instant): AsyncGenerator<PageResult, PageResult | undefined> {
+  try {
+    return yield* newestPage(fetcher, start);
+  } catch (error) {
+    const recent = fetcher.clock.now() - DAY_MS;
+    // Recovery: where the latest can be had, it is this start that is refused and not the stream. A key that is refused is refused for any.
+    if (!(error instanceof StopStream) || error.answer?.status === 401 || start >= recent) throw error;
+    return yield* newestPage(fetcher, recent);
+  }
+}
+
+/** What is complete now around the floor, or from the beginning on where nothing was. */
+function provenFrom(evidence: Evidence, { floor, since }: TailRequest, settled: Instant): Certified | undefined {
+  const stretch = evidence.around(floor ?? since);
+  if (!stretch) return undefined;
+  const start = Math.max(since, Math.min(floor ?? since, Math.floor(stretch.after) + 1));
+  const end = Math.min(settled, stretch.before);
+  return start < end ? prove({ start, end }, evidence).proven : undefined;
+}

@@ -1,0 +1,149 @@
+import { type Instant, toIso } from '../model/instant.ts';
+import type { PageFetcher, PageResult, Rejection } from './page-fetcher.ts';
+import { type Step, stepAt, stepEndingAt } from './page-steps.ts';
+import type { PageQuery } from './proof/answer.ts';
+
+/** A page that fails although the service is there. */
+export interface FailedPage {
+  start: Instant;
+  end?: Instant | undefined;
+  step: Step;
+  error: Error;
+}
+
+/** What became of it: the gap is closed by smaller pages or round a row that was set aside, or it is not. */
+export type AfterFailure =
+  | { kind: 'shown'; setAside: readonly Rejection[] /** The page to walk on from. */; last?: PageResult; low?: number }
+  | { kind: 'stuck'; reason: string };
+
+/** Each of them costs all retries twice; more in a row than this is another kind of trouble. */
+const MOST_ADJACENT = 5;
+/** So much is read behind an unreadable row that the chain can go on without meeting it again. */
+const ROWS_BEHIND = 12;
+
+/**
+ * Finds out by halving how much of a page can be had, and reads that. Where not even the next row can be had together with what is known,
+ * it is tried alone: one that fails there too is set aside, with its neighbours on both sides read.
+ */
+export async function* getPastFailure(
+  fetcher: PageFetcher,
+  at: Instant,
+  failed: FailedPage,
+): AsyncGenerator<PageResult, AfterFailure> {
+  const { evidence, profile } = fetcher;
+  const { start, end, step, error } = failed;
+  const isClosed = (): boolean => evidence.through(at) !== undefined;
+  await fetcher.assertThere();
+  const attempt = (wanted: Pick<Step, 'page' | 'limit'>, once = false): Promise<PageResult | undefined> =>
+    fetcher.attempt({ order: 'asc', start, end, step: wanted }, { once });
+  const stuck = (reason: string): AfterFailure =>
+    isClosed() ? { kind: 'shown', setAside: [] } : { kind: 'stuck', reason };
+
+  const again = await attempt(step, true);
+  if (again) {
+    yield again;
+    return stuck(error.message);
+  }
+  let [place, longest] = [step.offset, 0];
+  for (let limit = Math.max(1, step.limit >> 1); place < step.end; ) {
+    const part = stepAt(place, Math.min(limit, step.end - place));
+    const page = await attempt(part, part.limit > 1);
+    if (page) {
+      yield page;
+      longest = Math.max(longest, part.limit);
+      place = part.end;
+      if (page.count < part.limit) break;
+    } else if (part.limit === 1) break;
+    else limit = part.limit >> 1;
+  }
+  if (place >= step.end) {
+    // Every row could be had in smaller pages: it was only too large.
+    profile.pageRows = Math.max(1, Math.min(profile.pageRows, longest));
+    return stuck(error.message);
+  }
+  const past = place === 0 ? undefined : yield* tryAround(fetcher, failed, place);
+  return past ? { kind: 'shown', ...past } : stuck(`a row that fails by itself: ${error.message}`);
+}
+
+async function* tryAround(
+  fetcher: PageFetcher,
+  { start, end, error }: FailedPage,
+  place: number,
+): AsyncGenerator<PageResult, { setAside: Rejection[]; last: PageResult; low: number } | undefined> {
+  const ask = (step: Pick<Step, 'page' | 'limit'>): Promise<PageResult | undefined> =>
+    fetcher.attempt({ order: 'asc', start, end, step });
+  const single = (position: number): Step => stepAt(position, 1);
+  let next = place + 1;
+  let right: PageResult | undefined;
+  for (; next <= place + MOST_ADJACENT; next++) {
+    right = await ask(single(next));
+    if (right) break;
+  }
+  const left = await ask(single(place - 1));
+  const beforeStep = stepEndingAt(place, fetcher.mostRows);
+  const before = await ask(beforeStep);
+  if (!right || !left || !before) return undefined;
+  yield before;
+  const behind: PageResult[] = [];
+  for (let at = next; at < next + ROWS_BEHIND; ) {
+    const page = await longestFrom(ask, at, fetcher.mostRows);
+    if (!page || page.count === 0) break;
+    yield page;
+    behind.push(page);
+    at = page.query.page * page.query.limit;
+    if (page.count < page.query.limit) break;
+  }
+  const [first] = behind;
+  if (!first) return undefined;
+  const failures = async (): Promise<PageQuery[]> => {
+    const queries: PageQuery[] = [];
+    for (let position = place; position < next; position++) {
+      const step = single(position);
+      if (await ask(step)) break;
+      queries.push({ ...before.query, page: step.page, limit: 1 });
+    }
+    return queries;
+  };
+  const once = await failures();
+  const beforeAgain = await ask(beforeStep);
+  const behindAgain = await ask(first.query);
+  const twice = await failures();
+  await fetcher.assertThere();
+  if (!beforeAgain || !behindAgain) return undefined;
+  const isProven = fetcher.evidence.admitUnreadable({
+    before: [before, beforeAgain],
+    neighbours: [left, right],
+    failed: [once, twice],
+    behind,
+    behindAgain,
+  });
+  if (!isProven) return undefined;
+  const edge = left.rows[0]?.at ?? start;
+  const setAside = Array.from({ length: next - place }, (_, i) => reject(edge, error.message, i));
+  return { setAside, last: behind.at(-1) ?? first, low: next };
+}
+
+/** The longest page that starts at a position and does not fail. */
+async function longestFrom(
+  ask: (step: Step) => Promise<PageResult | undefined>,
+  position: number,
+  most: number,
+): Promise<PageResult | undefined> {
+  for (let limit = most; limit > 0; ) {
+    const step = stepAt(position, limit);
+    const page = await ask(step);
+    if (page) return page;
+    limit = step.limit >> 1;
+  }
+  return undefined;
+}
+
+/** The row itself was never seen: what is kept is where it stands. The same place makes the same entry next time. */
+const reject = (after: Instant, reason: string, index: number): Rejection => ({
+  record: {
+    unreadable: 'the service fails on every page that holds this row, alone or with others',
+    after: toIso(after),
+    ...(index > 0 && { index }),
+  },
+  reason,
+});

@@ -1,0 +1,27 @@
+import { describe, expect, test } from 'vitest';
+import { recordCase } from '../support/proof.ts';
+import { BEHAVIOURS, readSmallWorld, type SmallWorld, smallWorlds } from '../support/small-worlds.ts';
+
+/**
+ * The proof in the small: pages of two or three rows, up to six rows on three instants, every behaviour, and one row that is deleted, hidden or
+ * added between two requests. `npm run prove` tries all of them, `npm test` a fixed sample.
+ */
+const EVERY = process.env.TRIBUTARY_PROVE ? 1 : 23;
+
+describe('what is certified is complete, in every small world', () => {
+  test.each(Object.keys(BEHAVIOURS))('%s', { timeout: 3_600_000 }, async (behaviour) => {
+    const wrong: SmallWorld[] = [];
+    let [tried, certified, index] = [0, 0, 0];
+    for (const world of smallWorlds()) {
+      if (world.behaviour !== behaviour || index++ % EVERY !== 0) continue;
+      tried += 1;
+      const { missing, certifiedMs, requests } = await readSmallWorld(world);
+      if (missing.length > 0) wrong.push(world);
+      if (certifiedMs > 0) certified += 1;
+      expect(requests).toBeLessThan(3000);
+    }
+    recordCase({ suite: 'simulation', name: `small worlds: ${behaviour}`, survived: wrong.length === 0, times: tried });
+    process.stdout.write(`${behaviour}: ${tried} worlds, something certified in ${certified}\n`);
+    expect(wrong.map((world) => JSON.stringify(world)).slice(0, 3)).toEqual([]);
+  });
+});
