@@ -111,6 +111,8 @@ export function takeSlot(before: BudgetState, rate: number, isCold: boolean, now
   const chains = Math.min(Math.max(Math.floor(perSecond), 1), MOST_CHAINS);
   const chainFreeAt = (state.leftAt[chains - 1] ?? 0) + calmGap * chains;
   const at = Math.max(state.nextAt, chainFreeAt, now);
+  // Nor are wide gaps: each of many processes would hold one for later, and keep all of them slow long after the strain.
+  if (isStrained && at > now + gap) return [state, { waitMs: at - gap - now }];
   const slot = { at, number: state.slots + 1, era: state.era, isAlone: state.isProbing || isCold };
   const taken = changed(state, {
     ...{ perSecond, carefulUntil: isCareful ? now + CAREFUL_MS : state.carefulUntil },

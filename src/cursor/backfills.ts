@@ -87,14 +87,23 @@ export async function moveBackfill(
   return moved.length > 0;
 }
 
-/** Windows that failed are tried again, as if for the first time. */
-export async function requeueFailed(db: Queryable, id: string): Promise<void> {
-  await db.query({
+/**
+ * A backfill that failed is queued again with its failed windows, as if for the first time; false where it had not failed. In one
+ * statement: a worker that looks between two would find it without a window to read, and end it again.
+ */
+export async function requeueFailed(db: Queryable, id: string): Promise<boolean> {
+  const moved = await db.query({
     text: `
-      update tributary.backfill_windows set state = 'queued', tries = 0, message = null
-      where backfill_id = $1 and state = 'failed'`,
+      with moved as (
+        update tributary.backfills set state = 'queued', finished_at = null where id = $1 and state = 'failed' returning id
+      ), requeued as (
+        update tributary.backfill_windows w set state = 'queued', tries = 0, message = null
+        from moved where w.backfill_id = moved.id and w.state = 'failed'
+      )
+      select id from moved`,
     values: [id],
   });
+  return moved.length > 0;
 }
 
 export type Claim = 'taken' | 'over' | 'busy';

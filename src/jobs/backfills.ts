@@ -62,8 +62,7 @@ export const cancelBackfill = (deps: BackfillDeps, id: string): Promise<void> =>
 
 /** Reads again the windows that failed, and only those. */
 export async function retryBackfill(deps: BackfillDeps, id: string): Promise<void> {
-  await move(deps, id, { from: ['failed'], to: 'queued' });
-  await requeueFailed(deps.state, id);
+  if (!(await requeueFailed(deps.state, id))) throw await notMoved(deps, id, { from: ['failed'], to: 'queued' });
   await promoteWindows(deps);
 }
 
@@ -91,16 +90,20 @@ const WORDS: Readonly<Record<BackfillState, string>> = {
   failed: 'has failed windows',
 };
 
-async function move(
-  { state }: BackfillDeps,
-  id: string,
-  { from, to }: { from: readonly BackfillState[]; to: BackfillState },
-): Promise<void> {
-  if (await moveBackfill(state, id, from, to)) return;
+interface Move {
+  from: readonly BackfillState[];
+  to: BackfillState;
+}
+
+async function move(deps: BackfillDeps, id: string, { from, to }: Move): Promise<void> {
+  if (!(await moveBackfill(deps.state, id, from, to))) throw await notMoved(deps, id, { from, to });
+}
+
+async function notMoved({ state }: BackfillDeps, id: string, { from, to }: Move): Promise<ConfigError> {
   const [backfill]: Array<Backfill | undefined> = await readBackfills(state, id);
   if (!backfill)
-    throw new ConfigError(`there is no backfill "${id}"`, { next: 'see tributary.backfills for their ids' });
-  throw new ConfigError(`backfill ${id} ${WORDS[backfill.state]}, so it cannot become ${to}`, {
+    return new ConfigError(`there is no backfill "${id}"`, { next: 'see tributary.backfills for their ids' });
+  return new ConfigError(`backfill ${id} ${WORDS[backfill.state]}, so it cannot become ${to}`, {
     kept: 'nothing was changed',
     next: `only one that is ${from.join(' or ')} can`,
   });

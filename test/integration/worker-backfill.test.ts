@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runWorkerApp, withQueue } from '../../src/app/worker.ts';
 import type { Config } from '../../src/config/index.ts';
-import { readBackfillWindows } from '../../src/cursor/backfills.ts';
+import { claimWindow, endWindow, finishBackfills, readBackfillWindows } from '../../src/cursor/backfills.ts';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import {
   type Backfill,
@@ -148,4 +148,33 @@ describeBackends('a backfill in the queue, in %s', (backend) => {
     });
     expect(await storedBefore(TODAY + 9 * DAY_MS)).toBe(served());
   });
+});
+
+it('a retry is not undone by a worker that looks for ended backfills at that moment', async () => {
+  const home = await stateDatabase();
+  const db = connect({ url: home.url, max: 3 });
+  // Between any two statements, as a worker's tick may come.
+  const state: Database = {
+    ...db,
+    async query(sql) {
+      await finishBackfills(db);
+      return db.query(sql);
+    },
+  };
+  const queue: BackfillDeps['queue'] = { flow: async () => {}, enqueue: async () => {}, promote: async () => {} };
+  const deps = { state, queue };
+  const request = { source: 'main', stream: 'clicks', window: WINDOW, force: false, chunks: CHUNKS } as const;
+  const id = await enqueueBackfill(deps, request);
+  for (const [i, { start }] of CHUNKS.entries()) {
+    await claimWindow(db, id, start);
+    await endWindow(db, id, start, { state: i === 3 ? 'failed' : 'done', rows: 0, tried: true });
+  }
+  await expect(retryBackfill(deps, id)).resolves.toBeUndefined();
+  expect((await readBackfills(state, id))[0]).toMatchObject({
+    state: 'queued',
+    windows: { queued: 1, done: DAYS - 1 },
+  });
+  await expect(retryBackfill(deps, id)).rejects.toThrow('is under way, so it cannot become queued');
+  await db.close();
+  await home.drop();
 });

@@ -158,6 +158,25 @@ it('widens the gaps with each 429 that follows closely, and is back ten seconds 
   expect(await gaps(4)).toBeLessThan(1.08 + TOLERANCE_MS / GAP);
 });
 
+it('is back ten seconds after the last 429 for however many processes: none holds a slot of the wide kind for later', async () => {
+  for (let i = 0; i < 5; i++) await budget.tooMany(1000, (await go()).slot);
+  budget.answered((await go()).slot);
+  const isOver = now + 10_000;
+  const asksAt = Array.from({ length: 8 }, () => now);
+  const slots: number[] = [];
+  while (now < isOver + 10_000) {
+    now = Math.min(...asksAt);
+    const turn = await budget.take('fresh', false);
+    if ('at' in turn) slots.push(turn.at);
+    asksAt[asksAt.indexOf(now)] = 'at' in turn ? turn.at + 1 : now + turn.waitMs;
+  }
+  const wide = slots.filter((at) => at < isOver).length / (10_000 / GAP);
+  expect(wide).toBeLessThan(0.3);
+  const second = 1000;
+  const back = slots.filter((at) => at >= isOver + second && at < isOver + 9 * second).length;
+  expect(back / (8 * second)).toBeGreaterThan(0.93 * (4 / second));
+});
+
 it('keeps a little more distance for half an hour after a second 429: the way may vary by more than the margin', async () => {
   for (let i = 0; i < 2; i++) {
     await go();
