@@ -213,9 +213,12 @@ function isDead(holder: string): boolean {
   }
 }
 
-async function heldByOther(db: Queryable, source: string, stream: StreamName): Promise<RetryLater> {
+/** Somebody else has the stream: whoever did not wait for it may ask again. */
+export class StreamBusy extends RetryLater {}
+
+async function heldByOther(db: Queryable, source: string, stream: StreamName): Promise<StreamBusy> {
   const [other] = await db.query<{ holder: string; left: number }>(readLease(source, stream));
-  return new RetryLater(`${other?.holder ?? 'another process'} is writing this stream now`, {
+  return new StreamBusy(`${other?.holder ?? 'another process'} is writing this stream now`, {
     where: { source, stream },
     kept: 'everything; nothing was read or written',
     next: `wait for it to finish, or, if it was killed, ${Math.max(1, Math.ceil(other?.left ?? LEASE_SECONDS))} s for its lease to end; then run again`,

@@ -67,11 +67,15 @@ async function audited({ state }: Deps, { audit, handle }: Route, asked: Asked):
   }
 }
 
-function checkerOf({ query, body }: Route): (request: FastifyRequest) => { id: string; query: unknown; body: unknown } {
+function checkerOf({
+  id: idShape = pathId,
+  query,
+  body,
+}: Route): (request: FastifyRequest) => { id: string; query: unknown; body: unknown } {
   const queryShape = query ?? z.strictObject({});
   const { properties = {} } = schemaOf(queryShape);
   return (request) => ({
-    id: Object.values(request.params as Record<string, string>).map((id) => checked(pathId, id, 'the path'))[0] ?? '',
+    id: Object.values(request.params as Record<string, string>).map((id) => checked(idShape, id, 'the path'))[0] ?? '',
     query: checked(queryShape, typed(request.query as Record<string, unknown>, properties), 'the query'),
     body: body && checked(body, request.body, 'the body'),
   });
@@ -94,7 +98,7 @@ function typed(
     Object.entries(query).map(([name, value]) => {
       const schema = schemas[name];
       const type = typeof schema === 'object' ? schema.type : undefined;
-      if (type === 'integer' && typeof value === 'string' && /^-?\d{1,15}$/.test(value)) return [name, Number(value)];
+      if (type === 'integer' && typeof value === 'string' && /^-?\d{1,16}$/.test(value)) return [name, Number(value)];
       if (type === 'boolean' && (value === 'true' || value === 'false')) return [name, value === 'true'];
       return [name, type === 'array' ? [value].flat() : value];
     }),

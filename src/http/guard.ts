@@ -1,7 +1,8 @@
-import rateLimit from '@fastify/rate-limit';
+import rateLimit, { normalizeIP } from '@fastify/rate-limit';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Access, mayDo, type Visitor } from './access.ts';
 import { HttpError } from './http-error.ts';
+import { digestOf } from './sessions.ts';
 import type { Role } from './tokens.ts';
 
 declare module 'fastify' {
@@ -49,10 +50,19 @@ export interface Guard {
 
 export async function createGuard(app: FastifyInstance, access: Access): Promise<Guard> {
   await app.register(rateLimit, { global: false });
-  const countWrong = app.createRateLimit({ max: WRONG_TOKENS_A_MINUTE, timeWindow: 60_000 });
+  const addressOf = ({ ip }: FastifyRequest): string => normalizeIP(ip);
+  const countWrong = app.createRateLimit({ max: WRONG_TOKENS_A_MINUTE, timeWindow: 60_000, keyGenerator: addressOf });
+  const countSame = app.createRateLimit({
+    max: 1,
+    timeWindow: 60_000,
+    keyGenerator: (request) => `${addressOf(request)} ${digestOf(givenBy(request))}`,
+  });
   app.decorateRequest('visitor', undefined);
 
   const onWrongToken = async (request: FastifyRequest): Promise<void> => {
+    // Whoever sends the same one again guesses nothing: a program with an old token is told that it is wrong, however often.
+    const same = await countSame(request);
+    if (!same.isAllowed && same.isExceeded) return;
     const counted = await countWrong(request);
     if (counted.isAllowed || !counted.isExceeded) return;
     throw new HttpError(429, 'too many wrong tokens from this address', {
@@ -89,3 +99,7 @@ export async function createGuard(app: FastifyInstance, access: Access): Promise
     },
   };
 }
+
+/** Every token of a request together: a wrong one beside a known wrong one is still a new guess. */
+const givenBy = ({ headers, body }: FastifyRequest): string =>
+  JSON.stringify([headers.authorization, (body as { token?: unknown } | undefined)?.token]);

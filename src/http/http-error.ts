@@ -1,3 +1,4 @@
+import { StreamBusy } from '../cursor/leases.ts';
 import { Cancelled, ConfigError, Fault, type FaultDetails, RetryLater, StopStream } from '../model/errors.ts';
 import { count, named, object, orNull, text, type z } from './shapes.ts';
 
@@ -16,7 +17,7 @@ export class HttpError extends Fault {
 
 /**
  * Every answer that is no success. 400: not as the document says. 409: as it says, but against itself or the state of things. 401: sign in. 403: the role does not allow it, or the CSRF token is
- * missing or old. 404: not there. 429: too many wrong tokens. 503: a dependency is away, and is named.
+ * missing or old. 404: not there. 429: too many wrong tokens, or exports at once. 503: a dependency is away, and is named.
  */
 export const ApiError = named(
   'ApiError',
@@ -54,6 +55,7 @@ const WORDS: Readonly<Record<number, string>> = {
 function statusOf(fault: Fault): number {
   if (fault instanceof HttpError) return fault.status;
   if (fault instanceof ConfigError) return 400;
+  if (fault instanceof StreamBusy) return 409;
   // The service refused us while a price was asked for: we are between, and it is behind us.
   if (fault instanceof StopStream) return 502;
   return fault instanceof RetryLater || fault instanceof Cancelled ? 503 : 500;

@@ -34,8 +34,8 @@ export function describeApi(routes: readonly Route[], { version, base }: { versi
   };
 }
 
-function operationOf({ method, path, summary, role, query, body, answer, media, status = 200 }: Route): object {
-  const parameters = [...parametersIn(path), ...(query ? parametersOf(query) : [])];
+function operationOf({ method, path, summary, role, id, query, body, answer, media, status = 200 }: Route): object {
+  const parameters = [...parametersIn(path, id), ...(query ? parametersOf(query) : [])];
   return {
     operationId: operationId(method, path),
     summary,
@@ -46,15 +46,18 @@ function operationOf({ method, path, summary, role, query, body, answer, media, 
       [status]: {
         description: 'done',
         ...(answer && { content: json(schemaOf(answer)) }),
-        ...(media && { content: Object.fromEntries(media.map((type) => [type, { schema: { type: 'string' } }])) }),
+        ...(media && { content: Object.fromEntries(media.map((type) => [type, { schema: fileSchema(type) }])) }),
       },
       default: { description: 'refused: the message says why, and what to do', content: json(schemaOf(ApiError)) },
     },
   };
 }
 
-const parametersIn = (path: string): object[] =>
-  [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({ name, in: 'path', required: true, schema: schemaOf(pathId) }));
+/** Text is text. What a reader parses, or what is bytes, is not described further. */
+const fileSchema = (type: string): JsonSchema => (/^text|sql|ndjson/.test(type) ? { type: 'string' } : {});
+
+const parametersIn = (path: string, shape: Route['id'] = pathId): object[] =>
+  [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({ name, in: 'path', required: true, schema: schemaOf(shape) }));
 
 function parametersOf(query: NonNullable<Route['query']>): object[] {
   const { properties = {}, required = [] } = schemaOf(query);

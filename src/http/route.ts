@@ -11,6 +11,8 @@ export interface Route {
   summary: string;
   /** Who may: this role and those above it. */
   role: Role | 'open';
+  /** What may stand in the braces of the path; a short text unless told. */
+  id?: z.ZodType<string> | undefined;
   query?: z.ZodObject | undefined;
   body?: z.ZodType | undefined;
   /** None: there is nothing to say, or it is no JSON. */

@@ -15,6 +15,7 @@ import { METRICS_TYPE, type Metrics } from './metrics.ts';
 import { describeApi } from './openapi.ts';
 import { readPageFiles } from './page-files.ts';
 import { QUEUES_PATH, queueBoard, withinPolicy } from './queue-board.ts';
+import type { Route } from './route.ts';
 import { sessionRoutes } from './routes/session.ts';
 import { createVerificationRuns } from './routes/verification-runs.ts';
 import { routesOf } from './routes.ts';
@@ -68,7 +69,9 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
 
   const refuseUnknown = ({ url }: FastifyRequest, reply: FastifyReply): never => {
     const path = url.split('?', 1)[0] ?? '';
-    const found = routes.filter((route) => new RegExp(`^${route.path.replace(/\{\w+\}/g, '[^/]+')}$`).test(path));
+    const here = routes.filter((route) => route.path === path);
+    // `/api/backfills/price` is a path of its own before it is an id.
+    const found = here.length > 0 ? here : routes.filter((route) => patternOf(route).test(path));
     const methods = found.map(({ method }) => method).join(', ');
     if (methods === '')
       throw new HttpError(404, 'there is nothing here', { next: 'see /api/openapi.json, or open the page' });
@@ -190,6 +193,8 @@ async function addBoard(app: FastifyInstance, { queue }: ControlDeps, base: stri
     { prefix: QUEUES_PATH },
   );
 }
+
+const patternOf = ({ path }: Route): RegExp => new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`);
 
 /** The only routes without a role are those of the board. */
 const isBoard = ({ is404, routeOptions }: FastifyRequest): boolean => !is404 && routeOptions.config?.role === undefined;

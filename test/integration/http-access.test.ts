@@ -169,6 +169,9 @@ describe('a token', () => {
     expect(statuses.slice(-4)).toEqual([429, 429, 429, 429]);
     const wrong = await room.get('/metrics', bearer('wrong as well'));
     expect([wrong.status, wrong.headers.get('retry-after')]).toEqual([429, expect.stringMatching(/^\d+$/)]);
+    // A program with an old token guesses nothing: it is told that it is wrong, however often it asks.
+    const again = await room.get('/metrics', bearer('wrong as well'));
+    expect([again.status, again.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
     expect((await signIn(ROOM_TOKEN)).status).toBe(200);
     expect((await room.get('/metrics')).status).toBe(200);
     expect((await room.get('/healthz', bearer('wrong as well'))).status).toBe(200);

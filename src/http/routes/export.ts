@@ -3,7 +3,7 @@ import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { Cancelled, Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import type { Log } from '../../model/log.ts';
-import { STREAM_NAMES, STREAMS } from '../../model/streams.ts';
+import { STREAMS, type StreamName } from '../../model/streams.ts';
 import { type ByteTarget, createRowFile, FORMATS, type Format, type RowFile } from '../../sinks/export/row-file.ts';
 import { exportStream } from '../../sync/export-stream.ts';
 import type { StreamJob } from '../../sync/job.ts';
@@ -11,7 +11,7 @@ import { chooseStreams, chooseWindow } from '../choices.ts';
 import type { ControlDeps } from '../deps.ts';
 import { HttpError } from '../http-error.ts';
 import { FileAnswer, type Route, route } from '../route.ts';
-import { date, flag, list, object, oneOf, shortText, type z } from '../shapes.ts';
+import { date, flag, list, object, oneOf, shortText, stream, type z } from '../shapes.ts';
 import { createDownload } from './download.ts';
 
 type Deps = Pick<ControlDeps, 'state' | 'streams' | 'narrow' | 'log'>;
@@ -46,12 +46,13 @@ export function exportRoute(deps: Deps): Route {
     summary:
       'A range of dates as one file, read from the service while it is downloaded. The trailer x-tributary-certified says whether every event is proven to be in it.',
     role: 'operator',
+    id: stream,
     query: ExportQuery,
     media: Object.values(TYPES),
     async handle({ id, query, signal }) {
-      const { job, window, format, createFile } = await chosenOf(deps, id, query);
+      const { job, window, format, createFile } = await chosenOf(deps, id as StreamName, query);
       if (running >= MOST_AT_ONCE)
-        throw new HttpError(503, `${MOST_AT_ONCE} exports are under way`, {
+        throw new HttpError(429, `${MOST_AT_ONCE} exports are under way`, {
           next: 'wait for one to end',
           retryAfter: 60,
         });
@@ -85,18 +86,16 @@ export function exportRoute(deps: Deps): Route {
   });
 }
 
-async function chosenOf({ state, streams, narrow }: Deps, name: string, query: z.infer<typeof ExportQuery>) {
+async function chosenOf({ state, streams, narrow }: Deps, name: StreamName, query: z.infer<typeof ExportQuery>) {
   const { source, format, filter, keepFormulas } = query;
-  const stream = STREAM_NAMES.find((each) => each === name);
-  if (!stream) throw new HttpError(404, 'there is no such stream', { next: `use ${STREAM_NAMES.join(', ')}` });
-  const [one, ...others] = chooseStreams(streams, { source, streams: [stream] });
+  const [one, ...others] = chooseStreams(streams, { source, streams: [name] });
   if (!one) throw new Error('what is chosen is there, or refused');
   if (others.length > 0)
-    throw new HttpError(400, `several sources have ${stream}`, {
+    throw new HttpError(400, `several sources have ${name}`, {
       next: `choose one with source: ${[one, ...others].map((each) => each.source).join(', ')}`,
     });
-  const evolved = await readEvolved(state, stream);
-  const createFile = (target: ByteTarget): RowFile => createRowFile(format, stream, target, { keepFormulas, evolved });
+  const evolved = await readEvolved(state, name);
+  const createFile = (target: ByteTarget): RowFile => createRowFile(format, name, target, { keepFormulas, evolved });
   return {
     job: narrow(one, filtersOf(filter)),
     window: chooseWindow(query),
