@@ -4,6 +4,7 @@ import type { Column } from '../model/columns.ts';
 import type { Entity } from '../model/entities.ts';
 import type { Row } from '../model/flatten.ts';
 import { LONGEST_ID } from '../model/identity.ts';
+import type { Instant } from '../model/instant.ts';
 import type { Stream } from '../model/streams.ts';
 
 /**
@@ -20,9 +21,33 @@ export const joinedKeys = (stream: Stream): string[] => [
   ),
 ];
 
-/** Of one event that came twice the last reading counts, whatever its time. By the id as it will be stored. */
-export const newestById = (rows: readonly Row[]): Map<string, Row> =>
-  new Map(rows.map((row) => [storableText(row.id), row]));
+/**
+ * Which of two readings of an event counts, for every sink alike. Of two runs the later one: an event's time may move back. Within a run
+ * the one with the newer time, and of equal times the last: the service shows both, in whichever order they are read.
+ */
+export interface Reading {
+  at: Instant;
+  runId: string | null;
+}
+
+/** Whether what is stored counts, and not what was read now. A row that has gone missing since is no longer shown, and never does. */
+export const outdates = (stored: Reading & { isMissing: boolean }, read: Reading): boolean =>
+  !stored.isMissing && stored.runId === read.runId && stored.at > read.at;
+
+/** The same in SQL: `t` is stored, `s` was read by the run that the parameter names. */
+export const outdatesSql = (runId: string): string =>
+  `(t._missing_since is null and t._run_id = ${runId} and t."timestamp" > s."timestamp")`;
+
+/** The reading of each event of a batch that counts: a batch is of one run. By the id as it will be stored. */
+export function newestById(rows: readonly Row[]): Map<string, Row> {
+  const newest = new Map<string, Row>();
+  for (const row of rows) {
+    const id = storableText(row.id);
+    const before = newest.get(id);
+    if (!before || row.at >= before.at) newest.set(id, row);
+  }
+  return newest;
+}
 
 /**
  * The last row of each link or customer in a batch: pages come in the order they were read, whatever the time of their events.

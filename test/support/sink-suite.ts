@@ -80,16 +80,23 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       expect(Number(changed?._synced_at)).toBeGreaterThan(Number(first?._synced_at));
     });
 
-    it('takes the last reading of one key in a batch, whatever its time', async () => {
+    it('takes the newest version of an event that one run reads twice, in one batch or in several', async () => {
       const writer = await createWriter(place, stream);
-      const batch = [sale('a', 1, 10), sale('a', 2, 20), sale('a', 0, 30), sale('tie', 5, 1), sale('tie', 5, 2)];
-      expect(await writer.commit(batch)).toEqual(receipt({ new: 2, changed: 0, unchanged: 0 }));
-      const rows = await rowsOf(place, stream, writer.lease.source);
-      expect(rows.get('a')).toMatchObject({ sale_amount: 30, timestamp: NOON });
-      expect(rows.get('tie')?.sale_amount).toBe(2);
+      const batch = [sale('a', 1, 10), sale('a', 2, 20), sale('a', -2 * DAY, 30), sale('tie', 5, 1), sale('tie', 5, 2)];
+      expect(await writer.commit(batch)).toEqual(receipt({ new: 2 }));
+      const stored = async () => (await rowsOf(place, stream, writer.lease.source)).get('a');
+      expect(await stored()).toMatchObject({ sale_amount: 20, timestamp: NOON + 2 * MINUTE });
+      expect((await rowsOf(place, stream, writer.lease.source)).get('tie')?.sale_amount).toBe(2);
+      // Newest first, as a tail is read; and oldest first, as a backfill is.
+      for (const older of [1, 0, -2 * DAY]) {
+        expect(await writer.commit([sale('a', older, 10)])).toEqual(receipt({ unchanged: 1 }));
+      }
+      expect(await stored()).toMatchObject({ sale_amount: 20, timestamp: NOON + 2 * MINUTE });
+      expect(await writer.commit([sale('a', 3, 40)])).toEqual(receipt({ changed: 1 }));
+      expect(await stored()).toMatchObject({ sale_amount: 40, timestamp: NOON + 3 * MINUTE });
     });
 
-    it('takes the newest reading, also of an event whose time moved back or on', async () => {
+    it('takes the reading of a later run, also of an event whose time moved back or on', async () => {
       const writer = await createWriter(place, stream);
       const stored = async () => (await rowsOf(place, stream, writer.lease.source)).get('a');
       await writer.commit([sale('a', 5, 50)]);
@@ -98,8 +105,13 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
         [-2 * DAY, 20],
         [6, 60],
       ] as const) {
-        expect(await writer.commit([sale('a', minute, amount)])).toEqual(receipt({ changed: 1 }));
-        expect(await stored()).toMatchObject({ sale_amount: amount, timestamp: NOON + minute * MINUTE });
+        const runId = `run of ${amount}`;
+        expect(await writer.commit([sale('a', minute, amount)], { runId })).toEqual(receipt({ changed: 1 }));
+        expect(await stored()).toMatchObject({
+          sale_amount: amount,
+          timestamp: NOON + minute * MINUTE,
+          _run_id: runId,
+        });
       }
     });
 

@@ -4,7 +4,7 @@ import { isObject } from '../../model/extra.ts';
 import type { Instant } from '../../model/instant.ts';
 import { parseJson } from '../../model/json.ts';
 import type { Stream } from '../../model/streams.ts';
-import { joinedKeys, ownColumns } from '../merge-rule.ts';
+import { joinedKeys, outdates, ownColumns } from '../merge-rule.ts';
 import { POSTGRES_TEXT, SANITIZED } from '../sanitize-rows.ts';
 import type { LakeRow } from './file/columns.ts';
 import type { FileColumn } from './format/index.ts';
@@ -13,7 +13,7 @@ import type { FileColumn } from './format/index.ts';
 export interface MergeRule {
   /** The columns that decide; `differing` takes stored rows of these alone. */
   readonly deciding: readonly string[];
-  /** The columns that a reading changes; none where it is what is stored. The newest reading wins: an event's time may move back, too. */
+  /** The columns that a reading changes; none where it is what is stored, or outdated by it. */
   differing(stored: LakeRow, read: LakeRow): string[];
   /** The stored row with what was read; both in the columns given. */
   merge(stored: LakeRow, read: LakeRow): LakeRow;
@@ -21,7 +21,7 @@ export interface MergeRule {
 
 export function createMergeRule(stream: Stream, columns: readonly FileColumn[]): MergeRule {
   const own = ownColumns(stream);
-  const deciding = [...own.map(({ name }) => name), '_extra', '_missing_since'];
+  const deciding = [...own.map(({ name }) => name), '_extra', '_missing_since', '_run_id'];
   const place = (name: string): number => columns.findIndex((column) => column.name === name);
   const ownPlaces = own.map(({ name, kind }, i) => ({
     name,
@@ -29,7 +29,13 @@ export function createMergeRule(stream: Stream, columns: readonly FileColumn[]):
     read: place(name),
     isSame: SAME[kind] ?? isSame,
   }));
-  const [extra, missing] = [{ stored: own.length, read: place('_extra') }, own.length + 1];
+  const both = (name: string) => ({ stored: deciding.indexOf(name), read: place(name) });
+  const [time, extra, run] = [both('timestamp'), both('_extra'), both('_run_id')];
+  const missing = deciding.indexOf('_missing_since');
+  const readingOf = (row: LakeRow, of: 'stored' | 'read') => ({
+    at: micros(row[time[of]] ?? null),
+    runId: (row[run[of]] ?? null) as string | null,
+  });
   const ownExtra = createOwnExtra(stream);
   const known = new Set([...stream.columns.map(({ name }) => name), '_source', '_extra', '_synced_at', '_run_id']);
   known.add('_missing_since');
@@ -42,13 +48,15 @@ export function createMergeRule(stream: Stream, columns: readonly FileColumn[]):
   return {
     deciding,
     differing(stored, read) {
+      const isMissing = (stored[missing] ?? null) !== null;
+      if (outdates({ ...readingOf(stored, 'stored'), isMissing }, readingOf(read, 'read'))) return [];
       const found: string[] = [];
       for (const at of ownPlaces) {
         if (!at.isSame(stored[at.stored] ?? null, read[at.read] ?? null)) found.push(at.name);
       }
       if (ownExtra(stored[extra.stored]) !== ownExtra(read[extra.read])) found.push('_extra');
       // It is shown, so it has not vanished.
-      if ((stored[missing] ?? null) !== null) found.push('_missing_since');
+      if (isMissing) found.push('_missing_since');
       return found;
     },
     merge(stored, read) {

@@ -4,7 +4,7 @@ import type { Value } from '../../model/coerce.ts';
 import type { Kind } from '../../model/columns.ts';
 import { toIso } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
-import { joinedKeys, newestById, ownColumns } from '../merge-rule.ts';
+import { joinedKeys, newestById, outdatesSql, ownColumns } from '../merge-rule.ts';
 import { createSanitizer, POSTGRES_TEXT, SANITIZED } from '../sanitize-rows.ts';
 import type { Comparison, Difference } from '../sink.ts';
 import { encodeCopy } from './copy-encoder.ts';
@@ -58,20 +58,20 @@ export const createSeen = (stream: Stream): Sql => ({
 
 const copyIntoSeen = (): string => `copy ${SEEN} from stdin (format binary)`;
 
-/** Those that differ, and those that were missing and are back. The newest reading wins: an event's time may move back, too. */
-export function selectChanged(target: Target, known: readonly Known[], source: string): Sql {
+/** Those that differ, and those that were missing and are back; but not where this run has read a newer version already. */
+export function selectChanged(target: Target, known: readonly Known[], source: string, runId: string): Sql {
   const { stream } = target;
   const joined = joinedKeys(stream);
   const own = (row: string): string =>
     comparedColumns(stream)
       .map(({ name }) => (name === '_extra' ? ownExtra(row, joined) : `${row}.${quoteIdent(name)}`))
       .join(', ');
-  const columns = [...comparedColumns(stream).map(({ name }) => name), '_missing_since'].map(quoteIdent).join(', ');
+  const names = [...comparedColumns(stream).map(({ name }) => name), '_missing_since', '_run_id'];
   return {
     text: `
-      select s.event_id from ${SEEN} s ${joinKnown(target, known, columns)}
-      where t._missing_since is not null or (${own('t')}) is distinct from (${own('s')})`,
-    values: [source],
+      select s.event_id from ${SEEN} s ${joinKnown(target, known, names.map(quoteIdent).join(', '))}
+      where (t._missing_since is not null or (${own('t')}) is distinct from (${own('s')})) and not ${outdatesSql('$2')}`,
+    values: [source, runId],
   };
 }
 

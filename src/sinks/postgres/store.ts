@@ -109,7 +109,7 @@ export async function storeKnown(
   const { stream } = target;
   if (rows.length === 0) return 0;
   await sendSeen(tx, stream, sanitizer.all(rows));
-  const found = await tx.query<{ event_id: string }>(selectChanged(target, known, source));
+  const found = await tx.query<{ event_id: string }>(selectChanged(target, known, source, runId));
   if (found.length === 0) return 0;
 
   const ids = new Set(found.map(({ event_id }) => event_id));
