@@ -55,25 +55,6 @@ export async function lastCommit(db: Queryable, { source, stream, sink }: Track)
   return row?.last_commit ?? undefined;
 }
 
-/** The cursor as the view `coverage` shows it. */
-export async function cursorRow(db: Queryable, { source, stream, sink }: Track): Promise<CursorRow | undefined> {
-  const [row] = await db.query<CursorRow>({
-    text: `
-      select source, stream, complete_through, newest_seen, updated_at from tributary.cursors
-      where source = $1 and stream = $2 and sink = $3`,
-    values: [source, stream, sink],
-  });
-  return row;
-}
-
-export interface CursorRow {
-  source: string;
-  stream: string;
-  complete_through: Date | null;
-  newest_seen: Date | null;
-  updated_at: Date;
-}
-
 export interface KnownTrack extends Track, Cursor {
   updatedAt: Instant;
 }

@@ -2,10 +2,8 @@ import type { Migration } from './migrate.ts';
 import { AUDIT_TABLES } from './migrations/audit.ts';
 import { BUDGET_STATE, BUDGET_TABLES } from './migrations/budgets.ts';
 import { LAKE_TABLES } from './migrations/lake.ts';
-
-import { HISTORY_BY_TIME, LEDGER_TABLES, TRIES_GO_ON, TURNS } from './migrations/ledger.ts';
+import { HISTORY_BY_TIME, LEDGER_TABLES, PROMISE_IN_FULL, TRIES_GO_ON, TURNS } from './migrations/ledger.ts';
 import { PROFILE_FACTS } from './migrations/profiles.ts';
-
 import { ENDED_SESSIONS } from './migrations/sessions.ts';
 import { WORKER_TABLES } from './migrations/worker.ts';
 
@@ -22,4 +20,5 @@ export const MIGRATIONS: readonly Migration[] = [
   ENDED_SESSIONS,
   BUDGET_STATE,
   PROFILE_FACTS,
+  PROMISE_IN_FULL,
 ];

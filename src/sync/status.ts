@@ -1,3 +1,4 @@
+import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../cursor/coverage.ts';
 import type { Queryable } from '../cursor/database.ts';
 import { readUpcoming, type Upcoming } from '../cursor/schedules.ts';
 import { instantOf } from '../cursor/sql.ts';
@@ -14,7 +15,14 @@ export interface StreamStatus {
   /** Null where nothing was ever written. */
   sink: string | null;
   since: string | null;
+  /** Every event from `since` up to here that the filters let through is in the sink, except those set aside. */
   completeThrough: string | null;
+  /** As in `country=US,CA&trigger=-qr`; null where every event is read. */
+  filters: string | null;
+  /** Records that could not be used and are kept in quarantine. */
+  setAside: number;
+  /** Ranges that are complete in the same sense outside of `since … completeThrough`: backfilled, or beyond a gap. */
+  alsoComplete: Array<{ start: string; end: string }>;
   newestSeen: string | null;
   /** From the watermark to now. */
   lagSeconds: number | null;
@@ -28,6 +36,7 @@ export interface StreamStatus {
   parkedWindows: number;
   /** Windows that somebody called complete unread, by `cursor set --force`. */
   byHandWindows: number;
+  /** The same as `setAside`, by its older name. */
   quarantined: number;
   /** Why the stream waits for a person: the service refused it, and asking again would not help. */
   parked: { reason: string; nextStep: string | null; since: string; nextProbeAt: string | null } | null;
@@ -53,6 +62,7 @@ export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
         ${instantOf('c.since')} as since, ${instantOf('now()')} as now,
         extract(epoch from now() - c.complete_through)::float8 as lag,
         (select count(*) from tributary.quarantine q where (q.source, q.stream) = (k.source, k.stream)) as quarantined,
+        ${COVERAGE.filters} as filters, case when c.sink is not null then ${ALSO_COMPLETE_LIST} end as also,
         r.id, r.kind, r.state, r.started_at, r.finished_at, r.message
       from (select source, stream from tributary.cursors union select source, stream from tributary.runs) k
       left join tributary.cursors c on (c.source, c.stream) = (k.source, k.stream)
@@ -109,6 +119,8 @@ interface StatusRow {
   complete_through: Date | null;
   newest_seen: Date | null;
   lag: number | null;
+  filters: string | null;
+  also: RangePairs | null;
   quarantined: number;
   id: string | null;
   kind: string;
@@ -124,6 +136,9 @@ const toStatus = (row: StatusRow, windows: readonly LedgerWindow[], upcoming: Up
   sink: row.sink,
   since: row.since === null ? null : toIso(row.since),
   completeThrough: row.complete_through?.toISOString() ?? null,
+  filters: row.filters,
+  setAside: row.quarantined,
+  alsoComplete: isoRanges(row.also ?? []),
   newestSeen: row.newest_seen?.toISOString() ?? null,
   lagSeconds: row.lag === null ? null : Math.round(row.lag),
   coverage:

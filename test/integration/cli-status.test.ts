@@ -40,7 +40,7 @@ describe('status', () => {
   it('fits 80 columns, whatever the names: what can be spared is spared', async () => {
     const { code, stdout, stderr } = await tributary('status');
     expect([code, stderr, longLines(stdout)]).toEqual([0, '', []]);
-    expect(stdout).toMatch(/^stream +complete through +(newest +)?(lag +)?(last run +)?sink$/m);
+    expect(stdout).toMatch(/^stream +(since +)?complete through +(newest +)?(lag +)?(last run +)?sink$/m);
     expect(stdout.match(/^a-source-with-a-long-name\/\w+ \S+ +\d{4}-\d\d-\d\d {2}█+ {2}now$/gm)).toHaveLength(6);
     expect(stdout).toMatch(/^a-source-with-a-long-name: \d+ requests in the last hour, \d+\.\d % of 200\/s$/m);
   });
@@ -63,7 +63,7 @@ describe('status', () => {
     expect(barOf('leads')).toMatch(/█+▒+█+/);
     expect(barOf('clicks')).not.toMatch(/[·▒]/);
     expect(stdout.replace(/\n {2}/g, ' ')).toMatch(
-      /sales: 1 gap in warehouse, the first from \d{4}-\d\d-\d\d \d\d:\d\d to \S+ \S+: the next sync reads it/,
+      /sales: 1 gap in warehouse, the first from \d{4}-\d\d-\d\d \d\d:\d\d\S* to \S+ \S+ UTC \(exclusive\): the next sync reads it/,
     );
     expect(longLines(stdout)).toEqual([]);
     const { streams } = (await status()) as {
@@ -112,7 +112,7 @@ describe('status', () => {
   it('on a terminal: the same, and --watch clears the screen unless NO_COLOR is set', async () => {
     const { text } = await runOnTerminal(place, ['status', '--config', 'config.yaml']);
     expect(longLines(plain(text))).toEqual([]);
-    expect(plain(text)).toMatch(/^stream +complete through /);
+    expect(plain(text)).toMatch(/^stream +(since +)?complete through /);
     const watch = ['status', '--watch', '--config', 'config.yaml'];
     const typed = [{ after: 'times in UTC', type: '\x03' }];
     const coloured = await runOnTerminal(place, watch, { typed });

@@ -42,7 +42,11 @@ describe('the queries', () => {
       (await engine.db.query<{ clicks: number }>({ text: report ?? '' })).reduce((n, { clicks }) => n + clicks, 0);
     expect(await sum()).toBeGreaterThan(0);
     // A stream that is not proven at all holds its source back.
-    await engine.db.query({ text: `update tributary.cursors set complete_through = null where stream = 'sales'` });
+    await engine.db.query({
+      text: `
+        update tributary.cursors set complete_through = null where stream = 'sales';
+        delete from tributary.windows where stream = 'sales'`,
+    });
     expect(await sum()).toBe(0);
   });
 });

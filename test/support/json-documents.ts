@@ -145,13 +145,20 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
         ...track,
         sink: orNull(text()),
         since: orNull(moment),
-        completeThrough: orNull(moment),
+        completeThrough: orNull(moment).describe(
+          'every event from since up to here that the filters let through is in the sink, except those set aside',
+        ),
+        filters: orNull(text()).describe('as in country=US,CA&trigger=-qr; null: every event is read'),
+        setAside: number().describe('records that are kept in quarantine'),
+        alsoComplete: list(object({ start: moment, end: moment.describe('exclusive') })).describe(
+          'proven outside of since … completeThrough: backfilled, or beyond a gap',
+        ),
         newestSeen: orNull(moment),
         lagSeconds: orNull(number()),
         coverage: list(
           object({ start: moment, end: moment, state: z.enum(['certified', 'uncertified', 'gap', 'open']) }),
         ),
-        quarantined: number(),
+        quarantined: number().describe('the same as setAside, by its older name'),
         parked: orNull(object({ reason: text(), nextStep: orNull(text()), since: moment })),
         lastRun: orNull(
           object({ id: text(), kind: text(), state: text(), startedAt: moment, finishedAt: orNull(moment) }),

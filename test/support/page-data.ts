@@ -72,6 +72,9 @@ export function pageData({ sources, days, runDays, odd = ODD }: Size, now = Date
         source,
         stream,
         configured: true,
+        since: iso(since),
+        filters: i === 1 ? 'country=US,CA' : null,
+        setAside: i === 1 ? 2 : 0,
         completeThrough,
         newestSeen: iso(now - 40_000),
         lagSeconds,
@@ -107,6 +110,7 @@ export function pageData({ sources, days, runDays, odd = ODD }: Size, now = Date
             newestSeen: iso(now - 40_000),
             lagSeconds,
             uncertifiedWindows: 0,
+            alsoComplete: i === 1 ? [{ start: iso(since - 60 * DAY), end: iso(since - 30 * DAY) }] : [],
           },
         ],
       };

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { environment, hasState, stateNameOf, withApp } from '../../app/index.ts';
 import type { CoverageSpan, CoverageState } from '../../model/coverage-spans.ts';
 import { describeRange } from '../../model/window.ts';
@@ -14,9 +15,12 @@ Examples:
   tributary status --watch
   tributary status --json | jq '.streams[] | {stream, completeThrough}'
 
-"complete through" is proven: every event before that moment is in the tables.
-"newest" is how far rows have come, proven or not. The bar shows all time since
-the beginning. Times are UTC. docs/operations.md has every field of --json.`;
+"complete through" is a promise: every event from "since" up to that moment that
+the filters let through is in the sink, except records that were set aside.
+"also complete" are further ranges of which the same is proven: backfills.
+"newest" is how far rows have come, proven or not. The bar shows all time from
+"since" to now. Times are UTC; the end of a range is exclusive.
+docs/operations.md has every field of --json.`;
 
 const WATCH_EVERY_MS = 2000;
 
@@ -79,7 +83,9 @@ function describeStatus(
     tableOf(streams, columns),
     ...bars(streams, columns),
     // What is true of the stream is said once, however many sinks it has.
-    ...[...new Set([...sources.flatMap(useOf), ...streams.flatMap(notesOn)])].map((line) => wrap(line, 2, columns)),
+    ...[...new Set([...sources.flatMap(useOf), ...streams.flatMap((one) => notesOn(one, streams))])].map((line) =>
+      wrap(line, 2, columns),
+    ),
     '',
     `state: ${stateName} · times in UTC`,
   ].join('\n');
@@ -87,6 +93,7 @@ function describeStatus(
 
 const COLUMNS: ReadonlyArray<FittedColumn<StreamStatus>> = [
   { header: 'stream', of: (s) => `${s.source}/${s.stream}` },
+  { header: 'since', of: (s) => minute(s.since).replace(' 00:00', ''), spare: 4 },
   { header: 'complete through', of: (s) => minute(s.completeThrough) || 'not certified yet' },
   { header: 'newest', of: (s) => minute(s.newestSeen), spare: 1 },
   { header: 'lag', of: (s) => (s.lagSeconds === null ? '' : duration(s.lagSeconds)), spare: 3 },
@@ -133,13 +140,14 @@ function useOf({ source, requestsLastHour, tooManyRequestsLastHour, ...use }: So
   return [`${source}: ${counted(requestsLastHour, 'request')} in the last hour${share}${refused}`];
 }
 
-function notesOn(status: StreamStatus): string[] {
-  const { source, stream, sink, quarantined, uncertifiedWindows, parkedWindows, coverage, parked, lastRun } = status;
+function notesOn(status: StreamStatus, all: readonly StreamStatus[]): string[] {
+  const { source, stream, sink, setAside, uncertifiedWindows, parkedWindows, coverage, parked, lastRun } = status;
   const lines: string[] = [];
+  if (status.filters !== null) lines.push(`filters ${shortened(status.filters)}: no other event is promised`);
+  lines.push(...alsoComplete(status, all));
   const open = coverage.filter(({ state }) => state === 'gap');
   if (open.length > 0) {
-    const first = `${minute(open[0]?.start)} to ${minute(open[0]?.end)}`;
-    lines.push(`${counted(open.length, 'gap')} in ${sink}, the first from ${first}: the next sync reads it`);
+    lines.push(`${counted(open.length, 'gap')} in ${sink}, the first from ${rangeOf(open[0])}: the next sync reads it`);
   }
   if (uncertifiedWindows > 0) {
     lines.push(
@@ -151,7 +159,7 @@ function notesOn(status: StreamStatus): string[] {
   if (parkedWindows > 0) lines.push(`of these, tried once a day after five tries: ${figure(parkedWindows)}`);
   if (status.byHandWindows > 0)
     lines.push(`windows called complete by hand in ${sink}, unread: ${figure(status.byHandWindows)}`);
-  if (quarantined > 0) lines.push(`${figure(quarantined)} set aside: tributary quarantine list says why`);
+  if (setAside > 0) lines.push(`${figure(setAside)} set aside: tributary quarantine list says why`);
   if (parked) {
     const again = parked.nextProbeAt ? `, tried again ${minute(parked.nextProbeAt)}` : '';
     lines.push(`parked since ${minute(parked.since)}${again}: ${parked.reason}`);
@@ -164,9 +172,30 @@ function notesOn(status: StreamStatus): string[] {
 /** A screen full of windows says no more than the first of them. */
 const MOST_SHOWN = 3;
 
-function describeUncertified({ start, end, reason, tries, nextTryAt }: StreamStatus['uncertified'][number]): string {
-  const range = describeRange({ start: Date.parse(start), end: Date.parse(end) });
-  return `not certified: ${range}: ${reason ?? 'no reason is known'} (${tries === 1 ? 'tried once' : `tried ${tries} times`}, again ${minute(nextTryAt)})`;
+/** What backfills proved; the newest first, as it is what somebody has just asked for. The sink is named where another differs. */
+function alsoComplete(
+  { source, stream, sink, alsoComplete: own }: StreamStatus,
+  all: readonly StreamStatus[],
+): string[] {
+  const others = all.filter((one) => one.source === source && one.stream === stream);
+  const isSame = others.every((one) => isDeepStrictEqual(one.alsoComplete, own));
+  const shown = own.slice(-MOST_SHOWN).reverse();
+  return [
+    ...shown.map((range) => `also complete${isSame ? '' : ` in ${sink}`}: ${rangeOf(range)}`),
+    ...(own.length > shown.length ? [`${counted(own.length - shown.length, 'more range')} complete: --json`] : []),
+  ];
+}
+
+const rangeOf = (range: { start: string; end: string } | undefined): string =>
+  range ? describeRange({ start: Date.parse(range.start), end: Date.parse(range.end) }) : '';
+
+/** A filter can be as long as the service takes it; --json has all of it. */
+const MOST_OF_FILTERS = 40;
+const shortened = (filters: string): string =>
+  filters.length > MOST_OF_FILTERS ? `${filters.slice(0, MOST_OF_FILTERS)}…` : filters;
+
+function describeUncertified({ reason, tries, nextTryAt, ...range }: StreamStatus['uncertified'][number]): string {
+  return `not certified: ${rangeOf(range)}: ${reason ?? 'no reason is known'} (${tries === 1 ? 'tried once' : `tried ${tries} times`}, again ${minute(nextTryAt)})`;
 }
 
 const MARKS: Readonly<Record<CoverageState, string>> = { certified: '█', uncertified: '▒', gap: '·', open: '─' };

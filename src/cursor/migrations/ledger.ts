@@ -160,3 +160,11 @@ export const TRIES_GO_ON: Migration = {
   sql: (schema) =>
     `comment on column ${quoteIdent(schema)}.windows.tries is 'Runs in a row that could not prove this window. After five it is tried once a day; the watermark waits before it.';`,
 };
+
+/** What is written beside the watermark: complete since when, and of what. */
+export const PROMISE_IN_FULL: Migration = {
+  version: 12,
+  name: 'the promise in full',
+  sql: (schema) =>
+    `comment on column ${quoteIdent(schema)}.cursors.complete_through is 'The watermark: every event from since up to here that the filters let through is in the sink, except records in quarantine. Null: nothing proven yet.';`,
+};

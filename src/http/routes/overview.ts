@@ -1,3 +1,4 @@
+import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../../cursor/coverage.ts';
 import type { Queryable } from '../../cursor/database.ts';
 import { readUpcoming } from '../../cursor/schedules.ts';
 import { instantOf } from '../../cursor/sql.ts';
@@ -23,13 +24,25 @@ const Trouble = named(
 );
 
 const progress = {
-  completeThrough: orNull(moment),
+  completeThrough: orNull(moment).describe(
+    'every event from since up to here that the filters let through is in the sink, except those set aside',
+  ),
   newestSeen: orNull(moment),
   lagSeconds: orNull(figure),
   uncertifiedWindows: count,
 };
 
-const TrackOverview = named('TrackOverview', object({ sink: text, since: moment, ...progress }));
+const TrackOverview = named(
+  'TrackOverview',
+  object({
+    sink: text,
+    since: moment,
+    ...progress,
+    alsoComplete: list(object({ start: moment, end: moment })).describe(
+      'proven outside of since … completeThrough: backfilled, or beyond a gap; end is exclusive',
+    ),
+  }),
+);
 
 const StreamOverview = named(
   'StreamOverview',
@@ -37,11 +50,14 @@ const StreamOverview = named(
     source: text,
     stream,
     configured: flag.describe('false: the config names it no more'),
+    since: orNull(moment).describe('where completeness is counted from, in every sink'),
     ...progress,
+    filters: orNull(text).describe('as in country=US,CA&trigger=-qr; null: every event is read'),
+    setAside: count.describe('records that could not be used and are kept in quarantine'),
     maxLagSeconds: orNull(figure),
     late: flag.describe('further behind than maxLag'),
     parked: orNull(object({ reason: text, nextStep: orNull(text), since: moment, nextProbeAt: orNull(moment) })),
-    quarantined: count,
+    quarantined: count.describe('the same as setAside, by its older name'),
     rows: orNull(count).describe('in the sink that is furthest behind, by the ledger'),
     rowsToday: count.describe('new rows that runs brought since midnight, UTC'),
     lastRun: orNull(LastRun),
@@ -110,6 +126,9 @@ export async function readOverview({ state, streams, version }: OverviewDeps): P
         source,
         stream,
         configured: configured !== undefined,
+        since: sinks.length === 0 ? null : toIso(Math.max(...sinks.map((track) => track.since))),
+        filters: sinks[0]?.filters ?? null,
+        setAside: quarantined.find(isThis)?.n ?? 0,
         completeThrough: isoOrNull(completeThrough),
         newestSeen: isoOrNull(sinks.reduce<Instant | null>((most, { newest }) => later(most, newest), null)),
         lagSeconds,
@@ -143,6 +162,8 @@ interface TrackRow {
   since: Instant;
   through: Instant | null;
   newest: Instant | null;
+  filters: string | null;
+  also: RangePairs;
   uncertified: number;
   rows: number;
 }
@@ -151,7 +172,7 @@ const readTracks = (state: Queryable): Promise<TrackRow[]> =>
   state.query<TrackRow>({
     text: `
       select c.source, c.stream, c.sink, ${instantOf('c.since')} as since, ${instantOf('c.complete_through')} as through,
-        ${instantOf('c.newest_seen')} as newest, coalesce(w.n, 0) as uncertified, coalesce(w.rows, 0)::bigint as rows
+        ${instantOf('c.newest_seen')} as newest, ${COVERAGE.filters} as filters, ${ALSO_COMPLETE_LIST} as also, coalesce(w.n, 0) as uncertified, coalesce(w.rows, 0)::bigint as rows
       from tributary.cursors c left join (
         select source, stream, sink, count(*) filter (where state = 'uncertified') as n, sum(rows) as rows
         from tributary.windows group by 1, 2, 3
@@ -231,13 +252,14 @@ async function readTroubles(state: Queryable): Promise<Trouble[]> {
   return rows.map((row) => ({ ...row, since: row.since.toISOString() }));
 }
 
-const toTrack = ({ sink, since, through, newest, uncertified }: TrackRow, now: Instant): TrackOverview => ({
+const toTrack = ({ sink, since, through, newest, uncertified, also }: TrackRow, now: Instant): TrackOverview => ({
   sink,
   since: toIso(since),
   completeThrough: isoOrNull(through),
   newestSeen: isoOrNull(newest),
   lagSeconds: secondsSince(through, now),
   uncertifiedWindows: uncertified,
+  alsoComplete: isoRanges(also),
 });
 
 /** Null where one of them is not proven at all: the stream is as far as its slowest sink. */

@@ -1,3 +1,4 @@
+import { COVERAGE } from '../../cursor/coverage.ts';
 import type { Queryable } from '../../cursor/database.ts';
 import { instantOf } from '../../cursor/sql.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
@@ -5,23 +6,25 @@ import type { StreamName } from '../../model/streams.ts';
 
 const THROUGH = 'tributary.complete-through';
 const SINCE = 'tributary.since';
+const FILTERS = 'tributary.filters';
 const SET_ASIDE = 'tributary.set-aside';
 
 /** The last commit of each source, by its name: every snapshot carries them on. */
 export const COMMIT = 'tributary.commit.';
 
 /**
- * What a snapshot says is proven: from `since` up to `complete-through` every event is in it, but for `set-aside` records that are in
- * quarantine. For each source by name, and for all of them together as far as every one has come.
+ * What a snapshot says is proven: from `since` up to `complete-through` every event that `filters` let through is in it, but for
+ * `set-aside` records that are in quarantine. For each source by name, and for all of them together as far as every one has come.
  */
 export async function provenSummary(
   tx: Queryable,
   { sink, stream }: { sink: string; stream: StreamName },
 ): Promise<Record<string, string>> {
-  const cursors = await tx.query<{ source: string; since: Instant; through: Instant | null; aside: number }>({
+  type Found = { source: string; since: Instant; through: Instant | null; filters: string | null; aside: number };
+  const cursors = await tx.query<Found>({
     text: `
       select source, ${instantOf('since')} as since, ${instantOf('complete_through')} as through,
-        (select count(*) from tributary.quarantine q where (q.source, q.stream) = (c.source, c.stream))::int as aside
+        ${COVERAGE.filters} as filters, ${COVERAGE.setAside} as aside
       from tributary.cursors c where sink = $1 and stream = $2 order by source`,
     values: [sink, stream],
   });
@@ -32,9 +35,10 @@ export async function provenSummary(
     [SET_ASIDE]: String(cursors.reduce((sum, { aside }) => sum + aside, 0)),
     ...(throughs.every((through) => through !== null) && { [THROUGH]: toIso(Math.min(...throughs.map(Number))) }),
   };
-  for (const { source, since, through, aside } of cursors) {
+  for (const { source, since, through, filters, aside } of cursors) {
     summary[`${SINCE}.${source}`] = toIso(since);
     summary[`${SET_ASIDE}.${source}`] = String(aside);
+    if (filters !== null) summary[`${FILTERS}.${source}`] = filters;
     if (through !== null) summary[`${THROUGH}.${source}`] = toIso(through);
   }
   return summary;
@@ -45,6 +49,8 @@ export const saysSame = (
   summary: Readonly<Record<string, string>>,
   proven: Readonly<Record<string, string>>,
 ): boolean => {
-  const said = Object.keys(summary).filter((key) => [THROUGH, SINCE, SET_ASIDE].some((one) => key.startsWith(one)));
+  const said = Object.keys(summary).filter((key) =>
+    [THROUGH, SINCE, FILTERS, SET_ASIDE].some((one) => key.startsWith(one)),
+  );
   return said.length === Object.keys(proven).length && said.every((key) => summary[key] === proven[key]);
 };

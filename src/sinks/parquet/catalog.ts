@@ -1,4 +1,4 @@
-import { type CursorRow, cursorRow } from '../../cursor/cursors.ts';
+import { type CoverageRow, readCoverage } from '../../cursor/coverage.ts';
 import type { Queryable } from '../../cursor/database.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import type { Kind } from '../../model/columns.ts';
@@ -119,27 +119,27 @@ function describe(stream: Stream, present: CatalogStream | undefined): CatalogSt
   };
 }
 
-/** How far each stream is complete, beside the data, as rows that `read_json` takes. It may be a run behind, never ahead. */
+/** What is complete of each stream, beside the data, as rows that `read_json` takes. It may be a run behind, never ahead. */
 const COVERAGE = '_coverage.json';
 
 export async function showCoverage(lake: Lake, { source, stream }: Pick<Track, 'source' | 'stream'>): Promise<void> {
-  const cursor = await cursorRow(lake.state, { source, stream, sink: lake.name });
-  if (cursor) await replaceRow(lake, { source, stream }, cursor);
+  const row = await readCoverage(lake.state, { source, stream, sink: lake.name });
+  if (row) await replaceRow(lake, { source, stream }, row);
 }
 
 /** A source that is gone is not shown any more. */
 export const hideCoverage = (lake: Lake, of: Pick<Track, 'source' | 'stream'>): Promise<void> => replaceRow(lake, of);
 
-async function replaceRow(lake: Lake, of: Pick<Track, 'source' | 'stream'>, cursor?: CursorRow): Promise<void> {
+async function replaceRow(lake: Lake, of: Pick<Track, 'source' | 'stream'>, row?: CoverageRow): Promise<void> {
   await lake.state.transaction(async (tx) => {
     await lockCatalog(tx, lake);
     // Here, because every run comes by: what is left of this file and of the catalogue is nobody else's to take away.
     await lake.store.sweep();
     const text = await lake.store.readText(COVERAGE);
-    const rows = text === undefined ? [] : (JSON.parse(text) as CursorRow[]);
+    const rows = text === undefined ? [] : (JSON.parse(text) as CoverageRow[]);
     const others = rows.filter(({ source, stream }) => source !== of.source || stream !== of.stream);
-    if (!cursor && others.length === rows.length) return;
-    const all = [...others, ...(cursor ? [cursor] : [])].sort((a, b) =>
+    if (!row && others.length === rows.length) return;
+    const all = [...others, ...(row ? [row] : [])].sort((a, b) =>
       `${a.source} ${a.stream}` < `${b.source} ${b.stream}` ? -1 : 1,
     );
     await lake.store.writeText(COVERAGE, `${JSON.stringify(all, null, 2)}\n`);
@@ -153,7 +153,8 @@ Clicks, leads and sales of a link-attribution service, kept in sync by Tributary
 
     clicks/date=2026-11-14/${scheme === 'hour' ? 'hour=07/' : ''}main.parquet
 
-\`_catalog.json\` names every column and says what it holds. In DuckDB:
+\`_catalog.json\` names every column and says what it holds. \`_coverage.json\` says what is complete: every event from \`since\` up to
+\`complete_through\` that the \`filters\` let through, except \`set_aside\` records; and the ranges in \`also_complete\`. In DuckDB:
 
     select date, count(*) from read_parquet('clicks/**/*.parquet', hive_partitioning = true, union_by_name = true) group by date;
 

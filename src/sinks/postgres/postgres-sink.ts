@@ -1,4 +1,5 @@
-import { cursorRow, lastCommit } from '../../cursor/cursors.ts';
+import { readCoverage } from '../../cursor/coverage.ts';
+import { lastCommit } from '../../cursor/cursors.ts';
 import type { Database } from '../../cursor/database.ts';
 import { applyAdvance } from '../../cursor/ledger.ts';
 import { versionFinding } from '../../cursor/migrate.ts';
@@ -45,9 +46,9 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
     async publishProgress({ source, stream }) {
       if (isStateHere) return;
       const track = { source, stream, sink: name };
-      const [cursor, told] = [await cursorRow(state, track), await lastCommit(state, track)];
-      if (!cursor || told === undefined) return;
-      await copyCursor(db, schema, cursor);
+      const [coverage, told] = [await readCoverage(state, track), await lastCommit(state, track)];
+      if (!coverage || told === undefined) return;
+      await copyCursor(db, schema, coverage);
       await dropReceipt(db, schema, track, told);
     },
     erase: (erasure) => erase(db, schema, erasure),

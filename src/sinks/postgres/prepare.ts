@@ -4,7 +4,7 @@ import { ENTITIES } from '../../model/entities.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { STREAM_NAMES, STREAMS, type Stream } from '../../model/streams.ts';
 import { keysTable } from './months.ts';
-import { createReceipts } from './receipts.ts';
+import { createReceipts, cursorCopy } from './receipts.ts';
 import {
   alterTable,
   checkLayout,
@@ -38,7 +38,10 @@ export async function prepareWarehouse(warehouse: Warehouse, stream: Stream): Pr
   await db.transaction(async (tx) => {
     await tx.query(lockSchema(schema));
     await ensureSchema(tx, schema);
-    if (!isStateHere) await tx.query({ text: createReceipts(schema) });
+    if (!isStateHere) {
+      await tx.query({ text: createReceipts(schema) });
+      await bringUpToDate(tx, schema, cursorCopy);
+    }
     await bringUpToDate(tx, schema, streamTable(stream, partition), evolvedNames(stream));
     // The others in whatever shape they have by now, so long as the views find their columns.
     for (const name of STREAM_NAMES.filter((other) => other !== stream.name)) {

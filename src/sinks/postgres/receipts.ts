@@ -1,9 +1,10 @@
+import type { CoverageRow } from '../../cursor/coverage.ts';
 import type { Queryable } from '../../cursor/database.ts';
-
 import { type Advance, readBack } from '../../cursor/ledger.ts';
 import { quoteIdent, type Sql, storableJson } from '../../cursor/sql.ts';
 
 import type { StreamName } from '../../model/streams.ts';
+import type { Table, TableColumn } from './table.ts';
 import { CURSOR_COPY } from './views.ts';
 
 /**
@@ -15,10 +16,28 @@ const RECEIPTS = '_receipts';
 export const createReceipts = (schema: string): string => `
   create table if not exists ${quoteIdent(schema)}.${quoteIdent(RECEIPTS)} (
     source text not null, stream text not null, sink text not null, commit_id text not null, advance jsonb not null,
-    committed_at timestamptz not null default now(), primary key (source, stream, sink));
-  create table if not exists ${quoteIdent(schema)}.${quoteIdent(CURSOR_COPY)} (
-    source text not null, stream text not null, complete_through timestamptz, newest_seen timestamptz,
-    updated_at timestamptz not null, primary key (source, stream));`;
+    committed_at timestamptz not null default now(), primary key (source, stream, sink));`;
+
+const column = (name: string, type: string, nullable = true): TableColumn => ({ name, type, nullable, comment: '' });
+
+/** A copy of the cursors beside the data, for the view `coverage`. */
+export const cursorCopy: Table = {
+  name: CURSOR_COPY,
+  doc: 'A copy of what the state says of this sink. The view coverage shows it.',
+  key: ['source', 'stream'],
+  columns: [
+    column('source', 'text', false),
+    column('stream', 'text', false),
+    column('complete_through', 'timestamp with time zone'),
+    column('newest_seen', 'timestamp with time zone'),
+    column('updated_at', 'timestamp with time zone', false),
+    column('since', 'timestamp with time zone'),
+    column('filters', 'text'),
+    column('set_aside', 'bigint'),
+    column('also_complete', 'tstzmultirange'),
+  ],
+  indexes: [],
+};
 
 export async function writeReceipt(tx: Queryable, schema: string, advance: Advance): Promise<void> {
   const { source, stream, sink, commitId } = advance;
@@ -68,18 +87,15 @@ export async function dropReceipt(
   });
 }
 
-/** A copy of the cursor beside the data, for the view `coverage`. It may be a commit behind, never ahead. */
-export async function copyCursor(
-  db: Queryable,
-  schema: string,
-  cursor: { source: string; stream: string; complete_through: Date | null; newest_seen: Date | null; updated_at: Date },
-): Promise<void> {
+/** It may be a commit behind, never ahead. */
+export async function copyCursor(db: Queryable, schema: string, row: CoverageRow): Promise<void> {
+  const ranges = row.also_complete.map(({ start, end }) => `[${start},${end})`);
+  const names = cursorCopy.columns.map(({ name }) => name);
   await db.query({
     text: `
-      insert into ${quoteIdent(schema)}.${quoteIdent(CURSOR_COPY)} (source, stream, complete_through, newest_seen, updated_at)
-      values ($1, $2, $3, $4, $5)
-      on conflict (source, stream) do update set complete_through = excluded.complete_through,
-        newest_seen = excluded.newest_seen, updated_at = excluded.updated_at`,
-    values: [cursor.source, cursor.stream, cursor.complete_through, cursor.newest_seen, cursor.updated_at],
+      insert into ${quoteIdent(schema)}.${quoteIdent(CURSOR_COPY)} (${names.join(', ')})
+      values (${names.map((_, i) => `$${i + 1}`).join(', ')})
+      on conflict (source, stream) do update set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}`,
+    values: names.map((name) => (name === 'also_complete' ? `{${ranges.join(',')}}` : row[name as keyof CoverageRow])),
   });
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { COVERAGE } from '../../cursor/coverage.ts';
 import { quoteIdent, quoteLiteral } from '../../cursor/sql.ts';
 import { THREE_DECIMAL, ZERO_DECIMAL } from '../../model/currencies.ts';
 
@@ -14,21 +15,29 @@ export interface View {
 export const CURSOR_COPY = '_cursors';
 
 export function coverageView(schema: string, sink: string, isStateHere: boolean): View {
-  const cursors = isStateHere
-    ? `tributary.cursors where sink = ${quoteLiteral(sink)}`
-    : `${quoteIdent(schema)}.${quoteIdent(CURSOR_COPY)}`;
+  const { filters, setAside, alsoComplete } = COVERAGE;
+  const promise = isStateHere
+    ? `since, ${filters} as filters, ${setAside} as set_aside, ${alsoComplete} as also_complete from tributary.cursors c where sink = ${quoteLiteral(sink)}`
+    : `since, filters, set_aside, also_complete from ${quoteIdent(schema)}.${quoteIdent(CURSOR_COPY)}`;
   return {
     name: 'coverage',
-    doc: 'How far each stream is complete. Build reports on complete_through, not on the newest row.',
+    doc: 'What is complete of each stream: from since to complete_through. Build reports on these two, not on the oldest and the newest row.',
+    // A view that is replaced keeps its columns in their order: new ones come last.
     columns: {
       source: 'Source, as named in the config.',
       stream: 'clicks, leads or sales.',
-      complete_through: 'Every event before this moment is in the table: proven. Null: nothing proven yet.',
+      complete_through:
+        'Every event from since up to here (exclusive) that the filters let through is in the table, except set_aside records that are kept in tributary.quarantine. Null: nothing is proven yet.',
       newest_seen: 'Time of the newest event in the table, proven or not.',
       lag: 'From complete_through to now.',
       updated_at: 'When the stream was last committed.',
+      since: 'Where completeness is counted from. Of older events only those in also_complete are promised.',
+      filters: 'What the stream is narrowed to, as in country=US,CA&trigger=-qr. Null: every event.',
+      set_aside: 'Records of the stream that could not be used and are kept in tributary.quarantine.',
+      also_complete:
+        'Further ranges that are complete in the same sense: backfilled before since, or read beyond a gap.',
     },
-    query: `select source, stream, complete_through, newest_seen, now() - complete_through as lag, updated_at from ${cursors}`,
+    query: `select source, stream, complete_through, newest_seen, now() - complete_through as lag, updated_at, ${promise}`,
   };
 }
 

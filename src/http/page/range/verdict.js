@@ -6,7 +6,7 @@ import { announce } from '../parts/actions.js';
 import { badge, progressBar } from '../parts/elements.js';
 import { table } from '../parts/tables.js';
 import { counted, figure, percent } from '../words/figures.js';
-import { dayOrMinute, fromNow } from '../words/time.js';
+import { fromNow, range } from '../words/time.js';
 
 /**
  * What came of a comparison, or how far it is.
@@ -22,7 +22,7 @@ export function verdict(of, verification) {
     h(
       'p',
       { class: 'row' },
-      h('b', {}, `${dayOrMinute(from)} to ${dayOrMinute(to)}`),
+      h('b', {}, range(from, to)),
       outcome(verification, report),
       finishedAt && h('span', { class: 'muted small' }, fromNow(finishedAt)),
       state === 'running' && action('Cancel', 'The verification ends.', `/api/verifications/${verification.id}/cancel`),

@@ -9,7 +9,7 @@ import { announce, confirmed } from '../parts/actions.js';
 import { badge, opening, progressBar } from '../parts/elements.js';
 import { table } from '../parts/tables.js';
 import { counted, duration, figure, percent } from '../words/figures.js';
-import { dayOrMinute, fromNow } from '../words/time.js';
+import { fromNow, range } from '../words/time.js';
 
 /** Reading a range of dates, on purpose. @type {View} */
 export const backfills = {
@@ -50,7 +50,7 @@ const list = (rows) =>
           {
             name: 'From, to (UTC)',
             kind: 'fit line',
-            cell: ({ from, to }) => `${dayOrMinute(from)} to ${dayOrMinute(to)}`,
+            cell: ({ from, to }) => range(from, to),
           },
           { name: 'Progress', kind: 'wide', cell: progress },
           { name: 'Rows', kind: 'right fit', cell: ({ rows }) => figure(rows) },

@@ -73,7 +73,7 @@ export const run = {
 /** What it covered, from its first window to its last. @param {RunDetail} run */
 const range = ({ windows: read }) => {
   const [first, last] = [read[0], read.at(-1)];
-  return first && last && h('span', {}, time(first.start), ' to ', time(last.end));
+  return first && last && h('span', {}, time(first.start), ' to ', time(last.end), ' (exclusive)');
 };
 
 /** In order, as a timeline of rows: what each came to. @param {RunDetail} run */

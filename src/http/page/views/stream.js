@@ -13,7 +13,7 @@ import { choice, facts, lag, notThere, opening } from '../parts/elements.js';
 import { runsTable, troubleList } from '../parts/tables.js';
 import { rangePanel } from '../range/panel.js';
 import { figure } from '../words/figures.js';
-import { DAY_MS, dayOf, fromNow, time } from '../words/time.js';
+import { DAY_MS, dayOf, dayOrMinute, fromNow, range, time } from '../words/time.js';
 
 const RUNS = 5;
 
@@ -94,7 +94,10 @@ const standing = (stream) =>
     'div',
     { class: 'panel standing' },
     facts([
+      ['Complete from', stream.completeThrough && stream.since && time(stream.since, dayOrMinute(stream.since))],
       ['Complete through', stream.completeThrough && time(stream.completeThrough)],
+      ['Filters', stream.filters && h('code', {}, stream.filters)],
+      ['Also complete', alsoComplete(stream)],
       ['Behind', lag(stream)],
       ['Newest event', stream.newestSeen && time(stream.newestSeen)],
       ['Last success', stream.lastSuccessAt && fromNow(stream.lastSuccessAt)],
@@ -108,6 +111,14 @@ const standing = (stream) =>
     ]),
     stream.configured && actionBar(stream),
   );
+
+/** What backfills proved besides; the sink is named where there are several. @param {StreamOverview} stream */
+const alsoComplete = ({ sinks }) => {
+  const lines = sinks.flatMap(({ sink, alsoComplete: ranges }) =>
+    ranges.map(({ start, end }) => `${range(start, end)}${sinks.length > 1 ? `, ${sink}` : ''}`),
+  );
+  return lines.length > 0 && h('span', {}, ...lines.map((line) => h('div', { 'data-key': line }, line)));
+};
 
 /** Everything that can be done with a stream, in one place. @param {StreamOverview} stream */
 const actionBar = (stream) =>

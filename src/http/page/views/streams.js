@@ -9,7 +9,7 @@ import { rowsChart } from '../parts/charts.js';
 import { badge, lag, opening } from '../parts/elements.js';
 import { table, troubleList } from '../parts/tables.js';
 import { counted, duration, figure, shortFigure } from '../words/figures.js';
-import { DAY_MS, dayOf, fromNow, time } from '../words/time.js';
+import { DAY_MS, dayOf, dayOrMinute, fromNow, time } from '../words/time.js';
 
 const STRIP_DAYS = 90;
 
@@ -87,7 +87,7 @@ const sourcePanel = (source, streams, tracks) =>
       keyOf: ({ stream }) => stream,
       columns: [
         { name: 'Stream', kind: 'lead stream-name', cell: nameCell },
-        { name: 'Complete through', cell: ({ completeThrough }) => completeThrough && time(completeThrough) },
+        { name: 'Complete through', cell: completeCell },
         { name: 'Behind', cell: lag },
         {
           name: `Last ${STRIP_DAYS} days`,
@@ -112,6 +112,23 @@ const nameCell = ({ source, stream, configured, parked, quarantined, uncertified
     quarantined > 0 &&
       h('a', { href: href(['quarantine'], { source, stream }) }, badge(`${quarantined} set aside`, 'warn')),
     !configured && h('span', { class: 'muted small' }, 'not in the config'),
+  );
+
+/** A promise, with where it begins and what it is about. @param {StreamOverview} stream */
+const completeCell = ({ completeThrough, since, filters }) =>
+  completeThrough &&
+  since &&
+  h(
+    'span',
+    { class: 'lag' },
+    time(completeThrough),
+    h(
+      'span',
+      { class: 'muted small' },
+      'since ',
+      time(since, dayOrMinute(since)),
+      filters && h('span', { title: filters }, ', filtered'),
+    ),
   );
 
 /** @param {StreamOverview} stream */

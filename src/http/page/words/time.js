@@ -16,6 +16,9 @@ export const minute = (iso) => iso.slice(0, 16).replace('T', ' ');
 /** A day where it begins at midnight. @param {string} iso */
 export const dayOrMinute = (iso) => (iso.slice(11, 19) === '00:00:00' ? iso.slice(0, 10) : minute(iso));
 
+/** As ranges are said everywhere. @param {string} from @param {string} to */
+export const range = (from, to) => `${dayOrMinute(from)} to ${dayOrMinute(to)} (exclusive)`;
+
 /** `2026-11-15` @param {Date | number | string} at */
 export const dayOf = (at) => new Date(at).toISOString().slice(0, 10);
 
