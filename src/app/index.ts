@@ -43,7 +43,11 @@ function withSources(loaded: LoadedConfig, path: string): LoadedConfig {
 }
 
 /** Who changes something by a command: the user and the machine, for the audit trail. */
-export const byCommand = (): { actor: string; from: string } => ({ actor: userInfo().username, from: hostname() });
+export const byCommand = (jobs: ReadonlyArray<Pick<StreamJob, 'source' | 'stream'>> = []) => ({
+  actor: userInfo().username,
+  from: hostname(),
+  ...(jobs.length > 0 && { target: jobs.map(({ source, stream }) => `${source}/${stream}`).join(', ') }),
+});
 
 /** Where the embedded database lives, next to where the command is run. */
 export const STATE_DIR = '.tributary';

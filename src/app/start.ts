@@ -58,20 +58,21 @@ export async function runStartApp({
         const deps = controlDeps(config, app, { log: options.log, signal }, closers);
         metrics = createMetrics(deps);
         closers.push(() => metrics?.close());
-        const { token, tokens: named, ...settings } = config.http;
-        const isOwn = token === undefined && Object.keys(named).length === 0;
-        const own = isOwn ? ownToken(tokenFolder) : undefined;
-        const tokensOf = (http: Config['http']): Token[] => tokensIn({ ...http, token: http.token ?? own });
+        const { token: _, tokens: __, ...settings } = config.http;
+        const own = namesTokens(config.http) ? undefined : ownToken(tokenFolder);
         const server = await serveHttp(deps, metrics, {
           ...settings,
-          tokens: tokensOf(config.http),
-          onlyLoopbackNames: isOwn,
+          tokens: tokensIn(config.http, own),
+          onlyLoopbackNames: own !== undefined,
           ...(livePace && { livePace }),
         });
         closers.push(() => server.close());
         onListening?.(server.url, {
           link: own && `${server.url}/#token=${own}`,
-          reload: (http) => server.replaceTokens(tokensOf(http)),
+          reload(http) {
+            checkBinding(http);
+            server.replaceTokens(tokensIn(http, namesTokens(http) ? undefined : ownToken(tokenFolder)));
+          },
         });
         return () => closeAll(closers);
       } catch (error) {
@@ -86,7 +87,10 @@ export async function runStartApp({
 /** The name of `http.token`, or of the token that was made at the first start, in the audit trail. */
 const OWNER = 'owner';
 
-const tokensIn = ({ token, tokens }: Config['http']): Token[] => [
+const namesTokens = ({ token, tokens }: Config['http']): boolean =>
+  token !== undefined || Object.keys(tokens).length > 0;
+
+const tokensIn = ({ token: named, tokens }: Config['http'], token = named): Token[] => [
   ...(token === undefined ? [] : [{ name: OWNER, role: 'admin' as const, secret: token }]),
   ...Object.entries(tokens).map(([name, one]) => ({
     name,

@@ -1,3 +1,4 @@
+import { Fault } from '../model/errors.ts';
 import { toIso } from '../model/instant.ts';
 import type { Queryable } from './database.ts';
 import { instantOf, type Sql, storableJson, storableText } from './sql.ts';
@@ -29,6 +30,19 @@ export interface AuditRecord {
 /** Give it the transaction of the change where there is one: then either both happen or neither. */
 export async function recordAudit(db: Queryable, entry: AuditEntry): Promise<void> {
   await db.query(insertEntry(entry));
+}
+
+/** The entry is made first: nothing is changed that the trail does not know of. What failed gets a second one, which says so. */
+export async function audited<T>(db: Queryable, entry: AuditEntry, work: () => Promise<T>): Promise<T> {
+  await recordAudit(db, entry);
+  try {
+    return await work();
+  } catch (error) {
+    const failed = error instanceof Fault ? error.message : 'a bug';
+    // Recovery: none for what was asked. That it failed is told as far as the state can be written to.
+    await recordAudit(db, { ...entry, detail: { ...entry.detail, failed } }).catch(() => {});
+    throw error;
+  }
 }
 
 /** The newest first. `before` is the id of the last entry of the page before. */

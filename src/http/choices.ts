@@ -66,3 +66,12 @@ export const endOfDays = (end: Instant): Instant => startOfDay(end - 1) + DAY_MS
 
 export const isoOrNull = (at: Instant | null | undefined): string | null =>
   at === null || at === undefined ? null : toIso(at);
+
+/** What cannot be undone is asked for with its name said twice, as people type it again: a slip of one field destroys nothing. */
+export function checkConfirmed(given: string, name: string): void {
+  if (given === name) return;
+  throw new HttpError(409, 'confirm is not the name of the source', {
+    kept: 'everything; nothing was changed',
+    next: 'give the name of the source in confirm too',
+  });
+}

@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { recordAudit } from '../cursor/audit.ts';
+import { audited } from '../cursor/audit.ts';
 import { eitherSignal } from '../jobs/either-signal.ts';
-import { Fault } from '../model/errors.ts';
 import type { ControlDeps } from './deps.ts';
 import type { Guard } from './guard.ts';
 import { HttpError } from './http-error.ts';
@@ -33,7 +32,7 @@ export function addEndpoint(app: FastifyInstance, route: Route, deps: Deps): voi
         signal: either.signal,
       } as Asked;
       try {
-        const answer = await deps.dependencies.watch(audited(deps, route, asked), uses);
+        const answer = await deps.dependencies.watch(handled(deps, route, asked), uses);
         reply.status(status).header('cache-control', 'no-store');
         return await (answer instanceof FileAnswer ? sendFile(reply, answer) : reply.send(answer));
       } finally {
@@ -51,20 +50,11 @@ const surroundings = (request: FastifyRequest, reply: FastifyReply) => ({
   setCookie: (cookie: string) => void reply.header('set-cookie', cookie),
 });
 
-/** The entry is made first: nothing is changed that the trail does not know of. One that was refused gets a second, which says so. */
-async function audited({ state }: Deps, { audit, handle }: Route, asked: Asked): Promise<object | undefined> {
+function handled({ state }: Deps, { audit, handle }: Route, asked: Asked): Promise<object | undefined> {
   const note = audit?.(asked);
   if (!note) return handle(asked);
   const entry = { actor: asked.visitor?.name ?? 'nobody', from: asked.address, ...note };
-  await recordAudit(state, entry);
-  try {
-    return await handle(asked);
-  } catch (error) {
-    const outcome = error instanceof Fault ? error.message : 'a bug';
-    // Recovery: none for what was asked. That it failed is told as far as the state can be written to.
-    await recordAudit(state, { ...entry, detail: { ...note.detail, failed: outcome } }).catch(() => {});
-    throw error;
-  }
+  return audited(state, entry, () => handle(asked));
 }
 
 function checkerOf({

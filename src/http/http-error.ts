@@ -54,8 +54,8 @@ const WORDS: Readonly<Record<number, string>> = {
 
 function statusOf(fault: Fault): number {
   if (fault instanceof HttpError) return fault.status;
-  if (fault instanceof ConfigError) return 400;
-  if (fault instanceof StreamBusy) return 409;
+  // What is malformed was refused at the door: this is well-formed, and cannot be as things stand.
+  if (fault instanceof ConfigError || fault instanceof StreamBusy) return 409;
   // The service refused us while a price was asked for: we are between, and it is behind us.
   if (fault instanceof StopStream) return 502;
   return fault instanceof RetryLater || fault instanceof Cancelled ? 503 : 500;

@@ -1,3 +1,4 @@
+import type { AuditEntry } from '../cursor/audit.ts';
 import type { Database } from '../cursor/database.ts';
 import { forgetProgress, forgetQuarantined, forgetSource, remember } from '../cursor/forgotten.ts';
 import { acquireLease, type Lease, waitForCommits } from '../cursor/leases.ts';
@@ -17,6 +18,13 @@ export interface ForgetDeps {
   /** Who is at work, for others who find a stream taken. */
   holder: string;
 }
+
+/** Whoever is forgotten must not live on in the audit trail: a digest tells later that it was done. */
+export const auditNoteOf = (erasure: Erasure): Pick<AuditEntry, 'action' | 'target' | 'detail'> => ({
+  action: `${erasure.kind}.forget`,
+  target: erasure.source,
+  ...('id' in erasure && { detail: { digest: digestOf(`${erasure.source} ${erasure.id}`).slice(0, 16) } }),
+});
 
 /** Erases a customer, a click or a whole source from every sink and from the state. */
 export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Erasure): Promise<Touched> {

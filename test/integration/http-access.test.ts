@@ -217,7 +217,7 @@ describe('without a token in the config', () => {
     // What any user of the machine could do before: the CSRF token without a token, and with it everything.
     const session = (await (await ask('/api/session')).json()) as Session;
     expect(session).toEqual({ signedIn: false, name: null, role: null, csrf: null });
-    const forget = { method: 'POST', body: JSON.stringify({ source: 'main', everything: true }) };
+    const forget = { method: 'POST', body: JSON.stringify({ source: 'main', everything: true, confirm: 'main' }) };
     const headers = { 'content-type': 'application/json', 'x-csrf-token': 'x' };
     expect((await ask('/api/forget', { ...forget, headers })).status).toBe(401);
     expect((await ask('/api/overview')).status).toBe(401);

@@ -114,8 +114,8 @@ describe('requests that no query can take', () => {
       expect([path, (await room.get(path)).status]).toEqual([path, 400]);
     for (const body of [
       { source: 'main', customer: 'a\u0000b' },
-      { source: 'ma\u0000in', everything: true },
-      { source: 'main', everything: true, customer: 'a' },
+      { source: 'ma\u0000in', everything: true, confirm: 'main' },
+      { source: 'main', everything: true, confirm: 'main', customer: 'a' },
     ])
       expect((await room.send('POST', '/api/forget', body)).status).toBe(400);
     const refused = await messageOf(await room.get('/api/runs?limit=1e400'));

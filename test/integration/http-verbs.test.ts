@@ -149,9 +149,12 @@ describe('cursor', () => {
     expect((await move({ to: '2099-01-01' })).status).toBe(409);
     expect((await move({ source: 'x' })).status).toBe(404);
     expect((await move({ streams: [] })).status).toBe(400);
-    expect(
-      (await ask<Cursors>('POST', '/api/cursors/reset', { streams: ['sales'], sink: 'lake' })).body.cursors,
-    ).toEqual([]);
+    const reset = (confirm: object) =>
+      ask<Cursors>('POST', '/api/cursors/reset', { streams: ['sales'], sink: 'lake', ...confirm });
+    // The name of the source is said twice: nobody forgets by a slip how far everything has come.
+    expect([(await reset({})).status, (await reset({ confirm: 'mian' })).status]).toEqual([400, 409]);
+    expect((await get<Cursors>('/api/cursors?stream=sales')).cursors.length).toBe(2);
+    expect((await reset({ confirm: 'main' })).body.cursors).toEqual([]);
     expect((await get<Cursors>('/api/cursors?stream=sales')).cursors.map(({ sink }) => sink)).toEqual(['warehouse']);
   });
 
@@ -162,9 +165,12 @@ describe('cursor', () => {
       'it is at work',
       async () => (await db.query({ text: 'select from tributary.leases where expires_at > now()' })).length > 0,
     );
-    const refused = await ask<{ error: { message: string } }>('POST', '/api/cursors/reset', { streams: ['clicks'] });
+    const refused = await ask<{ error: { message: string } }>('POST', '/api/cursors/reset', {
+      streams: ['clicks'],
+      confirm: 'main',
+    });
     expect([refused.status, refused.body.error.message]).toEqual([
-      503,
+      409,
       expect.stringContaining('is writing this stream'),
     ]);
     sandbox.service.faults.clear();
@@ -199,6 +205,8 @@ describe('forget', () => {
       [{ source: 'main' }, 400],
       [{ source: 'main', customer: '' }, 400],
       [{ source: 'main', everything: false }, 400],
+      [{ source: 'main', everything: true }, 400],
+      [{ source: 'main', everything: true, confirm: 'mian' }, 409],
       [{ source: 'main', customer: 'a', click: 'b' }, 400],
       [{ customer: 'a' }, 400],
       [{ source: 'mian', customer: 'a' }, 404],

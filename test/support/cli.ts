@@ -26,8 +26,8 @@ export interface Running {
   pid: number;
   child: ChildProcess;
   done: Promise<Finished>;
-  /** Waits for a text on one of its outputs. */
-  saw(text: string | RegExp): Promise<void>;
+  /** Waits for a text on one of its outputs; everything that was printed until then. */
+  saw(text: string | RegExp): Promise<string>;
 }
 
 /** A folder of its own to run commands in, with a home and a temporary folder that ought to stay empty. */
@@ -136,6 +136,7 @@ export function startProcess(file: string, args: string[], cwd: string, env: Rec
         if (child.exitCode !== null) throw new Error(`it ended without saying ${text}: ${output.text}`);
         await sleep(10);
       }
+      return output.text;
     },
   };
   running.add(handle);

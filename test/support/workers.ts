@@ -81,7 +81,7 @@ export function startWorker(
   });
   return {
     ...child,
-    ready: () => child.saw('"ready":true'),
+    ready: async () => void (await child.saw('"ready":true')),
     runs: () =>
       printed
         .split('\n')

@@ -1,7 +1,7 @@
 import { Option } from 'commander';
 import { byCommand, environment, type SyncApp, withSyncApp } from '../../app/index.ts';
 import { DEFAULT_CONFIG } from '../../config/index.ts';
-import { recordAudit } from '../../cursor/audit.ts';
+import { type AuditEntry, audited, recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import { toIso } from '../../model/instant.ts';
 import type { StreamJob } from '../../sync/job.ts';
@@ -91,8 +91,9 @@ async function enqueue(
       const { source, stream } = job;
       const chunks = await unreadChunks({ ...app, signal }, job, request);
       const { window, force = false } = request;
-      const id = await enqueueBackfill({ state: app.state, queue }, { source, stream, window, force, chunks });
-      await recordAudit(app.state, { ...byCommand(), action: 'backfill.start', target: `${source}/${stream}` });
+      const id = await audited(app.state, entryOf([job], request), () =>
+        enqueueBackfill({ state: app.state, queue }, { source, stream, window, force, chunks }),
+      );
       queued.push({ id, source, stream, windows: chunks.length });
     }
     if (json) terminal.out(document({ backfills: queued }));
@@ -106,6 +107,12 @@ async function enqueue(
   }
 }
 
+const entryOf = (jobs: SyncApp['jobs'], { window, force = false }: BackfillRequest): AuditEntry => ({
+  ...byCommand(jobs),
+  action: 'backfill.start',
+  detail: { from: toIso(window.start), to: toIso(window.end), force },
+});
+
 async function backfill(
   { terminal, log, signal, document }: Context,
   app: SyncApp,
@@ -115,6 +122,7 @@ async function backfill(
   const { state, sinks, jobs } = app;
   const line = createBackfillLine(terminal, jobs.length, () => app.usage(jobs[0]?.source ?? '').share);
   const deps = { state, sinks, log, signal, holder: holderOf('backfill'), onProgress: line.update };
+  await recordAudit(state, entryOf(jobs, request));
   const outcomes = await backfillAll(deps, jobs, request);
   line.clear();
   return report(outcomes, app, { terminal, document, json });

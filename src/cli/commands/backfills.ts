@@ -1,5 +1,5 @@
 import { byCommand, environment, hasState, withApp } from '../../app/index.ts';
-import { recordAudit } from '../../cursor/audit.ts';
+import { audited } from '../../cursor/audit.ts';
 import { type Backfill, readBackfills } from '../../cursor/backfills.ts';
 import { toIso } from '../../model/instant.ts';
 import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
@@ -70,8 +70,7 @@ async function steer(
     retry: jobs.retryBackfill,
   }[verb];
   const [after] = await withQueue({ config, log }, async (deps) => {
-    await work(deps, id);
-    await recordAudit(deps.state, { ...byCommand(), action: `backfill.${verb}`, target: id });
+    await audited(deps.state, { ...byCommand(), action: `backfill.${verb}`, target: id }, () => work(deps, id));
     return readBackfills(deps.state, id);
   });
   if (json) terminal.out(document({ backfills: after ? [toJson(after)] : [] }));

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { byCommand, environment, hasState, withApp, withSinks } from '../../app/index.ts';
-import { recordAudit } from '../../cursor/audit.ts';
+import { audited } from '../../cursor/audit.ts';
 import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/cursors.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import { ConfigError } from '../../model/errors.ts';
@@ -153,14 +153,10 @@ async function change(
       await confirm(context, `Forget how far ${names} has come, and read everything again?`, options);
     }
     for (const track of tracks) {
-      await work({ state, sinks, holder: holderOf('cursor') }, track);
-      const { source, stream, sink } = track;
-      await recordAudit(state, {
-        ...byCommand(),
-        action: `cursor.${verb}`,
-        target: `${source}/${stream}`,
-        detail: { sink },
-      });
+      const { sink } = track;
+      const detail = { sink, ...(verb === 'move' && { to: options.to, force: options.force === true }) };
+      const entry = { ...byCommand([track]), action: `cursor.${verb}`, detail };
+      await audited(state, entry, () => work({ state, sinks, holder: holderOf('cursor') }, track));
     }
     const after = chooseTracks(await knownTracks(state), { ...options, streams });
     if (options.json) terminal.out(document({ cursors: after.map(reportTrack) }));

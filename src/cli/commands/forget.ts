@@ -1,10 +1,10 @@
 import { byCommand, environment, withSinks } from '../../app/index.ts';
-import { recordAudit } from '../../cursor/audit.ts';
+import { audited } from '../../cursor/audit.ts';
 import { knownSources } from '../../cursor/forgotten.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Erasure } from '../../sinks/sink.ts';
-import { forget, previewForget, type Touched } from '../../sync/forget.ts';
+import { auditNoteOf, forget, previewForget, type Touched } from '../../sync/forget.ts';
 import { type CommonOptions, EXIT, type Register } from '../command.ts';
 import { checkSource, type SafetyOptions, withConfig, withJson, withSafety } from '../options.ts';
 import { confirm } from '../terminal/ask.ts';
@@ -54,8 +54,9 @@ export const registerForget: Register = (program, action) => {
           `Erase ${what} from ${sinks.map(({ place }) => place).join(' and ')}, for good?`,
           options,
         );
-        await recordAudit(state, { ...byCommand(), action: `${erasure.kind}.forget`, target: erasure.source });
-        return forget({ state, sinks, holder: holderOf('forget') }, erasure);
+        return audited(state, { ...byCommand(), ...auditNoteOf(erasure) }, () =>
+          forget({ state, sinks, holder: holderOf('forget') }, erasure),
+        );
       });
       if (options.dryRun) {
         terminal.out(options.json ? document({ touched, dryRun: true }) : describePreview(touched));

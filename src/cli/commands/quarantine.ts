@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { byCommand, environment, hasState, withApp, withSinks } from '../../app/index.ts';
 import type { Config } from '../../config/index.ts';
-import { recordAudit } from '../../cursor/audit.ts';
+import { type AuditEntry, audited } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
 import { ConfigError } from '../../model/errors.ts';
@@ -104,12 +104,14 @@ async function retry({ terminal, log, document }: Context, ids: string[], option
   const filter = filterOf(ids, options);
   const { config } = environment.configOrDefaults(options.config);
   const results = await withSinks({ config, log }, async ({ state, sinks }) => {
-    await recordAudit(state, { ...byCommand(), action: 'quarantine.retry', detail: { ids } });
-    const retried: Retried[] = [];
-    for (const job of jobsOf(await chosenOf(listQuarantined(state, filter), ids), config)) {
-      retried.push(...(await retryQuarantined({ state, sinks, holder: holderOf('quarantine retry') }, job)));
-    }
-    return retried;
+    const records = await chosenOf(listQuarantined(state, filter), ids);
+    return audited(state, entryOf('retry', records), async () => {
+      const retried: Retried[] = [];
+      for (const job of jobsOf(records, config)) {
+        retried.push(...(await retryQuarantined({ state, sinks, holder: holderOf('quarantine retry') }, job)));
+      }
+      return retried;
+    });
   });
   if (options.json) terminal.out(document({ retried: results.map((one) => ({ ...one, reason: one.reason ?? null })) }));
   else terminal.out(describeRetried(results, terminal.columns));
@@ -126,16 +128,21 @@ async function drop(context: Context, ids: string[], options: Options): Promise<
     if (options.all && records.length > 0) {
       await confirm(context, `Delete ${counted(records.length, 'record')} for good?`, options);
     }
-    await recordAudit(state, { ...byCommand(), action: 'quarantine.drop', detail: { records: records.length } });
-    return dropQuarantined(
-      state,
-      records.map(({ id }) => id),
-    );
+    const chosen = records.map(({ id }) => id);
+    return audited(state, entryOf('drop', records), () => dropQuarantined(state, chosen));
   });
   const text = `${counted(dropped, 'record')} ${options.dryRun ? 'would be dropped; nothing was changed' : 'dropped'}`;
   terminal.out(options.json ? document({ dropped, dryRun: options.dryRun === true }) : text);
   return EXIT.done;
 }
+
+/** One record by its id, as the control room names it; many by their number. */
+const entryOf = (verb: 'retry' | 'drop', records: readonly Quarantined[]): AuditEntry => ({
+  ...byCommand(),
+  action: `quarantine.${verb}`,
+  target: records.length === 1 ? String(records[0]?.id) : undefined,
+  detail: { records: records.length },
+});
 
 /** Records by stream, as the config reads each of them now. */
 function jobsOf(records: readonly Quarantined[], config: Config) {

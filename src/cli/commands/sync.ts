@@ -1,5 +1,6 @@
-import { environment, type SyncApp, withSyncApp } from '../../app/index.ts';
+import { byCommand, environment, type SyncApp, withSyncApp } from '../../app/index.ts';
 import { DEFAULT_CONFIG } from '../../config/index.ts';
+import { recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import { Cancelled, type Fault, RetryLater } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
@@ -51,6 +52,7 @@ export async function syncAndReport(
 ): Promise<ExitCode> {
   const progress = createProgressLine(terminal);
   const { state, sinks, jobs } = app;
+  await recordAudit(state, { ...byCommand(jobs), action: 'sync.start' });
   const outcomes = await syncAll(
     { state, sinks, log, signal, holder: holderOf('sync'), onProgress: progress.update },
     jobs,

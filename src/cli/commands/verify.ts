@@ -1,6 +1,7 @@
-import { environment, type SyncApp, withSyncApp } from '../../app/index.ts';
+import { byCommand, environment, type SyncApp, withSyncApp } from '../../app/index.ts';
 import { unknownName } from '../../app/jobs.ts';
 import { DEFAULT_CONFIG } from '../../config/index.ts';
+import { recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
@@ -81,6 +82,7 @@ async function verify(context: Context, app: SyncApp, window: Window, options: V
   const deps: SyncDeps = { state, sinks, log, signal, holder: holderOf('verify'), onProgress: line.update };
   const pair = options.between && pairOf(options.between, sinks);
   const results: Repair[] = [];
+  if (options.repair) await recordAudit(state, { ...byCommand(jobs), action: 'verification.repair' });
   // One stream after the other: what is printed stands in the order that was asked for.
   for (const job of jobs) {
     const before = pair ? await verifyBetween(deps, job, window, pair) : await verifyStream(deps, job, window);

@@ -8,7 +8,6 @@ import {
   retryBackfill,
   type Backfill as StoredBackfill,
 } from '../../jobs/backfills.ts';
-import { ConfigError } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import { priceBackfill } from '../../sync/price.ts';
 import { type PriceReport, reportPrices } from '../../sync/price-report.ts';
@@ -205,14 +204,7 @@ async function start(deps: Deps, body: BackfillRequest, signal: AbortSignal): Pr
 
 async function act(deps: Deps, id: string, action: BackfillAction): Promise<Backfill> {
   await readBackfill(deps.state, id);
-  try {
-    await VERBS[action](deps, id);
-  } catch (error) {
-    // Recovery: it is there, so what cannot be is this verb in the state that it is in.
-    if (error instanceof ConfigError)
-      throw new HttpError(409, error.message, { ...(error.next && { next: error.next }), kept: 'nothing was changed' });
-    throw error;
-  }
+  await VERBS[action](deps, id);
   return readBackfill(deps.state, id);
 }
 

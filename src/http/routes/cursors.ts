@@ -1,8 +1,7 @@
 import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/cursors.ts';
 import { holderOf } from '../../cursor/leases.ts';
-import { ConfigError } from '../../model/errors.ts';
 import { type MoveDeps, moveCursor, resetCursor } from '../../sync/move-cursor.ts';
-import { chooseDate } from '../choices.ts';
+import { checkConfirmed, chooseDate } from '../choices.ts';
 import type { ControlDeps } from '../deps.ts';
 import { HttpError } from '../http-error.ts';
 import { type Route, route } from '../route.ts';
@@ -43,6 +42,10 @@ const CursorMove = named(
       .describe('also forward, over time that was never read: events may be missing there for good'),
   }),
 );
+const CursorReset = named(
+  'CursorReset',
+  CursorRequest.extend({ confirm: shortText.describe('the name of the source: everything of it is read again') }),
+);
 type CursorRequest = z.infer<typeof CursorRequest>;
 
 type Deps = Pick<ControlDeps, 'state' | 'sinks'>;
@@ -82,10 +85,14 @@ export const cursorRoutes = (deps: Deps): Route[] => [
     path: '/api/cursors/reset',
     summary: 'Forgets how far streams have come; their rows stay, and the next sync reads everything again.',
     role: 'admin',
-    body: CursorRequest,
+    body: CursorReset,
     answer: Cursors,
     audit: ({ body }) => noteOf('cursor.reset', body),
-    handle: ({ body }) => change(deps, body, resetCursor),
+    handle: ({ body }) =>
+      change(deps, body, (moving, track) => {
+        checkConfirmed(body.confirm, track.source);
+        return resetCursor(moving, track);
+      }),
   }),
 ];
 
@@ -110,13 +117,6 @@ async function change(
   // Several sinks of one source belong together; several sources are an accident.
   if (sources.size > 1)
     throw new HttpError(409, 'several sources have this stream', { next: `add source: ${[...sources].join(', ')}` });
-  try {
-    for (const track of tracks) await work({ state, sinks, holder: holderOf('control room') }, track);
-  } catch (error) {
-    // Recovery: the cursor is there, so what cannot be is this move from where it stands.
-    if (error instanceof ConfigError)
-      throw new HttpError(409, error.message, { ...(error.next && { next: error.next }) });
-    throw error;
-  }
+  for (const track of tracks) await work({ state, sinks, holder: holderOf('control room') }, track);
   return { cursors: chooseTracks(await knownTracks(state), { source, streams, sink }).map(reportTrack) };
 }

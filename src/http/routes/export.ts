@@ -1,3 +1,4 @@
+import { FILTERS } from '../../api/filters.ts';
 import { readEvolved } from '../../cursor/columns.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { Cancelled, Fault } from '../../model/errors.ts';
@@ -31,7 +32,12 @@ const ExportQuery = object({
   from: date,
   to: date,
   format: oneOf(FORMATS),
-  filter: list(shortText)
+  filter: list(
+    shortText.regex(
+      new RegExp(`^(?:${FILTERS.map(({ name }) => name).join('|')})=`),
+      'is not NAME=VALUE with a filter of the service: write filter=country=DE',
+    ),
+  )
     .max(20)
     .default([])
     .describe("NAME=VALUE, a query parameter of the service; on top of the config's"),
@@ -91,7 +97,7 @@ async function chosenOf({ state, streams, narrow }: Deps, name: StreamName, quer
   const [one, ...others] = chooseStreams(streams, { source, streams: [name] });
   if (!one) throw new Error('what is chosen is there, or refused');
   if (others.length > 0)
-    throw new HttpError(400, `several sources have ${name}`, {
+    throw new HttpError(409, `several sources have ${name}`, {
       next: `choose one with source: ${[one, ...others].map((each) => each.source).join(', ')}`,
     });
   const evolved = await readEvolved(state, name);
@@ -105,17 +111,11 @@ async function chosenOf({ state, streams, narrow }: Deps, name: StreamName, quer
 }
 
 const filtersOf = (texts: readonly string[]): Record<string, string> =>
-  Object.fromEntries(
-    texts.map((text) => {
-      const at = text.indexOf('=');
-      if (at > 0) return [text.slice(0, at), text.slice(at + 1)];
-      throw new HttpError(400, 'a filter is not NAME=VALUE', { next: 'write filter=country=DE' });
-    }),
-  );
+  Object.fromEntries(texts.map((text) => [text.slice(0, text.indexOf('=')), text.slice(text.indexOf('=') + 1)]));
 
 function refuseTooMany({ rows }: { rows: number }): void {
   if (rows <= MOST_EVENTS) return;
-  throw new HttpError(400, `these are more than ${MOST_EVENTS} events`, {
+  throw new HttpError(409, `these are more than ${MOST_EVENTS} events`, {
     next: 'export shorter ranges, or use tributary export',
   });
 }

@@ -1,11 +1,11 @@
-import { createHash } from 'node:crypto';
 import { knownSources } from '../../cursor/forgotten.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import type { Erasure } from '../../sinks/sink.ts';
-import { forget } from '../../sync/forget.ts';
+import { auditNoteOf, forget } from '../../sync/forget.ts';
+import { checkConfirmed } from '../choices.ts';
 import type { ControlDeps } from '../deps.ts';
 import { HttpError } from '../http-error.ts';
-import { type AuditNote, type Route, route } from '../route.ts';
+import { type Route, route } from '../route.ts';
 import { byName, count, longText, named, object, shortText, z } from '../shapes.ts';
 
 /** The id comes in the body: addresses are written down by every proxy on the way. */
@@ -14,7 +14,11 @@ const ForgetRequest = named(
   z.union([
     object({ source: shortText, customer: longText }),
     object({ source: shortText, click: longText }),
-    object({ source: shortText, everything: z.literal(true) }),
+    object({
+      source: shortText,
+      everything: z.literal(true),
+      confirm: shortText.describe('the name of the source once more: nothing of it is left'),
+    }),
   ]),
 );
 type ForgetRequest = z.infer<typeof ForgetRequest>;
@@ -33,18 +37,12 @@ export const forgetRoute = (deps: Deps): Route =>
     role: 'admin',
     body: ForgetRequest,
     answer: Forgotten,
-    audit: ({ body }) => noteOf(erasureOf(body)),
-    handle: ({ body }) => erase(deps, erasureOf(body)),
+    audit: ({ body }) => auditNoteOf(erasureOf(body)),
+    handle({ body }) {
+      if ('everything' in body) checkConfirmed(body.confirm, body.source);
+      return erase(deps, erasureOf(body));
+    },
   });
-
-/** Whoever is forgotten must not live on in the audit trail: a digest tells later that it was done. */
-const noteOf = (erasure: Erasure): AuditNote => ({
-  action: `${erasure.kind}.forget`,
-  target: erasure.source,
-  ...('id' in erasure && {
-    detail: { digest: createHash('sha256').update(`${erasure.source} ${erasure.id}`).digest('hex').slice(0, 16) },
-  }),
-});
 
 async function erase({ state, sinks, streams }: Deps, erasure: Erasure): Promise<Forgotten> {
   const known = new Set([...streams.map(({ source }) => source), ...(await knownSources(state))]);
