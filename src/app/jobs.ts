@@ -123,9 +123,9 @@ export function createJob(
     filters: describeFilters(filters),
     checkFiltered: (rows, before) => checkFiltered(STREAMS[stream], filters, rows, before),
     upkeep: { lookbackMs: settings.lookback, settleMs: settings.settle, resweepMs: settings.resweep },
-    createReader: (profile, since) => {
+    createReader: (profile, since, { settleMs } = { settleMs: settings.settle }) => {
       const earliest = source.since === 'all' ? since : undefined;
-      return createReader({ api, stream, filters, profile, flatten, earliest, settleMs: settings.settle });
+      return createReader({ api, stream, filters, profile, flatten, earliest, settleMs });
     },
     probe: createProbe({ api, stream, filters, flatten }),
     requestsPerSecond: source.requestsPerSecond,

@@ -133,8 +133,10 @@ function questionsFor(
   if (near.onRow) return STEPS_BACK_MS.map((back) => ascending(near.start - back));
   const older: PageRequest = { order: 'desc', start: at - 10 * APART_MS };
   const beginning = { ...ascending(near.start - APART_MS - DAY_MS), step: firstStep(otherRows) };
-  const further = [HOUR_MS, 26 * HOUR_MS, 9 * DAY_MS, 60 * DAY_MS].map((back) => ascending(near.start - back));
-  return [ascending(near.start), ...(hasOlder ? [older, beginning] : [beginning, older]), ...further];
+  const further = [HOUR_MS, 26 * HOUR_MS, 9 * DAY_MS].map((back) => ascending(near.start - back));
+  // One question more for the beginning: the first may have failed for a reason of its own.
+  const beginningAgain = { ...beginning, start: beginning.start - 20 * DAY_MS };
+  return [ascending(near.start), ...(hasOlder ? [older, beginning] : [beginning, older]), ...further, beginningAgain];
 }
 
 /** Older starts can be refused by themselves: before the founding of the service, or by what the plan retains. */

@@ -49,7 +49,8 @@ export interface ReaderOptions {
 
 export type { PageRequest, Rejection, RequestContext } from './page-fetcher.ts';
 export type { Profile } from './profile.ts';
-export type { Slice } from './slice.ts';
+export { createUndelivered, type Slice } from './slice.ts';
+export { TOO_YOUNG } from './sweep.ts';
 export type { TailEnd } from './tail.ts';
 
 export function createReader(settings: ReaderOptions): Reader {

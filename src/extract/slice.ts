@@ -32,9 +32,22 @@ const BLUR_MS = 1000;
 /** The rows of a page between two instants or nearly so, and those whose times are out of order: no other page may show them. */
 export function rowsOf(page: PageResult, after: Instant, before: Instant): Row[] {
   const [from, until] = [after - BLUR_MS, before + BLUR_MS];
-  if (page.admission.kind !== 'counts') return page.rows.filter(({ at }) => at >= from && at < until);
-  const line = new Set<unknown>(page.admission.line);
-  return page.rows.filter((row) => !line.has(row) || (row.at >= from && row.at < until));
+  const line = new Set<unknown>(lineOf(page));
+  return page.rows.filter((row) => (line.size > 0 && !line.has(row)) || (row.at >= from && row.at < until));
+}
+
+/** Pages overlap: so many of the last ones are remembered, to deliver each row once. */
+const PAGES_REMEMBERED = 4;
+
+/** Leaves out rows that were among the last ones already, with the same time. */
+export function createUndelivered(): (rows: readonly Row[]) => Row[] {
+  const last: Array<Map<string, Instant>> = [];
+  return (rows) => {
+    const fresh = rows.filter(({ id, at }) => !last.some((page) => page.get(id) === at));
+    if (fresh.length > 0) last.push(new Map(fresh.map(({ id, at }) => [id, at])));
+    if (last.length > PAGES_REMEMBERED) last.shift();
+    return fresh;
+  };
 }
 
 /** This page alone shows all that a proven window has now: what a sink has besides has vanished. */

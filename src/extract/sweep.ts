@@ -22,7 +22,10 @@ export async function* sweep(fetcher: PageFetcher, window: Window): AsyncGenerat
   let at = window.start;
   let leaps = 0;
   while (at < window.end) {
-    if (fair.isSpent()) return yield { ...delivered([]), window: { start: at, end: window.end }, note: TOO_MANY };
+    const rest = { ...delivered([]), window: { start: at, end: window.end } };
+    if (fair.isSpent()) return yield { ...rest, note: TOO_MANY };
+    // What is not settled yet cannot be proven whatever is asked, and what shows of it has been delivered.
+    if (at >= evidence.settledThrough) return yield { ...rest, note: TOO_YOUNG };
     // Behind a gap, pages may still show rows from inside it.
     const from = leaps > 0 ? window.start : at;
     let last: PageResult | undefined;
@@ -42,7 +45,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window): AsyncGenerat
     }
     // What the last page shows by itself first: only of that it is known that it is all there is now.
     const own = last && ownEnd(last, at);
-    const end = Math.min(window.end, own ?? evidence.through(at) ?? at);
+    const end = Math.min(window.end, own ?? Number.POSITIVE_INFINITY, evidence.through(at) ?? at);
     const { proven } = end > at ? prove({ start: at, end }, evidence) : {};
     if (proven) {
       const isAside = outcome.setAside.length > 0;
@@ -79,6 +82,8 @@ const UNORDERED = 'the service does not sort its answers as asked, so they prove
 /** A page that holds less than this part of what was asked for was not cut, its rows are hidden. */
 const MOST_CUT = 8;
 
+/** Said of the end of a window that lies in the present. */
+export const TOO_YOUNG = 'too young to be complete: events may still arrive';
 const TOO_MANY = 'this service needs too many requests to be read here; the next try goes on';
 
 /** A sweep that keeps asking without seeing anything new ends: so many requests are free, and a few for every page of new rows. */

@@ -4,10 +4,10 @@ import { DAY_MS } from '../model/window.ts';
 import { newestPage, walkBack } from './page-backward.ts';
 import { lineOf, type PageFetcher, type PageResult } from './page-fetcher.ts';
 import type { Profile } from './profile.ts';
-import { APART_MS, emptyPagesFor, NARROW_MS } from './proof/answer.ts';
+import { APART_MS, emptyPagesFor, NARROW_MS, type Stretch } from './proof/answer.ts';
 import { type Certified, prove } from './proof/certified.ts';
-import type { Evidence, Known } from './proof/evidence.ts';
-import { delivered, type Slice } from './slice.ts';
+import { CLOSED_MS, type Evidence, type Known } from './proof/evidence.ts';
+import { createUndelivered, delivered, type Slice } from './slice.ts';
 
 export interface TailRequest {
   /** Everything older than this is proven already; undefined where nothing is. */
@@ -49,17 +49,21 @@ export async function* readTail(
 ): AsyncGenerator<Slice, TailEnd> {
   const { evidence, profile, clock } = fetcher;
   const { floor, settleMs, lookback = floor } = request;
-  const isJoined = (): boolean => (floor === undefined ? evidence.knowsEnd : evidence.around(floor) !== undefined);
+  const isJoined = (): boolean =>
+    floor === undefined ? evidence.knowsEnd : aroundFloor(evidence, floor) !== undefined;
+  const undelivered = createUndelivered();
   let pages = 0;
   let serverNow: Instant | undefined;
   let first: PageResult | undefined;
   let empty: PageResult | undefined;
   function* deliverAll(): Generator<Slice, void> {
     for (const page of fetcher.take()) {
-      pages += 1;
+      const rows = undelivered(page.rows);
+      // A page that confirms another shows nothing else.
+      if (rows.length > 0) pages += 1;
       // The clock of the newest page, not of the last one: what arrived during the walk is on none of its pages.
       serverNow ??= page.answeredAt;
-      yield delivered(page.rows, page.rejected);
+      if (rows.length > 0 || page.rejected.length > 0) yield delivered(rows, page.rejected);
     }
   }
 
@@ -147,9 +151,13 @@ async function* newestFrom(fetcher: PageFetcher, start: Instant): AsyncGenerator
   }
 }
 
+/** What joins the floor. Where no time has passed since it was proven, that ends there too. */
+const aroundFloor = (evidence: Evidence, floor: Instant): Stretch | undefined =>
+  evidence.around(Math.min(floor, evidence.settledThrough - CLOSED_MS));
+
 /** What is complete now around the floor, or from the beginning on where nothing was. */
 function provenFrom(evidence: Evidence, { floor, since }: TailRequest, settled: Instant): Certified | undefined {
-  const stretch = evidence.around(floor ?? since);
+  const stretch = floor === undefined ? evidence.around(since) : aroundFloor(evidence, floor);
   if (!stretch) return undefined;
   const start = Math.max(since, Math.min(floor ?? since, Math.floor(stretch.after) + 1));
   const end = Math.min(settled, stretch.before);

@@ -85,7 +85,9 @@ async function deliverTail(work: Work): Promise<TailEnd> {
   // Up to the sink that is furthest ahead: what another lacks behind that is a window of its own, and is read for it alone.
   const floor = furthest(sinks.map(({ completeThrough }) => completeThrough));
   const lookback = floor === undefined ? undefined : Math.max(since, floor - upkeep.lookbackMs);
-  const known = { newestSeen: furthest(sinks.map(({ newestSeen }) => newestSeen)), empty: await foundEmpty(standing) };
+  const newestSeen = furthest(sinks.map(({ newestSeen }) => newestSeen));
+  // What was found empty matters only where nothing was ever seen.
+  const known = { newestSeen, empty: newestSeen === undefined ? await foundEmpty(standing) : [] };
   const slices = reader.tail({ floor, lookback, since, known, lane: 'fresh', signal });
   let held: Slice | undefined;
   for (;;) {
@@ -131,21 +133,22 @@ const furthest = (instants: ReadonlyArray<Instant | undefined>): Instant | undef
 /** What is left after the tail: windows never proven, and those that are due to be read again; each with the sinks it is for. */
 async function windowsToRead(
   { upkeep, standing }: Work,
-  { serverNow, isEmpty }: TailEnd,
+  { serverNow, isEmpty, certified }: TailEnd,
 ): Promise<{ fresh: Share[]; repair: Share[] }> {
   const { since, sinks } = standing;
   if (isEmpty) return { fresh: [], repair: [] };
   const whole = { start: since, end: serverNow - upkeep.settleMs };
   const needs = await Promise.all(
     sinks.map(async ({ sink, completeThrough: floor = since, ledger }) => {
-      // Where the tail has just read this bit, the sweep sees so at once and asks nothing.
       const entries = await ledger();
       // A stream that was empty until now shows rows: then so may what was proven empty before.
       const wasEmpty = entries.some(({ note }) => note === NOTHING_YET);
       const again = { start: wasEmpty ? since : Math.max(since, floor - upkeep.lookbackMs), end: floor };
+      // Nearly always the tail has just read all of this bit.
+      const isRead = certified && certified.start <= again.start && again.end <= certified.end;
       return {
         sink,
-        fresh: unproven(entries, whole, again, serverNow),
+        fresh: unproven(entries, whole, isRead ? undefined : again, serverNow),
         repair: resweeps(entries, serverNow, upkeep.resweepMs),
       };
     }),

@@ -91,5 +91,4 @@ function count(tally: Tally, { rows }: Slice): void {
     for (const name of row.contradictions) tally.contradictions[name] = (tally.contradictions[name] ?? 0) + 1;
     for (const name of row.misfits) tally.misfits[name] = (tally.misfits[name] ?? 0) + 1;
   }
-  tally.read += rows.length;
 }

@@ -1,5 +1,6 @@
 import { doubtOf } from '../api/check-filtered.ts';
 import { UNKNOWN_SERVER } from '../cursor/sources.ts';
+import { TOO_YOUNG } from '../extract/reader.ts';
 import type { Row } from '../model/flatten.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import { holds, type Window } from '../model/window.ts';
@@ -9,9 +10,11 @@ import type { StreamJob, SyncProgress } from './job.ts';
 
 /** What an export wrote, and how far it can be trusted. */
 export interface ExportReport {
+  /** Every event of the range is in the file, once, and none can come any more: nothing is in doubt, left out or too young. */
+  certified: boolean;
   rows: number;
   requests: number;
-  /** The windows that could not be proven complete, each with its reason. None: every event is in the file, once. */
+  /** The windows that could not be proven complete, each with its reason. */
   doubts: ReadonlyArray<Window & { note: string }>;
   /** Records that could not be used; they are not in the file. */
   rejected: number;
@@ -38,7 +41,7 @@ export async function exportStream(job: StreamJob, request: ExportRequest): Prom
   try {
     const report = await readInto(job, request);
     const [from, to] = [toIso(window.start), toIso(window.end)];
-    await file.finish({ stream: job.stream, from, to, certified: String(report.doubts.length === 0) });
+    await file.finish({ stream: job.stream, from, to, certified: String(report.certified) });
     return report;
   } catch (error) {
     await file.abandon();
@@ -51,7 +54,8 @@ export async function exportStream(job: StreamJob, request: ExportRequest): Prom
 async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportReport> {
   const { window, file, signal, onProgress, scrub, spool } = request;
   const { source, stream } = job;
-  const reader = job.createReader(UNKNOWN_SERVER, window.start);
+  // The present is wanted too: how far it has settled is told beside it.
+  const reader = job.createReader(UNKNOWN_SERVER, window.start, { settleMs: 0 });
   const versions = createVersions();
   const ahead = new Map<string, Row>();
   const doubts: Array<Window & { note: string }> = [];
@@ -72,7 +76,8 @@ async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportR
     if (slice.window) {
       await take(slice.rows.filter((row) => holds(window, row.at)));
       doneMs += slice.window.end - slice.window.start;
-      if (!slice.certified) doubts.push({ ...slice.window, note: slice.note ?? 'not proven' });
+      if (!slice.certified && slice.note !== TOO_YOUNG)
+        doubts.push({ ...slice.window, note: slice.note ?? 'not proven' });
     } else {
       // Shown ahead of its turn: most of it comes again with its window, in order.
       for (const row of slice.rows) ahead.set(row.id, row);
@@ -87,13 +92,15 @@ async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportR
   if (doubt) doubts.push({ ...window, note: doubt });
   const isNewest = versions.createIsNewest();
   if (spool) for await (const rows of spool.replay()) await file.write(rows.filter(isNewest));
+  const settledThrough = reader.serverNow() - job.upkeep.settleMs;
   return {
+    certified: doubts.length === 0 && rejected === 0 && window.end <= settledThrough,
     rows: versions.events(),
     requests: job.requests().requests,
     doubts,
     rejected,
     changed: versions.changed(),
-    settledThrough: reader.serverNow() - job.upkeep.settleMs,
+    settledThrough,
   };
 }
 

@@ -20,7 +20,7 @@ export interface StreamJob {
   filters: string;
   /** What rows show of those filters; with `before`, on top of what earlier rows showed. */
   checkFiltered?(rows: readonly Row[], before?: FilterCheck): FilterCheck;
-  createReader(profile: Profile, since: Instant): Reader;
+  createReader(profile: Profile, since: Instant, options?: { settleMs: number }): Reader;
   /** One look at the service, for planning. */
   probe: Probe;
   /** What the plan grants the key, over all its streams and processes. */

@@ -19,11 +19,11 @@ export const MOST_TRIES = 5;
 export const restMs = (tries: number): number => (tries < MOST_TRIES ? RETRY_UNCERTIFIED_MS : DAY_MS);
 
 /** Every window up to `end` that is not proven, and the last bit before the watermark again, for events that came late. */
-export function unproven(ledger: readonly Entry[], whole: Window, again: Window, now: Instant): Window[] {
+export function unproven(ledger: readonly Entry[], whole: Window, again: Window | undefined, now: Instant): Window[] {
   const isSettled = ({ certified, note, readAt, tries = 0 }: Entry): boolean =>
     certified || (note !== NOTHING_YET && readAt > now - restMs(tries));
   const settled = ledger.filter(isSettled);
-  const known = settled.flatMap((entry) => gaps([again], entry));
+  const known = settled.flatMap((entry) => gaps(again ? [again] : [], entry));
   return gaps(known, whole);
 }
 

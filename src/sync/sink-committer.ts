@@ -150,6 +150,8 @@ function addSpan(spans: Span[], span: Span): void {
 }
 
 function count(tally: Tally, receipt: Receipt, rejected: number): void {
+  // Pages overlap: what counts is what the sink met.
+  tally.read += receipt.new + receipt.changed + receipt.unchanged;
   tally.new += receipt.new;
   tally.changed += receipt.changed;
   tally.unchanged += receipt.unchanged;

@@ -3,7 +3,7 @@ import type { Database } from '../cursor/database.ts';
 import { withoutForgotten } from '../cursor/forgotten.ts';
 import { readLedger } from '../cursor/ledger.ts';
 import { readProfile } from '../cursor/sources.ts';
-import type { Reader } from '../extract/reader.ts';
+import { createUndelivered, type Reader } from '../extract/reader.ts';
 import { gaps } from '../model/coverage.ts';
 import { ConfigError } from '../model/errors.ts';
 import { evolvedStream, promote } from '../model/evolution.ts';
@@ -100,21 +100,17 @@ const compare = (
 /** Slices with all of their rows: what the reader showed ahead of its turn belongs to the window that comes later. */
 async function* readWhole(reader: Reader, window: Window, signal: AbortSignal): AsyncGenerator<Found> {
   const ahead = new Map<string, Row>();
+  const undelivered = createUndelivered();
   for await (const slice of reader.sweep({ window, lane: 'repair', signal })) {
-    if (!slice.window) {
-      for (const row of slice.rows) ahead.set(row.id, row);
-      continue;
-    }
-    const { start, end } = slice.window;
-    const rows = new Map(slice.rows.filter((row) => holds(window, row.at)).map((row) => [row.id, row]));
-    for (const [id, row] of ahead) {
-      if (row.at >= end) continue;
-      if (row.at >= start && !rows.has(id)) rows.set(id, row);
-      ahead.delete(id);
-    }
+    for (const row of slice.rows) if (holds(window, row.at)) ahead.set(row.id, row);
+    if (!slice.window) continue;
+    const { end } = slice.window;
+    const found = [...ahead.values()].filter(({ at }) => at < end);
+    for (const { id } of found) ahead.delete(id);
     yield {
       window: slice.window,
-      rows: [...rows.values()],
+      // The pages of neighbouring windows overlap.
+      rows: undelivered(found),
       doubt: slice.certified ? undefined : (slice.note ?? 'not proven'),
     };
   }

@@ -98,8 +98,9 @@ describe('--json', () => {
     const bad = place.call(['config', 'check', '--json', '--config', 'bad.yaml']);
     expect(await failed(bad)).toMatchObject({ code: 2, command: 'config check', error: { exitCode: 2 } });
     expect((await failed(bad)).error.faults.length).toBeGreaterThan(1);
-    sandbox.service.faults.add({ status: 403, when: ({ query }) => query.event === 'sales', times: 1 });
+    sandbox.service.faults.add({ status: 403, when: ({ query }) => query.event === 'sales', times: 1000 });
     const refused = await failed(run('sync', 'sales'));
+    sandbox.service.faults.clear();
     expect(refused).toMatchObject({ code: 3, command: 'sync', error: { exitCode: 3 } });
   });
 

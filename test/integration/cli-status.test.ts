@@ -95,8 +95,14 @@ describe('status', () => {
 
   it('a stream that the service refused is parked without a worker too', async () => {
     await db.query({ text: 'delete from tributary.parked; delete from tributary.schedules' });
-    sandbox.service.faults.add({ status: 403, message: 'Upgrade to the Business plan.', match: { event: 'sales' } });
+    sandbox.service.faults.add({
+      status: 403,
+      message: 'Upgrade to the Business plan.',
+      match: { event: 'sales' },
+      times: 1000,
+    });
     expect((await tributary('sync', 'sales')).code).toBe(3);
+    sandbox.service.faults.clear();
     const { streams } = (await status()) as { streams: Array<{ stream: string; parked: { reason: string } | null }> };
     const reasons = streams.map(({ stream, parked }) => `${stream} ${parked?.reason ?? 'works'}`);
     expect(reasons.filter((text) => text.startsWith('sales'))[0]).toMatch(/^sales .*Upgrade to the Business plan/);

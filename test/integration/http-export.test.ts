@@ -43,6 +43,8 @@ afterAll(async () => {
   await database.drop();
 });
 
+/** Old enough that nothing more can come. */
+const PAST = `from=${new Date(Date.now() - 40 * 86_400_000).toISOString()}&to=${new Date(Date.now() - 86_400_000).toISOString()}`;
 const pathOf = (stream: string, query: string): string => `/api/export/${stream}?${RANGE}&${query}`;
 
 /** As it comes over the wire: packed, and with what comes after the last byte. */
@@ -64,23 +66,25 @@ const linesOf = (text: string): Array<Record<string, unknown>> =>
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>);
-const pagesAsked = (): number => sandbox.service.requests.length;
+const pagesAsked = (): number => sandbox.service.requests.filter(({ query }) => query.event === 'clicks').length;
 
 describe('an export over HTTP', () => {
-  it('has every event once in each format, says that it is certified, and follows the privacy settings', async () => {
+  it('has every event once in each format, says whether it is certified, and follows the privacy settings', async () => {
     const { dir } = await freshPlace();
     for (const format of ['ndjson', 'csv', 'parquet'] as const) {
       const { headers, trailers, bytes } = await download(pathOf('leads', `format=${format}`));
       expect(headers['content-disposition']).toMatch(
         /^attachment; filename="main-leads-[\d-]+\.(ndjson|csv|parquet)"$/,
       );
-      expect(trailers['x-tributary-certified']).toBe('true');
+      expect(trailers['x-tributary-certified']).toBe('false');
       const file = join(dir, `leads.${format}`);
       await writeFile(file, bytes);
       const rows = await queryDuckdb(`select event_id, click_ip from '${file}'`);
       expect(sorted(rows.map(({ event_id }) => String(event_id)))).toEqual(sorted(sandbox.service.ids('leads')));
       expect(rows.every(({ click_ip }) => click_ip === null)).toBe(true);
     }
+    const { trailers } = await download(`/api/export/leads?${PAST}&format=ndjson`);
+    expect(trailers['x-tributary-certified']).toBe('true');
   });
 
   it('is narrowed by filters, and packed on its way where that helps', async () => {
@@ -96,7 +100,7 @@ describe('an export over HTTP', () => {
       const packed = await download(path, { 'accept-encoding': encoding });
       expect(packed.headers['content-encoding']).toBe(encoding);
       expect(linesOf(unpack(packed.bytes).toString())).toEqual(rows);
-      expect(packed.trailers['x-tributary-certified']).toBe('true');
+      expect(packed.trailers).toHaveProperty('x-tributary-certified');
       expect(packed.bytes.length / plain.bytes.length).toBeLessThan(0.5);
     }
     const parquet = await download(pathOf('leads', 'format=parquet'), { 'accept-encoding': 'br' });
@@ -127,9 +131,9 @@ describe('an export over HTTP', () => {
     response.destroy();
     await until('there is room for others again', async () => {
       const both = await Promise.all([1, 2].map(() => download(pathOf('leads', 'format=csv'))));
-      return both.every(({ trailers }) => trailers['x-tributary-certified'] === 'true');
+      return both.every(({ trailers }) => trailers['x-tributary-certified'] !== undefined);
     });
-    expect(pagesAsked() - waiting).toBeLessThan(8);
+    expect(pagesAsked() - waiting).toBeLessThanOrEqual(1);
   });
 
   it('is for two at a time', async () => {
@@ -142,7 +146,7 @@ describe('an export over HTTP', () => {
   });
 
   it('that the service refuses is an answer; one that fails on its way is broken off, not whole', async () => {
-    sandbox.service.faults.add({ status: 403, message: 'not on this plan', match: { event: 'sales' } });
+    sandbox.service.faults.add({ status: 403, message: 'not on this plan', match: { event: 'sales' }, times: 1000 });
     const refused = await room.get(pathOf('sales', 'format=csv'));
     expect([refused.status, await refused.text()]).toEqual([502, expect.stringContaining('not on this plan')]);
     let pages = 0;

@@ -9,6 +9,7 @@ import { type CuttingProxy, startCuttingProxy } from '../support/cutting-proxy.t
 import { freshDatabase, stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { readTable } from '../support/postgres-place.ts';
 import {
+  asEntries,
   certified,
   createWriter,
   MINUTE,
@@ -85,7 +86,7 @@ describe.each([
       expect(await writer.commit(rows, { spans }, rejected)).toEqual(receipt({ new: 2 }));
       expect(home[which].cuts()).toBe(cutsBefore + 1);
       expect((await rowsOf(home, stream, source)).size).toBe(2);
-      expect(await readLedger(home.state, writer.advance(), 0)).toMatchObject(spans);
+      expect(await readLedger(home.state, writer.advance(), 0)).toMatchObject(asEntries(spans));
       expect(await readCursor(home.state, writer.advance())).toMatchObject({ completeThrough: NOON + MINUTE });
       expect(await quarantined(home, source)).toHaveLength(1);
       expect(await writer.commit(rows, { spans })).toEqual(receipt({ unchanged: 2 }));
@@ -149,7 +150,7 @@ describe('data that is there, and a state that was never told', () => {
     const told = { completeThrough: NOON + MINUTE, newestSeen: NOON + 0.125, since: NOON };
     expect(await readCursor(home.state, next.advance())).toMatchObject(told);
     expect(await readLedger(home.state, next.advance(), 0)).toMatchObject([
-      { ...spans[0], note: 'a note with \ufffd and \ufffd' },
+      { ...asEntries(spans)[0], note: 'a note with \ufffd and \ufffd' },
     ]);
     // Records that were set aside are not lost either: no receipt holds them.
     expect(await quarantined(home, source)).toHaveLength(1);

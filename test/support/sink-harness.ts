@@ -101,6 +101,9 @@ export const certified = (start: Instant, end: Instant, rows = 0): Span => ({
   rows,
 });
 
+/** The same as the ledger tells it. */
+export const asEntries = (spans: readonly Span[]): object[] => spans.map((span) => ({ ...span, certified: true }));
+
 /** The rows of one source, by event id. */
 export async function rowsOf(place: SinkPlace, stream: Stream, source: string): Promise<Map<string, StoredRow>> {
   const rows = (await place.readRows(stream)).filter((row) => row._source === source);

@@ -5,6 +5,7 @@ import type { Row } from '../../src/model/flatten.ts';
 import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
 import { growthSuite } from './sink-growth.ts';
 import {
+  asEntries,
   certified,
   createWriter,
   type MakeSink,
@@ -198,7 +199,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       const spans = [certified(NOON, NOON + MINUTE)];
       expect(await writer.commit([], { spans })).toEqual(receipt({ new: 0, changed: 0, unchanged: 0 }));
       expect(await readCursor(place.state, writer.advance())).toMatchObject({ completeThrough: NOON + MINUTE });
-      expect(await readLedger(place.state, writer.advance(), 0)).toMatchObject(spans);
+      expect(await readLedger(place.state, writer.advance(), 0)).toMatchObject(asEntries(spans));
     });
 
     it('keeps two sources side by side, even where their ids are the same', async () => {

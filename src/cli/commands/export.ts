@@ -127,13 +127,15 @@ function formatOf(out: string): Format {
 
 /** For people: what is in the file, and how far it can be trusted. */
 export function describeExport(report: ExportReport, out: string, window: Window): string {
-  const { rows, requests, doubts, rejected, changed, settledThrough } = report;
+  const { certified, rows, requests, doubts, rejected, changed, settledThrough } = report;
   return [
     `${figure(rows)} events in ${out === '-' ? 'standard output' : out}, requests: ${figure(requests)}`,
     `range: ${describeRange(window)}`,
-    doubts.length === 0
+    certified
       ? 'certified: every event of the range is there, each once'
-      : 'NOT certified: some events may be missing',
+      : doubts.length > 0
+        ? 'NOT certified: some events may be missing'
+        : 'complete as the service shows it now, but not certified:',
     ...doubts.map((doubt) => `  ${describeRange(doubt)}: ${doubt.note}`),
     ...(window.end > settledThrough ? [`note: events since ${toIso(settledThrough)} may still arrive late`] : []),
     ...(rejected > 0 ? [`note: ${figure(rejected)} records could not be used and were left out`] : []),
@@ -150,7 +152,6 @@ const exportJson = ({ doubts, settledThrough, ...figures }: ExportReport, out: s
   out,
   from: toIso(window.start),
   to: toIso(window.end),
-  certified: doubts.length === 0,
   doubts: doubts.map(({ start, end, note }) => ({ from: toIso(start), to: toIso(end), note })),
   settledThrough: toIso(settledThrough),
   ...figures,

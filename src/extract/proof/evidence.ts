@@ -52,6 +52,7 @@ export class Evidence {
   /** Newest pages that wait to be confirmed. */
   readonly #claims: Observation[] = [];
   #knowsEnd = false;
+  #settledThrough = Number.POSITIVE_INFINITY;
 
   constructor(known: Known) {
     this.#known = known;
@@ -64,6 +65,7 @@ export class Evidence {
     copy.#newestSeen = this.#newestSeen;
     copy.#stretches = [...this.#stretches];
     copy.#knowsEnd = this.#knowsEnd;
+    copy.#settledThrough = this.#settledThrough;
     for (const [id, row] of this.#edges) copy.#edges.set(id, { ...row });
     return copy;
   }
@@ -171,7 +173,9 @@ export class Evidence {
 
   /** RULE settled. An answer says nothing of what is younger than its own clock less the settle time: events arrive late. */
   #add({ after, before: shown }: Stretch, { answeredAt }: Observation): void {
-    const before = Math.min(shown, answeredAt - this.#known.settleMs);
+    const settled = answeredAt - this.#known.settleMs;
+    if (shown > settled) this.#settledThrough = settled;
+    const before = Math.min(shown, settled);
     if (after >= before) return;
     // RULE overlap. Stretches join where their insides overlap. Two that only touch leave the instant between them open.
     const apart = this.#stretches.filter((each) => each.before <= after || each.after >= before);
@@ -205,6 +209,11 @@ export class Evidence {
   /** Whether no event was ever seen before this run. */
   get isNew(): boolean {
     return this.#known.newestSeen === undefined;
+  }
+
+  /** Nothing behind this can be proven by the answers so far. */
+  get settledThrough(): Instant {
+    return this.#settledThrough;
   }
 
   /** Whether an answer has shown where everything ends. */

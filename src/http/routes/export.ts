@@ -86,7 +86,7 @@ export function exportRoute(deps: Deps): Route {
       );
       return new FileAnswer(TYPES[format], body, {
         headers: { 'content-disposition': `attachment; filename="${name}.${format}"` },
-        trailers: { 'x-tributary-certified': async () => String((await done).doubts.length === 0) },
+        trailers: { 'x-tributary-certified': async () => String((await done).certified) },
       });
     },
   });
