@@ -123,9 +123,10 @@ describe('a key that is refused', () => {
       request.on('end', () => response.end());
     });
     await withWorker(configWith('right-key', { alerts: { webhook: hook.baseUrl } }), async () => {
+      // Each at some time: on a busy machine one of them is always at its next run.
       await until('all streams are done', async () => {
-        const streams = await statusOf('strict');
-        return streams.length === 3 && streams.every(({ lastRun }) => lastRun?.state === 'done');
+        const text = `select distinct stream from tributary.runs where source = 'strict' and state = 'done'`;
+        return (await db.query({ text })).length === 3;
       });
       await until('it is told', () => ends.length > 0);
     });
