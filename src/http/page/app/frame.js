@@ -92,6 +92,7 @@ export function drawFrame(place) {
     signedOut() {
       said.clear();
       draw();
+      place('said').replaceChildren();
       ways.hidden = true;
       live.hidden = true;
       place('sign-out').hidden = true;

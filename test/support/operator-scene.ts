@@ -1,0 +1,72 @@
+import { withSyncApp } from '../../src/app/index.ts';
+import type { Config } from '../../src/config/index.ts';
+import { DAY_MS } from '../../src/model/window.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { moveCursor } from '../../src/sync/move-cursor.ts';
+import { type Visit, visit } from './browser.ts';
+import { startControlRoom } from './control-room.ts';
+import { syncAllDone } from './engine.ts';
+import { freshDatabase } from './postgres.ts';
+import { startRedis, type TestRedis } from './redis.ts';
+import { smallSandbox } from './sandbox.ts';
+import { silentLog } from './silent-log.ts';
+import { workerConfig } from './workers.ts';
+
+/** The whole house, seen from the chair of its operator: a live worker on the sandbox, Redis, Postgres and a real browser. */
+export interface OperatorScene {
+  sandbox: Sandbox;
+  redis: TestRedis;
+  /** Before the door: nobody has signed in yet. */
+  seen: Visit;
+  close(): Promise<void>;
+}
+
+export const TOKEN = 'a-token-of-the-tests';
+/** How far every stream is behind when the worker starts, and how long the history is. */
+export const BEHIND_DAYS = 3;
+export const DAYS = 12;
+
+/** With `isRefused` the worker finds a service that refuses, as after a plan that ran out over the weekend. */
+export async function openOperatorScene({ isRefused }: { isRefused: boolean }): Promise<OperatorScene> {
+  const [home, redis, sandbox] = await Promise.all([
+    freshDatabase(),
+    startRedis(),
+    smallSandbox({ rows: { clicks: 500, leads: 60, sales: 40 }, days: DAYS }),
+  ]);
+  const config = workerConfig({
+    stateUrl: home.url,
+    queueUrl: redis.url,
+    sandboxes: { main: sandbox },
+    stream: { maxLag: '1h' },
+    rest: { http: { port: 0, token: TOKEN } },
+  });
+  for (const source of Object.values(config.sources)) source.since = new Date(Date.now() - 6 * DAY_MS).toISOString();
+  await syncAllDone(config);
+  await moveBack(config);
+  if (isRefused) sandbox.service.traits = { forbidden: 'plan' };
+  const room = await startControlRoom(config);
+  const seen = await visit(room.url);
+  return {
+    ...{ sandbox, redis, seen },
+    async close() {
+      await seen.context.close();
+      await room.close();
+      await home.drop();
+    },
+  };
+}
+
+const moveBack = (config: Config): Promise<void> =>
+  withSyncApp({ config, log: silentLog }, async ({ state, sinks }) => {
+    for (const stream of ['clicks', 'leads', 'sales'] as const) {
+      const track = { source: 'main', stream, sink: 'warehouse' };
+      const to = Date.now() - BEHIND_DAYS * DAY_MS;
+      await moveCursor({ state, sinks, holder: 'test' }, track, { to, force: false });
+    }
+  });
+
+export async function signIn({ page }: Visit): Promise<void> {
+  await page.getByLabel('Token').fill(TOKEN);
+  await page.keyboard.press('Enter');
+  await page.getByRole('region', { name: 'Source main' }).waitFor();
+}
