@@ -32,7 +32,7 @@ export interface ControlRoom {
   /** With the token behind a `#`, where no server and no proxy sees it. Undefined: the config names the tokens. */
   link: string | undefined;
   /** Tokens as a config that was read again has them. */
-  reload(http: Config['http']): void;
+  reload(http: Config['http']): Promise<void>;
 }
 
 export async function runStartApp({
@@ -59,7 +59,7 @@ export async function runStartApp({
         metrics = createMetrics(deps);
         closers.push(() => metrics?.close());
         const { token: _, tokens: __, ...settings } = config.http;
-        const own = namesTokens(config.http) ? undefined : ownToken(tokenFolder);
+        const own = namesTokens(config.http) ? undefined : await ownToken(tokenFolder);
         const server = await serveHttp(deps, metrics, {
           ...settings,
           tokens: tokensIn(config.http, own),
@@ -69,9 +69,9 @@ export async function runStartApp({
         closers.push(() => server.close());
         onListening?.(server.url, {
           link: own && `${server.url}/#token=${own}`,
-          reload(http) {
+          async reload(http) {
             checkBinding(http);
-            server.replaceTokens(tokensIn(http, namesTokens(http) ? undefined : ownToken(tokenFolder)));
+            server.replaceTokens(tokensIn(http, namesTokens(http) ? undefined : await ownToken(tokenFolder)));
           },
         });
         return () => closeAll(closers);

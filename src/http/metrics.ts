@@ -119,12 +119,12 @@ function measureLoop(registry: Registry): ReturnType<typeof monitorEventLoopDela
   new Gauge({
     name: 'tributary_event_loop_delay_seconds',
     help: 'Delay of the event loop since the last look: median, 99th percentile, and the longest.',
-    labelNames: ['quantile'],
+    labelNames: ['stat'],
     registers: [registry],
     collect() {
-      this.set({ quantile: '0.5' }, histogram.percentile(50) / 1e9);
-      this.set({ quantile: '0.99' }, histogram.percentile(99) / 1e9);
-      this.set({ quantile: '1' }, histogram.max / 1e9);
+      this.set({ stat: 'p50' }, histogram.percentile(50) / 1e9);
+      this.set({ stat: 'p99' }, histogram.percentile(99) / 1e9);
+      this.set({ stat: 'max' }, histogram.max / 1e9);
       histogram.reset();
     },
   });

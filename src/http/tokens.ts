@@ -1,16 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { closeSync, constants, fstatSync, linkSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { openHome } from '../cursor/embedded/home.ts';
 import { ConfigError } from '../model/errors.ts';
 
 /** Each may do what those before it may. */
@@ -33,22 +24,29 @@ export function isSame(given: string, wanted: string): boolean {
   return timingSafeEqual(digest(given), digest(wanted));
 }
 
-/** The token of a control room whose config names none: made at the first start, and readable only by whoever runs it. */
-export function ownToken(folder: string): string {
-  const path = join(folder, 'http-token');
+/**
+ * The token of a control room whose config names none: made at the first start, and readable only by whoever runs it. It lies in the
+ * state folder, which is opened by the rules of that: root follows no link to it, and uses none of somebody else.
+ */
+export async function ownToken(folder: string): Promise<string> {
+  const home = await openHome(folder);
+  const path = join(home.path, NAME);
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
     make(path);
-    return read(path);
+    return read(path, join(folder, NAME));
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     const { code } = error as NodeJS.ErrnoException;
-    throw new ConfigError(`the token of the control room cannot be kept in ${path} (${code})`, {
+    throw new ConfigError(`the token of the control room cannot be kept in ${join(folder, NAME)} (${code})`, {
       kept: 'nothing was started',
       next: 'set http.token to a long random text (openssl rand -hex 32 makes one), or make the folder writable',
     });
+  } finally {
+    await home.close();
   }
 }
+
+const NAME = 'http-token';
 
 /** Written whole and then given its name: of two first starts at once, one token stays, and none is seen half written. */
 function make(path: string): void {
@@ -65,14 +63,14 @@ function make(path: string): void {
 }
 
 /** A file that others can read or have put there is no secret. */
-function read(path: string): string {
+function read(path: string, shown: string): string {
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {
     const { uid, mode } = fstatSync(file);
     const isOurs = process.getuid === undefined || uid === process.getuid();
     const token = readFileSync(file, 'utf8').trim();
     if (isOurs && (mode & 0o077) === 0 && token.length >= 16) return token;
-    throw new ConfigError(`${path} is no secret of ours: others own it or can read it, or it is too short`, {
+    throw new ConfigError(`${shown} is no secret of ours: others own it or can read it, or it is too short`, {
       kept: 'nothing was started',
       next: `delete it (the next start makes another), or set http.token`,
     });

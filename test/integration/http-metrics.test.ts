@@ -73,6 +73,17 @@ describe('metrics', () => {
     expect(shown.sort(byName)).toEqual(documented.sort(byName));
   });
 
+  it('leave the labels of histograms and summaries to those, as promtool demands', () => {
+    const types = Object.fromEntries(
+      [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name, type]) => [name, type]),
+    );
+    const reserved = samples().filter(({ name, labels }) =>
+      types[familyOf(name)] === 'histogram' ? 'quantile' in labels : 'quantile' in labels || 'le' in labels,
+    );
+    expect(reserved).toEqual([]);
+    expect(Object.values(types)).toContain('histogram');
+  });
+
   it('count what was done', async () => {
     const { runs } = await room.json<{ runs: Array<{ new: number; unchanged: number; requests: number }> }>(
       '/api/runs',

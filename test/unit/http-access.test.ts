@@ -1,4 +1,14 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -62,28 +72,43 @@ describe('the token of the first start', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  it('is made once, long, and readable by nobody else', () => {
+  it('is made once, long, and readable by nobody else', async () => {
     const state = join(folder, '.tributary');
-    const made = ownToken(state);
+    const made = await ownToken(state);
     expect(made).toMatch(/^[0-9a-f]{64}$/);
-    expect(ownToken(state)).toBe(made);
+    expect(await ownToken(state)).toBe(made);
     expect(readFileSync(join(state, 'http-token'), 'utf8').trim()).toBe(made);
     expect(statSync(join(state, 'http-token')).mode & 0o777).toBe(0o600);
     expect(statSync(state).mode & 0o777).toBe(0o700);
   });
 
-  it('is refused where it is a link, where others can read it, and where it is short', () => {
+  it('is refused where it is a link, where others can read it, and where it is short', async () => {
     const path = join(folder, 'http-token');
     writeFileSync(join(folder, 'elsewhere'), 'x'.repeat(64), { mode: 0o600 });
     symlinkSync(join(folder, 'elsewhere'), path);
-    expect(() => ownToken(folder)).toThrow(ConfigError);
+    await expect(ownToken(folder)).rejects.toThrow(ConfigError);
     rmSync(path);
     writeFileSync(path, 'x'.repeat(64), { mode: 0o644 });
-    expect(() => ownToken(folder)).toThrow(/others own it or can read it/);
+    await expect(ownToken(folder)).rejects.toThrow(/others own it or can read it/);
     rmSync(path);
     writeFileSync(path, 'short', { mode: 0o600 });
-    expect(() => ownToken(folder)).toThrow(ConfigError);
+    await expect(ownToken(folder)).rejects.toThrow(ConfigError);
   });
+
+  it.runIf(process.getuid?.() === 0)(
+    'is not kept by root in a folder of somebody else, nor behind a link',
+    async () => {
+      const state = join(folder, '.tributary');
+      mkdirSync(state);
+      chownSync(state, 65534, 65534);
+      await expect(ownToken(state)).rejects.toThrow(/belongs to user 65534/);
+      expect(readdirSync(state)).toEqual([]);
+      rmSync(state, { recursive: true });
+      symlinkSync(folder, state);
+      await expect(ownToken(state)).rejects.toThrow(/is a link or no folder/);
+      expect(readdirSync(folder)).toEqual(['.tributary']);
+    },
+  );
 });
 
 describe('access', () => {

@@ -6,6 +6,7 @@ import type { StreamReport } from '../../sync/run.ts';
 import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import { withConfig, withJson } from '../options.ts';
 import { figure } from '../terminal/table.ts';
+import { counted } from '../terminal/words.ts';
 
 const WORKER_EXAMPLES = `
 Examples:
@@ -49,7 +50,7 @@ export function leaveInTime(signal: AbortSignal): void {
 /** What a worker says of itself while it works. */
 const tellOf = ({ terminal, document }: Context, { json }: CommonOptions) => ({
   onReady: ({ streams, queue, state }: { streams: number; queue: string; state: string }) =>
-    terminal.err(`at work on ${figure(streams)} streams · queue: ${queue} · state: ${state}\n`),
+    terminal.err(`at work on ${counted(streams, 'stream')} · queue: ${queue} · state: ${state}\n`),
   onRun: (report: StreamReport) => terminal.out(json ? document(runJson(report), { isLine: true }) : runLine(report)),
 });
 
@@ -59,9 +60,9 @@ function runLine({ source, stream, state, tally, cursor, fault }: StreamReport):
     `${toIso(Date.now()).slice(0, 19)}Z ${source}/${stream} ${state}`,
     `${figure(tally.new)} new`,
     ...(tally.changed > 0 ? [`${figure(tally.changed)} changed`] : []),
-    `${figure(tally.requests)} requests`,
+    counted(tally.requests, 'request'),
     ...(through === undefined ? [] : [`complete through ${toIso(through).slice(0, 16).replace('T', ' ')}`]),
-    ...(fault ? [fault.message] : []),
+    ...(fault && fault.message !== state ? [fault.message] : []),
   ];
   return parts.join(' · ');
 }
@@ -109,9 +110,9 @@ async function start(context: Context, options: CommonOptions): Promise<ExitCode
     signal,
     onListening(url, room) {
       terminal.err(`control room: ${room.link ?? url}\n`);
-      onHangUp(signal, () => {
+      onHangUp(signal, async () => {
         try {
-          room.reload(environment.config(path).config.http);
+          await room.reload(environment.config(path).config.http);
           log.warn({}, 'the tokens of the control room were read again');
         } catch (error) {
           // Recovery: those of before stay in use; whoever edited the file is told.
@@ -126,7 +127,7 @@ async function start(context: Context, options: CommonOptions): Promise<ExitCode
 }
 
 /** Until the signal is aborted. On a terminal it means that somebody closed the window, and ends the process as ever. */
-function onHangUp(signal: AbortSignal, reload: () => void): void {
+function onHangUp(signal: AbortSignal, reload: () => Promise<void>): void {
   if (process.stdin.isTTY) return;
   process.on('SIGHUP', reload);
   signal.addEventListener('abort', () => process.off('SIGHUP', reload), { once: true });

@@ -3,7 +3,7 @@
 import { here, href } from '../app/address.js';
 import { h } from '../dom/h.js';
 import { table } from '../parts/tables.js';
-import { figure } from '../words/figures.js';
+import { counted, figure } from '../words/figures.js';
 import { spokenDay, time } from '../words/time.js';
 
 /** The windows of the day that was clicked. @param {CoverageWindows} windows @param {Address} address */
@@ -48,7 +48,8 @@ export const windowsPanel = ({ source, stream, from, to, windows, quarantined },
         {
           name: 'Note',
           kind: 'wide',
-          cell: ({ note, tries }) => [note, tries && `${tries} runs could not prove it`].filter(Boolean).join('; '),
+          cell: ({ note, tries }) =>
+            [note, tries && `${counted(tries, 'run')} could not prove it`].filter(Boolean).join('; '),
         },
       ],
     }),

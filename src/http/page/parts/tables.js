@@ -93,7 +93,7 @@ export const outcome = ({ state, message, quarantined, tooManyRequests }) =>
     state === 'done' || state === 'running' ? state : badge(state, state === 'interrupted' ? 'warn' : 'bad'),
     quarantined > 0 && badge(`${figure(quarantined)} set aside`, 'warn'),
     tooManyRequests > 0 && badge(`${figure(tooManyRequests)} × 429`, 'warn'),
-    message && h('span', { class: 'small' }, message),
+    message && message !== state && h('span', { class: 'small' }, message),
   );
 
 /**

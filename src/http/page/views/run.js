@@ -47,7 +47,7 @@ export const run = {
           ['Set aside', one.quarantined > 0 && figure(one.quarantined)],
           ['Range', range(one)],
         ]),
-        one.message && h('p', {}, one.message),
+        one.message && one.message !== one.state && h('p', {}, one.message),
       ),
       ...windows(one),
       ...counts('Fields that contradicted their alias', contradictions),
