@@ -8,6 +8,7 @@ export const DEEP: string[] = [
   'test/crash/*.test.ts',
   'test/faults/*.test.ts',
   'test/integration/backfill-beside.test.ts',
+  'test/integration/backfill-waits.test.ts',
   'test/integration/embedded*.test.ts',
   'test/integration/cli-work-terminal.test.ts',
   'test/integration/forget-races.test.ts',

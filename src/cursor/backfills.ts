@@ -1,6 +1,7 @@
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
+import { provenMs } from './coverage.ts';
 import type { Database, Queryable } from './database.ts';
 import { instantOf, type Sql, storableText } from './sql.ts';
 
@@ -29,6 +30,8 @@ export interface Backfill extends Window {
   /** Windows in each state. */
   windows: { queued: number; running: number; done: number; failed: number };
   rows: number;
+  /** The share of its range that every sink has proven, from 0 to 1. */
+  certified: number;
   /** Why the last window that failed did. */
   message: string | null;
 }
@@ -220,6 +223,13 @@ const selectBackfills = (id: string | undefined): Sql => ({
       ${instantOf('b.start_at')} as start, ${instantOf('b.end_at')} as "end",
       ${instantOf('b.created_at')} as "createdAt", ${instantOf('b.finished_at')} as "finishedAt",
       coalesce(sum(w.rows_read), 0)::bigint as rows,
+      ${provenMs({
+        source: 'b.source',
+        stream: 'b.stream',
+        start: 'b.start_at',
+        end: 'b.end_at',
+        sinks: 'select sink from tributary.cursors c where (c.source, c.stream) = (b.source, b.stream)',
+      })} / (extract(epoch from b.end_at - b.start_at)::float8 * 1000) as certified,
       jsonb_build_object(
         'queued', count(*) filter (where w.state = 'queued'), 'running', count(*) filter (where w.state = 'running'),
         'done', count(*) filter (where w.state = 'done'), 'failed', count(*) filter (where w.state = 'failed')) as windows,

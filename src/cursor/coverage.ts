@@ -53,22 +53,25 @@ export async function readCoverage(db: Queryable, { source, stream, sink }: Trac
 export const isoRanges = (pairs: RangePairs): Array<{ start: string; end: string }> =>
   pairs.map(([start, end]) => ({ start: toIso(start), end: toIso(end) }));
 
-/** The share of a window that is proven in every one of these sinks, from 0 to 1. */
+/** How many milliseconds of a range are proven in every one of some sinks. All are SQL; `sinks` selects a column `sink`. */
+export const provenMs = (of: Record<'source' | 'stream' | 'start' | 'end' | 'sinks', string>): string => `(
+  select coalesce(min(ms), 0) from (
+    select round(coalesce(sum(extract(epoch from least(w.end_at, ${of.end}) - greatest(w.start_at, ${of.start}))), 0) * 1000)::float8 as ms
+    from (${of.sinks}) s left join tributary.windows w on (w.source, w.stream, w.sink) = (${of.source}, ${of.stream}, s.sink)
+      and w.state = 'certified' and w.end_at > ${of.start} and w.start_at < ${of.end}
+    group by s.sink) each_sink)`;
+
+/** The share of a window that is proven in every one of these sinks: 1 only where all of it is. */
 export async function certifiedShare(
   db: Queryable,
   { source, stream }: Pick<Track, 'source' | 'stream'>,
   sinks: readonly string[],
   { start, end }: Window,
 ): Promise<number> {
-  const [row] = await db.query<{ seconds: number }>({
-    text: `
-      select coalesce(min(proven), 0) as seconds from (
-        select coalesce(sum(extract(epoch from least(w.end_at, $5) - greatest(w.start_at, $4))), 0)::float8 as proven
-        from unnest($3::text[]) as s (sink)
-        left join tributary.windows w on w.source = $1 and w.stream = $2 and w.sink = s.sink
-          and w.state = 'certified' and w.end_at > $4 and w.start_at < $5
-        group by s.sink) each_sink`,
+  const range = { start: '$4::timestamptz', end: '$5::timestamptz' };
+  const [row] = await db.query<{ ms: number }>({
+    text: `select ${provenMs({ source: '$1', stream: '$2', sinks: 'select unnest($3::text[]) as sink', ...range })} as ms`,
     values: [source, stream, sinks, toIso(start), toIso(end)],
   });
-  return (1000 * (row?.seconds ?? 0)) / (end - start);
+  return (row?.ms ?? 0) / (end - start);
 }

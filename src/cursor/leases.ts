@@ -28,7 +28,9 @@ export interface LeaseOptions {
   /** A long piece of work that lets others go first: they need not wait for its end. */
   givesWay?: boolean;
   /** Ends the waiting for a holder that gives way. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
+  /** Waits for as long as it takes, and says for whom once that is more than a moment. Without it the waiting ends after half a minute. */
+  onWait?: ((holder: string) => void) | undefined;
 }
 
 const LEASE_SECONDS = 60;
@@ -58,16 +60,18 @@ function identifyProcessSpace(): string {
 /** How long one who is wanted may take to come to the end of a commit, and how often the one who waits looks again. */
 const PATIENCE_MS = 30_000;
 const LOOK_AGAIN_MS = 200;
+/** A poll is over sooner, and nobody needs to hear of it. */
+const SAID_AFTER_MS = 2000;
 
 export async function acquireLease(
   db: Database,
   source: string,
   stream: StreamName,
   holder: string,
-  { givesWay = false, signal }: LeaseOptions = {},
+  { givesWay = false, signal, onWait }: LeaseOptions = {},
 ): Promise<Lease> {
   const claim = { source, stream, holder, givesWay };
-  let epoch = await takeTurn(db, claim, signal, PATIENCE_MS);
+  let epoch = await takeTurn(db, claim, signal, onWait ? Number.POSITIVE_INFINITY : PATIENCE_MS, onWait);
   const renewal = keepRenewing(async () => (await db.query(renewUnlocked(source, stream, epoch))).length > 0);
   return {
     source,
@@ -130,16 +134,21 @@ async function takeTurn(
   claim: Claim,
   signal: AbortSignal | undefined,
   patienceMs: number,
+  onWait?: (holder: string) => void,
 ): Promise<number> {
   const { source, stream, givesWay } = claim;
-  const until = performance.now() + patienceMs;
+  const began = performance.now();
+  let said = false;
   for (;;) {
     const taken = await take(db, claim);
     if (taken) return taken.epoch;
-    const [other] = await db.query<{ gives_way: boolean }>(readLease(source, stream));
+    const [other] = await db.query<{ holder: string; gives_way: boolean }>(readLease(source, stream));
     const mayWait = givesWay || other?.gives_way;
-    if (!mayWait || performance.now() > until) throw await heldByOther(db, source, stream);
+    const waitedMs = performance.now() - began;
+    if (!mayWait || waitedMs > patienceMs) throw await heldByOther(db, claim);
     if (!givesWay) await db.query(askForLease(source, stream));
+    if (!said && other && waitedMs > SAID_AFTER_MS) onWait?.(other.holder);
+    said ||= waitedMs > SAID_AFTER_MS;
     await pause(LOOK_AGAIN_MS, signal);
   }
 }
@@ -216,12 +225,12 @@ function isDead(holder: string): boolean {
 /** Somebody else has the stream: whoever did not wait for it may ask again. */
 export class StreamBusy extends RetryLater {}
 
-async function heldByOther(db: Queryable, source: string, stream: StreamName): Promise<StreamBusy> {
+async function heldByOther(db: Queryable, { source, stream, givesWay }: Claim): Promise<StreamBusy> {
   const [other] = await db.query<{ holder: string; left: number }>(readLease(source, stream));
   return new StreamBusy(`${other?.holder ?? 'another process'} is writing this stream now`, {
     where: { source, stream },
     kept: 'everything; nothing was read or written',
-    next: `wait for it to finish, or, if it was killed, ${Math.max(1, Math.ceil(other?.left ?? LEASE_SECONDS))} s for its lease to end; then run again`,
+    next: `wait for it to finish, or, if it was killed, ${Math.max(1, Math.ceil(other?.left ?? LEASE_SECONDS))} s for its lease to end; then run again${givesWay ? ', or leave it to the workers with --queue' : ''}`,
   });
 }
 

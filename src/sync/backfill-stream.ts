@@ -1,3 +1,4 @@
+import { certifiedShare } from '../cursor/coverage.ts';
 import { ConfigError } from '../model/errors.ts';
 import { describeRange, type Window } from '../model/window.ts';
 import { sideBySide } from './backfill-plan.ts';
@@ -10,17 +11,19 @@ import { createTurns } from './turns.ts';
 import { type BackfillRequest, findUnread } from './unread.ts';
 
 /** Reads a window into every sink that lacks some of it, in the backfill's lane, letting syncs go first. */
-export const backfillStream = (
+export async function backfillStream(
   deps: SyncDeps,
   job: StreamJob,
   { window, force = false }: BackfillRequest,
-): Promise<StreamReport> =>
-  withRun(deps, job, 'backfill', (run) =>
+): Promise<StreamReport> {
+  let read: Window | undefined;
+  const report = await withRun(deps, job, 'backfill', (run) =>
     withReading(deps, job, run, async ({ reader, committer }) => {
       const { signal } = deps;
       const { source, stream } = job;
       const { window: wanted, needs, seen } = await findUnread(deps, job, { window, force });
       if (wanted.start >= wanted.end) throw notYet(window);
+      read = wanted;
       const shares = shared(needs).map((share) => ({ ...share, lane: 'backfill' as const }));
       const turns = createTurns(run.lease, committer, signal);
       const onSlice = countDone(deps, job, run, shares);
@@ -43,6 +46,11 @@ export const backfillStream = (
       return wanted;
     }),
   );
+  // A run that a fault has stopped may have lost the database; what stopped it says what was kept.
+  if (!read || report.fault) return report;
+  const sinks = deps.sinks.map(({ name }) => name);
+  return { ...report, range: { window: read, certified: await certifiedShare(deps.state, job, sinks, read) } };
+}
 
 function notYet(window: Window): ConfigError {
   return new ConfigError(`nothing of ${describeRange(window)} is old enough to be called complete`, {

@@ -40,6 +40,8 @@ export interface SyncDeps {
   signal: AbortSignal;
   /** Who is at work, for others who find the stream taken. */
   holder: string;
+  /** Told for whom a backfill waits; it waits for as long as that takes then, and half a minute without it. */
+  onWait?(waiting: { source: string; stream: StreamName; holder: string }): void;
   onProgress(progress: SyncProgress): void;
 }
 

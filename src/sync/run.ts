@@ -35,6 +35,8 @@ export interface StreamReport {
   cursor: Cursor | undefined;
   /** What of the window that was asked for is not proven complete, and why. */
   unproven: readonly Unproven[];
+  /** Of a backfill: what was old enough to be read of what was asked for, and the share of it that every sink has proven. */
+  range?: { window: Window; certified: number };
   /** What stopped the run, if something did. */
   fault: Fault | undefined;
 }
@@ -57,6 +59,7 @@ export async function withRun(
   const lease = await acquireLease(state, source, stream, deps.holder, {
     givesWay: kind !== 'sync',
     signal: deps.signal,
+    ...(kind !== 'sync' && deps.onWait && { onWait: (holder) => deps.onWait?.({ source, stream, holder }) }),
   });
   const run: OpenRun = {
     id: newRunId(),

@@ -21,9 +21,17 @@ const error = object({
 const track = { source: text(), stream };
 const span = object({ from: moment, to: moment.describe('exclusive') });
 
-const synced = {
+/** Of a backfill: what was old enough to be read of what was asked for; absent where it was stopped. */
+const backfilled = {
+  from: moment.optional(),
+  to: moment.optional().describe('exclusive'),
+  certified: number().optional().describe('the share of the range that every sink has proven, 0 to 1'),
+};
+
+const synced = (more: z.ZodRawShape = {}) => ({
   streams: list(
     object({
+      ...more,
       ...track,
       run: orNull(text()),
       state: text().describe('done, incomplete, refused, interrupted, failed, or not begun'),
@@ -35,11 +43,12 @@ const synced = {
       requests: number().optional(),
       completeThrough: orNull(moment),
       newestSeen: orNull(moment),
+      notCertified: list(span.extend({ note: text() })).describe('what of it is not certified, and why'),
       error: orNull(error),
     }),
   ),
   budget: z.record(text(), object({ requests: number(), perSecond: number() })),
-};
+});
 
 const cursors = {
   cursors: list(
@@ -53,7 +62,15 @@ const cursors = {
   ),
 };
 
-const backfill = object({ ...track, id: text(), from: moment, to: moment, state: text(), rows: number() });
+const backfill = object({
+  ...track,
+  id: text(),
+  from: moment,
+  to: moment,
+  state: text(),
+  rows: number(),
+  certified: number(),
+});
 const differences = { missing: number(), extra: number(), different: number(), events: number() };
 const verdict = object({
   ...track,
@@ -77,7 +94,7 @@ const quarantined = { ...track, id: number(), reason: text(), run: text(), first
 
 /** What each command adds to the envelope. */
 const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
-  demo: synced,
+  demo: synced(),
   sandbox: { baseUrl: z.url(), apiKey: text() },
   init: { file: text(), tested: flag() },
   doctor: {
@@ -90,8 +107,8 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
       }),
     ),
   },
-  sync: synced,
-  backfill: synced,
+  sync: synced(),
+  backfill: synced(backfilled),
   'backfill --dry-run': {
     streams: list(
       object({

@@ -4,7 +4,8 @@ import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { type AuditEntry, audited, recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import { toIso } from '../../model/instant.ts';
-import type { StreamJob } from '../../sync/job.ts';
+import { describeRange } from '../../model/window.ts';
+import type { StreamJob, SyncDeps } from '../../sync/job.ts';
 import { type Price, priceBackfill } from '../../sync/price.ts';
 import { costOf, reportPrices, sourcesOf, sum } from '../../sync/price-report.ts';
 import { backfillAll } from '../../sync/sync-all.ts';
@@ -22,7 +23,7 @@ import {
 } from '../options.ts';
 import { createBackfillLine } from '../terminal/progress.ts';
 import { figure, table } from '../terminal/table.ts';
-import { duration } from '../terminal/words.ts';
+import { duration, percent } from '../terminal/words.ts';
 import { report } from './sync.ts';
 
 const EXAMPLES = `
@@ -32,11 +33,13 @@ Examples:
   tributary backfill --from 2026-07-01 --to 2026-10-01 --queue     for workers
   tributary backfill clicks --from 90d --to now --force            read again
 
-It reads only what is not certified yet, and lets syncs go first. --to is
-exclusive. Ctrl-C loses nothing: run it again and it goes on.`;
+It reads only what is not certified yet, and lets syncs go first: where one has
+the stream it waits, and says for whom. --to is exclusive. Ctrl-C loses nothing:
+run it again and it goes on. A range before "since" shows in tributary status
+and in coverage as also complete.`;
 
 type BackfillOptions = CommonOptions &
-  WindowOptions & { dryRun?: boolean; plan?: boolean; queue?: boolean; force?: boolean };
+  WindowOptions & { dryRun?: boolean; plan?: boolean; queue?: boolean; force?: boolean; wait?: boolean };
 
 export const registerBackfill: Register = (program, action) => {
   const command = program
@@ -47,6 +50,7 @@ export const registerBackfill: Register = (program, action) => {
     .addOption(new Option('--plan', 'an older name of --dry-run').hideHelp())
     .option('--queue', 'give it to the workers instead of reading here')
     .option('--force', 'read again what is certified already')
+    .option('--no-wait', 'for scripts: exit code 4 where a sync holds a stream for more than half a minute')
     .addHelpText('after', EXAMPLES);
   withJson(withSink(withSource(withConfig(withWindow(command))))).action(
     action(async (context, names: string[], options: BackfillOptions) => {
@@ -117,15 +121,21 @@ async function backfill(
   { terminal, log, signal, document }: Context,
   app: SyncApp,
   request: BackfillRequest,
-  { json = false }: { json?: boolean },
+  { json = false, wait = true }: { json?: boolean; wait?: boolean },
 ): Promise<ExitCode> {
   const { state, sinks, jobs } = app;
   const line = createBackfillLine(terminal, jobs.length, () => app.usage(jobs[0]?.source ?? '').share);
+  const onWait: SyncDeps['onWait'] = ({ source, stream, holder }) => {
+    line.clear();
+    terminal.err(
+      `${source}/${stream}: waits for ${holder}, which has the stream; --queue would leave it to the workers\n`,
+    );
+  };
   const deps = { state, sinks, log, signal, holder: holderOf('backfill'), onProgress: line.update };
   await recordAudit(state, entryOf(jobs, request));
-  const outcomes = await backfillAll(deps, jobs, request);
+  const outcomes = await backfillAll({ ...deps, ...(wait && { onWait }) }, jobs, request);
   line.clear();
-  return report(outcomes, app, { terminal, document, json });
+  return report(outcomes, app, { terminal, document, json, asked: request.window });
 }
 
 /** What a backfill will cost, for the person who decides whether to start it on a Friday evening. */
@@ -133,12 +143,12 @@ function describePrices(prices: readonly Price[], jobs: readonly StreamJob[]): s
   const rows = prices.map((price) => [
     `${price.source}/${price.stream}`,
     figure(price.toRead.length),
-    `${Math.round(price.certified * 100)} %`,
+    percent(price.certified),
     `${price.isCounted ? '' : '~'}${figure(price.rows)}`,
     figure(price.requests),
   ]);
   const [first] = prices;
-  const range = first ? `${minute(first.window.start)} to ${minute(first.window.end)} UTC` : '';
+  const range = first ? describeRange(first.window) : '';
   return [
     `what a backfill of ${range} will cost`,
     '',
@@ -160,5 +170,3 @@ function describeSource(source: string, prices: readonly Price[], jobs: readonly
     `${' '.repeat(source.length)}  syncs go first (about ${Math.max(1, Math.round(pollShare * 100))} % of the budget) and wait for one request at most`,
   ];
 }
-
-const minute = (instant: number): string => toIso(instant).slice(0, 16).replace('T', ' ');

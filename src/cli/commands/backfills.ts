@@ -4,8 +4,8 @@ import { type Backfill, readBackfills } from '../../cursor/backfills.ts';
 import { toIso } from '../../model/instant.ts';
 import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import { withConfig, withJson } from '../options.ts';
-import { figure, table } from '../terminal/table.ts';
-import { minute } from '../terminal/words.ts';
+import { type FittedColumn, figure, fittedTable } from '../terminal/table.ts';
+import { percent } from '../terminal/words.ts';
 
 const EXAMPLES = `
 Examples:
@@ -14,7 +14,8 @@ Examples:
   tributary backfills retry 20261113180000-3fa9c1   only the windows that failed
 
 tributary backfill --queue gives one to the workers. What a backfill has read
-stays, whatever becomes of it. Times are UTC.`;
+stays, whatever becomes of it. "certified" is the share of the range that every
+sink has proven. "to" is exclusive. Times are UTC.`;
 
 const VERBS = {
   pause: { does: 'stop reading after the page in hand; the rest waits', done: 'is paused' },
@@ -50,7 +51,7 @@ export const registerBackfills: Register = (program, action) => {
 async function listAll({ terminal, log, document }: Context, options: CommonOptions): Promise<ExitCode> {
   const { config } = environment.configOrDefaults(options.config);
   const all = hasState(config) ? await withApp({ config, log }, ({ state }) => readBackfills(state)) : [];
-  terminal.out(options.json ? document({ backfills: all.map(toJson) }) : describe(all));
+  terminal.out(options.json ? document({ backfills: all.map(toJson) }) : describe(all, terminal.columns));
   return EXIT.done;
 }
 
@@ -78,19 +79,25 @@ async function steer(
   return EXIT.done;
 }
 
-function describe(all: readonly Backfill[]): string {
+const COLUMNS: ReadonlyArray<FittedColumn<Backfill>> = [
+  { header: 'id', of: ({ id }) => id },
+  { header: 'stream', of: ({ source, stream }) => `${source}/${stream}` },
+  { header: 'from', of: ({ start }) => toIso(start).slice(0, 10) },
+  { header: 'to', of: ({ end }) => toIso(end).slice(0, 10) },
+  { header: 'state', of: ({ state }) => state },
+  {
+    header: 'windows',
+    of: ({ windows: { queued, running, done, failed } }) => `${done}/${queued + running + done + failed}`,
+    spare: 2,
+  },
+  { header: 'rows', of: ({ rows }) => figure(rows), spare: 1 },
+  { header: 'certified', of: ({ certified }) => percent(certified) },
+];
+
+function describe(all: readonly Backfill[], columns: number): string {
   if (all.length === 0) return 'no backfill was ever given to the queue\nnext: tributary backfill --queue';
-  const rows = all.map(({ id, source, stream, start, end, state, windows, rows: read }) => [
-    id,
-    `${source}/${stream}`,
-    minute(toIso(start)).slice(0, 10),
-    minute(toIso(end)).slice(0, 10),
-    state,
-    `${windows.done}/${windows.queued + windows.running + windows.done + windows.failed}`,
-    figure(read),
-  ]);
   const failed = all.filter(({ message }) => message !== null).map(({ id, message }) => `${id}: ${message}`);
-  return [table(['id', 'stream', 'from', 'to', 'state', 'windows', 'rows'], rows), ...failed].join('\n');
+  return [fittedTable(COLUMNS, all, columns), ...failed].join('\n');
 }
 
 const toJson = ({ start, end, createdAt, finishedAt, ...backfill }: Backfill): object => ({

@@ -4,6 +4,8 @@ import { recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import { Cancelled, type Fault, RetryLater } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
+import { describeRange, type Window } from '../../model/window.ts';
+import type { StreamReport } from '../../sync/run.ts';
 import { type Outcome, syncAll } from '../../sync/sync-all.ts';
 import {
   type CommonOptions,
@@ -18,6 +20,7 @@ import {
 import { parseStreams, withConfig, withJson, withSink, withSource } from '../options.ts';
 import { createProgressLine } from '../terminal/progress.ts';
 import { figure, table } from '../terminal/table.ts';
+import { counted, minute, percent, wrap } from '../terminal/words.ts';
 
 const EXAMPLES = `
 Examples:
@@ -65,12 +68,16 @@ export async function syncAndReport(
 export function report(
   outcomes: readonly Outcome[],
   app: SyncApp,
-  { terminal, document, json }: Pick<Context, 'terminal' | 'document'> & { json: boolean },
+  { terminal, document, json, asked }: Pick<Context, 'terminal' | 'document'> & { json: boolean; asked?: Window },
 ): ExitCode {
   if (json) terminal.out(document(summaryJson(outcomes, app), { error: gravestFault(outcomes) }));
   // Where nothing at all was read, the message says everything.
   else if (outcomes.some(({ report: done, fault }) => !fault || done?.tally.read)) {
-    terminal.out([summaryTable(outcomes), '', ...notes(outcomes, app)].join('\n'));
+    const range = asked ? [describeRange(asked), ''] : [];
+    const under = notes(outcomes, app, asked).map((line) =>
+      line.startsWith('note') ? wrap(line, 9, terminal.columns) : line,
+    );
+    terminal.out([...range, summaryTable(outcomes, asked && CERTIFIED), '', ...under].join('\n'));
   }
   for (const message of messages(outcomes)) terminal.err(`${message}\n`);
   return gravest(outcomes.map(codeOf));
@@ -104,7 +111,7 @@ function messages(outcomes: readonly Outcome[]): string[] {
   });
 }
 
-type Tally = NonNullable<Outcome['report']>['tally'];
+type Tally = StreamReport['tally'];
 
 interface FigureColumn {
   header: string;
@@ -123,23 +130,38 @@ const FIGURES: readonly FigureColumn[] = [
   { header: '429s', of: (tally) => tally.tooManyRequests, isRare: true },
 ];
 
-/** The end of a sync: what was read, what changed, how far it is complete. Times are UTC. */
-export function summaryTable(outcomes: readonly Outcome[]): string {
+interface LastColumn {
+  header: string;
+  of: (report: StreamReport) => string;
+}
+
+const COMPLETE_THROUGH: LastColumn = {
+  header: 'complete through',
+  of: ({ cursor }) => throughOf(cursor?.completeThrough),
+};
+/** What somebody asked for is a range: today's watermark says nothing of it. */
+const CERTIFIED: LastColumn = {
+  header: 'certified',
+  of: ({ range }) => (range ? percent(range.certified) : 'not all'),
+};
+
+/** The end of a sync or a backfill: what was read, what changed, what is complete. Times are UTC. */
+export function summaryTable(outcomes: readonly Outcome[], last: LastColumn = COMPLETE_THROUGH): string {
   const isNeeded = ({ of, isRare }: FigureColumn): boolean =>
     !isRare || outcomes.some(({ report }) => report && of(report.tally) > 0);
   const columns = FIGURES.filter(isNeeded);
   return table(
-    ['stream', ...columns.map(({ header }) => header), 'complete through'],
+    ['stream', ...columns.map(({ header }) => header), last.header],
     outcomes.map(({ source, stream, report }) => [
       `${source}/${stream}`,
       ...columns.map(({ of }) => (report ? figure(of(report.tally)) : '')),
-      report ? throughOf(report.cursor?.completeThrough) : 'not begun',
+      report ? last.of(report) : 'not begun',
     ]),
   );
 }
 
 /** Notes under the table: budget, and whatever of the data deserves a look. Nothing to say is not said. */
-export function notes(outcomes: readonly Outcome[], app: SyncApp): string[] {
+export function notes(outcomes: readonly Outcome[], app: SyncApp, asked?: Window): string[] {
   const budgets = sourcesOf(outcomes).map((source) => {
     const { requests, share, perSecond, pauses } = app.usage(source);
     const used = share === undefined ? '' : `, ${Math.round(share * 100)} % of ${perSecond}/s while there was work`;
@@ -147,19 +169,34 @@ export function notes(outcomes: readonly Outcome[], app: SyncApp): string[] {
     return `budget   ${source}: ${figure(requests)} requests${used}${slowed}`;
   });
   const places = app.sinks.map((sink) => `data in  ${sink.place}`);
-  return [...budgets, ...outcomes.flatMap(notesOn), ...places, `state in ${app.stateName} · times in UTC`];
+  return [
+    ...budgets,
+    ...outcomes.flatMap((outcome) => notesOn(outcome, asked)),
+    ...places,
+    `state in ${app.stateName} · times in UTC`,
+  ];
 }
 
-function notesOn({ source, stream, report }: Outcome): string[] {
+function notesOn({ source, stream, report }: Outcome, asked: Window | undefined): string[] {
   if (!report) return [];
-  const { tally, state, fault } = report;
+  const { tally, state, fault, range, cursor } = report;
   const lines: string[] = [];
+  if (range && asked && range.window.end < asked.end)
+    lines.push(`read up to ${minute(toIso(range.window.end))}: syncs read what is younger once it has settled`);
+  if (range && cursor && range.window.start < cursor.since)
+    lines.push(`before since, ${minute(toIso(cursor.since))}: status and coverage show it as also complete`);
   const contradictions = counts(tally.contradictions);
   if (contradictions) lines.push(`old names that contradict their field: ${contradictions} (the field won)`);
   const misfits = counts(tally.misfits);
   if (misfits) lines.push(`values that do not fit their column: ${misfits} (kept in _extra)`);
   if (tally.quarantined > 0) lines.push(`${figure(tally.quarantined)} set aside: see tributary.quarantine`);
-  if (state === 'incomplete' && !fault) lines.push('not all windows are certified: tributary status says which');
+  if (state === 'incomplete' && !fault) {
+    const [first, ...more] = report.unproven;
+    if (first) lines.push(`not certified: ${describeRange(first)}: ${first.note}`);
+    lines.push(
+      `${more.length > 0 ? `and ${counted(more.length, 'window')} more: ` : ''}tributary status says which, and when they are tried again`,
+    );
+  }
   return lines.map((line) => `note     ${source}/${stream}: ${line}`);
 }
 
@@ -174,11 +211,24 @@ export function summaryJson(outcomes: readonly Outcome[], app: SyncApp): object 
       ...report?.tally,
       completeThrough: isoOrNull(report?.cursor?.completeThrough),
       newestSeen: isoOrNull(report?.cursor?.newestSeen),
+      ...(report?.range && rangeJson(report.range)),
+      notCertified: (report?.unproven ?? []).map(({ start, end, note }) => ({
+        from: toIso(start),
+        to: toIso(end),
+        note,
+      })),
       error: fault ? errorJson(fault) : null,
     })),
     budget: Object.fromEntries(sourcesOf(outcomes).map((source) => [source, app.usage(source)])),
   };
 }
+
+/** Of a backfill: what was read of what was asked for, and how much of it is certified. */
+const rangeJson = ({ window, certified }: NonNullable<StreamReport['range']>): object => ({
+  from: toIso(window.start),
+  to: toIso(window.end),
+  certified,
+});
 
 const sourcesOf = (outcomes: readonly Outcome[]): string[] => [...new Set(outcomes.map(({ source }) => source))];
 
@@ -188,6 +238,6 @@ const counts = (by: Record<string, number>): string =>
     .join(', ');
 
 const throughOf = (instant: number | undefined): string =>
-  instant === undefined ? 'not certified yet' : toIso(instant).slice(0, 16).replace('T', ' ');
+  instant === undefined ? 'not certified yet' : minute(toIso(instant));
 
 const isoOrNull = (instant: number | undefined): string | null => (instant === undefined ? null : toIso(instant));

@@ -79,7 +79,11 @@ async function verify(context: Context, app: SyncApp, window: Window, options: V
   const { terminal, log, signal, document } = context;
   const { state, sinks, jobs } = app;
   const line = createBackfillLine(terminal, jobs.length, () => undefined);
-  const deps: SyncDeps = { state, sinks, log, signal, holder: holderOf('verify'), onProgress: line.update };
+  const onWait: SyncDeps['onWait'] = ({ source, stream, holder }) => {
+    line.clear();
+    terminal.err(`${source}/${stream}: waits for ${holder}, which has the stream\n`);
+  };
+  const deps: SyncDeps = { state, sinks, log, signal, holder: holderOf('verify'), onProgress: line.update, onWait };
   const pair = options.between && pairOf(options.between, sinks);
   const results: Repair[] = [];
   if (options.repair) await recordAudit(state, { ...byCommand(jobs), action: 'verification.repair' });

@@ -45,7 +45,7 @@ const Backfill = named(
     source: text,
     stream,
     from: moment,
-    to: moment,
+    to: moment.describe('exclusive'),
     force: flag,
     state: oneOf(['queued', 'paused', 'cancelled', 'done', 'failed']),
     running: flag.describe('whether a window of it is being read now'),
@@ -54,6 +54,7 @@ const Backfill = named(
     windows: object({ queued: count, running: count, done: count, failed: count }),
     progress: share.describe('of its windows'),
     rows: count,
+    certified: share.describe('of its range: what every sink has proven'),
     rowsPerSecond: orNull(figure).describe('of its windows lately'),
     etaSeconds: orNull(figure).describe('null where it does not run, or no window of it has been read yet'),
     message: orNull(text),
@@ -62,7 +63,7 @@ const Backfill = named(
 );
 const Backfills = named('Backfills', object({ backfills: list(Backfill) }));
 
-const range = { from: moment, to: moment };
+const range = { from: moment, to: moment.describe('exclusive') };
 const cost = { perSecond: figure, seconds: figure };
 
 const BackfillPrice = named(
@@ -97,7 +98,7 @@ const BackfillRequest = named(
     source: shortText.optional().describe('all sources unless told'),
     streams: list(stream).max(3).optional().describe('all streams unless told'),
     from: date,
-    to: date,
+    to: date.describe('exclusive'),
     force: flag.default(false).describe('also what is proven complete already'),
   }),
 );
@@ -252,7 +253,7 @@ const ACTIONS: Readonly<Record<Backfill['state'], BackfillAction[]>> = {
 };
 
 function toBackfill(stored: StoredBackfill, pace: Pace | undefined): Backfill {
-  const { id, source, stream, force, state, windows, rows, message } = stored;
+  const { id, source, stream, force, state, windows, rows, certified, message } = stored;
   const ended = windows.done + windows.failed;
   const left = windows.queued + windows.running;
   const isMoving = state === 'queued' && windows.done > 0 && pace !== undefined;
@@ -271,6 +272,7 @@ function toBackfill(stored: StoredBackfill, pace: Pace | undefined): Backfill {
     // A backfill without windows had nothing to do.
     progress: ended + left === 0 ? 1 : ended / (ended + left),
     rows,
+    certified,
     rowsPerSecond: isMoving && pace.rowsPerSecond !== null ? Math.round(pace.rowsPerSecond) : null,
     etaSeconds: isMoving ? Math.round(left * pace.seconds) : null,
     message,

@@ -61,7 +61,7 @@ const list = (rows) =>
       });
 
 /** @param {Backfill} backfill */
-function progress({ source, stream, progress: share, windows, etaSeconds, message }) {
+function progress({ source, stream, progress: share, windows, certified, etaSeconds, message }) {
   const all = windows.queued + windows.running + windows.done + windows.failed;
   return h(
     'span',
@@ -71,6 +71,7 @@ function progress({ source, stream, progress: share, windows, etaSeconds, messag
       { class: 'row' },
       h('b', {}, percent(share)),
       h('span', { class: 'muted small' }, `${figure(windows.done)} of ${counted(all, 'window')}`),
+      h('span', { class: 'muted small' }, `${percent(certified)} of the range certified`),
       etaSeconds !== null && h('span', { class: 'muted small' }, `about ${duration(etaSeconds)} left`),
       windows.failed > 0 && badge(`${figure(windows.failed)} failed`),
     ),

@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connect, type Database } from '../../src/cursor/database.ts';
+import { acquireLease } from '../../src/cursor/leases.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { freshPlace, type Place } from '../support/cli.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+
+/** A backfill that meets a long sync, with the built binary. */
+
+let place: Place;
+let sandbox: Sandbox;
+let database: TestDatabase;
+let db: Database;
+
+beforeAll(async () => {
+  [place, sandbox, database] = await Promise.all([freshPlace(), smallSandbox({ days: 20 }), freshDatabase()]);
+  db = connect({ url: database.url, max: 2 });
+  await place.config(
+    `sources: { main: { baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 200, since: 10d } }
+sinks: { warehouse: { type: postgres } }
+state: { url: "${database.url}" }\n`,
+  );
+});
+afterAll(async () => {
+  await db.close();
+  await database.drop();
+});
+
+const BACKFILL = ['backfill', 'clicks', '--from', '18d', '--to', '12d', '--config', 't.yaml'];
+const isHeld = async (): Promise<boolean> => {
+  const [{ table } = { table: null }] = await db.query<{ table: string | null }>({
+    text: `select to_regclass('tributary.leases')::text as table`,
+  });
+  if (table === null) return false;
+  const held = await db.query({
+    text: `select from tributary.leases where stream = 'clicks' and expires_at > clock_timestamp()`,
+  });
+  return held.length > 0;
+};
+
+describe('a backfill that meets a long first sync', () => {
+  it('waits its turn and says for whom, once, and that --queue would do it', async () => {
+    sandbox.service.faults.add({ delayMs: 6000, times: 2, match: { event: 'clicks' } });
+    const sync = place.start(['sync', 'clicks', '--config', 't.yaml']);
+    await expect.poll(isHeld, { timeout: 20_000 }).toBe(true);
+    const backfill = place.start(BACKFILL);
+    await backfill.saw('main/clicks: waits for tributary sync (process ');
+    expect(sync.child.exitCode).toBeNull();
+    const [synced, filled] = await Promise.all([sync.done, backfill.done]);
+    expect([synced.code, filled.code]).toEqual([0, 0]);
+    expect(filled.stderr.match(/waits for/g)).toHaveLength(1);
+    expect(filled.stderr).toContain(`(process ${sync.pid} on `);
+    expect(filled.stderr).toContain('--queue would leave it to the workers');
+    expect(filled.stdout).toMatch(/^main\/clicks .* 100 %$/m);
+  });
+
+  it('with --no-wait it ends with exit code 4 and says who has the stream', async () => {
+    const lease = await acquireLease(db, 'main', 'clicks', 'tributary worker (process 1 on elsewhere)');
+    const { code, stderr } = await place.run([...BACKFILL, '--no-wait']);
+    await lease.release();
+    expect(code).toBe(4);
+    expect(stderr).toContain('tributary worker (process 1 on elsewhere) is writing this stream now');
+    expect(stderr).toContain('--queue');
+    expect(stderr).not.toContain('waits for');
+  });
+
+  it('is interrupted while it waits, with nothing lost', async () => {
+    const lease = await acquireLease(db, 'main', 'clicks', 'tributary worker (process 1 on elsewhere)');
+    const backfill = place.start(BACKFILL);
+    await backfill.saw('waits for tributary worker (process 1 on elsewhere)');
+    backfill.child.kill('SIGINT');
+    expect((await backfill.done).code).toBe(130);
+    await lease.release();
+    expect((await place.run(BACKFILL)).code).toBe(0);
+  });
+});

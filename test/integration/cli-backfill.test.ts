@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DAY_MS } from '../../src/model/window.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { type Finished, freshPlace, longLines, type Place } from '../support/cli.ts';
+import { DOCUMENTS } from '../support/json-documents.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+
+/** A backfill as an operator sees it, with the built binary: what was asked for, and how much of that is certified. */
+
+let place: Place;
+let sandbox: Sandbox;
+let database: TestDatabase;
+
+const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+const day = (ago: number): string => new Date(today - ago * DAY_MS).toISOString().slice(0, 10);
+const OLDER = ['--from', day(80), '--to', day(60)];
+
+beforeAll(async () => {
+  [place, sandbox, database] = await Promise.all([
+    freshPlace(),
+    smallSandbox({ rows: { clicks: 400, leads: 60, sales: 60 }, days: 100 }),
+    freshDatabase(),
+  ]);
+  await place.config(
+    `sources: { main: { baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 200, since: 30d } }
+sinks: { warehouse: { type: postgres } }
+state: { url: "${database.url}" }\n`,
+  );
+});
+afterAll(() => database.drop());
+
+const tributary = (...args: string[]): Promise<Finished> => place.run([...args, '--config', 't.yaml']);
+const backfill = (...args: string[]): Promise<Finished> => tributary('backfill', 'clicks', ...args);
+
+describe('backfill', () => {
+  it('--dry-run prices it, with --to said to be exclusive; --plan is another name for it', async () => {
+    const priced = await backfill(...OLDER, '--dry-run');
+    expect(priced).toMatchObject({ code: 0, stderr: '' });
+    expect(priced.stdout).toContain(`a backfill of ${day(80)} 00:00 to ${day(60)} 00:00 UTC (exclusive) will cost`);
+    expect(priced.stdout).toMatch(/^main\/clicks +1 +0 % /m);
+    expect((await backfill(...OLDER, '--plan')).stdout.split('\n')[0]).toBe(priced.stdout.split('\n')[0]);
+    const { stdout: help } = await tributary('backfill', '--help');
+    expect(help).toContain('--dry-run');
+    expect(help).not.toContain('--plan');
+  });
+
+  it('says the range that was asked for and its certified share, not how far the stream is', async () => {
+    expect(await tributary('sync', 'clicks')).toMatchObject({ code: 0 });
+    const { code, stdout } = await backfill(...OLDER);
+    expect([code, longLines(stdout)]).toEqual([0, []]);
+    expect(stdout.split('\n')[0]).toBe(`${day(80)} 00:00 to ${day(60)} 00:00 UTC (exclusive)`);
+    expect(stdout).toMatch(/^stream +read +new +changed +same +requests +certified$/m);
+    expect(stdout).toMatch(/^main\/clicks .* 100 %$/m);
+    expect(stdout).not.toContain('complete through');
+    expect(stdout.replace(/\n {9}/g, ' ')).toContain(
+      `before since, ${day(30)} 00:00: status and coverage show it as also complete`,
+    );
+  });
+
+  it('says up to where it could read, for people and for machines', async () => {
+    const { code, stdout } = await backfill('--from', day(3), '--to', '2099-01-01');
+    expect(code).toBe(0);
+    expect(stdout.split('\n')[0]).toBe(`${day(3)} 00:00 to 2099-01-01 00:00 UTC (exclusive)`);
+    expect(stdout.replace(/\n {9}/g, ' ')).toMatch(
+      /note {5}main\/clicks: read up to \S+ \S+: syncs read what is younger/,
+    );
+    const json = JSON.parse((await backfill('--from', day(3), '--to', '2099-01-01', '--json')).stdout) as {
+      streams: Array<{ from: string; to: string; certified: number }>;
+    };
+    expect(DOCUMENTS.backfill?.safeParse(json).error).toBeUndefined();
+    expect(json.streams).toMatchObject([{ from: `${day(3)}T00:00:00.000Z`, certified: 1, notCertified: [] }]);
+    expect(Date.parse(json.streams[0]?.to ?? '')).toBeLessThan(Date.now());
+  });
+
+  it('says which part is not certified and why, and never rounds up to 100 %', async () => {
+    sandbox.service.traits = { sortOrder: 'reversed' };
+    const { code, stdout } = await backfill('--from', day(82), '--to', day(60));
+    sandbox.service.traits = {};
+    expect(code).toBe(4);
+    const share = Number(/^main\/clicks .* ([\d.]+) %$/m.exec(stdout)?.[1]);
+    // Twenty of twenty-two days were certified before.
+    expect(share).toBeGreaterThanOrEqual(90.9);
+    expect(share).toBeLessThan(100);
+    expect(stdout.replace(/\n {9}/g, ' ')).toMatch(
+      new RegExp(`not certified: ${day(82)} 00:00 to .* UTC \\(exclusive\\): .{20}`),
+    );
+    const { stdout: json } = await backfill('--from', day(82), '--to', day(60), '--json');
+    expect(JSON.parse(json)).toMatchObject({ streams: [{ certified: 1, notCertified: [] }] });
+  });
+
+  it('given to the queue, it is listed with its range and its certified share', async () => {
+    expect(await backfill('--from', day(90), '--to', day(70), '--queue')).toMatchObject({ code: 0 });
+    const { stdout } = await tributary('backfills');
+    expect(longLines(stdout)).toEqual([]);
+    // Days 82 to 70: twelve of twenty days are certified, the others wait for a worker.
+    expect(stdout).toMatch(new RegExp(`main/clicks +${day(90)} +${day(70)} +queued .*60 %$`, 'm'));
+  });
+});
