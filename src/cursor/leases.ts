@@ -29,7 +29,7 @@ export interface LeaseOptions {
   givesWay?: boolean;
   /** Ends the waiting for a holder that gives way. */
   signal?: AbortSignal | undefined;
-  /** Waits for as long as it takes, and says for whom once that is more than a moment. Without it the waiting ends after half a minute. */
+  /** With it the waiting has no end, and who is waited for is said after a moment; without it, it ends after half a minute. */
   onWait?: ((holder: string) => void) | undefined;
 }
 
@@ -143,9 +143,8 @@ async function takeTurn(
     const taken = await take(db, claim);
     if (taken) return taken.epoch;
     const [other] = await db.query<{ holder: string; gives_way: boolean }>(readLease(source, stream));
-    const mayWait = givesWay || other?.gives_way;
     const waitedMs = performance.now() - began;
-    if (!mayWait || waitedMs > patienceMs) throw await heldByOther(db, claim);
+    if (!(givesWay || other?.gives_way) || waitedMs > patienceMs) throw await heldByOther(db, claim);
     if (!givesWay) await db.query(askForLease(source, stream));
     if (!said && other && waitedMs > SAID_AFTER_MS) onWait?.(other.holder);
     said ||= waitedMs > SAID_AFTER_MS;
