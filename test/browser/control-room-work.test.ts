@@ -55,7 +55,16 @@ describe.skipIf(!hasBrowser || !hasRedis)('the work in the control room', () => 
     await page.keyboard.press('Escape');
     expect(await page.getByRole('dialog').count()).toBe(0);
     await drop.press('Enter');
-    await page.getByRole('button', { name: 'Drop the record' }).press('Enter');
+    // Its number is typed again: neither a click nor another number drops it.
+    const [agree, number] = [page.getByRole('button', { name: 'Drop the record' }), page.getByLabel(/^Type \d+ to/)];
+    const asked = /\d+/.exec((await page.getByText(/^Type \d+ to confirm/).textContent()) ?? '')?.[0] ?? '';
+    expect(await agree.isDisabled()).toBe(true);
+    await number.fill(`${asked}1`);
+    expect(await agree.isDisabled()).toBe(true);
+    await number.press('Enter');
+    expect(await page.getByRole('dialog').count()).toBe(1);
+    await number.fill(asked);
+    await number.press('Enter');
     await said.getByText(/^Record \d+ was dropped/).waitFor();
     await page.getByText('Nothing was set aside.').waitFor();
     expect(await page.evaluate('document.activeElement?.id')).toBe('main');

@@ -32,9 +32,24 @@ function say(text, kind) {
  * @param {string} question
  * @param {string} consequence
  * @param {string} yes
+ * @param {string} [name] Of what is erased: it is typed again, so that nobody erases by a slip.
  * @returns {Promise<boolean>}
  */
-export function confirmed(question, consequence, yes) {
+export function confirmed(question, consequence, yes, name) {
+  const agree = /** @type {HTMLButtonElement} */ (
+    h('button', { class: 'danger', value: 'yes', disabled: name !== undefined }, yes)
+  );
+  const typing = {
+    oninput(/** @type {{ target: HTMLInputElement }} */ { target }) {
+      agree.disabled = target.value.trim() !== name;
+    },
+    // Enter would press the first button, which is the one that keeps.
+    onkeydown(/** @type {KeyboardEvent} */ event) {
+      if (event.key !== 'Enter') return;
+      event.preventDefault();
+      agree.click();
+    },
+  };
   const dialog = /** @type {HTMLDialogElement} */ (
     h(
       'dialog',
@@ -44,12 +59,14 @@ export function confirmed(question, consequence, yes) {
         { method: 'dialog' },
         h('h2', { id: 'question' }, question),
         h('p', {}, consequence),
-        h(
-          'div',
-          { class: 'row' },
-          h('button', { value: 'no', autofocus: true }, 'Keep it'),
-          h('button', { class: 'danger', value: 'yes' }, yes),
-        ),
+        name !== undefined &&
+          h(
+            'label',
+            {},
+            h('span', {}, `Type ${name} to confirm`),
+            h('input', { type: 'text', autocomplete: 'off', autofocus: true, ...typing }),
+          ),
+        h('div', { class: 'row' }, h('button', { value: 'no', autofocus: name === undefined }, 'Keep it'), agree),
       ),
     )
   );
@@ -89,8 +106,8 @@ export function recordActions({ id }, onGone = () => {}) {
       leave();
     });
   const drop = async () => {
-    if (!(await confirmed(`Drop record ${id}?`, 'For good: it is not kept anywhere else here.', 'Drop the record')))
-      return;
+    const consequence = 'For good: it is not kept anywhere else here.';
+    if (!(await confirmed(`Drop record ${id}?`, consequence, 'Drop the record', String(id)))) return;
     await announce(`Record ${id} was dropped.`, async () => {
       await remove(path);
       leave();
