@@ -4,7 +4,7 @@ import { keyHashOf } from '../cursor/budget-use.ts';
 import { connect, type Database } from '../cursor/database.ts';
 import { checkBinding } from '../http/access.ts';
 import { createDependencies } from '../http/dependencies.ts';
-import type { ControlDeps } from '../http/deps.ts';
+import type { ControlDeps } from '../http/dependencies.ts';
 import type { LivePace } from '../http/live.ts';
 import { createMetrics, type Metrics } from '../http/metrics.ts';
 import { serveHttp } from '../http/server.ts';

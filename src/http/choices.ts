@@ -3,7 +3,7 @@ import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
-import type { ConfiguredStream } from './deps.ts';
+import type { ConfiguredStream } from './dependencies.ts';
 import { HttpError } from './http-error.ts';
 
 /** What somebody chose: streams, sinks, dates. What is left open means all of it; what is not there is refused, not passed over. */

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { audited } from '../cursor/audit.ts';
 import { eitherSignal } from '../jobs/either-signal.ts';
-import type { ControlDeps } from './deps.ts';
+import type { ControlDeps } from './dependencies.ts';
 import type { Guard } from './guard.ts';
 import { HttpError } from './http-error.ts';
 import { FileAnswer, pathId, type Route, type RouteRequest } from './route.ts';

@@ -1,8 +1,7 @@
 import rateLimit, { normalizeIP } from '@fastify/rate-limit';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { type Access, mayDo, type Visitor } from './access.ts';
+import { type Access, digestOf, mayDo, type Visitor } from './access.ts';
 import { HttpError } from './http-error.ts';
-import { digestOf } from './sessions.ts';
 import type { Role } from './tokens.ts';
 
 declare module 'fastify' {

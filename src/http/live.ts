@@ -1,9 +1,12 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Queryable } from '../cursor/database.ts';
 import { Fault } from '../model/errors.ts';
-import type { Readiness } from './dependencies.ts';
-import type { ControlDeps } from './deps.ts';
-import { changedTopics, type Marks, overviewMark, readMarks, type Topic } from './live-changes.ts';
+import type { Access, Visitor } from './access.ts';
+import type { ControlDeps, Readiness } from './dependencies.ts';
+import { HttpError } from './http-error.ts';
+import { listBackfills } from './routes/backfills.ts';
 import { type Overview, readOverview } from './routes/overview.ts';
 
 /**
@@ -159,3 +162,102 @@ const textOf = (id: string, { event, data }: LiveEvent): string =>
 
 /** How long ago something was changes all the time, and is no news. */
 const markOf = ({ parts }: Readiness): string => parts.map(({ name, ok }) => `${name} ${ok}`).join();
+
+export type Topic = 'coverage' | 'runs' | 'backfills' | 'quarantine' | 'schema' | 'budget' | 'verifications';
+
+/** One short text for each topic, which changes when the topic does: what the live page is woken by. */
+type Marks = Readonly<Record<Exclude<Topic, 'verifications'>, string>>;
+
+/** By indexes and small tables only: it is asked every few seconds, whatever the size of the history. */
+async function readMarks(state: Queryable): Promise<Marks> {
+  const [row] = await state.query<Record<Exclude<keyof Marks, 'backfills'>, string | null>>({
+    text: `
+      select
+        (select string_agg(concat_ws(' ', source, stream, sink, complete_through, updated_at), ',') from tributary.cursors) as coverage,
+        (select string_agg(concat_ws(' ', r.id, r.state), ',') from (
+          select distinct source, stream from tributary.schedules union select source, stream from tributary.cursors
+        ) k cross join lateral (
+          select id, state from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
+          order by started_at desc limit 3
+        ) r) as runs,
+        (select concat_ws(' ', count(*), max(id), max(last_at)) from tributary.quarantine) as quarantine,
+        (select max(id)::text from tributary.columns) as schema,
+        (select concat_ws(' ', max(minute), sum(too_many)) from tributary.budget_use
+          where minute > now() - interval '1 hour') as budget`,
+  });
+  const backfills = JSON.stringify(await listBackfills(state));
+  const { coverage, runs, quarantine, schema, budget } = row ?? {};
+  return {
+    coverage: digest(coverage),
+    runs: digest(runs),
+    quarantine: digest(quarantine),
+    schema: digest(schema),
+    budget: digest(budget),
+    backfills: digest(backfills),
+  };
+}
+
+const changedTopics = (before: Marks, after: Marks): Topic[] =>
+  (Object.keys(after) as Array<keyof Marks>).filter((topic) => before[topic] !== after[topic]);
+
+/** Whether anything but the passing of time has changed. */
+const overviewMark = (overview: Overview): string =>
+  digest(JSON.stringify({ ...overview, now: '' }, (key, value) => (key === 'lagSeconds' ? 0 : value)));
+
+const digest = (text: string | null | undefined): string =>
+  createHash('sha256')
+    .update(text ?? '')
+    .digest('base64url')
+    .slice(0, 16);
+
+/** Server-sent events, for so many and no more: each of them costs a connection and a copy of all that happens. */
+interface Events {
+  /** Throws where too many listen already: before anything was said, so that it can be said why. */
+  checkRoom(): void;
+  serve(
+    raw: ServerResponse,
+    headers: Readonly<Record<string, string>>,
+    from: { visitor: Visitor; lastId: string | undefined },
+  ): void;
+  close(): void;
+}
+
+const MOST_LISTENERS = 200;
+const RETRY_SECONDS = 30;
+/** More than a browser that is back after minutes gets at once. */
+const MOST_WAITING_BYTES = 1_000_000;
+/** How soon a listener goes whose session or token has expired, or was ended on another server. */
+const CHECK_MS = 2000;
+
+/** The last is for proxies that would hold events back until there are many of them. */
+const HEADERS = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' };
+
+export function createEvents(live: Pick<Live, 'listen'>, access: Pick<Access, 'holds' | 'onChange'>): Events {
+  const listeners = new Map<ServerResponse, Visitor>();
+  const showOut = (): void => {
+    for (const [raw, visitor] of listeners) if (!access.holds(visitor)) raw.end();
+  };
+  access.onChange(showOut);
+  const checking = setInterval(showOut, CHECK_MS).unref();
+  return {
+    checkRoom() {
+      if (listeners.size < MOST_LISTENERS) return;
+      throw new HttpError(503, `${MOST_LISTENERS} pages listen already`, {
+        next: 'close some of them; everything else of the API answers as ever',
+        retryAfter: RETRY_SECONDS,
+      });
+    },
+    serve(raw, headers, { visitor, lastId }) {
+      listeners.set(raw, visitor);
+      raw.writeHead(200, { ...headers, ...HEADERS });
+      // A browser that sleeps does not read; what waits for it is dropped, and it starts over when it wakes up.
+      const send = (text: string) => (raw.writableLength > MOST_WAITING_BYTES ? raw.destroy() : raw.write(text));
+      const leave = live.listen(send, lastId);
+      raw.once('close', () => {
+        listeners.delete(raw);
+        leave();
+      });
+    },
+    close: () => clearInterval(checking),
+  };
+}

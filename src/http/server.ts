@@ -1,24 +1,35 @@
 import { constants } from 'node:zlib';
 import compress from '@fastify/compress';
-import staticFiles from '@fastify/static';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { recordAudit } from '../cursor/audit.ts';
 import { ConfigError } from '../model/errors.ts';
 import { type AccessOptions, createAccess } from './access.ts';
-import type { ControlDeps } from './deps.ts';
+import type { ControlDeps } from './dependencies.ts';
 import { addEndpoint } from './endpoints.ts';
-import { createEvents } from './events.ts';
 import { createGuard, SECURITY_HEADERS } from './guard.ts';
 import { BUG, errorAnswer, HttpError } from './http-error.ts';
-import { createLive, type LivePace } from './live.ts';
+import { createEvents, createLive, type LivePace } from './live.ts';
 import { METRICS_TYPE, type Metrics } from './metrics.ts';
 import { describeApi } from './openapi.ts';
-import { readPageFiles } from './page-files.ts';
+import { addPage } from './page-files.ts';
 import { QUEUES_PATH, queueBoard, withinPolicy } from './queue-board.ts';
 import type { Route } from './route.ts';
-import { sessionRoutes } from './routes/session.ts';
-import { createVerificationRuns } from './routes/verification-runs.ts';
-import { routesOf } from './routes.ts';
+import { backfillRoutes } from './routes/backfills.ts';
+import { budgetRoute } from './routes/budget.ts';
+import { coverageRoutes } from './routes/coverage.ts';
+import { cursorRoutes } from './routes/cursors.ts';
+import { diagnosticsRoutes } from './routes/diagnostics.ts';
+import { exportRoute } from './routes/export.ts';
+import { forgetRoute } from './routes/forget.ts';
+import { linksRoute } from './routes/links.ts';
+import { overviewRoute } from './routes/overview.ts';
+import { quarantineRoutes } from './routes/quarantine.ts';
+import { rowsRoute } from './routes/rows.ts';
+import { runsRoutes } from './routes/runs.ts';
+import { auditRoute, sessionRoutes } from './routes/session.ts';
+import { syncRoutes } from './routes/sync.ts';
+import { createVerificationRuns, type VerificationRuns } from './routes/verification-runs.ts';
+import { verificationRoutes } from './routes/verifications.ts';
 import type { Token } from './tokens.ts';
 
 export interface HttpOptions extends AccessOptions {
@@ -159,29 +170,6 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   };
 }
 
-/** Files never change under their path; the page that names them is asked for every time. */
-async function addPage(app: FastifyInstance): Promise<void> {
-  const { folder, version, page } = readPageFiles();
-  const config = { role: 'open', anySite: true } as const;
-  const etag = `W/"${version}"`;
-  app.get('/', { config }, (request, reply) => {
-    reply.headers({ etag, 'cache-control': 'no-cache' }).type('text/html; charset=utf-8');
-    return request.headers['if-none-match'] === etag ? reply.status(304).send() : reply.send(page);
-  });
-  await app.register(async (files) => {
-    files.addHook('onRoute', (route) => {
-      route.config = { ...route.config, ...config };
-    });
-    await files.register(staticFiles, {
-      root: folder,
-      prefix: `/files-${version}/`,
-      index: false,
-      immutable: true,
-      maxAge: '1y',
-    });
-  });
-}
-
 async function addBoard(app: FastifyInstance, { queue }: ControlDeps, base: string): Promise<void> {
   await app.register(
     async (board) => {
@@ -226,3 +214,22 @@ async function listen(app: FastifyInstance, { host, port }: HttpOptions): Promis
     });
   }
 }
+
+/** Everything that can be asked under /api, but for the session, the events and the description itself. */
+export const routesOf = (deps: ControlDeps, verifications: VerificationRuns): Route[] => [
+  overviewRoute(deps),
+  ...coverageRoutes(deps),
+  rowsRoute(deps),
+  budgetRoute(deps),
+  ...runsRoutes(deps),
+  ...backfillRoutes(deps),
+  ...quarantineRoutes(deps),
+  linksRoute(deps),
+  ...syncRoutes(deps),
+  ...verificationRoutes(deps, verifications),
+  exportRoute(deps),
+  ...cursorRoutes(deps),
+  forgetRoute(deps),
+  ...diagnosticsRoutes(deps),
+  auditRoute(deps),
+];

@@ -1,12 +1,12 @@
 /** @import { View } from './app/screen.js' */
 import { parseAddress } from './app/address.js';
-import { drawFrame } from './app/frame.js';
+import { attachThemeSwitch, drawFrame } from './app/frame.js';
 import { listen } from './app/live.js';
 import { clearNow, drawNow } from './app/now.js';
 import { forgetOverview, keepOverview } from './app/overview.js';
 import { createScreen } from './app/screen.js';
 import { currentSession, loginForm, Refused, signIn, signOut, Unreachable } from './app/session.js';
-import { attachThemeSwitch } from './app/theme.js';
+import { notThere } from './parts/elements.js';
 import { audit } from './views/audit.js';
 import { backfills } from './views/backfills.js';
 import { budget } from './views/budget.js';
@@ -17,7 +17,15 @@ import { runs } from './views/runs.js';
 import { schema } from './views/schema.js';
 import { stream } from './views/stream.js';
 import { streams } from './views/streams.js';
-import { unknown } from './views/unknown.js';
+
+/** An address that leads nowhere says so. @type {View} */
+const unknown = {
+  title: () => 'Not found',
+  news: [],
+  load: async () => ({}),
+  draw: (_, { view }) =>
+    notThere(`There is no view “${view}”`, 'Choose one above, or begin with the streams.', '#/', 'Streams'),
+};
 
 /** @type {Readonly<Record<string, View>>} */
 const VIEWS = { '': streams, stream, backfills, runs, run, budget, quarantine, schema, links, audit };

@@ -13,7 +13,7 @@ import { priceBackfill } from '../../sync/price.ts';
 import { type PriceReport, reportPrices } from '../../sync/price-report.ts';
 import { unreadChunks } from '../../sync/unread.ts';
 import { chooseStreams, chooseWindow, isoOrNull } from '../choices.ts';
-import type { ControlDeps } from '../deps.ts';
+import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';
 import { type Route, route } from '../route.ts';
 import {

@@ -1,6 +1,6 @@
 import { readBudgets, readBudgetUse } from '../../cursor/budget-use.ts';
 import { toIso } from '../../model/instant.ts';
-import type { ControlDeps } from '../deps.ts';
+import type { ControlDeps } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { count, figure, list, moment, named, object, orNull, text, z } from '../shapes.ts';
 

@@ -2,7 +2,7 @@ import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../c
 import { holderOf } from '../../cursor/leases.ts';
 import { type MoveDeps, moveCursor, resetCursor } from '../../sync/move-cursor.ts';
 import { checkConfirmed, chooseDate } from '../choices.ts';
-import type { ControlDeps } from '../deps.ts';
+import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';
 import { type Route, route } from '../route.ts';
 import { date, flag, list, moment, named, object, orNull, shortText, stream, text, type z } from '../shapes.ts';

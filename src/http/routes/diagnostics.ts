@@ -1,5 +1,5 @@
 import { printSchema, SCHEMA_FORMATS, type SchemaFormat } from '../../sinks/schema-formats.ts';
-import type { ControlDeps } from '../deps.ts';
+import type { ControlDeps } from '../dependencies.ts';
 import { FileAnswer, type Route, route } from '../route.ts';
 import { limit, list, moment, named, object, oneOf, orNull, stream, text, z } from '../shapes.ts';
 

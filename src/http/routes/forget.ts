@@ -3,7 +3,7 @@ import { holderOf } from '../../cursor/leases.ts';
 import type { Erasure } from '../../sinks/sink.ts';
 import { auditNoteOf, forget } from '../../sync/forget.ts';
 import { checkConfirmed } from '../choices.ts';
-import type { ControlDeps } from '../deps.ts';
+import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';
 import { type Route, route } from '../route.ts';
 import { byName, count, longText, named, object, shortText, z } from '../shapes.ts';

@@ -3,7 +3,7 @@ import { toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
 import { chooseWindow } from '../choices.ts';
-import type { ControlDeps } from '../deps.ts';
+import type { ControlDeps } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { count, date, limit, list, moment, named, object, orNull, shortText, stream, text, z } from '../shapes.ts';
 

@@ -5,7 +5,7 @@ import { instantOf } from '../../cursor/sql.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import { isoOrNull } from '../choices.ts';
-import type { ControlDeps } from '../deps.ts';
+import type { ControlDeps } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { count, figure, flag, list, moment, named, object, oneOf, orNull, stream, text, type z } from '../shapes.ts';
 import { Activity, backfillUnderWay, syncUnderWay } from './activities.ts';

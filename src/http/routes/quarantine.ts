@@ -4,7 +4,7 @@ import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } 
 import { parseJson, stringifyJson } from '../../model/json.ts';
 import { createRedact } from '../../model/withhold.ts';
 import { retryQuarantined } from '../../sync/retry-quarantined.ts';
-import type { ControlDeps } from '../deps.ts';
+import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';
 import { type Route, route } from '../route.ts';
 import { count, limit, list, moment, named, object, orNull, shortText, stream, text, type z } from '../shapes.ts';

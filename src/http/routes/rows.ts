@@ -4,7 +4,7 @@ import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
 import { chooseWindow } from '../choices.ts';
-import type { ControlDeps } from '../deps.ts';
+import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';
 import { type Route, route } from '../route.ts';
 import { count, date, list, moment, named, object, oneOf, shortText, stream, type z } from '../shapes.ts';

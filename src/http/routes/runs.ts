@@ -1,6 +1,6 @@
 import type { Queryable } from '../../cursor/database.ts';
 import { listRuns, RUN_KINDS, RUN_STATES, type RunRecord } from '../../cursor/runs.ts';
-import type { ControlDeps } from '../deps.ts';
+import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';
 import { type Route, route } from '../route.ts';
 import {

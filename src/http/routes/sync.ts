@@ -5,7 +5,7 @@ import { syncNow } from '../../jobs/backfills.ts';
 import { Cancelled } from '../../model/errors.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import { chooseStreams } from '../choices.ts';
-import type { ControlDeps } from '../deps.ts';
+import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';
 import { type Route, route } from '../route.ts';
 import { flag, list, named, object, oneOf, orNull, shortText, stream, text, z } from '../shapes.ts';

@@ -9,7 +9,7 @@ import type { StreamJob, SyncDeps } from '../../sync/job.ts';
 import { isSound, type Repair, repairStream } from '../../sync/repair-stream.ts';
 import { reportRepair } from '../../sync/verdict-report.ts';
 import { verifyBetween, verifyStream } from '../../sync/verify-stream.ts';
-import type { ControlDeps } from '../deps.ts';
+import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';
 import {
   count,

@@ -1,6 +1,6 @@
 import type { Sink } from '../../sinks/sink.ts';
 import { chooseSinks, chooseStreams, chooseWindow } from '../choices.ts';
-import type { ControlDeps } from '../deps.ts';
+import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';
 import { type Route, route } from '../route.ts';
 import { date, flag, list, named, object, shortText, stream, type z } from '../shapes.ts';

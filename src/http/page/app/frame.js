@@ -1,7 +1,7 @@
 /** @import { Overview, Readiness } from '../../api-types.ts' */
 /** @import { Address } from './address.js' */
-import { h } from '../dom/h.js';
-import { minute } from '../words/time.js';
+import { h } from '../parts/dom.js';
+import { minute } from '../parts/words.js';
 
 /** Which of the ways a view belongs to. @type {Readonly<Record<string, string>>} */
 const WAYS = { stream: '', run: 'runs' };
@@ -99,4 +99,21 @@ export function drawFrame(place) {
       document.title = 'Sign in · Tributary';
     },
   };
+}
+
+const THEMES = ['auto', 'light', 'dark'];
+
+/** Light or dark as the system says, unless somebody chose; the choice stays in this browser. @param {HTMLButtonElement} button */
+export function attachThemeSwitch(button) {
+  const root = document.documentElement;
+  const name = () => {
+    button.textContent = `Theme: ${root.dataset.theme}`;
+  };
+  button.onclick = () => {
+    const next = THEMES[(THEMES.indexOf(root.dataset.theme ?? 'auto') + 1) % THEMES.length] ?? 'auto';
+    root.dataset.theme = next;
+    localStorage.setItem('theme', next);
+    name();
+  };
+  name();
 }

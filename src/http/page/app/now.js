@@ -1,9 +1,9 @@
 /** @import { Activity, Overview } from '../../api-types.ts' */
-import { h } from '../dom/h.js';
-import { morphChildren } from '../dom/morph.js';
+
 import { announce } from '../parts/actions.js';
+import { h, morphChildren } from '../parts/dom.js';
 import { progressBar } from '../parts/elements.js';
-import { duration, figure, percent } from '../words/figures.js';
+import { duration, figure, percent } from '../parts/words.js';
 import { href } from './address.js';
 import { post } from './session.js';
 

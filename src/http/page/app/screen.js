@@ -1,7 +1,6 @@
 /** @import { Address } from './address.js' */
 /** @import { News } from './live.js' */
-import { h } from '../dom/h.js';
-import { morphChildren } from '../dom/morph.js';
+import { h, morphChildren } from '../parts/dom.js';
 
 /**
  * A view: from an address to data, and from data to nodes.

@@ -1,5 +1,5 @@
 /** @import { ApiError, Session } from '../../api-types.ts' */
-import { h } from '../dom/h.js';
+import { h } from '../parts/dom.js';
 
 /** The server answered, and it was not a yes. `status` says whose turn it is; see ApiError. */
 export class Refused extends Error {

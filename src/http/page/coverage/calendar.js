@@ -1,7 +1,7 @@
 /** @import { DayState } from '../../api-types.ts' */
 
-import { h } from '../dom/h.js';
-import { addMonths, DAY_MS, dayOf, daysIn, monthOf, shortMonth, spokenDay, spokenMonth } from '../words/time.js';
+import { h } from '../parts/dom.js';
+import { addMonths, DAY_MS, dayOf, daysIn, monthOf, shortMonth, spokenDay, spokenMonth } from '../parts/words.js';
 import { tallyOf, worstOf } from './days.js';
 
 /**

@@ -1,6 +1,6 @@
 /** @import { DayRun, DayState, TrackCoverage } from '../../api-types.ts' */
-import { h } from '../dom/h.js';
-import { DAY_MS, dayOf } from '../words/time.js';
+import { h } from '../parts/dom.js';
+import { DAY_MS, dayOf } from '../parts/words.js';
 
 /** @type {Readonly<Record<DayState, string>>} */
 export const STATE_WORDS = {

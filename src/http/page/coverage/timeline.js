@@ -1,9 +1,9 @@
 /** @import { TrackCoverage } from '../../api-types.ts' */
 /** @import { Address } from '../app/address.js' */
 import { here } from '../app/address.js';
-import { h } from '../dom/h.js';
+import { h } from '../parts/dom.js';
 import { choice } from '../parts/elements.js';
-import { addMonths, DAY_MS, monthOf, spokenMonth } from '../words/time.js';
+import { addMonths, DAY_MS, monthOf, spokenMonth } from '../parts/words.js';
 import { allGrid, monthGrid, yearGrid } from './calendar.js';
 import { daysOf, legend } from './days.js';
 

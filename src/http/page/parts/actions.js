@@ -1,6 +1,6 @@
 /** @import { StreamName } from '../../../model/streams.ts' */
 import { post, remove } from '../app/session.js';
-import { h } from '../dom/h.js';
+import { h } from './dom.js';
 
 const SECONDS = 6;
 

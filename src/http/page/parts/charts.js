@@ -1,10 +1,9 @@
 /** @import { Rows, RowsPoint } from '../../api-types.ts' */
 /** @import { Address } from '../app/address.js' */
 import { here } from '../app/address.js';
-import { h, s } from '../dom/h.js';
-import { counted, figure, shortFigure } from '../words/figures.js';
-import { DAY_MS, dayOf, minute, time } from '../words/time.js';
+import { h, s } from './dom.js';
 import { choice } from './elements.js';
+import { counted, DAY_MS, dayOf, figure, minute, shortFigure, time } from './words.js';
 
 /**
  * @typedef {{ name: string, kind: string }} Layer A kind of bar; its colour is the class of that name.

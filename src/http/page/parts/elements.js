@@ -1,6 +1,6 @@
-/** @import { Child } from '../dom/h.js' */
-import { h } from '../dom/h.js';
-import { duration } from '../words/figures.js';
+/** @import { Child } from './dom.js' */
+import { h } from './dom.js';
+import { duration } from './words.js';
 
 /**
  * Only where something is wrong: a page full of badges has none. The sign says it to those who do not see the colour.

@@ -1,11 +1,10 @@
 /** @import { RunRow, Trouble } from '../../api-types.ts' */
 /** @import { Address } from '../app/address.js' */
-/** @import { Child } from '../dom/h.js' */
+/** @import { Child } from './dom.js' */
 import { here, href } from '../app/address.js';
-import { h } from '../dom/h.js';
-import { duration, figure } from '../words/figures.js';
-import { fromNow, time } from '../words/time.js';
+import { h } from './dom.js';
 import { badge } from './elements.js';
+import { duration, figure, fromNow, time } from './words.js';
 
 /**
  * @template R

@@ -1,10 +1,10 @@
 /** @import { AuditTrail } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
 import { get } from '../app/session.js';
-import { h } from '../dom/h.js';
+import { h } from '../parts/dom.js';
 import { opening } from '../parts/elements.js';
 import { older, table } from '../parts/tables.js';
-import { time } from '../words/time.js';
+import { time } from '../parts/words.js';
 
 /** Who changed what. @type {View} */
 export const audit = {

@@ -2,11 +2,10 @@
 /** @import { View } from '../app/screen.js' */
 import { here } from '../app/address.js';
 import { get } from '../app/session.js';
-import { h } from '../dom/h.js';
 import { bars, slotsOf } from '../parts/charts.js';
+import { h } from '../parts/dom.js';
 import { badge, choice, opening } from '../parts/elements.js';
-import { counted, duration, figure, percent } from '../words/figures.js';
-import { minute } from '../words/time.js';
+import { counted, duration, figure, minute, percent } from '../parts/words.js';
 
 /** How far back, and how many minutes to a bar: about a hundred bars each. */
 const SPANS = /** @type {const} */ ({

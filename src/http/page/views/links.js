@@ -2,11 +2,10 @@
 /** @import { View } from '../app/screen.js' */
 import { here } from '../app/address.js';
 import { get } from '../app/session.js';
-import { h } from '../dom/h.js';
+import { h } from '../parts/dom.js';
 import { choice, opening } from '../parts/elements.js';
 import { table } from '../parts/tables.js';
-import { figure, titled } from '../words/figures.js';
-import { DAY_MS, dayOf } from '../words/time.js';
+import { DAY_MS, dayOf, figure, titled } from '../parts/words.js';
 
 const BY = /** @type {const} */ (['clicks', 'leads', 'sales']);
 const DAYS = [7, 30, 90];

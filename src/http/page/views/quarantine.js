@@ -3,12 +3,11 @@
 import { href } from '../app/address.js';
 import { sourceNames } from '../app/overview.js';
 import { get } from '../app/session.js';
-import { h } from '../dom/h.js';
 import { recordActions } from '../parts/actions.js';
+import { h } from '../parts/dom.js';
 import { facts, opening } from '../parts/elements.js';
 import { filters, older, table } from '../parts/tables.js';
-import { counted } from '../words/figures.js';
-import { time } from '../words/time.js';
+import { counted, time } from '../parts/words.js';
 
 /** Records that could not be used. @type {View} */
 export const quarantine = {

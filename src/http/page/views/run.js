@@ -2,11 +2,10 @@
 /** @import { View } from '../app/screen.js' */
 import { href } from '../app/address.js';
 import { get, Refused } from '../app/session.js';
-import { h } from '../dom/h.js';
+import { h } from '../parts/dom.js';
 import { badge, facts, notThere, opening, progressBar } from '../parts/elements.js';
 import { outcome, table } from '../parts/tables.js';
-import { counted, duration, figure, titled } from '../words/figures.js';
-import { time } from '../words/time.js';
+import { counted, duration, figure, time, titled } from '../parts/words.js';
 
 /** One run, with everything that was odd about it. @type {View} */
 export const run = {

@@ -2,7 +2,7 @@
 /** @import { View } from '../app/screen.js' */
 import { sourceNames } from '../app/overview.js';
 import { get } from '../app/session.js';
-import { h } from '../dom/h.js';
+import { h } from '../parts/dom.js';
 import { opening } from '../parts/elements.js';
 import { filters, older, runsTable } from '../parts/tables.js';
 

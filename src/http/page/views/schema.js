@@ -2,10 +2,10 @@
 /** @import { View } from '../app/screen.js' */
 import { href } from '../app/address.js';
 import { get } from '../app/session.js';
-import { h } from '../dom/h.js';
+import { h } from '../parts/dom.js';
 import { opening } from '../parts/elements.js';
 import { filters, table } from '../parts/tables.js';
-import { time } from '../words/time.js';
+import { time } from '../parts/words.js';
 
 /** Fields that the service began to send. @type {View} */
 export const schema = {

@@ -1,19 +1,17 @@
-/** @import { Coverage, CoverageWindows, Overview, Rows, Runs, StreamOverview, TrackCoverage, Verification, Verifications } from '../../api-types.ts' */
+/** @import { Coverage, CoverageWindows, Overview, Rows, Runs, StreamOverview, TrackCoverage, Verification, Verifications, WindowDetail } from '../../api-types.ts' */
 /** @import { Address } from '../app/address.js' */
 /** @import { View } from '../app/screen.js' */
 import { here, href } from '../app/address.js';
 import { latestOverview } from '../app/overview.js';
 import { get } from '../app/session.js';
 import { timeline } from '../coverage/timeline.js';
-import { windowsPanel } from '../coverage/windows.js';
-import { h } from '../dom/h.js';
 import { syncNow } from '../parts/actions.js';
 import { rowsChart } from '../parts/charts.js';
+import { h } from '../parts/dom.js';
 import { choice, facts, lag, notThere, opening } from '../parts/elements.js';
-import { runsTable, troubleList } from '../parts/tables.js';
-import { rangePanel } from '../range/panel.js';
-import { figure } from '../words/figures.js';
-import { DAY_MS, dayOf, dayOrMinute, fromNow, range, time } from '../words/time.js';
+import { runsTable, table, troubleList } from '../parts/tables.js';
+import { rangePanel } from '../parts/verify.js';
+import { counted, DAY_MS, dayOf, dayOrMinute, figure, fromNow, range, spokenDay, time } from '../parts/words.js';
 
 const RUNS = 5;
 
@@ -164,3 +162,63 @@ const sinks = (tracks, chosen, address) =>
     'Sink',
     tracks.map((track) => ({ name: track.sink, to: here(address, { sink: track.sink }), isChosen: track === chosen })),
   );
+
+/** The windows of the day that was clicked. @param {CoverageWindows} windows @param {Address} address */
+export const windowsPanel = ({ source, stream, from, to, windows, quarantined }, address) =>
+  h(
+    'section',
+    { class: 'windows', 'aria-labelledby': 'windows-title' },
+    h(
+      'div',
+      { class: 'panel-head' },
+      h('h3', { id: 'windows-title' }, `Windows of ${spokenDay(from.slice(0, 10))}`),
+      h(
+        'span',
+        { class: 'row' },
+        h(
+          'a',
+          {
+            class: 'button quiet',
+            href: href(['backfills'], { source, stream, from: from.slice(0, 10), to: to.slice(0, 10) }),
+          },
+          'Backfill this day',
+        ),
+        h('a', { class: 'button quiet', href: here(address, { day: null }) }, 'Close'),
+      ),
+    ),
+    table({
+      label: `Windows of ${from.slice(0, 10)}`,
+      rows: windows,
+      keyOf: ({ start }) => start,
+      columns: [
+        { name: 'From', kind: 'fit', cell: ({ start }) => time(start) },
+        { name: 'To', kind: 'fit', cell: ({ end }) => time(end) },
+        { name: 'State', kind: 'fit', cell: stateCell },
+        { name: 'Rows', kind: 'right fit', cell: ({ rows }) => rows !== null && figure(rows) },
+        {
+          name: 'Read',
+          kind: 'fit',
+          cell: ({ readAt, runId }) =>
+            readAt && (runId ? h('a', { href: href(['run', runId]) }, time(readAt)) : time(readAt)),
+        },
+        { name: 'Proven', kind: 'fit', cell: ({ provenAt }) => provenAt && time(provenAt) },
+        {
+          name: 'Note',
+          kind: 'wide',
+          cell: ({ note, tries }) =>
+            [note, tries && `${counted(tries, 'run')} could not prove it`].filter(Boolean).join('; '),
+        },
+      ],
+    }),
+    quarantined.length > 0 &&
+      h(
+        'p',
+        { class: 'small' },
+        'Set aside on this day: ',
+        quarantined.flatMap((id, i) => [i > 0 && ', ', h('a', { href: href(['quarantine', id]) }, `record ${id}`)]),
+      ),
+  );
+
+/** @param {WindowDetail} window */
+const stateCell = ({ state }) =>
+  h('span', { class: 'row' }, h('i', { class: `state swatch ${state}`, 'aria-hidden': 'true' }), state);

@@ -4,12 +4,11 @@ import { href } from '../app/address.js';
 import { latestOverview } from '../app/overview.js';
 import { get } from '../app/session.js';
 import { legend, strip } from '../coverage/days.js';
-import { h } from '../dom/h.js';
 import { rowsChart } from '../parts/charts.js';
+import { h } from '../parts/dom.js';
 import { badge, lag, opening } from '../parts/elements.js';
 import { table, troubleList } from '../parts/tables.js';
-import { counted, duration, figure, shortFigure } from '../words/figures.js';
-import { DAY_MS, dayOf, dayOrMinute, fromNow, time } from '../words/time.js';
+import { counted, DAY_MS, dayOf, dayOrMinute, duration, figure, fromNow, shortFigure, time } from '../parts/words.js';
 
 const STRIP_DAYS = 90;
 
