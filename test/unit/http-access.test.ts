@@ -12,8 +12,14 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { checkBinding, createAccess, isLoopback } from '../../src/http/access.ts';
-import { createSessions, digestOf, SESSION_HOURS } from '../../src/http/access.ts';
+import {
+  checkBinding,
+  createAccess,
+  createSessions,
+  digestOf,
+  isLoopback,
+  SESSION_HOURS,
+} from '../../src/http/access.ts';
 import { ownToken, type Token } from '../../src/http/tokens.ts';
 import { ConfigError } from '../../src/model/errors.ts';
 
