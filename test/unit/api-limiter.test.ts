@@ -1,6 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as immediately } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { createBudget } from '../../src/api/budget.ts';
+import { type Budget, createBudget, gapOf } from '../../src/api/budget.ts';
 import { createLimiter, type Lane } from '../../src/api/limiter.ts';
 import { Cancelled, ConfigError, RetryLater, StopStream } from '../../src/model/errors.ts';
 
@@ -20,14 +20,15 @@ describe('the limiter', () => {
         starts.push(performance.now());
         await delay(80);
       });
-    await Promise.all(Array.from({ length: 40 }, one));
+    const [, plainMs] = await Promise.all([Promise.all(Array.from({ length: 40 }, one)), inARow(40, gapOf(20))]);
     expect(densest(starts, 1000)).toBeLessThanOrEqual(20);
     expect(densest(starts, 100)).toBeLessThanOrEqual(3);
     const { requests, share, activeSeconds, pauses } = limiter.usage();
     expect({ requests, pauses }).toEqual({ requests: 40, pauses: 0 });
     expect(activeSeconds).toBeGreaterThan(1.9);
-    expect(share).toBeGreaterThan(0.6);
-    expect(share).toBeLessThanOrEqual(1);
+    // On a busy machine every timer fires late: a plain row of pauses says by how much.
+    expect((activeSeconds * 1000) / plainMs).toBeLessThan(1.8);
+    expect(share).toBeCloseTo(40 / (20 * activeSeconds));
   });
 
   it('keeps the distance when the process is busy, where planned starts would bunch up', async () => {
@@ -80,19 +81,26 @@ describe('the limiter', () => {
   it('makes one pause of the 429s of requests that were under way together', async () => {
     const limiter = createLimiter({ requestsPerSecond: 50 });
     await limiter.run('fresh', async () => {});
-    const failing = [150, 170, 190, 210].map((ms) =>
+    let refusedAt = Number.POSITIVE_INFINITY;
+    let underWay = 0;
+    let allLeft = (): void => {};
+    const together = new Promise<void>((resolve) => {
+      allLeft = resolve;
+    });
+    const failing = [0, 20, 40, 60].map((ms) =>
       expect(
         limiter.run('fresh', async () => {
-          await delay(ms);
+          if (++underWay === 4) allLeft();
+          await together.then(() => delay(ms));
+          refusedAt = Math.min(refusedAt, performance.now());
           throw tooMany(400);
         }),
       ).rejects.toThrow('slow down'),
     );
     await failing[0];
-    const failedAt = performance.now();
-    const starts = [1, 2, 3].map(() => limiter.run('backfill', async () => performance.now() - failedAt));
+    const starts = [1, 2, 3].map(() => limiter.run('backfill', async () => performance.now() - refusedAt));
     await Promise.all(failing);
-    expect(Math.min(...(await Promise.all(starts)))).toBeGreaterThan(350);
+    expect(Math.min(...(await Promise.all(starts)))).toBeGreaterThan(390);
     expect(limiter.usage().pauses).toBe(1);
   });
 
@@ -124,21 +132,35 @@ describe('the limiter', () => {
   });
 
   it('lets go of aborted tasks at once, and they take no slot with them', async () => {
-    const limiter = createLimiter({ requestsPerSecond: 5 });
+    const budget = createBudget(5);
+    let slots = 0;
+    const counting: Budget = {
+      ...budget,
+      async take(lane, isCold) {
+        const turn = await budget.take(lane, isCold);
+        if ('at' in turn) slots++;
+        return turn;
+      },
+    };
+    const limiter = createLimiter({ requestsPerSecond: 5, budget: counting });
     const controller = new AbortController();
     await limiter.run('fresh', async () => {});
     let ran = 0;
+    let hasSurvived = false;
     const doomed = Array.from({ length: 20 }, () => limiter.run('fresh', async () => void ran++, controller.signal));
-    const survivor = limiter.run('backfill', async () => performance.now());
-    const began = performance.now();
-    await delay(20);
+    const survivor = limiter.run('backfill', async () => {
+      hasSurvived = true;
+    });
+    await immediately();
     controller.abort(new Error('SIGTERM'));
     const outcomes = await Promise.allSettled(doomed);
-    expect(performance.now() - began).toBeLessThan(150);
+    expect(hasSurvived).toBe(false);
     for (const outcome of outcomes) expect(outcome).toMatchObject({ reason: expect.any(Cancelled) });
-    expect((await survivor) - began).toBeLessThan(450);
+    await survivor;
     expect(ran).toBe(0);
     expect(limiter.usage().requests).toBe(2);
+    // Of each one that ran, and perhaps one that a busy machine overslept.
+    expect(slots).toBeLessThanOrEqual(3);
     await expect(limiter.run('fresh', async () => {}, controller.signal)).rejects.toBeInstanceOf(Cancelled);
   });
 
@@ -203,6 +225,13 @@ describe('the limiter', () => {
     expect(warnings).toEqual([]);
   });
 });
+
+/** How long so many pauses take, one after the other. */
+async function inARow(count: number, ms: number): Promise<number> {
+  const began = performance.now();
+  for (let i = 0; i < count; i++) await delay(ms);
+  return performance.now() - began;
+}
 
 function busy(ms: number): void {
   const until = performance.now() + ms;
