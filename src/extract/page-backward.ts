@@ -17,7 +17,7 @@ export async function* newestPage(
   if (!first || newest === undefined || evidence.knowsEnd) return first;
   // That row may be the newest of a range that was cut short, or of a stale answer: asked otherwise, from right there, or for the latest hours.
   const isRecent = newest > fetcher.clock.now() - NARROW_MS;
-  const limit = Math.max(1, Math.min(first.query.limit - 1, CONFIRMING_ROWS));
+  const limit = first.query.limit > 1 ? Math.min(first.query.limit >> 1, CONFIRMING_ROWS) : 2;
   const [oldest] = lineOf(first);
   if (oldest?.at === newest) {
     const page = await fetcher.attempt({ order: 'asc', start: Math.floor(newest) - 1, step: firstStep(limit) });

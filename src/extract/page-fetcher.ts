@@ -96,8 +96,10 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     const { records, serverNow, tookMs } = await api.page(asked, { lane, signal, ...(tries && { tries }) });
     onAnswer(tookMs);
     if (serverNow !== undefined) clock.set(serverNow);
-    const { rows, rejected } = flattenAll(records, flatten);
-    const answer = { query, rows, count: records.length, answeredAt: clock.now() };
+    const { rows: shown, rejected } = flattenAll(records, flatten);
+    const rows = withoutRepeats(shown);
+    const count = records.length - (shown.length - rows.length);
+    const answer = { query, rows, count, answeredAt: clock.now() };
     const admission = evidence.admit(answer);
     noticeAnswer(profile, answer, admission);
     const page = { ...answer, rejected, admission };
@@ -148,6 +150,17 @@ export function mayBeThisPage(error: unknown): error is RetryLater | StopStream 
   if (error instanceof RetryLater) return error.answer !== undefined && error.answer.status !== 429;
   if (!(error instanceof StopStream) || !error.answer) return false;
   return [413, 422].includes(error.answer.status) || error.answer.code === ANSWER_TOO_LARGE;
+}
+
+/** A row that stands on a page twice is one row. */
+function withoutRepeats(rows: readonly Row[]): readonly Row[] {
+  const seen = new Map<string, Instant>();
+  const once = rows.filter(({ id, at }) => {
+    if (seen.get(id) === at) return false;
+    seen.set(id, at);
+    return true;
+  });
+  return once.length === rows.length ? rows : once;
 }
 
 export function flattenAll(records: readonly unknown[], flatten: Flatten): { rows: Row[]; rejected: Rejection[] } {

@@ -53,7 +53,7 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
     near,
     at,
     evidence.seenBefore(at).length > 0,
-    profile.pageRows > 1 ? profile.pageRows - 1 : 2,
+    profile.pageRows > 1 ? profile.pageRows >> 1 : 2,
   ).entries()) {
     const behind = ahead[0] && lineOf(ahead[0])[0]?.at;
     if (request.order === 'desc' && behind === undefined) continue;

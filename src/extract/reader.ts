@@ -9,7 +9,7 @@ import type { Profile } from './profile.ts';
 import { Evidence, type Known } from './proof/evidence.ts';
 import { createServiceClock } from './service-clock.ts';
 import type { Slice } from './slice.ts';
-import { sweep } from './sweep.ts';
+import { createFairShare, sweep } from './sweep.ts';
 import { readTail, type TailEnd, type TailRequest } from './tail.ts';
 
 /** Reads one stream of one source. What it has proven is the word of `proof/`; the argument is in docs/extraction.md. */
@@ -60,10 +60,12 @@ export function createReader(settings: ReaderOptions): Reader {
   profile.pageRows = Math.min(mostRows, profile.pageRows * 2);
   profile.walkRows = Math.min(mostRows, profile.walkRows * 2);
   const clock = createServiceClock(now && { steady: now, ours: now });
-  let answerMs = 0;
+  let [answerMs, answers] = [0, 0];
   const onAnswer = (ms: number): void => {
     answerMs = ms;
+    answers += 1;
   };
+  const fair = createFairShare(profile, () => answers);
   const fetcherFor = (evidence: Evidence, { lane, signal }: RequestContext): PageFetcher =>
     createPageFetcher({ ...options, evidence, profile, mostRows, clock, earliest, lane, signal, onAnswer });
   const fresh = (known: Omit<Known, 'settleMs'> = {}): Evidence =>
@@ -73,7 +75,12 @@ export function createReader(settings: ReaderOptions): Reader {
     profile: () => ({ ...profile }),
     serverNow: clock.now,
     answerMs: () => answerMs,
-    tail: (request) => readTail(fetcherFor(fresh(request.known), request), { ...request, settleMs }),
-    sweep: ({ window, after, ...context }) => sweep(fetcherFor(after?.evidence.fork() ?? fresh(), context), window),
+    tail: (request) =>
+      readTail(fetcherFor(fresh({ ...request.known, isProven: request.floor !== undefined }), request), {
+        ...request,
+        settleMs,
+      }),
+    sweep: ({ window, after, ...context }) =>
+      sweep(fetcherFor(after?.evidence.fork() ?? fresh(), context), window, fair),
   };
 }

@@ -5,7 +5,7 @@ import { newestPage, pageBackward } from './page-backward.ts';
 import { lineOf, type PageFetcher, type PageResult, type Rejection } from './page-fetcher.ts';
 import { type Forward, pageForward, startNear, type Walk, walkPages } from './page-forward.ts';
 import { firstStep, stepOf } from './page-steps.ts';
-import { nextDay } from './profile.ts';
+import { nextDay, type Profile } from './profile.ts';
 import { prove } from './proof/certified.ts';
 import { delivered, isWhole, ownEnd, rowsOf, type Slice } from './slice.ts';
 import { countTiedRows } from './tied-rows.ts';
@@ -15,12 +15,12 @@ import { getPastFailure } from './unreadable-rows.ts';
  * Reads a window from its start to its end: fetches the page that closes the first gap, until there is none. What no page closes is left
  * uncertified with its reason, and the reading goes on behind it. Slices cover the window in order, without gaps.
  */
-export async function* sweep(fetcher: PageFetcher, window: Window): AsyncGenerator<Slice, void> {
+export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairShare): AsyncGenerator<Slice, void> {
   const { evidence } = fetcher;
   const gaps = createGapCloser(fetcher, window);
-  const fair = createFairShare(fetcher);
   let at = window.start;
   let leaps = 0;
+  let newest = Number.NEGATIVE_INFINITY;
   while (at < window.end) {
     const rest = { ...delivered([]), window: { start: at, end: window.end } };
     if (fair.isSpent()) return yield { ...rest, note: TOO_MANY };
@@ -36,7 +36,8 @@ export async function* sweep(fetcher: PageFetcher, window: Window): AsyncGenerat
         for (const page of fetcher.take()) {
           if (last) yield delivered(rowsOf(last, from, window.end), last.rejected);
           last = page;
-          fair.count(page);
+          fair.count(page, newest);
+          newest = Math.max(newest, lineOf(page).at(-1)?.at ?? newest);
         }
         if (!step.done) continue;
         outcome = step.value;
@@ -86,21 +87,24 @@ const MOST_CUT = 8;
 export const TOO_YOUNG = 'too young to be complete: events may still arrive';
 const TOO_MANY = 'this service needs too many requests to be read here; the next try goes on';
 
-/** A sweep that keeps asking without seeing anything new ends: so many requests are free, and a few for every page of new rows. */
-const FREE_REQUESTS = 400;
-const REQUESTS_A_PAGE = 6;
+/** Sweeps that keep asking without seeing anything new end: so many requests of a run are free, and a few for every page of new rows. */
+const FREE_REQUESTS = 600;
+const REQUESTS_A_PAGE = 4;
 
-function createFairShare(fetcher: PageFetcher): { count(page: PageResult): void; isSpent(): boolean } {
-  let newest = Number.NEGATIVE_INFINITY;
+/** What the sweeps of one run may ask for together. */
+export interface FairShare {
+  /** Counts the rows of a page that its sweep has not met before. */
+  count(page: PageResult, known: Instant): void;
+  isSpent(): boolean;
+}
+
+export function createFairShare(profile: Profile, requests: () => number): FairShare {
   let rows = 0;
   return {
-    count(page) {
-      const ahead = lineOf(page).filter(({ at }) => at > newest);
-      rows += ahead.length;
-      newest = Math.max(newest, ahead.at(-1)?.at ?? newest);
+    count(page, known) {
+      rows += lineOf(page).filter(({ at }) => at > known).length;
     },
-    isSpent: () =>
-      fetcher.requests() > FREE_REQUESTS + REQUESTS_A_PAGE * (rows / Math.max(1, fetcher.profile.pageRows)),
+    isSpent: () => requests() > FREE_REQUESTS + REQUESTS_A_PAGE * (rows / Math.max(1, profile.pageRows)),
   };
 }
 

@@ -4,7 +4,7 @@ import { DAY_MS } from '../model/window.ts';
 import { newestPage, walkBack } from './page-backward.ts';
 import { lineOf, type PageFetcher, type PageResult } from './page-fetcher.ts';
 import type { Profile } from './profile.ts';
-import { APART_MS, emptyPagesFor, NARROW_MS, type Stretch } from './proof/answer.ts';
+import { APART_MS, emptyPagesFor, looksBack, type Stretch } from './proof/answer.ts';
 import { type Certified, prove } from './proof/certified.ts';
 import { CLOSED_MS, type Evidence, type Known } from './proof/evidence.ts';
 import { createUndelivered, delivered, type Slice } from './slice.ts';
@@ -16,7 +16,7 @@ export interface TailRequest {
   lookback: Instant | undefined;
   /** The oldest instant that is wanted. */
   since: Instant;
-  known?: Omit<Known, 'settleMs'>;
+  known?: Omit<Known, 'settleMs' | 'isProven'>;
 }
 
 export interface TailEnd {
@@ -121,16 +121,14 @@ async function showsNothing(fetcher: PageFetcher, { since, known }: TailRequest,
   const most = found.length === 0 ? 0 : Math.max(...found.map(emptyPagesFor));
   const start = Math.min(since, ...found.map((window) => window.start)) - 2;
   const { limit } = newest.query;
+  // Where nothing waits to be confirmed, one look at the present is enough to know that there is nothing new.
   const now = fetcher.clock.now();
-  const narrow = {
-    order: 'asc',
-    start: now - NARROW_MS / 2,
-    end: now + NARROW_MS,
-    step: { page: 1, limit: 1 },
-  } as const;
+  const looks = looksBack(now, Math.min(now, ...found.map((window) => window.start)) - 1).map(
+    ({ start, end }) => ({ order: 'asc', start, end, step: { page: 1, limit: 1 } }) as const,
+  );
   const deep = Array.from({ length: most }, (_, i) => ({ order: 'asc', start, step: { page: i + 1, limit } }) as const);
   const answers = [newest];
-  for (const request of [narrow, ...deep]) {
+  for (const request of [...looks, ...deep]) {
     const answer = await fetcher.attempt(request);
     if (!answer || answer.count > 0) return false;
     answers.push(answer);

@@ -79,7 +79,9 @@ export function listPage<R extends Listed>(
     refuse(500, 'a record could not be read');
   }
   const shown = facts.hidden ? cut.filter((row) => !facts.hidden?.(row)) : cut;
-  return disturbed(withinSize(shown, traits, facts), { rows, range, traits, moment, facts, ascending, limit });
+  // What is outside of the answer and of the question: a stray that only the question holds is a row like any other.
+  const outside = { from: Math.min(range.from, query.start), until: Math.max(range.until, query.end) };
+  return disturbed(withinSize(shown, traits, facts), { rows, range: outside, traits, moment, facts, ascending, limit });
 }
 
 /** The time that an answer names as now. */

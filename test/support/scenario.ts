@@ -163,7 +163,9 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
     // Every request lets events happen: without an end to them, a reader of small pages would never catch up.
     if (born > MOST_EVENTS) return;
     if (random.chance(habits.live)) add(now - random.int(0, 2000));
-    if (random.chance(habits.late)) add(Math.max(now - random.next() * 0.95 * upkeep.settleMs, since));
+    // A replica shows it later still: the settle time has to cover both.
+    const latest = 0.95 * (upkeep.settleMs - (service.traits.replicaLag ?? 0));
+    if (random.chance(habits.late)) add(Math.max(now - random.next() * latest, since));
     if (random.chance(habits.backdated)) {
       const tie = random.chance(0.3) ? anyAlive()?.at : undefined;
       add(tie ?? now - random.next() ** 3 * 90 * DAY);

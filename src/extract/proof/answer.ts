@@ -48,12 +48,16 @@ const ROWS_A_STRAY = 50;
  * nothing. A few rows whose times do not fit their places (a garbled clock: 1970, 2099) are left out: they are stored like any other and prove nothing.
  */
 export function inOrder({ query, rows }: Pick<Observation, 'query' | 'rows'>): readonly Stamped[] | undefined {
-  // A page with more rows than were asked for is not the page that was asked for.
-  if (rows.length > query.limit) return undefined;
-  const line = longestLine(query.order === 'asc' ? rows : [...rows].reverse());
+  const oldestFirst = query.order === 'asc' ? rows : rows.toReversed();
+  const line = longestLine(oldestFirst);
   const strays = rows.length - line.length;
   const allowed = rows.length < LEAST_ROWS_WITH_STRAY ? 0 : Math.max(1, Math.floor(rows.length / ROWS_A_STRAY));
-  return strays > allowed ? undefined : withinReach(line, query);
+  if (strays > allowed) return undefined;
+  // With one row out of place a reversed page of ties looks nearly sorted.
+  if (strays > 0 && longestLine(oldestFirst.toReversed()).length >= line.length) return undefined;
+  const near = withinReach(line, query);
+  // A page with more rows than were asked for is not the page that was asked for.
+  return near.length > query.limit ? undefined : near;
 }
 
 /**
@@ -132,16 +136,20 @@ export function confirmsNewest(claim: Observation, other: Observation, isNew: bo
     // In which order it came cannot be told: the other order, from right there, must show nothing newer.
     const isRightThere =
       other.query.order === 'asc' && other.query.start <= newest.at && other.query.start >= newest.at - 2 * SHOWN_MS;
-    return isRightThere && other.query.limit !== claim.query.limit && shown !== undefined && shown.at <= newest.at;
+    return isRightThere && haveOtherEdges(claim, other) && shown !== undefined && shown.at <= newest.at;
   }
   const isNarrow = other.query.start >= other.answeredAt - NARROW_MS && other.query.start <= other.answeredAt;
   if (!isNew && isNarrow) return shown === undefined ? other.count === 0 : shown.at <= newest.at;
-  return other.query.limit !== claim.query.limit && other.query.start !== claim.query.start && shown?.id === newest.id;
+  return haveOtherEdges(claim, other) && other.query.start !== claim.query.start && shown?.id === newest.id;
 }
 
 /** Whether such a confirmation is needed. */
 export const needsConfirmation = (answer: Observation, isNew: boolean): boolean =>
   isNew || answer.query.start < answer.answeredAt - DAY_MS || isOneInstant(answer);
+
+/** Pages of such different sizes that no shift of a few rows makes one begin where the other does. */
+const haveOtherEdges = (a: Observation, b: Observation): boolean =>
+  Math.max(a.query.limit, b.query.limit) >= 2 * Math.min(a.query.limit, b.query.limit);
 
 const isOneInstant = ({ rows }: Observation): boolean => rows.every(({ at }) => at === rows[0]?.at);
 
@@ -154,7 +162,7 @@ const newestRow = (answer: Observation): Stamped | undefined => inOrder(answer)?
 export function beginning(one: Observation, other: Observation, before?: Observation): Stretch | undefined {
   const [early, late] = one.query.start <= other.query.start ? [one, other] : [other, one];
   if (!isFirstAscending(early) || !isFirstAscending(late)) return undefined;
-  if (late.query.start - early.query.start < APART_MS || late.query.limit === early.query.limit) return undefined;
+  if (late.query.start - early.query.start < APART_MS || !haveOtherEdges(early, late)) return undefined;
   const [first, again] = [inOrder(early), inOrder(late)];
   const newest = first?.at(-1);
   if (!first?.[0] || !newest || first[0].id !== again?.[0]?.id || first[0].at !== again[0].at) return undefined;
@@ -181,15 +189,32 @@ const SHORT_MS = 3_600_000;
 
 export const emptyPagesFor = ({ start, end }: Window): number => (end - start > SHORT_MS ? EMPTY_PAGES : 1);
 
+/** Each look back reaches at most so many times further than the one before it, and none looks over more than this at once. */
+const LOOK_RATIO = 5;
+const LONGEST_LOOK_MS = 10 * DAY_MS;
+/** Of a long history each look covers this part. */
+const MOST_LOOKS = 10;
+
 /**
- * RULE nothing. Nothing is there when several questions that can go wrong in different ways show no row at all, and did so at an earlier poll: the
- * newest rows first from well before it, the oldest first some pages deep, and a narrow one for a single row of the latest hours. Holds for what was
+ * Looks back from the present to an instant, piece by piece, for one row each: what to ask to see that nothing is there. Old starts can be
+ * answered with nothing, and so can long ranges.
+ */
+export function looksBack(now: Instant, until: Instant): Window[] {
+  const looks: Window[] = [{ start: now - NARROW_MS / 2, end: now + NARROW_MS }];
+  const longest = Math.max(LONGEST_LOOK_MS, (now - until) / MOST_LOOKS);
+  for (let at = now - NARROW_MS / 2; at > until; at = looks.at(-1)?.start ?? until) {
+    looks.push({ start: Math.max(until, at - Math.min(longest, (now - at) * (LOOK_RATIO - 1))), end: at });
+  }
+  return looks;
+}
+
+/**
+ * RULE nothing. Nothing is there when questions that can go wrong in different ways show no row at all, and did so at an earlier poll: the
+ * newest rows first from well before it, the oldest first some pages deep, and looks back for a single row each. Holds for what was
  * found empty then; an empty answer proves nothing, however often it comes in one run.
  */
 export function nothingThere(answers: readonly Observation[], earlier: readonly Window[]): Stretch[] {
   if (answers.some(({ count }) => count > 0)) return [];
-  const isNarrow = ({ query, answeredAt }: Observation): boolean =>
-    query.limit === 1 && query.page === 1 && query.start <= answeredAt && query.start >= answeredAt - NARROW_MS;
   return earlier
     .filter((window) => {
       const asked = (order: 'asc' | 'desc', page: number, apartMs: number): boolean =>
@@ -201,9 +226,20 @@ export function nothingThere(answers: readonly Observation[], earlier: readonly 
             query.end >= window.end,
         );
       const pages = Array.from({ length: emptyPagesFor(window) }, (_, i) => i + 1);
-      return answers.some(isNarrow) && asked('desc', 1, APART_MS) && pages.every((page) => asked('asc', page, 1));
+      return asked('desc', 1, APART_MS) && pages.every((page) => asked('asc', page, 1)) && isLookedAt(answers, window);
     })
     .map((window) => ({ after: window.start - 1, before: window.end }));
+}
+
+/** Whether looks for a single row cover a window without a hole, each of them short. */
+function isLookedAt(answers: readonly Observation[], window: Window): boolean {
+  const looks = answers.filter(({ query }) => query.limit === 1 && query.page === 1).map(({ query }) => query);
+  const most = Math.max(LONGEST_LOOK_MS, (window.end - window.start) / 8, 2 * NARROW_MS);
+  let at = window.end;
+  for (const { start, end } of looks.sort((a, b) => b.start - a.start)) {
+    if (end >= at && end - start <= most) at = Math.min(at, start);
+  }
+  return at <= window.start;
 }
 
 interface Window {

@@ -19,6 +19,8 @@ import { allTiesSeen, aroundUnreadable, type Count, type Unreadable } from './co
 export interface Known {
   /** The newest event that was ever seen, unless it was seen to be gone. */
   newestSeen?: Instant | undefined;
+  /** Something was proven by an earlier run. */
+  isProven?: boolean;
   /** The service refuses every start before this. */
   founded?: Instant | undefined;
   /** Windows that an earlier poll found empty. */
@@ -206,9 +208,9 @@ export class Evidence {
     return this.#stretches.find(({ after, before }) => after < at && at < before);
   }
 
-  /** Whether no event was ever seen before this run. */
+  /** Whether nothing was proven before this run: what this service does with a question is not known at all. */
   get isNew(): boolean {
-    return this.#known.newestSeen === undefined;
+    return this.#known.newestSeen === undefined || !this.#known.isProven;
   }
 
   /** Nothing behind this can be proven by the answers so far. */
