@@ -1,5 +1,6 @@
 import type { StreamName } from '../model/streams.ts';
-import { STREAM_NAMES } from '../model/streams.ts';
+import { STREAM_NAMES, STREAMS } from '../model/streams.ts';
+import { checkFiltered } from './check-filtered.ts';
 import { nearest } from './nearest.ts';
 import { findParam, PARAMS, type Param } from './params.ts';
 
@@ -17,9 +18,13 @@ export interface CheckedParams {
 
 /** Checks what a person may filter a stream by. Every fault is found at once, each with its place. Never throws. */
 export function checkFilters(stream: StreamName, filters: unknown): CheckedParams {
-  return check(stream, filters, (param) =>
+  const checked = check(stream, filters, (param) =>
     param.reserved ? `${param.name} is set by the reader itself: ${param.reserved}` : undefined,
   );
+  for (const name of checkFiltered(STREAMS[stream], checked.query, []).hidden) {
+    checked.warnings.push(`${name}: no column shows whether the service keeps it; complete means as far as it does`);
+  }
+  return checked;
 }
 
 /** Checks a complete request, all parameters of the contract, before anything is sent. Never throws. */

@@ -1,7 +1,6 @@
-import { checkFiltered } from '../api/check-filtered.ts';
 import { createClient } from '../api/client.ts';
 import { createEventsApi } from '../api/events-api.ts';
-import { checkFilters } from '../api/filters.ts';
+import { type CheckedParams, checkFilters } from '../api/filters.ts';
 import type { Usage } from '../api/limiter.ts';
 import { createLimiter, type Limiter } from '../api/limiter.ts';
 import type { Config, SourceConfig, StreamConfig } from '../config/index.ts';
@@ -114,18 +113,23 @@ export function createJob(
   const { name, source, stream, settings } = chosen;
   const client = createClient(source);
   const api = createEventsApi({ client, limiter: budgets.of(source), log: log.child({ source: name }), source: name });
-  const filters = soundFilters(stream, settings.filters.query, further, log.child({ source: name, stream }));
+  const { query: filters, warnings } = soundFilters(
+    stream,
+    settings.filters.query,
+    further,
+    log.child({ source: name, stream }),
+  );
   const flatten = createFlatten(STREAMS[stream], config.privacy);
   return {
     source: name,
     stream,
     unknownFields: settings.unknownFields,
     filters: describeFilters(filters),
-    checkFiltered: (rows, before) => checkFiltered(STREAMS[stream], filters, rows, before),
+    warnings: warnings.map((warning) => `${name}/${stream}: ${warning}`),
     upkeep: { lookbackMs: settings.lookback, settleMs: settings.settle, resweepMs: settings.resweep },
-    createReader: (profile, since, { settleMs } = { settleMs: settings.settle }) => {
+    createReader: (profile, since, { settleMs = settings.settle, hasShown } = {}) => {
       const earliest = source.since === 'all' ? since : undefined;
-      return createReader({ api, stream, filters, profile, flatten, earliest, settleMs });
+      return createReader({ api, stream, filters, profile, flatten, earliest, settleMs, hasShown });
     },
     probe: createProbe({ api, stream, filters, flatten }),
     requestsPerSecond: source.requestsPerSecond,
@@ -143,7 +147,12 @@ const describeFilters = (filters: Readonly<Record<string, string>>): string =>
     .join('&');
 
 /** Those of a command on top of those of the config, checked together. What the config is warned of was said when it was read. */
-function soundFilters(stream: StreamName, own: Filters, further: Filters, log: Log): Record<string, string> {
+function soundFilters(
+  stream: StreamName,
+  own: Filters,
+  further: Filters,
+  log: Log,
+): Pick<CheckedParams, 'query' | 'warnings'> {
   const { query, faults, warnings } = checkFilters(stream, { ...own, ...further });
   if (faults.length > 0) {
     throw new ConfigError('a filter cannot be used:', {
@@ -153,7 +162,7 @@ function soundFilters(stream: StreamName, own: Filters, further: Filters, log: L
   }
   const said = checkFilters(stream, own).warnings;
   for (const warning of warnings) if (!said.includes(warning)) log.warn({ filters: further }, warning);
-  return query;
+  return { query, warnings };
 }
 
 type Filters = Readonly<Record<string, string>>;

@@ -56,7 +56,8 @@ export const isoRanges = (pairs: RangePairs): Array<{ start: string; end: string
 /** How many milliseconds of a range are proven in every one of some sinks. All are SQL; `sinks` selects a column `sink`. */
 export const provenMs = (of: Record<'source' | 'stream' | 'start' | 'end' | 'sinks', string>): string => `(
   select coalesce(min(ms), 0) from (
-    select round(coalesce(sum(extract(epoch from least(w.end_at, ${of.end}) - greatest(w.start_at, ${of.start}))), 0) * 1000)::float8 as ms
+    select round(coalesce(sum(extract(epoch from least(w.end_at, ${of.end}) - greatest(w.start_at, ${of.start})))
+        filter (where w.sink is not null), 0) * 1000)::float8 as ms
     from (${of.sinks}) s left join tributary.windows w on (w.source, w.stream, w.sink) = (${of.source}, ${of.stream}, s.sink)
       and w.state = 'certified' and w.end_at > ${of.start} and w.start_at < ${of.end}
     group by s.sink) each_sink)`;

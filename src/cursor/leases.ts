@@ -60,8 +60,7 @@ function identifyProcessSpace(): string {
 /** How long one who is wanted may take to come to the end of a commit, and how often the one who waits looks again. */
 const PATIENCE_MS = 30_000;
 const LOOK_AGAIN_MS = 200;
-/** A poll is over sooner, and nobody needs to hear of it. */
-const SAID_AFTER_MS = 2000;
+const SAID_AFTER_MS = 2000; // A poll is over sooner, and nobody needs to hear of it.
 
 export async function acquireLease(
   db: Database,

@@ -68,6 +68,15 @@ export async function readLedger(db: Queryable, track: Track, from: Instant): Pr
   return (await db.query<LedgerRow>(selectEntries(track, from))).map(toEntry);
 }
 
+/** Whether rows of the stream were ever read with the filters that it has now: other filters begin a ledger of their own. */
+export async function hasShownRows(db: Queryable, { source, stream }: Omit<Track, 'sink'>): Promise<boolean> {
+  const [found] = await db.query<{ any: boolean }>({
+    text: 'select exists (select from tributary.windows where source = $1 and stream = $2 and rows > 0) as any',
+    values: [source, stream],
+  });
+  return found?.any ?? false;
+}
+
 interface LedgerRow extends Window {
   state: string;
   rows: number;

@@ -57,7 +57,8 @@ async function knownAddresses(db: Queryable): Promise<Map<string, string>> {
     text: `
       select name, base_url from tributary.sources
       where exists (
-        select from tributary.cursors where source = name and coalesce(newest_seen, complete_through) is not null)`,
+        select from tributary.cursors where source = name and coalesce(newest_seen, complete_through) is not null)
+        or exists (select from tributary.runs where source = name and rows_read > 0)`,
   });
   return new Map(rows.map(({ name, base_url }) => [name, base_url]));
 }
@@ -158,7 +159,8 @@ const forgetWindows = ({ source, stream }: LeasedStream): Sql => ({
   values: [source, stream],
 });
 
+/** Nor may an event be waited for that other filters let through: it never shows again, and the end of the stream could not be proven. */
 const forgetWatermarks = ({ source, stream }: LeasedStream): Sql => ({
-  text: 'update tributary.cursors set complete_through = null where source = $1 and stream = $2',
+  text: 'update tributary.cursors set complete_through = null, newest_seen = null where source = $1 and stream = $2',
   values: [source, stream],
 });

@@ -71,8 +71,8 @@ export interface PageFetcherOptions extends RequestContext {
   mostRows: number;
   clock: ServiceClock;
   earliest: Instant;
-  /** Told how long each answer took. */
-  onAnswer(ms: number): void;
+  /** Told of each answer: how long it took, and its rows. */
+  onAnswer(ms: number, rows: readonly Row[]): void;
 }
 
 /** Future-dated events exist; asking this far ahead sees them. */
@@ -94,11 +94,11 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     requests += 1;
     const asked = { stream, filters, start: query.start, end, sortOrder: order, page: step.page, limit: step.limit };
     const { records, serverNow, tookMs } = await api.page(asked, { lane, signal, ...(tries && { tries }) });
-    onAnswer(tookMs);
     if (serverNow !== undefined) clock.set(serverNow);
     const { rows: shown, rejected } = flattenAll(records, flatten);
     const rows = withoutRepeats(shown);
     const count = records.length - (shown.length - rows.length);
+    onAnswer(tookMs, rows);
     const answer = { query, rows, count, answeredAt: clock.now() };
     const admission = evidence.admit(answer);
     noticeAnswer(profile, answer, admission);

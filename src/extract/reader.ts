@@ -1,9 +1,10 @@
 import type { EventsApi } from '../api/events-api.ts';
 import { MAX_LIMIT } from '../api/params.ts';
-import type { Flatten } from '../model/flatten.ts';
+import type { Flatten, Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
+import { createFilterGuard } from './filter-guard.ts';
 import { createPageFetcher, type PageFetcher, type RequestContext } from './page-fetcher.ts';
 import type { Profile } from './profile.ts';
 import { Evidence, type Known } from './proof/evidence.ts';
@@ -23,6 +24,8 @@ export interface Reader {
   serverNow(): Instant;
   /** How long the service took for its last answer; 0 before that. */
   answerMs(): number;
+  /** Why nothing that it reads is called complete: the service may not have kept the filters. Undefined where nothing speaks for that. */
+  doubt(): string | undefined;
 }
 
 export interface SweepRequest extends RequestContext {
@@ -35,6 +38,8 @@ export interface ReaderOptions {
   api: EventsApi;
   stream: StreamName;
   filters: Readonly<Record<string, string>>;
+  /** Earlier runs with these filters saw rows. */
+  hasShown?: boolean | undefined;
   flatten: Flatten;
   profile: Profile;
   /** Nothing younger is ever called complete. */
@@ -61,9 +66,11 @@ export function createReader(settings: ReaderOptions): Reader {
   profile.walkRows = Math.min(mostRows, profile.walkRows * 2);
   const clock = createServiceClock(now && { steady: now, ours: now });
   let [answerMs, answers] = [0, 0];
-  const onAnswer = (ms: number): void => {
+  const guard = createFilterGuard(settings);
+  const onAnswer = (ms: number, rows: readonly Row[]): void => {
     answerMs = ms;
     answers += 1;
+    guard.see(rows);
   };
   const fair = createFairShare(profile, () => answers);
   const fetcherFor = (evidence: Evidence, { lane, signal }: RequestContext): PageFetcher =>
@@ -75,12 +82,12 @@ export function createReader(settings: ReaderOptions): Reader {
     profile: () => ({ ...profile }),
     serverNow: clock.now,
     answerMs: () => answerMs,
-    tail: (request) =>
-      readTail(fetcherFor(fresh({ ...request.known, isProven: request.floor !== undefined }), request), {
-        ...request,
-        settleMs,
-      }),
+    doubt: guard.doubt,
+    tail: (request) => {
+      const evidence = fresh({ ...request.known, isProven: request.floor !== undefined });
+      return guard.tail(readTail(fetcherFor(evidence, request), { ...request, settleMs }));
+    },
     sweep: ({ window, after, ...context }) =>
-      sweep(fetcherFor(after?.evidence.fork() ?? fresh(), context), window, fair),
+      guard.sweep(sweep(fetcherFor(after?.evidence.fork() ?? fresh(), context), window, fair)),
   };
 }

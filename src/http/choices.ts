@@ -3,6 +3,7 @@ import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
+import type { StreamJob } from '../sync/job.ts';
 import type { ConfiguredStream } from './dependencies.ts';
 import { HttpError } from './http-error.ts';
 
@@ -25,6 +26,10 @@ export function chooseStreams(
     });
   return chosen;
 }
+
+/** What is doubtful about the filters of these streams. */
+export const warningsOf = (streams: ReadonlyArray<{ job: StreamJob }>): string[] =>
+  streams.flatMap(({ job }) => job.warnings);
 
 /** One sink by its name, or all of them. */
 export function chooseSinks(sinks: readonly Sink[], only: string | undefined): readonly Sink[] {

@@ -69,3 +69,6 @@ export function schemaOf(shape: z.ZodType): JsonSchema {
   const { $schema: _, ...schema } = z.toJSONSchema(shape, { io: 'input' });
   return schema as JsonSchema;
 }
+
+/** Beside what a command would print as notes. */
+export const warnings = list(text).describe('what is doubtful about the filters of these streams');

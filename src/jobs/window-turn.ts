@@ -106,7 +106,9 @@ async function read(
     const { window, force } = request;
     const report = await deps.readWindow({ ...deps, signal }, job, { window, force });
     const isProven = report.state === 'done' || report.fault !== undefined;
-    const doubt = new RetryLater('the window was read and could not be proven complete', {
+    const [first] = report.unproven;
+    const why = first ? `: ${first.note}` : '';
+    const doubt = new RetryLater(`the window was read and could not be proven complete${why}`, {
       next: 'tributary.windows says why; it is tried again, five times in all',
     });
     return { fault: isProven ? report.fault : doubt, rows: report.tally.read };

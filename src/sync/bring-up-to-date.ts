@@ -115,7 +115,8 @@ async function deliverTail(work: Work): Promise<TailEnd> {
     const settled = settledWindow(work, next.value);
     const open = { start: Math.max(settled.start, certified?.end ?? floor ?? since), end: settled.end };
     if (isEmpty && open.start < open.end) {
-      await committer.add({ window: open, certified: undefined, note: NOTHING_YET, rows: [], rejected: [] });
+      const note = reader.doubt() ?? NOTHING_YET;
+      await committer.add({ window: open, certified: undefined, note, rows: [], rejected: [] });
     }
     return next.value;
   }

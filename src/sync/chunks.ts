@@ -2,6 +2,16 @@ import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { Window } from '../model/window.ts';
 
+/** A window of which not all may have been found, and why. */
+export type Doubt = Window & { note: string };
+
+/** Neighbours for one reason are one. */
+export function addDoubt(doubts: Doubt[], doubt: Doubt): void {
+  const last = doubts.at(-1);
+  if (last?.end === doubt.start && last.note === doubt.note) last.end = doubt.end;
+  else doubts.push({ ...doubt });
+}
+
 /** A window and every row that was found there. */
 export interface Found {
   window: Window;
@@ -14,18 +24,18 @@ export interface Found {
 export interface Chunk {
   window: Window;
   rows: readonly Row[];
-  doubts: ReadonlyArray<Window & { note: string }>;
+  doubts: readonly Doubt[];
 }
 
 const CHUNK_ROWS = 5000;
 
 export async function* chunked(parts: AsyncIterable<Found>): AsyncGenerator<Chunk> {
-  let open: { window: Window; rows: Row[]; doubts: Array<Window & { note: string }> } | undefined;
+  let open: { window: Window; rows: Row[]; doubts: Doubt[] } | undefined;
   for await (const { window, rows, doubt } of parts) {
     open ??= { window: { ...window }, rows: [], doubts: [] };
     open.window.end = window.end;
     open.rows.push(...rows);
-    if (doubt !== undefined) open.doubts.push({ ...window, note: doubt });
+    if (doubt !== undefined) addDoubt(open.doubts, { ...window, note: doubt });
     if (open.rows.length < CHUNK_ROWS) continue;
     yield open;
     open = undefined;

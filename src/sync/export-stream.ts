@@ -1,4 +1,3 @@
-import { doubtOf } from '../api/check-filtered.ts';
 import { UNKNOWN_SERVER } from '../cursor/sources.ts';
 import { TOO_YOUNG } from '../extract/reader.ts';
 import type { Row } from '../model/flatten.ts';
@@ -6,6 +5,7 @@ import { type Instant, toIso } from '../model/instant.ts';
 import { holds, type Window } from '../model/window.ts';
 import type { RowFile } from '../sinks/export/row-file.ts';
 import type { Spool } from '../sinks/export/spool.ts';
+import { addDoubt, type Doubt } from './chunks.ts';
 import type { StreamJob, SyncProgress } from './job.ts';
 
 /** What an export wrote, and how far it can be trusted. */
@@ -15,7 +15,7 @@ export interface ExportReport {
   rows: number;
   requests: number;
   /** The windows that could not be proven complete, each with its reason. */
-  doubts: ReadonlyArray<Window & { note: string }>;
+  doubts: readonly Doubt[];
   /** Records that could not be used; they are not in the file. */
   rejected: number;
   /** Events that came again with another time. With a spool the newest reading is in the file, without it the first. */
@@ -58,12 +58,10 @@ async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportR
   const reader = job.createReader(UNKNOWN_SERVER, window.start, { settleMs: 0 });
   const versions = createVersions();
   const ahead = new Map<string, Row>();
-  const doubts: Array<Window & { note: string }> = [];
+  const doubts: Doubt[] = [];
   let [rejected, doneMs] = [0, 0];
-  let filtered = job.checkFiltered?.([]);
 
   const take = async (found: readonly Row[]): Promise<void> => {
-    filtered = job.checkFiltered?.(found, filtered);
     const rows = await scrub(found);
     if (spool) {
       for (const row of rows) versions.add(row);
@@ -77,7 +75,7 @@ async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportR
       await take(slice.rows.filter((row) => holds(window, row.at)));
       doneMs += slice.window.end - slice.window.start;
       if (!slice.certified && slice.note !== TOO_YOUNG)
-        doubts.push({ ...slice.window, note: slice.note ?? 'not proven' });
+        addDoubt(doubts, { ...slice.window, note: slice.note ?? 'not proven' });
     } else {
       // Shown ahead of its turn: most of it comes again with its window, in order.
       for (const row of slice.rows) ahead.set(row.id, row);
@@ -87,9 +85,9 @@ async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportR
     onProgress({ source, stream, rows: versions.events(), requests, through: slice.window?.end, done });
   }
   await take([...ahead.values()].filter(({ id, at }) => at >= window.start && at < window.end && !versions.has(id)));
-  // Complete of what? Of rows that the service may have chosen by something else than what was asked for, nobody can say.
-  const doubt = filtered && doubtOf(filtered);
-  if (doubt) doubts.push({ ...window, note: doubt });
+  // Complete of what? What was proven before the service showed that it does not keep the filters is in doubt, too.
+  const doubt = reader.doubt();
+  if (doubt) doubts.splice(0, Number.POSITIVE_INFINITY, { ...window, note: doubt });
   const isNewest = versions.createIsNewest();
   if (spool) for await (const rows of spool.replay()) await file.write(rows.filter(isNewest));
   const settledThrough = reader.serverNow() - job.upkeep.settleMs;

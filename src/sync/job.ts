@@ -1,8 +1,6 @@
-import type { FilterCheck } from '../api/check-filtered.ts';
 import type { Database } from '../cursor/database.ts';
 import type { Probe } from '../extract/probe.ts';
 import type { Profile, Reader } from '../extract/reader.ts';
-import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
 import type { StreamName } from '../model/streams.ts';
@@ -18,9 +16,9 @@ export interface StreamJob {
   unknownFields: UnknownFields;
   /** What the stream is narrowed to, as one text: completeness holds only for that. */
   filters: string;
-  /** What rows show of those filters; with `before`, on top of what earlier rows showed. */
-  checkFiltered?(rows: readonly Row[], before?: FilterCheck): FilterCheck;
-  createReader(profile: Profile, since: Instant, options?: { settleMs: number }): Reader;
+  /** What is doubtful about them, for people. */
+  warnings: readonly string[];
+  createReader(profile: Profile, since: Instant, options?: ReadingOptions): Reader;
   /** One look at the service, for planning. */
   probe: Probe;
   /** What the plan grants the key, over all its streams and processes. */
@@ -31,6 +29,13 @@ export interface StreamJob {
   findSince(known: Instant | undefined, signal: AbortSignal): Promise<Instant>;
   /** Requests sent for this stream so far, and how many of them were refused for speed. */
   requests(): { requests: number; tooManyRequests: number };
+}
+
+export interface ReadingOptions {
+  /** Nothing younger is called complete: by default what the config says. */
+  settleMs?: number;
+  /** Earlier runs with these filters saw rows. */
+  hasShown?: boolean;
 }
 
 export interface SyncDeps {

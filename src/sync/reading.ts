@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Cursor, readCursor } from '../cursor/cursors.ts';
 
-import { readLedger } from '../cursor/ledger.ts';
+import { hasShownRows, readLedger } from '../cursor/ledger.ts';
 import { acceptFilters, readProfile, writeProfile } from '../cursor/sources.ts';
 
 import type { Reader } from '../extract/reader.ts';
@@ -40,7 +40,7 @@ export async function withReading(
   for (const { name: sink } of sinks) cursors.set(sink, await readCursor(state, { source, stream, sink }));
   const since = await job.findSince(earliest([...cursors.values()]), signal);
   const known = await readProfile(state, source, stream);
-  const reader = job.createReader(known, since);
+  const reader = job.createReader(known, since, { hasShown: await hasShownRows(state, job) });
   const committer = createCommitter({
     sinks,
     evolver: createEvolver({

@@ -1,7 +1,7 @@
 import { readEvolved } from '../cursor/columns.ts';
 import type { Database } from '../cursor/database.ts';
 import { withoutForgotten } from '../cursor/forgotten.ts';
-import { readLedger } from '../cursor/ledger.ts';
+import { hasShownRows, readLedger } from '../cursor/ledger.ts';
 import { readProfile } from '../cursor/sources.ts';
 import { createUndelivered, type Reader } from '../extract/reader.ts';
 import { gaps } from '../model/coverage.ts';
@@ -27,7 +27,8 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
   const stream = evolvedStream(STREAMS[name], evolved);
   const inShape = async (rows: readonly Row[]): Promise<Row[]> =>
     promote(STREAMS[name], evolved, await withoutForgotten(state, source, STREAMS[name], rows));
-  const reader = job.createReader(await readProfile(state, source, name), window.start);
+  const profile = await readProfile(state, source, name);
+  const reader = job.createReader(profile, window.start, { hasShown: await hasShownRows(state, job) });
   const verdict = createVerdict({
     source,
     stream: name,

@@ -28,7 +28,7 @@ describe('rows against the filters that they were asked for with', () => {
     [{ trigger: 'link' }, click({})],
   ])('%j was kept', (filters, ...rows) => {
     const found = check(filters, ...rows);
-    expect(found).toMatchObject({ rows: rows.length, mismatched: 0, broken: [], hidden: [] });
+    expect(found).toMatchObject({ rows: rows.length, broken: [], hidden: [] });
     expect(doubtOf(found)).toBeUndefined();
   });
 
@@ -41,8 +41,8 @@ describe('rows against the filters that they were asked for with', () => {
     [{ folderId: 'f1' }, 'f2', click({}, { folderId: 'f2' })],
   ])('%j was not kept: a row has %s', (filters, got, ...rows) => {
     const found = check(filters, ...rows);
-    expect(found).toMatchObject({ mismatched: 1, broken: [{ name: Object.keys(filters)[0], got }] });
-    expect(doubtOf(found)).toMatch(/did not keep the filter \w+=.*: 1 of \d events? do(es)? not match it/);
+    expect(found).toMatchObject({ broken: [{ name: Object.keys(filters)[0], got }] });
+    expect(doubtOf(found)).toContain(`: it showed an event with "${got}"`);
   });
 
   it('says which values no row had, page by page', () => {
@@ -53,7 +53,7 @@ describe('rows against the filters that they were asked for with', () => {
       { name: 'country', value: 'FR' },
     ]);
     const second = checkFiltered(STREAMS.clicks, filters, [click({ country: 'FR' }), click({ country: 'DE' })], first);
-    expect(second).toMatchObject({ rows: 3, mismatched: 1, unseen: [{ name: 'country', value: 'CA' }] });
+    expect(second).toMatchObject({ rows: 3, unseen: [{ name: 'country', value: 'CA' }] });
   });
 
   it('doubts a filter that no event at all came for', () => {

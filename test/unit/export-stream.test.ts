@@ -39,6 +39,7 @@ async function exported(slices: readonly Slice[], { spooled = false, forgotten =
       yield* slices;
     },
     serverNow: () => NOON + 1000,
+    doubt: () => undefined,
   };
   const job = {
     source: 'main',

@@ -12,7 +12,7 @@ import { toIso } from '../../model/instant.ts';
 import { priceBackfill } from '../../sync/price.ts';
 import { type PriceReport, reportPrices } from '../../sync/price-report.ts';
 import { unreadChunks } from '../../sync/unread.ts';
-import { chooseStreams, chooseWindow, isoOrNull } from '../choices.ts';
+import { chooseStreams, chooseWindow, isoOrNull, warningsOf } from '../choices.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';
 import { type Route, route } from '../route.ts';
@@ -32,6 +32,7 @@ import {
   shortText,
   stream,
   text,
+  warnings,
   type z,
 } from '../shapes.ts';
 
@@ -62,6 +63,7 @@ const Backfill = named(
   }),
 );
 const Backfills = named('Backfills', object({ backfills: list(Backfill) }));
+const BackfillsStarted = named('BackfillsStarted', object({ backfills: list(Backfill), warnings }));
 
 const range = { from: moment, to: moment.describe('exclusive') };
 const cost = { perSecond: figure, seconds: figure };
@@ -89,6 +91,7 @@ const BackfillPrice = named(
         pollShare: share.describe('of the budget that syncs use meanwhile: they go first'),
       }),
     ),
+    warnings,
   }),
 );
 
@@ -149,7 +152,7 @@ export const backfillRoutes = (deps: Deps): Route[] => [
     uses: ['state', 'queue'],
     body: BackfillRequest,
     status: 201,
-    answer: Backfills,
+    answer: BackfillsStarted,
     audit: ({ body: { source = '*', streams = ['*'], from, to, force } }) => ({
       action: 'backfill.start',
       target: streams.map((name) => `${source}/${name}`).join(', '),
@@ -180,18 +183,27 @@ export const backfillRoutes = (deps: Deps): Route[] => [
 ];
 
 function chosenOf({ streams }: Deps, body: BackfillRequest) {
-  const jobs = chooseStreams(streams, body).map(({ job }) => job);
-  return { jobs, request: { window: chooseWindow(body), force: body.force } };
+  const chosen = chooseStreams(streams, body);
+  const jobs = chosen.map(({ job }) => job);
+  return { jobs, doubtful: warningsOf(chosen), request: { window: chooseWindow(body), force: body.force } };
 }
 
-async function price(deps: Deps, body: BackfillRequest, signal: AbortSignal): Promise<PriceReport> {
-  const { jobs, request } = chosenOf(deps, body);
+async function price(
+  deps: Deps,
+  body: BackfillRequest,
+  signal: AbortSignal,
+): Promise<PriceReport & { warnings: string[] }> {
+  const { jobs, request, doubtful } = chosenOf(deps, body);
   const prices = await Promise.all(jobs.map((job) => priceBackfill({ ...deps, signal }, job, request)));
-  return reportPrices(prices, jobs);
+  return { ...reportPrices(prices, jobs), warnings: doubtful };
 }
 
-async function start(deps: Deps, body: BackfillRequest, signal: AbortSignal): Promise<Backfills> {
-  const { jobs, request } = chosenOf(deps, body);
+async function start(
+  deps: Deps,
+  body: BackfillRequest,
+  signal: AbortSignal,
+): Promise<z.infer<typeof BackfillsStarted>> {
+  const { jobs, request, doubtful } = chosenOf(deps, body);
   const ids = await Promise.all(
     jobs.map(async (job) => {
       const { source, stream } = job;
@@ -200,7 +212,7 @@ async function start(deps: Deps, body: BackfillRequest, signal: AbortSignal): Pr
     }),
   );
   const backfills = await listBackfills(deps.state);
-  return { backfills: backfills.filter(({ id }) => ids.includes(id)) };
+  return { backfills: backfills.filter(({ id }) => ids.includes(id)), warnings: doubtful };
 }
 
 async function act(deps: Deps, id: string, action: BackfillAction): Promise<Backfill> {

@@ -45,13 +45,19 @@ const ExportQuery = object({
   keepFormulas: flag.default(false).describe('CSV: leaves cells that begin with = + - @ as they are'),
 });
 
+/** A header holds ASCII only, and a filter whatever somebody typed. */
+const asciiJson = (texts: readonly string[]): string =>
+  JSON.stringify(texts).replace(/[^ -~]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+const MOST_DOUBTS = 3;
+
 export function exportRoute(deps: Deps): Route {
   let running = 0;
   return route({
     method: 'GET',
     path: '/api/export/{stream}',
     summary:
-      'A range of dates as one file, read from the service while it is downloaded. The trailer x-tributary-certified says whether every event is proven to be in it.',
+      'A range of dates as one file, read from the service while it is downloaded. The trailer x-tributary-certified says whether every event is proven to be in it, x-tributary-doubts why not (a JSON list); the header x-tributary-warnings what is doubtful about the filters.',
     role: 'operator',
     id: stream,
     query: ExportQuery,
@@ -86,8 +92,15 @@ export function exportRoute(deps: Deps): Route {
         '-',
       );
       return new FileAnswer(TYPES[format], body, {
-        headers: { 'content-disposition': `attachment; filename="${name}.${format}"` },
-        trailers: { 'x-tributary-certified': async () => String((await done).certified) },
+        headers: {
+          'content-disposition': `attachment; filename="${name}.${format}"`,
+          ...(job.warnings.length > 0 && { 'x-tributary-warnings': asciiJson(job.warnings) }),
+        },
+        trailers: {
+          'x-tributary-certified': async () => String((await done).certified),
+          'x-tributary-doubts': async () =>
+            asciiJson((await done).doubts.slice(0, MOST_DOUBTS).map(({ note }) => note)),
+        },
       });
     },
   });

@@ -4,11 +4,11 @@ import { RUN_STATES } from '../../cursor/runs.ts';
 import { syncNow } from '../../jobs/backfills.ts';
 import { Cancelled } from '../../model/errors.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
-import { chooseStreams } from '../choices.ts';
+import { chooseStreams, warningsOf } from '../choices.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';
 import { type Route, route } from '../route.ts';
-import { flag, list, named, object, oneOf, orNull, shortText, stream, text, z } from '../shapes.ts';
+import { flag, list, named, object, oneOf, orNull, shortText, stream, text, warnings, z } from '../shapes.ts';
 
 /** Longer than a proxy waits is no use to anybody: whoever wants more asks again. */
 const LONGEST_WAIT_SECONDS = 60;
@@ -37,9 +37,10 @@ const SyncStarted = named(
         stream,
         runId: orNull(text).describe('null: the worker has not taken it up yet'),
         state: orNull(oneOf(RUN_STATES)),
-        message: orNull(text),
+        message: orNull(text).describe('what stopped the run, or what of it is not certified and why'),
       }),
     ),
+    warnings,
   }),
 );
 export type SyncStarted = z.infer<typeof SyncStarted>;
@@ -62,7 +63,7 @@ export const syncRoutes = (deps: Deps): Route[] => [
     }),
     async handle({ body, signal }) {
       const asked = { at: Date.now(), streams: chooseStreams(deps.streams, body) };
-      return lookUntilDone(deps.state, asked, {
+      return lookUntilDone(deps, asked, {
         seconds: body.wait,
         signal,
         // A stream that a backfill holds is left alone at first, and asked for again until it has a run.
@@ -79,7 +80,7 @@ export const syncRoutes = (deps: Deps): Route[] => [
     role: 'read',
     query: object({ wait }),
     answer: SyncStarted,
-    handle: ({ id, query, signal }) => lookUntilDone(deps.state, parseId(id), { seconds: query.wait, signal }),
+    handle: ({ id, query, signal }) => lookUntilDone(deps, parseId(id), { seconds: query.wait, signal }),
   }),
 ];
 
@@ -95,15 +96,18 @@ interface Waiting {
 }
 
 async function lookUntilDone(
-  state: Queryable,
+  { state, streams }: Pick<Deps, 'state' | 'streams'>,
   asked: Asked,
   { seconds, signal, start }: Waiting,
 ): Promise<SyncStarted> {
+  const isAsked = ({ source, stream: name }: Asked['streams'][number]): boolean =>
+    asked.streams.some((one) => one.source === source && one.stream === name);
+  const doubtful = warningsOf(streams.filter(isAsked));
   const until = Date.now() + seconds * 1000;
   await start?.(asked.streams);
   for (;;) {
     const found = await look(state, asked);
-    if (found.done || Date.now() >= until) return found;
+    if (found.done || Date.now() >= until) return { ...found, warnings: doubtful };
     await sleep(LOOK_EVERY_MS, undefined, { signal }).catch((cause: unknown) => {
       throw new Cancelled('whoever waited for the sync has gone', { cause });
     });
@@ -112,7 +116,7 @@ async function lookUntilDone(
 }
 
 /** The run that answers a request is the newest that had not ended when it came: one under way, or the one that it set going. */
-async function look(state: Queryable, asked: Asked): Promise<SyncStarted> {
+async function look(state: Queryable, asked: Asked): Promise<Omit<SyncStarted, 'warnings'>> {
   type Found = SyncStarted['streams'][number];
   const streams = await state.query<Found>({
     text: `

@@ -24,10 +24,11 @@ import {
   share,
   stream,
   text,
+  warnings,
   type z,
 } from '../shapes.ts';
 
-const range = { from: moment, to: moment };
+const range = { from: moment, to: moment.describe('exclusive') };
 const counts = { events: count, missing: count, extra: count, different: count };
 
 const verdict = {
@@ -67,6 +68,7 @@ export const VerificationHead = object({
   progress: share,
   clean: orNull(flag).describe('whether every sink holds what it should, after the repair if there was one'),
   message: orNull(text).describe('what stopped it'),
+  warnings,
 });
 
 export const Verification = named(
@@ -211,5 +213,6 @@ const begun = ({ jobs, window, repair }: VerifyJob): Verification => ({
   progress: 0,
   clean: null,
   message: null,
+  warnings: jobs.flatMap((job) => job.warnings),
   verdicts: [],
 });

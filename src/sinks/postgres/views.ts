@@ -28,7 +28,7 @@ export function coverageView(schema: string, sink: string, isStateHere: boolean)
       stream: 'clicks, leads or sales.',
       complete_through:
         'Every event from since up to here (exclusive) that the filters let through is in the table, except set_aside records that are kept in tributary.quarantine. Null: nothing is proven yet.',
-      newest_seen: 'Time of the newest event in the table, proven or not.',
+      newest_seen: 'Time of the newest event that the filters let through so far, proven or not.',
       lag: 'From complete_through to now.',
       updated_at: 'When the stream was last committed.',
       since: 'Where completeness is counted from. Of older events only those in also_complete are promised.',
