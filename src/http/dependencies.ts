@@ -25,6 +25,8 @@ type Part = Readiness['parts'][number]['part'];
 export interface Dependencies {
   /** Whether both answer. Streams are no part of it: one that is parked must not take the server out of its Service. */
   readiness(): Promise<Readiness>;
+  /** Throws a 503 with its name where it does not answer. */
+  check(part: Part): Promise<void>;
   /** Settles as `work` does, or throws a 503 with the name of the dependency that stopped answering meanwhile. */
   watch<T>(work: Promise<T>, parts?: readonly Part[]): Promise<T>;
 }
@@ -60,6 +62,10 @@ export function createDependencies({ probe, queue }: { probe: Queryable; queue: 
         }),
       );
       return { ready: parts.every(({ ok }) => ok), parts };
+    },
+    async check(part) {
+      const fault = await faultOf(part);
+      if (fault !== null) throw awayError(places[part], fault);
     },
     async watch(work, parts = ['state', 'queue']) {
       // Whoever loses the race may still fail later, when nobody listens any more.

@@ -113,6 +113,9 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
     try {
       await guard.letIn(request);
       if (request.is404) refuseUnknown(request, reply);
+      // It asks the queue by itself, and would wait for as long as that is silent.
+      if (isBoard(request) && request.routeOptions.url?.startsWith(`${QUEUES_PATH}/api/`))
+        await deps.dependencies.check('queue');
     } catch (error) {
       // Recovery: refused here and now. Thrown, it would be told by whoever owns the path, in words that are not ours.
       return refuse(error, request, reply);

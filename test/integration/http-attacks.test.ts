@@ -59,8 +59,8 @@ describe('a dependency that hangs', () => {
       ]);
       expect((await within(room.get('/healthz'))).status).toBe(200);
       expect((await within(room.get('/api/overview'))).status).toBe(200);
-      const sync = await messageOf(await within(room.send('POST', '/api/sync', { streams: ['leads'] })));
-      expect(sync).toEqual([503, expect.stringMatching(/the queue.*is away/)]);
+      for (const asked of [room.send('POST', '/api/sync', { streams: ['leads'] }), room.get('/queues/api/queues')])
+        expect(await messageOf(await within(asked))).toEqual([503, expect.stringMatching(/the queue.*is away/)]);
     } finally {
       process.kill(pid, 'SIGCONT');
     }
