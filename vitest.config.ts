@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config';
-import { ALONE, BROWSER, DEEP, PURE } from './test/tiers.ts';
+import { ALONE, BROWSER, DEEP, isDeep, PURE, SAMPLED } from './test/tiers.ts';
 
 const EACH = {
   // Real servers start inside tests; a slow machine must not turn them into failures.
@@ -11,7 +11,7 @@ const EACH = {
   maxWorkers: 3,
 };
 
-const SECOND = [...DEEP, ...ALONE];
+const SECOND = [...DEEP, ...ALONE, ...(isDeep ? SAMPLED : [])];
 const WITH_BROWSER = { ...EACH, globalSetup: ['test/support/global-chromium.ts'] };
 
 export default defineConfig({
@@ -28,7 +28,14 @@ export default defineConfig({
       { test: { ...EACH, name: 'first-pure', include: PURE, exclude: SECOND, isolate: false } },
       { test: { ...EACH, name: 'first', include: ['test/**/*.test.ts'], exclude: [...PURE, ...BROWSER, ...SECOND] } },
       { test: { ...WITH_BROWSER, name: 'first-browser', include: BROWSER, exclude: SECOND } },
-      { test: { ...EACH, name: 'deep', include: DEEP, exclude: [...BROWSER, ...ALONE] } },
+      {
+        test: {
+          ...EACH,
+          name: 'deep',
+          include: isDeep ? [...DEEP, ...SAMPLED] : DEEP,
+          exclude: [...BROWSER, ...ALONE],
+        },
+      },
       {
         test: {
           ...WITH_BROWSER,

@@ -33,7 +33,7 @@ export const DEEP: string[] = [
   'test/integration/iceberg-tables.test.ts',
   'test/integration/lake-neighbours.test.ts',
   'test/integration/lake-partitions.test.ts',
-  'test/integration/lake-sink-s3.test.ts',
+  'test/integration/lake-sink*.test.ts',
   'test/integration/poolers.test.ts',
   'test/integration/postgres-15.test.ts',
   'test/integration/postgres-sink-kinds.test.ts',
@@ -65,6 +65,12 @@ export const ALONE: string[] = [
   'test/integration/cli-interrupt.test.ts',
   'test/integration/worker-budget.test.ts',
 ];
+
+/** Of both tiers: a sample in the first, several times as much in the second. */
+export const SAMPLED: string[] = ['test/property/extraction-simulation.test.ts', 'test/property/small-worlds.test.ts'];
+
+/** Set by `npm run test:deep`. */
+export const isDeep = process.env.TRIBUTARY_TIER === 'deep';
 
 /** They need no server, so that they share a process. */
 export const PURE = ['test/contract/**/*.test.ts', 'test/property/**/*.test.ts', 'test/unit/**/*.test.ts'];

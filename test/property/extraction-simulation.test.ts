@@ -5,6 +5,7 @@ import { InvariantBroken } from '../support/invariants.ts';
 import { isKnownUnsound, NOT_PROVEN_YET, STAYS_OPEN } from '../support/known-unsound.ts';
 import { recordCase } from '../support/proof.ts';
 import { type SimulationOptions, simulate } from '../support/simulation.ts';
+import { isDeep } from '../tiers.ts';
 
 /**
  * The proof by simulation. `SEEDS=20000` runs more seeds, `SEED=1234` runs one and tells every request and commit,
@@ -12,12 +13,13 @@ import { type SimulationOptions, simulate } from '../support/simulation.ts';
  * `STEADY=1` leaves it at these.
  * The invariants are in test/support/invariants.ts, the world they must hold in is test/support/scenario.ts.
  */
-const seeds = Number(process.env.SEEDS ?? (process.env.TRIBUTARY_PROVE ? 10_000 : 600));
+const isProving = process.env.TRIBUTARY_PROVE !== undefined;
+const seeds = Number(process.env.SEEDS ?? (isProving ? 10_000 : isDeep ? 600 : 150));
 const firstSeed = Number(process.env.FIRST_SEED ?? 1);
 const one = process.env.SEED === undefined ? undefined : Number(process.env.SEED);
 const only = process.env.TRAITS?.split(',') as TraitName[] | undefined;
 const steady = process.env.STEADY !== undefined;
-const STEADY_SEEDS = process.env.TRIBUTARY_PROVE ? 200 : 10;
+const STEADY_SEEDS = isProving ? 200 : isDeep ? 10 : 3;
 const CHUNKS = 20;
 const MOST_OPEN = 0.07;
 

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { recordCase } from '../support/proof.ts';
 import { BEHAVIOURS, readSmallWorld, type SmallWorld, smallWorlds } from '../support/small-worlds.ts';
+import { isDeep } from '../tiers.ts';
 
 /**
  * The proof in the small: pages of two or three rows, up to six rows on three instants, every behaviour, and one row that is deleted, hidden or
- * added between two requests. `npm run prove` tries all of them, `npm test` a fixed sample.
+ * added between two requests. `npm run prove` tries all of them, the two tiers a fixed sample each.
  */
-const EVERY = process.env.TRIBUTARY_PROVE ? 1 : 23;
+const EVERY = process.env.TRIBUTARY_PROVE ? 1 : isDeep ? 23 : 97;
 
 describe('what is certified is complete, in every small world', () => {
   test.each(Object.keys(BEHAVIOURS))('%s', { timeout: 3_600_000 }, async (behaviour) => {
