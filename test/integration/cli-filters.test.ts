@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace, type Place } from '../support/cli.ts';
+import { freePort } from '../support/free-port.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
@@ -179,6 +180,23 @@ describe('filters', () => {
         code: 0,
         text: expect.stringMatching(/main\/clicks .* 100 %/),
       });
+
+      // One that the service begins to ignore is not certified from then on; what was stays so.
+      const before = await certified();
+      const [{ timestamp: _, ...click } = {}] = sandbox.service.events('clicks') as Array<Record<string, object>>;
+      const other = { ...click.click, id: 'from-elsewhere', country: 'TV' };
+      const at = new Date(Date.now() - 1_800_000).toISOString();
+      sandbox.service.add('clicks', {
+        ...click,
+        click: other,
+        country: 'TV',
+        click_id: 'from-elsewhere',
+        timestamp: at,
+      });
+      await config('country: US', deaf.url);
+      const poll = await run('sync', '--adopt');
+      expect([poll.code, poll.text.includes(ignored)]).toEqual([4, true]);
+      expect(await certified()).toEqual(before);
     } finally {
       await deaf.close();
       await database.drop();
@@ -189,5 +207,39 @@ describe('filters', () => {
     await place.config(source('clicks: { filters: { root: false } }'));
     const { stderr } = await place.run(['backfill', 'clicks', ...past, '--dry-run']);
     expect(stderr).toContain('note: main/clicks: root: no column shows whether the service keeps it');
+  });
+
+  it('over HTTP: whoever asks for something is told what is doubtful, and a filter that is ignored', async () => {
+    const [database, deaf, port] = await Promise.all([freshDatabase(), startDeaf(), freePort()]);
+    const token = 'a-long-token-that-nobody-guesses';
+    const filters = 'clicks: { every: 1h, filters: { qr: false, country: US } }';
+    await place.config(
+      `${source(filters).replace(sandbox.baseUrl, deaf.url)}sinks: { warehouse: { type: postgres } }
+http: { port: ${port}, token: ${token} }\nstate: { url: "${database.url}" }\n`,
+    );
+    const room = place.start(['start', '--config', 't.yaml']);
+    const ask = (path: string, body?: object): Promise<Response> =>
+      fetch(`http://127.0.0.1:${port}/api/${path}`, {
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        ...(body && { method: 'POST', body: JSON.stringify(body) }),
+      });
+    const warning = 'main/clicks: qr is deprecated: use trigger';
+    const asked = { from: '40d', to: '1d' };
+    try {
+      await room.saw(`http://127.0.0.1:${port}`);
+      const synced = (await (await ask('sync', { wait: 60 })).json()) as { streams: Array<{ message: string }> };
+      expect(synced).toMatchObject({ done: true, ok: false, warnings: [warning], streams: [{ state: 'incomplete' }] });
+      expect(synced.streams[0]?.message).toContain('did not keep the filter country=US');
+      for (const path of ['backfills/price', 'backfills', 'verifications'])
+        expect([path, await (await ask(path, asked)).json()]).toMatchObject([path, { warnings: [warning] }]);
+      const exported = await ask('export/clicks?from=40d&to=1d&format=ndjson');
+      expect(JSON.parse(exported.headers.get('x-tributary-warnings') ?? '')).toEqual([warning]);
+      await exported.text();
+    } finally {
+      room.child.kill('SIGTERM');
+      await room.done;
+      await deaf.close();
+      await database.drop();
+    }
   });
 });
