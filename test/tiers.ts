@@ -23,11 +23,15 @@ export const DEEP: string[] = [
   // Many variants of what the first tier tries once.
   'test/corpus/*.test.ts',
   'test/integration/abuse.test.ts',
+  'test/integration/cli-audit.test.ts',
+  'test/integration/cli-backfill.test.ts',
   'test/integration/cli-demo.test.ts',
   'test/integration/cli-errors.test.ts',
   'test/integration/cli-filters.test.ts',
   'test/integration/cli-forget.test.ts',
+  'test/integration/http-reload.test.ts',
   'test/integration/http-secrets.test.ts',
+  'test/integration/http-verbs.test.ts',
   'test/integration/iceberg-rest.test.ts',
   'test/integration/iceberg-sink.test.ts',
   'test/integration/iceberg-tables.test.ts',
@@ -67,7 +71,11 @@ export const ALONE: string[] = [
 ];
 
 /** Of both tiers: a sample in the first, several times as much in the second. */
-export const SAMPLED: string[] = ['test/property/extraction-simulation.test.ts', 'test/property/small-worlds.test.ts'];
+export const SAMPLED: string[] = [
+  'test/property/config.test.ts',
+  'test/property/extraction-simulation.test.ts',
+  'test/property/small-worlds.test.ts',
+];
 
 /** Set by `npm run test:deep`. */
 export const isDeep = process.env.TRIBUTARY_TIER === 'deep';

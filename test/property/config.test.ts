@@ -3,6 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { parseConfig } from '../../src/config/index.ts';
 import { ConfigError } from '../../src/model/errors.ts';
+import { isDeep } from '../tiers.ts';
+
+/** `npm run prove` counts them. */
+const RUNS = isDeep || process.env.TRIBUTARY_PROVE ? 500 : 100;
 
 const KEY = 'canary-key-4711';
 const ENV = { NAME: 'value', TRIBUTARY_API_KEY: KEY };
@@ -49,7 +53,7 @@ const soup = fc
 
 describe('a config, whatever it holds, is read or refused with its faults', () => {
   it('any text', () => {
-    fc.assert(fc.property(fc.oneof(fc.string({ unit: 'binary' }), soup), tryParse), { numRuns: 2000 });
+    fc.assert(fc.property(fc.oneof(fc.string({ unit: 'binary' }), soup), tryParse), { numRuns: 4 * RUNS });
   });
 
   it('any data', () => {
@@ -61,7 +65,7 @@ describe('a config, whatever it holds, is read or refused with its faults', () =
     })).map;
     fc.assert(
       fc.property(data, (value) => tryParse(stringify(value))),
-      { numRuns: 500 },
+      { numRuns: RUNS },
     );
   });
 
@@ -74,7 +78,7 @@ describe('a config, whatever it holds, is read or refused with its faults', () =
     const main = fc.record(Object.fromEntries(fields.map((field) => [field, value])), { requiredKeys: [] });
     fc.assert(
       fc.property(main, (source) => tryParse(stringify({ sources: { main: source } }))),
-      { numRuns: 500 },
+      { numRuns: RUNS },
     );
   });
 });
