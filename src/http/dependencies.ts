@@ -33,7 +33,7 @@ export interface Dependencies {
 
 /** Work that takes longer than this is slow, or its dependency hangs: then that is asked. Both together stay within two seconds. */
 const SLOW_MS = 500;
-const ANSWER_WITHIN_MS = 1200;
+const ANSWER_WITHIN_MS = 1000;
 
 /** `probe` has a connection of its own: the others may all be waiting for an answer that never comes. */
 export function createDependencies({ probe, queue }: { probe: Queryable; queue: JobQueue }): Dependencies {

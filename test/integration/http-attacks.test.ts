@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ApiError, Overview, Readiness } from '../../src/http/api-types.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
-import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
+import { type HttpRoom, ROOM_TOKEN, startHttpRoom } from '../support/http-room.ts';
+import type { ApiDescription } from '../support/json-schema.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { smallSandbox } from '../support/sandbox.ts';
@@ -120,6 +121,67 @@ describe('requests that no query can take', () => {
       expect((await room.send('POST', '/api/forget', body)).status).toBe(400);
     const refused = await messageOf(await room.get('/api/runs?limit=1e400'));
     expect(refused[1]).toMatch(/^the query, limit: /);
+  });
+});
+
+describe('what schemathesis found: the document is exact', () => {
+  it('the largest integer that it allows is taken, and files are described as what readers make of them', async () => {
+    expect((await room.get(`/api/quarantine?before=${Number.MAX_SAFE_INTEGER}`)).status).toBe(200);
+    expect((await room.get('/api/quarantine?before=9007199254740992')).status).toBe(400);
+    const { paths } = await room.json<ApiDescription>('/api/openapi.json');
+    const contents = Object.entries(paths['/api/schema']?.get?.responses['200']?.content ?? {});
+    expect(contents.map(([type, { schema }]) => [type.split(';')[0], schema])).toEqual([
+      ['application/sql', { type: 'string' }],
+      ['text/markdown', { type: 'string' }],
+      ['application/json', {}],
+      ['application/yaml', {}],
+    ]);
+    const [stream] = paths['/api/export/{stream}']?.get?.parameters ?? [];
+    expect(stream?.schema.enum).toEqual(['clicks', 'leads', 'sales']);
+  });
+
+  it('a path says which methods it takes, and a fixed one is not taken for an id', async () => {
+    const allowed = async (path: string) => {
+      const { status, headers } = await fetch(room.url + path, {
+        method: 'PATCH',
+        headers: { authorization: `Bearer ${ROOM_TOKEN}` },
+      });
+      return [status, headers.get('allow')];
+    };
+    expect(await allowed('/api/backfills/price')).toEqual([405, 'POST']);
+    expect(await allowed('/api/backfills/some-id')).toEqual([405, 'GET']);
+    expect(await allowed('/api/session')).toEqual([405, 'GET, POST, DELETE']);
+  });
+
+  it('what is well-formed and cannot be is a conflict, not a malformed request', async () => {
+    const statusOf = async (filter: string): Promise<number> =>
+      (await room.get(`/api/export/leads?from=1d&to=now&format=csv&filter=${filter}`)).status;
+    expect(await statusOf('country')).toBe(400);
+    expect(await statusOf('nothing=DE')).toBe(400);
+    expect(await statusOf('country=UK')).toBe(409);
+  });
+
+  it('the same wrong token is wrong however often it is sent', async () => {
+    const own = await startHttpRoom(configOf());
+    const wrong = { authorization: 'Bearer the-token-of-last-year' };
+    const statuses = new Set<number>();
+    for (let i = 0; i < 25; i++) statuses.add((await own.get('/api/overview', wrong)).status);
+    expect([...statuses]).toEqual([401]);
+    await own.close();
+  });
+});
+
+describe('readiness', () => {
+  it('is about dependencies: streams that the service refuses take no server out of its Service', async () => {
+    sandbox.service.faults.add({ status: 403, times: 50 });
+    await room.send('POST', '/api/sync', {});
+    await until('every stream is parked', async () => {
+      const { streams } = await room.json<Overview>('/api/overview');
+      return streams.every(({ parked }) => parked !== null);
+    });
+    expect((await room.get('/readyz')).status).toBe(200);
+    sandbox.service.faults.clear();
+    await room.send('POST', '/api/sync', {});
   });
 });
 

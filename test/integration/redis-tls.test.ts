@@ -6,6 +6,7 @@ import { parseConfig } from '../../src/config/index.ts';
 import { readInfo } from '../../src/jobs/redis.ts';
 import { ConfigError, type Fault } from '../../src/model/errors.ts';
 import { createAuthority } from '../support/certificates.ts';
+import { freshPlace } from '../support/cli.ts';
 import { freePort } from '../support/free-port.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 
@@ -45,4 +46,18 @@ it('notes connections to other machines that are not encrypted, and only those',
   expect(subjects(all('postgresql://u:p@db.internal/x?sslmode=verify-full', 'rediss://cache:6379'))).toEqual([]);
   expect(subjects(all('postgresql://u:p@127.0.0.1/x', 'redis://localhost:6379'))).toEqual([]);
   expect(subjects('')).toEqual([]);
+});
+
+it('a worker says so when it starts', async () => {
+  const place = await freshPlace();
+  await place.config(
+    `sources: { main: { baseUrl: "http://127.0.0.1:9", apiKey: k, plan: pro } }
+sinks: { w: { type: postgres } }
+state: { url: "postgresql://u:p@db.invalid/x" }
+queue: { url: "redis://cache.invalid:6379" }\n`,
+  );
+  const { stderr } = await place.run(['worker', '--config', 't.yaml']);
+  expect(
+    stderr.match(/^note: (state|queue) is on another machine, and the connection is not encrypted: /gm),
+  ).toHaveLength(2);
 });

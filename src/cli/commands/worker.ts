@@ -1,5 +1,5 @@
 import { environment } from '../../app/index.ts';
-import { DEFAULT_CONFIG } from '../../config/index.ts';
+import { type Config, DEFAULT_CONFIG } from '../../config/index.ts';
 import { Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import type { StreamReport } from '../../sync/run.ts';
@@ -31,13 +31,21 @@ const GONE_WITHIN_MS = 24_000;
 /** Works until the signal. */
 async function work(context: Context, options: CommonOptions): Promise<ExitCode> {
   const { terminal, log, signal } = context;
-  const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
-  for (const warning of warnings) terminal.err(`note: ${warning}\n`);
+  const config = await configOf(terminal, options.config ?? DEFAULT_CONFIG);
   leaveInTime(signal);
   // Only now: the help loads every command, and need not wait for the packages of the queue.
   const { runWorkerApp } = await import('../../app/worker.ts');
   await runWorkerApp({ config, log, signal, ...tellOf(context, options) });
   return EXIT.done;
+}
+
+/** Says what is doubtful in it, and what would travel in the clear: nobody runs `doctor` before every start. */
+async function configOf(terminal: Context['terminal'], path: string): Promise<Config> {
+  const { config, warnings } = environment.config(path);
+  const { clearFindings } = await import('../../app/doctor.ts');
+  const clear = clearFindings(config).map(({ subject, says, fix }) => `${subject} ${says}: ${fix}`);
+  for (const warning of [...warnings, ...clear]) terminal.err(`note: ${warning}\n`);
+  return config;
 }
 
 export function leaveInTime(signal: AbortSignal): void {
@@ -99,8 +107,7 @@ export const registerStart: Register = (program, action) => {
 async function start(context: Context, options: CommonOptions): Promise<ExitCode> {
   const { terminal, log, signal } = context;
   const path = options.config ?? DEFAULT_CONFIG;
-  const { config, warnings } = environment.config(path);
-  for (const warning of warnings) terminal.err(`note: ${warning}\n`);
+  const config = await configOf(terminal, path);
   leaveInTime(signal);
   // Only here: a web server and a queue are more than all other commands need together.
   const { runStartApp } = await import('../../app/start.ts');
