@@ -97,6 +97,26 @@ describe('the house', () => {
     ).toEqual([]);
   });
 
+  it('has two who vouch for what was certified before, and nobody else who makes a certificate', () => {
+    const saying = (pattern: RegExp): string[] =>
+      sources
+        .map(({ file }) => file)
+        .filter((file) => file !== 'extract/proof/certified.ts')
+        .filter((file) => pattern.test(readFileSync(join('src', file), 'utf8')))
+        .sort();
+    expect(saying(/Certified\.onRecord\b/)).toEqual(['cursor/ledger.ts', 'sync/move-cursor.ts']);
+    // The compiler keeps anybody from building one; a cast would get round it.
+    expect(saying(/new Certified\b|\bas (?:unknown as )?Certified\b|<Certified>\s*[{(]/)).toEqual([]);
+  });
+
+  it('has a kernel that knows nothing but the model', () => {
+    const outside = sources
+      .filter(({ file }) => file.startsWith('extract/proof/'))
+      .flatMap(({ file, imports }) => imports.map((specifier) => target(file, specifier)))
+      .filter((to) => !/^(?:model|extract\/proof)\//.test(to));
+    expect(outside).toEqual([]);
+  });
+
   it('keeps every file to one sitting', () => {
     const long = sources
       .map(({ file }) => ({ file, lines: readFileSync(join('src', file), 'utf8').split('\n').length }))
