@@ -15,7 +15,11 @@ export function variables(): Environment {
   for (const [name, path] of Object.entries(process.env)) {
     const variable = /^(\w+)_FILE$/.exec(name)?.[1];
     if (!variable || !path || process.env[variable]) continue;
-    Object.defineProperty(filled, variable, { enumerable: true, get: () => readSecret(name, path) });
+    Object.defineProperty(filled, variable, {
+      enumerable: true,
+      configurable: true,
+      get: () => readSecret(name, path),
+    });
   }
   return filled;
 }

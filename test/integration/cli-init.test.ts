@@ -45,6 +45,12 @@ describe('tributary init', () => {
     expect(Object.keys(main?.streams ?? {})).toEqual(['leads', 'sales']);
   });
 
+  it('does not read the files that variables of others name', async () => {
+    const place = await freshPlace();
+    const { code, stderr } = await place.call(flags(), { ...env, TOOL_CONFIG_FILE: '/nowhere/at/all' });
+    expect([code, stderr]).toEqual([0, '']);
+  });
+
   it('never touches a file that is there', async () => {
     const place = await freshPlace();
     await place.config('mine', 't.yaml');

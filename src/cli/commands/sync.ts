@@ -169,15 +169,20 @@ export function notes(outcomes: readonly Outcome[], app: SyncApp, asked?: Window
     return `budget   ${source}: ${figure(requests)} requests${used}${slowed}`;
   });
   const places = app.sinks.map((sink) => `data in  ${sink.place}`);
-  return [
-    ...budgets,
-    ...outcomes.flatMap((outcome) => notesOn(outcome, asked)),
-    ...places,
-    `state in ${app.stateName} · times in UTC`,
-  ];
+  return [...budgets, ...grouped(outcomes, asked), ...places, `state in ${app.stateName} · times in UTC`];
 }
 
-function notesOn({ source, stream, report }: Outcome, asked: Window | undefined): string[] {
+/** What is true of several streams is said once. */
+function grouped(outcomes: readonly Outcome[], asked: Window | undefined): string[] {
+  const streams = new Map<string, string[]>();
+  for (const outcome of outcomes) {
+    for (const note of notesOn(outcome, asked))
+      streams.set(note, [...(streams.get(note) ?? []), `${outcome.source}/${outcome.stream}`]);
+  }
+  return [...streams].map(([note, names]) => `note     ${names.join(', ')}: ${note}`);
+}
+
+function notesOn({ report }: Outcome, asked: Window | undefined): string[] {
   if (!report) return [];
   const { tally, state, fault, range, cursor } = report;
   const lines: string[] = [];
@@ -197,7 +202,7 @@ function notesOn({ source, stream, report }: Outcome, asked: Window | undefined)
       `${more.length > 0 ? `and ${counted(more.length, 'window')} more: ` : ''}tributary status says which, and when they are tried again`,
     );
   }
-  return lines.map((line) => `note     ${source}/${stream}: ${line}`);
+  return lines;
 }
 
 /** The same for machines. */

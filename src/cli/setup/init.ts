@@ -63,9 +63,12 @@ async function init({ terminal, signal, document }: Context, options: InitOption
   const answers = options.yes ? options : await askFor(options, terminal, signal);
   const choices = choicesOf(answers);
   const text = configTemplate(choices);
-  const key = variables()[choices.keyVariable] || undefined;
+  const known = variables();
+  const key = known[choices.keyVariable] || undefined;
+  // Not copied: that would read the file of every variable that names one, most of which are none of ours.
+  if (!key) Object.defineProperty(known, choices.keyVariable, { value: 'not set yet' });
   // Whatever is wrong with an answer is said in the words of the config, before a file is made of it.
-  const { config } = parseConfig(text, file, { ...variables(), [choices.keyVariable]: key ?? 'not set yet' });
+  const { config } = parseConfig(text, file, known);
   const main = config.sources.main;
   if (!main) throw new Error('the template has a source main');
   const isTested = key !== undefined && !options.untested;
@@ -145,7 +148,7 @@ async function write(file: string, text: string): Promise<void> {
 const isThere = (file: string): ConfigError =>
   new ConfigError(`${file} is there already`, {
     kept: 'it was not touched',
-    next: 'edit it, or write another with --config FILE',
+    next: 'edit it, or write another: in a folder of its own, or with --config FILE',
   });
 
 /** What `init` was told, by flags or by answers. */
