@@ -29,7 +29,9 @@ describe('tributary export', () => {
 
   it('writes every event once, oldest first, the same in each format, and leaves no state', async () => {
     const parquet = await run('clicks', 'c.parquet');
-    expect(parquet).toMatchObject({ code: 0, stderr: '' });
+    expect(parquet.code).toBe(0);
+    // On a slow machine a line of progress every five seconds, and nothing else.
+    expect(parquet.stderr.replace(/^[█░]{20} .*\n/gm, '')).toBe('');
     expect(parquet.stdout).toMatch(
       /^2,300 events in c\.parquet, requests: \d\nrange: .*\ncomplete as the service shows it now, but not certified:\nnote: events since/,
     );
