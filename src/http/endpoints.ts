@@ -76,7 +76,19 @@ function checked<T extends z.ZodType>(shape: T, value: unknown, place: string): 
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const at = [place, ...(issue?.path ?? [])].join(', ');
-  throw new HttpError(400, `${at}: ${issue?.message ?? 'not as described'}`, { next: 'see /api/openapi.json' });
+  throw new HttpError(400, `${at}: ${issue ? wordsFor(issue) : 'not as described'}`, { next: 'see /api/openapi.json' });
+}
+
+const UNITS: Readonly<Record<string, string>> = { string: ' characters', array: ' entries' };
+
+/** What is wrong, as a person says it; the library's own words are for programmers. */
+function wordsFor(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;
+  if (issue.code === 'invalid_type') return `must be of the type ${issue.expected}`;
+  if (issue.code === 'unrecognized_keys') return `there is no ${issue.keys.join(', ')}`;
+  if (issue.code === 'too_small') return `must be at least ${issue.minimum}${UNITS[issue.origin] ?? ''}`;
+  if (issue.code === 'too_big') return `must be at most ${issue.maximum}${UNITS[issue.origin] ?? ''}`;
+  return issue.code === 'invalid_union' ? 'is none of the forms that are described' : issue.message;
 }
 
 /** Queries are text: numbers, flags and lists among them are read as what the schema says they are. */

@@ -120,7 +120,13 @@ describe('requests that no query can take', () => {
     ])
       expect((await room.send('POST', '/api/forget', body)).status).toBe(400);
     const refused = await messageOf(await room.get('/api/runs?limit=1e400'));
-    expect(refused[1]).toMatch(/^the query, limit: /);
+    expect(refused[1]).toBe('the query, limit: must be of the type number');
+    for (const [path, words] of [
+      ['/api/runs?limit=501', 'the query, limit: must be at most 500'],
+      ['/api/runs?stream=nope', 'the query, stream: must be one of clicks, leads, sales'],
+      ['/api/runs?nothing=1', 'the query: there is no nothing'],
+    ])
+      expect((await messageOf(await room.get(path ?? '')))[1]).toBe(words);
   });
 });
 

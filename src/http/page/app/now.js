@@ -7,11 +7,16 @@ import { duration, figure, percent } from '../parts/words.js';
 import { href } from './address.js';
 import { post } from './session.js';
 
+/** The view itself must stay in sight, however many backfills wait. */
+const SHOWN = 4;
+
 /** What is being read at this moment, above every view. @param {HTMLElement} place @param {Overview} overview */
 export function drawNow(place, { activities, now }) {
   if (activities.length === 0) return clearNow(place);
   place.hidden = false;
-  const rows = activities.map((activity) => row(activity, Date.parse(now)));
+  const rows = activities.slice(0, SHOWN).map((activity) => row(activity, Date.parse(now)));
+  const more = activities.length - rows.length;
+  if (more > 0) rows.push(h('li', { 'data-key': 'more' }, h('a', { href: '#/backfills' }, `and ${more} more`)));
   morphChildren(place, [h('h2', { class: 'small' }, 'Now'), h('ul', { class: 'plain' }, rows)]);
 }
 
@@ -29,7 +34,7 @@ function row(activity, now) {
   const figures = [
     progress === null ? `for ${duration(Math.max(0, (now - Date.parse(startedAt)) / 1000))}` : `${percent(progress)}`,
     rows !== null && rows > 0 && `${figure(rows)} rows`,
-    rowsPerSecond !== null && !paused && `${figure(rowsPerSecond)} rows/s`,
+    rowsPerSecond !== null && rowsPerSecond > 0 && !paused && `${figure(rowsPerSecond)} rows/s`,
     etaSeconds !== null && !paused && `about ${duration(etaSeconds)} left`,
   ].filter(Boolean);
   return h(

@@ -44,14 +44,18 @@ export function tallyOf(states) {
 /** A stretch of days at a glance, one element for each run of like days: years of a calm stream are one. */
 /** @param {readonly DayRun[]} runs @param {number} days How many the strip is wide; a younger track leaves room at its left. */
 export function strip(runs, days) {
-  const known = runs.reduce((sum, { count }) => sum + count, 0);
+  // Days that nobody asked for lie between a backfill and the beginning too: places are told by dates, not by counting.
+  let at = Date.parse(runs.at(-1)?.date ?? '') + ((runs.at(-1)?.count ?? 0) - days) * DAY_MS;
+  const parts = runs.flatMap(({ date, count, state }) => {
+    const before = Math.round((Date.parse(date) - at) / DAY_MS);
+    at = Date.parse(date) + count * DAY_MS;
+    return [
+      before > 0 && h('i', { class: 'before', vars: { '--days': String(before) } }),
+      h('i', { class: `state ${state}`, vars: { '--days': String(count) } }),
+    ];
+  });
   const said = runs.map(({ date, count, state }) => `${count} ${state} from ${date}`).join(', ');
-  return h(
-    'span',
-    { class: 'strip', role: 'img', 'aria-label': `Coverage by days: ${said}` },
-    known < days && h('i', { class: 'before', vars: { '--days': String(days - known) } }),
-    runs.map(({ count, state }) => h('i', { class: `state ${state}`, vars: { '--days': String(count) } })),
-  );
+  return h('span', { class: 'strip', role: 'img', 'aria-label': `Coverage by days: ${said}` }, parts);
 }
 
 export const legend = () =>

@@ -48,7 +48,7 @@ const list = (rows) =>
           },
           {
             name: 'From, to (UTC)',
-            kind: 'fit line',
+            kind: 'line',
             cell: ({ from, to }) => range(from, to),
           },
           { name: 'Progress', kind: 'wide', cell: progress },

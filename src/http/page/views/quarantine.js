@@ -29,7 +29,9 @@ export const quarantine = {
     return [
       opening(
         'Quarantine',
-        `${counted(found.total, 'record')} that could not be used, each kept with its reason. Everything else of its page was stored.`,
+        found.total === 0
+          ? 'Records that could not be used are kept here, each with its reason.'
+          : `${counted(found.total, 'record')} that could not be used, each kept with its reason. Everything else of its page was stored.`,
       ),
       filters(address, [
         { name: 'source', label: 'Source', values: sources },

@@ -23,8 +23,10 @@ export const stream = {
   news: ['overview', 'coverage', 'runs', 'quarantine', 'verifications'],
   async load({ parts: [source, stream], query }, signal) {
     const of = { source, stream };
-    const [overview, coverage, rows, runs, verified] = await Promise.all([
-      latestOverview(signal),
+    const overview = await latestOverview(signal);
+    // Nothing more is asked about a stream that is nowhere: the view says so.
+    if (!find(overview(), source, stream)) return { overview };
+    const [coverage, rows, runs, verified] = await Promise.all([
       get('/api/coverage', of, signal),
       get('/api/rows', { ...of, per: query.per === 'day' ? 'day' : 'hour' }, signal),
       get('/api/runs', { ...of, limit: RUNS }, signal),
@@ -39,7 +41,7 @@ export const stream = {
   draw(/** @type {Data} */ { overview, coverage, windows, rows, runs, verified }, address) {
     const [source = '', name = ''] = address.parts;
     const known = overview();
-    const one = known.streams.find((each) => each.source === source && each.stream === name);
+    const one = find(known, source, name);
     const crumb = h('a', { href: '#/' }, '‹ Streams');
     if (!one)
       return notThere(
@@ -110,12 +112,17 @@ const standing = (stream) =>
     stream.configured && actionBar(stream),
   );
 
+const MOST_RANGES = 3;
+
 /** What backfills proved besides; the sink is named where there are several. @param {StreamOverview} stream */
 const alsoComplete = ({ sinks }) => {
   const lines = sinks.flatMap(({ sink, alsoComplete: ranges }) =>
     ranges.map(({ start, end }) => `${range(start, end)}${sinks.length > 1 ? `, ${sink}` : ''}`),
   );
-  return lines.length > 0 && h('span', {}, ...lines.map((line) => h('div', { 'data-key': line }, line)));
+  const newest = lines.slice(-MOST_RANGES);
+  const more = lines.length - newest.length;
+  if (more > 0) newest.push(`and ${counted(more, 'range')} before`);
+  return lines.length > 0 && h('span', {}, ...newest.map((line) => h('div', { 'data-key': line }, line)));
 };
 
 /** Everything that can be done with a stream, in one place. @param {StreamOverview} stream */
@@ -222,3 +229,6 @@ export const windowsPanel = ({ source, stream, from, to, windows, quarantined },
 /** @param {WindowDetail} window */
 const stateCell = ({ state }) =>
   h('span', { class: 'row' }, h('i', { class: `state swatch ${state}`, 'aria-hidden': 'true' }), state);
+
+/** @param {Overview} overview @param {string | undefined} source @param {string | undefined} stream */
+const find = ({ streams }, source, stream) => streams.find((each) => each.source === source && each.stream === stream);
