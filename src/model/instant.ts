@@ -81,7 +81,7 @@ function fromEpoch(n: number): Instant | undefined {
   const size = Math.abs(n);
   if (!Number.isFinite(n) || size < 1e8) return undefined;
   if (size < 1e11) return fromMicros(Math.round(n * 1e6));
-  if (size < 1e14) return fromMicros(Math.round(n * 1000));
+  if (size < 1e14) return size < EXACT ? fromMicros(Math.round(n * 1000)) : inRange(Math.floor(n));
   if (size < 1e17) return fromMicros(Math.round(n));
   // A double this large is only right to some hundred nanoseconds: the nearest microsecond is the one that was meant.
   return fromMicros(Math.round(n / 1000));
@@ -123,7 +123,8 @@ function build(parts: Parts, micros: number, zone: string | undefined): Instant 
   date.setUTCFullYear(year, month - 1, day);
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined;
   const ms = date.getTime() + ((hour * 60 + minute) * 60 + second) * 1000 - offset;
-  return fromMicros(ms * 1000 + micros);
+  const isExact = Math.abs(ms + micros / 1000) < EXACT;
+  return isExact ? fromMicros(ms * 1000 + micros) : inRange(ms + Math.floor(micros / 1000));
 }
 
 /** Milliseconds east of UTC; undefined for what no clock shows. */
@@ -135,13 +136,15 @@ function offsetOf(zone: string | undefined): number | undefined {
   return (m[1] === '-' ? -1 : 1) * (hours * 60 + minutes) * 60_000;
 }
 
+/** From here on microseconds are beyond what a double can count: whole milliseconds must not go by way of them. */
 const EXACT = 2 ** 43;
 
 function fromMicros(micros: number): Instant | undefined {
   const ms = micros / 1000;
-  if (!(ms >= EARLIEST && ms < LATEST + 1)) return undefined;
-  return Math.abs(ms) < EXACT ? ms : Math.floor(ms);
+  return inRange(Math.abs(ms) < EXACT ? ms : Math.floor(ms));
 }
+
+const inRange = (ms: number): Instant | undefined => (ms >= EARLIEST && ms < LATEST + 1 ? ms : undefined);
 
 /** `2026-11-14T10:30:00.123Z`; microseconds are printed only where there are some. */
 export function toIso(instant: Instant): string {

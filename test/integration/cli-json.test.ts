@@ -74,9 +74,11 @@ describe('--json', () => {
     });
     await db.close();
     expect(entries).toEqual([
-      { action: 'backfill.start', target: 'main/leads', isKnown: true },
-      { action: 'quarantine.retry', target: null, isKnown: true },
-      { action: 'quarantine.drop', target: null, isKnown: true },
+      { action: 'sync.start', target: 'main/clicks, main/leads, main/sales', isKnown: true },
+      // By this process, and given to the queue.
+      ...['here', 'queue'].map(() => ({ action: 'backfill.start', target: 'main/leads', isKnown: true })),
+      { action: 'quarantine.retry', target: '1', isKnown: true },
+      { action: 'quarantine.drop', target: '1', isKnown: true },
       ...['lake', 'warehouse'].map(() => ({ action: 'cursor.move', target: 'main/leads', isKnown: true })),
       ...['lake', 'warehouse'].map(() => ({ action: 'cursor.reset', target: 'main/sales', isKnown: true })),
       { action: 'customer.forget', target: 'main', isKnown: true },

@@ -187,6 +187,24 @@ describe('toIso', () => {
     expect(toIso(AT + 0.9998)).toBe('2024-01-15T10:30:00.124Z');
   });
 
+  it.each(['5864-02-29T05:23:27.393Z', '9996-02-29T23:59:59.999Z', '0004-02-29T00:00:00.001Z'])(
+    'and back, to the millisecond where microseconds are too many to count: %s',
+    (text) => {
+      const ms = Date.parse(text);
+      expect([parseInstant(text), toIso(ms)]).toEqual([ms, text]);
+      if (ms > 1e11 && ms < 1e14) expect(parseInstant(ms)).toBe(ms);
+    },
+  );
+
+  it('and back, in digits of milliseconds: the same instant up to the year 5138', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1e11, max: 1e14 - 1 }), (ms) => {
+        expect([parseInstant(ms), parseInstant(String(ms))]).toEqual([ms, ms]);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
   it('and back: the same instant', () => {
     fc.assert(
       fc.property(fc.integer({ min: EARLIEST, max: LATEST }), (ms) => {
