@@ -4,7 +4,7 @@ import { DAY_MS } from '../model/window.ts';
 import { newestPage, walkBack } from './page-backward.ts';
 import { lineOf, type PageFetcher, type PageResult } from './page-fetcher.ts';
 import type { Profile } from './profile.ts';
-import { APART_MS, emptyPagesFor, looksBack, type Stretch } from './proof/answer.ts';
+import { APART_MS, emptyPagesFor, LOOK_ROWS, looksBack, type Stretch } from './proof/answer.ts';
 import { type Certified, prove } from './proof/certified.ts';
 import { CLOSED_MS, type Evidence, type Known } from './proof/evidence.ts';
 import { createUndelivered, delivered, type Slice } from './slice.ts';
@@ -124,7 +124,7 @@ async function showsNothing(fetcher: PageFetcher, { since, known }: TailRequest,
   // Where nothing waits to be confirmed, one look at the present is enough to know that there is nothing new.
   const now = fetcher.clock.now();
   const looks = looksBack(now, Math.min(now, ...found.map((window) => window.start)) - 1).map(
-    ({ start, end }) => ({ order: 'asc', start, end, step: { page: 1, limit: 1 } }) as const,
+    ({ start, end }) => ({ order: 'asc', start, end, step: { page: 1, limit: LOOK_ROWS } }) as const,
   );
   const deep = Array.from({ length: most }, (_, i) => ({ order: 'asc', start, step: { page: i + 1, limit } }) as const);
   const answers = [newest];

@@ -44,19 +44,19 @@ export async function* getPastFailure(
     yield again;
     return stuck(error.message);
   }
-  let [place, longest] = [step.offset, 0];
-  for (let limit = Math.max(1, step.limit >> 1); place < step.end; ) {
+  let [place, longest, isEnd] = [step.offset, 0, false];
+  for (let limit = Math.max(1, step.limit >> 1); place < step.end && !isEnd; ) {
     const part = stepAt(place, Math.min(limit, step.end - place));
     const page = await attempt(part, part.limit > 1);
     if (page) {
       yield page;
       longest = Math.max(longest, part.limit);
       place = part.end;
-      if (page.count < part.limit) break;
+      isEnd = page.count < part.limit;
     } else if (part.limit === 1) break;
     else limit = part.limit >> 1;
   }
-  if (place >= step.end) {
+  if (place >= step.end || isEnd) {
     // Every row could be had in smaller pages: it was only too large.
     profile.pageRows = Math.max(1, Math.min(profile.pageRows, longest));
     return stuck(error.message);
@@ -106,10 +106,14 @@ async function* tryAround(
   };
   const once = await failures();
   const beforeAgain = await ask(beforeStep);
-  const behindAgain = await ask(first.query);
+  const behindAgain: PageResult[] = [];
+  for (const { query } of behind) {
+    const page = await ask(query);
+    if (page) behindAgain.push(page);
+  }
   const twice = await failures();
   await fetcher.assertThere();
-  if (!beforeAgain || !behindAgain) return undefined;
+  if (!beforeAgain) return undefined;
   const isProven = fetcher.evidence.admitUnreadable({
     before: [before, beforeAgain],
     neighbours: [left, right],

@@ -1,10 +1,9 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Lane } from '../api/limiter.ts';
-import { nextDay } from '../extract/profile.ts';
 import type { Profile, Slice } from '../extract/reader.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import { observed } from '../model/observed.ts';
-import { DAY_MS, type Window } from '../model/window.ts';
+import type { Window } from '../model/window.ts';
 
 /**
  * Reads windows by several chains at a time, so that a slow service does not leave the budget unused. A chain that has nothing
@@ -111,12 +110,12 @@ export async function readTogether<T extends Wanted>(
   if (failure) throw failure.reason;
 }
 
-/** On a server that widens bounds only the beginning of an hour or a day is an edge. */
+/** A server that widens bounds shows all of the hour or day before an edge first: halves would cost more than they save, but for hours. */
 function middleOf({ at, end }: Pick<Stretch<unknown>, 'at' | 'end'>, profile: Profile): Instant | undefined {
   const middle = Math.floor((at + end) / 2);
-  if (profile.granularity === 'none' || !profile.isStartSeen) return undefined;
+  if (!profile.isStartSeen || profile.granularity === 'none' || profile.granularity === 'day') return undefined;
   if (profile.granularity === 'exact') return middle;
-  const edge = profile.granularity === 'hour' ? startOfHour(middle) : nextDay(profile, middle) - DAY_MS;
+  const edge = startOfHour(middle);
   return edge > at ? edge : undefined;
 }
 

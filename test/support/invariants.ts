@@ -48,10 +48,15 @@ export function createInvariants({ service, since, upkeep }: Scenario, sink: Mem
   const first = service.traits;
   const isVisible = (event: SimulatedEvent): boolean =>
     event.goneAt === undefined && !flaps(event, first, service.seed) && !isBehindRetention(event);
-  /** Where the service moves an old start up without a word, no question shows what lies before. */
+  /** Where the service moves an old start up without a word, or has nothing else, no question shows what lies before. */
   const isBehindRetention = ({ at }: SimulatedEvent): boolean => {
     const { retention } = service.traits;
-    return retention?.startsWith('clamp') === true && at < service.now() - wordAndDuration(retention, '30d').ms;
+    if (!retention) return false;
+    const { word, ms } = wordAndDuration(retention, '30d');
+    const oldest = service.now() - ms;
+    // Where it shows nothing instead, that is told from whatever is young enough to show.
+    const showsNothing = word === 'empty' && service.store.alive().every((event) => event.at < oldest);
+    return (word === 'clamp' || showsNothing) && at < oldest;
   };
   /** When every answer can hold it. */
   const arrival = ({ arrivedAt }: SimulatedEvent): number => arrivedAt + (service.traits.replicaLag ?? 0);

@@ -56,8 +56,8 @@ export function inOrder({ query, rows }: Pick<Observation, 'query' | 'rows'>): r
   // With one row out of place a reversed page of ties looks nearly sorted.
   if (strays > 0 && longestLine(oldestFirst.toReversed()).length >= line.length) return undefined;
   const near = withinReach(line, query);
-  // A page with more rows than were asked for is not the page that was asked for.
-  return near.length > query.limit ? undefined : near;
+  // A page with more rows than were asked for is not the page with that number.
+  return near.length > query.limit && query.page > 1 ? undefined : near;
 }
 
 /**
@@ -164,13 +164,13 @@ export function beginning(one: Observation, other: Observation, before?: Observa
   if (!isFirstAscending(early) || !isFirstAscending(late)) return undefined;
   if (late.query.start - early.query.start < APART_MS || !haveOtherEdges(early, late)) return undefined;
   const [first, again] = [inOrder(early), inOrder(late)];
-  const newest = first?.at(-1);
-  if (!first?.[0] || !newest || first[0].id !== again?.[0]?.id || first[0].at !== again[0].at) return undefined;
-  // A page of one instant may be the end as well as the beginning, in an order that cannot be told: then nothing may show before it either.
-  const isTold = !isOneInstant(early) && !isOneInstant(late);
+  if (!first?.[0] || first[0].id !== again?.[0]?.id || first[0].at !== again[0].at) return undefined;
+  // Pages of one instant may be the end as well as the beginning, in an order that cannot be told: then nothing may show before it either.
+  const isTold = !isOneInstant(early) || !isOneInstant(late);
   if (!isTold && !(before?.count === 0 && before.query.end < first[0].at && before.query.start <= early.query.start))
     return undefined;
-  return { after: Math.min(first[0].at, late.query.start - 1), before: newest.at };
+  const newest = Math.max(...[first, again].map((line) => line.at(-1)?.at ?? Number.NEGATIVE_INFINITY));
+  return { after: Math.min(first[0].at, late.query.start - 1), before: newest };
 }
 
 /** RULE founding. A service that refuses every older start has nothing older: its first page from there shows the beginning. */
@@ -189,6 +189,8 @@ const SHORT_MS = 3_600_000;
 
 export const emptyPagesFor = ({ start, end }: Window): number => (end - start > SHORT_MS ? EMPTY_PAGES : 1);
 
+/** A few rows, since the first may be hidden. */
+export const LOOK_ROWS = 10;
 /** Each look back reaches at most so many times further than the one before it, and none looks over more than this at once. */
 const LOOK_RATIO = 5;
 const LONGEST_LOOK_MS = 10 * DAY_MS;
@@ -196,7 +198,7 @@ const LONGEST_LOOK_MS = 10 * DAY_MS;
 const MOST_LOOKS = 10;
 
 /**
- * Looks back from the present to an instant, piece by piece, for one row each: what to ask to see that nothing is there. Old starts can be
+ * Looks back from the present to an instant, piece by piece, for a few rows each: what to ask to see that nothing is there. Old starts can be
  * answered with nothing, and so can long ranges.
  */
 export function looksBack(now: Instant, until: Instant): Window[] {
@@ -210,7 +212,7 @@ export function looksBack(now: Instant, until: Instant): Window[] {
 
 /**
  * RULE nothing. Nothing is there when questions that can go wrong in different ways show no row at all, and did so at an earlier poll: the
- * newest rows first from well before it, the oldest first some pages deep, and looks back for a single row each. Holds for what was
+ * newest rows first from well before it, the oldest first some pages deep, and looks back for a few rows each. Holds for what was
  * found empty then; an empty answer proves nothing, however often it comes in one run.
  */
 export function nothingThere(answers: readonly Observation[], earlier: readonly Window[]): Stretch[] {
@@ -231,9 +233,9 @@ export function nothingThere(answers: readonly Observation[], earlier: readonly 
     .map((window) => ({ after: window.start - 1, before: window.end }));
 }
 
-/** Whether looks for a single row cover a window without a hole, each of them short. */
+/** Whether looks for a few rows cover a window without a hole, each of them short. */
 function isLookedAt(answers: readonly Observation[], window: Window): boolean {
-  const looks = answers.filter(({ query }) => query.limit === 1 && query.page === 1).map(({ query }) => query);
+  const looks = answers.filter(({ query }) => query.limit <= LOOK_ROWS && query.page === 1).map(({ query }) => query);
   const most = Math.max(LONGEST_LOOK_MS, (window.end - window.start) / 8, 2 * NARROW_MS);
   let at = window.end;
   for (const { start, end } of looks.sort((a, b) => b.start - a.start)) {

@@ -103,9 +103,9 @@ export interface Unreadable {
   readonly neighbours: readonly [Observation, Observation];
   /** Pages of one row that failed with all retries: those between the neighbours, tried before and after these were read. */
   readonly failed: readonly [readonly PageQuery[], readonly PageQuery[]];
-  /** Pages that begin right behind it, and the first of them again afterwards. */
+  /** Pages that begin right behind it and follow each other, and all of them again afterwards. */
   readonly behind: readonly Observation[];
-  readonly behindAgain: Observation;
+  readonly behindAgain: readonly Observation[];
 }
 
 /**
@@ -128,7 +128,8 @@ export function aroundUnreadable({ before, neighbours, failed, behind, behindAga
   const neighboursShow = isFull(left) && isFull(right) && left.query.limit === 1 && right.query.limit === 1;
   const atRest =
     sameRows(page, pageAgain) &&
-    sameRows(next, behindAgain) &&
+    behind.length === behindAgain.length &&
+    behind.every((each, i) => sameRows(each, behindAgain[i] ?? { rows: [] })) &&
     page.rows.at(-1)?.id === left.rows[0]?.id &&
     next.rows[0]?.id === right.rows[0]?.id;
   const lines = [page, ...behind].map(inOrder);

@@ -109,7 +109,8 @@ export class Evidence {
     const newest = newestOfAll(answer, line, undefined);
     if (!newest) return;
     const isStale = newestOfAll(answer, line, this.#newestSeen) === undefined;
-    const isConfirmed = this.#claims.some((claim) => confirmsNewest(claim, answer, this.isNew));
+    const isSame = (claim: Observation): boolean => inOrder(claim)?.at(-1)?.id === line.at(-1)?.id;
+    const isConfirmed = this.#claims.some((claim) => isSame(claim) && confirmsNewest(claim, answer, this.isNew));
     if (isConfirmed || !(isStale || needsConfirmation(answer, this.isNew))) {
       this.#knowsEnd = true;
       this.#add(newest, answer);
