@@ -17,10 +17,11 @@ export async function* newestPage(
   if (!first || newest === undefined || evidence.knowsEnd) return first;
   // That row may be the newest of a range that was cut short, or of a stale answer: asked otherwise, from right there, or for the latest hours.
   const isRecent = newest > fetcher.clock.now() - NARROW_MS;
-  const limit = first.query.limit > 1 ? Math.min(first.query.limit >> 1, CONFIRMING_ROWS) : 2;
+  const half = first.query.limit > 1 ? first.query.limit >> 1 : 2;
+  const limit = Math.min(half, CONFIRMING_ROWS);
   const [oldest] = lineOf(first);
   if (oldest?.at === newest) {
-    const page = await fetcher.attempt({ order: 'asc', start: Math.floor(newest) - 1, step: firstStep(limit) });
+    const page = await fetcher.attempt({ order: 'asc', start: Math.floor(newest) - 1, step: firstStep(half) });
     if (page) yield page;
   } else if (evidence.isNew || isRecent) yield* halvedUntilShown(fetcher, Math.floor(newest) - 1, undefined, limit);
   else yield* halvedUntilShown(fetcher, fetcher.clock.now() - NARROW_MS / 2, undefined, limit);

@@ -101,9 +101,9 @@ describe('order: the answer is sorted as asked', () => {
     expect(inOrder(answer([2, 2, 2, 1]))).toBeUndefined();
   });
 
-  it('a page with more rows than were asked for is another page', () => {
+  it('a later page with more rows than were asked for is another page', () => {
     expect(inOrder(answer([1, 2, 3], { limit: 3 }))).toHaveLength(3);
-    expect(inOrder(answer([1, 2, 3, 4], { limit: 3 }))).toBeUndefined();
+    expect(inOrder(answer([1, 2, 3, 4], { limit: 3, page: 2 }))).toBeUndefined();
   });
 
   it('such an answer adds nothing to what is known', () => {
@@ -147,7 +147,7 @@ describe('reach: rows that no widening explains are no edges', () => {
   });
 
   // Only rows far outside of the question, on both sides of it: two garbled times, and everything between them would be proven.
-  it.fails('an answer that lies outside of the question on both sides proves nothing', () => {
+  it('an answer that lies outside of the question on both sides proves nothing', () => {
     expect(evidenceOf([answer([0, 500 * DAY], asked)]).around(300 * DAY)).toBeUndefined();
   });
 });
@@ -294,25 +294,25 @@ describe('newest, confirmed: a second question with other edges shows the same n
   });
 
   // The claim was made before the newer row was seen: of the two questions that should agree on its absence, only one could have shown it.
-  it.fails('a claim that a newer row contradicts is not confirmed any more', () => {
+  it('a claim that a newer row contradicts is not confirmed any more', () => {
     const evidence = evidenceOf([claim, answer([35, 40]), other([30])]);
     expect(evidence.knowsEnd).toBe(false);
   });
 
   // Oldest first, a full page ends where it is full: that it ends with the same row says nothing of what is behind it.
-  it.fails('a page that comes oldest first confirms nothing, unless it is not full', () => {
+  it('a page that comes oldest first confirms nothing, unless it is not full', () => {
     const full = answer([25, 26, 27, 28, 30], { start: 24, limit: 5 });
     expect(confirmsNewest(claim, full, true)).toBe(false);
   });
 
-  it.fails('for the latest hours neither', () => {
+  it('for the latest hours neither', () => {
     const recent = newest([NOW - 5000, NOW - 2 * DAY], { start: NOW - 3 * DAY });
     const full = answer([NOW - 5000], { start: NOW - 6000, limit: 1 });
     expect(confirmsNewest(recent, full, false)).toBe(false);
   });
 
   // A service that is always oldest first, whatever is asked: four of an instant's five rows, on a full page, hide what is behind.
-  it.fails('a full page of one instant confirms nothing', () => {
+  it('a full page of one instant confirms nothing', () => {
     const tied = newest(tie(30, 'a', 'b'), { limit: 2 });
     const full = answer(tie(30, 'a', 'b', 'c', 'd'), { start: 29, limit: 4 });
     expect(confirmsNewest(tied, full, true)).toBe(false);
@@ -324,7 +324,7 @@ describe('newest, confirmed: a second question with other edges shows the same n
   });
 
   // An answer that lacks a row it should show is evidence of nothing, of the newest row too.
-  it.fails('an answer that contradicts what is known confirms nothing', () => {
+  it('an answer that contradicts what is known confirms nothing', () => {
     const evidence = evidenceOf([answer([24, 25, 26]), newest([30, 26, 25, 24, 10])]);
     expect(evidence.admit(newest([30, 20], { start: 15, limit: 5 })).kind).toBe('contradicts');
     expect(evidence.knowsEnd).toBe(false);
@@ -336,8 +336,8 @@ describe('beginning: two questions that begin well apart show the same first row
   const early = answer([500, 600], { start: -APART_MS, limit: 5 });
 
   it('suffices, from the later start on', () => {
-    expect(beginning(late, early)).toEqual({ after: -1, before: 600 });
-    expect(beginning(early, late)).toEqual({ after: -1, before: 600 });
+    expect(beginning(late, early)).toEqual({ after: -1, before: 700 });
+    expect(beginning(early, late)).toEqual({ after: -1, before: 700 });
     const evidence = evidenceOf([late, early]);
     expect(proves(0, 700, evidence)).toBe(false);
     evidence.admitBeginning(late, early);
@@ -391,7 +391,7 @@ describe('beginning: two questions that begin well apart show the same first row
   });
 
   // The row was seen where both answers say that there is none: they contradict what is known.
-  it.fails('not where an older row is known', () => {
+  it('not where an older row is known', () => {
     const evidence = evidenceOf([answer([100, 200, 300]), late, early]);
     evidence.admitBeginning(late, early);
     expect(proves(0, 600, evidence)).toBe(false);
@@ -417,11 +417,11 @@ describe('founding: a service that refuses every older start has nothing older',
   });
 
   // Always newest first, whatever is asked: a page of ties is the end of history, and looks like its beginning.
-  it.fails('not a page of one instant: its order cannot be told', () => {
+  it('not a page of one instant: its order cannot be told', () => {
     expect(founding(answer(tie(500, 'a', 'b'), { start: 100, limit: 2 }), 100)).toBeUndefined();
   });
 
-  it.fails('not where an older row is known', () => {
+  it('not where an older row is known', () => {
     const evidence = evidenceOf([answer([200, 300]), answer([500, 600], { start: 100 })], { founded: 100 });
     expect(proves(100, 600, evidence)).toBe(false);
   });
@@ -548,7 +548,7 @@ describe('settled: an answer says nothing of what is younger than its clock less
   });
 
   // Counted before it had settled; then an answer ends right there, later. A row that came late in between is missing from both.
-  it.fails('holds for ties that were counted, too', () => {
+  it('holds for ties that were counted, too', () => {
     const evidence = new Evidence({ settleMs: 100 });
     const pass = (limit: number): Count => ({
       limit,
@@ -556,6 +556,7 @@ describe('settled: an answer says nothing of what is younger than its clock less
       places: 2,
       ids: new Set(['a', 'b']),
       isOpen: false,
+      answeredAt: 1000,
     });
     for (const limit of [3, 2]) evidence.admitCount(950, pass(limit));
     evidence.admit(answer([900, 920, ...tie(950, 'a')], {}, { answeredAt: 2000 }));
@@ -669,6 +670,7 @@ describe('ties: two passes with other page edges found as many rows as places, a
     places: 4,
     ids: new Set(ids),
     isOpen: false,
+    answeredAt: NOW,
     ...more,
   });
 
@@ -692,7 +694,7 @@ describe('ties: two passes with other page edges found as many rows as places, a
   });
 
   it('where ties are shuffled, each group may take several passes, which share no limit', () => {
-    expect(allTiesSeen([pass(5, 'abc'), pass(4, 'bcd'), pass(3, 'ab'), pass(2, 'cd')], false)).toBe(true);
+    expect(allTiesSeen([pass(5, 'abc'), pass(4, 'bcd'), pass(3, 'ab'), pass(7, 'cd')], false)).toBe(true);
     expect(allTiesSeen([pass(5, 'abc'), pass(4, 'bcd'), pass(5, 'ab'), pass(4, 'cd')], false)).toBe(false);
   });
 
@@ -737,7 +739,7 @@ describe('ties: two passes with other page edges found as many rows as places, a
 
   // Every page edge of limit 3 is one of limit 1: a row before the instant that vanishes between the same two places of both passes, and
   // returns, makes both skip the same row.
-  it.fails('limits of which one divides the other have page edges in common', () => {
+  it('limits of which one divides the other have page edges in common', () => {
     expect(allTiesSeen([pass(3, 'abcd'), pass(1, 'abcd')], false)).toBe(false);
   });
 });
@@ -753,7 +755,7 @@ describe('unreadable: it failed alone, before and after its neighbours were read
     neighbours: [single(3, 40), single(5, 60)],
     failed: [[alone(4)], [alone(4)]],
     behind: [next],
-    behindAgain: next,
+    behindAgain: [next],
   };
   const isAround = (more: Partial<Unreadable>): boolean => aroundUnreadable({ ...tried, ...more }) !== undefined;
 
@@ -769,7 +771,7 @@ describe('unreadable: it failed alone, before and after its neighbours were read
       neighbours: [single(3, 40), single(6, 60)] as const,
       behind: [answer([60, 70, 80], { page: 3, limit: 3 })],
     };
-    const behindAgain = several.behind[0] ?? next;
+    const behindAgain = several.behind;
     const both = [alone(4), alone(5)];
     expect(isAround({ ...several, behindAgain, failed: [both, both] })).toBe(true);
     expect(isAround({ ...several, behindAgain, failed: [[alone(4)], [alone(4)]] })).toBe(false);
@@ -802,44 +804,46 @@ describe('unreadable: it failed alone, before and after its neighbours were read
 
   it('not where something around it moved', () => {
     expect(isAround({ before: [page, answer([5, 10, 20, 30], { limit: 4 })] })).toBe(false);
-    expect(isAround({ behindAgain: answer([70, 80, 90, 100, 110], { page: 2, limit: 5 }) })).toBe(false);
+    expect(isAround({ behindAgain: [answer([70, 80, 90, 100, 110], { page: 2, limit: 5 })] })).toBe(false);
   });
 
   it('not where the page before ends elsewhere, or the one behind begins elsewhere', () => {
     const shorter = answer([20, 30, 40], { limit: 3 });
     expect(isAround({ before: [shorter, shorter] })).toBe(false);
     const later = answer([60, 70, 80], { page: 3, limit: 3 });
-    expect(isAround({ behind: [later], behindAgain: later })).toBe(false);
+    expect(isAround({ behind: [later], behindAgain: [later] })).toBe(false);
     const cut = answer([20, 30, 40], { limit: 4 });
     expect(isAround({ before: [cut, cut] })).toBe(false);
   });
 
   it('not with pages behind that do not follow on, are not full, or are missing', () => {
     const third = answer([110, 120], { page: 3, limit: 5 });
-    expect(isAround({ behind: [next, third] })).toBe(true);
-    expect(isAround({ behind: [next, { ...third, query: { ...third.query, page: 4 } }] })).toBe(false);
+    expect(isAround({ behind: [next, third], behindAgain: [next, third] })).toBe(true);
+    expect(isAround({ behind: [next, third] })).toBe(false);
+    const far = { ...third, query: { ...third.query, page: 4 } };
+    expect(isAround({ behind: [next, far], behindAgain: [next, far] })).toBe(false);
     const short = answer([60, 70], { page: 2, limit: 5 });
-    expect(isAround({ behind: [short, third], behindAgain: short })).toBe(false);
+    expect(isAround({ behind: [short, third], behindAgain: [short] })).toBe(false);
     expect(isAround({ behind: [] })).toBe(false);
   });
 
   it('not with a row twice, or out of order', () => {
     const repeats = answer([60, 40, 70, 80, 90], { page: 2, limit: 5 });
-    expect(isAround({ behind: [repeats], behindAgain: repeats })).toBe(false);
+    expect(isAround({ behind: [repeats], behindAgain: [repeats] })).toBe(false);
     const reversed = answer([60, 55, 54, 53, 52], { page: 2, limit: 5 });
-    expect(isAround({ behind: [reversed], behindAgain: reversed })).toBe(false);
+    expect(isAround({ behind: [reversed], behindAgain: [reversed] })).toBe(false);
   });
 
   // Places are places of one question: another start has other rows there.
-  it.fails('not a failure of another question', () => {
+  it('not a failure of another question', () => {
     const elsewhere = { ...alone(4), start: 35 };
     expect(isAround({ failed: [[elsewhere], [elsewhere]] })).toBe(false);
   });
 
   // 15 should have stood between 10 and 20: these pages are not parts of one sorted list.
-  it.fails('not with pages that are sorted by themselves and not together', () => {
+  it('not with pages that are sorted by themselves and not together', () => {
     const back = answer([15, 70, 80, 90, 100], { page: 2, limit: 5 });
-    expect(isAround({ neighbours: [single(3, 40), single(5, 15)], behind: [back], behindAgain: back })).toBe(false);
+    expect(isAround({ neighbours: [single(3, 40), single(5, 15)], behind: [back], behindAgain: [back] })).toBe(false);
   });
 });
 
@@ -915,7 +919,7 @@ describe('Certified is the word of the kernel alone', () => {
     expect(Certified.join(two, one)).toBeUndefined();
   });
 
-  it.fails('is not made of what looks like it', () => {
+  it('is not made of what looks like it', () => {
     const forged = (start: number, end: number) => ({ start, end }) as unknown as Certified;
     expect(Certified.covers(Certified.join(forged(0, 5), forged(5, 10)), window)).toBe(false);
   });

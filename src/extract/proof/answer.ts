@@ -69,7 +69,10 @@ function withinReach(line: readonly Stamped[], { start, end }: PageQuery): reado
   const inside = near.filter(({ at }) => at >= start - SHOWN_MS && at <= end + SHOWN_MS);
   // A single row outside is no widening.
   if (inside.length > 0 && near.length - inside.length === 1) return inside;
-  return near.length > 0 ? near : line;
+  if (near.length > 0) return near;
+  // Far away on one side, a bound was ignored; on both, the times are garbled.
+  const isOneSided = line.every(({ at }) => at < start) || line.every(({ at }) => at > end);
+  return isOneSided ? line : [];
 }
 
 /** As many rows as possible that never go back in time. Nearly every page is in order as a whole, and is taken as it is. */
@@ -131,6 +134,8 @@ export function newestOfAll(
 export function confirmsNewest(claim: Observation, other: Observation, isNew: boolean): boolean {
   const newest = newestRow(claim);
   if (!newest || other.query.page !== 1 || other.query.end < other.answeredAt) return false;
+  // Oldest first, a full page ends where it is full.
+  if (other.query.order === 'asc' && other.count >= other.query.limit) return false;
   const shown = newestRow(other);
   if (isOneInstant(claim)) {
     // In which order it came cannot be told: the other order, from right there, must show nothing newer.
@@ -164,7 +169,9 @@ export function beginning(one: Observation, other: Observation, before?: Observa
   if (!isFirstAscending(early) || !isFirstAscending(late)) return undefined;
   if (late.query.start - early.query.start < APART_MS || !haveOtherEdges(early, late)) return undefined;
   const [first, again] = [inOrder(early), inOrder(late)];
-  if (!first?.[0] || first[0].id !== again?.[0]?.id || first[0].at !== again[0].at) return undefined;
+  if (!first?.[0] || first[0].id !== again?.[0]?.id) return undefined;
+  // The shorter page is how the longer one begins.
+  if (first.some(({ at }, i) => i < again.length && at !== again[i]?.at)) return undefined;
   // Pages of one instant may be the end as well as the beginning, in an order that cannot be told: then nothing may show before it either.
   const isTold = !isOneInstant(early) || !isOneInstant(late);
   if (!isTold && !(before?.count === 0 && before.query.end < first[0].at && before.query.start <= early.query.start))
@@ -178,6 +185,8 @@ export function founding(answer: Observation, founded: Instant): Stretch | undef
   const line = inOrder(answer);
   const [first, newest] = [line?.[0], line?.at(-1)];
   if (!isFirstAscending(answer) || answer.query.start > founded || !first || !newest) return undefined;
+  // The order of a single instant cannot be told: it may be the end as well.
+  if (first.at === newest.at) return undefined;
   return { after: founded - 1, before: newest.at };
 }
 

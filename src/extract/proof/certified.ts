@@ -23,6 +23,7 @@ export class Certified implements Window {
 
   /** Neighbours are one window. */
   static join(a: Certified, b: Certified): Certified | undefined {
+    if (!(#proven in a) || !(#proven in b)) return undefined;
     return a.end === b.start ? new Certified({ start: a.start, end: b.end }) : undefined;
   }
 

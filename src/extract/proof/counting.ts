@@ -18,6 +18,8 @@ export interface Count {
   readonly order: 'asc' | 'desc';
   readonly places: number;
   readonly ids: ReadonlySet<string>;
+  /** The service's clock at the first of its answers. */
+  readonly answeredAt: Instant;
   /** Nothing shows behind the instant, so that a page which is not full is all there is to end the pass. */
   readonly isOpen: boolean;
 }
@@ -48,7 +50,8 @@ export function countOf(pages: readonly Observation[], at: Instant): Count | und
   if (tied.length === 0) return undefined;
   const isOpen = !pages.some(({ rows }) => rows.some(isFar));
   if (isOpen && !isEnded) return undefined;
-  return { limit, order, places: tied.length, ids: new Set(tied.map(({ id }) => id)), isOpen };
+  const ids = new Set(tied.map(({ id }) => id));
+  return { limit, order, places: tied.length, ids, isOpen, answeredAt: first.answeredAt };
 }
 
 const followsOn = (
@@ -73,8 +76,12 @@ export function allTiesSeen(passes: readonly Count[], isLast: boolean): boolean 
   const groups: Group[] = [];
   let group = newGroup();
   for (const { limit, order, ids, isOpen } of passes.slice(since)) {
-    // Two groups with a limit in common would share its page edges.
-    if ((isOpen && !isLast) || groups.some(({ limits }) => limits.has(limit))) continue;
+    // Two groups with a limit in common, or one that divides another, would share page edges.
+    if (
+      (isOpen && !isLast) ||
+      groups.some(({ limits }) => [...limits].some((other) => other % limit === 0 || limit % other === 0))
+    )
+      continue;
     if (isOpen && groups.some(({ orders }) => orders.has(order))) continue;
     for (const id of ids) group.ids.add(id);
     group.limits.add(limit);
@@ -121,7 +128,9 @@ export function aroundUnreadable({ before, neighbours, failed, behind, behindAga
   const end = placeOf(right);
   const wanted = Array.from({ length: end - first }, (_, i) => first + i);
   const allFailed = failed.every(
-    (queries) => queries.length === wanted.length && queries.every((q, i) => q.limit === 1 && q.page - 1 === wanted[i]),
+    (queries) =>
+      queries.length === wanted.length &&
+      queries.every((q, i) => q.limit === 1 && q.page - 1 === wanted[i] && isOneQuestion(q, page.query)),
   );
   const endsThere = page.query.page * page.query.limit === first && isFull(page);
   const beginsThere = (next.query.page - 1) * next.query.limit === end;
@@ -140,10 +149,13 @@ export function aroundUnreadable({ before, neighbours, failed, behind, behindAga
     return undefined;
   if (behind.slice(0, -1).some((each) => !isFull(each)) || lines.some((line) => line === undefined)) return undefined;
   const rows = [page, ...behind].flatMap((each) => [...each.rows]);
+  if (rows.some(({ at }, i) => at < (rows[i - 1]?.at ?? at))) return undefined;
   if (new Set(rows.map(({ id }) => id)).size < rows.length) return undefined;
   return insideOf(lines.flatMap((line) => line ?? []));
 }
 
+const isOneQuestion = (a: PageQuery, b: PageQuery): boolean =>
+  a.order === b.order && a.start === b.start && a.end === b.end;
 const placeOf = ({ query }: Observation): number => (query.page - 1) * query.limit;
 const isFull = ({ rows, count, query }: Observation): boolean => rows.length === query.limit && count === query.limit;
 const followsPlace = (each: Observation, last: Observation | undefined): boolean =>

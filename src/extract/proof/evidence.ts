@@ -52,7 +52,7 @@ export class Evidence {
   readonly #counts = new Map<Instant, Count[]>();
   #newestSeen: Instant | undefined;
   /** Newest pages that wait to be confirmed. */
-  readonly #claims: Observation[] = [];
+  #claims: Observation[] = [];
   #knowsEnd = false;
   #settledThrough = Number.POSITIVE_INFINITY;
 
@@ -76,14 +76,14 @@ export class Evidence {
   admit(answer: Observation): Admission {
     const line = inOrder(answer);
     if (line === undefined) return { kind: 'unordered' };
-    this.#confirmClaims(answer);
-    if (line.length === 0) return { kind: 'empty' };
     const inside = insideOf(line);
     const missing = inside ? this.#missingFrom(answer, inside) : [];
     if (missing.length > 0) return { kind: 'contradicts', missing };
+    this.#confirmClaims(answer);
+    if (line.length === 0) return { kind: 'empty' };
     if (inside) this.#add(inside, answer);
     const first = this.#known.founded === undefined ? undefined : founding(answer, this.#known.founded);
-    if (first) this.#add(first, answer);
+    if (first) this.#addBeginning(first, answer, line[0]?.at);
     this.#takeNewest(answer, line);
     this.#remember(answer, line);
     return { kind: 'counts', line };
@@ -131,7 +131,12 @@ export class Evidence {
   }
 
   #remember({ answeredAt }: Observation, line: readonly Stamped[]): void {
-    for (const { at } of line) if (at <= answeredAt) this.#newestSeen = Math.max(this.#newestSeen ?? at, at);
+    const newest = Math.max(...line.map(({ at }) => (at <= answeredAt ? at : Number.NEGATIVE_INFINITY)));
+    if (newest > (this.#newestSeen ?? Number.NEGATIVE_INFINITY)) {
+      this.#newestSeen = newest;
+      // What was claimed to be the newest before is not.
+      this.#claims = this.#claims.filter((claim) => (inOrder(claim)?.at(-1)?.at ?? newest) >= newest);
+    }
     const edges = line.length <= 2 * EDGE_ROWS ? line : [...line.slice(0, EDGE_ROWS), ...line.slice(-EDGE_ROWS)];
     for (const { id, at } of edges) {
       this.#edges.delete(id);
@@ -146,7 +151,12 @@ export class Evidence {
   /** Two answers from different starts that may show the beginning of all history. */
   admitBeginning(one: Observation, other: Observation, before?: Observation): void {
     const stretch = beginning(one, other, before);
-    if (stretch) this.#add(stretch, one);
+    if (stretch) this.#addBeginning(stretch, one, inOrder(one)?.[0]?.at);
+  }
+
+  /** Nothing lies before the first row, unless a row from there is known. */
+  #addBeginning(stretch: Stretch, answer: Observation, first = stretch.after): void {
+    if (this.#seen(({ at }) => at > stretch.after && at < first).length === 0) this.#add(stretch, answer);
   }
 
   /** A pass through the rows of one instant. Returns whether they are all known by now. */
@@ -155,6 +165,8 @@ export class Evidence {
     this.#counts.set(at, passes);
     const isLast = this.#knowsEnd && this.#stretches.at(-1)?.after === at;
     if (!allTiesSeen(passes, isLast)) return false;
+    // RULE settled, for what was counted: a row of this instant may still arrive.
+    if (passes.some(({ answeredAt }) => at >= answeredAt - this.#known.settleMs)) return false;
     this.#counts.delete(at);
     this.#close(at);
     return true;
