@@ -143,6 +143,20 @@ describe.skipIf(!hasBrowser || !hasRedis)('the work in the control room', () => 
     });
   });
 
+  it('says what is not there, in words of its own', async () => {
+    const { page } = seen;
+    for (const [hash, title] of [
+      ['#/stream/main/nope', 'There is no stream main/nope'],
+      ['#/stream/nope/clicks', 'There is no stream nope/clicks'],
+      ['#/run/nope', 'There is no run nope'],
+      ['#/nope', 'There is no view “nope”'],
+    ] as const) {
+      await goTo(page, hash);
+      await page.getByRole('heading', { name: title }).waitFor();
+      expect(await page.textContent('body')).not.toMatch(/Invalid|expected|openapi/);
+    }
+  });
+
   it('says that Redis is away, and goes on when it is back', async () => {
     const { page } = seen;
     await goTo(page, '#/');
