@@ -1,6 +1,7 @@
 import { UNKNOWN_PROFILE } from '../../src/extract/profile.ts';
 import { createReader, type Slice } from '../../src/extract/reader.ts';
 import { RetryLater, StopStream } from '../../src/model/errors.ts';
+import { flaps } from '../../src/sandbox/listing.ts';
 import { createRandom } from '../../src/sandbox/random.ts';
 import type { Traits } from '../../src/sandbox/traits.ts';
 import { createSimulatedService, flattenPair, type SimulatedService } from './simulated-service.ts';
@@ -11,9 +12,15 @@ export interface SmallWorld {
   rows: readonly number[];
   pageRows: number;
   behaviour: string;
-  traits: Traits;
-  /** Before this request, this row is deleted, hidden, or comes to be. */
-  event?: { what: 'deleted' | 'hidden' | 'added'; row: number; request: number } | undefined;
+  event?: SmallEvent | undefined;
+}
+
+/** Before this request a row is deleted, hidden or comes to be, or is gone until another one; or it could never be read. */
+interface SmallEvent {
+  what: 'deleted' | 'hidden' | 'added' | 'gone' | 'unreadable';
+  row: number;
+  request: number;
+  until?: number;
 }
 
 const NOW = Date.UTC(2026, 10, 14, 12);
@@ -22,7 +29,7 @@ const HOUR = 3_600_000;
 const INSTANTS = [NOW - 40 * HOUR, NOW - 39.5 * HOUR, NOW - 20 * HOUR];
 const WINDOW = { start: NOW - 50 * HOUR, end: NOW - HOUR };
 
-/** The lattice of docs/extraction.md, each alone and some together. */
+/** The lattice of docs/proof.md, each alone and some together. */
 export const BEHAVIOURS: Readonly<Record<string, Traits>> = {
   calm: {},
   'bounds exclusive': { bounds: 'exclusive' },
@@ -31,10 +38,19 @@ export const BEHAVIOURS: Readonly<Record<string, Traits>> = {
   'start widened to the day, UTC-8': { widenStart: 'day@-8' },
   'start widened to the hour': { widenStart: 'hour' },
   'end widened to the day': { widenEnd: 'day' },
+  'end widened to the day, UTC-8': { widenEnd: 'day@-8' },
+  'end widened to the hour': { widenEnd: 'hour' },
   'both widened to the day, UTC+9': { widen: 'day@9' },
+  'start and end widened in zones of their own': { widenStart: 'day@9', widenEnd: 'day@-8' },
   'start rounded up to the hour': { roundStart: 'hour' },
   'start rounded up to the day': { roundStart: 'day' },
+  'start rounded up to the day, UTC-8': { roundStart: 'day@-8' },
+  'end rounded down to the day': { roundEnd: 'day' },
+  'both rounded to the hour': { roundStart: 'hour', roundEnd: 'hour' },
+  'bounds read in another zone': { shiftBounds: 8 * HOUR },
   'bounds ignored': { ignoreBounds: 'both' },
+  'start ignored': { ignoreBounds: 'start' },
+  'end ignored': { ignoreBounds: 'end' },
   'ties shuffled': { shuffleTies: true },
   'ties by page and limit': { pagedTies: true },
   'ties shuffled, start widened': { shuffleTies: true, widenStart: 'day' },
@@ -42,18 +58,30 @@ export const BEHAVIOURS: Readonly<Record<string, Traits>> = {
   'order ignored': { sortOrder: 'ignored' },
   'order reversed': { sortOrder: 'opposite' },
   'order now and then reversed': { sortOrder: 'sometimes' },
-  'limit capped': { limitCap: 2 },
+  'rows of the right page reversed': { sortOrder: 'reversed' },
+  'rows of the right page mixed': { sortOrder: 'mixed' },
+  'order ignored, start widened': { sortOrder: 'ignored', widenStart: 'day' },
+  'limit capped at 1': { limitCap: 1 },
+  'limit capped at 2': { limitCap: 2 },
   'limit capped, start widened': { limitCap: 2, widenStart: 'day' },
+  'limit ignored': { ignoreLimit: 2 },
   'page ignored': { ignorePage: true },
   'page ignored, start widened': { ignorePage: true, widenStart: 'day' },
   'deep pages fail': { deepPages: 'fail@1' },
   'deep pages are empty': { deepPages: 'empty@1' },
   'deep pages repeat': { deepPages: 'repeat@1' },
   'deep pages fail, start widened': { deepPages: 'fail@1', widenStart: 'day' },
+  'deep pages are empty, start widened': { deepPages: 'empty@2', widenStart: 'day' },
   'last page repeats': { lastPage: 'repeat', widenStart: 'day' },
+  'every second answer is empty': { emptyAnswers: 'every:2' },
   'every third answer is empty': { emptyAnswers: 'every:3' },
+  'the first three answers are empty': { emptyAnswers: 'first:3' },
+  'answers end early': { partial: 0.3 },
+  'the last row of a full page is missing': { dropLast: true },
   'rows repeated': { repeatRows: 0.3 },
   'rows out of range': { strays: 0.3 },
+  'rows come and go': { flapping: 0.3 },
+  'rows come and go, start widened': { flapping: 0.3, widenStart: 'day' },
 };
 
 /** Every distribution of up to `most` rows over the instants. */
@@ -64,18 +92,28 @@ function* distributions(most: number, instants = INSTANTS.length): Generator<num
   }
 }
 
-export function* smallWorlds(): Generator<SmallWorld> {
-  for (const [behaviour, traits] of Object.entries(BEHAVIOURS)) {
-    for (const pageRows of [2, 3]) {
-      for (const rows of distributions(6)) {
-        const world = { rows, pageRows, behaviour, traits };
-        yield world;
-        const total = rows.reduce((sum, count) => sum + count, 0);
-        for (const what of ['deleted', 'hidden', 'added'] as const) {
-          for (let row = 0; row < total; row += 2)
-            for (const request of [2, 4, 7]) yield { ...world, event: { what, row, request } };
-        }
-      }
+/** What may happen to a row, and before which requests: those of the first page, of its neighbours, and of counting or confirming. */
+const EVENTS: readonly Omit<SmallEvent, 'row'>[] = [
+  ...(['deleted', 'hidden', 'added'] as const).flatMap((what) => [2, 4, 7].map((request) => ({ what, request }))),
+  ...[2, 3, 5].map((request) => ({ what: 'gone', request, until: request + 1 }) as const),
+  { what: 'gone', request: 2, until: 5 },
+  { what: 'hidden', request: 1 },
+  { what: 'unreadable', request: 1 },
+];
+
+/** Up to six rows on pages of three, and up to five on pages of two; every second row has something happen to it. */
+const SCOPES = [
+  { pageRows: 3, mostRows: 6 },
+  { pageRows: 2, mostRows: 5 },
+];
+
+export function* smallWorlds(behaviour: string): Generator<SmallWorld> {
+  for (const { pageRows, mostRows } of SCOPES) {
+    for (const rows of distributions(mostRows)) {
+      const world = { rows, pageRows, behaviour };
+      yield world;
+      const total = rows.reduce((sum, count) => sum + count, 0);
+      for (const event of EVENTS) for (let row = 0; row < total; row += 2) yield { ...world, event: { ...event, row } };
     }
   }
 }
@@ -112,25 +150,33 @@ export async function readSmallWorld(world: SmallWorld): Promise<SmallResult> {
   };
 }
 
-function serviceOf({ rows, traits, event }: SmallWorld): {
+function serviceOf({ rows, behaviour, event }: SmallWorld): {
   service: SimulatedService;
   steady: { id: string; at: number }[];
 } {
+  const traits = BEHAVIOURS[behaviour] ?? {};
   const service = createSimulatedService({ random: createRandom(1), start: NOW, traits });
   const all = rows.flatMap((count, i) =>
     Array.from({ length: count }, (_, j) => ({ id: `r${i}.${j}`, at: INSTANTS[i] ?? NOW })),
   );
   const plain = { hidden: false, poison: false, fragile: false, arrivedAt: 0, goneAt: undefined };
-  for (const [order, row] of all.entries()) {
-    if (event?.what !== 'added' || order !== event.row) service.store.add({ ...plain, ...row, order });
-  }
   const moved = event && all[event.row];
+  const add = (row: { id: string; at: number }): void =>
+    service.store.add({
+      ...plain,
+      ...row,
+      order: all.indexOf(row),
+      poison: row === moved && event?.what === 'unreadable',
+    });
+  for (const row of all) if (event?.what !== 'added' || row !== moved) add(row);
   service.onRequest = () => {
-    if (!event || !moved || service.requests() !== event.request) return;
+    if (!event || !moved) return;
+    const request = service.requests();
     const found = service.store.alive().find(({ id }) => id === moved.id);
-    if (event.what === 'added') service.store.add({ ...plain, ...moved, order: event.row });
-    else if (found && event.what === 'deleted') service.store.remove(found, service.now());
-    else if (found) service.store.hide(found, service.now());
+    if (request === event.until || (event.what === 'added' && request === event.request)) add(moved);
+    else if (!found || request !== event.request) return;
+    else if (event.what === 'hidden') service.store.hide(found, service.now());
+    else if (event.what !== 'unreadable') service.store.remove(found, service.now());
   };
-  return { service, steady: all.filter((row) => row !== moved) };
+  return { service, steady: all.filter((row) => row !== moved && !flaps(row, traits, service.seed)) };
 }
