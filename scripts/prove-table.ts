@@ -21,6 +21,7 @@ export const SUITES: readonly Suite[] = [
     what: 'a service that moves, drifts and lies, by seeds',
     files: ['test/property/extraction-simulation.'],
   },
+  { name: 'small worlds', what: 'every service of a lattice, in the small', files: ['test/property/small-worlds.'] },
   { name: 'fuzz', what: 'properties of parsers and planners, by runs', files: ['test/property/'] },
   {
     name: 'abuse',
@@ -100,14 +101,17 @@ export function tableOf(proofs: readonly SuiteProof[]): string {
   return ['| suite | cases | survived | lost rows | doubled rows |', '|---|--:|--:|--:|--:|', ...rows].join('\n');
 }
 
-const [BEGIN, END] = ['<!-- prove -->', '<!-- /prove -->'];
-
-/** The part of a page between the marks. */
-export function shownIn(page: string): string {
-  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
-  if (begin < 0 || end < begin) throw new Error(`the page has no ${BEGIN} … ${END}`);
-  return page.slice(begin + BEGIN.length, end).trim();
+/** The part of a page between the marks of that name. */
+export function shownIn(page: string, name = 'prove'): string {
+  const [first, last] = marksOf(name);
+  const [begin, end] = [page.indexOf(first), page.indexOf(last)];
+  if (begin < 0 || end < begin) throw new Error(`the page has no ${first} … ${last}`);
+  return page.slice(begin + first.length, end).trim();
 }
 
-export const withShown = (page: string, text: string): string =>
-  page.replace(`${BEGIN}\n${shownIn(page)}\n${END}`, () => `${BEGIN}\n${text}\n${END}`);
+export function withShown(page: string, text: string, name = 'prove'): string {
+  const [first, last] = marksOf(name);
+  return page.replace(`${first}\n${shownIn(page, name)}\n${last}`, () => `${first}\n${text}\n${last}`);
+}
+
+const marksOf = (name: string): [string, string] => [`<!-- ${name} -->`, `<!-- /${name} -->`];

@@ -448,6 +448,9 @@ describe('nothing: questions that can go wrong in different ways show no row, at
 
   it('not at the first poll, however often it is asked', () => {
     expect(isEmpty([...all, ...all, ...all], [])).toBe(false);
+    const evidence = new Evidence({ settleMs: 0 });
+    for (let time = 0; time < 3; time++) evidence.admitNothing(all);
+    expect(proves(window.start, window.end, evidence)).toBe(false);
   });
 
   it('not where any answer shows a record, readable or not', () => {
@@ -800,6 +803,21 @@ describe('unreadable: it failed alone, before and after its neighbours were read
     expect(isAround({ neighbours: [single(3, 40), answer([], { page: 6, limit: 1 })] })).toBe(false);
     expect(isAround({ neighbours: [single(3, 39), single(5, 60)] })).toBe(false);
     expect(isAround({ neighbours: [single(3, 40), single(5, 61)] })).toBe(false);
+  });
+
+  it('not with a neighbour that was read in company: of the very row that is said to fail', () => {
+    const five = answer([10, 20, 30, 40, 50], { limit: 5 });
+    const behind = answer([70, 80], { page: 2, limit: 6 });
+    const around = (left: Observation) =>
+      aroundUnreadable({
+        before: [five, five],
+        neighbours: [left, single(6, 70)],
+        failed: [[alone(5)], [alone(5)]],
+        behind: [behind],
+        behindAgain: behind,
+      });
+    expect(around(single(4, 50))).toBeDefined();
+    expect(around(answer([50, 60], { page: 3, limit: 2 }))).toBeUndefined();
   });
 
   it('not where something around it moved', () => {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { faultsIn, proofsOf, SUITES, shownIn, type TestResult, tableOf, withShown } from '../../scripts/prove-table.ts';
 import { courseOf } from '../endurance/figures.ts';
+import { MUTANTS, mutated } from '../mutants/mutants.ts';
 import type { ProofCase } from '../support/proof.ts';
 
 /** How `npm run prove` and `npm run endure` come to their figures. */
@@ -57,6 +58,33 @@ describe('the table of npm run prove', () => {
     const suites = [...shownIn(page).matchAll(/^\| (\*\*.*?) \|/gm)].map(([, suite]) => suite);
     expect(suites).toEqual(SUITES.map(({ name, what }) => `**${name}**: ${what}`));
     expect(shownIn(withShown(page, 'another'))).toBe('another');
+  });
+});
+
+describe('the mutants of the kernel', () => {
+  const kernel = (file: string): string => readFileSync(`src/extract/proof/${file}.ts`, 'utf8');
+
+  it.each(MUTANTS.map((mutant) => [`${mutant.rule}: ${mutant.what}`, mutant] as const))('%s fits', (_, mutant) => {
+    expect(mutated(kernel(mutant.file), mutant)).not.toBe(kernel(mutant.file));
+  });
+
+  it('are two or more for every rule', () => {
+    const rules = [
+      ...['answer', 'counting', 'evidence', 'certified']
+        .map(kernel)
+        .join()
+        .matchAll(/RULE ([a-z, ]+)\./g),
+    ];
+    const names = rules.map(([, name = '']) => name.replace(', ', ' '));
+    expect(names).toHaveLength(15);
+    expect(names.filter((name) => MUTANTS.filter(({ rule }) => rule === name).length < 2)).toEqual([]);
+  });
+
+  it('stand in docs/proof.md', () => {
+    const shown = shownIn(readFileSync('docs/proof.md', 'utf8'), 'mutants').split('\n').slice(2);
+    expect(shown.map((line) => line.split(' | ').slice(0, 2).join(': ').slice(2))).toEqual(
+      MUTANTS.map(({ rule, what }) => `${rule}: ${what}`),
+    );
   });
 });
 
