@@ -130,6 +130,11 @@ describe('reach: rows that no widening explains are no edges', () => {
     expect(timesOf(inOrder(answer([...rows, 101 * DAY + WIDENED_MS + 1], asked)))).toEqual(rows);
   });
 
+  it('nor are several', () => {
+    expect(timesOf(inOrder(answer([0, 1, ...rows], asked)))).toEqual(rows);
+    expect(timesOf(inOrder(answer([...rows, 500 * DAY, 501 * DAY], asked)))).toEqual(rows);
+  });
+
   it('nor is a single row close by: a widening shows more than one', () => {
     expect(timesOf(inOrder(answer([99 * DAY, ...rows], asked)))).toEqual(rows);
     expect(timesOf(inOrder(answer([...rows, 102 * DAY], asked)))).toEqual(rows);
@@ -854,6 +859,8 @@ describe('unreadable: it failed alone, before and after its neighbours were read
   it('not with a row twice, or out of order', () => {
     const repeats = answer([60, 40, 70, 80, 90], { page: 2, limit: 5 });
     expect(isAround({ behind: [repeats], behindAgain: [repeats] })).toBe(false);
+    const twice = answer([60, 70, 70, 80, 90], { page: 2, limit: 5 });
+    expect(isAround({ behind: [twice], behindAgain: [twice] })).toBe(false);
     const reversed = answer([60, 55, 54, 53, 52], { page: 2, limit: 5 });
     expect(isAround({ behind: [reversed], behindAgain: [reversed] })).toBe(false);
   });
