@@ -5,6 +5,7 @@ import { firstStep } from './page-steps.ts';
 import { NARROW_MS } from './proof/answer.ts';
 
 const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
 
 /** The page with the newest rows of all. It says where everything ends, if the newest row that is known shows on it. */
 export async function* newestPage(
@@ -23,8 +24,13 @@ export async function* newestPage(
   if (oldest?.at === newest) {
     const page = await fetcher.attempt({ order: 'asc', start: Math.floor(newest) - 1, step: firstStep(half) });
     if (page) yield page;
-  } else if (evidence.isNew || isRecent) yield* halvedUntilShown(fetcher, Math.floor(newest) - 1, undefined, limit);
-  else yield* halvedUntilShown(fetcher, fetcher.clock.now() - NARROW_MS / 2, undefined, limit);
+  } else if (evidence.isNew || isRecent) {
+    // Starts get rounded up, and then nothing shows: from further back each time.
+    for (const back of [0, HOUR_MS, 26 * HOUR_MS]) {
+      const page = yield* halvedUntilShown(fetcher, Math.floor(newest) - 1 - back, undefined, limit);
+      if (evidence.knowsEnd || !page || page.count > 0) break;
+    }
+  } else yield* halvedUntilShown(fetcher, fetcher.clock.now() - NARROW_MS / 2, undefined, limit);
   return first;
 }
 

@@ -34,8 +34,11 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
       const steps = gaps.close(at);
       for (let step = await steps.next(); ; step = await steps.next()) {
         for (const page of fetcher.take()) {
-          if (last) yield delivered(rowsOf(last, from, window.end), last.rejected);
-          last = page;
+          // The page that shows most from here on by itself is the one to speak of a window; the others are delivered without one.
+          const isFurther = !last || (ownEnd(page, at) ?? at) >= (ownEnd(last, at) ?? at);
+          const other = isFurther ? last : page;
+          if (other) yield delivered(rowsOf(other, from, window.end), other.rejected);
+          if (isFurther) last = page;
           fair.count(page, newest);
           newest = Math.max(newest, lineOf(page).at(-1)?.at ?? newest);
         }

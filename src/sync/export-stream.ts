@@ -72,19 +72,24 @@ async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportR
   for await (const slice of reader.sweep({ window, lane: 'backfill', signal })) {
     rejected += slice.rejected.length;
     if (slice.window) {
-      await take(slice.rows.filter((row) => holds(window, row.at)));
+      const { end } = slice.window;
+      const own = slice.rows.filter((row) => holds(window, row.at));
+      for (const { id } of own) ahead.delete(id);
+      const early = [...ahead.values()].filter(({ id, at }) => at < end && !versions.has(id));
+      for (const { id } of early) ahead.delete(id);
+      await take(early.length === 0 ? own : [...early, ...own].sort((a, b) => a.at - b.at));
       doneMs += slice.window.end - slice.window.start;
       if (!slice.certified && slice.note !== TOO_YOUNG)
         addDoubt(doubts, { ...slice.window, note: slice.note ?? 'not proven' });
     } else {
-      // Shown ahead of its turn: most of it comes again with its window, in order.
-      for (const row of slice.rows) ahead.set(row.id, row);
+      // Shown ahead of its turn: it comes with its window, in order.
+      for (const row of slice.rows) if (holds(window, row.at)) ahead.set(row.id, row);
     }
     const { requests } = job.requests();
     const done = doneMs / (window.end - window.start);
     onProgress({ source, stream, rows: versions.events(), requests, through: slice.window?.end, done });
   }
-  await take([...ahead.values()].filter(({ id, at }) => at >= window.start && at < window.end && !versions.has(id)));
+  await take([...ahead.values()].filter(({ id }) => !versions.has(id)));
   // Complete of what? What was proven before the service showed that it does not keep the filters is in doubt, too.
   const doubt = reader.doubt();
   if (doubt) doubts.splice(0, Number.POSITIVE_INFINITY, { ...window, note: doubt });
