@@ -42,7 +42,11 @@ export async function checkSources(db: Queryable, sources: readonly SourceAddres
 export async function adoptSources(db: Queryable, sources: readonly SourceAddress[]): Promise<string[]> {
   const moved = await findMoved(db, sources);
   await keepAddresses(db, sources);
-  return moved.map(({ name }) => name);
+  const names = moved.map(({ name }) => name);
+  // Another server has habits of its own, and need not show the row that the old one showed last.
+  await db.query({ text: 'delete from tributary.profiles where source = any($1)', values: [names] });
+  await db.query({ text: 'update tributary.cursors set newest_seen = null where source = any($1)', values: [names] });
+  return names;
 }
 
 export const movedText = ({ name, was, baseUrl }: MovedSource): string =>

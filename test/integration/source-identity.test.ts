@@ -54,8 +54,8 @@ it('refuses another service under the same name at every door, until it is adopt
 
   expect((await run(other, other.baseUrl, 'sync', '--adopt')).code).toBe(0);
   expect((await run(other, other.baseUrl, 'sync')).code).toBe(0);
-  expect(await db.query({ text: 'select action, target, detail from tributary.audit' })).toEqual([
-    { action: 'source.adopt', target: 'main', detail: { baseUrl: other.baseUrl } },
-  ]);
+  expect(
+    await db.query({ text: "select action, target, detail from tributary.audit where action = 'source.adopt'" }),
+  ).toEqual([{ action: 'source.adopt', target: 'main', detail: { baseUrl: other.baseUrl } }]);
   expect((await run(one, one.baseUrl, 'sync')).code).toBe(2);
 });

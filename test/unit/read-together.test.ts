@@ -82,15 +82,22 @@ describe('reading together', () => {
     }
   });
 
-  test('on a server that widens to days, chains begin at midnight', async () => {
-    const window = { start: START + 3_600_000, end: START + 9 * DAY_MS };
-    const stream = createStream(evenly(2000, window));
-    const profile = (): Profile => ({ ...EXACT, granularity: 'day' });
-    await readTogether([{ window, lane: 'fresh' }], { lanes: () => 3, profile, signal: never, ...stream });
-    expect(stream.begun.length).toBeGreaterThan(1);
-    for (const { start } of stream.begun.slice(1)) expect(startOfDay(start)).toBe(start);
-    expect(gaps(stream.taken, window)).toEqual([]);
-  });
+  test.each([
+    ['hour', 3],
+    ['day', 1],
+  ] as const)(
+    'on a server that widens to the %s, at most %i chains, which begin at full hours',
+    async (granularity, most) => {
+      const window = { start: START + 3_600_001, end: START + 9 * DAY_MS };
+      const stream = createStream(evenly(2000, window));
+      const profile = (): Profile => ({ ...EXACT, granularity });
+      await readTogether([{ window, lane: 'fresh' }], { lanes: () => 3, profile, signal: never, ...stream });
+      expect(stream.begun.length > 1).toBe(most > 1);
+      expect(stream.most()).toBeLessThanOrEqual(most);
+      for (const { start } of stream.begun.slice(1)) expect(start % 3_600_000).toBe(0);
+      expect(gaps(stream.taken, window)).toEqual([]);
+    },
+  );
 
   test('covers every window, wherever the rows lie, at a bounded price', async () => {
     const times = fc.array(fc.integer({ min: START, max: START + 40 * DAY_MS }), { maxLength: 3000, size: 'max' });
