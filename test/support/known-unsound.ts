@@ -9,28 +9,17 @@ export const KNOWN_UNSOUND: readonly TraitName[] = ['maxSpan', 'pagesFromZero', 
 export const isKnownUnsound = (name: TraitName): boolean =>
   process.env.TRIBUTARY_ALL_WORLDS === undefined && KNOWN_UNSOUND.includes(name);
 
-/** The same for the worlds of test/faults/odd-services.test.ts, by their names. */
+/**
+ * The same for the worlds of test/faults/odd-services.test.ts, by their names. In none but the last is anything certified wrongly: a command
+ * ends with exit code 4 although all rows are there, or with 3 where 4 was wished for, or needs more requests than it may. In the last, rows
+ * that no answer showed are missing, which no client can see.
+ */
 export const KNOWN_UNSOUND_WORLDS: readonly string[] = [
-  'the order of ties depends on page and limit',
-  'start is widened to the day, end is kept, deep pages fail',
-  'nothing is shown for a while during the first sync',
-  'days of another zone, where those of UTC were learned',
-  'sortOrder is ignored',
-  'rows that break only larger pages',
-  'pages cut by bytes, within a tie',
-  'pages cut by bytes, within a widened day',
   'the page parameter is ignored, within a tie',
   'deep pages repeat, within a tie',
-  'retention slides past since, and is refused',
   'retention slides past since, and shows nothing',
   'what is older than the retention is refused from the beginning',
-  'what is older than the retention is left out from the beginning',
-  "the service's clock is 14 minutes ahead",
-  'full pages are refused with 413',
-  'full pages are refused with 422',
-  'limits above 500 are taken for 500',
   'nothing is shown now and then',
-  'end is ignored',
   'rows come and go',
 ];
 
@@ -42,3 +31,6 @@ export const isKnownUnsoundWorld = (name: string): boolean =>
  * prove nothing. Everything else must be proven after three runs.
  */
 export const STAYS_OPEN: readonly TraitName[] = ['retention', 'flapping', 'sortOrder', 'sortJitter', 'pagesFromZero'];
+
+/** Those of the others that the reader does not prove in three runs yet: its pages get so small that a few ties at the end fill one. */
+export const NOT_PROVEN_YET: readonly TraitName[] = ['limitMax', 'maxBytes'];

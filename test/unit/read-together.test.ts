@@ -5,7 +5,7 @@ import { UNKNOWN_PROFILE } from '../../src/extract/profile.ts';
 import type { Profile, Slice } from '../../src/extract/reader.ts';
 import { gaps } from '../../src/model/coverage.ts';
 import type { Row } from '../../src/model/flatten.ts';
-import { DAY_MS, startOfDay, type Window } from '../../src/model/window.ts';
+import { DAY_MS, type Window } from '../../src/model/window.ts';
 import { readTogether } from '../../src/sync/read-together.ts';
 import { certified } from '../support/certified.ts';
 
