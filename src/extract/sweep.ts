@@ -57,8 +57,8 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
         window: { start: at, end },
         certified: proven,
         whole: last !== undefined && !isAside && isWhole(last, { start: at, end }),
-        // A page that lies further ahead is evidence already, and will not be asked for again.
-        rows: last ? rowsOf(last, from, own === undefined ? window.end : end) : [],
+        // What lies further ahead on it is evidence already, and will not be asked for again.
+        rows: last ? rowsOf(last, from, window.end) : [],
         rejected: [...(last?.rejected ?? []), ...outcome.setAside],
         ...(isAside && { note: SET_ASIDE }),
       };

@@ -35,7 +35,7 @@ describe('the page', () => {
   });
 
   it('has files of one sitting, each of which somebody uses, and no circles', () => {
-    expect(files.filter(({ text }) => text.split('\n').length > 225).map(({ file }) => file)).toEqual([]);
+    expect(files.filter(({ text }) => text.split('\n').length > 300).map(({ file }) => file)).toEqual([]);
     const graph = new Map(scripts.map(({ file, text }) => [file, importsOf(file, text)]));
     const reached = new Set<string>();
     const walk = (file: string, path: readonly string[]): void => {
