@@ -91,8 +91,8 @@ export const TOO_YOUNG = 'too young to be complete: events may still arrive';
 const TOO_MANY = 'this service needs too many requests to be read here; the next try goes on';
 
 /** Sweeps that keep asking without seeing anything new end: so many requests of a run are free, and a few for every page of new rows. */
-const FREE_REQUESTS = 600;
-const REQUESTS_A_PAGE = 4;
+const FREE_REQUESTS = 400;
+const REQUESTS_A_PAGE = 3;
 
 /** What the sweeps of one run may ask for together. */
 export interface FairShare {
@@ -143,6 +143,7 @@ function createGapCloser(
     const setAside: Rejection[] = [];
     const isWalking = walk !== undefined && profile.granularity !== 'exact' && at < walk.stayUntil;
     let reason: string | undefined;
+    let isRefused = false;
     let forward: Forward = isWalking && walk ? { kind: 'crowded', walk } : { kind: 'nothing' };
     if (!isWalking) {
       walk = undefined;
@@ -153,6 +154,7 @@ function createGapCloser(
         if (!(error instanceof StopStream) || !(yield* isReadable(fetcher))) throw error;
         forward = { kind: 'nothing' };
         reason = error.message;
+        isRefused = true;
       }
     }
     if (isClosed()) {
@@ -211,9 +213,10 @@ function createGapCloser(
       if (isClosed()) return { setAside };
     }
 
-    if (!evidence.knowsEnd) yield* newestPage(fetcher, startNear(fetcher, at).start);
-    if (!isClosed()) yield* pageBackward(fetcher, at, window.end);
-    if (!isClosed() && evidence.nextFrom(at) === at && evidence.knowsEnd) {
+    // Whatever else begins here is refused, too.
+    if (!evidence.knowsEnd && !isRefused) yield* newestPage(fetcher, startNear(fetcher, at).start);
+    if (!isClosed() && !isRefused) yield* pageBackward(fetcher, at, window.end);
+    if (!isClosed() && !isRefused && evidence.nextFrom(at) === at && evidence.knowsEnd) {
       // All that is left shares one instant, the newest of all: it can be counted from that side only.
       yield* countTiedRows(fetcher, { at, orders: ['desc', 'asc'], start: startNear(fetcher, at).start, place: 0 });
       reason ??= UNCOUNTED;
@@ -229,7 +232,7 @@ function createGapCloser(
       }
     }
     // What lies ahead is read at least, and reading goes on where it begins.
-    const ahead = await fetcher.attempt({ order: 'asc', start: at });
+    const ahead = isRefused ? undefined : await fetcher.attempt({ order: 'asc', start: at });
     if (ahead) yield ahead;
     return { setAside, ...(reason !== undefined && { reason }) };
   }
