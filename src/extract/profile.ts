@@ -1,4 +1,4 @@
-import type { Instant } from '../model/instant.ts';
+import { type Instant, toIso } from '../model/instant.ts';
 import { DAY_MS } from '../model/window.ts';
 import { inOrder, type Observation, WIDENED_MS } from './proof/answer.ts';
 import type { Admission } from './proof/evidence.ts';
@@ -23,6 +23,10 @@ export interface Profile {
   walkRows: number;
   /** Answers come in another order than was asked for. */
   ignoresOrder: boolean;
+  /** The second page shows what the first did: numbers lead nowhere. Seen in this run. */
+  ignoresPage: boolean;
+  /** Older starts show nothing although there are rows. Seen in this run. */
+  showsFrom: Instant | undefined;
   /** A row that lies before what is complete: asking from there shows that the newest page joins it. */
   anchorAt: Instant | undefined;
 }
@@ -39,6 +43,8 @@ export const UNKNOWN_PROFILE: Omit<Profile, 'pageRows'> = {
   tickMs: 1000,
   rowGapMs: 1000,
   ignoresOrder: false,
+  ignoresPage: false,
+  showsFrom: undefined,
   anchorAt: undefined,
 };
 
@@ -89,5 +95,7 @@ export function describeProfile(profile: Profile, mostRows: number): string[] {
     Math.min(profile.pageRows, profile.walkRows) < mostRows &&
       `gives at most ${Math.min(profile.pageRows, profile.walkRows)} rows a page`,
     profile.ignoresOrder && 'ignores sortOrder',
+    profile.ignoresPage && 'shows the same page whatever its number',
+    profile.showsFrom !== undefined && `shows nothing when asked from before ${toIso(profile.showsFrom)}`,
   ].filter((each) => each !== false);
 }

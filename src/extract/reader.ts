@@ -64,6 +64,9 @@ export function createReader(settings: ReaderOptions): Reader {
   // Whatever made pages smaller may be over: every run tries twice as many rows as the last one ended with.
   profile.pageRows = Math.min(mostRows, profile.pageRows * 2);
   profile.walkRows = Math.min(mostRows, profile.walkRows * 2);
+  // What stands in the way of a whole run is looked for again in the next.
+  profile.ignoresPage = false;
+  profile.showsFrom = undefined;
   const clock = createServiceClock(now && { steady: now, ours: now });
   let [answerMs, answers] = [0, 0];
   const guard = createFilterGuard(settings);

@@ -139,6 +139,9 @@ function createGapCloser(
   let walk: Walk | undefined;
 
   async function* close(at: Instant, isRetried = false): AsyncGenerator<PageResult, GapEnd> {
+    const { showsFrom } = profile;
+    if (showsFrom !== undefined && at < showsFrom)
+      return { setAside: [], reason: darkBefore(showsFrom), resumeAt: showsFrom };
     const isClosed = (): boolean => evidence.through(at) !== undefined;
     const setAside: Rejection[] = [];
     const isWalking = walk !== undefined && profile.granularity !== 'exact' && at < walk.stayUntil;
@@ -226,7 +229,8 @@ function createGapCloser(
       const from = yield* findWhereRowsShow(fetcher, at, evidence.nextFrom(at) ?? at);
       if (isClosed()) return { setAside };
       if (from !== undefined) {
-        reason = `the service shows nothing, or refuses, when it is asked from before ${toIso(from)}${reason ? ` (${reason})` : ''}`;
+        reason = `${darkBefore(from)}${reason ? ` (${reason})` : ''}`;
+        profile.showsFrom = from;
         const next = evidence.nextFrom(at);
         if (next !== undefined) return { setAside, reason, resumeAt: next + 0.001 };
       }
@@ -238,6 +242,9 @@ function createGapCloser(
   }
   return { close };
 }
+
+const darkBefore = (from: Instant): string =>
+  `the service shows nothing, or refuses, when it is asked from before ${toIso(from)}`;
 
 /** Whether the stream can be read at all, when it is asked for the latest only. */
 async function* isReadable(fetcher: PageFetcher): AsyncGenerator<PageResult, boolean> {

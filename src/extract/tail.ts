@@ -58,7 +58,8 @@ export async function* readTail(
   let empty: PageResult | undefined;
   function* deliverAll(): Generator<Slice, void> {
     for (const page of fetcher.take()) {
-      const rows = undelivered(page.rows);
+      // Older rows only show that the page joins what is complete, or where history begins.
+      const rows = undelivered(page.rows.filter(({ at }) => at >= request.since));
       // A page that confirms another shows nothing else.
       if (rows.length > 0) pages += 1;
       // The clock of the newest page, not of the last one: what arrived during the walk is on none of its pages.

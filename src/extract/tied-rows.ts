@@ -1,7 +1,7 @@
 import type { Instant } from '../model/instant.ts';
 import type { PageFetcher, PageResult } from './page-fetcher.ts';
 import { MOST_PAGES } from './page-forward.ts';
-import type { Observation } from './proof/answer.ts';
+import { type Observation, sameRows } from './proof/answer.ts';
 import { countOf, EMPTY_BEHIND } from './proof/counting.ts';
 
 /** Where the rows of one instant are looked for. */
@@ -33,6 +33,7 @@ export async function* countTiedRows(fetcher: PageFetcher, tied: TiedRows): Asyn
   let isCut = false;
   let uncounted = 0;
   for (let pass = 0, shorter = 0; pass < MOST_PASSES && shorter <= longest >> 1; pass++, shorter++) {
+    if (profile.ignoresPage) return false;
     const order = tied.orders[pass % tied.orders.length] ?? 'asc';
     const pages = yield* onePass(fetcher, tied, order, Math.max(1, longest - shorter));
     const count = countOf(pages, tied.at);
@@ -49,6 +50,10 @@ export async function* countTiedRows(fetcher: PageFetcher, tied: TiedRows): Asyn
   }
   return false;
 }
+
+/** The second page repeats a first one that was full. */
+const isSameAgain = ([first, second]: readonly Observation[]): boolean =>
+  first?.query.page === 1 && second !== undefined && first.count >= first.query.limit && sameRows(first, second);
 
 /** Until a row on the far side shows, or nothing new does. */
 async function* onePass(
@@ -69,6 +74,10 @@ async function* onePass(
     yield page;
     pages.push({ ...page, rows: page.rows.map((row) => ({ id: row.id, at: row.at })) });
     if (page.rows.some(isBehind)) break;
+    if (isSameAgain(pages)) {
+      fetcher.profile.ignoresPage = true;
+      break;
+    }
     // Behind a page that is not full only empty ones may follow.
     if (short > 0 && page.count > 0) break;
     if (page.count < limit && ++short > EMPTY_BEHIND) break;

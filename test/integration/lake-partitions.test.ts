@@ -75,7 +75,8 @@ describe.each(['day', 'hour'] as const)('a lake with a file each %s', (scheme) =
     const rows = await rowsOf(place, stream, source);
     expect(rows.get('moves')).toMatchObject({ timestamp: NOON + 5 * step, sale_amount: 3 });
     expect(await filesOf(source)).toEqual([pathOf(source, NOON), pathOf(source, NOON + 5 * step)].sort());
-    expect(await writer.commit([sale('moves', NOON + 4 * step, 9)])).toEqual(receipt({ changed: 1 }));
+    // Of two times that one run reads the newer one counts.
+    expect(await writer.commit([sale('moves', NOON + 4 * step, 9)])).toEqual(receipt({ unchanged: 1 }));
     expect(await writer.commit([sale('moves', NOON + 5 * step, 9)])).toEqual(receipt({ changed: 1 }));
     // A window that was read whole and does not show it marks it, wherever it is.
     const spans = [{ ...certified(NOON + 5 * step, NOON + 6 * step, 1), whole: true }];

@@ -32,7 +32,7 @@ export const MUTANTS: readonly Mutant[] = [
   answer(
     'reach',
     'a single row close by',
-    'if (inside.length > 0 && near.length - inside.length === 1) return inside;',
+    'if (strays.length > 0) return near.filter((row) => !strays.includes(row));',
     '',
   ),
   answer('reach', 'garbled times on both sides', 'return isOneSided ? line : [];', 'return line;'),

@@ -150,7 +150,7 @@ function describePrices(prices: readonly Price[], jobs: readonly StreamJob[]): s
   const [first] = prices;
   const range = first ? describeRange(first.window) : '';
   return [
-    `what a backfill of ${range} will cost`,
+    `price of ${range}`,
     '',
     table(['stream', 'windows', 'certified', 'rows', 'requests'], rows),
     '',

@@ -66,9 +66,11 @@ export function inOrder({ query, rows }: Pick<Observation, 'query' | 'rows'>): r
  */
 function withinReach(line: readonly Stamped[], { start, end }: PageQuery): readonly Stamped[] {
   const near = line.filter(({ at }) => at >= start - WIDENED_MS && at <= end + WIDENED_MS);
-  const inside = near.filter(({ at }) => at >= start - SHOWN_MS && at <= end + SHOWN_MS);
-  // A single row outside is no widening.
-  if (inside.length > 0 && near.length - inside.length === 1) return inside;
+  // A single row on one side of the question is no widening.
+  const older = near.filter(({ at }) => at < start - SHOWN_MS);
+  const newer = near.filter(({ at }) => at > end + SHOWN_MS);
+  const strays = [older, newer].flatMap((rows) => (rows.length === 1 && near.length > 1 ? rows : []));
+  if (strays.length > 0) return near.filter((row) => !strays.includes(row));
   if (near.length > 0) return near;
   // Far away on one side, a bound was ignored; on both, the times are garbled.
   const isOneSided = line.every(({ at }) => at < start) || line.every(({ at }) => at > end);
