@@ -28,7 +28,7 @@ export async function* newestPage(
     // Starts get rounded up, and then nothing shows: from further back each time.
     for (const back of [0, HOUR_MS, 26 * HOUR_MS]) {
       const page = yield* halvedUntilShown(fetcher, Math.floor(newest) - 1 - back, undefined, limit);
-      if (evidence.knowsEnd || !page || page.count > 0) break;
+      if (evidence.knowsEnd || !page) break;
     }
   } else yield* halvedUntilShown(fetcher, fetcher.clock.now() - NARROW_MS / 2, undefined, limit);
   return first;

@@ -7,7 +7,7 @@ import type { Profile } from './profile.ts';
 import { APART_MS, emptyPagesFor, LOOK_ROWS, looksBack, type Stretch } from './proof/answer.ts';
 import { type Certified, prove } from './proof/certified.ts';
 import { CLOSED_MS, type Evidence, type Known } from './proof/evidence.ts';
-import { createUndelivered, delivered, type Slice } from './slice.ts';
+import { createUndelivered, delivered, rowsOf, type Slice } from './slice.ts';
 
 export interface TailRequest {
   /** Everything older than this is proven already; undefined where nothing is. */
@@ -59,7 +59,7 @@ export async function* readTail(
   function* deliverAll(): Generator<Slice, void> {
     for (const page of fetcher.take()) {
       // Older rows only show that the page joins what is complete, or where history begins.
-      const rows = undelivered(page.rows.filter(({ at }) => at >= request.since));
+      const rows = undelivered(rowsOf(page, request.since, Number.POSITIVE_INFINITY));
       // A page that confirms another shows nothing else.
       if (rows.length > 0) pages += 1;
       // The clock of the newest page, not of the last one: what arrived during the walk is on none of its pages.

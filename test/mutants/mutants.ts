@@ -26,7 +26,7 @@ export const MUTANTS: readonly Mutant[] = [
   ),
   answer('order', 'asked newest first, taken as shown', "query.order === 'asc' ? rows : rows.toReversed()", 'rows'),
   answer('order', 'pages longer than asked', 'near.length > query.limit && query.page > 1 ? undefined : near', 'near'),
-  answer('reach', 'skipped', 'const near = withinReach(line, query);', 'const near = line;'),
+  answer('reach', 'skipped', 'const near = withinReach(past, query);', 'const near = line;'),
   answer('reach', 'garbled times in the past', 'at >= start - WIDENED_MS && ', ''),
   answer('reach', 'garbled times in the future', ' && at <= end + WIDENED_MS', ''),
   answer(

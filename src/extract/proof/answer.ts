@@ -47,7 +47,7 @@ const ROWS_A_STRAY = 50;
  * RULE order. The rows of an answer that are sorted as asked, oldest first; undefined where the answer is reversed or mixed, which proves
  * nothing. A few rows whose times do not fit their places (a garbled clock: 1970, 2099) are left out: they are stored like any other and prove nothing.
  */
-export function inOrder({ query, rows }: Pick<Observation, 'query' | 'rows'>): readonly Stamped[] | undefined {
+export function inOrder({ query, rows, answeredAt }: Omit<Observation, 'count'>): readonly Stamped[] | undefined {
   const oldestFirst = query.order === 'asc' ? rows : rows.toReversed();
   const line = longestLine(oldestFirst);
   const strays = rows.length - line.length;
@@ -55,7 +55,9 @@ export function inOrder({ query, rows }: Pick<Observation, 'query' | 'rows'>): r
   if (strays > allowed) return undefined;
   // With one row out of place a reversed page of ties looks nearly sorted.
   if (strays > 0 && longestLine(oldestFirst.toReversed()).length >= line.length) return undefined;
-  const near = withinReach(line, query);
+  // What lies in the future is no edge either: nothing is proven there, and a garbled time would prove all before it.
+  const past = line.filter(({ at }) => at <= answeredAt);
+  const near = withinReach(past, query);
   // A page with more rows than were asked for is not the page with that number.
   return near.length > query.limit && query.page > 1 ? undefined : near;
 }
