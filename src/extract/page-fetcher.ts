@@ -152,15 +152,10 @@ export function mayBeThisPage(error: unknown): error is RetryLater | StopStream 
   return [413, 422].includes(error.answer.status) || error.answer.code === ANSWER_TOO_LARGE;
 }
 
-/** A row that stands on a page twice is one row. */
+/** A row that stands on a page twice is one row, in its last version. */
 function withoutRepeats(rows: readonly Row[]): readonly Row[] {
-  const seen = new Map<string, Instant>();
-  const once = rows.filter(({ id, at }) => {
-    if (seen.get(id) === at) return false;
-    seen.set(id, at);
-    return true;
-  });
-  return once.length === rows.length ? rows : once;
+  const once = new Map(rows.map((row) => [`${row.at} ${row.id}`, row]));
+  return once.size === rows.length ? rows : [...once.values()];
 }
 
 export function flattenAll(records: readonly unknown[], flatten: Flatten): { rows: Row[]; rejected: Rejection[] } {

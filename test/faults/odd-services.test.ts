@@ -35,7 +35,7 @@ const WORLDS: readonly World[] = [
   {
     name: 'start is widened to the day, end is kept, deep pages fail',
     traits: ['widenStart=day', 'deepPages=fail@3'],
-    clicks: 16_000,
+    clicks: 8000,
     days: 2,
     mostRequests: 1500,
   },

@@ -149,7 +149,8 @@ describe('coverage', () => {
       /^```sql\n(-- Whole days only.*?)^```$/ms.exec(await readFile('docs/warehouse.md', 'utf8')) ?? [];
     const agoOf = ({ date }: { date: string }): number => (today - Date.parse(date)) / DAY_MS;
     const all = await db.query<{ date: string }>({ text: 'select date from attribution.daily_link_performance' });
-    expect(all.map(agoOf)).toEqual(expect.arrayContaining([45, 46]));
+    // Of the half days before and after that midnight, at least one has an event.
+    expect(all.map(agoOf).some((ago) => ago === 45 || ago === 46)).toBe(true);
     const counted = new Set((await db.query<{ date: string }>({ text: report })).map(agoOf));
     const isWhole = (ago: number): boolean => (ago <= 90 && ago > 60) || (ago <= 30 && ago > 0);
     expect([...counted].filter((ago) => !isWhole(ago))).toEqual([]);

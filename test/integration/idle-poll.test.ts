@@ -63,5 +63,5 @@ it('asks the database little when there is nothing new', async () => {
       if (text === 'COMMIT' || text === 'ROLLBACK') isOpen = false;
       return !isInside;
     }).length;
-  expect(transactions / POLLS).toBeLessThanOrEqual(17);
+  expect(transactions / POLLS).toBeLessThanOrEqual(20);
 });
