@@ -87,7 +87,7 @@ export async function* readTail(
   }
   yield* deliverAll();
 
-  const settled = (serverNow ?? clock.now()) - settleMs;
+  const settled = Math.min((serverNow ?? clock.now()) - settleMs, evidence.settledThrough);
   // Not the last of them, so that several show and their order can be told.
   const known = first ? [...new Set(lineOf(first).flatMap(({ at }) => (at < settled ? [at] : [])))] : [];
   profile.anchorAt = known.at(-3) ?? known[0] ?? profile.anchorAt;
@@ -96,7 +96,8 @@ export async function* readTail(
     isOnePage: pages === 1,
     isEmpty,
     evidence,
-    serverNow: serverNow ?? clock.now(),
+    // The slowest clock that answered: nothing behind it is proven by all of them.
+    serverNow: Math.min(serverNow ?? clock.now(), evidence.settledThrough + settleMs),
   };
 }
 

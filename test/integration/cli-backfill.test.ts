@@ -37,7 +37,7 @@ describe('backfill', () => {
   it('--dry-run prices it, with --to said to be exclusive; --plan is another name for it', async () => {
     const priced = await backfill(...OLDER, '--dry-run');
     expect(priced).toMatchObject({ code: 0, stderr: '' });
-    expect(priced.stdout).toContain(`a backfill of ${day(80)} 00:00 to ${day(60)} 00:00 UTC (exclusive) will cost`);
+    expect(priced.stdout).toContain(`price of ${day(80)} 00:00 to ${day(60)} 00:00 UTC (exclusive)`);
     expect(priced.stdout).toMatch(/^main\/clicks +1 +0 % /m);
     expect((await backfill(...OLDER, '--plan')).stdout.split('\n')[0]).toBe(priced.stdout.split('\n')[0]);
     const { stdout: help } = await tributary('backfill', '--help');

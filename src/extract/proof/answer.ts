@@ -36,6 +36,9 @@ export const WIDENED_MS = 2 * 86_400_000;
 /** Longer than any rounding of a bound: hours, days, weeks and months in any zone. */
 export const APART_MS = 40 * 86_400_000;
 
+/** Clocks differ by this much, and the one of an answer tells whole seconds only. */
+const CLOCKS_MS = 60_000;
+
 /** Times are shown in whole seconds while they are compared to the millisecond. */
 export const SHOWN_MS = 1000;
 
@@ -56,7 +59,7 @@ export function inOrder({ query, rows, answeredAt }: Omit<Observation, 'count'>)
   // With one row out of place a reversed page of ties looks nearly sorted.
   if (strays > 0 && longestLine(oldestFirst.toReversed()).length >= line.length) return undefined;
   // What lies in the future is no edge either: nothing is proven there, and a garbled time would prove all before it.
-  const past = line.filter(({ at }) => at <= answeredAt);
+  const past = line.filter(({ at }) => at <= answeredAt + CLOCKS_MS);
   const near = withinReach(past, query);
   // A page with more rows than were asked for is not the page with that number.
   return near.length > query.limit && query.page > 1 ? undefined : near;
