@@ -74,10 +74,10 @@ describe('three runs prove what can be had, from a service that always answers i
 
 /**
  * What is lost, doubled or certified unproven is none, in no world. That everything is certified in the end (I6) is wished for and not promised:
- * in a few worlds in a hundred a place stays open, and says so.
+ * in a few worlds in a hundred a place stays open, and says so; what is missing there is not called complete.
  */
 function expectSound(broken: readonly string[], worlds: number): void {
-  const open = broken.filter((failure) => failure.startsWith('I6 comes to rest'));
+  const open = broken.filter((failure) => failure.startsWith('I6'));
   expect(broken.filter((failure) => !open.includes(failure)).join('\n')).toBe('');
   expect(open.length, open.join('\n')).toBeLessThanOrEqual(Math.max(1, Math.floor(worlds * MOST_OPEN)));
 }
