@@ -56,9 +56,6 @@ export interface PageFetcher {
   /** What a page may hold; `profile.pageRows` is what the service could put on one lately. */
   readonly mostRows: number;
   readonly clock: ServiceClock;
-  /** Nothing older may be asked for. */
-  readonly earliest: Instant;
-  requests(): number;
 }
 
 export interface PageFetcherOptions extends RequestContext {
@@ -83,7 +80,6 @@ const FAR_AHEAD_MS = 300 * 86_400_000;
 export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
   const { api, stream, filters, flatten, evidence, profile, mostRows, clock, earliest, lane, signal, onAnswer } =
     options;
-  let requests = 0;
   const fetched: PageResult[] = [];
   // Fixed, so that pages of one question are pages of one question.
   const ahead = clock.now() + AHEAD_MS;
@@ -91,7 +87,6 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
   async function ask(request: PageRequest, tries?: number): Promise<PageResult> {
     const { order, start, end = ahead, step = firstStep(profile.pageRows) } = request;
     const query = { order, start: Math.max(start, earliest), end, page: step.page, limit: step.limit };
-    requests += 1;
     const asked = { stream, filters, start: query.start, end, sortOrder: order, page: step.page, limit: step.limit };
     const { records, serverNow, tookMs } = await api.page(asked, { lane, signal, ...(tries && { tries }) });
     if (serverNow !== undefined) clock.set(serverNow);
@@ -120,8 +115,6 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     profile,
     mostRows,
     clock,
-    earliest,
-    requests: () => requests,
     take: () => fetched.splice(0),
     fetch: (request) => agreed(request),
     async attempt(request, { once = false } = {}) {
@@ -136,7 +129,6 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
       }
     },
     async assertThere() {
-      requests += 1;
       const start = clock.now() + FAR_AHEAD_MS;
       const asked = { stream, filters, start, end: start + AHEAD_MS, sortOrder: 'asc', page: 1, limit: 1 } as const;
       await api.page(asked, { lane, signal });
