@@ -12,14 +12,13 @@ import type { Log } from './model/log.ts';
 import type { StreamName } from './model/streams.ts';
 import type { Window } from './model/window.ts';
 import type { Erasure } from './sinks/sink.ts';
-import { forget, type Touched } from './sync/forget.ts';
 import type { StreamJob, SyncDeps, SyncProgress } from './sync/job.ts';
-import { moveCursor, resetCursor } from './sync/move-cursor.ts';
+import { forget, type Touched } from './sync/maintain/forget.ts';
+import { moveCursor, resetCursor } from './sync/maintain/move-cursor.ts';
+import { type Repair, repairStream, verifyStream } from './sync/maintain/verify.ts';
 import { type Price, priceBackfill } from './sync/price.ts';
-import { type Repair, repairStream } from './sync/repair-stream.ts';
 import { readStatus, type StreamStatus } from './sync/status.ts';
-import { backfillAll, type Outcome, syncAll } from './sync/sync-all.ts';
-import { verifyStream } from './sync/verify-stream.ts';
+import { backfillAll, type Outcome, syncAll } from './sync/sync-stream.ts';
 
 /** Tributary inside another program: the verbs of the command line, with values instead of text. docs/library.md shows it. */
 
@@ -30,14 +29,14 @@ export type { Finding } from './model/finding.ts';
 export type { Log } from './model/log.ts';
 export type { StreamName } from './model/streams.ts';
 export type { Erasure } from './sinks/sink.ts';
-export type { Touched } from './sync/forget.ts';
 export type { SyncProgress } from './sync/job.ts';
+export type { SinkVerdict, Verdict } from './sync/maintain/comparison.ts';
+export type { Touched } from './sync/maintain/forget.ts';
+export type { Repair } from './sync/maintain/verify.ts';
 export type { Price } from './sync/price.ts';
-export type { Repair } from './sync/repair-stream.ts';
 export type { StreamReport } from './sync/run.ts';
 export type { StreamStatus } from './sync/status.ts';
-export type { Outcome } from './sync/sync-all.ts';
-export type { SinkVerdict, Verdict } from './sync/verdict.ts';
+export type { Outcome } from './sync/sync-stream.ts';
 
 export interface TributaryOptions {
   /** A file, or what would stand in one. `${NAME}` reads the environment in both. Default: config/tributary.yaml */

@@ -1,3 +1,6 @@
+import { existsSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { checkService } from '../api/check-service.ts';
 import { MAX_LIMIT } from '../api/params.ts';
 import type { Config } from '../config/index.ts';
@@ -5,18 +8,15 @@ import type { Database } from '../cursor/database.ts';
 import { isInTheClear, isLocalHost } from '../cursor/database-errors.ts';
 import { checkState } from '../cursor/migrate.ts';
 import { MIGRATIONS } from '../cursor/migrations.ts';
-
 import { findMoved, MOVED_FIX, movedText, readKnownProfiles } from '../cursor/sources.ts';
 import { describeProfile } from '../extract/profile.ts';
 import { type Finding, findingOf, note, ok } from '../model/finding.ts';
-
 import type { Log } from '../model/log.ts';
 import { STREAM_NAMES } from '../model/streams.ts';
 import type { Sink } from '../sinks/sink.ts';
-import { checkDisk, checkNode } from '../sync/check-machine.ts';
 import { stateNameOf, withUntouched } from './index.ts';
 
-export interface DoctorDeps {
+interface DoctorDeps {
   config: Config;
   log: Log;
   signal: AbortSignal;
@@ -138,4 +138,36 @@ async function profileFindings(state: Database, sources: readonly string[]): Pro
       const said = habits.length === 0 ? 'keeps start, end, order and page size' : habits.join(', ');
       return ok(`source ${profile.source}`, `${profile.stream}: the service ${said}; times to ${profile.tickMs} ms`);
     });
+}
+
+/** What the package needs; `engines` of package.json says the same. */
+const OLDEST_NODE = [20, 19] as const;
+
+export function checkNode(version: string): Finding {
+  const [major = 0, minor = 0] = version.replace(/^v/, '').split('.').map(Number);
+  const isNew = major > OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor >= OLDEST_NODE[1]);
+  if (isNew) return ok('Node', version);
+  const fix = `install Node ${OLDEST_NODE.join('.')} or newer`;
+  return { level: 'fault', subject: 'Node', says: `${version} is too old`, fix, mend: 'config' };
+}
+
+const GIB = 2 ** 30;
+/** A day of a busy source, with its indexes; and what a database needs to go on at all. */
+const LITTLE = 2 * GIB;
+const TOO_LITTLE = GIB / 4;
+
+/** The free space where a folder is, or will be made. */
+export async function checkDisk(folder: string): Promise<Finding> {
+  let there = resolve(folder);
+  while (!existsSync(there)) there = dirname(there);
+  const { bavail, bsize } = await statfs(there);
+  return diskFinding(folder, bavail * bsize);
+}
+
+export function diskFinding(folder: string, free: number): Finding {
+  const says = `${(free / GIB).toFixed(1)} GiB free for ${folder}`;
+  if (free >= LITTLE) return ok('disk', says);
+  const fix = 'make room, or move the data to a larger disk';
+  if (free >= TOO_LITTLE) return note('disk', says, fix);
+  return { level: 'fault', subject: 'disk', says, fix, mend: 'config' };
 }

@@ -1,8 +1,7 @@
 import { createClient } from '../api/client.ts';
 import { createEventsApi } from '../api/events-api.ts';
 import { type CheckedParams, checkFilters } from '../api/filters.ts';
-import type { Usage } from '../api/limiter.ts';
-import { createLimiter, type Limiter } from '../api/limiter.ts';
+import { createLimiter, type Limiter, type Usage } from '../api/limiter.ts';
 import type { Config, SourceConfig, StreamConfig } from '../config/index.ts';
 import { openSharedBudgets } from '../cursor/budgets.ts';
 import type { Database } from '../cursor/database.ts';
@@ -13,8 +12,7 @@ import { ConfigError } from '../model/errors.ts';
 import { createFlatten } from '../model/flatten.ts';
 import type { Log } from '../model/log.ts';
 import { STREAM_NAMES, STREAMS, type StreamName } from '../model/streams.ts';
-import type { StreamJob } from '../sync/job.ts';
-import { resolveSince } from '../sync/since.ts';
+import { resolveSince, type StreamJob } from '../sync/job.ts';
 
 /** What a person chose to sync. What is left open means all of it. */
 export interface Choice {

@@ -1,7 +1,7 @@
 /** The answers of the API as types, in one place for the page and for tests: each is derived from the shape beside its route. */
 
-export type { PriceReport as BackfillPrice, SourcePrice, StreamPrice } from '../sync/price-report.ts';
-export type { RepairReport, VerdictReport } from '../sync/verdict-report.ts';
+export type { RepairReport, VerdictReport } from '../sync/maintain/verify.ts';
+export type { PriceReport as BackfillPrice, SourcePrice, StreamPrice } from '../sync/price.ts';
 export type { Readiness } from './dependencies.ts';
 export type { ApiError } from './http-error.ts';
 export type { LiveEvent, Topic } from './live.ts';

@@ -1,14 +1,16 @@
 import { certifiedShare } from '../cursor/coverage.ts';
+import type { Lease } from '../cursor/leases.ts';
+import { readLedger } from '../cursor/ledger.ts';
+import type { Sample } from '../extract/probe.ts';
+import { gaps } from '../model/coverage.ts';
 import { ConfigError } from '../model/errors.ts';
-import { describeRange, type Window } from '../model/window.ts';
-import { sideBySide } from './backfill-plan.ts';
+import type { Instant } from '../model/instant.ts';
+import { DAY_MS, describeRange, startOfDay, type Window } from '../model/window.ts';
+import type { Committer } from './committer.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
-import { type Share, shared } from './plan.ts';
-import { readTogether } from './read-together.ts';
-import { withReading } from './reading.ts';
-import { type OpenRun, type StreamReport, withRun } from './run.ts';
-import { createTurns } from './turns.ts';
-import { type BackfillRequest, findUnread } from './unread.ts';
+import { readTogether } from './parallel-sweep.ts';
+import { joined, type Share, shared } from './plan.ts';
+import { type OpenRun, type StreamReport, withReading, withRun } from './run.ts';
 
 /** Reads a window into every sink that lacks some of it, in the backfill's lane, letting syncs go first. */
 export async function backfillStream(
@@ -78,5 +80,117 @@ function countDone(
       through: window?.end,
       done: Math.min(1, doneMs / totalMs),
     });
+  };
+}
+
+export interface BackfillRequest {
+  window: Window;
+  /** Reads again what is proven already. */
+  force?: boolean;
+}
+
+/** What of a window is still to be read, and one look at the service to judge it by. */
+interface Unread {
+  /** Up to what is old enough to be called complete, by the service's clock. Empty where nothing is. */
+  window: Window;
+  /** By sink, in order. */
+  needs: Array<{ sink: string; windows: Window[] }>;
+  seen: Sample;
+}
+
+type Deps = Pick<SyncDeps, 'state' | 'sinks' | 'signal'>;
+
+export async function findUnread(
+  { state, sinks, signal }: Deps,
+  job: StreamJob,
+  { window: asked, force = false }: BackfillRequest,
+): Promise<Unread> {
+  const { source, stream, upkeep } = job;
+  const seen = await job.probe(asked, { lane: 'backfill', signal });
+  // What may still come late is left to the syncs.
+  const end = Math.min(asked.end, (seen.serverNow ?? Date.now()) - upkeep.settleMs);
+  const window = { start: asked.start, end: Math.max(asked.start, end) };
+  const needs = sinks.map(async ({ name: sink }) => {
+    const ledger = force ? [] : await readLedger(state, { source, stream, sink }, window.start);
+    const proven = ledger.filter((entry) => entry.certified);
+    return { sink, windows: gaps(proven, window) };
+  });
+  return { window, needs: await Promise.all(needs), seen };
+}
+
+/** The same in chunks for a queue. */
+export async function unreadChunks(deps: Deps, job: StreamJob, request: BackfillRequest): Promise<Window[]> {
+  const { needs, seen } = await findUnread(deps, job, request);
+  return joined(needs.flatMap(({ windows }) => windows)).flatMap((window) => chunksOf(window, seen.density));
+}
+
+/** How a long window is shared out: among chains, and among jobs of a queue. Pure: from what was seen of the service. */
+
+/** Rows a job of the queue holds: some minutes of work on any plan, so that a lost worker loses little. */
+const ROWS_A_CHUNK = 100_000;
+const MOST_CHUNKS = 400;
+
+/** A chain waits for each answer, and then for its rows to be taken, before it can ask on: two keep each other's turns filled. */
+const LEAST_SIDE_BY_SIDE = 2;
+const MOST_SIDE_BY_SIDE = 8;
+/** Room for answers that are slower than the one that was measured. */
+const ROOM = 2;
+
+/** Latency times budget: so many requests must be under way for the budget to be used up. */
+export const sideBySide = (answerMs: number, requestsPerSecond: number): number =>
+  Math.min(MOST_SIDE_BY_SIDE, Math.max(LEAST_SIDE_BY_SIDE, Math.ceil((answerMs / 1000) * requestsPerSecond * ROOM)));
+
+/** Chunks for a queue: whole days, whatever was proven of them already. */
+export function chunksOf(window: Window, density: number): Window[] {
+  const days = Math.ceil((window.end - window.start) / DAY_MS);
+  return cut(window, Math.max(daysFor(ROWS_A_CHUNK, density), Math.ceil(days / MOST_CHUNKS)));
+}
+
+/** A stream without rows is cut into months: a handful of requests each. */
+const LONGEST_DAYS = 31;
+
+const daysFor = (rows: number, density: number): number =>
+  Math.min(LONGEST_DAYS, Math.max(1, Math.floor(rows / (density * DAY_MS))));
+
+function cut({ start, end }: Window, days: number): Window[] {
+  const pieces: Window[] = [];
+  for (let at: Instant = start; at < end; ) {
+    const next = Math.min(end, startOfDay(at) + days * DAY_MS);
+    pieces.push({ start: at, end: next });
+    at = next;
+  }
+  return pieces;
+}
+
+/** Lets a sync that waits for the stream go first, between two commits. */
+interface Turns {
+  /** Now and then. Does not wait for the other's turn: reading goes on, and only the commits stand still. */
+  giveWayIfWanted(): void;
+  /** Throws what kept the stream from being taken again. */
+  settled(): Promise<void>;
+}
+
+const LOOK_EVERY_MS = 500;
+
+function createTurns(lease: Lease, committer: Pick<Committer, 'between'>, signal: AbortSignal): Turns {
+  let lookedAt = performance.now();
+  let isLooking = false;
+  let turn: Promise<void> = Promise.resolve();
+
+  const look = async (): Promise<void> => {
+    if (await lease.isWanted()) await committer.between(() => lease.giveWay(signal));
+  };
+
+  return {
+    giveWayIfWanted() {
+      if (isLooking || performance.now() - lookedAt < LOOK_EVERY_MS) return;
+      isLooking = true;
+      turn = look().finally(() => {
+        lookedAt = performance.now();
+        isLooking = false;
+      });
+      turn.catch(() => {}); // Thrown by `settled`, and by every commit that waits for it.
+    },
+    settled: () => turn,
   };
 }

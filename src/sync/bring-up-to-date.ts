@@ -4,8 +4,8 @@ import type { Instant } from '../model/instant.ts';
 import { observed } from '../model/observed.ts';
 import type { Window } from '../model/window.ts';
 import type { Committer } from './committer.ts';
+import { readTogether } from './parallel-sweep.ts';
 import { resweeps, type Share, shared, unproven } from './plan.ts';
-import { readTogether } from './read-together.ts';
 
 /** How a stream is to be kept: what the config says of it. */
 export interface Upkeep {

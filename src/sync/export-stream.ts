@@ -5,8 +5,8 @@ import { type Instant, toIso } from '../model/instant.ts';
 import { holds, type Window } from '../model/window.ts';
 import type { RowFile } from '../sinks/export/row-file.ts';
 import type { Spool } from '../sinks/export/spool.ts';
-import { addDoubt, type Doubt } from './chunks.ts';
 import type { StreamJob, SyncProgress } from './job.ts';
+import { addUnproven, type Unproven } from './plan.ts';
 
 /** What an export wrote, and how far it can be trusted. */
 export interface ExportReport {
@@ -15,7 +15,7 @@ export interface ExportReport {
   rows: number;
   requests: number;
   /** The windows that could not be proven complete, each with its reason. */
-  doubts: readonly Doubt[];
+  doubts: readonly Unproven[];
   /** Records that could not be used; they are not in the file. */
   rejected: number;
   /** Events that came again with another time. With a spool the newest reading is in the file, without it the first. */
@@ -58,7 +58,7 @@ async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportR
   const reader = job.createReader(UNKNOWN_SERVER, window.start, { settleMs: 0 });
   const versions = createVersions();
   const ahead = new Map<string, Row>();
-  const doubts: Doubt[] = [];
+  const doubts: Unproven[] = [];
   let [rejected, doneMs] = [0, 0];
 
   const take = async (found: readonly Row[]): Promise<void> => {
@@ -80,7 +80,7 @@ async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportR
       await take(early.length === 0 ? own : [...early, ...own].sort((a, b) => a.at - b.at));
       doneMs += slice.window.end - slice.window.start;
       if (!slice.certified && slice.note !== TOO_YOUNG)
-        addDoubt(doubts, { ...slice.window, note: slice.note ?? 'not proven' });
+        addUnproven(doubts, { ...slice.window, note: slice.note ?? 'not proven' });
     } else {
       // Shown ahead of its turn: it comes with its window, in order.
       for (const row of slice.rows) if (holds(window, row.at)) ahead.set(row.id, row);

@@ -1,9 +1,13 @@
+import type { EventsApi } from '../api/events-api.ts';
 import type { Database } from '../cursor/database.ts';
 import type { Probe } from '../extract/probe.ts';
 import type { Profile, Reader } from '../extract/reader.ts';
-import type { Instant } from '../model/instant.ts';
+import { parseDuration } from '../model/dates.ts';
+import { StopStream } from '../model/errors.ts';
+import { type Instant, parseInstant } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
 import type { StreamName } from '../model/streams.ts';
+import { DAY_MS, startOfDay } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { Upkeep } from './bring-up-to-date.ts';
 import type { UnknownFields } from './evolver.ts';
@@ -31,7 +35,7 @@ export interface StreamJob {
   requests(): { requests: number; tooManyRequests: number };
 }
 
-export interface ReadingOptions {
+interface ReadingOptions {
   /** Nothing younger is called complete: by default what the config says. */
   settleMs?: number;
   /** Earlier runs with these filters saw rows. */
@@ -58,4 +62,56 @@ export interface SyncProgress {
   through: Instant | undefined;
   /** From 0 to 1, where the work has an end. */
   done?: number;
+}
+
+interface SinceQuestion {
+  /** A date, a duration back from the first sync, or `all`. */
+  since: string;
+  /** Where the first sync began, if there was one. */
+  known: Instant | undefined;
+  api: EventsApi;
+  stream: StreamName;
+  filters: Readonly<Record<string, string>>;
+  signal: AbortSignal;
+}
+
+const SECOND_MS = 1000;
+
+/** No service of this kind is older. */
+const BEFORE_ALL = Date.UTC(2000, 0, 1);
+
+/**
+ * Where completeness is counted from. A date may move back later, which opens older time; `30d` and `all` are settled by the first
+ * sync, or they would wander with the days.
+ */
+export async function resolveSince(question: SinceQuestion): Promise<Instant> {
+  const { since, known } = question;
+  const date = since === 'all' ? undefined : parseInstant(since);
+  if (date !== undefined) return Math.min(date, known ?? date);
+  if (known !== undefined) return known;
+  const ago = parseDuration(since);
+  return ago === undefined ? findBeginning(question) : startOfDay(Date.now() - ago);
+}
+
+/** Services refuse a start before their founding: the first second that is accepted is found by halving. */
+async function findBeginning({ api, stream, filters, signal }: SinceQuestion): Promise<Instant> {
+  const isAccepted = async (start: Instant): Promise<boolean> => {
+    const query = { stream, start, end: start + DAY_MS, sortOrder: 'asc', page: 1, limit: 1, filters } as const;
+    try {
+      await api.page(query, { lane: 'fresh', signal });
+      return true;
+    } catch (error) {
+      if (error instanceof StopStream && error.answer?.status === 422) return false;
+      throw error;
+    }
+  };
+  if (await isAccepted(BEFORE_ALL)) return BEFORE_ALL;
+  let refused = BEFORE_ALL;
+  let accepted = Date.now();
+  while (accepted - refused > SECOND_MS) {
+    const middle = Math.floor((accepted + refused) / 2 / SECOND_MS) * SECOND_MS;
+    if (await isAccepted(middle)) accepted = middle;
+    else refused = middle;
+  }
+  return accepted;
 }

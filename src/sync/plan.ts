@@ -92,6 +92,13 @@ const areSame = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean =>
 /** A window that is not proven complete, and why. */
 export type Unproven = Window & { note: string };
 
+/** Appends a window. Neighbours with the same reason become one. */
+export function addUnproven(list: Unproven[], window: Unproven): void {
+  const last = list.at(-1);
+  if (last?.end === window.start && last.note === window.note) last.end = window.end;
+  else list.push({ ...window });
+}
+
 /** What of a window is not proven, each part with what the ledger says of it. What was merely empty waits for its next poll and is none. */
 export function unsettled(ledger: readonly Entry[], window: Window): Unproven[] {
   const fine = ledger.filter(({ certified, note }) => certified || note === NOTHING_YET);

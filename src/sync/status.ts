@@ -5,7 +5,7 @@ import { instantOf } from '../cursor/sql.ts';
 import { type CoverageState, coverageSpans } from '../model/coverage-spans.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
-import { BY_HAND } from './move-cursor.ts';
+import { BY_HAND } from './maintain/move-cursor.ts';
 import { MOST_TRIES, restMs } from './plan.ts';
 
 /** How a stream stands in a sink, as `status` shows it. Times are ISO in UTC; what is unknown is null. docs/operations.md describes it. */

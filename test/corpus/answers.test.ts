@@ -4,7 +4,7 @@ import { parseConfig } from '../../src/config/index.ts';
 import { holderOf } from '../../src/cursor/leases.ts';
 import type { Log } from '../../src/model/log.ts';
 import type { StreamReport } from '../../src/sync/run.ts';
-import { syncAll } from '../../src/sync/sync-all.ts';
+import { syncAll } from '../../src/sync/sync-stream.ts';
 import { BYSTANDER, type CorpusService, serveCorpus, trapsIn } from '../support/corpus.ts';
 import { type Engine, openEngine } from '../support/engine.ts';
 import { proveCase, rowsOf } from '../support/proof.ts';

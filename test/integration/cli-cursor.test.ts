@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import { acquireLease } from '../../src/cursor/leases.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
-import { BY_HAND } from '../../src/sync/move-cursor.ts';
+import { BY_HAND } from '../../src/sync/maintain/move-cursor.ts';
 import { type Finished, freshPlace, longLines, type Place } from '../support/cli.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { plain, runOnTerminal } from '../support/pty.ts';

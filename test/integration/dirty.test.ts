@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { stringifyJson } from '../../src/model/json.ts';
-import { forget } from '../../src/sync/forget.ts';
+import { forget } from '../../src/sync/maintain/forget.ts';
 import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
 import { openFeed, recordOf } from '../support/feed.ts';
 import { type PostgresPlace, postgresPlace } from '../support/postgres-place.ts';

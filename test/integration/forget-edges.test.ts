@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
-import { forget } from '../../src/sync/forget.ts';
+import { forget } from '../../src/sync/maintain/forget.ts';
 import { openEngine } from '../support/engine.ts';
 
 describe('tables that are not there', () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { STREAMS } from '../../src/model/streams.ts';
-import { forget, type Touched } from '../../src/sync/forget.ts';
+import { forget, type Touched } from '../../src/sync/maintain/forget.ts';
 import { dump, linesWith } from '../support/dump.ts';
 import { untilWaiting } from '../support/locks.ts';
 import { postgresPlace } from '../support/postgres-place.ts';

@@ -6,7 +6,7 @@ import type { SandboxService } from '../../src/sandbox/service.ts';
 import type { JsonObject } from '../../src/sandbox/types.ts';
 import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
 import type { Erasure } from '../../src/sinks/sink.ts';
-import { forget, type Touched } from '../../src/sync/forget.ts';
+import { forget, type Touched } from '../../src/sync/maintain/forget.ts';
 import { dump, linesWith } from '../support/dump.ts';
 import {
   configFor,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
 import { DAY_MS } from '../../src/model/window.ts';
-import { forget } from '../../src/sync/forget.ts';
+import { forget } from '../../src/sync/maintain/forget.ts';
 import { type LakePlace, lakePlace } from '../support/lake-place.ts';
 import { filesIn } from '../support/lake-readers.ts';
 import { createWriter, NOON, newSource, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { STREAMS } from '../../src/model/streams.ts';
 import { createS3Store } from '../../src/sinks/parquet/store/s3-store.ts';
 import type { Staged, Store } from '../../src/sinks/parquet/store/store.ts';
-import { forget } from '../../src/sync/forget.ts';
+import { forget } from '../../src/sync/maintain/forget.ts';
 import { freshPlace } from '../support/cli.ts';
 import { openEngine } from '../support/engine.ts';
 import { s3Place } from '../support/lake-place.ts';

@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
-import { repairStream } from '../../src/sync/repair-stream.ts';
-import { isClean, totalOf } from '../../src/sync/verdict.ts';
-import { verifyBetween } from '../../src/sync/verify-stream.ts';
+import { isClean, totalOf } from '../../src/sync/maintain/comparison.ts';
+import { repairStream, verifyBetween } from '../../src/sync/maintain/verify.ts';
 import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
 import { counts, lately, tenDays, verify, withJob } from '../support/verifying.ts';
 

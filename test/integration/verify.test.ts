@@ -2,9 +2,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
 import { DAY_MS } from '../../src/model/window.ts';
 import { type Abilities, abilityOf } from '../../src/sinks/sink.ts';
-import { repairStream } from '../../src/sync/repair-stream.ts';
-import { isClean } from '../../src/sync/verdict.ts';
-import { verifyStream } from '../../src/sync/verify-stream.ts';
+import { isClean } from '../../src/sync/maintain/comparison.ts';
+import { repairStream, verifyStream } from '../../src/sync/maintain/verify.ts';
 import { configFor, type Engine, missingIn, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
 import { counts, lately, TODAY, tenDays, verify, withJob } from '../support/verifying.ts';
 
@@ -84,7 +83,7 @@ it('an event that vanished from the service is too much until it is marked; one 
     `update attribution.clicks set _missing_since = now() where _source = $1 and event_id = '${first}'`,
   );
   expect(isClean(await verify(config))).toBe(true);
-  const { forget } = await import('../../src/sync/forget.ts');
+  const { forget } = await import('../../src/sync/maintain/forget.ts');
   await withJob(config, 'clicks', ({ state, sinks, holder }) =>
     forget({ state, sinks, holder }, { source: sourceOf(config), kind: 'click', id: second ?? '' }),
   );

@@ -5,8 +5,8 @@ import type { StreamName } from '../../src/model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../../src/model/window.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import type { StreamJob, SyncDeps } from '../../src/sync/job.ts';
-import { totalOf, type Verdict } from '../../src/sync/verdict.ts';
-import { verifyStream } from '../../src/sync/verify-stream.ts';
+import { totalOf, type Verdict } from '../../src/sync/maintain/comparison.ts';
+import { verifyStream } from '../../src/sync/maintain/verify.ts';
 import { smallSandbox } from './sandbox.ts';
 import { silentLog } from './silent-log.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, startOfDay, type Window } from '../../src/model/window.ts';
-import { chunksOf, sideBySide } from '../../src/sync/backfill-plan.ts';
+import { chunksOf, sideBySide } from '../../src/sync/backfill-stream.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const days = (n: number): number => START + n * DAY_MS;

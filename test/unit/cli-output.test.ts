@@ -11,7 +11,7 @@ import { emptyTally, type Tally } from '../../src/cursor/runs.ts';
 import { BadRecord, Cancelled, ConfigError, type Fault, RetryLater, StopStream } from '../../src/model/errors.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import type { SyncProgress } from '../../src/sync/job.ts';
-import type { Outcome } from '../../src/sync/sync-all.ts';
+import type { Outcome } from '../../src/sync/sync-stream.ts';
 import { longLines } from '../support/cli.ts';
 
 const THROUGH = Date.UTC(2026, 10, 15, 2, 18, 12);

@@ -104,7 +104,7 @@ describe('the house', () => {
         .filter((file) => file !== 'extract/proof/certified.ts')
         .filter((file) => pattern.test(readFileSync(join('src', file), 'utf8')))
         .sort();
-    expect(saying(/Certified\.onRecord\b/)).toEqual(['cursor/ledger.ts', 'sync/move-cursor.ts']);
+    expect(saying(/Certified\.onRecord\b/)).toEqual(['cursor/ledger.ts', 'sync/maintain/move-cursor.ts']);
     // The compiler keeps anybody from building one; a cast would get round it.
     expect(saying(/new Certified\b|\bas (?:unknown as )?Certified\b|<Certified>\s*[{(]/)).toEqual([]);
   });

@@ -5,11 +5,10 @@ import { type AuditEntry, audited, recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import { toIso } from '../../model/instant.ts';
 import { describeRange } from '../../model/window.ts';
+import { type BackfillRequest, unreadChunks } from '../../sync/backfill-stream.ts';
 import type { StreamJob, SyncDeps } from '../../sync/job.ts';
-import { type Price, priceBackfill } from '../../sync/price.ts';
-import { costOf, reportPrices, sourcesOf, sum } from '../../sync/price-report.ts';
-import { backfillAll } from '../../sync/sync-all.ts';
-import { type BackfillRequest, unreadChunks } from '../../sync/unread.ts';
+import { costOf, type Price, priceBackfill, reportPrices, sourcesOf, sum } from '../../sync/price.ts';
+import { backfillAll } from '../../sync/sync-stream.ts';
 import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import {
   parseStreams,

@@ -6,7 +6,7 @@ import { holderOf } from '../../cursor/leases.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
-import { type MoveDeps, moveCursor, resetCursor } from '../../sync/move-cursor.ts';
+import { type MoveDeps, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';
 import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import {
   checkSource,

@@ -4,7 +4,7 @@ import { knownSources } from '../../cursor/forgotten.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Erasure } from '../../sinks/sink.ts';
-import { auditNoteOf, forget, previewForget, type Touched } from '../../sync/forget.ts';
+import { auditNoteOf, forget, previewForget, type Touched } from '../../sync/maintain/forget.ts';
 import { type CommonOptions, EXIT, type Register } from '../command.ts';
 import { checkSource, type SafetyOptions, withConfig, withJson, withSafety } from '../options.ts';
 import { confirm } from '../terminal/ask.ts';

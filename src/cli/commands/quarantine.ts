@@ -9,7 +9,7 @@ import { createFlatten } from '../../model/flatten.ts';
 import { parseJson, stringifyJson } from '../../model/json.ts';
 import { STREAMS } from '../../model/streams.ts';
 import { createRedact } from '../../model/withhold.ts';
-import { type Retried, retryQuarantined } from '../../sync/retry-quarantined.ts';
+import { type Retried, retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
 import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import { parseCount, type SafetyOptions, withConfig, withJson, withSafety, withSource } from '../options.ts';
 import { confirm } from '../terminal/ask.ts';

@@ -6,7 +6,7 @@ import { Cancelled, type Fault, RetryLater } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import { describeRange, type Window } from '../../model/window.ts';
 import type { StreamReport } from '../../sync/run.ts';
-import { type Outcome, syncAll } from '../../sync/sync-all.ts';
+import { type Outcome, syncAll } from '../../sync/sync-stream.ts';
 import {
   type CommonOptions,
   type Context,

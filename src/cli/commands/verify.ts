@@ -8,10 +8,15 @@ import { toIso } from '../../model/instant.ts';
 import { describeRange, type Window } from '../../model/window.ts';
 import type { Sink } from '../../sinks/sink.ts';
 import type { SyncDeps } from '../../sync/job.ts';
-import { isSound, type Repair, repairStream } from '../../sync/repair-stream.ts';
-import { type SinkVerdict, totalOf, type Verdict } from '../../sync/verdict.ts';
-import { reportRepair } from '../../sync/verdict-report.ts';
-import { verifyBetween, verifyStream } from '../../sync/verify-stream.ts';
+import { type SinkVerdict, totalOf, type Verdict } from '../../sync/maintain/comparison.ts';
+import {
+  isSound,
+  type Repair,
+  repairStream,
+  reportRepair,
+  verifyBetween,
+  verifyStream,
+} from '../../sync/maintain/verify.ts';
 import {
   type CommonOptions,
   type Context,

@@ -3,7 +3,7 @@ import { type Config, parseConfig } from '../../config/index.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import { startSandboxThread } from '../../sandbox/thread.ts';
 import { untilToday } from '../../sandbox/world.ts';
-import { forget } from '../../sync/forget.ts';
+import { forget } from '../../sync/maintain/forget.ts';
 import { type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import { syncAndReport } from '../commands/sync.ts';
 import { withJson } from '../options.ts';

@@ -9,9 +9,8 @@ import {
   type Backfill as StoredBackfill,
 } from '../../jobs/backfills.ts';
 import { toIso } from '../../model/instant.ts';
-import { priceBackfill } from '../../sync/price.ts';
-import { type PriceReport, reportPrices } from '../../sync/price-report.ts';
-import { unreadChunks } from '../../sync/unread.ts';
+import { unreadChunks } from '../../sync/backfill-stream.ts';
+import { type PriceReport, priceBackfill, reportPrices } from '../../sync/price.ts';
 import { chooseStreams, chooseWindow, isoOrNull, warningsOf } from '../choices.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';

@@ -1,6 +1,6 @@
 import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/cursors.ts';
 import { holderOf } from '../../cursor/leases.ts';
-import { type MoveDeps, moveCursor, resetCursor } from '../../sync/move-cursor.ts';
+import { type MoveDeps, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';
 import { checkConfirmed, chooseDate } from '../choices.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';

@@ -1,7 +1,7 @@
 import { knownSources } from '../../cursor/forgotten.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import type { Erasure } from '../../sinks/sink.ts';
-import { auditNoteOf, forget } from '../../sync/forget.ts';
+import { auditNoteOf, forget } from '../../sync/maintain/forget.ts';
 import { checkConfirmed } from '../choices.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';

@@ -3,7 +3,7 @@ import { holderOf } from '../../cursor/leases.ts';
 import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
 import { parseJson, stringifyJson } from '../../model/json.ts';
 import { createRedact } from '../../model/withhold.ts';
-import { retryQuarantined } from '../../sync/retry-quarantined.ts';
+import { retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';
 import { type Route, route } from '../route.ts';

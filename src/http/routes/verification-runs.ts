@@ -6,9 +6,14 @@ import { toIso } from '../../model/instant.ts';
 import type { Window } from '../../model/window.ts';
 import type { Sink } from '../../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../../sync/job.ts';
-import { isSound, type Repair, repairStream } from '../../sync/repair-stream.ts';
-import { reportRepair } from '../../sync/verdict-report.ts';
-import { verifyBetween, verifyStream } from '../../sync/verify-stream.ts';
+import {
+  isSound,
+  type Repair,
+  repairStream,
+  reportRepair,
+  verifyBetween,
+  verifyStream,
+} from '../../sync/maintain/verify.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';
 import {

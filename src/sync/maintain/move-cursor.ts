@@ -1,15 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { forgetTrack, readCursor, rewind } from '../cursor/cursors.ts';
-import type { Database } from '../cursor/database.ts';
-import { acquireLease, checkFence, type Lease } from '../cursor/leases.ts';
-import { applyAdvance, readLedger, type Track } from '../cursor/ledger.ts';
-
-import { Certified } from '../extract/proof/certified.ts';
-
-import { gaps } from '../model/coverage.ts';
-import { ConfigError } from '../model/errors.ts';
-import { type Instant, toIso } from '../model/instant.ts';
-import type { Sink } from '../sinks/sink.ts';
+import { forgetTrack, readCursor, rewind } from '../../cursor/cursors.ts';
+import type { Database } from '../../cursor/database.ts';
+import { acquireLease, checkFence, type Lease } from '../../cursor/leases.ts';
+import { applyAdvance, readLedger, type Track } from '../../cursor/ledger.ts';
+import { Certified } from '../../extract/proof/certified.ts';
+import { gaps } from '../../model/coverage.ts';
+import { ConfigError } from '../../model/errors.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
+import type { Sink } from '../../sinks/sink.ts';
 
 export interface MoveDeps {
   state: Database;
@@ -18,7 +16,7 @@ export interface MoveDeps {
   holder: string;
 }
 
-export interface Move {
+interface Move {
   to: Instant;
   /** Call time complete that nobody has read. */
   force: boolean;

@@ -9,7 +9,7 @@ import type { Window } from '../model/window.ts';
  * Reads windows by several chains at a time, so that a slow service does not leave the budget unused. A chain that has nothing
  * left takes over the later half of what another still has before it: nobody has to know beforehand where the rows lie.
  */
-export interface Together<T extends Wanted> {
+interface Together<T extends Wanted> {
   /** How many at a time; asked for anew, since it follows how fast the service answers. */
   lanes(): number;
   profile(): Profile;
@@ -20,7 +20,7 @@ export interface Together<T extends Wanted> {
   take(slice: Slice, share: T): Promise<void>;
 }
 
-export interface Wanted {
+interface Wanted {
   window: Window;
   lane: Lane;
 }

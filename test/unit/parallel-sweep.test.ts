@@ -6,7 +6,7 @@ import type { Profile, Slice } from '../../src/extract/reader.ts';
 import { gaps } from '../../src/model/coverage.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import { DAY_MS, type Window } from '../../src/model/window.ts';
-import { readTogether } from '../../src/sync/read-together.ts';
+import { readTogether } from '../../src/sync/parallel-sweep.ts';
 import { certified } from '../support/certified.ts';
 
 const START = Date.UTC(2026, 0, 1);

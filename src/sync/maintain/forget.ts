@@ -1,18 +1,18 @@
-import type { AuditEntry } from '../cursor/audit.ts';
-import type { Database } from '../cursor/database.ts';
-import { forgetProgress, forgetQuarantined, forgetSource, remember } from '../cursor/forgotten.ts';
-import { acquireLease, type Lease, waitForCommits } from '../cursor/leases.ts';
-import { instantOf } from '../cursor/sql.ts';
-import { createScrub, digestOf } from '../model/forgotten.ts';
-import type { Instant } from '../model/instant.ts';
-import { STREAM_NAMES, STREAMS } from '../model/streams.ts';
-import type { Window } from '../model/window.ts';
-import { abilityOf, type Erasure, type Sink } from '../sinks/sink.ts';
+import type { AuditEntry } from '../../cursor/audit.ts';
+import type { Database } from '../../cursor/database.ts';
+import { forgetProgress, forgetQuarantined, forgetSource, remember } from '../../cursor/forgotten.ts';
+import { acquireLease, type Lease, waitForCommits } from '../../cursor/leases.ts';
+import { instantOf } from '../../cursor/sql.ts';
+import { createScrub, digestOf } from '../../model/forgotten.ts';
+import type { Instant } from '../../model/instant.ts';
+import { STREAM_NAMES, STREAMS } from '../../model/streams.ts';
+import type { Window } from '../../model/window.ts';
+import { abilityOf, type Erasure, type Sink } from '../../sinks/sink.ts';
 
 /** What was touched, by table or place. */
 export type Touched = Record<string, number>;
 
-export interface ForgetDeps {
+interface ForgetDeps {
   state: Database;
   sinks: readonly Sink[];
   /** Who is at work, for others who find a stream taken. */

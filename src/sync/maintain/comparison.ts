@@ -1,9 +1,9 @@
-import type { Row } from '../model/flatten.ts';
-import type { Instant } from '../model/instant.ts';
-import type { StreamName } from '../model/streams.ts';
-import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
-import type { Difference } from '../sinks/sink.ts';
-import type { Chunk } from './chunks.ts';
+import type { Row } from '../../model/flatten.ts';
+import type { Instant } from '../../model/instant.ts';
+import type { StreamName } from '../../model/streams.ts';
+import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
+import type { Difference } from '../../sinks/sink.ts';
+import { addUnproven, type Unproven } from '../plan.ts';
 
 /** What came of a comparison. */
 export interface Verdict {
@@ -16,7 +16,7 @@ export interface Verdict {
   events: number;
   sinks: readonly SinkVerdict[];
   /** Windows that could not be read to the end: there only what is missing can be told, not what is too much. */
-  doubts: ReadonlyArray<Window & { note: string }>;
+  doubts: readonly Unproven[];
 }
 
 export interface SinkVerdict {
@@ -31,7 +31,7 @@ export interface SinkVerdict {
   neverRead: readonly Window[];
 }
 
-export interface DayVerdict extends Counts {
+interface DayVerdict extends Counts {
   day: Instant;
   events: number;
 }
@@ -63,7 +63,7 @@ interface VerdictOptions extends Pick<Verdict, 'source' | 'stream' | 'window' | 
 
 /** Counts by day while the chunks come in. */
 export function createVerdict({ sinks, ...subject }: VerdictOptions) {
-  const doubts = new Map<Instant, Window & { note: string }>();
+  const doubts = new Map<Instant, Unproven>();
   let events = 0;
   const bySink = new Map(
     sinks.map(({ name, neverRead }) => [
@@ -105,4 +105,51 @@ export function createVerdict({ sinks, ...subject }: VerdictOptions) {
       })),
     }),
   };
+}
+
+/** A window and every row that was found there. */
+export interface Found {
+  window: Window;
+  rows: readonly Row[];
+  /** Why these may not be all. */
+  doubt: string | undefined;
+}
+
+/** A few of them together: enough rows that looking them up is worth the way. */
+export interface Chunk {
+  window: Window;
+  rows: readonly Row[];
+  doubts: readonly Unproven[];
+}
+
+const CHUNK_ROWS = 5000;
+
+export async function* chunked(parts: AsyncIterable<Found>): AsyncGenerator<Chunk> {
+  let open: { window: Window; rows: Row[]; doubts: Unproven[] } | undefined;
+  for await (const { window, rows, doubt } of parts) {
+    open ??= { window: { ...window }, rows: [], doubts: [] };
+    open.window.end = window.end;
+    open.rows.push(...rows);
+    if (doubt !== undefined) addUnproven(open.doubts, { ...window, note: doubt });
+    if (open.rows.length < CHUNK_ROWS) continue;
+    yield open;
+    open = undefined;
+  }
+  if (open) yield open;
+}
+
+/** Pages of rows in order of time, as windows that follow each other: rows of one instant are never in two of them. */
+export async function* whole(pages: AsyncIterable<readonly Row[]>, { start, end }: Window): AsyncGenerator<Found> {
+  let from: Instant = start;
+  let waiting: Row[] = [];
+  for await (const page of pages) {
+    waiting.push(...page);
+    const last = waiting.at(-1)?.at ?? from;
+    const rows = waiting.filter((row) => row.at < last);
+    if (rows.length === 0) continue;
+    yield { window: { start: from, end: last }, rows, doubt: undefined };
+    waiting = waiting.filter((row) => row.at >= last);
+    from = last;
+  }
+  yield { window: { start: from, end }, rows: waiting, doubt: undefined };
 }

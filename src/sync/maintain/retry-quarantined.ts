@@ -1,25 +1,25 @@
-import { readCursor } from '../cursor/cursors.ts';
-import type { Database } from '../cursor/database.ts';
-import { acquireLease } from '../cursor/leases.ts';
-import { dropQuarantined, type Quarantined } from '../cursor/quarantine.ts';
-import { emptyTally, finishRun, newRunId, startRun, type Tally } from '../cursor/runs.ts';
-import { BadRecord, ConfigError, Fault, type Where } from '../model/errors.ts';
-import type { Flatten, Row } from '../model/flatten.ts';
-import { parseJson } from '../model/json.ts';
-import { STREAMS, type StreamName } from '../model/streams.ts';
-import { withoutLeftOut } from '../model/withhold.ts';
-import type { Sink } from '../sinks/sink.ts';
-import { createEvolver, type UnknownFields } from './evolver.ts';
-import { createSinkCommitter } from './sink-committer.ts';
+import { readCursor } from '../../cursor/cursors.ts';
+import type { Database } from '../../cursor/database.ts';
+import { acquireLease } from '../../cursor/leases.ts';
+import { dropQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
+import { emptyTally, finishRun, newRunId, startRun, type Tally } from '../../cursor/runs.ts';
+import { BadRecord, ConfigError, Fault, type Where } from '../../model/errors.ts';
+import type { Flatten, Row } from '../../model/flatten.ts';
+import { parseJson } from '../../model/json.ts';
+import { STREAMS, type StreamName } from '../../model/streams.ts';
+import { withoutLeftOut } from '../../model/withhold.ts';
+import type { Sink } from '../../sinks/sink.ts';
+import { createSinkCommitter } from '../committer.ts';
+import { createEvolver, type UnknownFields } from '../evolver.ts';
 
-export interface RetryDeps {
+interface RetryDeps {
   state: Database;
   sinks: readonly Sink[];
   holder: string;
 }
 
 /** Records of one stream that were set aside, and how the config reads that stream now. */
-export interface RetryJob {
+interface RetryJob {
   source: string;
   stream: StreamName;
   unknownFields: UnknownFields;

@@ -1,19 +1,32 @@
-import { readEvolved } from '../cursor/columns.ts';
-import type { Database } from '../cursor/database.ts';
-import { withoutForgotten } from '../cursor/forgotten.ts';
-import { hasShownRows, readLedger } from '../cursor/ledger.ts';
-import { readProfile } from '../cursor/sources.ts';
-import { createUndelivered, type Reader } from '../extract/reader.ts';
-import { gaps } from '../model/coverage.ts';
-import { ConfigError } from '../model/errors.ts';
-import { evolvedStream, promote } from '../model/evolution.ts';
-import type { Row } from '../model/flatten.ts';
-import { STREAMS, type Stream } from '../model/streams.ts';
-import { describeRange, holds, type Window } from '../model/window.ts';
-import { abilityOf, type Difference, type Sink } from '../sinks/sink.ts';
-import { type Chunk, chunked, type Found, whole } from './chunks.ts';
-import type { StreamJob, SyncDeps } from './job.ts';
-import { createVerdict, type Verdict } from './verdict.ts';
+import { readEvolved } from '../../cursor/columns.ts';
+import type { Database } from '../../cursor/database.ts';
+import { withoutForgotten } from '../../cursor/forgotten.ts';
+import { hasShownRows, readLedger } from '../../cursor/ledger.ts';
+import { readProfile } from '../../cursor/sources.ts';
+import { createUndelivered, type Reader } from '../../extract/reader.ts';
+import { gaps } from '../../model/coverage.ts';
+import { ConfigError, type Fault } from '../../model/errors.ts';
+import { evolvedStream, promote } from '../../model/evolution.ts';
+import type { Row } from '../../model/flatten.ts';
+import { toIso } from '../../model/instant.ts';
+import { STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
+import { describeRange, holds, type Window } from '../../model/window.ts';
+import { abilityOf, type Difference, type Sink } from '../../sinks/sink.ts';
+import { backfillStream } from '../backfill-stream.ts';
+import type { StreamJob, SyncDeps } from '../job.ts';
+import { joined } from '../plan.ts';
+import {
+  type Chunk,
+  type Counts,
+  chunked,
+  createVerdict,
+  type Found,
+  isClean,
+  type SinkVerdict,
+  totalOf,
+  type Verdict,
+  whole,
+} from './comparison.ts';
 
 /** Reads the service once more and holds it against every sink. Nothing is written and no lease is taken. */
 export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window): Promise<Verdict> {
@@ -121,3 +134,85 @@ const tooYoung = (window: Window): ConfigError =>
   new ConfigError(`nothing of ${describeRange(window)} is old enough to be compared`, {
     next: 'choose an earlier --to: what is younger may still be on its way',
   });
+
+/** `after` is the same comparison once what differed was read again; absent where nothing did. A fault stopped the repair. */
+export type Repair = { before: Verdict } & (
+  | { after: Verdict | undefined; fault: undefined }
+  | { after: undefined; fault: Fault }
+);
+
+/** Reads again what differs, then compares again: a repair counts only when it is proven. */
+export async function repairStream(deps: SyncDeps, job: StreamJob, before: Verdict): Promise<Repair> {
+  if (isClean(before)) return { before, after: undefined, fault: undefined };
+  const windows = joined(before.sinks.flatMap((sink) => sink.windows));
+  for (const window of windows) {
+    const { fault } = await backfillStream(deps, job, { window, force: true });
+    if (fault) return { before, after: undefined, fault };
+  }
+  return { before, after: await verifyStream(deps, job, before.window), fault: undefined };
+}
+
+/** Every sink holds what it should, and all of it could be compared. */
+export function isSound({ before, after, fault }: Repair): boolean {
+  const last = after ?? before;
+  return !fault && isClean(last) && last.doubts.length === 0;
+}
+
+/** What came of a comparison, for machines. Moments are ISO texts; examples name events and columns, never values. */
+export interface VerdictReport {
+  source: string;
+  stream: StreamName;
+  from: string;
+  to: string;
+  /** What the sinks were held against. */
+  against: string;
+  requests: number;
+  events: number;
+  sinks: SinkReport[];
+  /** Windows that could not be read to the end: there only what is missing can be told. */
+  notComparable: Array<Range & { note: string }>;
+}
+
+interface Range {
+  from: string;
+  to: string;
+}
+
+interface SinkReport extends Counts {
+  sink: string;
+  events: number;
+  days: Array<Counts & { day: string; events: number }>;
+  /** What was never read into this sink: that events are missing there is no surprise. */
+  neverRead: Range[];
+  /** The first few. */
+  examples: Array<Omit<Difference, 'at'> & { at: string }>;
+}
+
+/** The same after what differed was read again, and what stopped that. */
+export interface RepairReport extends VerdictReport {
+  repaired: VerdictReport | null;
+  error: { message: string; kept: string | null; next: string | null } | null;
+}
+
+export const reportRepair = ({ before, after, fault }: Repair): RepairReport => ({
+  ...reportVerdict(before),
+  repaired: after ? reportVerdict(after) : null,
+  error: fault ? { message: fault.message, kept: fault.kept ?? null, next: fault.next ?? null } : null,
+});
+
+const reportVerdict = ({ window, sinks, doubts, ...verdict }: Verdict): VerdictReport => ({
+  ...verdict,
+  ...rangeOf(window),
+  sinks: sinks.map(reportSink),
+  notComparable: doubts.map((doubt) => ({ ...rangeOf(doubt), note: doubt.note })),
+});
+
+const reportSink = (verdict: SinkVerdict): SinkReport => ({
+  sink: verdict.sink,
+  ...totalOf(verdict),
+  days: verdict.days.map(({ day, ...counts }) => ({ day: toIso(day).slice(0, 10), ...counts })),
+  neverRead: verdict.neverRead.map(rangeOf),
+  examples: verdict.examples.map((example) => ({ ...example, at: toIso(example.at) })),
+});
+
+const rangeOf = ({ start, end }: Window): Range => ({ from: toIso(start), to: toIso(end) });

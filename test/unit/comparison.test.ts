@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Row } from '../../src/model/flatten.ts';
-import { chunked, type Found, whole } from '../../src/sync/chunks.ts';
+import { chunked, type Found, whole } from '../../src/sync/maintain/comparison.ts';
 
 const row = (at: number): Row => ({ id: String(at), at, values: [], extra: null, contradictions: [], misfits: [] });
 
