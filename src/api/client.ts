@@ -1,16 +1,18 @@
+import { isAscii } from 'node:buffer';
 import { Cancelled, ConfigError, Fault, RetryLater, StopStream } from '../model/errors.ts';
 import { type Instant, parseInstant } from '../model/instant.ts';
 import { parseJson } from '../model/json.ts';
+import type { StreamName } from '../model/streams.ts';
 import { checkBaseUrl } from './base-url.ts';
-import { readBody } from './body.ts';
 import { cancelled, createDeadline, type Deadline, type Timeouts } from './cancel.ts';
-import { type EventsQuery, toSearchParams } from './query.ts';
-import { createRedact, type Redact } from './redact.ts';
+import { checkFilters, checkParams } from './filters.ts';
 import {
   beginningOf,
+  createRedact,
   describeBody,
   field,
   networkFault,
+  type Redact,
   type Reply,
   redirectFault,
   toFault,
@@ -139,4 +141,110 @@ function parse(text: string, redact: Redact): unknown {
       next: 'run it again later; if it stays, check baseUrl and any proxy between',
     });
   }
+}
+
+interface Body {
+  text: string;
+  /** Bytes after decompression, as far as they were read. */
+  bytes: number;
+  /** There was more than allowed; reading stopped there. */
+  cut: boolean;
+}
+
+/**
+ * Reads a body as text, up to a limit that is held while reading: a few kilobytes can unpack to gigabytes, and a length
+ * that was announced proves nothing. `chunkCame` hears of every piece, with the bytes so far. The signal is listened to here
+ * too: a request that is aborted between its headers and its first piece can leave fetch's own reading waiting for ever.
+ */
+export async function readBody(
+  response: Response,
+  maxBytes: number,
+  chunkCame: (bytes: number) => void,
+  signal: AbortSignal,
+): Promise<Body> {
+  const reader = response.body?.getReader();
+  if (!reader) return { text: '', bytes: 0, cut: false };
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  const aborted = new Promise<never>((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+  aborted.catch(() => {}); // Thrown where it is awaited; a body that was read to its end awaits it no more.
+  for (;;) {
+    const { done, value } = await Promise.race([reader.read(), aborted]);
+    if (done || bytes + value.length > maxBytes) {
+      // Cancelling closes the connection, so that the rest is neither sent nor unpacked; how that goes is of no interest.
+      if (!done) reader.cancel().catch(() => {});
+      return { text: decode(chunks), bytes, cut: !done };
+    }
+    chunks.push(value);
+    bytes += value.length;
+    chunkCame(bytes);
+  }
+}
+
+/** JSON.parse refuses the byte order mark that some put in front. */
+const BYTE_ORDER_MARK = '\ufeff';
+const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true });
+/** Below this, looking for a plain half costs more than it saves. */
+const PIECE_BYTES = 4096;
+
+function decode(chunks: readonly Uint8Array[]): string {
+  const text = decodePiece(Buffer.concat(chunks));
+  return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+}
+
+/** Plain ASCII is copied, which is five times faster than decoding; an accent here and there must not spoil the whole page. */
+function decodePiece(bytes: Buffer): string {
+  if (isAscii(bytes)) return bytes.toString('latin1');
+  if (bytes.length < PIECE_BYTES) return UTF8.decode(bytes);
+  // Between two characters. Where no such place comes, this is no text, and is decoded as a whole.
+  let middle = bytes.length >> 1;
+  while (((bytes[middle] ?? 0) & 0xc0) === 0x80) middle++;
+  if (middle === bytes.length) return UTF8.decode(bytes);
+  return decodePiece(bytes.subarray(0, middle)) + decodePiece(bytes.subarray(middle));
+}
+
+/** One request for one page. */
+export interface EventsQuery {
+  stream: StreamName;
+  start: Instant;
+  end: Instant;
+  sortOrder: 'asc' | 'desc';
+  page: number;
+  limit: number;
+  filters: Readonly<Record<string, string>>;
+}
+
+/**
+ * The query as it is sent. Nothing is left to the service's defaults: deployed services differ in what they assume
+ * (an `end` without `start` is ignored, the default interval is 24 h or 30 d). A query that cannot be right is refused
+ * here, before it costs a request or returns the wrong events.
+ */
+export function toSearchParams(query: EventsQuery): URLSearchParams {
+  const fixed = checkParams({
+    event: query.stream,
+    // Outwards to whole milliseconds: a row more is dropped by its key, a row less would be lost.
+    start: isoMillis(Math.floor(query.start)),
+    end: isoMillis(Math.ceil(query.end)),
+    timezone: 'UTC',
+    sortBy: 'timestamp',
+    sortOrder: query.sortOrder,
+    page: query.page,
+    limit: query.limit,
+  });
+  const filters = checkFilters(query.stream, query.filters);
+  const faults = [...fixed.faults, ...filters.faults].map((fault) => fault.message);
+  // Services swap a start after the end instead of refusing it, and answer a question that nobody asked.
+  if (query.start > query.end) faults.push('start lies after end');
+  if (faults.length > 0) throw new ConfigError(`this query for ${query.stream} cannot be sent:`, { faults });
+  return new URLSearchParams({ ...fixed.query, ...filters.query });
+}
+
+/** Undefined where it is no instant of the years 0 to 9999: the check above then names it as missing. */
+function isoMillis(ms: number): string | undefined {
+  const date = new Date(ms);
+  const year = date.getUTCFullYear();
+  return year >= 0 && year <= 9999 ? date.toISOString() : undefined;
 }

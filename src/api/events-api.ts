@@ -3,9 +3,8 @@ import { Fault, RetryLater } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 import { observed } from '../model/observed.ts';
 import { cancelled, sleep } from './cancel.ts';
-import type { Client, Page } from './client.ts';
+import type { Client, EventsQuery, Page } from './client.ts';
 import type { Lane, Limiter } from './limiter.ts';
-import type { EventsQuery } from './query.ts';
 
 /** Pages of events: paced, tried again where that can help. The one place in the house that retries a request. */
 export interface EventsApi {

@@ -1,5 +1,4 @@
 import type { StreamName } from '../model/streams.ts';
-import { countryMeant, isCountry } from './countries.ts';
 
 /**
  * Every query parameter of `GET /events`, as data. Checking, docs/configuration.md, the editor's JSON schema and the check of filtered rows
@@ -39,6 +38,31 @@ export interface Param {
   deprecated?: string;
   /** The reader sets it itself; the text says what a person uses instead. */
   reserved?: string;
+}
+
+/** ISO 3166-1, the officially assigned codes. */
+const CODES = (
+  'AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC CD CF CG ' +
+  'CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL ' +
+  'GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA ' +
+  'LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP ' +
+  'NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV ' +
+  'SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW'
+).split(' ');
+
+const ASSIGNED: ReadonlySet<string> = new Set(CODES);
+/** Codes of everyday use that are none of ISO's own. */
+const EVERYDAY: Readonly<Record<string, string>> = { UK: 'GB', EL: 'GR', ENG: 'GB', USA: 'US', UAE: 'AE' };
+
+const isCountry = (text: string): boolean => ASSIGNED.has(text);
+
+/** The code that somebody meant who wrote it in other letters, in everyday use, or as the country's English name. */
+function countryMeant(text: string): string | undefined {
+  const upper = text.toUpperCase();
+  if (isCountry(upper)) return upper;
+  if (Object.hasOwn(EVERYDAY, upper)) return EVERYDAY[upper];
+  const names = new Intl.DisplayNames('en', { type: 'region' });
+  return CODES.find((code) => names.of(code)?.toUpperCase() === upper);
 }
 
 /** The largest page the service gives out. */

@@ -1,10 +1,9 @@
 import { type Fault, RetryLater, type ServiceAnswer, StopStream } from '../model/errors.ts';
 import { type Instant, parseInstant } from '../model/instant.ts';
 import { meaningOf } from '../model/network-meanings.ts';
-import type { Redact } from './redact.ts';
 
 /** 403 has three meanings under one code. Only the service's message tells them apart. */
-export type ForbiddenMeaning = 'usage' | 'plan' | 'permission';
+type ForbiddenMeaning = 'usage' | 'plan' | 'permission';
 
 const FORBIDDEN_NEXT: Readonly<Record<ForbiddenMeaning, string>> = {
   usage: 'the monthly usage is exceeded: it clears by itself with the next billing period, or raise the limit',
@@ -13,7 +12,7 @@ const FORBIDDEN_NEXT: Readonly<Record<ForbiddenMeaning, string>> = {
 };
 
 /** Every error code of the contract. `stop`: asking again as it is cannot help. */
-export interface ServiceCode {
+interface ServiceCode {
   code: string;
   status: number;
   recovery: 'stop' | 'retry';
@@ -208,4 +207,26 @@ function networkCause(error: unknown): { code: string; message: string } | undef
   // Node 24 gives this error a name and no code.
   const fallback = cause.name === 'HTTPParserError' ? 'HPE_INVALID' : '';
   return { code: 'code' in cause && typeof cause.code === 'string' ? cause.code : fallback, message: cause.message };
+}
+
+/** Makes text of the service fit to be shown: one line, of bounded length, without the key. */
+export type Redact = (text: string, maxLength?: number) => string;
+
+const SHOWN = 120;
+
+/**
+ * Services echo the key in error messages and on HTML pages. Every text of theirs passes through here before it reaches
+ * an error or a log line. The order matters: invisible characters go first, or a key cut by one would slip
+ * through the mask; the length goes last, or half a key would remain at the edge.
+ */
+export function createRedact(key: string): Redact {
+  const forms = [...new Set([key, encodeURIComponent(key), JSON.stringify(key).slice(1, -1)])];
+  return (text, maxLength = SHOWN) => {
+    let line = text
+      .replace(/\s+/g, ' ')
+      .replace(/\p{C}+/gu, '')
+      .trim();
+    for (const form of forms) line = line.replaceAll(form, '***');
+    return line.length > maxLength ? `${line.slice(0, maxLength)}…` : line;
+  };
 }

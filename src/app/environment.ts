@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
+import { pino } from 'pino';
 import type { Environment } from '../config/document.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
-import { createLog } from './log.ts';
 
 /** The one place that reads the environment. It loads next to nothing, since every start passes through here. */
 
@@ -60,4 +60,34 @@ export const wantsNoColour = (): boolean => (process.env.NO_COLOR ?? '') !== '' 
 export function ownVersion(): string {
   const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(file) as { version: string }).version;
+}
+
+/** Keys that hold secrets are taken out, whatever object carries them here. */
+const SECRETS = ['apiKey', 'authorization', 'password', 'salt', 'token', 'url'].flatMap((key) => [key, `*.${key}`]);
+
+const LEVELS = [...Object.values(pino.levels.labels), 'silent'];
+
+/** The one home of pino. Lines go to standard error, because standard output belongs to results: text for a person, else JSON. */
+export function createLog({ level, isForPeople }: { level: string; isForPeople: boolean }): Log {
+  if (!LEVELS.includes(level)) {
+    throw new ConfigError('TRIBUTARY_LOG is none of the log levels', { next: `use one of: ${LEVELS.join(', ')}` });
+  }
+  const options = { level, base: null, redact: SECRETS, timestamp: pino.stdTimeFunctions.isoTime };
+  return isForPeople
+    ? pino(options, { write: (json) => void process.stderr.write(lineForPeople(json)) })
+    : pino(options, pino.destination({ fd: 2, sync: true }));
+}
+
+interface Line {
+  level: number;
+  msg: string;
+  source?: string;
+  stream?: string;
+}
+
+export function lineForPeople(json: string): string {
+  const { level, msg, source, stream } = JSON.parse(json) as Line;
+  const place = [source, stream].filter(Boolean).join('/');
+  // The line is cleared first: a progress line may stand there.
+  return `\r\x1b[2K${pino.levels.labels[level]}: ${place ? `${place}: ` : ''}${msg}\n`;
 }

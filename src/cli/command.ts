@@ -1,8 +1,12 @@
 import type { Command } from 'commander';
+import { parseDate } from '../model/dates.ts';
 import { Cancelled, ConfigError, type Fault, StopStream } from '../model/errors.ts';
+import { type Instant, toIso } from '../model/instant.ts';
 import { stringifyJson } from '../model/json.ts';
 import type { Log } from '../model/log.ts';
-import type { Terminal } from './terminal/terminal.ts';
+import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
+import type { Window } from '../model/window.ts';
+import type { Terminal } from './terminal.ts';
 
 /** What every command gets. */
 export interface Context {
@@ -14,7 +18,7 @@ export interface Context {
   document(body: object, options?: DocumentOptions): string;
 }
 
-export interface DocumentOptions {
+interface DocumentOptions {
   /** One of many, each on a line of its own. */
   isLine?: boolean;
   /** What kept the command from doing all that was asked for. */
@@ -71,3 +75,78 @@ export function gravest(codes: readonly ExitCode[]): ExitCode {
   const order: readonly ExitCode[] = [EXIT.interrupted, EXIT.usage, EXIT.refused, EXIT.incomplete];
   return order.find((code) => codes.includes(code)) ?? EXIT.done;
 }
+
+/** Options that several commands share, each in one place. */
+export const withConfig = (command: Command): Command =>
+  command.option('--config <FILE>', 'the config file (default: config/tributary.yaml)');
+
+export const withSource = (command: Command): Command => command.option('--source <NAME>', 'only this source');
+
+export const withSink = (command: Command): Command => command.option('--sink <NAME>', 'only this sink');
+
+export const withJson = (command: Command): Command =>
+  command.option('--json', 'print JSON for machines instead of text for people');
+
+/** Of a command that cannot be undone. */
+export interface SafetyOptions {
+  yes?: boolean;
+  dryRun?: boolean;
+}
+
+export const withSafety = (command: Command): Command =>
+  command.option('--dry-run', 'only say what would be changed').option('--yes', 'do not ask on a terminal');
+
+/** A range of dates, which a command cannot do without. */
+export interface WindowOptions {
+  from: string;
+  to: string;
+}
+
+export const withWindow = (command: Command): Command =>
+  command
+    .requiredOption('--from <DATE>', 'the beginning: 2026-11-01, 2026-11-01T10:00Z, 7d (ago), now')
+    .requiredOption('--to <DATE>', 'the end, which is not part of it');
+
+/** `[from, to)` in UTC. */
+export function parseWindow({ from, to }: WindowOptions, now: Instant = Date.now()): Window {
+  const window = { start: parseDateOption('--from', from, now), end: parseDateOption('--to', to, now) };
+  if (window.start < window.end) return window;
+  throw new ConfigError(`--from (${toIso(window.start)}) is not before --to (${toIso(window.end)})`, {
+    next: '--to is exclusive: for one day, give the next day as --to',
+  });
+}
+
+/** Stream names as typed; every unknown one is named at once. */
+export function parseStreams(names: readonly string[]): StreamName[] {
+  const isStream = (name: string): name is StreamName => (STREAM_NAMES as readonly string[]).includes(name);
+  const unknown = names.filter((name) => !isStream(name));
+  if (unknown.length > 0) {
+    throw new ConfigError(`unknown stream: ${unknown.join(', ')}`, { next: `use ${STREAM_NAMES.join(', ')}` });
+  }
+  return names.filter(isStream);
+}
+
+/** "Nothing there" would be a false comfort for a source that is only mistyped. */
+export function checkSource(name: string | undefined, known: Iterable<string>): void {
+  const names = [...new Set(known)];
+  if (name === undefined || names.includes(name)) return;
+  throw new ConfigError(`there is no source "${name}", neither in the config nor in the state`, {
+    next: names.length > 0 ? `use one of: ${names.join(', ')}` : 'nothing has been synced yet',
+  });
+}
+
+/** A date as people type it; the clock is this machine's. */
+export function parseDateOption(flag: string, text: string, now: Instant = Date.now()): Instant {
+  const instant = parseDate(text, now);
+  if (instant !== undefined) return instant;
+  throw new ConfigError(`${flag} is no date: ${JSON.stringify(text)}`, {
+    next: 'write 2026-11-01, 2026-11-01T10:00Z, 7d (that long ago) or now; dates are UTC',
+  });
+}
+
+export const parseCount =
+  (flag: string) =>
+  (text: string): number => {
+    if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
+    throw new ConfigError(`${flag} must be a whole number from 1 to 999999`);
+  };

@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { logOfEnvironment, wantsNoColour } from '../app/environment.ts';
 import { EXIT } from './command.ts';
 import { run } from './program.ts';
-import { createTerminal } from './terminal/terminal.ts';
+import { createTerminal } from './terminal.ts';
 
 // A batch of rows lives just long enough to be promoted to the old heap, which V8 lets double before it looks for what is dead there.
 // Then the memory of a first sync grows with its length. Growing by a third costs a little work and keeps it flat.

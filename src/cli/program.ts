@@ -3,7 +3,7 @@ import { ownVersion } from '../app/environment.ts';
 import { ConfigError, Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 import { type Action, type Context, documentOf, EXIT, type ExitCode, exitCodeOf, type Register } from './command.ts';
-import type { Terminal } from './terminal/terminal.ts';
+import type { Terminal } from './terminal.ts';
 
 /** In the order of the help. A command's file is loaded when it is asked for: a start costs what one needs, not what all do. */
 const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
@@ -12,7 +12,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   doctor: async () => (await import('./setup/doctor.ts')).registerDoctor,
   sync: async () => (await import('./commands/sync.ts')).registerSync,
   backfill: async () => (await import('./commands/backfill.ts')).registerBackfill,
-  backfills: async () => (await import('./commands/backfills.ts')).registerBackfills,
+  backfills: async () => (await import('./commands/backfill.ts')).registerBackfills,
   export: async () => (await import('./commands/export.ts')).registerExport,
   verify: async () => (await import('./commands/verify.ts')).registerVerify,
   worker: async () => (await import('./commands/worker.ts')).registerWorker,
@@ -26,7 +26,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   config: async () => (await import('./setup/config.ts')).registerConfig,
   schema: async () => (await import('./setup/schema.ts')).registerSchema,
   lake: async () => (await import('./commands/lake.ts')).registerLake,
-  iceberg: async () => (await import('./commands/iceberg.ts')).registerIceberg,
+  iceberg: async () => (await import('./commands/lake.ts')).registerIceberg,
   sandbox: async () => (await import('./setup/sandbox.ts')).registerSandbox,
 };
 

@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { nearest } from '../api/filters.ts';
 import { ConfigError } from '../model/errors.ts';
+import { isObject } from '../model/extra.ts';
 import { type Environment, readDocument } from './document.ts';
-import { describePath, findings, misplacedSecrets, secretsOf, withoutSecrets } from './faults.ts';
-import { type Config, configSchema } from './schema.ts';
+import { type Config, type ConfigIssue, configJsonSchema, configSchema } from './schema.ts';
 
 export type { Config, ConfigInput, SourceConfig, StreamConfig } from './schema.ts';
 
@@ -71,3 +72,137 @@ function warningsOf(config: Config): string[] {
     ),
   );
 }
+
+/** What the schema found, in words for the person who has to fix it. Values are never quoted: they may be secrets. */
+
+type Path = ReadonlyArray<string | number>;
+
+interface Finding {
+  path: Path;
+  message: string;
+}
+
+function findings(issue: ConfigIssue, config: unknown): Finding[] {
+  const path = issue.path.map((name) => (typeof name === 'number' ? name : String(name)));
+  if (issue.code !== 'unrecognized_keys') return [{ path, message: messageOf(issue, valueAt(config, path)) }];
+  return issue.keys.map((key) => ({ path: [...path, key], message: unknownKey(key, keysAt(path)) }));
+}
+
+/** `sources.main.filters.country[1]`; of a key that is no plain word only its beginning, since the rest may be a secret. */
+function describePath(path: Path): string {
+  const shown = path.map((name) =>
+    typeof name === 'number' ? `[${name}]` : `.${isPlain(name) ? name : wordOf(name)}`,
+  );
+  return shown.join('').replace(/^\./, '') || 'the file';
+}
+
+/** `apiKey:secret` and `apiKey secret` are keys to YAML. */
+const isPlain = (name: string): boolean => /^[\w-]{1,60}$/.test(name);
+const wordOf = (name: string): string => `${/^[\w-]{0,20}/.exec(name)?.[0]}…`;
+
+function unknownKey(key: string, known: readonly string[]): string {
+  if (!isPlain(key)) return 'is not a key of the config: it may lack a colon with a space after it';
+  const near = nearest(key, known);
+  return `is not a key of the config${near ? `: did you mean ${near}?` : ''}`;
+}
+
+/** The keys that the config has at a place. */
+function keysAt(path: Path): string[] {
+  type Part = { properties?: Record<string, Part>; additionalProperties?: Part; anyOf?: Part[]; oneOf?: Part[] };
+  let parts: Part[] = [configJsonSchema() as Part];
+  const choices = (part: Part): Part[] => [part, ...[...(part.anyOf ?? []), ...(part.oneOf ?? [])].flatMap(choices)];
+  for (const name of path) {
+    parts = parts.flatMap(choices).flatMap((part) => part.properties?.[name] ?? part.additionalProperties ?? []);
+  }
+  return [...new Set(parts.flatMap(choices).flatMap(({ properties = {} }) => Object.keys(properties)))];
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: 'a text',
+  number: 'a number',
+  boolean: 'true or false',
+  object: 'a mapping of keys to values',
+  record: 'a mapping of keys to values',
+  array: 'a list',
+};
+
+function messageOf(issue: ConfigIssue, value: unknown): string {
+  switch (issue.code) {
+    case 'invalid_key':
+      return issue.issues[0]?.message ?? issue.message;
+    case 'invalid_value':
+      return `${value === undefined ? 'is missing: it' : ''} must be one of ${issue.values.join(', ')}`.trim();
+    case 'invalid_union':
+      return value === undefined ? `is missing: it ${issue.message}` : issue.message;
+    case 'invalid_type':
+      return wrongKind(issue.expected, value, /^Invalid input/.test(issue.message) ? undefined : issue.message);
+    default:
+      return issue.message;
+  }
+}
+
+function wrongKind(expected: string, value: unknown, wanted: string | undefined): string {
+  const isMapping = expected === 'object' || expected === 'record';
+  if (value === undefined) return 'is missing';
+  if (value === null) return isMapping ? 'has no value: write {}, or take the line out' : 'has no value';
+  if (wanted) return wanted;
+  const found = KINDS[Array.isArray(value) ? 'array' : typeof value];
+  const quotes = expected === 'string' && typeof value !== 'object' ? ': put it in quotes' : '';
+  return `must be ${KINDS[expected] ?? expected}, not ${found ?? 'something else'}${quotes}`;
+}
+
+function valueAt(config: unknown, path: Path): unknown {
+  return path.reduce<unknown>(
+    (value, name) =>
+      typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+        ? (value as Record<string | number, unknown>)[name]
+        : undefined,
+    config,
+  );
+}
+
+/** Secrets belong into the values that are made for them: names, paths and addresses are shown everywhere. */
+
+/** Shorter ones are words that stand in other places by chance, such as the sandbox's key. */
+const SHORTEST = 12;
+
+/** The secrets of a config, as far as it could be read. */
+function secretsOf(config: unknown): string[] {
+  if (!isObject(config)) return [];
+  const sources = isObject(config.sources) ? Object.values(config.sources) : [];
+  const found = [
+    ...sources.map((source) => at(source, 'apiKey')),
+    at(config.privacy, 'salt'),
+    at(config.http, 'token'),
+    ...Object.values(isObject(config.sinks) ? config.sinks : {}).map((sink) =>
+      at(isObject(sink) ? sink.catalog : undefined, 'token'),
+    ),
+    ...Object.values(isObject(config.http) && isObject(config.http.tokens) ? config.http.tokens : {}).map((one) =>
+      at(one, 'token'),
+    ),
+  ];
+  return found.filter((secret): secret is string => typeof secret === 'string' && secret.length >= SHORTEST);
+}
+
+/** Where a secret stands that is not its place, by what it is; never the text itself. */
+function misplacedSecrets(config: unknown, secrets: readonly string[]): string[] {
+  if (!isObject(config)) return [];
+  const holds = (text: unknown): boolean =>
+    secrets.some((secret) => String(text).toLowerCase().includes(secret.toLowerCase()));
+  const parts = ['sources', 'sinks'].flatMap((kind) => {
+    const named = config[kind];
+    return isObject(named) ? Object.entries(named).map(([name, settings]) => ({ kind, name, settings })) : [];
+  });
+  return [
+    ...parts.filter(({ name }) => holds(name)).map(({ kind }) => `${kind}: a name`),
+    ...['baseUrl', 'path', 'schema']
+      .filter((key) => parts.some(({ settings }) => holds(at(settings, key) ?? '')))
+      .map((key) => `a ${key}`),
+  ].map((place) => `${place} holds a key, salt or token of this config, which would be shown in logs and tables`);
+}
+
+/** Faults name keys of the file, and a secret may stand there by mistake. */
+const withoutSecrets = (text: string, secrets: readonly string[]): string =>
+  secrets.reduce((masked, secret) => masked.replaceAll(secret, '***'), text);
+
+const at = (value: unknown, key: string): unknown => (isObject(value) ? value[key] : undefined);

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { checkBaseUrl, hostFault } from '../api/base-url.ts';
 import { checkFilters, filterSchema } from '../api/filters.ts';
 import { addressOf } from '../cursor/database-errors.ts';
-import { INCIDENT_KINDS } from '../cursor/incidents.ts';
+import { INCIDENT_KINDS } from '../jobs/alerts.ts';
 import { cronFault, isTimezone } from '../jobs/schedule.ts';
 import { parseDuration } from '../model/dates.ts';
 import { ConfigError } from '../model/errors.ts';
@@ -12,9 +12,7 @@ import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
 import { lakePathFault } from '../sinks/parquet/lake.ts';
 import { PARTITIONS } from '../sinks/postgres/table.ts';
 import { UNKNOWN_FIELDS } from '../sync/evolver.ts';
-import { http } from './http.ts';
-import { perSecondOf, plan, requestsPerSecond, soundAt } from './plan.ts';
-import { name, optionalText } from './values.ts';
+import { http, name, optionalText, perSecondOf, plan, requestsPerSecond, soundAt } from './values.ts';
 
 /** The config file's shape: checked here, documented in config/tributary.yaml, and printed for editors as a JSON schema. */
 

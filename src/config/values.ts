@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { requestsPerSecond as budgetOf, PLAN_NAMES, SLOWEST } from '../api/plans.ts';
+import { parseInstant } from '../model/instant.ts';
 
 /** Kinds of values that several parts of the config share. */
 
@@ -8,7 +10,7 @@ export const name = z
   .regex(/^[a-z][a-z0-9_-]{0,39}$/, 'names are lower-case letters, digits, _ and -, at most 40');
 
 /** What the environment filled in is text; a number is meant. */
-export const number = z.union(
+const number = z.union(
   [
     z.number(),
     z
@@ -24,3 +26,97 @@ export const optionalText = z
   .string()
   .optional()
   .transform((text) => text || undefined);
+
+export const plan = z
+  .enum(PLAN_NAMES)
+  .describe(
+    'pro 2/s, business 4/s, advanced 8/s; enterprise needs requestsPerSecond, free is refused: it has no budget. ' +
+      'The contract asks for Business or higher: on pro the service may answer 403',
+  );
+
+export const requestsPerSecond = number
+  .refine((perSecond) => !budgetFault({ plan: 'enterprise', requestsPerSecond: perSecond }), {
+    error: ({ input }) => budgetFault({ plan: 'enterprise', requestsPerSecond: input }),
+  })
+  .optional()
+  .describe('less than the plan grants, if other programs use the key too');
+
+type Refinement = Parameters<z.ZodType['refine']>;
+
+/** A source's check of plan and rate together, also when other keys have faults: all are reported at once. */
+export const soundAt = (key: 'plan' | 'requestsPerSecond'): [(value: unknown) => boolean, Refinement[1]] => [
+  (value) => !planFault(value, key),
+  {
+    path: [key],
+    error: ({ input }) => planFault(input, key),
+    when: ({ value }) => typeof value === 'object' && value !== null,
+  },
+];
+
+/** What is wrong with the plan at any rate, or with the rate beside it; a rate that is no number has its own fault. */
+function planFault(source: unknown, key: 'plan' | 'requestsPerSecond'): string | undefined {
+  const { plan, requestsPerSecond: rate } = source as { plan?: unknown; requestsPerSecond?: unknown };
+  if (!PLAN_NAMES.some((known) => known === plan)) return undefined;
+  const ofPlan = budgetFault({ plan: String(plan), requestsPerSecond: rate === undefined ? undefined : SLOWEST });
+  if (key === 'plan') return ofPlan;
+  const isNumber = rate === undefined || !budgetFault({ plan: 'enterprise', requestsPerSecond: rate });
+  return ofPlan || !isNumber ? undefined : budgetFault({ plan: String(plan), requestsPerSecond: rate });
+}
+
+function budgetFault(source: Parameters<typeof budgetOf>[0]): string | undefined {
+  const budget = budgetOf(source);
+  return 'fault' in budget ? budget.fault : undefined;
+}
+
+export function perSecondOf(source: Parameters<typeof budgetOf>[0]): number {
+  const budget = budgetOf(source);
+  if ('fault' in budget) throw new Error(budget.fault);
+  return budget.value;
+}
+
+/** `http` of the config: where the control room listens, and who may come in. */
+
+/** Shorter ones can be guessed. */
+const SHORTEST_TOKEN = 16;
+const A_TOKEN = `must have at least ${SHORTEST_TOKEN} characters: openssl rand -hex 32 makes a good one`;
+
+const namedToken = z.strictObject({
+  token: z.string().min(SHORTEST_TOKEN, A_TOKEN).describe('the secret; take it from the environment'),
+  role: z
+    .enum(['metrics', 'read', 'operator', 'admin'])
+    .describe(
+      'metrics: /metrics · read: also look · operator: also sync, backfill, verify, export · admin: everything',
+    ),
+  expires: z
+    .string()
+    .refine((text) => parseInstant(text) !== undefined, 'must be a date such as 2027-01-01')
+    .transform((text) => parseInstant(text))
+    .optional()
+    .describe('from this moment on it is refused'),
+});
+
+export const http = z.strictObject({
+  host: z.string().default('127.0.0.1').describe('where to listen; any but a loopback address needs a token'),
+  port: number
+    .refine((port) => Number.isInteger(port) && port >= 0 && port <= 65_535, 'must be a port number')
+    .default(7070)
+    .describe('0 takes a free one'),
+  token: optionalText
+    .refine((token) => token === undefined || token.length >= SHORTEST_TOKEN, A_TOKEN)
+    .describe(
+      'the secret of an admin, from the environment; absent: one is made at the first start, in .tributary/http-token',
+    ),
+  tokens: z
+    .record(name, namedToken)
+    .default({})
+    .describe('further tokens, each under the name that the audit trail shows; SIGHUP reads them again'),
+  trustProxy: z
+    .union([z.boolean(), z.array(z.string())])
+    .default(false)
+    .describe('whether a proxy in front is believed about the address of a request: true, or the addresses of proxies'),
+  basePath: z
+    .string()
+    .regex(/^(?:\/[A-Za-z0-9._~-]+)*$/, 'must be a path such as /etl, without a slash at its end')
+    .default('')
+    .describe('the path that a proxy serves it under, such as /etl'),
+});

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { eitherSignal } from '../api/cancel.ts';
 import { audited } from '../cursor/audit.ts';
-import { eitherSignal } from '../jobs/either-signal.ts';
 import type { ControlDeps } from './dependencies.ts';
 import type { Guard } from './guard.ts';
 import { HttpError } from './http-error.ts';

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
 import { CronExpressionParser } from 'cron-parser';
+import { Cancelled, type Fault, RetryLater, StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
+import type { StreamJob } from '../sync/job.ts';
 
 /** When a stream is read: every so often, or at times of a calendar. The one home of cron-parser. */
-export type Schedule = { every: number } | { cron: string; timezone: string };
+type Schedule = { every: number } | { cron: string; timezone: string };
 
 /**
  * A schedule as the queue keeps it and as the state compares it. Streams that run every minute do not all run in the same
@@ -57,3 +59,78 @@ export function isTimezone(name: string): boolean {
 }
 
 const placeOf = (name: string): number => createHash('sha256').update(name).digest().readUIntBE(0, 6);
+
+/** A stream and how it is to be kept: what the config says, ready to work with. */
+export interface StreamPlan {
+  job: StreamJob;
+  /** As `scheduleText` writes it. */
+  schedule: string;
+  /** How far behind it may be before somebody is told. */
+  maxLagMs: number | undefined;
+  /** Changes with anything that the service could refuse: key, address, filters. Nobody can read them from it. */
+  fingerprint: string;
+}
+
+export type Plans = ReadonlyMap<string, StreamPlan>;
+
+export const planKey = (source: string, stream: string): string => `${source}/${stream}`;
+
+export const plansByKey = (plans: readonly StreamPlan[]): Plans =>
+  new Map(plans.map((plan) => [planKey(plan.job.source, plan.job.stream), plan]));
+
+export type Pace = Readonly<typeof PACE>;
+
+/** How often things are looked at. Tests look more often. */
+export const PACE = {
+  /** Due streams are given to a queue that forgot them. */
+  tickMs: 5000,
+  /** Schedulers are looked after, and troubles looked for. */
+  watchMs: 30_000,
+  /** A run that is not heard of is looked for again: a little longer than a lease lives. */
+  recheckMs: 75_000,
+  /** A job whose worker is silent for so long is given to another. */
+  lockMs: 30_000,
+  /** After so long a run gives its place to others who wait, and goes on at its next turn. */
+  sliceMs: 120_000,
+  /** How soon a window of a backfill asks again whether its stream is free. */
+  busyMs: 15_000,
+  /** How long runs have to end after SIGTERM: they are gone within 25 s, also with what comes after them. */
+  closeMs: 20_000,
+};
+
+/** What follows from how a run ended, by the recovery that its fault stands for. Pure: the turn asks, the policy answers. */
+type Consequence =
+  /** At its next time. */
+  | { kind: 'go on' }
+  /** At once: it was interrupted, and nothing is wrong. */
+  | { kind: 'resume' }
+  /** Earlier than planned, if the plan is a rare one. */
+  | { kind: 'retry'; afterMs: number }
+  /** Asking again cannot help: the whole source where its key is what was refused, else this stream. */
+  | { kind: 'park'; whole: boolean; fault: StopStream };
+
+const FIRST_RETRY_MS = 30_000;
+const LONGEST_RETRY_MS = 15 * 60_000;
+
+export function consequenceOf(fault: Fault | undefined, failures: number): Consequence {
+  if (!fault) return { kind: 'go on' };
+  if (fault instanceof Cancelled) return { kind: 'resume' };
+  if (fault instanceof StopStream) return { kind: 'park', whole: isKeyRefused(fault), fault };
+  const asked = fault instanceof RetryLater ? (fault.afterMs ?? 0) : 0;
+  const afterMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures, 10));
+  return { kind: 'retry', afterMs: Math.max(asked, afterMs) };
+}
+
+/** The key, its permissions or its plan: what every stream of the source needs. */
+export const isKeyRefused = (fault: Fault): boolean =>
+  fault instanceof StopStream && (fault.answer?.status === 401 || fault.answer?.status === 403);
+
+/** A failed run waits no longer than its plan says, however often it failed: the service has its own pauses for that. */
+export const retryAt = (now: Instant, afterMs: number, planned: Instant): Instant => Math.min(planned, now + afterMs);
+
+const FIRST_PROBE_MS = 15 * 60_000;
+const RAREST_PROBE_MS = 6 * 3_600_000;
+
+/** How long what is parked is left alone after so many probes: 15 min, 30 min, … 6 h. */
+export const probeAfterMs = (probes: number): number =>
+  Math.min(RAREST_PROBE_MS, FIRST_PROBE_MS * 2 ** Math.min(probes, 10));

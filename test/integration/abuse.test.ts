@@ -2,7 +2,7 @@ import { mkdir, readdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { run } from '../../src/cli/program.ts';
-import type { Terminal } from '../../src/cli/terminal/terminal.ts';
+import type { Terminal } from '../../src/cli/terminal.ts';
 import { parseConfig } from '../../src/config/index.ts';
 import { freshPlace } from '../support/cli.ts';
 import { freshDatabase } from '../support/postgres.ts';

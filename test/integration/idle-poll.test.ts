@@ -2,7 +2,7 @@ import pg from 'pg';
 import { expect, it } from 'vitest';
 import { withSyncApp } from '../../src/app/index.ts';
 import { writeSchedules } from '../../src/cursor/schedules.ts';
-import { PACE, plansByKey } from '../../src/jobs/plan.ts';
+import { PACE, plansByKey } from '../../src/jobs/schedule.ts';
 import { takeTurn } from '../../src/jobs/turn.ts';
 import { configFor, openEngine, syncAllDone } from '../support/engine.ts';
 import { smallSandbox } from '../support/sandbox.ts';

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadProgram } from '../../src/cli/program.ts';
 import { levelsOf } from '../../src/cli/setup/completion.ts';
-import type { Terminal } from '../../src/cli/terminal/terminal.ts';
+import type { Terminal } from '../../src/cli/terminal.ts';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import {

@@ -3,7 +3,7 @@ import { runWorkerApp } from '../../src/app/worker.ts';
 import type { Config } from '../../src/config/index.ts';
 import { connect, type Database } from '../../src/cursor/database.ts';
 import { type Alert, findTroubles, watch } from '../../src/jobs/alerts.ts';
-import { plansByKey, type StreamPlan } from '../../src/jobs/plan.ts';
+import { plansByKey, type StreamPlan } from '../../src/jobs/schedule.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { readStatus, type StreamStatus } from '../../src/sync/status.ts';
 import { dump } from '../support/dump.ts';

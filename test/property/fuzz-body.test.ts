@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readBody } from '../../src/api/body.ts';
+import { readBody } from '../../src/api/client.ts';
 
 /** Bodies are decoded piece by piece for speed; what comes out must be what a decoder makes of the whole. */
 

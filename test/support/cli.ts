@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll } from 'vitest';
 import { run } from '../../src/cli/program.ts';
-import type { Terminal } from '../../src/cli/terminal/terminal.ts';
+import type { Terminal } from '../../src/cli/terminal.ts';
 import { stopPostmaster } from '../../src/cursor/embedded/server.ts';
 import { silentLog } from './silent-log.ts';
 

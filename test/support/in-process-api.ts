@@ -1,5 +1,5 @@
+import { type EventsQuery, toSearchParams } from '../../src/api/client.ts';
 import type { EventsApi } from '../../src/api/events-api.ts';
-import { type EventsQuery, toSearchParams } from '../../src/api/query.ts';
 import { HttpError } from '../../src/sandbox/http-error.ts';
 import type { SandboxService } from '../../src/sandbox/service.ts';
 import { serviceError } from './service-error.ts';

@@ -1,6 +1,5 @@
-import type { Page } from '../../src/api/client.ts';
+import type { EventsQuery, Page } from '../../src/api/client.ts';
 import type { EventsApi, PageOptions } from '../../src/api/events-api.ts';
-import type { EventsQuery } from '../../src/api/query.ts';
 import type { Flatten } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
 import { HttpError } from '../../src/sandbox/http-error.ts';

@@ -1,8 +1,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { createLog } from '../../src/app/log.ts';
+import { createLog } from '../../src/app/environment.ts';
 import { runWorkerApp } from '../../src/app/worker.ts';
 import type { Config } from '../../src/config/index.ts';
-import type { Pace } from '../../src/jobs/plan.ts';
+import type { Pace } from '../../src/jobs/schedule.ts';
 
 /**
  * A worker in a process of its own: `worker-child.ts CONFIG PACE`. Prints a line when it is ready, one for

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe } from 'vitest';
 import { type Config, parseConfig } from '../../src/config/index.ts';
-import type { Pace } from '../../src/jobs/plan.ts';
+import type { Pace } from '../../src/jobs/schedule.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type Running, startProcess } from './cli.ts';

@@ -2,8 +2,7 @@ import type { RequestListener } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { ANSWER_TOO_LARGE, type ClientOptions, createClient } from '../../src/api/client.ts';
-import type { EventsQuery } from '../../src/api/query.ts';
+import { ANSWER_TOO_LARGE, type ClientOptions, createClient, type EventsQuery } from '../../src/api/client.ts';
 import { Cancelled, ConfigError, type Fault, RetryLater, StopStream } from '../../src/model/errors.ts';
 import { serve } from '../support/http-server.ts';
 

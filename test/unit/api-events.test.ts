@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { type Client, createClient, type Page } from '../../src/api/client.ts';
+import { type Client, createClient, type EventsQuery, type Page } from '../../src/api/client.ts';
 import { createEventsApi } from '../../src/api/events-api.ts';
 import { createLimiter, type Lane } from '../../src/api/limiter.ts';
-import type { EventsQuery } from '../../src/api/query.ts';
 import { Cancelled, ConfigError, type Fault, RetryLater, StopStream } from '../../src/model/errors.ts';
 import type { Log } from '../../src/model/log.ts';
 import { serve } from '../support/http-server.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type EventsQuery, toSearchParams } from '../../src/api/query.ts';
+import { type EventsQuery, toSearchParams } from '../../src/api/client.ts';
 import { ConfigError } from '../../src/model/errors.ts';
 
 const START = Date.UTC(2026, 10, 14);

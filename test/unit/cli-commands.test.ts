@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { loadProgram, run } from '../../src/cli/program.ts';
 import { type Level, levelsOf, SCRIPTS } from '../../src/cli/setup/completion.ts';
-import type { Terminal } from '../../src/cli/terminal/terminal.ts';
+import type { Terminal } from '../../src/cli/terminal.ts';
 import { longLines } from '../support/cli.ts';
 import { silentLog } from '../support/silent-log.ts';
 

@@ -1,12 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { createLog, lineForPeople } from '../../src/app/environment.ts';
 import type { SyncApp } from '../../src/app/index.ts';
-import { createLog, lineForPeople } from '../../src/app/log.ts';
 import { EXIT, exitCodeOf, gravest } from '../../src/cli/command.ts';
 import { notes, summaryJson, summaryTable } from '../../src/cli/commands/sync.ts';
-import { createProgressLine } from '../../src/cli/terminal/progress.ts';
-import { fittedTable, table } from '../../src/cli/terminal/table.ts';
-import type { Terminal } from '../../src/cli/terminal/terminal.ts';
-import { describeTerm, wrap } from '../../src/cli/terminal/words.ts';
+import { createProgressLine, describeTerm, fittedTable, type Terminal, table, wrap } from '../../src/cli/terminal.ts';
 import { emptyTally, type Tally } from '../../src/cursor/runs.ts';
 import { BadRecord, Cancelled, ConfigError, type Fault, RetryLater, StopStream } from '../../src/model/errors.ts';
 import type { StreamName } from '../../src/model/streams.ts';

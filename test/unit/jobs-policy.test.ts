@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { consequenceOf, probeAfterMs } from '../../src/jobs/plan.ts';
 import { judge } from '../../src/jobs/redis.ts';
+import { consequenceOf, probeAfterMs } from '../../src/jobs/schedule.ts';
 import { Cancelled, ConfigError, RetryLater, StopStream } from '../../src/model/errors.ts';
 
 const MINUTE = 60_000;

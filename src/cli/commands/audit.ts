@@ -1,9 +1,7 @@
 import { environment, hasState, withApp } from '../../app/index.ts';
 import { type AuditRecord, listAudit } from '../../cursor/audit.ts';
-import { type CommonOptions, EXIT, type Register } from '../command.ts';
-import { parseCount, withConfig, withJson } from '../options.ts';
-import { type FittedColumn, fittedTable } from '../terminal/table.ts';
-import { minute } from '../terminal/words.ts';
+import { type CommonOptions, EXIT, parseCount, type Register, withConfig, withJson } from '../command.ts';
+import { type FittedColumn, fittedTable, minute } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:

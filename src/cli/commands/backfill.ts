@@ -1,7 +1,8 @@
 import { Option } from 'commander';
-import { byCommand, environment, type SyncApp, withSyncApp } from '../../app/index.ts';
+import { byCommand, environment, hasState, type SyncApp, withApp, withSyncApp } from '../../app/index.ts';
 import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { type AuditEntry, audited, recordAudit } from '../../cursor/audit.ts';
+import { type Backfill, readBackfills } from '../../cursor/backfills.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import { toIso } from '../../model/instant.ts';
 import { describeRange } from '../../model/window.ts';
@@ -9,20 +10,22 @@ import { type BackfillRequest, unreadChunks } from '../../sync/backfill-stream.t
 import type { StreamJob, SyncDeps } from '../../sync/job.ts';
 import { costOf, type Price, priceBackfill, reportPrices, sourcesOf, sum } from '../../sync/price.ts';
 import { backfillAll } from '../../sync/sync-stream.ts';
-import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import {
+  type CommonOptions,
+  type Context,
+  EXIT,
+  type ExitCode,
   parseStreams,
   parseWindow,
+  type Register,
   type WindowOptions,
   withConfig,
   withJson,
   withSink,
   withSource,
   withWindow,
-} from '../options.ts';
-import { createBackfillLine } from '../terminal/progress.ts';
-import { figure, table } from '../terminal/table.ts';
-import { duration, percent } from '../terminal/words.ts';
+} from '../command.ts';
+import { createBackfillLine, duration, type FittedColumn, figure, fittedTable, percent, table } from '../terminal.ts';
 import { report } from './sync.ts';
 
 const EXAMPLES = `
@@ -169,3 +172,104 @@ function describeSource(source: string, prices: readonly Price[], jobs: readonly
     `${' '.repeat(source.length)}  syncs go first (about ${Math.max(1, Math.round(pollShare * 100))} % of the budget) and wait for one request at most`,
   ];
 }
+
+const BACKFILLS_EXAMPLES = `
+Examples:
+  tributary backfills                  those in the queue, and how far each is
+  tributary backfills pause 20261113180000-3fa9c1
+  tributary backfills retry 20261113180000-3fa9c1   only the windows that failed
+
+tributary backfill --queue gives one to the workers. What a backfill has read
+stays, whatever becomes of it. "certified" is the share of the range that every
+sink has proven. "to" is exclusive. Times are UTC.`;
+
+const VERBS = {
+  pause: { does: 'stop reading after the page in hand; the rest waits', done: 'is paused' },
+  resume: { does: 'go on with one that is paused', done: 'goes on' },
+  cancel: { does: 'end one for good; what it has read stays', done: 'is cancelled' },
+  retry: { does: 'read again the windows that failed, and only those', done: 'tries its failed windows again' },
+} as const;
+
+type Verb = keyof typeof VERBS;
+
+export const registerBackfills: Register = (program, action) => {
+  const command = program
+    .command('backfills')
+    .description('backfills in the queue: list, pause, resume, cancel, retry')
+    .addHelpText('after', BACKFILLS_EXAMPLES);
+  const list = command
+    .command('list', { isDefault: true })
+    .description('those in the queue, and how far each is')
+    .addHelpText('after', '\nExample:\n  tributary backfills list --json');
+  withJson(withConfig(list)).action(action(listAll));
+  for (const [verb, { does }] of Object.entries(VERBS) as Array<[Verb, (typeof VERBS)[Verb]]>) {
+    const child = command
+      .command(verb)
+      .description(does)
+      .argument('<id>', 'as tributary backfills shows it')
+      .addHelpText('after', `\nExample:\n  tributary backfills ${verb} 20261113180000-3fa9c1`);
+    withJson(withConfig(child)).action(
+      action((context, id: string, options: CommonOptions) => steer(context, verb, id, options)),
+    );
+  }
+};
+
+async function listAll({ terminal, log, document }: Context, options: CommonOptions): Promise<ExitCode> {
+  const { config } = environment.configOrDefaults(options.config);
+  const all = hasState(config) ? await withApp({ config, log }, ({ state }) => readBackfills(state)) : [];
+  terminal.out(options.json ? document({ backfills: all.map(toJson) }) : describe(all, terminal.columns));
+  return EXIT.done;
+}
+
+async function steer(
+  { terminal, log, document }: Context,
+  verb: Verb,
+  id: string,
+  { json, ...options }: CommonOptions,
+): Promise<ExitCode> {
+  const { config } = environment.configOrDefaults(options.config);
+  const { withQueue } = await import('../../app/worker.ts');
+  const jobs = await import('../../jobs/backfills.ts');
+  const work = {
+    pause: jobs.pauseBackfill,
+    resume: jobs.resumeBackfill,
+    cancel: jobs.cancelBackfill,
+    retry: jobs.retryBackfill,
+  }[verb];
+  const [after] = await withQueue({ config, log }, async (deps) => {
+    await audited(deps.state, { ...byCommand(), action: `backfill.${verb}`, target: id }, () => work(deps, id));
+    return readBackfills(deps.state, id);
+  });
+  if (json) terminal.out(document({ backfills: after ? [toJson(after)] : [] }));
+  else terminal.out(`backfill ${id} ${VERBS[verb].done}`);
+  return EXIT.done;
+}
+
+const COLUMNS: ReadonlyArray<FittedColumn<Backfill>> = [
+  { header: 'id', of: ({ id }) => id },
+  { header: 'stream', of: ({ source, stream }) => `${source}/${stream}` },
+  { header: 'from', of: ({ start }) => toIso(start).slice(0, 10) },
+  { header: 'to', of: ({ end }) => toIso(end).slice(0, 10) },
+  { header: 'state', of: ({ state }) => state },
+  {
+    header: 'windows',
+    of: ({ windows: { queued, running, done, failed } }) => `${done}/${queued + running + done + failed}`,
+    spare: 2,
+  },
+  { header: 'rows', of: ({ rows }) => figure(rows), spare: 1 },
+  { header: 'certified', of: ({ certified }) => percent(certified) },
+];
+
+function describe(all: readonly Backfill[], columns: number): string {
+  if (all.length === 0) return 'no backfill was ever given to the queue\nnext: tributary backfill --queue';
+  const failed = all.filter(({ message }) => message !== null).map(({ id, message }) => `${id}: ${message}`);
+  return [fittedTable(COLUMNS, all, columns), ...failed].join('\n');
+}
+
+const toJson = ({ start, end, createdAt, finishedAt, ...backfill }: Backfill): object => ({
+  ...backfill,
+  from: toIso(start),
+  to: toIso(end),
+  createdAt: toIso(createdAt),
+  finishedAt: finishedAt === null ? null : toIso(finishedAt),
+});

@@ -7,21 +7,23 @@ import { ConfigError } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { type MoveDeps, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';
-import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import {
+  type CommonOptions,
+  type Context,
   checkSource,
+  EXIT,
+  type ExitCode,
   parseDateOption,
   parseStreams,
+  type Register,
   type SafetyOptions,
   withConfig,
   withJson,
   withSafety,
   withSink,
   withSource,
-} from '../options.ts';
-import { confirm } from '../terminal/ask.ts';
-import { type FittedColumn, fittedTable, table } from '../terminal/table.ts';
-import { minute } from '../terminal/words.ts';
+} from '../command.ts';
+import { confirm, type FittedColumn, fittedTable, minute, table } from '../terminal.ts';
 
 const GET = `
 Examples:

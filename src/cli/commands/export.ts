@@ -10,18 +10,20 @@ import { createFileTarget, createStreamTarget } from '../../sinks/export/byte-ta
 import { createRowFile, FORMATS, type Format, type RowFile } from '../../sinks/export/row-file.ts';
 import { createSpool, type Spool } from '../../sinks/export/spool.ts';
 import { type ExportReport, exportStream } from '../../sync/export-stream.ts';
-import { type Context, EXIT, type ExitCode, type Register } from '../command.ts';
 import {
+  type Context,
+  EXIT,
+  type ExitCode,
   parseStreams,
   parseWindow,
+  type Register,
   type WindowOptions,
   withConfig,
   withJson,
   withSource,
   withWindow,
-} from '../options.ts';
-import { createBackfillLine } from '../terminal/progress.ts';
-import { figure } from '../terminal/table.ts';
+} from '../command.ts';
+import { createBackfillLine, figure } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:

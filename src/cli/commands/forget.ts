@@ -5,10 +5,17 @@ import { holderOf } from '../../cursor/leases.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Erasure } from '../../sinks/sink.ts';
 import { auditNoteOf, forget, previewForget, type Touched } from '../../sync/maintain/forget.ts';
-import { type CommonOptions, EXIT, type Register } from '../command.ts';
-import { checkSource, type SafetyOptions, withConfig, withJson, withSafety } from '../options.ts';
-import { confirm } from '../terminal/ask.ts';
-import { figure, table } from '../terminal/table.ts';
+import {
+  type CommonOptions,
+  checkSource,
+  EXIT,
+  type Register,
+  type SafetyOptions,
+  withConfig,
+  withJson,
+  withSafety,
+} from '../command.ts';
+import { confirm, figure, table } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:

@@ -1,12 +1,11 @@
 import { environment, withSinks } from '../../app/index.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
-import { abilityOf, type Rewrites } from '../../sinks/sink.ts';
-import { type CommonOptions, EXIT, type Register } from '../command.ts';
-import { parseStreams, withConfig, withJson, withSink } from '../options.ts';
-import { figure, table } from '../terminal/table.ts';
+import { abilityOf, type Maintained, type Rewrites } from '../../sinks/sink.ts';
+import { type CommonOptions, EXIT, parseStreams, type Register, withConfig, withJson, withSink } from '../command.ts';
+import { figure, table } from '../terminal.ts';
 
-const EXAMPLES = `
+const LAKE_EXAMPLES = `
 Examples:
   tributary lake rewrite               every stream of every lake
   tributary lake rewrite clicks --json
@@ -17,12 +16,15 @@ of today, as nulls. Files that have them are not touched. It may run beside a
 sync, and again after it was interrupted.`;
 
 export const registerLake: Register = (program, action) => {
-  const lake = program.command('lake').description('look after lakes of Parquet files').addHelpText('after', EXAMPLES);
+  const lake = program
+    .command('lake')
+    .description('look after lakes of Parquet files')
+    .addHelpText('after', LAKE_EXAMPLES);
   const command = lake
     .command('rewrite')
     .description('bring old Parquet files up to the columns of today')
     .argument('[stream...]', `${STREAM_NAMES.join(', ')}; all of them where none is named`)
-    .addHelpText('after', EXAMPLES);
+    .addHelpText('after', LAKE_EXAMPLES);
   withJson(withSink(withConfig(command))).action(
     action(async ({ terminal, log, document }, names: string[], options: CommonOptions) => {
       const streams = names.length > 0 ? parseStreams(names) : STREAM_NAMES;
@@ -34,7 +36,7 @@ export const registerLake: Register = (program, action) => {
         for (const sink of lakes) rewrites[sink.name] = await abilityOf(sink, 'rewrite')(streams);
         return rewrites;
       });
-      terminal.out(options.json ? document({ lakes: done }) : describe(done));
+      terminal.out(options.json ? document({ lakes: done }) : describeRewrites(done));
       return EXIT.done;
     }),
   );
@@ -45,7 +47,7 @@ const noLake = (name: string | undefined): ConfigError =>
     next: 'add a sink of type parquet: see docs/lake.md',
   });
 
-const describe = (done: Readonly<Record<string, Rewrites>>): string =>
+const describeRewrites = (done: Readonly<Record<string, Rewrites>>): string =>
   table(
     ['lake', 'stream', 'files', 'rewritten', 'rows'],
     Object.entries(done).flatMap(([sink, rewrites]) =>
@@ -55,6 +57,58 @@ const describe = (done: Readonly<Record<string, Rewrites>>): string =>
         figure(files),
         figure(rewritten),
         figure(rows),
+      ]),
+    ),
+  );
+
+const ICEBERG_EXAMPLES = `
+Examples:
+  tributary iceberg maintain           every table of every Iceberg sink
+  tributary iceberg maintain --json
+
+A sync joins small files and lets go of snapshots that are older than a day, a
+little at a time. This does all of it at once: joins every day's small files,
+lets go of old snapshots, and removes files that no snapshot names. It may run
+beside a sync and beside readers, and again after it was interrupted.`;
+
+export const registerIceberg: Register = (program, action) => {
+  const iceberg = program
+    .command('iceberg')
+    .description('look after Iceberg tables')
+    .addHelpText('after', ICEBERG_EXAMPLES);
+  const command = iceberg
+    .command('maintain')
+    .description('join small files, let go of old snapshots, remove what nobody names')
+    .addHelpText('after', ICEBERG_EXAMPLES);
+  withJson(withSink(withConfig(command))).action(
+    action(async ({ terminal, log }, options: CommonOptions) => {
+      const { config } = environment.configOrDefaults(options.config);
+      const done = await withSinks({ config, log }, async ({ sinks }) => {
+        const maintained: Record<string, Maintained> = {};
+        const chosen = sinks.filter(({ name, maintain }) => maintain && (options.sink ?? name) === name);
+        if (chosen.length === 0) throw noTables(options.sink);
+        for (const sink of chosen) maintained[sink.name] = await abilityOf(sink, 'maintain')();
+        return maintained;
+      });
+      terminal.out(options.json ? JSON.stringify(done, null, 2) : describeMaintained(done));
+      return EXIT.done;
+    }),
+  );
+};
+
+const noTables = (name: string | undefined): ConfigError =>
+  new ConfigError(name === undefined ? 'the config has no Iceberg sink' : `the config has no Iceberg sink "${name}"`, {
+    next: 'add a sink of type iceberg: see docs/lake.md',
+  });
+
+const describeMaintained = (done: Readonly<Record<string, Maintained>>): string =>
+  table(
+    ['sink', 'table', 'files joined', 'snapshots let go', 'files removed', 'data files now'],
+    Object.entries(done).flatMap(([sink, tables]) =>
+      Object.entries(tables).map(([name, { joined, expired, removed, files }]) => [
+        sink,
+        name,
+        ...[joined, expired, removed, files].map(figure),
       ]),
     ),
   );

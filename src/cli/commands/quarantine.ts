@@ -10,11 +10,20 @@ import { parseJson, stringifyJson } from '../../model/json.ts';
 import { STREAMS } from '../../model/streams.ts';
 import { createRedact } from '../../model/withhold.ts';
 import { type Retried, retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
-import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
-import { parseCount, type SafetyOptions, withConfig, withJson, withSafety, withSource } from '../options.ts';
-import { confirm } from '../terminal/ask.ts';
-import { table } from '../terminal/table.ts';
-import { counted, minute, wrap } from '../terminal/words.ts';
+import {
+  type CommonOptions,
+  type Context,
+  EXIT,
+  type ExitCode,
+  parseCount,
+  type Register,
+  type SafetyOptions,
+  withConfig,
+  withJson,
+  withSafety,
+  withSource,
+} from '../command.ts';
+import { confirm, counted, minute, table, wrap } from '../terminal.ts';
 
 const LIST = `
 Examples:

@@ -3,10 +3,18 @@ import { environment, hasState, withApp } from '../../app/index.ts';
 import { knownSources } from '../../cursor/forgotten.ts';
 import { listRuns, RUN_STATES, type RunRecord } from '../../cursor/runs.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
-import { type CommonOptions, EXIT, type Register } from '../command.ts';
-import { checkSource, parseCount, parseDateOption, withConfig, withJson, withSource } from '../options.ts';
-import { type FittedColumn, figure, fittedTable } from '../terminal/table.ts';
-import { duration, minute, wrap } from '../terminal/words.ts';
+import {
+  type CommonOptions,
+  checkSource,
+  EXIT,
+  parseCount,
+  parseDateOption,
+  type Register,
+  withConfig,
+  withJson,
+  withSource,
+} from '../command.ts';
+import { duration, type FittedColumn, figure, fittedTable, minute, wrap } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:

@@ -4,10 +4,18 @@ import { environment, hasState, stateNameOf, withApp } from '../../app/index.ts'
 import type { CoverageSpan, CoverageState } from '../../model/coverage-spans.ts';
 import { describeRange } from '../../model/window.ts';
 import { readStatus, readUse, type SourceUse, type StreamStatus } from '../../sync/status.ts';
-import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
-import { checkSource, withConfig, withJson, withSource } from '../options.ts';
-import { type FittedColumn, figure, fittedTable } from '../terminal/table.ts';
-import { counted, duration, minute, wrap } from '../terminal/words.ts';
+import {
+  type CommonOptions,
+  type Context,
+  checkSource,
+  EXIT,
+  type ExitCode,
+  type Register,
+  withConfig,
+  withJson,
+  withSource,
+} from '../command.ts';
+import { counted, duration, type FittedColumn, figure, fittedTable, minute, wrap } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:

@@ -15,12 +15,14 @@ import {
   errorJson,
   exitCodeOf,
   gravest,
+  parseStreams,
   type Register,
+  withConfig,
+  withJson,
+  withSink,
+  withSource,
 } from '../command.ts';
-import { parseStreams, withConfig, withJson, withSink, withSource } from '../options.ts';
-import { createProgressLine } from '../terminal/progress.ts';
-import { figure, table } from '../terminal/table.ts';
-import { counted, minute, percent, wrap } from '../terminal/words.ts';
+import { counted, createProgressLine, figure, minute, percent, table, wrap } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:

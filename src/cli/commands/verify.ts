@@ -24,20 +24,17 @@ import {
   type ExitCode,
   exitCodeOf,
   gravest,
-  type Register,
-} from '../command.ts';
-import {
   parseStreams,
   parseWindow,
+  type Register,
   type WindowOptions,
   withConfig,
   withJson,
   withSink,
   withSource,
   withWindow,
-} from '../options.ts';
-import { createBackfillLine } from '../terminal/progress.ts';
-import { figure, table } from '../terminal/table.ts';
+} from '../command.ts';
+import { createBackfillLine, figure, table } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:

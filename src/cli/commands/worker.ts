@@ -3,10 +3,16 @@ import { type Config, DEFAULT_CONFIG } from '../../config/index.ts';
 import { Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import type { StreamReport } from '../../sync/run.ts';
-import { type CommonOptions, type Context, EXIT, type ExitCode, type Register } from '../command.ts';
-import { withConfig, withJson } from '../options.ts';
-import { figure } from '../terminal/table.ts';
-import { counted } from '../terminal/words.ts';
+import {
+  type CommonOptions,
+  type Context,
+  EXIT,
+  type ExitCode,
+  type Register,
+  withConfig,
+  withJson,
+} from '../command.ts';
+import { counted, figure } from '../terminal.ts';
 
 const WORKER_EXAMPLES = `
 Examples:

@@ -3,9 +3,8 @@ import { environment } from '../../app/index.ts';
 import { writeYaml } from '../../config/document.ts';
 import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { printable } from '../../config/print.ts';
-import { type CommonOptions, EXIT, type Register } from '../command.ts';
-import { withConfig, withJson } from '../options.ts';
-import { counted } from '../terminal/words.ts';
+import { type CommonOptions, EXIT, type Register, withConfig, withJson } from '../command.ts';
+import { counted } from '../terminal.ts';
 
 const CHECK = `
 Examples:

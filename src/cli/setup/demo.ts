@@ -4,10 +4,9 @@ import { holderOf } from '../../cursor/leases.ts';
 import { startSandboxThread } from '../../sandbox/thread.ts';
 import { untilToday } from '../../sandbox/world.ts';
 import { forget } from '../../sync/maintain/forget.ts';
-import { type Context, EXIT, type ExitCode, type Register } from '../command.ts';
+import { type Context, EXIT, type ExitCode, type Register, withJson } from '../command.ts';
 import { syncAndReport } from '../commands/sync.ts';
-import { withJson } from '../options.ts';
-import { figure, table } from '../terminal/table.ts';
+import { figure, table } from '../terminal.ts';
 
 /** Apart from `attribution`: a report over the real tables must never count rows of the demo. */
 const SCHEMA = 'demo';

@@ -2,10 +2,17 @@ import { examine } from '../../app/doctor.ts';
 import { environment } from '../../app/index.ts';
 import { DEFAULT_CONFIG, type LoadedConfig } from '../../config/index.ts';
 import { type Finding, findingOf, note, ok } from '../../model/finding.ts';
-import { type CommonOptions, type Context, EXIT, type ExitCode, gravest, type Register } from '../command.ts';
-import { withConfig, withJson } from '../options.ts';
-import { createPaint, type Paint } from '../terminal/terminal.ts';
-import { counted, wrap } from '../terminal/words.ts';
+import {
+  type CommonOptions,
+  type Context,
+  EXIT,
+  type ExitCode,
+  gravest,
+  type Register,
+  withConfig,
+  withJson,
+} from '../command.ts';
+import { counted, createPaint, type Paint, wrap } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:

@@ -8,16 +8,13 @@ import { checkService } from '../../api/check-service.ts';
 import { PLAN_NAMES } from '../../api/plans.ts';
 import { variables } from '../../app/environment.ts';
 import { DEFAULT_CONFIG, parseConfig } from '../../config/index.ts';
+import { type Choices, configTemplate } from '../../config/print.ts';
 import { sinceFault } from '../../config/schema.ts';
-import { type Choices, configTemplate } from '../../config/template.ts';
 import { ConfigError, RetryLater, StopStream } from '../../model/errors.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
 import { lakePathFault } from '../../sinks/parquet/lake.ts';
-import { type Context, EXIT, type ExitCode, type Register } from '../command.ts';
-import { parseStreams, withConfig, withJson } from '../options.ts';
-import { canAsk, createPrompt } from '../terminal/ask.ts';
-import type { Terminal } from '../terminal/terminal.ts';
-import { wrap } from '../terminal/words.ts';
+import { type Context, EXIT, type ExitCode, parseStreams, type Register, withConfig, withJson } from '../command.ts';
+import { canAsk, createPrompt, type Terminal, wrap } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:

@@ -4,9 +4,8 @@ import { ConfigError } from '../../model/errors.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox/server.ts';
 import { parseTraits, TRAITS } from '../../sandbox/traits.ts';
 import { untilToday } from '../../sandbox/world.ts';
-import { type CommonOptions, EXIT, type Register } from '../command.ts';
-import { withJson } from '../options.ts';
-import { describeTerm } from '../terminal/words.ts';
+import { type CommonOptions, EXIT, type Register, withJson } from '../command.ts';
+import { describeTerm } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../../src/config/index.ts';
-import type { Pace } from '../../../src/jobs/plan.ts';
+import type { Pace } from '../../../src/jobs/schedule.ts';
 
 /** Processes that are killed: see `host.mjs`. */
 

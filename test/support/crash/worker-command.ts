@@ -1,5 +1,5 @@
 import { runWorkerApp } from '../../../src/app/worker.ts';
-import type { Pace } from '../../../src/jobs/plan.ts';
+import type { Pace } from '../../../src/jobs/schedule.ts';
 import { silentLog } from '../silent-log.ts';
 import type { Backend } from '../workers.ts';
 import { type Command, laterSync } from './commands.ts';

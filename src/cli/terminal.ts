@@ -1,0 +1,247 @@
+import { createInterface } from 'node:readline/promises';
+import { Cancelled } from '../model/errors.ts';
+import type { SyncProgress } from '../sync/job.ts';
+
+/** Where a command writes. Results go to `out`, everything about how it went to `err`; tests read both. */
+export interface Terminal {
+  out(text: string): void;
+  err(text: string): void;
+  /** Whether anybody still reads the results: `| head` goes away when it has seen enough. */
+  hasReader(): boolean;
+  /** A person is watching: lines may be rewritten in place. */
+  isInteractive: boolean;
+  /** Results go to a screen, and escape codes are welcome there. */
+  isScreen: boolean;
+  columns: number;
+}
+
+export function createTerminal(noColour: boolean): Terminal {
+  const { stdout, stderr } = process;
+  let hasReader = true;
+  // A reader that goes away is no error of ours: the work goes on, its output is dropped.
+  const onError = (error: NodeJS.ErrnoException): void => {
+    if (error.code !== 'EPIPE') throw error;
+  };
+  stdout.on('error', (error: NodeJS.ErrnoException) => {
+    hasReader = false;
+    onError(error);
+  });
+  stderr.on('error', onError);
+  return {
+    out: (text) => void stdout.write(`${text}\n`),
+    err: (text) => void stderr.write(text),
+    hasReader: () => hasReader,
+    isInteractive: stderr.isTTY === true,
+    isScreen: stdout.isTTY === true && !noColour,
+    // A terminal that does not know its width says 0; one that is resized says so at the next look.
+    get columns() {
+      return stderr.columns || 80;
+    },
+  };
+}
+
+/** Colours where a screen shows them and nobody asked for none; elsewhere the bare text. */
+export interface Paint {
+  good(text: string): string;
+  warn(text: string): string;
+  bad(text: string): string;
+}
+
+export function createPaint({ isScreen }: Pick<Terminal, 'isScreen'>): Paint {
+  const colour =
+    (code: number) =>
+    (text: string): string =>
+      isScreen ? `\x1b[${code}m${text}\x1b[0m` : text;
+  return { good: colour(32), warn: colour(33), bad: colour(31) };
+}
+
+/** What is happening now: one line that is rewritten on a terminal, a plain line now and then elsewhere. */
+interface ProgressLine {
+  update(progress: SyncProgress): void;
+  /** Takes the line away; what comes next starts on a clean one. */
+  clear(): void;
+}
+
+const PLAIN_LINE_EVERY_MS = 5000;
+
+/** How a sync goes: rows of each stream, and requests. */
+export const createProgressLine = (terminal: Terminal): ProgressLine =>
+  createLine(terminal, (all) => {
+    const isOne = new Set(all.map(({ source }) => source)).size === 1;
+    const rows = all.map((each) => `${isOne ? '' : `${each.source}/`}${each.stream} ${figure(each.rows)}`);
+    const requests = all.reduce((sum, each) => sum + each.requests, 0);
+    return `rows: ${rows.join(' · ')} · requests: ${figure(requests)}`;
+  });
+
+/** The text is made of the latest news of every stream. */
+function createLine(terminal: Terminal, text: (all: readonly SyncProgress[]) => string): ProgressLine {
+  const latest = new Map<string, SyncProgress>();
+  let isShown = false;
+  let lastPlain = Date.now();
+
+  return {
+    update(progress) {
+      const key = `${progress.source}/${progress.stream}`;
+      // A commit knows nothing of how much is left; what a slice said of it still holds.
+      latest.set(key, { done: latest.get(key)?.done ?? 0, ...progress });
+      if (terminal.isInteractive) {
+        terminal.err(`\r\x1b[2K${text([...latest.values()]).slice(0, terminal.columns - 1)}`);
+        isShown = true;
+      } else if (Date.now() - lastPlain >= PLAIN_LINE_EVERY_MS) {
+        lastPlain = Date.now();
+        terminal.err(`${text([...latest.values()])}\n`);
+      }
+    },
+    clear() {
+      if (isShown) terminal.err('\r\x1b[2K');
+      isShown = false;
+    },
+  };
+}
+
+/** The bar is as long as the window: what is filled has been read, and proven where it could be. */
+const BAR = 20;
+
+/** How a backfill goes: how much of the time asked for is covered, how fast, and how long it will still take. */
+export function createBackfillLine(
+  terminal: Terminal,
+  streams: number,
+  budgetShare: () => number | undefined,
+): ProgressLine {
+  const began = performance.now();
+  return createLine(terminal, (all: readonly SyncProgress[]) => {
+    const total = (of: (progress: SyncProgress) => number): number => all.reduce((sum, each) => sum + of(each), 0);
+    const done = Math.min(1, total((each) => each.done ?? 0) / streams);
+    const seconds = (performance.now() - began) / 1000;
+    const share = budgetShare();
+    const parts = [
+      `${'█'.repeat(Math.floor(done * BAR)).padEnd(BAR, '░')} ${Math.floor(done * 100)} %`,
+      `${figure(total((each) => each.rows))} rows`,
+      `${figure(Math.round(total((each) => each.rows) / seconds))}/s`,
+      `${figure(total((each) => each.requests))} req`,
+      ...(share === undefined ? [] : [`budget ${Math.round(share * 100)} %`]),
+      // The first per cent says nothing about the rest yet.
+      ...(done > 0.01 && done < 1 ? [`${duration((seconds * (1 - done)) / done)} left`] : []),
+    ];
+    return parts.join(' · ');
+  });
+}
+
+/** A plain table: words to the left, figures to the right, as narrow as its content. */
+export function table(headers: readonly string[], rows: ReadonlyArray<readonly string[]>): string {
+  const lines = [headers, ...rows];
+  const widths = headers.map((_, i) => Math.max(...lines.map((line) => width(line[i] ?? ''))));
+  const isFigure = headers.map(
+    (_, i) => rows.length > 0 && rows.every((row) => /^[\d.,]*( ?%| s)?$/.test(row[i] ?? '')),
+  );
+  const format = (line: readonly string[]): string =>
+    widths
+      .map((wide, i) => {
+        const space = ' '.repeat(wide - width(line[i] ?? ''));
+        return isFigure[i] ? `${space}${line[i] ?? ''}` : `${line[i] ?? ''}${space}`;
+      })
+      .join('  ')
+      .trimEnd();
+  return [format(headers), widths.map((wide) => '─'.repeat(wide)).join('  '), ...rows.map(format)].join('\n');
+}
+
+/** 12,345 whatever the locale of the machine. */
+export const figure = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
+
+const width = (text: string): number => [...text].length;
+
+/** A column of a table that may have to do with less room. */
+export interface FittedColumn<T> {
+  header: string;
+  of(row: T): string;
+  /** Which go first where the terminal is too narrow for all: 1, then 2, … Those without it always stay. */
+  spare?: number;
+}
+
+/** All columns that fit. A table that wraps is no table; what is left out is in `--json`. */
+export function fittedTable<T>(columns: ReadonlyArray<FittedColumn<T>>, rows: readonly T[], width: number): string {
+  const mostSpare = Math.max(0, ...columns.map(({ spare = 0 }) => spare));
+  for (let left = 0; ; left++) {
+    const shown = columns.filter(({ spare = mostSpare + 1 }) => spare > left);
+    const text = table(
+      shown.map(({ header }) => header),
+      rows.map((row) => shown.map(({ of }) => of(row))),
+    );
+    if (left === mostSpare || text.split('\n').every((line) => line.length <= width)) return text;
+  }
+}
+
+/** How times and spans of time are said everywhere: short, and in UTC. */
+
+/** `2026-11-15 04:20`; of null nothing. */
+export const minute = (iso: string | null | undefined): string => iso?.slice(0, 16).replace('T', ' ') ?? '';
+
+export function duration(seconds: number): string {
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`;
+}
+
+/** Of a share: 100 % only where it is all of it. */
+export const percent = (share: number): string => (share === 1 ? '100 %' : `${Math.floor(share * 1000) / 10} %`);
+
+/** A count and its noun: `1 row`, `2 rows`. */
+export const counted = (n: number, noun: string): string => `${figure(n)} ${noun}${n === 1 ? '' : 's'}`;
+
+/** Words in lines of at most 80 columns, every line but the first behind an indent. */
+export function wrap(text: string, indent: number, width = 80): string {
+  const lines = [''];
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1) ?? '';
+    if (line !== '' && indent + line.length + 1 + word.length > width) lines.push(word);
+    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`;
+  }
+  return lines.join(`\n${' '.repeat(indent)}`);
+}
+
+/** A term and what it means, side by side; a long term has its line to itself. */
+export function describeTerm(term: string, meaning: string, indent: number): string {
+  const start = `  ${term}`;
+  const text = wrap(meaning, indent);
+  if (start.length + 2 > indent) return `${start}\n${' '.repeat(indent)}${text}`;
+  return `${start.padEnd(indent)}${text}`;
+}
+
+/** Somebody sits there who can answer. */
+export const canAsk = ({ isInteractive }: Terminal): boolean => isInteractive && process.stdin.isTTY === true;
+
+interface Prompt {
+  ask(text: string): Promise<string>;
+  close(): void;
+}
+
+/** Asks on the terminal. Ctrl-C and a closed terminal end the command with nothing done. */
+export function createPrompt(signal: AbortSignal): Prompt {
+  const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: true });
+  return {
+    ask: (text) =>
+      new Promise((resolve, reject) => {
+        const leave = (): void => reject(new Cancelled('interrupted', { kept: 'nothing was changed' }));
+        lines.once('close', leave).once('SIGINT', () => lines.close());
+        lines.question(text, { signal }).then(resolve, leave);
+      }),
+    close: () => lines.close(),
+  };
+}
+
+/** Before what cannot be undone. A script has nobody to ask: there the command itself is the answer. */
+export async function confirm(
+  { terminal, signal }: { terminal: Terminal; signal: AbortSignal },
+  question: string,
+  { yes = false }: { yes?: boolean },
+): Promise<void> {
+  if (yes || !canAsk(terminal)) return;
+  const prompt = createPrompt(signal);
+  try {
+    const answer = await prompt.ask(`${question} [y/N] `);
+    if (/^y(es)?$/i.test(answer.trim())) return;
+  } finally {
+    prompt.close();
+  }
+  throw new Cancelled('not confirmed', { kept: 'everything; nothing was changed', next: 'answer y, or add --yes' });
+}
