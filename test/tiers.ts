@@ -29,6 +29,7 @@ export const DEEP: string[] = [
   'test/integration/cli-errors.test.ts',
   'test/integration/cli-filters.test.ts',
   'test/integration/cli-forget.test.ts',
+  'test/integration/cli-money.test.ts',
   'test/integration/http-reload.test.ts',
   'test/integration/http-secrets.test.ts',
   'test/integration/http-verbs.test.ts',

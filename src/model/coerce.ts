@@ -40,7 +40,8 @@ const scalarText = (value: unknown): Coerced => (typeof value === 'object' ? MIS
 function toInteger(value: unknown): Coerced {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? value : MISFIT;
   if (typeof value === 'boolean') return value ? 1 : 0;
-  if (typeof value === 'string' && /^-?\d{1,19}$/.test(value)) return toInteger(BigInt(value));
+  if (typeof value === 'string' && /^-?\d{1,19}(\.0+)?$/.test(value))
+    return toInteger(BigInt(value.replace(/\..*/, '')));
   if (typeof value !== 'bigint' || value > INT64_MAX || value < INT64_MIN) return MISFIT;
   return Number.isSafeInteger(Number(value)) ? Number(value) : value;
 }

@@ -8,3 +8,9 @@ export const ZERO_DECIMAL = [
 ] as const;
 
 export const THREE_DECIMAL = ['bhd', 'iqd', 'jod', 'kwd', 'lyd', 'omr', 'tnd'] as const;
+
+/** Digits behind the point; two where the currency is not known. */
+export const decimalsOf = (currency: string | null): number => {
+  const isIn = (list: readonly string[]): boolean => currency !== null && list.includes(currency);
+  return isIn(ZERO_DECIMAL) ? 0 : isIn(THREE_DECIMAL) ? 3 : 2;
+};

@@ -20,6 +20,11 @@ beforeAll(async () => {
     days: 5,
   });
   await syncAllDone(configFor(engine, sandbox));
+  // The sandbox sends whole amounts only.
+  await engine.db.query({
+    text: `update attribution.sales set sale_amount = 13, _extra = '{"sale": {"amount": 12.5}}'
+      where event_id = (select max(event_id) from attribution.sales)`,
+  });
 });
 afterAll(() => engine.close());
 

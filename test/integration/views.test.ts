@@ -99,7 +99,7 @@ describe.each([
         where event_id in (select event_id from attribution.${stream} where _source = $1 and _missing_since is null limit 7)`);
     }
     await change(`update attribution.sales s set sale_amount = 1999,
-        sale_currency = (array['usd', 'usd', 'JPY', 'jpy', 'kwd', 'eur', null])[n.n]
+        sale_currency = (array['usd', 'usd', 'JPY', 'jpy', 'kwd', 'EUR', null])[n.n]
       from (select event_id, row_number() over () as n from attribution.sales where _source = $1 and link_id = 'one') n
       where s._source = $1 and s.event_id = n.event_id`);
     const all = await performance("link_id = 'one'");
@@ -108,14 +108,28 @@ describe.each([
     );
     expect(sums.sort()).toEqual([
       ' 1 1999 19.99',
-      'JPY 1 1999 1999',
       'eur 1 1999 19.99',
-      'jpy 1 1999 1999',
+      'jpy 2 3998 3998',
       'kwd 1 1999 1.999',
       'usd 2 3998 39.98',
     ]);
     // Once, on whichever row comes first.
-    expect(all.map(({ clicks, leads }) => `${clicks} ${leads}`).sort()).toEqual([...Array(5).fill('0 0'), '7 7']);
+    expect(all.map(({ clicks, leads }) => `${clicks} ${leads}`).sort()).toEqual([...Array(4).fill('0 0'), '7 7']);
+  });
+
+  it('mean the time and the currency of a sale, also where the service has fields called date and currency', async () => {
+    const { db } = warehouse;
+    const sums =
+      'select sale_currency, sum(sales)::int as sales from attribution.daily_link_performance group by 1 order by 1';
+    const before = await db.query({ text: sums });
+    await db.query({
+      text: `alter table attribution.sales add "date" text, add currency text;
+        comment on view attribution.daily_link_performance is 'older'`,
+    });
+    const sink = createPostgresSink({ name: 'warehouse', db, schema: 'attribution', state: state.db });
+    await sink.prepare(STREAMS.sales);
+    expect(await db.query({ text: sums })).toEqual(before);
+    await db.query({ text: 'alter table attribution.sales drop "date", drop currency' });
   });
 
   it('are described, column by column', async () => {

@@ -240,7 +240,13 @@ export function pageData({ sources, days, runDays, odd = ODD }: Size, now = Date
       clicks: Math.round(18_400 / (i + 1)),
       leads: Math.round(2100 / (i + 1)),
       sales: Math.round(310 / (i + 1)),
-      saleAmount: i === 9 ? null : Math.round(1_240_050 / (i + 1)),
+      revenue:
+        i === 9
+          ? []
+          : [
+              { currency: 'usd', amount: Math.round(1_240_050 / (i + 1)) / 100 },
+              ...(i === 1 ? [{ currency: 'jpy', amount: 48_000 }] : []),
+            ],
     })),
   };
 

@@ -1,7 +1,9 @@
 import { quoteIdent, type Sql } from '../../cursor/sql.ts';
+import { decimalsOf } from '../../model/currencies.ts';
 import { toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
+import { currencyOf } from '../../sinks/postgres/views.ts';
 import { chooseWindow } from '../choices.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
@@ -14,7 +16,12 @@ const TopLink = object({
   clicks: count,
   leads: count,
   sales: count,
-  saleAmount: orNull(z.number()).describe('in cents, of sales in all currencies'),
+  revenue: list(
+    object({
+      currency: orNull(text).describe('in lower case; null: the service named none'),
+      amount: z.number().describe('in the currency itself: dollars, yen'),
+    }),
+  ).describe('value of the sales, currency by currency'),
 });
 const TopLinks = named(
   'TopLinks',
@@ -64,15 +71,18 @@ async function readTop(
   if (!has.has(by) || !has.has('links')) return { ...head, sink: name, links: [] };
   const present = STREAM_NAMES.filter((stream) => has.has(stream));
   const question = { by, window, source: query.source, limit: query.limit };
-  const links = await db.query<Omit<TopLink, 'saleAmount'> & { saleAmount: string | null }>(
-    selectTop(schema, present, question),
-  );
+  const links = await db.query<TopLink>(selectTop(schema, present, question));
   return {
     ...head,
     sink: name,
-    links: links.map((link) => ({ ...link, saleAmount: link.saleAmount === null ? null : Number(link.saleAmount) })),
+    links: links.map((link) => ({ ...link, revenue: link.revenue.map(toMajor) })),
   };
 }
+
+const toMajor = ({ currency, amount }: TopLink['revenue'][number]): TopLink['revenue'][number] => ({
+  currency,
+  amount: amount / 10 ** decimalsOf(currency),
+});
 
 interface Question {
   by: StreamName;
@@ -85,12 +95,20 @@ interface Question {
 function selectTop(schema: string, present: readonly StreamName[], { by, window, source, limit }: Question): Sql {
   const table = (name: string): string => `${quoteIdent(schema)}.${quoteIdent(name)}`;
   const inWindow = `"timestamp" >= $1 and "timestamp" < $2 and _missing_since is null and ($3::text is null or _source = $3)`;
+  const ofBest = `${inWindow} and (_source, link_id) in (select _source, link_id from best)`;
   const countOf = (stream: StreamName): string =>
     present.includes(stream)
-      ? `left join (select _source, link_id, count(*) as n${stream === 'sales' ? ', sum(sale_amount) as amount' : ''}
-           from ${table(stream)} where ${inWindow} and (_source, link_id) in (select _source, link_id from best)
-           group by 1, 2) ${stream} using (_source, link_id)`
-      : `left join (select null::bigint as n, null::numeric as amount) ${stream} on true`;
+      ? `left join (select _source, link_id, count(*) as n from ${table(stream)} where ${ofBest} group by 1, 2) ${stream}
+           using (_source, link_id)`
+      : `left join (select null::bigint as n) ${stream} on true`;
+  // Amounts of two currencies are never added.
+  const revenue = present.includes('sales')
+    ? `left join (
+         select _source, link_id, json_agg(json_build_object('currency', currency, 'amount', amount) order by currency) as amounts
+         from (select _source, link_id, ${currencyOf('sale_currency')} as currency, sum(sale_amount)::float8 as amount
+           from ${table('sales')} where ${ofBest} group by 1, 2, 3) by_currency
+         where amount is not null group by 1, 2) revenue using (_source, link_id)`
+    : 'left join (select null::json as amounts) revenue on true';
   return {
     text: `
       with best as materialized (
@@ -99,8 +117,8 @@ function selectTop(schema: string, present: readonly StreamName[], { by, window,
       )
       select best._source as source, best.link_id as "linkId", l.link_domain || '/' || l.link_key as "shortLink",
         coalesce(clicks.n, 0) as clicks, coalesce(leads.n, 0) as leads, coalesce(sales.n, 0) as sales,
-        sales.amount::text as "saleAmount"
-      from best ${STREAM_NAMES.map(countOf).join('\n')}
+        coalesce(revenue.amounts, '[]') as revenue
+      from best ${STREAM_NAMES.map(countOf).join('\n')} ${revenue}
       left join ${table('links')} l using (_source, link_id)
       order by best.n desc, 1, 2`,
     values: [toIso(window.start), toIso(window.end), source ?? null, limit],

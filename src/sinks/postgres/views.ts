@@ -47,10 +47,11 @@ export function coverageView(schema: string, sink: string, isStateHere: boolean)
  */
 export function dailyLinkPerformanceView(schema: string): View {
   const table = (name: string): string => `${quoteIdent(schema)}.${quoteIdent(name)}`;
+  // By position: a field of the service may become a column called date or currency, and a name would mean that one.
   const perDay = (stream: string, [clicks, leads, sales, amount, currency]: readonly string[]): string => `
       select _source, link_id, ("timestamp" at time zone 'UTC')::date as date, ${clicks} as clicks, ${leads} as leads, ${sales} as sales,
         ${amount} as sale_amount, ${currency} as currency
-      from ${table(stream)} where _missing_since is null group by _source, link_id, date, currency`;
+      from ${table(stream)} where _missing_since is null group by 1, 2, 3, 8`;
   return {
     name: 'daily_link_performance',
     doc: 'Clicks, leads and sales per link and UTC day; a day with sales in several currencies has a row for each.',
@@ -64,8 +65,9 @@ export function dailyLinkPerformanceView(schema: string): View {
       leads: 'Leads on that day; on the first of its rows.',
       sales: 'Sales on that day in this currency.',
       sale_amount: 'Value of those sales in minor units of their currency: cents, or whole yen.',
-      sale_currency: 'Their currency, ISO 4217.',
-      revenue: 'Value of those sales in their currency itself: dollars, yen, dinars.',
+      sale_currency: 'Their currency, ISO 4217, in lower case. Null: the service named none.',
+      revenue:
+        'Value of those sales in their currency itself: dollars, yen, dinars. Of sales without a currency, a hundredth of sale_amount.',
     },
     query: `
   select d._source as source, d.date, d.link_id, l.link_domain as domain, l.link_key as key,
@@ -75,7 +77,7 @@ export function dailyLinkPerformanceView(schema: string): View {
     select *, case when sales > 0 then currency else min(currency) over (partition by _source, link_id, date) end as sale_currency
     from (${perDay('clicks', ['count(*)', '0', '0', '0', 'null::text'])}
       union all ${perDay('leads', ['0', 'count(*)', '0', '0', 'null::text'])}
-      union all ${perDay('sales', ['0', '0', 'count(*)', 'sum(sale_amount)', 'sale_currency'])}
+      union all ${perDay('sales', ['0', '0', 'count(*)', 'sum(sale_amount)', currencyOf('sale_currency')])}
     ) per_stream
   ) d
   left join ${table('links')} l on l._source = d._source and l.link_id = d.link_id
@@ -83,10 +85,13 @@ export function dailyLinkPerformanceView(schema: string): View {
   };
 }
 
+/** Some services write USD, some usd, and some "" for none. */
+export const currencyOf = (column: string): string => `nullif(lower(${column}), '')`;
+
 /** What a minor unit is worth in its currency. */
 const majorPerMinor = (currency: string): string =>
-  `case when lower(${currency}) in (${ZERO_DECIMAL.map(quoteLiteral).join(', ')}) then 1 ` +
-  `when lower(${currency}) in (${THREE_DECIMAL.map(quoteLiteral).join(', ')}) then 0.001 else 0.01 end`;
+  `case when ${currency} in (${ZERO_DECIMAL.map(quoteLiteral).join(', ')}) then 1 ` +
+  `when ${currency} in (${THREE_DECIMAL.map(quoteLiteral).join(', ')}) then 0.001 else 0.01 end`;
 
 /** The comment carries a digest, so that a view that is up to date is left alone. Replaced, never dropped: grants on it stay. */
 export const viewComment = ({ doc, query }: View): string =>

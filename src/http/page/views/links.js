@@ -64,7 +64,7 @@ function list({ sink, links: rows }, by) {
         kind: 'right fit',
         cell: (/** @type {TopLink} */ link) => figure(link[name]),
       })),
-      { name: 'Amount', kind: 'right fit', cell: ({ saleAmount }) => saleAmount !== null && amount(saleAmount) },
+      { name: 'Revenue', kind: 'right fit', cell: ({ revenue }) => revenue.map(money).join(' · ') },
     ],
   });
 }
@@ -78,5 +78,10 @@ const nameOf = ({ linkId, shortLink }, share) =>
     h('span', { class: 'bar', 'aria-hidden': 'true', vars: { '--share': String(share) } }),
   );
 
-/** Cents, in whatever currency: only the decimal point is known. @param {number} cents */
-const amount = (cents) => new Intl.NumberFormat('en', { minimumFractionDigits: 2 }).format(cents / 100);
+/** A code that is none would be an error of Intl. @param {TopLink['revenue'][number]} sum */
+const money = ({ currency, amount }) =>
+  /^[a-z]{3}$/.test(currency ?? '')
+    ? new Intl.NumberFormat('en', { style: 'currency', currency: currency ?? '', currencyDisplay: 'code' }).format(
+        amount,
+      )
+    : `${new Intl.NumberFormat('en').format(amount)} ${currency ?? ''}`.trim();
