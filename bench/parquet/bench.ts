@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { DuckDBInstance } from '@duckdb/node-api';
-import type { Value } from '../../src/model/coerce.ts';
-import type { Kind } from '../../src/model/columns.ts';
+import type { Kind, Value } from '../../src/model/columns.ts';
 import { makeTable, type Table } from './rows.ts';
 import { WRITERS, type Write } from './writers.ts';
 

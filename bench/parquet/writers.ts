@@ -14,8 +14,7 @@ import {
   VARCHAR,
 } from '@duckdb/node-api';
 import { type ColumnSource, parquetWriteBuffer } from 'hyparquet-writer';
-import type { Value } from '../../src/model/coerce.ts';
-import type { Kind } from '../../src/model/columns.ts';
+import type { Kind, Value } from '../../src/model/columns.ts';
 import { stringifyJson } from '../../src/model/json.ts';
 import { packer } from '../../src/sinks/parquet/format/compression.ts';
 import {

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect } from '../../src/cursor/database.ts';
-import { openEmbedded } from '../../src/cursor/embedded.ts';
+import { connect } from '../../src/cursor/database/index.ts';
+import { openEmbedded } from '../../src/cursor/embedded/index.ts';
 import { silentLog } from '../../test/support/silent-log.ts';
 
 /** An empty database and an empty folder: where one tool works. */

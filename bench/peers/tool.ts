@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { connect } from '../../src/cursor/database.ts';
+import { connect } from '../../src/cursor/database/index.ts';
 import { queryDuckdb } from '../../test/support/lake-readers.ts';
 import type { Place } from './places.ts';
 import type { Service } from './service.ts';

@@ -1,4 +1,4 @@
-import type { Value } from '../../src/model/coerce.ts';
+import type { Value } from '../../src/model/columns.ts';
 import { createFlatten, type Row } from '../../src/model/flatten.ts';
 import { BOOKKEEPING, SOURCE, STREAMS } from '../../src/model/streams.ts';
 import { encodeCopy } from '../../src/sinks/postgres/copy-encoder.ts';

@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect, type Database } from '../../src/cursor/database.ts';
-import { openEmbedded } from '../../src/cursor/embedded.ts';
-import { migrate } from '../../src/cursor/migrate.ts';
-import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
+import { openEmbedded } from '../../src/cursor/embedded/index.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations/index.ts';
+import { migrate } from '../../src/cursor/migrations/migrate.ts';
 import { silentLog } from '../../test/support/silent-log.ts';
 
 /** A folder and a Postgres of the bench's own, gone when the work is done. */

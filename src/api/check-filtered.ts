@@ -1,4 +1,4 @@
-import type { Value } from '../model/coerce.ts';
+import type { Value } from '../model/columns.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Stream } from '../model/streams.ts';
 import { findParam, type Param } from './params.ts';

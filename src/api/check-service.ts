@@ -1,5 +1,5 @@
 import { connect } from 'node:tls';
-import { type Finding, findingOf, note, ok } from '../model/finding.ts';
+import { type Finding, findingOf, note, ok } from '../model/errors.ts';
 import type { StreamName } from '../model/streams.ts';
 import { createClient } from './client.ts';
 

@@ -1,7 +1,6 @@
 import pRetry from 'p-retry';
 import { Fault, RetryLater } from '../model/errors.ts';
-import type { Log } from '../model/log.ts';
-import { observed } from '../model/observed.ts';
+import { type Log, observed } from '../model/log.ts';
 import { cancelled, sleep } from './cancel.ts';
 import type { Client, EventsQuery, Page } from './client.ts';
 import type { Lane, Limiter } from './limiter.ts';

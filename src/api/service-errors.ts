@@ -1,6 +1,6 @@
 import { type Fault, RetryLater, type ServiceAnswer, StopStream } from '../model/errors.ts';
 import { type Instant, parseInstant } from '../model/instant.ts';
-import { meaningOf } from '../model/network-meanings.ts';
+import { meaningOf } from '../model/io-errors.ts';
 
 /** 403 has three meanings under one code. Only the service's message tells them apart. */
 type ForbiddenMeaning = 'usage' | 'plan' | 'permission';

@@ -4,7 +4,7 @@ import { type CheckedParams, checkFilters } from '../api/filters.ts';
 import { createLimiter, type Limiter, type Usage } from '../api/limiter.ts';
 import type { Config, SourceConfig, StreamConfig } from '../config/index.ts';
 import { openSharedBudgets } from '../cursor/budgets.ts';
-import type { Database } from '../cursor/database.ts';
+import type { Database } from '../cursor/database/index.ts';
 import { createProbe } from '../extract/probe.ts';
 import { createReader } from '../extract/reader.ts';
 import { periodOf } from '../jobs/schedule.ts';

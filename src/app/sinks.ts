@@ -1,5 +1,5 @@
 import type { Config } from '../config/index.ts';
-import { connect, type Database } from '../cursor/database.ts';
+import { connect, type Database } from '../cursor/database/index.ts';
 import { createPostgresSink } from '../sinks/postgres/postgres-sink.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { Closers } from './closing.ts';

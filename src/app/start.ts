@@ -1,7 +1,7 @@
 import type { Config } from '../config/index.ts';
 import { printable } from '../config/print.ts';
-import { keyHashOf } from '../cursor/budget-use.ts';
-import { connect, type Database } from '../cursor/database.ts';
+import { keyHashOf } from '../cursor/budgets.ts';
+import { connect, type Database } from '../cursor/database/index.ts';
 import { checkBinding } from '../http/access.ts';
 import { type ControlDeps, createDependencies } from '../http/dependencies.ts';
 import type { LivePace } from '../http/live.ts';

@@ -3,7 +3,7 @@ import { context, type Span as OtelSpan, SpanKind, SpanStatusCode, trace } from 
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
-import { observe, type Span } from '../model/observed.ts';
+import { observe, type Span } from '../model/log.ts';
 
 /** How long a collector has to answer, tries and all: a command that has ended must not wait for one that is away. */
 const WAIT_MS = 2000;

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
-import { parseDate } from '../model/dates.ts';
 import { Cancelled, ConfigError, type Fault, StopStream } from '../model/errors.ts';
-import { type Instant, toIso } from '../model/instant.ts';
+import { type Instant, parseDate, toIso } from '../model/instant.ts';
 import { stringifyJson } from '../model/json.ts';
 import type { Log } from '../model/log.ts';
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';

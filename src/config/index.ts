@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { nearest } from '../api/filters.ts';
 import { ConfigError } from '../model/errors.ts';
-import { isObject } from '../model/extra.ts';
+import { isObject } from '../model/json.ts';
 import { type Environment, readDocument } from './document.ts';
 import { type Config, type ConfigIssue, configJsonSchema, configSchema } from './schema.ts';
 

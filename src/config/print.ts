@@ -1,5 +1,5 @@
-import { addressOf } from '../cursor/database-errors.ts';
-import { isObject } from '../model/extra.ts';
+import { addressOf } from '../cursor/database/errors.ts';
+import { isObject } from '../model/json.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Config, StreamConfig } from './schema.ts';
 

@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import { checkBaseUrl, hostFault } from '../api/base-url.ts';
 import { checkFilters, filterSchema } from '../api/filters.ts';
-import { addressOf } from '../cursor/database-errors.ts';
+import { addressOf } from '../cursor/database/errors.ts';
 import { INCIDENT_KINDS } from '../jobs/alerts.ts';
 import { cronFault, isTimezone } from '../jobs/schedule.ts';
-import { parseDuration } from '../model/dates.ts';
 import { ConfigError } from '../model/errors.ts';
-import { parseInstant } from '../model/instant.ts';
+import { parseDuration, parseInstant } from '../model/instant.ts';
 import { DEFAULT_PRIVACY, hashesAnything, SHORTEST_SALT, TREATMENTS } from '../model/privacy.ts';
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
 import { lakePathFault } from '../sinks/parquet/lake.ts';

@@ -1,7 +1,7 @@
 import { Fault } from '../model/errors.ts';
-import { toIso } from '../model/instant.ts';
-import type { Queryable } from './database.ts';
-import { instantOf, type Sql, storableJson, storableText } from './sql.ts';
+import { type Instant, toIso } from '../model/instant.ts';
+import type { Queryable } from './database/index.ts';
+import { instantOf, type Sql, storableJson, storableText } from './database/sql.ts';
 
 /** A change that somebody asked for. Never put a secret or personal data in it: the table outlives both. */
 export interface AuditEntry {
@@ -73,3 +73,19 @@ const selectEntries = (limit: number, before: string | undefined): Sql => ({
     from tributary.audit a where $2::numeric is null or a.id <= greatest(0, least($2::numeric - 1, 9223372036854775807))::bigint order by a.id desc limit $1`,
   values: [limit, before ?? null],
 });
+
+/** `id` is a digest: the table must not hold anything that opens a session. */
+export async function endSession(db: Queryable, id: string, expiresAt: Instant): Promise<void> {
+  await db.query({ text: 'delete from tributary.ended_sessions where expires_at < now()' });
+  await db.query({
+    text: 'insert into tributary.ended_sessions (id, expires_at) values ($1, $2) on conflict do nothing',
+    values: [id, toIso(expiresAt)],
+  });
+}
+
+export async function readEndedSessions(db: Queryable): Promise<Set<string>> {
+  const rows = await db.query<{ id: string }>({
+    text: 'select id from tributary.ended_sessions where expires_at > now()',
+  });
+  return new Set(rows.map(({ id }) => id));
+}

@@ -1,9 +1,9 @@
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
-import { provenMs } from './coverage.ts';
-import type { Database, Queryable } from './database.ts';
-import { instantOf, type Sql, storableText } from './sql.ts';
+import type { Database, Queryable } from './database/index.ts';
+import { instantOf, type Sql, storableText } from './database/sql.ts';
+import { provenMs } from './ledger.ts';
 
 /** Backfills that were given to the queue: what is asked for, and how far each window is. The queue holds only hints. */
 

@@ -1,9 +1,8 @@
+import { createHash } from 'node:crypto';
 import { type Budget, type BudgetState, type BudgetStore, createBudget, unused } from '../api/budget.ts';
-import { RetryLater } from '../model/errors.ts';
-import { forgetOldUse, keyHashOf } from './budget-use.ts';
-import type { Database } from './database.ts';
-import { createLine, type Line } from './line.ts';
-import type { Sql } from './sql.ts';
+import { Cancelled, RetryLater } from '../model/errors.ts';
+import type { Database, Queryable, Session } from './database/index.ts';
+import type { Sql } from './database/sql.ts';
 
 /** The budgets that all processes on this state database share: one row per key. */
 export interface SharedBudgets {
@@ -125,4 +124,173 @@ function writeRow(keyHash: string, before: BudgetState, after: BudgetState, coun
       ...(counted ? [after.era - before.era] : []),
     ],
   };
+}
+
+/** What the tables know a key by. With words of our own in front: the plain digest of a key may be stored by others too. */
+export const keyHashOf = (apiKey: string): string =>
+  createHash('sha256').update(`tributary budget ${apiKey}`).digest('hex').slice(0, 32);
+
+/** How the budget of a key was used by all processes, in one stretch of time. */
+interface BudgetUse {
+  keyHash: string;
+  /** When the stretch begins, ISO in UTC. */
+  from: string;
+  perSecond: number;
+  requests: number;
+  byLane: { fresh: number; repair: number; backfill: number };
+  tooManyRequests: number;
+  pauses: number;
+  /** Requests as a share of what the budget would have allowed in the whole stretch, work or none. */
+  share: number;
+}
+
+interface BudgetUseOptions {
+  /** All keys, unless one is named. */
+  keyHash?: string;
+  /** How far back, in minutes; 60 unless told. Seven days are kept. */
+  minutes?: number;
+  /** Minutes to a row: 1 for a curve, as many as `minutes` for one figure. */
+  step?: number;
+}
+
+/** Stretches without a request have no row. The last one is still running: its share is of what has passed. */
+export async function readBudgetUse(db: Queryable, options: BudgetUseOptions = {}): Promise<BudgetUse[]> {
+  const { keyHash, minutes = 60, step = 1 } = options;
+  const rows = await db.query<UseRow>(selectUse(keyHash, minutes, step));
+  return rows.map((row) => ({
+    keyHash: row.key_hash,
+    from: row.from_at.toISOString(),
+    perSecond: row.per_second,
+    requests: row.fresh + row.repair + row.backfill,
+    byLane: { fresh: row.fresh, repair: row.repair, backfill: row.backfill },
+    tooManyRequests: row.too_many,
+    pauses: row.pauses,
+    share: (row.fresh + row.repair + row.backfill) / (row.per_second * row.seconds),
+  }));
+}
+
+/** How the budget of a key stands now. */
+interface BudgetNow {
+  keyHash: string;
+  perSecond: number;
+  /** Seconds left of the pause; null where there is none. */
+  pausedSeconds: number | null;
+}
+
+export async function readBudgets(db: Queryable): Promise<BudgetNow[]> {
+  const rows = await db.query<{ key_hash: string; per_second: number; paused: number }>({
+    text: `
+      select key_hash, per_second, extract(epoch from paused_until - clock_timestamp())::float8 as paused
+      from tributary.budgets order by key_hash`,
+  });
+  return rows.map(({ key_hash, per_second, paused }) => ({
+    keyHash: key_hash,
+    perSecond: per_second,
+    pausedSeconds: paused > 0 ? paused : null,
+  }));
+}
+
+/** What is older than seven days. */
+const forgetOldUse: Sql = {
+  text: `delete from tributary.budget_use where minute < clock_timestamp() - interval '7 days'`,
+};
+
+interface UseRow {
+  key_hash: string;
+  from_at: Date;
+  per_second: number;
+  fresh: number;
+  repair: number;
+  backfill: number;
+  too_many: number;
+  pauses: number;
+  seconds: number;
+}
+
+/** Stretches are counted back from the end of this minute. */
+const selectUse = (keyHash: string | undefined, minutes: number, step: number): Sql => ({
+  text: `
+    with clock as materialized (select clock_timestamp() as now),
+    placed as (
+      select u.*, now, (extract(epoch from date_trunc('minute', now) - minute) / 60)::int / $3::int as stretch
+      from tributary.budget_use u, clock
+      where minute > now - make_interval(mins => $2) and key_hash = coalesce($1, key_hash)
+    )
+    select key_hash, date_trunc('minute', now) - make_interval(mins => (stretch + 1) * $3 - 1) as from_at,
+      max(per_second) as per_second, sum(fresh)::int as fresh, sum(repair)::int as repair, sum(backfill)::int as backfill,
+      sum(too_many)::int as too_many, sum(pauses)::int as pauses,
+      ($3 * 60 - case when stretch = 0 then 60 - extract(second from now) else 0 end)::float8 as seconds
+    from placed group by key_hash, stretch, now order by key_hash, stretch desc`,
+  values: [keyHash ?? null, minutes, step],
+});
+
+/**
+ * A connection of its own to the state, opened when it is needed and again when it was lost. In the pool a question about
+ * the budget would stand behind transactions that load rows, and a turn that comes late is a turn lost.
+ */
+interface Line {
+  query<T extends object = Record<string, unknown>>(sql: Sql): Promise<T[]>;
+  close(): Promise<void>;
+}
+
+const LONGEST_ANSWER_MS = 5000;
+
+function createLine(db: Database): Line {
+  let session: Promise<Session> | undefined;
+  let last: Promise<unknown> = Promise.resolve();
+  let isClosed = false;
+
+  async function open(): Promise<Session> {
+    const opened = await db.session();
+    // What a crash of the database takes back is less than a second old; when it is up again, every slot in it has passed. Through a
+    // pooler the setting would reach commits of others.
+    if (!(await opened.isPooled())) await opened.query({ text: 'set synchronous_commit = off' });
+    return opened;
+  }
+
+  /** Without waiting: the end of a connection that hangs never comes. */
+  function drop(lost: Promise<Session>): void {
+    if (session === lost) session = undefined;
+    lost.then((one) => one.close()).catch(() => {}); // It could not be opened, so there is nothing to close.
+  }
+
+  return {
+    async query<T extends object>(sql: Sql) {
+      // A request that comes home later would open a connection that nobody closes.
+      if (isClosed) throw new Cancelled('the connection to the budget is closed');
+      session ??= open();
+      const current = session;
+      // One question at a time, as a connection has it; each has its own time, whatever those before it took.
+      const answer = last.then(() => inTime(current.then((one) => one.query<T>(sql))));
+      last = answer.catch(() => {}); // Its own caller hears of it.
+      try {
+        return await answer;
+      } catch (error) {
+        drop(current);
+        throw error;
+      }
+    },
+    async close() {
+      isClosed = true;
+      if (session) await inTime(session.then((one) => one.close())).catch(() => {}); // Lost already: it is closed.
+      session = undefined;
+    },
+  };
+}
+
+/** A server that is stopped, or behind a network that swallows packets, never answers. */
+async function inTime<T>(work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLate = new Promise<never>((_resolve, reject) => {
+    const seconds = LONGEST_ANSWER_MS / 1000;
+    const fault = new RetryLater(`the state database did not answer within ${seconds} s`, {
+      next: 'check the server and the network to it; then run again',
+    });
+    timer = setTimeout(() => reject(fault), LONGEST_ANSWER_MS);
+  });
+  try {
+    return await Promise.race([work, tooLate]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

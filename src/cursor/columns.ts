@@ -1,8 +1,8 @@
 import type { Kind } from '../model/columns.ts';
 import type { EvolvedColumn, Lesson } from '../model/evolution.ts';
 import type { StreamName } from '../model/streams.ts';
-import type { Database, Queryable } from './database.ts';
-import type { Sql } from './sql.ts';
+import type { Database, Queryable } from './database/index.ts';
+import type { Sql } from './database/sql.ts';
 
 /** The columns that grew out of fields nobody declared. The table is a log: every change stays, the last word counts. */
 export async function readEvolved(db: Queryable, stream: StreamName): Promise<EvolvedColumn[]> {

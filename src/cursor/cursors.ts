@@ -1,8 +1,8 @@
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
-import type { Queryable } from './database.ts';
+import type { Queryable } from './database/index.ts';
+import { instantOf, type Sql } from './database/sql.ts';
 import type { Track } from './ledger.ts';
-import { instantOf, type Sql } from './sql.ts';
 
 /** How far a stream has come in a sink. */
 export interface Cursor {

@@ -2,7 +2,7 @@ import type { Row } from '../model/flatten.ts';
 import { createMentions, createScrub, digestOf, type Forgotten } from '../model/forgotten.ts';
 import { parseJson } from '../model/json.ts';
 import type { Stream } from '../model/streams.ts';
-import type { Queryable } from './database.ts';
+import type { Queryable } from './database/index.ts';
 
 export async function readForgotten(db: Queryable, source: string): Promise<Forgotten[]> {
   return db.query<Forgotten & Record<string, unknown>>({

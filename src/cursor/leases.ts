@@ -4,8 +4,8 @@ import { hostname } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 import { Cancelled, RetryLater } from '../model/errors.ts';
 import type { StreamName } from '../model/streams.ts';
-import type { Database, Queryable } from './database.ts';
-import type { Sql } from './sql.ts';
+import type { Database, Queryable } from './database/index.ts';
+import type { Sql } from './database/sql.ts';
 
 /**
  * Two writers never meet on a stream. A lease says who may write; its epoch rises with every holder and is checked inside

@@ -1,13 +1,11 @@
 import { createHash } from 'node:crypto';
-import { isObject } from '../model/extra.ts';
 import { createMentions } from '../model/forgotten.ts';
-import { stringifyJson } from '../model/json.ts';
-import { DEFAULT_PRIVACY } from '../model/privacy.ts';
+import { isObject, stringifyJson } from '../model/json.ts';
+import { createRedact, DEFAULT_PRIVACY } from '../model/privacy.ts';
 import type { StreamName } from '../model/streams.ts';
-import { createRedact } from '../model/withhold.ts';
-import type { Queryable } from './database.ts';
+import type { Queryable } from './database/index.ts';
+import { type Sql, storableText } from './database/sql.ts';
 import { readForgotten } from './forgotten.ts';
-import { type Sql, storableText } from './sql.ts';
 
 /** A record that could not be used, and why. */
 export interface Rejected {

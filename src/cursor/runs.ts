@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
-import type { Queryable } from './database.ts';
-import { type Sql, storableText } from './sql.ts';
+import type { Queryable } from './database/index.ts';
+import { type Sql, storableText } from './database/sql.ts';
 
 /** What a run did, as the `runs` table and the summary show it. */
 export interface Tally {

@@ -1,7 +1,7 @@
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
-import type { Queryable } from './database.ts';
-import { instantOf, type Sql, storableText } from './sql.ts';
+import type { Queryable } from './database/index.ts';
+import { instantOf, type Sql, storableText } from './database/sql.ts';
 
 /**
  * When each stream is due. The clock is the database's, as it is for leases: workers on machines whose clocks differ must

@@ -2,9 +2,9 @@ import { MAX_LIMIT } from '../api/params.ts';
 import { type Profile, UNKNOWN_PROFILE } from '../extract/profile.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { StreamName } from '../model/streams.ts';
-import type { Database, Queryable } from './database.ts';
+import type { Database, Queryable } from './database/index.ts';
+import type { Sql } from './database/sql.ts';
 import { checkFence } from './leases.ts';
-import type { Sql } from './sql.ts';
 
 /** A name and the service behind it. Rows carry only the name: those of two services would mix under it. */
 export interface SourceAddress {

@@ -1,8 +1,8 @@
 import { createHash, createHmac, randomBytes, scryptSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
-import type { Queryable } from '../cursor/database.ts';
-import { endSession, readEndedSessions } from '../cursor/ended-sessions.ts';
+import { endSession, readEndedSessions } from '../cursor/audit.ts';
+import type { Queryable } from '../cursor/database/index.ts';
 import { ConfigError } from '../model/errors.ts';
 import { HttpError } from './http-error.ts';
 import { isSame, ROLES, type Role, type Token } from './tokens.ts';

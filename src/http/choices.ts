@@ -1,5 +1,4 @@
-import { parseDate } from '../model/dates.ts';
-import { type Instant, toIso } from '../model/instant.ts';
+import { type Instant, parseDate, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';

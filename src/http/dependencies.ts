@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Database, Queryable } from '../cursor/database.ts';
+import type { Database, Queryable } from '../cursor/database/index.ts';
 import type { JobQueue } from '../jobs/bull.ts';
-import { Fault } from '../model/errors.ts';
-import type { Finding } from '../model/finding.ts';
+import { Fault, type Finding } from '../model/errors.ts';
 import type { Flatten } from '../model/flatten.ts';
 import type { Log } from '../model/log.ts';
 import type { StreamName } from '../model/streams.ts';

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Queryable } from '../cursor/database.ts';
+import type { Queryable } from '../cursor/database/index.ts';
 import { Fault } from '../model/errors.ts';
 import type { Access, Visitor } from './access.ts';
 import type { ControlDeps, Readiness } from './dependencies.ts';

@@ -1,10 +1,10 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { readBudgets, readBudgetUse } from '../cursor/budget-use.ts';
-import type { Queryable } from '../cursor/database.ts';
+import { readBudgets, readBudgetUse } from '../cursor/budgets.ts';
+import type { Queryable } from '../cursor/database/index.ts';
 import type { JobQueue } from '../jobs/bull.ts';
 import { Fault } from '../model/errors.ts';
-import { observe, type SpanEnd } from '../model/observed.ts';
+import { observe, type SpanEnd } from '../model/log.ts';
 import type { StreamReport } from '../sync/run.ts';
 import type { ControlDeps } from './dependencies.ts';
 import { readOverview } from './routes/overview.ts';

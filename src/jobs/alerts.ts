@@ -1,5 +1,5 @@
-import type { Database, Queryable } from '../cursor/database.ts';
-import { instantOf } from '../cursor/sql.ts';
+import type { Database, Queryable } from '../cursor/database/index.ts';
+import { instantOf } from '../cursor/database/sql.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
 import { describeRange, type Window } from '../model/window.ts';

@@ -9,7 +9,7 @@ import {
   readBackfills,
   requeueFailed,
 } from '../cursor/backfills.ts';
-import type { Database } from '../cursor/database.ts';
+import type { Database } from '../cursor/database/index.ts';
 import { isLeased, makeDue } from '../cursor/schedules.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { StreamName } from '../model/streams.ts';

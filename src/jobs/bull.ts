@@ -9,8 +9,8 @@ import {
   type Worker,
   withBackend,
 } from 'bullmq';
-import { leadsThroughPooler } from '../cursor/database.ts';
-import { addressOf, databaseFault } from '../cursor/database-errors.ts';
+import { addressOf, databaseFault } from '../cursor/database/errors.ts';
+import { leadsThroughPooler } from '../cursor/database/index.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 import type { QueuedJob } from './payloads.ts';

@@ -1,7 +1,6 @@
 import { Redis } from 'ioredis';
-import { UNTRUSTED } from '../cursor/database-errors.ts';
-import { ConfigError, RetryLater } from '../model/errors.ts';
-import { type Finding, note, ok } from '../model/finding.ts';
+import { UNTRUSTED } from '../cursor/database/errors.ts';
+import { ConfigError, type Finding, note, ok, RetryLater } from '../model/errors.ts';
 
 /** The one home of ioredis: how we connect, and what a Redis must be like before we rely on it. */
 

@@ -9,7 +9,7 @@ import {
   readBackfillWindows,
   type WindowEnd,
 } from '../cursor/backfills.ts';
-import type { Database } from '../cursor/database.ts';
+import type { Database } from '../cursor/database/index.ts';
 import { giveBackOwn } from '../cursor/leases.ts';
 import {
   claimProbe,

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { coerce, MISFIT, type Value } from './coerce.ts';
-import { type Column, columnName, type Kind } from './columns.ts';
-import { bare, isObject, type JsonObject } from './extra.ts';
+import { type Column, coerce, columnName, type Kind, MISFIT, type Value } from './columns.ts';
 import type { Row } from './flatten.ts';
 import { parseInstant } from './instant.ts';
+import { bare, isObject, type JsonObject } from './json.ts';
 import type { Stream } from './streams.ts';
 
 /**

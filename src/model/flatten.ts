@@ -1,13 +1,10 @@
-import type { Value } from './coerce.ts';
-import type { Column } from './columns.ts';
+import { type Column, coerce, isNone, MISFIT, nearest, type Value } from './columns.ts';
 import { BadRecord } from './errors.ts';
-import { createExtra, isObject, type JsonObject, refuseTooDeep } from './extra.ts';
 import { fitId, identify } from './identity.ts';
 import type { Instant } from './instant.ts';
-import { DEFAULT_PRIVACY, type Privacy, type Treatment, treat } from './privacy.ts';
-import { createReadColumns, type Findings } from './readers.ts';
+import { createExtra, type Extra, isObject, type JsonObject, refuseTooDeep } from './json.ts';
+import { createRedact, createWithhold, DEFAULT_PRIVACY, type Privacy, type Treatment, treat } from './privacy.ts';
 import type { Stream } from './streams.ts';
-import { createRedact, createWithhold } from './withhold.ts';
 
 /** One event, flat: its values stand in the order of the stream's columns. */
 export interface Row {
@@ -86,3 +83,199 @@ const treatmentOf = (column: Column, privacy: Privacy): Treatment =>
 
 const nameOf = (value: unknown): string =>
   value === null ? 'null' : Array.isArray(value) ? 'a list' : `a ${typeof value}`;
+
+/** What was noticed on the way, beside the values. */
+interface Findings {
+  extra: Extra;
+  contradictions: string[];
+  misfits: string[];
+}
+
+type ReadColumns = (record: JsonObject, findings: Findings) => Value[];
+
+/** Compiles columns into the function that reads them all: paths, kinds and aliases are looked up once, here. */
+function createReadColumns(columns: readonly Column[]): ReadColumns {
+  const walk = createWalk(columns.flatMap(({ from }) => from.map(({ path }) => path)));
+  const placeOf = (name: string): number => columns.findIndex((column) => column.name === name);
+  const plans = columns.map((column) => ({
+    kind: column.kind,
+    /** Where the one field of a column stands; -1 for a column with two. */
+    at: column.from.length === 1 ? walk.placeOf(column.from[0]?.path ?? '') : -1,
+    read: compile(column, walk, placeOf),
+  }));
+
+  return (record, findings) => {
+    const raw = walk.read(record, findings.extra);
+    const values = new Array<Value>(plans.length).fill(null);
+    plans.forEach(({ kind, at, read }, i) => {
+      // Most columns have one field, which fits; for the others a call into their own reader is worth its price.
+      const value = at < 0 ? MISFIT : coerce(kind, raw[at]);
+      values[i] = value === MISFIT ? read(raw, findings, values) : value;
+    });
+    return values;
+  };
+}
+
+type Reader = (raw: readonly unknown[], findings: Findings, values: readonly Value[]) => Value;
+
+function compile(column: Column, walk: Walk, placeOf: (name: string) => number): Reader {
+  const [first, second] = column.from;
+  if (!first) throw new Error(`column ${column.name} has no origin`);
+  if (!second) return misfit(column, walk.placeOf(first.path), keeper(first.path));
+  if (column.deprecated === undefined || first.via) return paired(column, walk);
+  return repeated(column, walk.placeOf(second.path), placeOf(column.deprecated));
+}
+
+/** One field, one column, and a value that does not fit: it is counted and carried, and the nearest that fits stands in its place. */
+function misfit(column: Column, at: number, keep: Keep): Reader {
+  return (raw, { extra, misfits }) => {
+    misfits.push(column.name);
+    keep(extra, raw[at]);
+    return nearest(column.kind, raw[at]);
+  };
+}
+
+/** A field with a second name: the first that has a value is taken, and the other is kept where it disagrees. */
+function paired(column: Column, walk: Walk): Reader {
+  const { kind } = column;
+  const places = column.from.map(({ path }) => walk.placeOf(path));
+  const origins = column.from.map(({ path, via }, i) => ({
+    at: places[i] ?? 0,
+    other: places[1 - i] ?? 0,
+    via,
+    keep: keeper(path),
+  }));
+  const [first = 0, second = 0] = places;
+  const sameShape = origins.every(({ via }) => via === undefined);
+  // Where the shapes differ, the deprecated column is the one that can tell: two tag ids compare, a list and an id do not.
+  const tells = origins.at(-1)?.via === undefined;
+  const name = column.deprecated ?? column.name;
+
+  return (raw, { extra, contradictions, misfits }) => {
+    // Both say the same, or only the first says anything: the usual case.
+    if (sameShape && (raw[second] === undefined || raw[second] === raw[first])) {
+      const value = coerce(kind, raw[first]);
+      if (value !== MISFIT) return value;
+    }
+    let found: Value = null;
+    let fits = true;
+    for (const { at, other, via, keep } of origins) {
+      const given = raw[at];
+      if (given === undefined || given === null) continue;
+      const value = coerce(kind, via ? via(given, raw[other]) : given);
+      if (value === MISFIT) {
+        // What was only derived stands whole in the column of its own field.
+        if (via) continue;
+        fits = false;
+        keep(extra, given);
+        found ??= nearest(kind, given);
+      } else if (isNone(found)) {
+        if (found === null || !isNone(value)) found = value;
+      } else if (tells && !isNone(value) && value !== found) {
+        contradictions.push(name);
+        keep(extra, given);
+      }
+    }
+    if (!fits) misfits.push(column.name);
+    return found;
+  };
+}
+
+/** A deprecated name repeats its canonical column, which has looked at both fields and reported what it found. */
+function repeated({ kind }: Column, own: number, canonical: number): Reader {
+  return (raw, _findings, values) => {
+    const said = values[canonical] as Value;
+    if (kind === 'text' && typeof said === 'string') return said;
+    // A number that is no boolean (`qr: 2`) says nothing to the canonical column and still fits this one.
+    const value = coerce(kind, isNone(said) ? raw[own] : said);
+    return value === MISFIT ? null : value;
+  };
+}
+
+type Keep = (extra: Extra, value: unknown) => void;
+
+function keeper(path: string): Keep {
+  const [first = '', second] = path.split('.');
+  return second === undefined
+    ? (extra, value) => extra.put(undefined, first, value)
+    : (extra, value) => extra.put(first, second, value);
+}
+
+/**
+ * One pass over a record: each key is either a place that some column reads, or unknown and carried in `extra`.
+ * Looking every path up on its own costs three times as much, and unknown keys would need a second pass.
+ */
+interface Walk {
+  /** Where the value of a path stands in what `read` returns. */
+  placeOf(path: string): number;
+  read(record: JsonObject, extra: Extra): unknown[];
+}
+
+type Place = number | Lookup<number>;
+
+/** Records are at most two deep where columns look: `timestamp`, `click.id`. */
+function createWalk(paths: Iterable<string>): Walk {
+  const known = [...new Set(paths)];
+  const top = createLookup(placesOf(known));
+
+  return {
+    placeOf: (path) => known.indexOf(path),
+    read(record, extra) {
+      const raw = new Array<unknown>(known.length).fill(undefined);
+      const keys = Object.keys(record);
+      const values = Object.values(record);
+      for (let i = 0; i < keys.length; i++) {
+        const key = keys[i] as string;
+        const value = values[i];
+        const place = top(i, key);
+        if (typeof place === 'number') raw[place] = value;
+        else if (place === undefined) extra.put(undefined, key, value);
+        else if (isObject(value)) readInside(key, value, place, raw, extra);
+        // A string or a list where an object belongs is carried whole; null and "" only say that there is none.
+        else if (value !== null && value !== '') extra.put(undefined, key, value);
+      }
+      return raw;
+    },
+  };
+}
+
+function readInside(parent: string, object: JsonObject, at: Lookup<number>, raw: unknown[], extra: Extra): void {
+  const keys = Object.keys(object);
+  const values = Object.values(object);
+  for (let i = 0; i < keys.length; i++) {
+    const key = keys[i] as string;
+    const place = at(i, key);
+    if (place === undefined) extra.put(parent, key, values[i]);
+    else raw[place] = values[i];
+  }
+}
+
+/** What is known of the key that stands i-th in its object. */
+type Lookup<T> = (i: number, key: string) => T | undefined;
+
+/** Records have their keys in the same order, nearly always: what stood i-th in the last one is tried first. */
+function createLookup<T>(known: ReadonlyMap<string, T>): Lookup<T> {
+  const lastKeys: string[] = [];
+  const lastFound: (T | undefined)[] = [];
+  return (i, key) => {
+    if (lastKeys[i] !== key) {
+      // Keys of a strange record are not worth remembering without end.
+      if (i > lastKeys.length || i > 1000) return known.get(key);
+      lastKeys[i] = key;
+      lastFound[i] = known.get(key);
+    }
+    return lastFound[i];
+  };
+}
+
+function placesOf(paths: readonly string[]): ReadonlyMap<string, Place> {
+  const top = new Map<string, Place>();
+  const inside = new Map<string, Map<string, number>>();
+  paths.forEach((path, i) => {
+    const [first = '', second] = path.split('.');
+    if (second === undefined) top.set(first, i);
+    else inside.set(first, (inside.get(first) ?? new Map()).set(second, i));
+  });
+  for (const [parent, places] of inside) top.set(parent, createLookup(places));
+  return top;
+}

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
-import { isNone, type Value } from './coerce.ts';
-import { bare } from './extra.ts';
-import { stringifyJson } from './json.ts';
+import { isNone, type Value } from './columns.ts';
+import { bare, stringifyJson } from './json.ts';
 import type { Stream } from './streams.ts';
 
 /**

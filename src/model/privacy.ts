@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { isIPv4, isIPv6 } from 'node:net';
-import type { Value } from './coerce.ts';
-import type { Personal } from './columns.ts';
+import type { Personal, Value } from './columns.ts';
+import { bare, isObject, type Withhold } from './json.ts';
 
 /** What becomes of a personal value before it leaves the flattener: no sink, file or log ever sees the original. */
 export type Treatment = 'keep' | 'drop' | 'hash' | 'truncate';
@@ -70,4 +70,124 @@ function parseGroups(text: string): number[] {
     const [a = 0, b = 0, c = 0, d = 0] = group.split('.').map(Number);
     return [(a << 8) | b, (c << 8) | d];
   });
+}
+
+/** Keeps personal data out of what no column holds: `_extra`, and records that are set aside. */
+
+/** What the fields of each sort may be called where no column finds them. */
+const NAMES: Readonly<Record<Personal, string>> = {
+  linkPassword: '[\\w-]*(?:password|passwd|passphrase)[\\w-]*',
+  ip: '(?:(?:click|client|remote|visitor|user)[_-]?)?ip(?:[_-]?(?:address|addr|v?[46]))?',
+  customer: 'customer(?:[_-]?(?:name|email|avatar))?|e-?mail(?:[_-]?address)?',
+};
+
+interface Rules {
+  hidesNothing: boolean;
+  hidesKey(key: string): boolean;
+  /** Whether a text holds JSON with such a key, however often it was encoded: it cannot be taken apart. */
+  hidesText(text: string): boolean;
+  /** Whether a text so much as mentions such a key. For what should be a link or a click, and came as text of any sort. */
+  isMentionedIn(text: string): boolean;
+}
+
+function rulesOf(privacy: Privacy): Rules {
+  const sorts = (Object.keys(NAMES) as Personal[]).filter((sort) => privacy[sort] !== 'keep');
+  const names = sorts.map((sort) => NAMES[sort]).join('|');
+  const key = new RegExp(`^(?:${names})$`, 'i');
+  const inText = new RegExp(`\\\\*["'](?:${names})\\\\*["']\\s*:`, 'i');
+  const mention = new RegExp(`\\b(?:${names})\\b`, 'i');
+  return {
+    hidesNothing: sorts.length === 0,
+    hidesKey: (name) => key.test(name),
+    hidesText: (text) => inText.test(text),
+    isMentionedIn: (text) => mention.test(text),
+  };
+}
+
+const isPart = (key: string): boolean => key === 'link' || key === 'click';
+
+/** `hasPassword: true` and `password: null` tell nothing. */
+const tellsNothing = (value: unknown): boolean => value === null || typeof value === 'boolean';
+
+/**
+ * For the net under the columns: a link that comes as a list still holds its password. Unknown fields of a customer are
+ * personal until a column says otherwise.
+ */
+export function createWithhold(privacy: Privacy): Withhold {
+  const rules = rulesOf(privacy);
+  if (rules.hidesNothing) return (_parent, _key, value) => value;
+
+  const scrub = (value: unknown, hides: (text: string) => boolean): unknown => {
+    if (typeof value === 'string') return hides(value) ? undefined : value;
+    if (Array.isArray(value)) return value.map((inner) => scrub(inner, hides));
+    if (!isObject(value)) return value;
+    const rest = bare();
+    for (const key of Object.keys(value)) {
+      if (!rules.hidesKey(key) || tellsNothing(value[key])) rest[key] = scrub(value[key], hides);
+    }
+    return rest;
+  };
+
+  return (parent, key, value) => {
+    if (parent !== undefined && rules.hidesKey(parent)) return undefined;
+    if (rules.hidesKey(key) && !tellsNothing(value)) return undefined;
+    return scrub(value, parent === undefined && isPart(key) ? rules.isMentionedIn : rules.hidesText);
+  };
+}
+
+/** Deep enough for anything that a person made; a record without a bottom would break JSON.stringify. */
+const DEEPEST = 60;
+
+/** `password=…`, `password: …` */
+const SPOKEN = /pass(?:word|wd|phrase)[\\"'\s]*[:=]/i;
+
+const LEFT_OUT = '(left out)';
+
+/** What the tables keep of a customer, whatever the settings. */
+const OF_ANY_CUSTOMER: readonly string[] = ['id', 'externalId', 'country', 'createdAt'];
+
+/**
+ * For a record that could not be used: what may be kept of it. Its shape is odd, so personal data is looked for everywhere.
+ * What is hashed or cut in the tables is left out here: nobody joins on a record that is set aside.
+ */
+export function createRedact(privacy: Privacy): (record: unknown) => unknown {
+  const rules = rulesOf({ ...privacy, linkPassword: DEFAULT_PRIVACY.linkPassword });
+
+  const redact = (value: unknown, levels: number, isWhole = false): unknown => {
+    if (typeof value === 'string') return hides(value, isWhole) ? '(left out: it names what is private)' : value;
+    if (typeof value !== 'object' || value === null) return value;
+    if (levels === 0) return '(left out: too deep)';
+    if (Array.isArray(value)) return value.map((inner) => redact(inner, levels - 1, isWhole));
+    const rest = bare();
+    for (const [key, inner] of Object.entries(value)) {
+      if (!rules.hidesKey(key) || tellsNothing(inner)) rest[key] = redact(inner, levels - 1, isPart(key));
+      else rest[key] = key.toLowerCase() === 'customer' ? withoutPerson(inner) : LEFT_OUT;
+    }
+    return rest;
+  };
+  const hides = (text: string, isWhole: boolean): boolean =>
+    isWhole ? rules.isMentionedIn(text) : rules.hidesText(text) || SPOKEN.test(text);
+  return (record) => redact(record, DEEPEST, true);
+}
+
+/** What was left out of a record is unknown, not the words that stand in its place. */
+export function withoutLeftOut(value: unknown): unknown {
+  if (Array.isArray(value)) return value.filter((inner) => !isLeftOut(inner)).map(withoutLeftOut);
+  if (!isObject(value)) return value;
+  const rest = bare();
+  for (const [key, inner] of Object.entries(value)) if (!isLeftOut(inner)) rest[key] = withoutLeftOut(inner);
+  return rest;
+}
+
+const isLeftOut = (value: unknown): boolean => typeof value === 'string' && /^\(left out(?:: [a-z ]+)?\)$/.test(value);
+
+function withoutPerson(customer: unknown): unknown {
+  if (Array.isArray(customer)) return customer.map((one) => (isObject(one) ? withoutPerson(one) : LEFT_OUT));
+  if (!isObject(customer)) return LEFT_OUT;
+  const rest = bare();
+  for (const [key, value] of Object.entries(customer)) {
+    const isKept = OF_ANY_CUSTOMER.includes(key) && (typeof value !== 'object' || value === null);
+    rest[key] = isKept || tellsNothing(value) ? value : LEFT_OUT;
+  }
+  return rest;
 }

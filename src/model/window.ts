@@ -22,3 +22,153 @@ const moment = (at: Instant): string =>
 
 /** For machines: metadata of files. */
 export const describeWindow = ({ start, end }: Window): string => `[${toIso(start)}, ${toIso(end)})`;
+
+/** What the ledger says of a window in which nothing was shown: an empty answer proves nothing before a later poll confirms it. */
+export const NOTHING_YET = 'nothing is there yet; the next poll confirms it';
+
+/** Arithmetic of the ledger: what is covered, what is missing, how far completeness reaches. Pure, so it can be proven. */
+export interface Entry extends Window {
+  certified: boolean;
+  /** Rows that were read; an estimate once a later reading has cut the entry. */
+  rows: number;
+  /** When this span was read, and, if it is certified, the oldest moment that any part of it was proven. */
+  readAt: Instant;
+  provenAt: Instant | undefined;
+  runId: string;
+  note: string | undefined;
+  /** Runs in a row that read this span and could not prove it. */
+  tries?: number | undefined;
+}
+
+/**
+ * Lays a new reading over the entries it meets and returns all of them anew, in order, without overlaps.
+ * The newest reading of a span replaces older ones, with one exception: what was proven stays proven when a later
+ * reading could not prove it again, since a reading only adds rows.
+ */
+export function overlay(entries: readonly Entry[], added: Entry): Entry[] {
+  if (isEmpty(added)) return coalesce([...entries].sort((a, b) => a.start - b.start));
+  // What stays proven was read all the same: a re-sweep that proves nothing is due again later, not at once.
+  const kept = entries.flatMap((entry) =>
+    !added.certified && entry.certified ? [{ ...entry, readAt: readAgain(entry, added) }] : cutOut(entry, added),
+  );
+  const proven = entries.filter((entry) => entry.certified);
+  const news = added.certified
+    ? [added]
+    : proven.reduce<Entry[]>(
+        (parts, entry) => parts.flatMap((part) => cutOut(part, entry)),
+        [{ ...added, tries: triesOf(entries, added) }],
+      );
+  return coalesce([...kept, ...news].sort((a, b) => a.start - b.start));
+}
+
+const readAgain = (entry: Entry, added: Entry): Instant =>
+  entry.start < added.end && entry.end > added.start ? Math.max(entry.readAt, added.readAt) : entry.readAt;
+
+/** One more than before; a run that comes by twice tries once. */
+function triesOf(entries: readonly Entry[], added: Entry): number {
+  const before = entries.filter((entry) => !entry.certified && entry.start < added.end && entry.end > added.start);
+  return before.reduce((most, { tries = 1, runId }) => Math.max(most, runId === added.runId ? tries : tries + 1), 1);
+}
+
+/** The end of the unbroken run of certified spans from `since` on; undefined where nothing at all is proven there. */
+export function completeThrough(entries: readonly Window[], since: Instant): Instant | undefined {
+  let end = since;
+  for (const entry of [...entries].sort((a, b) => a.start - b.start)) {
+    if (entry.start > end) break;
+    end = Math.max(end, entry.end);
+  }
+  return end > since ? end : undefined;
+}
+
+/** The parts of a window that no entry covers, in order. */
+export function gaps(entries: readonly Window[], { start, end }: Window): Window[] {
+  const window = { start, end };
+  if (isEmpty(window)) return [];
+  return entries.reduce<Window[]>((open, entry) => open.flatMap((part) => subtract(part, entry)), [window]);
+}
+
+/** What is left of a span when another is cut out of it: nothing, one piece, or two. */
+function subtract<T extends Window>(span: T, cut: Window): T[] {
+  if (isEmpty(cut) || cut.end <= span.start || cut.start >= span.end) return [span];
+  const left = cut.start > span.start ? [{ ...span, end: cut.start }] : [];
+  const right = cut.end < span.end ? [{ ...span, start: cut.end }] : [];
+  return [...left, ...right];
+}
+
+/**
+ * Nobody knows how many of an entry's rows lie in a piece of it; its share of the time is the fairest guess. Keeping the
+ * whole number in each piece would count the same rows again with every poll that overlaps the last one.
+ */
+function cutOut(entry: Entry, cut: Window): Entry[] {
+  return subtract(entry, cut).map((piece) => {
+    const share = (piece.end - piece.start) / (entry.end - entry.start);
+    return share === 1 ? piece : { ...piece, rows: Math.round(entry.rows * share) };
+  });
+}
+
+const isEmpty = ({ start, end }: Window): boolean => start >= end;
+
+/** Neighbours of one day and one state become one entry: a stream polled every minute would else leave 1,440 a day. */
+function coalesce(entries: readonly Entry[]): Entry[] {
+  const result: Entry[] = [];
+  for (const entry of entries) {
+    const last = result.at(-1);
+    if (
+      last &&
+      last.end === entry.start &&
+      last.certified === entry.certified &&
+      last.note === entry.note &&
+      sameDay(last, entry)
+    ) {
+      result[result.length - 1] = join(last, entry);
+    } else {
+      result.push(entry);
+    }
+  }
+  return result;
+}
+
+const sameDay = (a: Window, b: Window): boolean => startOfDay(a.start) === startOfDay(b.end - 1);
+
+function join(a: Entry, b: Entry): Entry {
+  const newer = a.readAt > b.readAt ? a : b;
+  return {
+    ...newer,
+    start: a.start,
+    end: b.end,
+    rows: a.rows + b.rows,
+    tries: newer.certified ? undefined : Math.max(a.tries ?? 1, b.tries ?? 1),
+    provenAt: a.provenAt === undefined || b.provenAt === undefined ? undefined : Math.min(a.provenAt, b.provenAt),
+  };
+}
+
+/** What is known of a span of time: proven, read and not proven, passed over, or not reached yet. */
+export type CoverageState = 'certified' | 'uncertified' | 'gap' | 'open';
+
+export interface CoverageSpan extends Window {
+  state: CoverageState;
+}
+
+/** The whole window, in order and without holes: every moment of it has one state. Neighbours of one state are one span. */
+export function coverageSpans(
+  entries: readonly Pick<Entry, 'start' | 'end' | 'certified'>[],
+  whole: Window,
+): CoverageSpan[] {
+  const reached = entries.reduce((end, entry) => Math.max(end, entry.end), whole.start);
+  const read = entries.map(({ start, end, certified }) => ({
+    start: Math.max(start, whole.start),
+    end: Math.min(end, whole.end),
+    state: certified ? ('certified' as const) : ('uncertified' as const),
+  }));
+  const unread = gaps(entries, whole).flatMap(({ start, end }) => [
+    { start, end: Math.min(end, reached), state: 'gap' as const },
+    { start: Math.max(start, reached), end, state: 'open' as const },
+  ]);
+  const spans: CoverageSpan[] = [];
+  for (const span of [...read, ...unread].filter(({ start, end }) => start < end).sort((a, b) => a.start - b.start)) {
+    const last = spans.at(-1);
+    if (last?.state === span.state && last.end === span.start) last.end = span.end;
+    else spans.push({ ...span });
+  }
+  return spans;
+}

@@ -3,11 +3,11 @@ import { ConfigError } from '../model/errors.ts';
 import { parseJson } from '../model/json.ts';
 import { STREAM_NAMES } from '../model/streams.ts';
 import { type Answer, json } from './answer.ts';
-import { envelope, HttpError } from './http-error.ts';
+import type { JsonObject } from './data/types.ts';
+import { envelope, HttpError } from './params.ts';
 import { FAULT_KEYS, type FaultPlan } from './requests.ts';
 import type { SandboxService } from './service.ts';
 import { parseTrait, type Traits } from './traits.ts';
-import type { JsonObject } from './types.ts';
 
 export const CONTROL_PREFIX = '/_sandbox/';
 const MOST_BYTES = 64 * 1024 * 1024;

@@ -1,7 +1,6 @@
-import { answeredRange, refuse, type TimeRange } from './bounds.ts';
-import { wordAndNumber } from './kinds.ts';
-import { shareOf } from './random.ts';
-import type { Traits } from './traits.ts';
+import { shareOf } from './data/random.ts';
+import { type Traits, wordAndNumber } from './traits.ts';
+import { answeredRange, refuse, type TimeRange } from './window.ts';
 
 /**
  * The model of the service: rows and a query give a page. It is pure, and whatever a trait leaves to chance is drawn from the

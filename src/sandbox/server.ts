@@ -3,10 +3,21 @@ import { setMaxListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Answer, errorAnswer, type Headers, json, rateHeaders, send } from './answer.ts';
+import {
+  type Answer,
+  createLimiter,
+  errorAnswer,
+  type Headers,
+  json,
+  type LimiterForm,
+  type Plan,
+  planLimit,
+  type RateDecision,
+  rateHeaders,
+  send,
+} from './answer.ts';
 import { CONTROL_PREFIX, control } from './control.ts';
-import { codeOf, HttpError } from './http-error.ts';
-import { createLimiter, type LimiterForm, type Plan, planLimit, type RateDecision } from './limiter.ts';
+import { codeOf, HttpError } from './params.ts';
 import type { FaultPlan } from './requests.ts';
 import { createSandboxService, type SandboxService, type ServiceOptions } from './service.ts';
 import type { Traits } from './traits.ts';

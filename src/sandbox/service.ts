@@ -1,19 +1,15 @@
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
-import { createArrivals } from './arrivals.ts';
-import { filterOf } from './filters.ts';
-import { wordAndNumber } from './kinds.ts';
+import { createArrivals, createPlanted } from './data/planted.ts';
+import { createRandom, shareOf } from './data/random.ts';
+import { createRendering, eventFromRecord, render } from './data/render.ts';
+import type { Reading } from './data/shape.ts';
+import type { Customer, JsonObject, Link, StoredEvent } from './data/types.ts';
+import { createWorld } from './data/world.ts';
 import { clockOf, deepPage, isInSeconds, listPage, type Moment } from './listing.ts';
-import { readQuery } from './params.ts';
-import { createPlanted } from './planted.ts';
-import { createRandom, shareOf } from './random.ts';
-import { eventFromRecord } from './record.ts';
-import { createRendering, render } from './render.ts';
+import { filterOf, readQuery } from './params.ts';
 import { createFaults, createRequestLog, type Faults, type RequestLog } from './requests.ts';
-import type { Reading } from './shape.ts';
-import type { Traits } from './traits.ts';
-import type { Customer, JsonObject, Link, StoredEvent } from './types.ts';
+import { type Traits, wordAndNumber } from './traits.ts';
 import { askedWindow } from './window.ts';
-import { createWorld } from './world.ts';
 
 export interface ServiceOptions {
   seed?: number | undefined;

@@ -1,4 +1,4 @@
-import type { Transaction } from '../cursor/database.ts';
+import type { Transaction } from '../cursor/database/index.ts';
 import { RetryLater } from '../model/errors.ts';
 
 /**

@@ -1,11 +1,9 @@
-import { storableText } from '../cursor/sql.ts';
-import { isNone } from '../model/coerce.ts';
-import type { Column } from '../model/columns.ts';
-import type { Entity } from '../model/entities.ts';
+import { storableText } from '../cursor/database/sql.ts';
+import { type Column, isNone } from '../model/columns.ts';
 import type { Row } from '../model/flatten.ts';
 import { LONGEST_ID } from '../model/identity.ts';
 import type { Instant } from '../model/instant.ts';
-import type { Stream } from '../model/streams.ts';
+import type { Entity, Stream } from '../model/streams.ts';
 
 /**
  * What makes an event "changed", for every sink alike: a field of the event itself. Links and customers are joined by the service

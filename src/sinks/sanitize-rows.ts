@@ -1,9 +1,7 @@
-import { storableJson, storableText } from '../cursor/sql.ts';
-import type { Value } from '../model/coerce.ts';
-import type { Column } from '../model/columns.ts';
-import { bare } from '../model/extra.ts';
+import { storableJson, storableText } from '../cursor/database/sql.ts';
+import type { Column, Value } from '../model/columns.ts';
 import type { Row } from '../model/flatten.ts';
-import { stringifyJson } from '../model/json.ts';
+import { bare, stringifyJson } from '../model/json.ts';
 import type { Stream } from '../model/streams.ts';
 
 /** Where a row says which of its columns hold something else than the service sent. Part of the data: readers query it. */

@@ -1,6 +1,5 @@
 import type { Column } from '../model/columns.ts';
-import { ENTITIES } from '../model/entities.ts';
-import { STREAM_NAMES, STREAMS } from '../model/streams.ts';
+import { ENTITIES, STREAM_NAMES, STREAMS } from '../model/streams.ts';
 import { entityTable, streamTable, type Table, tableDefinition } from './postgres/table.ts';
 import { coverageView, dailyLinkPerformanceView, type View, viewDefinition } from './postgres/views.ts';
 

@@ -1,8 +1,7 @@
 import type { Advance } from '../cursor/ledger.ts';
 import type { Rejected } from '../cursor/quarantine.ts';
 import type { Kind } from '../model/columns.ts';
-import { ConfigError, RetryLater } from '../model/errors.ts';
-import type { Finding } from '../model/finding.ts';
+import { ConfigError, type Finding, RetryLater } from '../model/errors.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { Stream, StreamName } from '../model/streams.ts';

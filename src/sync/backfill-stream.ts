@@ -1,11 +1,9 @@
-import { certifiedShare } from '../cursor/coverage.ts';
 import type { Lease } from '../cursor/leases.ts';
-import { readLedger } from '../cursor/ledger.ts';
+import { certifiedShare, readLedger } from '../cursor/ledger.ts';
 import type { Sample } from '../extract/probe.ts';
-import { gaps } from '../model/coverage.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
-import { DAY_MS, describeRange, startOfDay, type Window } from '../model/window.ts';
+import { DAY_MS, describeRange, gaps, startOfDay, type Window } from '../model/window.ts';
 import type { Committer } from './committer.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import { readTogether } from './parallel-sweep.ts';

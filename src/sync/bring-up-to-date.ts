@@ -1,8 +1,7 @@
 import type { Reader, Slice, TailEnd } from '../extract/reader.ts';
-import { type Entry, NOTHING_YET } from '../model/coverage.ts';
 import type { Instant } from '../model/instant.ts';
-import { observed } from '../model/observed.ts';
-import type { Window } from '../model/window.ts';
+import { observed } from '../model/log.ts';
+import { type Entry, NOTHING_YET, type Window } from '../model/window.ts';
 import type { Committer } from './committer.ts';
 import { readTogether } from './parallel-sweep.ts';
 import { resweeps, type Share, shared, unproven } from './plan.ts';

@@ -6,7 +6,7 @@ import type { Rejection, Slice } from '../extract/reader.ts';
 import { Fault } from '../model/errors.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
-import { observed } from '../model/observed.ts';
+import { observed } from '../model/log.ts';
 import type { Stream } from '../model/streams.ts';
 import { type Batch, type Receipt, ShapeChanged, type Sink } from '../sinks/sink.ts';
 import type { Evolver } from './evolver.ts';

@@ -1,5 +1,5 @@
 import { readEvolved, recordLessons } from '../cursor/columns.ts';
-import type { Database } from '../cursor/database.ts';
+import type { Database } from '../cursor/database/index.ts';
 import type { Kind } from '../model/columns.ts';
 import { StopStream } from '../model/errors.ts';
 import { evolvedStream, type Lesson, learn, promote, widen } from '../model/evolution.ts';

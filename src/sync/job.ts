@@ -1,10 +1,9 @@
 import type { EventsApi } from '../api/events-api.ts';
-import type { Database } from '../cursor/database.ts';
+import type { Database } from '../cursor/database/index.ts';
 import type { Probe } from '../extract/probe.ts';
 import type { Profile, Reader } from '../extract/reader.ts';
-import { parseDuration } from '../model/dates.ts';
 import { StopStream } from '../model/errors.ts';
-import { type Instant, parseInstant } from '../model/instant.ts';
+import { type Instant, parseDuration, parseInstant } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
 import type { StreamName } from '../model/streams.ts';
 import { DAY_MS, startOfDay } from '../model/window.ts';

@@ -2,7 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import type { Lane } from '../api/limiter.ts';
 import type { Profile, Slice } from '../extract/reader.ts';
 import { type Instant, toIso } from '../model/instant.ts';
-import { observed } from '../model/observed.ts';
+import { observed } from '../model/log.ts';
 import type { Window } from '../model/window.ts';
 
 /**

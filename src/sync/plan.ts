@@ -1,6 +1,5 @@
-import { type Entry, gaps, NOTHING_YET } from '../model/coverage.ts';
 import type { Instant } from '../model/instant.ts';
-import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
+import { DAY_MS, type Entry, gaps, NOTHING_YET, startOfDay, type Window } from '../model/window.ts';
 
 /** Which windows a sync has to read, from what the ledger says. Pure: the engine asks, the plan answers. */
 

@@ -7,7 +7,7 @@ import { acceptFilters, readProfile, writeProfile } from '../cursor/sources.ts';
 import type { Reader } from '../extract/reader.ts';
 import { Cancelled, Fault, RetryLater, StopStream } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';
-import { observed } from '../model/observed.ts';
+import { observed } from '../model/log.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
 import { describeRange, type Window } from '../model/window.ts';
 import { type Committer, createCommitter } from './committer.ts';

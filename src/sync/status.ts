@@ -1,10 +1,10 @@
-import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../cursor/coverage.ts';
-import type { Queryable } from '../cursor/database.ts';
+import type { Queryable } from '../cursor/database/index.ts';
+import { instantOf } from '../cursor/database/sql.ts';
+import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../cursor/ledger.ts';
 import { readUpcoming, type Upcoming } from '../cursor/schedules.ts';
-import { instantOf } from '../cursor/sql.ts';
-import { type CoverageState, coverageSpans } from '../model/coverage-spans.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
+import { type CoverageState, coverageSpans } from '../model/window.ts';
 import { BY_HAND } from './maintain/move-cursor.ts';
 import { MOST_TRIES, restMs } from './plan.ts';
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { createLimiter, type LimiterForm, type Plan } from '../../src/sandbox/limiter.ts';
+import { createLimiter, type LimiterForm, type Plan } from '../../src/sandbox/answer.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { contractTable } from '../support/contract.ts';
 import { ask, errorOf, smallSandbox } from '../support/sandbox.ts';

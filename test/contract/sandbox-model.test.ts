@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { HttpError } from '../../src/sandbox/http-error.ts';
 import {
   clockOf,
   type Listed,
@@ -8,6 +7,7 @@ import {
   type PageQuery,
   type RowFacts,
 } from '../../src/sandbox/listing.ts';
+import { HttpError } from '../../src/sandbox/params.ts';
 import { parseTraits } from '../../src/sandbox/traits.ts';
 
 const HOUR = 3_600_000;

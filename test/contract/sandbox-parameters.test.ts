@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parseInstant } from '../../src/model/instant.ts';
+import type { Json, JsonObject } from '../../src/sandbox/data/types.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
-import type { Json, JsonObject } from '../../src/sandbox/types.ts';
 import { contractTable } from '../support/contract.ts';
 import { ask, at, errorOf, idOf, idsOf, type Query, rows, smallSandbox, sorted } from '../support/sandbox.ts';
 

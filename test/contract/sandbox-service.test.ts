@@ -1,8 +1,8 @@
 import { request } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../../src/model/errors.ts';
+import type { JsonObject } from '../../src/sandbox/data/types.ts';
 import { parseTrait, parseTraits, TRAITS } from '../../src/sandbox/traits.ts';
-import type { JsonObject } from '../../src/sandbox/types.ts';
 import { ask, at, idsOf, rows, STREAMS, sandboxWith, smallSandbox, sorted, steer } from '../support/sandbox.ts';
 
 describe('traits', () => {

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parseInstant } from '../../src/model/instant.ts';
+import type { Json, JsonObject } from '../../src/sandbox/data/types.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { parseTraits } from '../../src/sandbox/traits.ts';
-import type { Json, JsonObject } from '../../src/sandbox/types.ts';
 import { type ContractRow, contractTable } from '../support/contract.ts';
 import { at, rows, STREAMS, smallSandbox } from '../support/sandbox.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { parseJson } from '../../src/model/json.ts';
-import type { JsonObject } from '../../src/sandbox/types.ts';
+import type { JsonObject } from '../../src/sandbox/data/types.ts';
 import { ask, at, errorOf, rows, STREAMS, sandboxWith, smallSandbox } from '../support/sandbox.ts';
 
 const ALIASES = 'click_id link_id domain key url continent country city device browser os qr ip'.split(' ');

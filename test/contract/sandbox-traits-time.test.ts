@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseInstant } from '../../src/model/instant.ts';
-import type { JsonObject } from '../../src/sandbox/types.ts';
+import type { JsonObject } from '../../src/sandbox/data/types.ts';
 import { allPages, ask, at, errorOf, idsOf, rows, sandboxWith, smallSandbox, sorted } from '../support/sandbox.ts';
 
 const DAY = 86_400_000;

@@ -1,4 +1,4 @@
-import type { Value } from '../../src/model/coerce.ts';
+import type { Value } from '../../src/model/columns.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 
 /** What becomes of every record of the corpus. docs/troubleshooting.md is made of this, and `records.test.ts` holds it against the real thing. */

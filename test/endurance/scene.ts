@@ -1,8 +1,8 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect, type Database } from '../../src/cursor/database.ts';
-import { openEmbedded } from '../../src/cursor/embedded.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
+import { openEmbedded } from '../../src/cursor/embedded/index.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { parseTraits } from '../../src/sandbox/traits.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';

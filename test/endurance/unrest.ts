@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
-import { createRandom } from '../../src/sandbox/random.ts';
+import { createRandom } from '../../src/sandbox/data/random.ts';
 import { type Member, startMember } from './crew.ts';
 import { HISTORY_DAYS, type Scene } from './scene.ts';
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { type Finished, freshPlace, type Place, type Running } from '../support/cli.ts';
 import { isKnownUnsoundWorld } from '../support/known-unsound.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';

@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { Lane } from '../../src/api/budget.ts';
-import { keyHashOf, readBudgetUse } from '../../src/cursor/budget-use.ts';
+import { keyHashOf, readBudgetUse } from '../../src/cursor/budgets.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { budgetUse, countOf, kill, laneShare, startProcesses } from '../support/budget-processes.ts';
 import { type Engine, openEngine } from '../support/engine.ts';

@@ -1,7 +1,7 @@
 import { hostname, userInfo } from 'node:os';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { AuditRecord } from '../../src/cursor/audit.ts';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { quarantine } from '../../src/cursor/quarantine.ts';
 import { type Finished, freshPlace, type Place } from '../support/cli.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';

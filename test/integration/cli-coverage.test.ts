@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { quarantine } from '../../src/cursor/quarantine.ts';
 import { DAY_MS } from '../../src/model/window.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { acquireLease } from '../../src/cursor/leases.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { BY_HAND } from '../../src/sync/maintain/move-cursor.ts';

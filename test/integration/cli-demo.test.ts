@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { connect } from '../../src/cursor/database.ts';
+import { connect } from '../../src/cursor/database/index.ts';
+import { openEmbedded } from '../../src/cursor/embedded/index.ts';
 import { lookAtPostmaster } from '../../src/cursor/embedded/server.ts';
-import { openEmbedded } from '../../src/cursor/embedded.ts';
 import { type Finished, freshPlace, longLines, type Place } from '../support/cli.ts';
 import { silentLog } from '../support/silent-log.ts';
 

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { connect } from '../../src/cursor/database.ts';
+import { connect } from '../../src/cursor/database/index.ts';
+import { openEmbedded } from '../../src/cursor/embedded/index.ts';
 import { lookAtPostmaster } from '../../src/cursor/embedded/server.ts';
-import { openEmbedded } from '../../src/cursor/embedded.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace, type Place, type Running } from '../support/cli.ts';
 import { freshDatabase } from '../support/postgres.ts';

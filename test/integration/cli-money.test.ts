@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { type Finished, freshPlace, type Place } from '../support/cli.ts';
 import { docsSql } from '../support/docs-sql.ts';
 import { freePort } from '../support/free-port.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { acquireLease } from '../../src/cursor/leases.ts';
 import { quarantine } from '../../src/cursor/quarantine.ts';
 import { type Finished, freshPlace, longLines, type Place } from '../support/cli.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type Finished, freshPlace, longLines, type Place } from '../support/cli.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { connect } from '../../src/cursor/database.ts';
-import { migrate } from '../../src/cursor/migrate.ts';
-import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import { connect } from '../../src/cursor/database/index.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations/index.ts';
+import { migrate } from '../../src/cursor/migrations/migrate.ts';
 import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
 import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
 import { toMarkdown } from '../../src/sinks/schema-formats.ts';

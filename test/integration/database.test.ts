@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { ConfigError, type Fault, RetryLater } from '../../src/model/errors.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { type Finished, freshPlace, MAIN, type Place, startProcess } from '../support/cli.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { quoteIdent } from '../../src/cursor/sql.ts';
+import { quoteIdent } from '../../src/cursor/database/sql.ts';
 import { docsSql, isAboutPartitions } from '../support/docs-sql.ts';
 import { configFor, type Engine, openEngine, syncAllDone } from '../support/engine.ts';
 import { sandboxWith } from '../support/sandbox.ts';

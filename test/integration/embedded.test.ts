@@ -1,8 +1,8 @@
 import { chmod, chown, mkdir, readdir, readFile, rename, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { connect } from '../../src/cursor/database.ts';
-import { openEmbedded } from '../../src/cursor/embedded.ts';
+import { connect } from '../../src/cursor/database/index.ts';
+import { openEmbedded } from '../../src/cursor/embedded/index.ts';
 import { ConfigError, type Fault } from '../../src/model/errors.ts';
 import type { Log } from '../../src/model/log.ts';
 import { postmasterOf, startChild, temporaryFolder } from '../support/embedded.ts';

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { acquireLease } from '../../src/cursor/leases.ts';
 import { RetryLater } from '../../src/model/errors.ts';
+import type { JsonObject } from '../../src/sandbox/data/types.ts';
 import type { SandboxService } from '../../src/sandbox/service.ts';
-import type { JsonObject } from '../../src/sandbox/types.ts';
 import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
 import type { Erasure } from '../../src/sinks/sink.ts';
 import { forget, type Touched } from '../../src/sync/maintain/forget.ts';

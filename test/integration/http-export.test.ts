@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect } from '../../src/cursor/database.ts';
+import { connect } from '../../src/cursor/database/index.ts';
 import type { Overview } from '../../src/http/api-types.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace } from '../support/cli.ts';

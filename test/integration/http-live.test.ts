@@ -1,6 +1,6 @@
 import { connect as connectSocket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import type { LiveEvent, Overview, Readiness } from '../../src/http/api-types.ts';
 import { createEvents } from '../../src/http/live.ts';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';

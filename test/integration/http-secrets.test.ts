@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { CANARIES, canaryUrl, found, plantCanaries, type Trace, tablesAsText } from '../support/canaries.ts';
 import { freshPlace, type Running } from '../support/cli.ts';

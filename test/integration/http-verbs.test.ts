@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import type { Cursors, Diagnosis, Forgotten, Overview, Verification, Verifications } from '../../src/http/api-types.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type DescribedRoom, describedRoom, routesIn } from '../support/described-room.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parseConfig } from '../../src/config/index.ts';
 import { readEvolved } from '../../src/cursor/columns.ts';
-import { storableJson } from '../../src/cursor/sql.ts';
+import { storableJson } from '../../src/cursor/database/sql.ts';
 import { evolvedStream } from '../../src/model/evolution.ts';
 import { STREAM_NAMES, STREAMS, type Stream } from '../../src/model/streams.ts';
 import { freshPlace, type Place } from '../support/cli.ts';

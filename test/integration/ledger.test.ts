@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { lowestCursor, readCursor } from '../../src/cursor/cursors.ts';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { acquireLease } from '../../src/cursor/leases.ts';
 import { type Advance, applyAdvance, readLedger, type Span } from '../../src/cursor/ledger.ts';
-import type { Entry } from '../../src/model/coverage.ts';
+import type { Entry } from '../../src/model/window.ts';
 import { createMemoryLedger } from '../support/memory-sink.ts';
 import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { certified, MINUTE, NOON, newSource } from '../support/sink-harness.ts';

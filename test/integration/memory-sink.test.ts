@@ -1,9 +1,9 @@
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { withoutForgotten } from '../../src/cursor/forgotten.ts';
 import { checkFence } from '../../src/cursor/leases.ts';
 import { applyAdvance } from '../../src/cursor/ledger.ts';
 import { quarantine } from '../../src/cursor/quarantine.ts';
-import type { Value } from '../../src/model/coerce.ts';
+import type { Value } from '../../src/model/columns.ts';
 import { parseJson } from '../../src/model/json.ts';
 import { databaseNow } from '../../src/sinks/parquet/event-index.ts';
 import { columnsOf } from '../../src/sinks/parquet/file/columns.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database.ts';
-import { type Migration, migrate } from '../../src/cursor/migrate.ts';
-import { quoteIdent } from '../../src/cursor/sql.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
+import { quoteIdent } from '../../src/cursor/database/sql.ts';
+import { type Migration, migrate } from '../../src/cursor/migrations/migrate.ts';
 import { ConfigError, type Fault } from '../../src/model/errors.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readCursor } from '../../src/cursor/cursors.ts';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { readLedger } from '../../src/cursor/ledger.ts';
 import { RetryLater } from '../../src/model/errors.ts';
 import { STREAMS } from '../../src/model/streams.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace, type Place } from '../support/cli.ts';
 import { configFor, configText, expectComplete } from '../support/engine.ts';

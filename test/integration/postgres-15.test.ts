@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect } from '../../src/cursor/database.ts';
+import { connect } from '../../src/cursor/database/index.ts';
 import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
 import { openFeed, recordOf } from '../support/feed.ts';
 import { keysOf, partsOf, SALES, saleAt } from '../support/months.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { quoteIdent } from '../../src/cursor/sql.ts';
+import { quoteIdent } from '../../src/cursor/database/sql.ts';
 import { BOOKKEEPING, STREAM_NAMES, STREAMS, type Stream } from '../../src/model/streams.ts';
 import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
 import { streamTable, tableDefinition } from '../../src/sinks/postgres/table.ts';

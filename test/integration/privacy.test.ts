@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect } from '../../src/cursor/database.ts';
+import { connect } from '../../src/cursor/database/index.ts';
 import type { Privacy } from '../../src/model/privacy.ts';
+import type { JsonObject } from '../../src/sandbox/data/types.ts';
 import type { SandboxService } from '../../src/sandbox/service.ts';
-import type { JsonObject } from '../../src/sandbox/types.ts';
 import { freshPlace } from '../support/cli.ts';
 import { dump, linesWith } from '../support/dump.ts';
 import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';

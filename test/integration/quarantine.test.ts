@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { quarantine, type Rejected } from '../../src/cursor/quarantine.ts';
 import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { newSource } from '../support/sink-harness.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database.ts';
-import { quoteIdent } from '../../src/cursor/sql.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
+import { quoteIdent } from '../../src/cursor/database/sql.ts';
 import { docsSql } from '../support/docs-sql.ts';
 import { configFor, expectComplete, syncAllDone } from '../support/engine.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadProgram } from '../../src/cli/program.ts';
 import { levelsOf } from '../../src/cli/setup/completion.ts';
 import type { Terminal } from '../../src/cli/terminal.ts';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import {
   CANARIES,

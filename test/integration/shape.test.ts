@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { connect } from '../../src/cursor/database.ts';
+import { connect } from '../../src/cursor/database/index.ts';
 import { ConfigError } from '../../src/model/errors.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';

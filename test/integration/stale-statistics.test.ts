@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { quoteIdent, type Sql } from '../../src/cursor/sql.ts';
+import { quoteIdent, type Sql } from '../../src/cursor/database/sql.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { createSeen, selectChanged } from '../../src/sinks/postgres/compare.ts';
 import { createStage, followStage, markMissing, mergeStage, selectKnown } from '../../src/sinks/postgres/merge.ts';

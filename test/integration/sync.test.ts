@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Column } from '../../src/model/columns.ts';
 import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
-import type { Json, JsonObject } from '../../src/sandbox/types.ts';
+import type { Json, JsonObject } from '../../src/sandbox/data/types.ts';
 import {
   configFor,
   type Engine,

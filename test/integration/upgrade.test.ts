@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database.ts';
-import { migrate } from '../../src/cursor/migrate.ts';
-import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations/index.ts';
+import { migrate } from '../../src/cursor/migrations/migrate.ts';
 import { ROWS_SINCE_VERSION } from '../support/earlier-state.ts';
 import { configFor, storedIds, syncAllDone } from '../support/engine.ts';
 import { freshDatabase } from '../support/postgres.ts';

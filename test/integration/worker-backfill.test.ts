@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runWorkerApp, withQueue } from '../../src/app/worker.ts';
 import type { Config } from '../../src/config/index.ts';
 import { claimWindow, endWindow, finishBackfills, readBackfillWindows } from '../../src/cursor/backfills.ts';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import {
   type Backfill,
   type BackfillDeps,

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { connect } from '../../src/cursor/database.ts';
+import { connect } from '../../src/cursor/database/index.ts';
 import { freshPlace } from '../support/cli.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { sandboxWith } from '../support/sandbox.ts';

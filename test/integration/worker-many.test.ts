@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { PACE } from '../../src/jobs/schedule.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { stateDatabase, type TestDatabase } from '../support/postgres.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runWorkerApp } from '../../src/app/worker.ts';
 import type { Config } from '../../src/config/index.ts';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { type Alert, findTroubles, watch } from '../../src/jobs/alerts.ts';
 import { plansByKey, type StreamPlan } from '../../src/jobs/schedule.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { claimTurn, readSchedule } from '../../src/cursor/schedules.ts';
 import { createQueue, type JobQueue } from '../../src/jobs/bull.ts';
 import { syncJob } from '../../src/jobs/payloads.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runWorkerApp } from '../../src/app/worker.ts';
-import { connect, type Database } from '../../src/cursor/database.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace, type Place } from '../support/cli.ts';
 import { storedIds } from '../support/engine.ts';

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { Database } from '../../src/cursor/database.ts';
+import type { Database } from '../../src/cursor/database/index.ts';
 import { acquireLease } from '../../src/cursor/leases.ts';
 import type { Advance } from '../../src/cursor/ledger.ts';
-import type { Value } from '../../src/model/coerce.ts';
+import type { Value } from '../../src/model/columns.ts';
 import { evolvedStream } from '../../src/model/evolution.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import { STREAMS, type Stream } from '../../src/model/streams.ts';

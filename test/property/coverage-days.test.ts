@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { DayState } from '../../src/http/api-types.ts';
 import { dayRuns } from '../../src/http/routes/coverage-days.ts';
-import type { CoverageSpan } from '../../src/model/coverage-spans.ts';
-import { DAY_MS } from '../../src/model/window.ts';
+import { type CoverageSpan, DAY_MS } from '../../src/model/window.ts';
 
 const BEGIN = Date.parse('2026-03-01T00:00:00Z');
 const STATES = ['certified', 'uncertified', 'gap', 'open'] as const;

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { completeThrough, type Entry, gaps, overlay } from '../../src/model/coverage.ts';
-import { DAY_MS, type Window } from '../../src/model/window.ts';
+import { completeThrough, DAY_MS, type Entry, gaps, overlay, type Window } from '../../src/model/window.ts';
 
 /** Small time lines of whole hours over three days: everything can be checked hour by hour. */
 const HOUR = DAY_MS / 24;

@@ -1,10 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Value } from '../../src/model/coerce.ts';
-import type { Kind } from '../../src/model/columns.ts';
+import type { Kind, Value } from '../../src/model/columns.ts';
 import { type EvolvedColumn, learn, MOST_EVOLVED, promote, widen } from '../../src/model/evolution.ts';
-import type { JsonObject } from '../../src/model/extra.ts';
 import type { Row } from '../../src/model/flatten.ts';
+import type { JsonObject } from '../../src/model/json.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { stable } from '../support/flat.ts';
 import { NOON, rowOf } from '../support/sink-harness.ts';

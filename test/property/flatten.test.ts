@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { coerce } from '../../src/model/coerce.ts';
+import { coerce } from '../../src/model/columns.ts';
 import { BadRecord } from '../../src/model/errors.ts';
 import { createFlatten, type Row } from '../../src/model/flatten.ts';
 import { parseJson, stringifyJson } from '../../src/model/json.ts';

@@ -1,7 +1,6 @@
 import type { Config } from '../../src/config/index.ts';
 import { readLedger } from '../../src/cursor/ledger.ts';
-import { gaps } from '../../src/model/coverage.ts';
-import { DAY_MS, startOfDay, type Window } from '../../src/model/window.ts';
+import { DAY_MS, gaps, startOfDay, type Window } from '../../src/model/window.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type Engine, sourceOf } from './engine.ts';
 import { at, smallSandbox } from './sandbox.ts';

@@ -3,7 +3,7 @@ import { createClient } from '../../src/api/client.ts';
 import { createEventsApi } from '../../src/api/events-api.ts';
 import { createLimiter } from '../../src/api/limiter.ts';
 import { openSharedBudgets } from '../../src/cursor/budgets.ts';
-import { connect } from '../../src/cursor/database.ts';
+import { connect } from '../../src/cursor/database/index.ts';
 import { type ChildOptions, STREAM_OF } from './budget-processes.ts';
 import { silentLog } from './silent-log.ts';
 

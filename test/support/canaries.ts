@@ -1,8 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Queryable } from '../../src/cursor/database.ts';
+import type { Queryable } from '../../src/cursor/database/index.ts';
+import type { JsonObject } from '../../src/sandbox/data/types.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
-import type { JsonObject } from '../../src/sandbox/types.ts';
 import { dump } from './dump.ts';
 import { queryDuckdb } from './lake-readers.ts';
 import type { TestRedis } from './redis.ts';

@@ -1,4 +1,4 @@
-import type { Random } from '../../src/sandbox/random.ts';
+import type { Random } from '../../src/sandbox/data/random.ts';
 import { parseTraits, type TraitName, type Traits } from '../../src/sandbox/traits.ts';
 import { isKnownUnsound } from './known-unsound.ts';
 

@@ -1,4 +1,4 @@
-import type { Queryable } from '../../src/cursor/database.ts';
+import type { Queryable } from '../../src/cursor/database/index.ts';
 
 /** Everything that a database holds, as text: for tests that want something to be nowhere. */
 export async function dump(db: Queryable): Promise<string> {

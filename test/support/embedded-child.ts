@@ -1,4 +1,4 @@
-import { openEmbedded } from '../../src/cursor/embedded.ts';
+import { openEmbedded } from '../../src/cursor/embedded/index.ts';
 import { Fault } from '../../src/model/errors.ts';
 import { silentLog } from './silent-log.ts';
 

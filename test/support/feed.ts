@@ -1,4 +1,4 @@
-import type { Database } from '../../src/cursor/database.ts';
+import type { Database } from '../../src/cursor/database/index.ts';
 import { acquireLease } from '../../src/cursor/leases.ts';
 import { emptyTally, newRunId, type Tally } from '../../src/cursor/runs.ts';
 import type { Slice } from '../../src/extract/reader.ts';

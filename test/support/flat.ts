@@ -1,4 +1,4 @@
-import type { Value } from '../../src/model/coerce.ts';
+import type { Value } from '../../src/model/columns.ts';
 import { createFlatten, type Row } from '../../src/model/flatten.ts';
 import type { Privacy } from '../../src/model/privacy.ts';
 import { STREAMS, type StreamName } from '../../src/model/streams.ts';

@@ -2,12 +2,12 @@ import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { connect } from '../../src/cursor/database.ts';
+import { connect } from '../../src/cursor/database/index.ts';
 import { dataDirectory } from '../../src/cursor/embedded/home.ts';
+import { openEmbedded } from '../../src/cursor/embedded/index.ts';
 import { lookAtPostmaster } from '../../src/cursor/embedded/server.ts';
-import { openEmbedded } from '../../src/cursor/embedded.ts';
-import { migrate } from '../../src/cursor/migrate.ts';
-import { MIGRATIONS } from '../../src/cursor/migrations.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations/index.ts';
+import { migrate } from '../../src/cursor/migrations/migrate.ts';
 import { silentLog } from './silent-log.ts';
 
 declare module 'vitest' {

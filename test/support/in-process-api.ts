@@ -1,6 +1,6 @@
 import { type EventsQuery, toSearchParams } from '../../src/api/client.ts';
 import type { EventsApi } from '../../src/api/events-api.ts';
-import { HttpError } from '../../src/sandbox/http-error.ts';
+import { HttpError } from '../../src/sandbox/params.ts';
 import type { SandboxService } from '../../src/sandbox/service.ts';
 import { serviceError } from './service-error.ts';
 

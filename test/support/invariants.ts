@@ -1,8 +1,8 @@
 import type { Advance } from '../../src/cursor/ledger.ts';
 import { toIso } from '../../src/model/instant.ts';
 import { describeWindow, holds } from '../../src/model/window.ts';
-import { wordAndDuration } from '../../src/sandbox/kinds.ts';
 import { flaps } from '../../src/sandbox/listing.ts';
+import { wordAndDuration } from '../../src/sandbox/traits.ts';
 import { isKnownUnsound } from './known-unsound.ts';
 import type { MemorySink } from './memory-sink.ts';
 import type { Scenario } from './scenario.ts';

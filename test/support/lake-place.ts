@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { GetObjectCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
-import { connect } from '../../src/cursor/database.ts';
+import { connect } from '../../src/cursor/database/index.ts';
 import type { Lake } from '../../src/sinks/parquet/lake.ts';
 import { createParquetSink, type ParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
 import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Database } from '../../src/cursor/database.ts';
+import type { Database } from '../../src/cursor/database/index.ts';
 
 /** Until so many connections to this database wait for a lock. Those of other databases are other tests. */
 export async function untilWaiting(db: Database, connections = 1): Promise<void> {

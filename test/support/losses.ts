@@ -1,5 +1,5 @@
 import type { Config } from '../../src/config/index.ts';
-import type { Database } from '../../src/cursor/database.ts';
+import type { Database } from '../../src/cursor/database/index.ts';
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { storedIds } from './engine.ts';

@@ -3,11 +3,10 @@ import type { Advance } from '../../src/cursor/ledger.ts';
 
 import type { Rejected } from '../../src/cursor/quarantine.ts';
 import { Certified } from '../../src/extract/proof/certified.ts';
-
-import { completeThrough, type Entry, overlay } from '../../src/model/coverage.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
 import type { Stream } from '../../src/model/streams.ts';
+import { completeThrough, type Entry, overlay } from '../../src/model/window.ts';
 import type { Receipt, Sink } from '../../src/sinks/sink.ts';
 import { createMemoryTable, type MemoryTable } from './memory-table.ts';
 

@@ -1,9 +1,8 @@
-import { connect, type Database } from '../../src/cursor/database.ts';
-import { migrate } from '../../src/cursor/migrate.ts';
-import { MIGRATIONS } from '../../src/cursor/migrations.ts';
-import { instantOf, quoteIdent } from '../../src/cursor/sql.ts';
-import type { Value } from '../../src/model/coerce.ts';
-import type { Kind } from '../../src/model/columns.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
+import { instantOf, quoteIdent } from '../../src/cursor/database/sql.ts';
+import { MIGRATIONS } from '../../src/cursor/migrations/index.ts';
+import { migrate } from '../../src/cursor/migrations/migrate.ts';
+import type { Kind, Value } from '../../src/model/columns.ts';
 import { parseJson } from '../../src/model/json.ts';
 import { BOOKKEEPING, type Stream } from '../../src/model/streams.ts';
 import { createPostgresSink, type PostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';

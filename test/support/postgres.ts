@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { inject } from 'vitest';
-import { connect } from '../../src/cursor/database.ts';
-import { quoteIdent } from '../../src/cursor/sql.ts';
+import { connect } from '../../src/cursor/database/index.ts';
+import { quoteIdent } from '../../src/cursor/database/sql.ts';
 
 export interface TestDatabase {
   url: string;

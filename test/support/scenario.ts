@@ -1,5 +1,5 @@
 import type { Instant } from '../../src/model/instant.ts';
-import { createRandom, type Random } from '../../src/sandbox/random.ts';
+import { createRandom, type Random } from '../../src/sandbox/data/random.ts';
 import type { TraitName, Traits } from '../../src/sandbox/traits.ts';
 import type { Upkeep } from '../../src/sync/bring-up-to-date.ts';
 import { drawOnly, drawTraits } from './drawn-traits.ts';

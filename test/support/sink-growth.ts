@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import { readCursor } from '../../src/cursor/cursors.ts';
-import type { Value } from '../../src/model/coerce.ts';
-import type { Kind } from '../../src/model/columns.ts';
+import type { Kind, Value } from '../../src/model/columns.ts';
 import { evolvedStream } from '../../src/model/evolution.ts';
 import { STREAMS, type Stream } from '../../src/model/streams.ts';
 import { certified, createWriter, MINUTE, NOON, receipt, rowOf, rowsOf, type SinkPlace } from './sink-harness.ts';

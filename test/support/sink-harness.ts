@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import type { Database } from '../../src/cursor/database.ts';
+import type { Database } from '../../src/cursor/database/index.ts';
 import { acquireLease, type Lease } from '../../src/cursor/leases.ts';
 import type { Advance, Span } from '../../src/cursor/ledger.ts';
 import type { Rejected } from '../../src/cursor/quarantine.ts';
-import type { Value } from '../../src/model/coerce.ts';
+import type { Value } from '../../src/model/columns.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
 import type { Stream } from '../../src/model/streams.ts';

@@ -1,6 +1,5 @@
 import { beforeAll, expect, it } from 'vitest';
-import type { Value } from '../../src/model/coerce.ts';
-import type { Kind } from '../../src/model/columns.ts';
+import type { Kind, Value } from '../../src/model/columns.ts';
 import { evolvedStream } from '../../src/model/evolution.ts';
 import { createFlatten } from '../../src/model/flatten.ts';
 import { LONGEST_INTEGER, parseJson, stringifyJson } from '../../src/model/json.ts';

@@ -1,8 +1,8 @@
 import { UNKNOWN_PROFILE } from '../../src/extract/profile.ts';
 import { createReader, type Slice } from '../../src/extract/reader.ts';
 import { RetryLater, StopStream } from '../../src/model/errors.ts';
+import { createRandom } from '../../src/sandbox/data/random.ts';
 import { flaps } from '../../src/sandbox/listing.ts';
-import { createRandom } from '../../src/sandbox/random.ts';
 import type { Traits } from '../../src/sandbox/traits.ts';
 import { createSimulatedService, flattenPair, type SimulatedService } from './simulated-service.ts';
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { coerce, MISFIT } from '../../src/model/coerce.ts';
-import type { Kind } from '../../src/model/columns.ts';
+import { coerce, type Kind, MISFIT } from '../../src/model/columns.ts';
 
 const INT64_MAX = 2n ** 63n - 1n;
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { coverageBar } from '../../src/cli/commands/status.ts';
-import { coverageSpans } from '../../src/model/coverage-spans.ts';
+import { coverageSpans } from '../../src/model/window.ts';
 
 const entry = (start: number, end: number, certified = true) => ({ start, end, certified });
 const WHOLE = { start: 0, end: 100 };

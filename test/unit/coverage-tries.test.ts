@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Entry, overlay } from '../../src/model/coverage.ts';
+import { type Entry, overlay } from '../../src/model/window.ts';
 import { MOST_TRIES, unproven } from '../../src/sync/plan.ts';
 
 const HOUR = 3_600_000;

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { completeThrough, type Entry, gaps, overlay } from '../../src/model/coverage.ts';
-import { DAY_MS } from '../../src/model/window.ts';
+import { completeThrough, DAY_MS, type Entry, gaps, overlay } from '../../src/model/window.ts';
 
 const entry = (start: number, end: number, more: Partial<Entry> = {}): Entry => {
   const certified = more.certified ?? true;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseDate, parseDuration } from '../../src/model/dates.ts';
+import { parseDate, parseDuration } from '../../src/model/instant.ts';
 import { describeWindow, holds, startOfDay } from '../../src/model/window.ts';
 
 const NOW = Date.UTC(2026, 10, 14, 12);

@@ -2,8 +2,7 @@ import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { checkDisk, checkNode, diskFinding } from '../../src/app/doctor.ts';
 import { queueFindings } from '../../src/jobs/redis.ts';
-import { ConfigError, RetryLater, StopStream } from '../../src/model/errors.ts';
-import { findingOf } from '../../src/model/finding.ts';
+import { ConfigError, findingOf, RetryLater, StopStream } from '../../src/model/errors.ts';
 import { freshPlace, startProcess } from '../support/cli.ts';
 import { freePort } from '../support/free-port.ts';
 

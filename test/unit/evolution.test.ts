@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Value } from '../../src/model/coerce.ts';
-import type { Kind } from '../../src/model/columns.ts';
+import type { Kind, Value } from '../../src/model/columns.ts';
 import {
   type EvolvedColumn,
   evolvedStream,

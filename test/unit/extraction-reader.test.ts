@@ -3,7 +3,7 @@ import { UNKNOWN_PROFILE } from '../../src/extract/profile.ts';
 import { createReader, type Profile, type Slice } from '../../src/extract/reader.ts';
 import type { Instant } from '../../src/model/instant.ts';
 import { DAY_MS, holds, type Window } from '../../src/model/window.ts';
-import { createRandom } from '../../src/sandbox/random.ts';
+import { createRandom } from '../../src/sandbox/data/random.ts';
 import { createSimulatedService, flattenPair, type SimulatedService } from '../support/simulated-service.ts';
 import type { SimulatedEvent } from '../support/simulated-store.ts';
 

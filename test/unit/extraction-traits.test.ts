@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../src/sandbox/types.ts';
+import type { JsonObject } from '../../src/sandbox/data/types.ts';
 import { createSandboxSync, DAY, HOUR, MINUTE, NOON, type SandboxSync, UPKEEP } from '../support/sandbox-sync.ts';
 import { serviceError } from '../support/service-error.ts';
 

@@ -3,9 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { UNKNOWN_PROFILE } from '../../src/extract/profile.ts';
 import type { Profile, Slice } from '../../src/extract/reader.ts';
-import { gaps } from '../../src/model/coverage.ts';
 import type { Row } from '../../src/model/flatten.ts';
-import { DAY_MS, type Window } from '../../src/model/window.ts';
+import { DAY_MS, gaps, type Window } from '../../src/model/window.ts';
 import { readTogether } from '../../src/sync/parallel-sweep.ts';
 import { certified } from '../support/certified.ts';
 

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Value } from '../../src/model/coerce.ts';
-import type { Kind } from '../../src/model/columns.ts';
+import type { Kind, Value } from '../../src/model/columns.ts';
 import { parseJson, stringifyJson } from '../../src/model/json.ts';
 import {
   encodeGroup,

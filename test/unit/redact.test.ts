@@ -2,9 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { BadRecord } from '../../src/model/errors.ts';
 import { createFlatten } from '../../src/model/flatten.ts';
 import { stringifyJson } from '../../src/model/json.ts';
-import { DEFAULT_PRIVACY, type Privacy } from '../../src/model/privacy.ts';
+import { createRedact, DEFAULT_PRIVACY, type Privacy } from '../../src/model/privacy.ts';
 import { STREAMS } from '../../src/model/streams.ts';
-import { createRedact } from '../../src/model/withhold.ts';
 
 /** A record that cannot be used, as the reader hands it on. */
 function remains(record: unknown, privacy: Partial<Privacy> = {}): unknown {

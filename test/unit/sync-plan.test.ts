@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Entry } from '../../src/model/coverage.ts';
-import { DAY_MS } from '../../src/model/window.ts';
+import { DAY_MS, type Entry } from '../../src/model/window.ts';
 import { joined, resweeps, shared, unproven } from '../../src/sync/plan.ts';
 
 const HOUR = 3_600_000;

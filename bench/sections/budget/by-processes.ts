@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lane } from '../../../src/api/budget.ts';
-import { connect } from '../../../src/cursor/database.ts';
-import { migrate } from '../../../src/cursor/migrate.ts';
-import { MIGRATIONS } from '../../../src/cursor/migrations.ts';
+import { connect } from '../../../src/cursor/database/index.ts';
+import { MIGRATIONS } from '../../../src/cursor/migrations/index.ts';
+import { migrate } from '../../../src/cursor/migrations/migrate.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
 import { budgetUse, countOf, laneShare } from '../../../test/support/budget-processes.ts';
 import type { Home } from '../../support/home.ts';

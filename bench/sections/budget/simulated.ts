@@ -1,6 +1,6 @@
 import { createBudget, createOwnStore, type Slot } from '../../../src/api/budget.ts';
-import { createLimiter } from '../../../src/sandbox/limiter.ts';
-import { createRandom } from '../../../src/sandbox/random.ts';
+import { createLimiter } from '../../../src/sandbox/answer.ts';
+import { createRandom } from '../../../src/sandbox/data/random.ts';
 import type { Bar, Table } from '../../support/report.ts';
 import { type Cell, cellsWith, type Found, JITTERS, LATENCY_MS, leastUse, refusedIn, tableOf } from './matrix.ts';
 

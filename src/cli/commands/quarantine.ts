@@ -7,8 +7,8 @@ import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } 
 import { ConfigError } from '../../model/errors.ts';
 import { createFlatten } from '../../model/flatten.ts';
 import { parseJson, stringifyJson } from '../../model/json.ts';
+import { createRedact } from '../../model/privacy.ts';
 import { STREAMS } from '../../model/streams.ts';
-import { createRedact } from '../../model/withhold.ts';
 import { type Retried, retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
 import {
   type CommonOptions,

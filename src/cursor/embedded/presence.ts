@@ -1,6 +1,6 @@
 import type { Log } from '../../model/log.ts';
-import { connect, type Session } from '../database.ts';
-import type { Sql } from '../sql.ts';
+import { connect, type Session } from '../database/index.ts';
+import type { Sql } from '../database/sql.ts';
 
 /**
  * Who uses the embedded server is kept in the server: locks of a connection end with its process, however that dies. A file

@@ -5,8 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RetryLater } from '../../model/errors.ts';
-import { type Binaries, serverEnv } from './binaries.ts';
-import { dataDirectory, type Home, launchOn } from './home.ts';
+import { type Binaries, dataDirectory, type Home, launchOn, serverEnv } from './home.ts';
 
 /** What Postgres' own lock file says of the server on a data directory. Postgres lets only one server live there. */
 export type Postmaster =

@@ -1,4 +1,4 @@
-import type { Queryable } from '../../cursor/database.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
 import {
   cancelBackfill,
   enqueueBackfill,

@@ -1,4 +1,4 @@
-import { readBudgets, readBudgetUse } from '../../cursor/budget-use.ts';
+import { readBudgets, readBudgetUse } from '../../cursor/budgets.ts';
 import { toIso } from '../../model/instant.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';

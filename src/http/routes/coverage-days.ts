@@ -1,6 +1,5 @@
-import type { CoverageSpan } from '../../model/coverage-spans.ts';
 import type { Instant } from '../../model/instant.ts';
-import { DAY_MS, startOfDay } from '../../model/window.ts';
+import { type CoverageSpan, DAY_MS, startOfDay } from '../../model/window.ts';
 import { isoDay } from '../choices.ts';
 import { count, day as date, named, object, oneOf, type z } from '../shapes.ts';
 

@@ -1,12 +1,18 @@
 import { knownTracks } from '../../cursor/cursors.ts';
-import type { Queryable } from '../../cursor/database.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
+import { instantOf } from '../../cursor/database/sql.ts';
 import { readLedger, type Track } from '../../cursor/ledger.ts';
-import { instantOf } from '../../cursor/sql.ts';
-import type { Entry } from '../../model/coverage.ts';
-import { type CoverageSpan, coverageSpans } from '../../model/coverage-spans.ts';
 import { type Instant, parseInstant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
-import { DAY_MS, holds, startOfDay, type Window } from '../../model/window.ts';
+import {
+  type CoverageSpan,
+  coverageSpans,
+  DAY_MS,
+  type Entry,
+  holds,
+  startOfDay,
+  type Window,
+} from '../../model/window.ts';
 import { chooseWindow, endOfDays, isoDay, isoOrNull } from '../choices.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';

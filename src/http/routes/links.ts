@@ -1,9 +1,8 @@
-import { quoteIdent, type Sql } from '../../cursor/sql.ts';
-import { decimalsOf } from '../../model/currencies.ts';
+import { quoteIdent, type Sql } from '../../cursor/database/sql.ts';
 import { toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
-import { currencyOf } from '../../sinks/postgres/views.ts';
+import { currencyOf, decimalsOf } from '../../sinks/postgres/views.ts';
 import { chooseWindow } from '../choices.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';

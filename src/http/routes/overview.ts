@@ -1,7 +1,7 @@
-import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../../cursor/coverage.ts';
-import type { Queryable } from '../../cursor/database.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
+import { instantOf } from '../../cursor/database/sql.ts';
+import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../../cursor/ledger.ts';
 import { readUpcoming } from '../../cursor/schedules.ts';
-import { instantOf } from '../../cursor/sql.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import { isoOrNull } from '../choices.ts';

@@ -1,8 +1,8 @@
-import type { Queryable } from '../../cursor/database.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
 import { holderOf } from '../../cursor/leases.ts';
 import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
 import { parseJson, stringifyJson } from '../../model/json.ts';
-import { createRedact } from '../../model/withhold.ts';
+import { createRedact } from '../../model/privacy.ts';
 import { retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';

@@ -1,5 +1,5 @@
-import type { Queryable } from '../../cursor/database.ts';
-import type { Sql } from '../../cursor/sql.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
+import type { Sql } from '../../cursor/database/sql.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';

@@ -1,4 +1,4 @@
-import type { Queryable } from '../../cursor/database.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
 import { listRuns, RUN_KINDS, RUN_STATES, type RunRecord } from '../../cursor/runs.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';

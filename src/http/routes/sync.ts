@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Queryable } from '../../cursor/database.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
 import { RUN_STATES } from '../../cursor/runs.ts';
 import { syncNow } from '../../jobs/backfills.ts';
 import { Cancelled } from '../../model/errors.ts';

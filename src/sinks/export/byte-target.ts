@@ -3,8 +3,8 @@ import { access, type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { onDisk } from '../../model/disk-errors.ts';
 import { ConfigError } from '../../model/errors.ts';
+import { onDisk } from '../../model/io-errors.ts';
 import type { ByteTarget } from './row-file.ts';
 
 /** A file that is there whole or not at all: it is written beside its place and moved when it is finished. */

@@ -1,5 +1,4 @@
-import type { Value } from '../../model/coerce.ts';
-import type { Kind } from '../../model/columns.ts';
+import type { Kind, Value } from '../../model/columns.ts';
 import { type EvolvedColumn, evolvedStream, promote } from '../../model/evolution.ts';
 import type { Row } from '../../model/flatten.ts';
 import { toIso } from '../../model/instant.ts';

@@ -1,7 +1,7 @@
 import { open, rm } from 'node:fs/promises';
 import { deserialize, serialize } from 'node:v8';
-import { onDisk } from '../../model/disk-errors.ts';
 import type { Row } from '../../model/flatten.ts';
+import { onDisk } from '../../model/io-errors.ts';
 
 /** Rows that wait on disk, to be read again once in the order in which they came. */
 export interface Spool {

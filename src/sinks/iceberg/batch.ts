@@ -1,12 +1,11 @@
 import { lastCommit } from '../../cursor/cursors.ts';
-import type { Transaction } from '../../cursor/database.ts';
+import type { Transaction } from '../../cursor/database/index.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
-import { entitiesOf } from '../../model/entities.ts';
 import type { Row } from '../../model/flatten.ts';
-import type { Stream } from '../../model/streams.ts';
+import { entitiesOf, type Stream } from '../../model/streams.ts';
 import { resolveInDoubt } from '../in-doubt-commit.ts';
 import { databaseNow, enterTrack, settleTrack } from '../parquet/event-index.ts';
 import { type Batch, type Receipt, ShapeChanged } from '../sink.ts';

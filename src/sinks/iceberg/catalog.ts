@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Queryable } from '../../cursor/database.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
 import { RetryLater } from '../../model/errors.ts';
 import { type Metadata, metadataText, newMetadata, nextVersion, parseMetadata } from './format/metadata.ts';
 import {

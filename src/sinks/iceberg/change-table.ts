@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Queryable } from '../../cursor/database.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
 import type { Long } from './format/avro.ts';
 import { type DataFile, type Entry, encodeManifest } from './format/manifest.ts';
 import { encodeManifestList, type Manifest } from './format/manifest-list.ts';

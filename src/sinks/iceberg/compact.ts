@@ -1,5 +1,5 @@
-import type { Queryable } from '../../cursor/database.ts';
-import type { Value } from '../../model/coerce.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
+import type { Value } from '../../model/columns.ts';
 import { createReshape, type LakeRow } from '../parquet/file/columns.ts';
 import { GROUP_ROWS } from '../parquet/file/layout.ts';
 import type { PartitionFile } from '../parquet/file/partition-file.ts';

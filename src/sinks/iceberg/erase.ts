@@ -1,5 +1,5 @@
-import type { Queryable } from '../../cursor/database.ts';
-import { storableText } from '../../cursor/sql.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
+import { storableText } from '../../cursor/database/sql.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { eraseIn, type Victim, victimOf } from '../parquet/erase.ts';
 import { databaseNow, dropKeys, dropTrack, findTrack } from '../parquet/event-index.ts';

@@ -1,4 +1,4 @@
-import type { Database } from '../../cursor/database.ts';
+import type { Database } from '../../cursor/database/index.ts';
 import { checkLake } from '../parquet/parquet-sink.ts';
 import type { Store } from '../parquet/store/store.ts';
 import type { SinkWith } from '../sink.ts';

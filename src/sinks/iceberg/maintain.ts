@@ -1,6 +1,5 @@
-import type { Queryable } from '../../cursor/database.ts';
-import { ENTITIES } from '../../model/entities.ts';
-import { STREAM_NAMES, STREAMS, type StreamName } from '../../model/streams.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
+import { ENTITIES, STREAM_NAMES, STREAMS, type StreamName } from '../../model/streams.ts';
 import type { Maintained } from '../sink.ts';
 import { lockTable } from './catalog.ts';
 import { crowded, joinFiles, MOST_SMALL_FILES } from './compact.ts';

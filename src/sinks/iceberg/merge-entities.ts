@@ -1,8 +1,7 @@
-import { isNone, type Value } from '../../model/coerce.ts';
-import type { Entity } from '../../model/entities.ts';
+import { isNone, type Value } from '../../model/columns.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
-import type { Stream } from '../../model/streams.ts';
+import type { Entity, Stream } from '../../model/streams.ts';
 import { newestEntities } from '../merge-rule.ts';
 import { createReshape, type LakeRow } from '../parquet/file/columns.ts';
 import { createSanitizer, UTF8_TEXT } from '../sanitize-rows.ts';

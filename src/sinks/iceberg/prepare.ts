@@ -1,6 +1,5 @@
-import type { Transaction } from '../../cursor/database.ts';
-import { entitiesOf } from '../../model/entities.ts';
-import type { Stream } from '../../model/streams.ts';
+import type { Transaction } from '../../cursor/database/index.ts';
+import { entitiesOf, type Stream } from '../../model/streams.ts';
 import { lockTable } from './catalog.ts';
 import { changeTable } from './change-table.ts';
 import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';

@@ -1,6 +1,6 @@
-import { COVERAGE } from '../../cursor/coverage.ts';
-import type { Queryable } from '../../cursor/database.ts';
-import { instantOf } from '../../cursor/sql.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
+import { instantOf } from '../../cursor/database/sql.ts';
+import { COVERAGE } from '../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 

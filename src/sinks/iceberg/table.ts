@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Queryable } from '../../cursor/database.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { DAY_MS } from '../../model/window.ts';
 import type { FileColumn } from '../parquet/format/index.ts';

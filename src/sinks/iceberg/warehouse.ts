@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import type { Database, Queryable, Transaction } from '../../cursor/database.ts';
+import type { Database, Queryable, Transaction } from '../../cursor/database/index.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Staged, Store } from '../parquet/store/store.ts';
 import type { Metadata } from './format/metadata.ts';

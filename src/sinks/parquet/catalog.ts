@@ -1,6 +1,5 @@
-import { type CoverageRow, readCoverage } from '../../cursor/coverage.ts';
-import type { Queryable } from '../../cursor/database.ts';
-import type { Track } from '../../cursor/ledger.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
+import { type CoverageRow, readCoverage, type Track } from '../../cursor/ledger.ts';
 import type { Kind } from '../../model/columns.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { BOOKKEEPING, type Stream, type StreamName } from '../../model/streams.ts';

@@ -1,5 +1,5 @@
-import { storableText } from '../../cursor/sql.ts';
-import type { Value } from '../../model/coerce.ts';
+import { storableText } from '../../cursor/database/sql.ts';
+import type { Value } from '../../model/columns.ts';
 import { isEmptied } from '../../model/forgotten.ts';
 import type { Instant } from '../../model/instant.ts';
 import { BOOKKEEPING, STREAM_NAMES, type StreamName } from '../../model/streams.ts';

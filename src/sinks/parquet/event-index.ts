@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { Queryable } from '../../cursor/database.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
+import { instantOf, type Sql } from '../../cursor/database/sql.ts';
 import type { Track } from '../../cursor/ledger.ts';
-import { instantOf, type Sql } from '../../cursor/sql.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';

@@ -1,4 +1,4 @@
-import type { Database } from '../../cursor/database.ts';
+import type { Database } from '../../cursor/database/index.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';

@@ -1,6 +1,6 @@
-import type { Queryable } from '../../cursor/database.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
 import type { Advance } from '../../cursor/ledger.ts';
-import type { Value } from '../../model/coerce.ts';
+import type { Value } from '../../model/columns.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Stream } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';

@@ -1,9 +1,7 @@
-import type { Value } from '../../model/coerce.ts';
-import { CUSTOMER_KNOWLEDGE } from '../../model/entities.ts';
-import { isObject } from '../../model/extra.ts';
+import type { Value } from '../../model/columns.ts';
 import type { Instant } from '../../model/instant.ts';
-import { parseJson } from '../../model/json.ts';
-import type { Stream } from '../../model/streams.ts';
+import { isObject, parseJson } from '../../model/json.ts';
+import { CUSTOMER_KNOWLEDGE, type Stream } from '../../model/streams.ts';
 import { joinedKeys, outdates, ownColumns } from '../merge-rule.ts';
 import { POSTGRES_TEXT, SANITIZED } from '../sanitize-rows.ts';
 import type { LakeRow } from './file/columns.ts';

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { StopStream } from '../../model/errors.ts';
-import { type Finding, findingOf, ok } from '../../model/finding.ts';
+import { type Finding, findingOf, ok, StopStream } from '../../model/errors.ts';
 import type { Abilities, SinkWith } from '../sink.ts';
 import { openBatch } from './batch.ts';
 import { prepareLake, showCoverage } from './catalog.ts';

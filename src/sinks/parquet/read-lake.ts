@@ -1,7 +1,6 @@
-import type { Value } from '../../model/coerce.ts';
-import type { JsonObject } from '../../model/extra.ts';
+import type { Value } from '../../model/columns.ts';
 import type { Row } from '../../model/flatten.ts';
-import { parseJson } from '../../model/json.ts';
+import { type JsonObject, parseJson } from '../../model/json.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS, holds, startOfDay, type Window } from '../../model/window.ts';
 import { createSanitizer, UTF8_TEXT } from '../sanitize-rows.ts';

@@ -1,4 +1,4 @@
-import type { Queryable } from '../../cursor/database.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
 import type { Advance } from '../../cursor/ledger.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';

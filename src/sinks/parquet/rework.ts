@@ -1,5 +1,5 @@
 import { readEvolved } from '../../cursor/columns.ts';
-import type { Queryable } from '../../cursor/database.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { evolvedStream } from '../../model/evolution.ts';
 import { STREAMS, type StreamName } from '../../model/streams.ts';

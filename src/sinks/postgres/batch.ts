@@ -1,5 +1,5 @@
 import { lastCommit } from '../../cursor/cursors.ts';
-import type { Database, Transaction } from '../../cursor/database.ts';
+import type { Database, Transaction } from '../../cursor/database/index.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';

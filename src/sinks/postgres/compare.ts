@@ -1,7 +1,6 @@
-import type { Database, Transaction } from '../../cursor/database.ts';
-import { instantOf, quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
-import type { Value } from '../../model/coerce.ts';
-import type { Kind } from '../../model/columns.ts';
+import type { Database, Transaction } from '../../cursor/database/index.ts';
+import { instantOf, quoteIdent, quoteLiteral, type Sql } from '../../cursor/database/sql.ts';
+import type { Kind, Value } from '../../model/columns.ts';
 import { toIso } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { joinedKeys, newestById, outdatesSql, ownColumns } from '../merge-rule.ts';

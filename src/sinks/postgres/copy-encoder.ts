@@ -1,5 +1,4 @@
-import type { Value } from '../../model/coerce.ts';
-import type { Kind } from '../../model/columns.ts';
+import type { Kind, Value } from '../../model/columns.ts';
 
 const HEADER = Buffer.concat([Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1'), Buffer.alloc(8)]);
 const TRAILER = Buffer.from([0xff, 0xff]);

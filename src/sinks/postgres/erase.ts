@@ -1,9 +1,8 @@
-import type { Database, Queryable } from '../../cursor/database.ts';
-import { quoteIdent } from '../../cursor/sql.ts';
-import { ENTITIES } from '../../model/entities.ts';
+import type { Database, Queryable } from '../../cursor/database/index.ts';
+import { quoteIdent } from '../../cursor/database/sql.ts';
 import { isEmptied } from '../../model/forgotten.ts';
 import { fitId } from '../../model/identity.ts';
-import { BOOKKEEPING, STREAM_NAMES } from '../../model/streams.ts';
+import { BOOKKEEPING, ENTITIES, STREAM_NAMES } from '../../model/streams.ts';
 import type { Erasure } from '../sink.ts';
 import { keysName } from './months.ts';
 import { describeTable } from './table.ts';

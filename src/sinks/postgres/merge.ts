@@ -1,7 +1,6 @@
-import { instantOf, quoteIdent, type Sql } from '../../cursor/sql.ts';
-import { CUSTOMER_KNOWLEDGE, type Entity } from '../../model/entities.ts';
+import { instantOf, quoteIdent, type Sql } from '../../cursor/database/sql.ts';
 import type { Instant } from '../../model/instant.ts';
-import type { Stream } from '../../model/streams.ts';
+import { CUSTOMER_KNOWLEDGE, type Entity, type Stream } from '../../model/streams.ts';
 import { isWithin, keysPlace, type Month, monthsOf } from './months.ts';
 import { type Partition, POSTGRES_TYPES, tableName } from './table.ts';
 

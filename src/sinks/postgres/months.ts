@@ -1,5 +1,5 @@
-import type { Database, Queryable } from '../../cursor/database.ts';
-import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
+import type { Database, Queryable } from '../../cursor/database/index.ts';
+import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/database/sql.ts';
 import type { Kind } from '../../model/columns.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';

@@ -1,10 +1,9 @@
-import { readCoverage } from '../../cursor/coverage.ts';
 import { lastCommit } from '../../cursor/cursors.ts';
-import type { Database } from '../../cursor/database.ts';
-import { applyAdvance } from '../../cursor/ledger.ts';
-import { versionFinding } from '../../cursor/migrate.ts';
-import { quoteIdent } from '../../cursor/sql.ts';
-import { type Finding, findingOf, ok } from '../../model/finding.ts';
+import type { Database } from '../../cursor/database/index.ts';
+import { quoteIdent } from '../../cursor/database/sql.ts';
+import { applyAdvance, readCoverage } from '../../cursor/ledger.ts';
+import { versionFinding } from '../../cursor/migrations/migrate.ts';
+import { type Finding, findingOf, ok } from '../../model/errors.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
 import type { Abilities, SinkWith } from '../sink.ts';
 import { type BatchOptions, openBatch } from './batch.ts';

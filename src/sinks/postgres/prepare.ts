@@ -1,8 +1,7 @@
-import type { Database, Queryable } from '../../cursor/database.ts';
-import { quoteIdent } from '../../cursor/sql.ts';
-import { ENTITIES } from '../../model/entities.ts';
+import type { Database, Queryable } from '../../cursor/database/index.ts';
+import { quoteIdent } from '../../cursor/database/sql.ts';
 import { ConfigError } from '../../model/errors.ts';
-import { STREAM_NAMES, STREAMS, type Stream } from '../../model/streams.ts';
+import { ENTITIES, STREAM_NAMES, STREAMS, type Stream } from '../../model/streams.ts';
 import { keysTable } from './months.ts';
 import { createReceipts, cursorCopy } from './receipts.ts';
 import {

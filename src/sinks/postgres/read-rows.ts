@@ -1,11 +1,9 @@
-import type { Database } from '../../cursor/database.ts';
-import { instantOf, quoteIdent, type Sql } from '../../cursor/sql.ts';
-import type { Value } from '../../model/coerce.ts';
-import type { Kind } from '../../model/columns.ts';
-import type { JsonObject } from '../../model/extra.ts';
+import type { Database } from '../../cursor/database/index.ts';
+import { instantOf, quoteIdent, type Sql } from '../../cursor/database/sql.ts';
+import type { Kind, Value } from '../../model/columns.ts';
 import type { Row } from '../../model/flatten.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
-import { parseJson } from '../../model/json.ts';
+import { type JsonObject, parseJson } from '../../model/json.ts';
 import type { Stream } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { describeTable, tableName } from './table.ts';

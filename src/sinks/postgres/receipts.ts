@@ -1,8 +1,6 @@
-import type { CoverageRow } from '../../cursor/coverage.ts';
-import type { Queryable } from '../../cursor/database.ts';
-import { type Advance, readBack } from '../../cursor/ledger.ts';
-import { quoteIdent, type Sql, storableJson } from '../../cursor/sql.ts';
-
+import type { Queryable } from '../../cursor/database/index.ts';
+import { quoteIdent, type Sql, storableJson } from '../../cursor/database/sql.ts';
+import { type Advance, type CoverageRow, readBack } from '../../cursor/ledger.ts';
 import type { StreamName } from '../../model/streams.ts';
 import type { Table, TableColumn } from './table.ts';
 import { CURSOR_COPY } from './views.ts';

@@ -1,11 +1,10 @@
-import type { Transaction } from '../../cursor/database.ts';
+import type { Transaction } from '../../cursor/database/index.ts';
+import { storableText } from '../../cursor/database/sql.ts';
 import type { Advance } from '../../cursor/ledger.ts';
-import { storableText } from '../../cursor/sql.ts';
-import type { Value } from '../../model/coerce.ts';
-import { type Entity, entitiesOf } from '../../model/entities.ts';
+import type { Value } from '../../model/columns.ts';
 import type { Row } from '../../model/flatten.ts';
 import { toIso } from '../../model/instant.ts';
-import type { Stream } from '../../model/streams.ts';
+import { type Entity, entitiesOf, type Stream } from '../../model/streams.ts';
 import { newestById, newestEntities } from '../merge-rule.ts';
 import { createSanitizer, POSTGRES_TEXT, type Sanitizer } from '../sanitize-rows.ts';
 import type { Receipt } from '../sink.ts';

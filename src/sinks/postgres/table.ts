@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
-import type { Queryable } from '../../cursor/database.ts';
-import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/sql.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
+import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/database/sql.ts';
 import type { Column, Kind } from '../../model/columns.ts';
-import type { Entity } from '../../model/entities.ts';
 import { ConfigError } from '../../model/errors.ts';
-import { bare } from '../../model/extra.ts';
-import { BOOKKEEPING, type Bookkeeping, SOURCE, STREAMS, type Stream } from '../../model/streams.ts';
+import { bare } from '../../model/json.ts';
+import { BOOKKEEPING, type Bookkeeping, type Entity, SOURCE, STREAMS, type Stream } from '../../model/streams.ts';
 import { ShapeChanged } from '../sink.ts';
 
 /** How the tables of streams are laid out: each in one piece, or in one partition per UTC month. */

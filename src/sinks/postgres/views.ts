@@ -1,7 +1,23 @@
 import { createHash } from 'node:crypto';
-import { COVERAGE } from '../../cursor/coverage.ts';
-import { quoteIdent, quoteLiteral } from '../../cursor/sql.ts';
-import { THREE_DECIMAL, ZERO_DECIMAL } from '../../model/currencies.ts';
+import { quoteIdent, quoteLiteral } from '../../cursor/database/sql.ts';
+import { COVERAGE } from '../../cursor/ledger.ts';
+
+/**
+ * Amounts are whole minor units of their currency. For most that is a hundredth; these differ (ISO 4217, as payment services count
+ * them). In lower case: some services write USD, some usd.
+ */
+const ZERO_DECIMAL = [
+  ...['bif', 'clp', 'djf', 'gnf', 'jpy', 'kmf', 'krw', 'mga'],
+  ...['pyg', 'rwf', 'ugx', 'vnd', 'vuv', 'xaf', 'xof', 'xpf'],
+] as const;
+
+const THREE_DECIMAL = ['bhd', 'iqd', 'jod', 'kwd', 'lyd', 'omr', 'tnd'] as const;
+
+/** Digits behind the point; two where the currency is not known. */
+export const decimalsOf = (currency: string | null): number => {
+  const isIn = (list: readonly string[]): boolean => currency !== null && list.includes(currency);
+  return isIn(ZERO_DECIMAL) ? 0 : isIn(THREE_DECIMAL) ? 3 : 2;
+};
 
 /** Views for BI, made anew when their text changes. */
 export interface View {

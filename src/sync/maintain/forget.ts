@@ -1,8 +1,8 @@
 import type { AuditEntry } from '../../cursor/audit.ts';
-import type { Database } from '../../cursor/database.ts';
+import type { Database } from '../../cursor/database/index.ts';
+import { instantOf } from '../../cursor/database/sql.ts';
 import { forgetProgress, forgetQuarantined, forgetSource, remember } from '../../cursor/forgotten.ts';
 import { acquireLease, type Lease, waitForCommits } from '../../cursor/leases.ts';
-import { instantOf } from '../../cursor/sql.ts';
 import { createScrub, digestOf } from '../../model/forgotten.ts';
 import type { Instant } from '../../model/instant.ts';
 import { STREAM_NAMES, STREAMS } from '../../model/streams.ts';

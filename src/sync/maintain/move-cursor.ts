@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { forgetTrack, readCursor, rewind } from '../../cursor/cursors.ts';
-import type { Database } from '../../cursor/database.ts';
+import type { Database } from '../../cursor/database/index.ts';
 import { acquireLease, checkFence, type Lease } from '../../cursor/leases.ts';
 import { applyAdvance, readLedger, type Track } from '../../cursor/ledger.ts';
 import { Certified } from '../../extract/proof/certified.ts';
-import { gaps } from '../../model/coverage.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
+import { gaps } from '../../model/window.ts';
 import type { Sink } from '../../sinks/sink.ts';
 
 export interface MoveDeps {

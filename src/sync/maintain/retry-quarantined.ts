@@ -1,13 +1,13 @@
 import { readCursor } from '../../cursor/cursors.ts';
-import type { Database } from '../../cursor/database.ts';
+import type { Database } from '../../cursor/database/index.ts';
 import { acquireLease } from '../../cursor/leases.ts';
 import { dropQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
 import { emptyTally, finishRun, newRunId, startRun, type Tally } from '../../cursor/runs.ts';
 import { BadRecord, ConfigError, Fault, type Where } from '../../model/errors.ts';
 import type { Flatten, Row } from '../../model/flatten.ts';
 import { parseJson } from '../../model/json.ts';
+import { withoutLeftOut } from '../../model/privacy.ts';
 import { STREAMS, type StreamName } from '../../model/streams.ts';
-import { withoutLeftOut } from '../../model/withhold.ts';
 import type { Sink } from '../../sinks/sink.ts';
 import { createSinkCommitter } from '../committer.ts';
 import { createEvolver, type UnknownFields } from '../evolver.ts';

@@ -1,16 +1,15 @@
 import { readEvolved } from '../../cursor/columns.ts';
-import type { Database } from '../../cursor/database.ts';
+import type { Database } from '../../cursor/database/index.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { hasShownRows, readLedger } from '../../cursor/ledger.ts';
 import { readProfile } from '../../cursor/sources.ts';
 import { createUndelivered, type Reader } from '../../extract/reader.ts';
-import { gaps } from '../../model/coverage.ts';
 import { ConfigError, type Fault } from '../../model/errors.ts';
 import { evolvedStream, promote } from '../../model/evolution.ts';
 import type { Row } from '../../model/flatten.ts';
 import { toIso } from '../../model/instant.ts';
 import { STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
-import { describeRange, holds, type Window } from '../../model/window.ts';
+import { describeRange, gaps, holds, type Window } from '../../model/window.ts';
 import { abilityOf, type Difference, type Sink } from '../../sinks/sink.ts';
 import { backfillStream } from '../backfill-stream.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';

@@ -1,10 +1,10 @@
 import { readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { instantOf } from '../../../src/cursor/sql.ts';
-import { completeThrough } from '../../../src/model/coverage.ts';
+import { instantOf } from '../../../src/cursor/database/sql.ts';
 import { toIso } from '../../../src/model/instant.ts';
 import type { StreamName } from '../../../src/model/streams.ts';
+import { completeThrough } from '../../../src/model/window.ts';
 import type { Found, Site } from './sites.ts';
 import type { World } from './world.ts';
 

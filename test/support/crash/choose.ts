@@ -1,4 +1,4 @@
-import { createRandom } from '../../../src/sandbox/random.ts';
+import { createRandom } from '../../../src/sandbox/data/random.ts';
 
 /** Which of the steps that were discovered a process is killed at. */
 

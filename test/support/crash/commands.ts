@@ -3,7 +3,7 @@ import { holderOf } from '../../../src/cursor/leases.ts';
 import { toIso } from '../../../src/model/instant.ts';
 import { STREAM_NAMES } from '../../../src/model/streams.ts';
 import { DAY_MS, type Window } from '../../../src/model/window.ts';
-import type { JsonObject } from '../../../src/sandbox/types.ts';
+import type { JsonObject } from '../../../src/sandbox/data/types.ts';
 import { forget } from '../../../src/sync/maintain/forget.ts';
 import type { Outcome } from '../../../src/sync/sync-stream.ts';
 import { backfill, statesOf, sync } from '../engine.ts';

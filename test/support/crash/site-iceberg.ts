@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Database } from '../../../src/cursor/database.ts';
+import type { Database } from '../../../src/cursor/database/index.ts';
 import { createIcebergSink } from '../../../src/sinks/iceberg/iceberg-sink.ts';
 import { UPKEEP } from '../../../src/sinks/iceberg/maintain.ts';
 import { createFolderStore } from '../../../src/sinks/parquet/store/folder-store.ts';

@@ -1,5 +1,5 @@
-import type { Database } from '../../../src/cursor/database.ts';
-import { instantOf } from '../../../src/cursor/sql.ts';
+import type { Database } from '../../../src/cursor/database/index.ts';
+import { instantOf } from '../../../src/cursor/database/sql.ts';
 import type { Found, Site, SiteName } from './sites.ts';
 
 interface Place {

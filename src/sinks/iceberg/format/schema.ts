@@ -1,7 +1,6 @@
 import type { Kind } from '../../../model/columns.ts';
-import type { Entity } from '../../../model/entities.ts';
 import { widen } from '../../../model/evolution.ts';
-import { BOOKKEEPING, SOURCE, type Stream } from '../../../model/streams.ts';
+import { BOOKKEEPING, type Entity, SOURCE, type Stream } from '../../../model/streams.ts';
 import { type FileColumn, leavesOf } from '../../parquet/format/index.ts';
 
 /** A table as we want it, derived from the one list of columns. */

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Value } from '../../../model/coerce.ts';
-import type { Kind } from '../../../model/columns.ts';
+import type { Kind, Value } from '../../../model/columns.ts';
 import { widen } from '../../../model/evolution.ts';
 import { toIso } from '../../../model/instant.ts';
 import { stringifyJson } from '../../../model/json.ts';

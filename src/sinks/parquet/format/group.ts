@@ -1,4 +1,4 @@
-import type { Value } from '../../../model/coerce.ts';
+import type { Value } from '../../../model/columns.ts';
 import { boundsOf } from './bounds.ts';
 import { type Pack, packer } from './compression.ts';
 import { bitsFor, type Dictionary, encodeRuns, findDictionary, PUT, packBits } from './encodings.ts';

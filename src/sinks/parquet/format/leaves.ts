@@ -1,5 +1,4 @@
-import type { Value } from '../../../model/coerce.ts';
-import type { Kind } from '../../../model/columns.ts';
+import type { Kind, Value } from '../../../model/columns.ts';
 import { stringifyJson } from '../../../model/json.ts';
 import type { FileColumn } from './types.ts';
 

@@ -1,5 +1,4 @@
-import type { Value } from '../../../model/coerce.ts';
-import type { Kind } from '../../../model/columns.ts';
+import type { Kind, Value } from '../../../model/columns.ts';
 import { Fault, StopStream } from '../../../model/errors.ts';
 import { PUT, plainBytes } from './encodings.ts';
 import { CREATED_BY, PLACES, placesText } from './footer.ts';

@@ -1,5 +1,4 @@
-import type { Value } from '../../../model/coerce.ts';
-import type { Kind } from '../../../model/columns.ts';
+import type { Kind, Value } from '../../../model/columns.ts';
 import { encodeFooter } from './footer.ts';
 import { openGroup, parseMetadata } from './hyparquet.ts';
 import { exactName, restoreInstant, restoreInteger } from './leaves.ts';

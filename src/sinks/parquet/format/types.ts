@@ -1,5 +1,4 @@
-import type { Value } from '../../../model/coerce.ts';
-import type { Kind } from '../../../model/columns.ts';
+import type { Kind, Value } from '../../../model/columns.ts';
 
 /**
  * The words of the Parquet codec. A file is MAGIC, row groups, and a footer that says where everything stands.

@@ -12,8 +12,8 @@ import {
   stat,
 } from 'node:fs/promises';
 import { basename, dirname, join, resolve, sep } from 'node:path';
-import { onDisk } from '../../../model/disk-errors.ts';
 import { ConfigError } from '../../../model/errors.ts';
+import { onDisk } from '../../../model/io-errors.ts';
 import {
   type Held,
   holdName,

@@ -12,7 +12,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { ConfigError, type Fault, RetryLater } from '../../../model/errors.ts';
-import { meaningOf } from '../../../model/network-meanings.ts';
+import { meaningOf } from '../../../model/io-errors.ts';
 
 /** The one home of the S3 client. Everything else sees these few functions, and errors of the house. */
 export interface Bucket {

@@ -1,4 +1,4 @@
-import type { StreamName } from '../model/streams.ts';
+import type { StreamName } from '../../model/streams.ts';
 
 /** JSON as the service writes it; BigInt stands for integers that a double cannot hold. */
 export type Json = null | boolean | number | bigint | string | Json[] | { [key: string]: Json };
@@ -85,7 +85,7 @@ export interface Click {
   ip: string;
 }
 
-export interface Sale {
+interface Sale {
   amount: number;
   invoiceId: string;
   paymentProcessor: string;

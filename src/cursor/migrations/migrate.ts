@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import { ConfigError } from '../model/errors.ts';
-import { type Finding, findingOf, note, ok } from '../model/finding.ts';
-import type { Database, Queryable, Transaction } from './database.ts';
-import { quoteIdent } from './sql.ts';
+import { ConfigError, type Finding, findingOf, note, ok } from '../../model/errors.ts';
+import type { Database, Queryable, Transaction } from '../database/index.ts';
+import { quoteIdent } from '../database/sql.ts';
 
 /** One step forward. Once released it is history: a correction is a new step. */
 export interface Migration {
@@ -28,11 +27,7 @@ export async function migrate(db: Database, migrations: Steps, { schema }: { sch
 }
 
 /** The versions that the schema has, checked but not changed: none where there is no schema yet. */
-export async function listMigrations(
-  db: Database,
-  migrations: Steps,
-  { schema }: { schema: string },
-): Promise<number[]> {
+async function listMigrations(db: Database, migrations: Steps, { schema }: { schema: string }): Promise<number[]> {
   const table = `${quoteIdent(schema)}.migrations`;
   const [found] = await db.query<{ table: string | null }>({
     text: 'SELECT to_regclass($1) AS table',
@@ -119,7 +114,7 @@ export async function versionFinding(db: Queryable, subject: string, name: strin
 }
 
 /** A replica, or a server that was made read-only: everything can be read there, and the first write fails. */
-export async function writableFinding(db: Queryable, subject: string): Promise<Finding> {
+async function writableFinding(db: Queryable, subject: string): Promise<Finding> {
   const [server] = await db.query<{ replica: boolean; locked: boolean }>({
     text: `select pg_is_in_recovery() as replica, current_setting('transaction_read_only')::bool as locked`,
   });

@@ -1,28 +1,11 @@
 import { basename, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Fault, RetryLater } from '../model/errors.ts';
-import type { Log } from '../model/log.ts';
-import { findBinaries } from './embedded/binaries.ts';
-import { type Cluster, prepareCluster, sweepUnfinished, USER } from './embedded/cluster.ts';
-import { type Home, openHome } from './embedded/home.ts';
-import {
-  enter,
-  keepPlace,
-  leave,
-  ownHolder,
-  type Presence,
-  presenceName,
-  takeOwn,
-  takeUse,
-} from './embedded/presence.ts';
-import {
-  type HasExited,
-  lookAtPostmaster,
-  type Settings,
-  startPostmaster,
-  stopPostmaster,
-  until,
-} from './embedded/server.ts';
+import { Fault, RetryLater } from '../../model/errors.ts';
+import type { Log } from '../../model/log.ts';
+import { type Cluster, prepareCluster, sweepUnfinished, USER } from './cluster.ts';
+import { findBinaries, type Home, openHome } from './home.ts';
+import { enter, keepPlace, leave, ownHolder, type Presence, presenceName, takeOwn, takeUse } from './presence.ts';
+import { type HasExited, lookAtPostmaster, type Settings, startPostmaster, stopPostmaster, until } from './server.ts';
 
 /** A real Postgres in a folder, for those who have no server. */
 export interface EmbeddedPostgres {
@@ -32,7 +15,7 @@ export interface EmbeddedPostgres {
   close(): Promise<void>;
 }
 
-export interface EmbeddedOptions {
+interface EmbeddedOptions {
   /** The state folder; the data lies in `<dir>/postgres`. */
   dir: string;
   log: Log;

@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { from as copyFrom } from 'pg-copy-streams';
-import { RetryLater } from '../model/errors.ts';
+import { RetryLater } from '../../model/errors.ts';
 import { type Connection, openPool, SILENCE_MS } from './connection.ts';
-import { addressOf, databaseFault } from './database-errors.ts';
+import { addressOf, databaseFault } from './errors.ts';
 import type { Sql } from './sql.ts';
 
 /** The way to Postgres: everything else sees these few functions, and errors of the house. */
@@ -27,7 +27,7 @@ export interface Transaction extends Queryable {
   copyIn(text: string, chunks: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<number>;
 }
 
-export interface OpenTransaction extends Transaction {
+interface OpenTransaction extends Transaction {
   commit(): Promise<void>;
   /** Never throws: a connection that cannot roll back is dropped, and the server then rolls back by itself. */
   rollback(): Promise<void>;
@@ -41,7 +41,7 @@ export interface Session extends Queryable {
   close(): Promise<void>;
 }
 
-export interface ConnectOptions {
+interface ConnectOptions {
   url: string;
   /** What `pg_stat_activity` shows. */
   name?: string;

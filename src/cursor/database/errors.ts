@@ -1,7 +1,7 @@
-import { ConfigError, Fault, RetryLater } from '../model/errors.ts';
+import { ConfigError, Fault, RetryLater } from '../../model/errors.ts';
 
 /** What of a connection URL may be shown to a person. The password is not in here, so it cannot leak from here. */
-export interface Address {
+interface Address {
   user: string;
   host: string;
   port: string;

@@ -3,13 +3,13 @@ import pg from 'pg';
 
 /** Connections as `database.ts` needs them: values as we want them, and no waiting for a server that will never answer. */
 
-export interface Pool {
+interface Pool {
   checkOut(): Promise<Connection>;
   /** Waits for work under way, then ends every connection. */
   end(): Promise<void>;
 }
 
-export interface PoolOptions {
+interface PoolOptions {
   url: string;
   name: string;
   max: number;

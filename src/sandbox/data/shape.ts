@@ -1,8 +1,7 @@
-import { toIso } from '../model/instant.ts';
-import { WORKSPACE_ID } from './generate/links.ts';
-import { FIRST_NAMES, LAST_NAMES } from './generate/words.ts';
+import { toIso } from '../../model/instant.ts';
+import type { Traits } from '../traits.ts';
+import { FIRST_NAMES, LAST_NAMES, WORKSPACE_ID } from './links.ts';
 import { shareOf } from './random.ts';
-import type { Traits } from './traits.ts';
 import type { Click, Customer, Json, JsonObject, Link, StoredEvent } from './types.ts';
 
 /** One reading of the store. `count` moves with every request: what is volatile differs by it. */

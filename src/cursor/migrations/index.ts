@@ -1,0 +1,27 @@
+import {
+  HISTORY_BY_TIME,
+  LAKE_TABLES,
+  LEDGER_TABLES,
+  PROFILE_FACTS,
+  PROMISE_IN_FULL,
+  TRIES_GO_ON,
+  TURNS,
+} from './ledger.ts';
+import type { Migration } from './migrate.ts';
+import { AUDIT_TABLES, BUDGET_STATE, BUDGET_TABLES, ENDED_SESSIONS, WORKER_TABLES } from './worker.ts';
+
+/** The state's tables, forward only: what was released is never edited, only followed. */
+export const MIGRATIONS: readonly Migration[] = [
+  LEDGER_TABLES,
+  TURNS,
+  BUDGET_TABLES,
+  LAKE_TABLES,
+  WORKER_TABLES,
+  HISTORY_BY_TIME,
+  TRIES_GO_ON,
+  AUDIT_TABLES,
+  ENDED_SESSIONS,
+  BUDGET_STATE,
+  PROFILE_FACTS,
+  PROMISE_IN_FULL,
+];
