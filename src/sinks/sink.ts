@@ -1,3 +1,4 @@
+import type { Transaction } from '../cursor/database/index.ts';
 import type { Advance } from '../cursor/ledger.ts';
 import type { Rejected } from '../cursor/quarantine.ts';
 import type { Kind } from '../model/columns.ts';
@@ -96,7 +97,7 @@ export type Rewrites = Record<string, { files: number; rewritten: number; rows: 
 /** By table: files that were joined, snapshots that were let go, files that were removed, and files that there are now. */
 export type Maintained = Record<string, { joined: number; expired: number; removed: number; files: number }>;
 
-export interface LeasedTrack {
+interface LeasedTrack {
   source: string;
   stream: StreamName;
   epoch: number;
@@ -135,4 +136,27 @@ export interface Receipt {
   unchanged: number;
   /** Rows with characters that the sink cannot hold, which were replaced and flagged. */
   sanitized: number;
+}
+
+/**
+ * Runs a transaction and makes sure of its outcome. When the connection breaks while COMMIT is under way, nobody knows whether
+ * it went through: that is looked up, not repeated blindly.
+ */
+export async function resolveInDoubt<T>(
+  work: (tx: Transaction) => Promise<T>,
+  run: (work: (tx: Transaction) => Promise<T>) => Promise<T>,
+  isThere: () => Promise<boolean>,
+): Promise<T> {
+  let done: { result: T } | undefined;
+  try {
+    return await run(async (tx) => {
+      const result = await work(tx);
+      done = { result };
+      return result;
+    });
+  } catch (error) {
+    // Recovery: only a commit that was sent can be in doubt; anything earlier was rolled back.
+    if (done && error instanceof RetryLater && (await isThere())) return done.result;
+    throw error;
+  }
 }

@@ -3,8 +3,7 @@ import { TOO_YOUNG } from '../extract/reader.ts';
 import type { Row } from '../model/flatten.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import { holds, type Window } from '../model/window.ts';
-import type { RowFile } from '../sinks/export/row-file.ts';
-import type { Spool } from '../sinks/export/spool.ts';
+import type { RowFile, Spool } from '../sinks/export.ts';
 import type { StreamJob, SyncProgress } from './job.ts';
 import { addUnproven, type Unproven } from './plan.ts';
 

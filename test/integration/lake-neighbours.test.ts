@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { STREAMS } from '../../src/model/streams.ts';
 import { DAY_MS } from '../../src/model/window.ts';
-import { createFileTarget } from '../../src/sinks/export/byte-target.ts';
+import { createFileTarget } from '../../src/sinks/export.ts';
 import { keyOf } from '../../src/sinks/parquet/event-index.ts';
 import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
 import { type LakePlace, lakePlace } from '../support/lake-place.ts';

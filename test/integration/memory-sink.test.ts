@@ -6,7 +6,7 @@ import { quarantine } from '../../src/cursor/quarantine.ts';
 import type { Value } from '../../src/model/columns.ts';
 import { parseJson } from '../../src/model/json.ts';
 import { databaseNow } from '../../src/sinks/parquet/event-index.ts';
-import { columnsOf } from '../../src/sinks/parquet/file/columns.ts';
+import { columnsOf } from '../../src/sinks/parquet/partition-file.ts';
 import { type Books, createSinkOn } from '../support/memory-sink.ts';
 import { createMemoryTable } from '../support/memory-table.ts';
 import { stateDatabase } from '../support/postgres.ts';

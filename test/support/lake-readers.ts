@@ -6,7 +6,7 @@ import type { Kind, Value } from '../../src/model/columns.ts';
 import { parseJson } from '../../src/model/json.ts';
 import { BOOKKEEPING, type Stream, type StreamName } from '../../src/model/streams.ts';
 import { unpackers } from '../../src/sinks/parquet/format/compression.ts';
-import { exactName } from '../../src/sinks/parquet/format/leaves.ts';
+import { exactName } from '../../src/sinks/parquet/format/types.ts';
 import type { StoredRow } from './sink-harness.ts';
 
 /** A lake as others see it: two readers that know nothing of Tributary, each with the naive glob of a person. */

@@ -3,8 +3,8 @@ import type { Row } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
 import type { Stream } from '../../src/model/streams.ts';
 import { newestById } from '../../src/sinks/merge-rule.ts';
-import { columnsOf, createReshape, type LakeRow } from '../../src/sinks/parquet/file/columns.ts';
 import { bookkeeping, createMergeRule } from '../../src/sinks/parquet/merge-row.ts';
+import { columnsOf, createReshape, type LakeRow } from '../../src/sinks/parquet/partition-file.ts';
 import { createSanitizer, UTF8_TEXT } from '../../src/sinks/sanitize-rows.ts';
 import type { Receipt } from '../../src/sinks/sink.ts';
 

@@ -7,7 +7,7 @@ import type { Reader, Slice } from '../../src/extract/reader.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import type { Window } from '../../src/model/window.ts';
-import { createSpool } from '../../src/sinks/export/spool.ts';
+import { createSpool } from '../../src/sinks/export.ts';
 import { exportStream } from '../../src/sync/export-stream.ts';
 import type { StreamJob } from '../../src/sync/job.ts';
 import { certified } from '../support/certified.ts';

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Value } from '../../src/model/columns.ts';
 import { RetryLater } from '../../src/model/errors.ts';
-import { compareText } from '../../src/sinks/parquet/format/bounds.ts';
 import { unpackers } from '../../src/sinks/parquet/format/compression.ts';
+import { compareText } from '../../src/sinks/parquet/format/encodings.ts';
 import {
   type Compression,
   encodeFooter,

@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Row } from '../../../src/model/flatten.ts';
-import { jsonAsText } from '../../../src/sinks/parquet/file/columns.ts';
 import { createParquetSink } from '../../../src/sinks/parquet/parquet-sink.ts';
+import { jsonAsText } from '../../../src/sinks/parquet/partition-file.ts';
 import { createFolderStore } from '../../../src/sinks/parquet/store/folder-store.ts';
 import { WRITERS } from '../../parquet/writers.ts';
 import { COLUMNS, storedRows, stream } from '../../support/clicks.ts';

@@ -6,9 +6,16 @@ import type { EvolvedColumn } from '../../model/evolution.ts';
 import { toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { describeRange, type Window } from '../../model/window.ts';
-import { createFileTarget, createStreamTarget } from '../../sinks/export/byte-target.ts';
-import { createRowFile, FORMATS, type Format, type RowFile } from '../../sinks/export/row-file.ts';
-import { createSpool, type Spool } from '../../sinks/export/spool.ts';
+import {
+  createFileTarget,
+  createRowFile,
+  createSpool,
+  createStreamTarget,
+  FORMATS,
+  type Format,
+  type RowFile,
+  type Spool,
+} from '../../sinks/export.ts';
 import { type ExportReport, exportStream } from '../../sync/export-stream.ts';
 import {
   type Context,

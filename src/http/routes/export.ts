@@ -7,7 +7,7 @@ import { Cancelled, Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import type { Log } from '../../model/log.ts';
 import { STREAMS, type StreamName } from '../../model/streams.ts';
-import { type ByteTarget, createRowFile, FORMATS, type Format, type RowFile } from '../../sinks/export/row-file.ts';
+import { type ByteTarget, createRowFile, FORMATS, type Format, type RowFile } from '../../sinks/export.ts';
 import { exportStream } from '../../sync/export-stream.ts';
 import type { StreamJob } from '../../sync/job.ts';
 import { chooseStreams, chooseWindow } from '../choices.ts';

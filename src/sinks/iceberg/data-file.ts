@@ -1,7 +1,4 @@
 import { StopStream } from '../../model/errors.ts';
-import { createReshape, jsonAsText, type LakeRow } from '../parquet/file/columns.ts';
-import { evenParts } from '../parquet/file/layout.ts';
-import { META, type PartitionFile, partitionFile } from '../parquet/file/partition-file.ts';
 import {
   encodeFooter,
   encodeGroup,
@@ -13,9 +10,17 @@ import {
   readFooter,
   type StoredGroup,
 } from '../parquet/format/index.ts';
+import { evenParts } from '../parquet/layout.ts';
+import {
+  createReshape,
+  jsonAsText,
+  type LakeRow,
+  META,
+  type PartitionFile,
+  partitionFile,
+} from '../parquet/partition-file.ts';
 import type { ColumnMetrics, DataFile } from './format/manifest.ts';
-import { newDataPath, type Table } from './table.ts';
-import { type Draft, locationOf, pathOf, stageFile, type Warehouse } from './warehouse.ts';
+import { type Draft, locationOf, newDataPath, pathOf, stageFile, type Table, type Warehouse } from './warehouse.ts';
 
 /** Which columns of the file hold JSON: to Parquet they are text, since that is what Iceberg has. */
 const JSON_COLUMNS = 'tributary.json';

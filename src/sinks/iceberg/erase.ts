@@ -1,8 +1,8 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import { storableText } from '../../cursor/database/sql.ts';
 import type { StreamName } from '../../model/streams.ts';
-import { eraseIn, type Victim, victimOf } from '../parquet/erase.ts';
 import { databaseNow, dropKeys, dropTrack, findTrack } from '../parquet/event-index.ts';
+import { eraseIn, type Victim, victimOf } from '../parquet/maintain.ts';
 import type { Erasure } from '../sink.ts';
 import { lockTable } from './catalog.ts';
 import { changeTable } from './change-table.ts';
@@ -10,8 +10,17 @@ import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import type { Design } from './format/schema.ts';
 import { designs, namedFiles, summaryOf } from './maintain.ts';
-import { filesOf, loadTable, type Table, type TableFile } from './table.ts';
-import { type Draft, inDraft, type Listed, tableFolder, type Warehouse } from './warehouse.ts';
+import {
+  type Draft,
+  filesOf,
+  inDraft,
+  type Listed,
+  loadTable,
+  type Table,
+  type TableFile,
+  tableFolder,
+  type Warehouse,
+} from './warehouse.ts';
 
 /**
  * Erases from the tables, and from everything that was ever in them: snapshots, manifests with their bounds, files that a killed

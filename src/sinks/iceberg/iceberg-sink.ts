@@ -1,17 +1,31 @@
-import type { Database } from '../../cursor/database/index.ts';
+import type { Database, Transaction } from '../../cursor/database/index.ts';
+import { entitiesOf, type Stream } from '../../model/streams.ts';
 import { checkLake } from '../parquet/parquet-sink.ts';
 import type { Store } from '../parquet/store/store.ts';
 import type { SinkWith } from '../sink.ts';
 import { openBatch } from './batch.ts';
-import { createSqlCatalog } from './catalog.ts';
+import { createRestCatalog, createSqlCatalog, lockTable, type RestCatalogOptions } from './catalog.ts';
+import { changeTable } from './change-table.ts';
+import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
 import { erase } from './erase.ts';
+import type { DataFile } from './format/manifest.ts';
+import { currentSnapshot, presentColumns, withColumns } from './format/metadata.ts';
+import { columnsIn, type Design, type Evolved, entityDesign, evolveSchema, streamDesign } from './format/schema.ts';
 import { maintain, tend, UPKEEP, type Upkeep } from './maintain.ts';
-import { prepareTables } from './prepare.ts';
 import { compareTable, readTable } from './read-tables.ts';
-import { createRestCatalog, type RestCatalogOptions } from './rest-catalog.ts';
-import { type Warehouse, warehouseUri } from './warehouse.ts';
+import {
+  type Draft,
+  filesOf,
+  inDraft,
+  loadTable,
+  sourceOf,
+  type Table,
+  type TableFile,
+  type Warehouse,
+  warehouseUri,
+} from './warehouse.ts';
 
-export interface IcebergSinkOptions {
+interface IcebergSinkOptions {
   name: string;
   /** Where cursors live, and the catalog. */
   state: Database;
@@ -48,4 +62,69 @@ export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
     read: (stream, source, window) => readTable(warehouse, stream, source, window),
     close: () => store.close(),
   };
+}
+
+/** Makes the tables that a stream needs, or gives them the columns that they lack. */
+async function prepareTables(warehouse: Warehouse, stream: Stream): Promise<void> {
+  for (const design of [streamDesign(stream), ...entitiesOf(stream).map(entityDesign)]) {
+    const there = await loadTable(warehouse.state, warehouse, design);
+    if (there && !evolveSchema(design, presentColumns(there.metadata)).isChanged) continue;
+    await inDraft(warehouse, async (tx, draft) => {
+      await lockTable(tx, warehouse, design.name);
+      await prepareTable(tx, draft, design);
+    });
+  }
+}
+
+async function prepareTable(tx: Transaction, draft: Draft, design: Design): Promise<void> {
+  const { warehouse } = draft;
+  const table = await loadTable(tx, warehouse, design);
+  if (!table) {
+    await warehouse.catalog.create(tx, draft, design);
+    return;
+  }
+  const evolved = evolveSchema(design, presentColumns(table.metadata));
+  if (!evolved.isChanged) return;
+  const removed = await filesWith(warehouse, table, evolved.widened);
+  if (removed.length === 0) {
+    await warehouse.catalog.replace(tx, draft, design.name, table, withColumns(table.metadata, evolved));
+    return;
+  }
+  const summary = currentSnapshot(table.metadata)?.summary ?? {};
+  const added = await widenFiles(draft, table, evolved, removed);
+  await changeTable(tx, draft, table, { operation: 'overwrite', added, removed, summary, evolved });
+}
+
+/** Files that hold a value of one of these columns. */
+async function filesWith(warehouse: Warehouse, table: Table, names: readonly string[]): Promise<TableFile[]> {
+  if (names.length === 0) return [];
+  const ids = table.columns.flatMap(({ name, fieldIds }) => (names.includes(name) ? (fieldIds ?? []) : []));
+  return (await filesOf(warehouse, table, {})).filter(({ file }) =>
+    ids.some((id) => {
+      const metrics = file.columns.get(id);
+      return metrics !== undefined && metrics.nulls < metrics.values;
+    }),
+  );
+}
+
+/** A column that holds more has a number of its own: what old files have under the old one would be read as nothing. */
+async function widenFiles(
+  draft: Draft,
+  table: Table,
+  evolved: Evolved,
+  files: readonly TableFile[],
+): Promise<DataFile[]> {
+  const wider = { ...table, columns: columnsIn(evolved) };
+  const added: DataFile[] = [];
+  for (const { file } of files) {
+    const present = await openDataFile(draft.warehouse, file);
+    try {
+      const target = { table: wider, source: sourceOf(file) ?? 'unknown', day: file.day, beat: async () => {} };
+      const made = await writeDataFile(draft, target, editedPieces(present, wider.columns, new Map()));
+      if (made) added.push(made);
+    } finally {
+      await present.close();
+    }
+  }
+  return added;
 }

@@ -1,14 +1,31 @@
 import type { Queryable } from '../../cursor/database/index.ts';
+import type { Value } from '../../model/columns.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS, type StreamName } from '../../model/streams.ts';
+import { compareText, fitsSchema, type StoredGroup } from '../parquet/format/index.ts';
+import { GROUP_ROWS } from '../parquet/layout.ts';
+import { createReshape, type LakeRow, type PartitionFile } from '../parquet/partition-file.ts';
 import type { Maintained } from '../sink.ts';
 import { lockTable } from './catalog.ts';
-import { crowded, joinFiles, MOST_SMALL_FILES } from './compact.ts';
+import { changeTable, provenSummary } from './change-table.ts';
+import { openDataFile, type Piece, writeDataFile } from './data-file.ts';
 import { decodeManifestList } from './format/manifest-list.ts';
 import { currentSnapshot, type Metadata, type Snapshot, withoutSnapshots } from './format/metadata.ts';
 import { type Design, entityDesign, streamDesign } from './format/schema.ts';
-import { provenSummary } from './proven.ts';
-import { filesOf, loadTable, manifestFiles } from './table.ts';
-import { inDraft, type Listed, pathOf, readBytes, tableFolder, type Warehouse } from './warehouse.ts';
+import {
+  type Draft,
+  filesOf,
+  inDraft,
+  type Listed,
+  loadTable,
+  manifestFiles,
+  pathOf,
+  readBytes,
+  sourceOf,
+  type Table,
+  type TableFile,
+  tableFolder,
+  type Warehouse,
+} from './warehouse.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -20,6 +37,10 @@ export interface Upkeep {
   /** More small files than this of one day and source are joined. */
   mostSmall: number;
 }
+
+/** A poll leaves a small file. So many of one day and source become one; a file that has grown to this many rows is left alone. */
+const MOST_SMALL_FILES = 8;
+const FULL_ROWS = 100_000;
 
 export const UPKEEP: Upkeep = { keepMs: 24 * HOUR_MS, orphanMs: 24 * HOUR_MS, mostSmall: MOST_SMALL_FILES };
 
@@ -128,3 +149,127 @@ export async function namedFiles(warehouse: Warehouse, { location, metadata }: L
   }
   return new Set([...named].map((one) => pathOf(warehouse, one)));
 }
+
+/** Small files that are worth joining, by day and source: more of like size than `most`. */
+function crowded(files: readonly TableFile[], most: number): TableFile[][] {
+  const groups = new Map<string, TableFile[]>();
+  for (const entry of files) {
+    const source = sourceOf(entry.file);
+    if (source === undefined || entry.file.rows >= FULL_ROWS) continue;
+    const key = `${entry.file.day} ${source}`;
+    groups.set(key, [...(groups.get(key) ?? []), entry]);
+  }
+  return [...groups.values()]
+    .map((group) => (most > 1 ? likeSized(group) : group))
+    .filter((group) => group.length > most);
+}
+
+/** The smallest, up to one that is more than all of them together and as much again: it would be written anew for too little. */
+function likeSized(files: readonly TableFile[]): TableFile[] {
+  const taken: TableFile[] = [];
+  let sum = 0;
+  for (const entry of [...files].sort((a, b) => a.file.rows - b.file.rows)) {
+    if (taken.length > 0 && entry.file.rows > 2 * sum) break;
+    taken.push(entry);
+    sum += entry.file.rows;
+  }
+  return taken;
+}
+
+/** Joins files of one day and source. What the table holds stays the same, and so do older snapshots. */
+async function joinFiles(
+  tx: Queryable,
+  draft: Draft,
+  table: Table,
+  files: readonly TableFile[],
+  summary: Readonly<Record<string, string>>,
+): Promise<Table> {
+  const [first] = files;
+  const source = first && sourceOf(first.file);
+  if (source === undefined) throw new Error('files of one source');
+  const open: PartitionFile[] = [];
+  try {
+    for (const { file } of files) open.push(await openDataFile(draft.warehouse, file));
+    const target = { table, source, day: first?.file.day, beat: async () => {} };
+    const joined = await writeDataFile(draft, target, joinedPieces(table, open));
+    const added = joined ? [joined] : [];
+    const rows = files.reduce((sum, { file }) => sum + file.rows, 0);
+    if (joined?.rows !== rows) throw new Error(`${rows} rows were to be joined, and ${joined?.rows} were`);
+    return await changeTable(tx, draft, table, { operation: 'replace', added, removed: files, summary });
+  } finally {
+    for (const file of open) await file.close();
+  }
+}
+
+interface Range {
+  from: PartitionFile;
+  group: StoredGroup;
+  min: Value;
+  max: Value;
+}
+
+/**
+ * The rows of several files in order, no more at once than a few groups have. Groups that stand alone in their stretch of the order are
+ * copied as they are; the others are merged, a slice at a time.
+ */
+async function* joinedPieces(table: Table, files: readonly PartitionFile[]): AsyncGenerator<Piece> {
+  const { sortedBy } = table.design;
+  const ranges = files
+    .flatMap((from) =>
+      from.file.groups.map((group): Range => {
+        const { min = null, max = null } = group.ranges.get(sortedBy) ?? {};
+        return { from, group, min, max };
+      }),
+    )
+    .sort((a, b) => compare(a.min, b.min));
+  let waiting: Range[] = [];
+  for (const [i, range] of ranges.entries()) {
+    const isAlone =
+      waiting.every(({ max }) => compare(max, range.min) < 0) &&
+      (i + 1 === ranges.length || compare(range.max, (ranges[i + 1] as Range).min) < 0);
+    const isCopied = isAlone && range.group.rows >= GROUP_ROWS / 2 && fitsSchema(range.from.file, table.columns);
+    if (!isCopied) {
+      waiting.push(range);
+      continue;
+    }
+    yield* mergedPieces(table, waiting);
+    waiting = [];
+    yield { copy: range.group, from: range.from };
+  }
+  yield* mergedPieces(table, waiting);
+}
+
+async function* mergedPieces(table: Table, ranges: readonly Range[]): AsyncGenerator<Piece> {
+  const { sortedBy } = table.design;
+  const place = table.columns.findIndex(({ name }) => name === sortedBy);
+  const values: Value[] = [];
+  for (const { from, group } of ranges) {
+    for (const [value] of await from.rows(group, [sortedBy])) values.push(value ?? null);
+  }
+  values.sort(compare);
+  const cuts = values.filter((_, i) => i > 0 && i % GROUP_ROWS === 0);
+  const decoded = new Map<Range, LakeRow[]>();
+  let begin: Value | undefined;
+  for (const end of [...cuts, undefined]) {
+    const isIn = (value: Value): boolean =>
+      (begin === undefined || compare(value, begin) >= 0) && (end === undefined || compare(value, end) < 0);
+    const rows: LakeRow[] = [];
+    for (const range of ranges) {
+      if (end !== undefined && compare(range.min, end) >= 0) continue;
+      if (begin !== undefined && compare(range.max, begin) < 0) {
+        decoded.delete(range);
+        continue;
+      }
+      const reshape = createReshape(range.from.file.columns, table.columns);
+      const all = decoded.get(range) ?? (await range.from.rows(range.group)).map(reshape);
+      decoded.set(range, all);
+      for (const row of all) if (isIn(row[place] ?? null)) rows.push(row);
+    }
+    if (rows.length > 0) yield { rows: rows.sort((a, b) => compare(a[place] ?? null, b[place] ?? null)) };
+    begin = end;
+  }
+}
+
+/** Times as numbers, text by its bytes: as Iceberg orders them. */
+const compare = (a: Value, b: Value): number =>
+  typeof a === 'string' && typeof b === 'string' ? compareText(a, b) : Number(a) - Number(b);

@@ -5,16 +5,15 @@ import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
 import { addKeys, databaseNow, dropKeys, findHomes, keyOf } from '../parquet/event-index.ts';
-import { columnsOf, createReshape, type LakeRow, unitedColumns } from '../parquet/file/columns.ts';
 import { readyRows } from '../parquet/merge-batch.ts';
 import { bookkeeping, createMergeRule, type MergeRule } from '../parquet/merge-row.ts';
+import { columnsOf, createReshape, type LakeRow, unitedColumns } from '../parquet/partition-file.ts';
 import { editsOf, extractMoved, type Findings, type Incoming, survey } from '../parquet/survey.ts';
 import { createSanitizer, UTF8_TEXT } from '../sanitize-rows.ts';
 import { type Receipt, ShapeChanged } from '../sink.ts';
 import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
-import { type DayRange, filesOf, type Table, type TableFile } from './table.ts';
-import type { Draft, Warehouse } from './warehouse.ts';
+import { type DayRange, type Draft, filesOf, type Table, type TableFile, type Warehouse } from './warehouse.ts';
 
 export interface MergeOptions {
   draft: Draft;

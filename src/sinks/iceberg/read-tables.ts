@@ -2,18 +2,16 @@ import type { Row } from '../../model/flatten.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
 import { findTrack } from '../parquet/event-index.ts';
-import { columnsOf, createReshape } from '../parquet/file/columns.ts';
-import type { PartitionFile } from '../parquet/file/partition-file.ts';
 import { readyRows } from '../parquet/merge-batch.ts';
 import { bookkeeping, createMergeRule } from '../parquet/merge-row.ts';
+import { columnsOf, createReshape, type PartitionFile } from '../parquet/partition-file.ts';
 import { rowsInOrder } from '../parquet/read-lake.ts';
 import { createSanitizer, UTF8_TEXT } from '../sanitize-rows.ts';
 import type { Comparison, Difference } from '../sink.ts';
 import { openDataFile } from './data-file.ts';
 import { streamDesign } from './format/schema.ts';
 import { surveyTable } from './merge-events.ts';
-import { filesOf, loadTable } from './table.ts';
-import type { Warehouse } from './warehouse.ts';
+import { filesOf, loadTable, type Warehouse } from './warehouse.ts';
 
 /** Looks for rows in the table, by the same rule as a merge would, and changes nothing. */
 export async function compareTable(warehouse: Warehouse, comparison: Comparison): Promise<Difference[]> {

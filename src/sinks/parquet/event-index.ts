@@ -5,8 +5,8 @@ import type { Track } from '../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
-import { META, openPartition, type PartitionFile, timesOf } from './file/partition-file.ts';
 import { fileName, type Lake, type Partition, partitionAt } from './lake.ts';
+import { META, openPartition, type PartitionFile, timesOf } from './partition-file.ts';
 
 /**
  * Which file an event is in, kept in the state: the same event may come again with the time of another day, and must be found where

@@ -4,8 +4,8 @@ import { isObject, parseJson } from '../../model/json.ts';
 import { CUSTOMER_KNOWLEDGE, type Stream } from '../../model/streams.ts';
 import { joinedKeys, outdates, ownColumns } from '../merge-rule.ts';
 import { POSTGRES_TEXT, SANITIZED } from '../sanitize-rows.ts';
-import type { LakeRow } from './file/columns.ts';
 import type { FileColumn } from './format/index.ts';
+import type { LakeRow } from './partition-file.ts';
 
 /** What the warehouse says in SQL (`postgres/merge.ts`), for rows in memory. */
 export interface MergeRule {

@@ -6,12 +6,11 @@ import { DAY_MS, holds, startOfDay, type Window } from '../../model/window.ts';
 import { createSanitizer, UTF8_TEXT } from '../sanitize-rows.ts';
 import type { Comparison, Difference } from '../sink.ts';
 import { findTrack, partitionsWithin } from './event-index.ts';
-import { columnsOf, createReshape } from './file/columns.ts';
-import { openPartition, type PartitionFile, timesOf } from './file/partition-file.ts';
 import type { StoredGroup } from './format/index.ts';
 import { filePath, type Lake } from './lake.ts';
 import { candidatesIn, readyRows } from './merge-batch.ts';
 import { bookkeeping, createMergeRule } from './merge-row.ts';
+import { columnsOf, createReshape, openPartition, type PartitionFile, timesOf } from './partition-file.ts';
 import { type Findings, survey } from './survey.ts';
 
 const HOUR_MS = 3_600_000;

@@ -1,10 +1,9 @@
 import type { Instant } from '../../model/instant.ts';
 import { holds, type Window } from '../../model/window.ts';
-import { createReshape, type LakeRow } from './file/columns.ts';
-import { type PartitionFile, timesOf } from './file/partition-file.ts';
-import type { Edit } from './file/rewrite.ts';
 import type { FileColumn, StoredGroup } from './format/index.ts';
 import type { MergeRule } from './merge-row.ts';
+import { createReshape, type LakeRow, type PartitionFile, timesOf } from './partition-file.ts';
+import type { Edit } from './rewrite.ts';
 
 /** An event on its way in, as a row of its file. */
 export interface Incoming {

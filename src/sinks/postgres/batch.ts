@@ -1,18 +1,36 @@
 import { lastCommit } from '../../cursor/cursors.ts';
 import type { Database, Transaction } from '../../cursor/database/index.ts';
+import { storableText } from '../../cursor/database/sql.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
+import type { Value } from '../../model/columns.ts';
 import type { Row } from '../../model/flatten.ts';
-import type { Instant } from '../../model/instant.ts';
-import type { Stream } from '../../model/streams.ts';
-import { resolveInDoubt } from '../in-doubt-commit.ts';
-import type { Batch, Receipt } from '../sink.ts';
-import { ensureMonths } from './months.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
+import { type Entity, entitiesOf, type Stream } from '../../model/streams.ts';
+import { newestById, newestEntities } from '../merge-rule.ts';
+import { createSanitizer, POSTGRES_TEXT, type Sanitizer } from '../sanitize-rows.ts';
+import { type Batch, type Receipt, resolveInDoubt } from '../sink.ts';
+import { picked, selectChanged, sendSeen } from './compare.ts';
+import { encodeCopy } from './copy-encoder.ts';
+import {
+  copyIntoEntityStage,
+  copyIntoStage,
+  copyIntoTable,
+  createEntityStage,
+  createStage,
+  followStage,
+  type Known,
+  markMissing,
+  mergeEntity,
+  mergeStage,
+  selectKnown,
+  type Target,
+} from './merge.ts';
+import { copyIntoKeys, ensureMonths, KEY_KINDS } from './months.ts';
 import { readReceipt, writeReceipt } from './receipts.ts';
-import { store } from './store.ts';
-import type { Partition } from './table.ts';
+import { checkShape, describeTable, type Partition, tableName } from './table.ts';
 
 export interface BatchOptions {
   db: Database;
@@ -74,4 +92,105 @@ export function openBatch({ db, schema, state, partition }: BatchOptions, stream
 
 function* instantsOf(rows: readonly Row[]): Generator<Instant> {
   for (const { at } of rows) yield at;
+}
+
+interface StoreOptions extends Target {
+  /** In the order they were read. The same event may come twice. */
+  rows: readonly Row[];
+}
+
+/** Writes a batch inside a transaction: new rows straight into the table, known ones by way of a stage that is compared. */
+async function store(tx: Transaction, options: StoreOptions, advance: Advance): Promise<Receipt> {
+  const { schema, stream, partition, rows } = options;
+  const { source, runId, spans } = advance;
+  await holdShape(tx, schema, stream);
+  const distinct = newestById(rows);
+  const ids = [...distinct.keys()];
+  const found =
+    ids.length > 0 ? await tx.query<Known & Record<string, unknown>>(selectKnown(options, source, ids)) : [];
+  const known = new Set(found.map(({ event_id }) => event_id));
+
+  const [news, hits]: [Row[], Row[]] = [[], []];
+  for (const row of distinct.values()) (known.has(storableText(row.id)) ? hits : news).push(row);
+  const sanitizer = createSanitizer(stream, POSTGRES_TEXT);
+  const kinds = [...stream.columns.map(({ kind }) => kind), 'json'] as const;
+  if (news.length > 0) {
+    const values = sanitizer.all(news, [source, runId]);
+    await tx.copyIn(copyIntoTable(schema, stream), encodeCopy(['text', 'text', ...kinds], values));
+    if (partition === 'month')
+      await tx.copyIn(copyIntoKeys(schema, stream), encodeCopy(KEY_KINDS, keysOf(source, news)));
+  }
+  const changed = await storeKnown(tx, options, { rows: hits, known: found, sanitizer }, advance);
+  for (const entity of entitiesOf(stream)) await storeEntity(tx, entity, options, source);
+  for (const { start, end } of spans.filter((span) => span.whole)) {
+    await tx.query(markMissing(schema, stream, source, { start: toIso(start), end: toIso(end) }, ids));
+  }
+  return { new: news.length, changed, unchanged: hits.length - changed, sanitized: sanitizer.sanitized() };
+}
+
+async function storeEntity(
+  tx: Transaction,
+  entity: Entity,
+  { schema, stream, rows }: StoreOptions,
+  source: string,
+): Promise<void> {
+  const newest = newestEntities(entity, stream, rows);
+  if (newest.length === 0) return;
+  const places = entity.columns.map(({ name }) => stream.columns.findIndex((column) => column.name === name));
+  await tx.query(createEntityStage(entity));
+  await tx.copyIn(
+    copyIntoEntityStage(entity),
+    encodeCopy(
+      entity.columns.map(({ kind }) => kind),
+      picked(createSanitizer(stream, POSTGRES_TEXT).all(newest), places),
+    ),
+  );
+  await tx.query(mergeEntity(schema, entity, source));
+}
+
+function* keysOf(source: string, rows: readonly Row[]): Generator<Value[]> {
+  for (const { id, at } of rows) yield [source, storableText(id), at];
+}
+
+/** Keeps the table's columns as they are to the end of the transaction, and makes sure that they are what the rows were made for. */
+async function holdShape(tx: Transaction, schema: string, stream: Stream): Promise<void> {
+  await tx.query({ text: `lock table only ${tableName(schema, stream)} in row exclusive mode` });
+  const present = await describeTable(tx, schema, stream.name);
+  if (present) checkShape(stream, present);
+}
+
+interface KnownRows {
+  rows: readonly Row[];
+  known: readonly Known[];
+  sanitizer: Sanitizer;
+}
+
+/** Rows that the table has already: compared, and written where they changed. Returns how many did. */
+async function storeKnown(
+  tx: Transaction,
+  target: Target,
+  { rows, known, sanitizer }: KnownRows,
+  { source, runId }: { source: string; runId: string },
+): Promise<number> {
+  const { stream } = target;
+  if (rows.length === 0) return 0;
+  await sendSeen(tx, stream, sanitizer.all(rows));
+  const found = await tx.query<{ event_id: string }>(selectChanged(target, known, source, runId));
+  if (found.length === 0) return 0;
+
+  const ids = new Set(found.map(({ event_id }) => event_id));
+  const changed = rows.filter(({ id }) => ids.has(storableText(id)));
+  const kinds = [...stream.columns.map(({ kind }) => kind), 'json'] as const;
+  await tx.query(createStage(stream));
+  await tx.copyIn(copyIntoStage(), encodeCopy(kinds, createSanitizer(stream, POSTGRES_TEXT).all(changed)));
+  await tx.query(
+    mergeStage(
+      target,
+      known.filter(({ event_id }) => ids.has(event_id)),
+      source,
+      runId,
+    ),
+  );
+  if (target.partition === 'month') await tx.query(followStage(target.schema, stream, source));
+  return changed.length;
 }

@@ -1,7 +1,15 @@
 import { ENCODING } from './group.ts';
-import { type Leaf, type LeafType, leavesOf } from './leaves.ts';
 import { Bytes, binary, bool, encodeThrift, i32, i64, list, struct, type Thrift, text } from './thrift.ts';
-import { type Chunk, type Compression, type FileColumn, MAGIC, type PlacedGroup } from './types.ts';
+import {
+  type Chunk,
+  type Compression,
+  type FileColumn,
+  type Leaf,
+  type LeafType,
+  leavesOf,
+  MAGIC,
+  type PlacedGroup,
+} from './types.ts';
 
 /** Who wrote the file. Readers look here for bugs of known writers; we look here for files that are not ours to replace. */
 export const CREATED_BY = 'tributary version 1';

@@ -1,11 +1,19 @@
+import { setImmediate as pause } from 'node:timers/promises';
 import type { Value } from '../../../model/columns.ts';
-import { boundsOf } from './bounds.ts';
 import { type Pack, packer } from './compression.ts';
-import { bitsFor, type Dictionary, encodeRuns, findDictionary, PUT, packBits } from './encodings.ts';
-import { type Leaf, leavesOf, type Stored, type StoredLeaf, storeLeaf } from './leaves.ts';
+import { bitsFor, boundsOf, type Dictionary, encodeRuns, findDictionary, PUT, packBits } from './encodings.ts';
 import { Bytes, encodeThrift, i32, struct, type Thrift } from './thrift.ts';
-import type { Chunk, Compression, EncodedGroup, FileColumn } from './types.ts';
-import { createYield } from './yield.ts';
+import {
+  type Chunk,
+  type Compression,
+  type EncodedGroup,
+  type FileColumn,
+  type Leaf,
+  leavesOf,
+  type Stored,
+  type StoredLeaf,
+  storeLeaf,
+} from './types.ts';
 
 /** Rows, each with a value for every column, as a row group. No rows are no group: its bytes are none, and the footer leaves it out. */
 export async function encodeGroup(
@@ -35,7 +43,7 @@ const DICTIONARY_PAGE = 2;
 const PAGE_BYTES = 1024 * 1024;
 
 /** Writes one leaf of a group behind what `out` holds of it already, and tells where and what. */
-export function writeChunk(
+function writeChunk(
   out: Bytes,
   leaf: Leaf,
   rows: ReadonlyArray<readonly Value[]>,
@@ -125,4 +133,16 @@ function putLevels(out: Bytes, { nullable }: Leaf, levels: Uint8Array): void {
   const runs = encodeRuns(levels, 1);
   out.int32(runs.length);
   out.append(runs);
+}
+
+const LONGEST_MS = 25;
+
+/** To be called between columns: lets other work run where the last time is a while ago. Leases are renewed then. */
+export function createYield(): () => Promise<void> {
+  let began = performance.now();
+  return async () => {
+    if (performance.now() - began < LONGEST_MS) return;
+    await pause();
+    began = performance.now();
+  };
 }

@@ -3,18 +3,17 @@
  * change are copied from file to file as bytes, which no writer on npm can, and because it encodes about twice as fast as the
  * fastest of them (`npm run bench:parquet`).
  */
-export { compareText } from './bounds.ts';
+export { compareText } from './encodings.ts';
 export { encodeFooter, fitsSchema } from './footer.ts';
 export { encodeGroup } from './group.ts';
-export { leavesOf } from './leaves.ts';
-export { readFooter } from './read-footer.ts';
-export { readGroup } from './read-group.ts';
+export { readFooter, readGroup } from './read.ts';
 export {
   type ByteSource,
   type Chunk,
   type Compression,
   type EncodedGroup,
   type FileColumn,
+  leavesOf,
   MAGIC,
   type ParquetFile,
   type PlacedGroup,

@@ -1,18 +1,24 @@
 import type { Kind, Value } from '../../../model/columns.ts';
 import { Fault, StopStream } from '../../../model/errors.ts';
+import { type Element, type Metadata, openGroup, parseMetadata } from './compression.ts';
 import { PUT, plainBytes } from './encodings.ts';
-import { CREATED_BY, PLACES, placesText } from './footer.ts';
-import { type Element, type Metadata, parseMetadata } from './hyparquet.ts';
-import { exactName, type Leaf, type LeafType, leavesOf, restoreInstant, restoreInteger } from './leaves.ts';
+import { CREATED_BY, encodeFooter, PLACES, placesText } from './footer.ts';
+import { createYield } from './group.ts';
 import {
   type Bound,
   type ByteSource,
   type Chunk,
   type Compression,
+  exactName,
   type FileColumn,
+  type Leaf,
+  type LeafType,
+  leavesOf,
   MAGIC,
   type ParquetFile,
   type Range,
+  restoreInstant,
+  restoreInteger,
   type StoredGroup,
 } from './types.ts';
 
@@ -75,7 +81,7 @@ function checkPlaces(source: ByteSource, groups: readonly StoredGroup[], footerA
 }
 
 /** The footer of a file in our words: what `footer.ts` writes, read back. */
-export function readColumns(source: ByteSource, metadata: Metadata): FileColumn[] {
+function readColumns(source: ByteSource, metadata: Metadata): FileColumn[] {
   const columns = metadata.schema
     .slice(1)
     .filter((element, i, all) => !isExactPart(element, all[i - 1]))
@@ -101,13 +107,13 @@ function kindOf({ type, converted_type: meaning }: Element): Kind | undefined {
   return meaning === 'UTF8' ? 'text' : meaning === 'JSON' ? 'json' : undefined;
 }
 
-export const readEntries = ({ key_value_metadata: entries = [] }: Metadata): Record<string, string> =>
+const readEntries = ({ key_value_metadata: entries = [] }: Metadata): Record<string, string> =>
   Object.fromEntries(entries.map(({ key, value }) => [key, value ?? '']));
 
 type GroupEntry = Metadata['row_groups'][number];
 type ChunkEntry = NonNullable<GroupEntry['columns'][number]['meta_data']>;
 
-export function readStoredGroup(source: ByteSource, columns: readonly FileColumn[], group: GroupEntry): StoredGroup {
+function readStoredGroup(source: ByteSource, columns: readonly FileColumn[], group: GroupEntry): StoredGroup {
   const start = Number(group.file_offset);
   const rows = Number(group.num_rows);
   const leaves = leavesOf(columns);
@@ -167,7 +173,7 @@ function restoreEnd(type: LeafType, value: unknown): Value {
 }
 
 /** A file that is not what it should be: reading it again does not help, and replacing it could lose what it holds. */
-export function torn(source: ByteSource, why: string, cause?: unknown): StopStream {
+function torn(source: ByteSource, why: string, cause?: unknown): StopStream {
   return new StopStream(`${nameOf(source)} is no whole Parquet file: ${why}`, {
     kept: 'the file as it is',
     next: 'move it away and backfill the days it held',
@@ -175,7 +181,7 @@ export function torn(source: ByteSource, why: string, cause?: unknown): StopStre
   });
 }
 
-export function foreign(source: ByteSource, why: string): StopStream {
+function foreign(source: ByteSource, why: string): StopStream {
   return new StopStream(`${nameOf(source)} was not written by Tributary: ${why}`, {
     kept: 'the file as it is',
     next: 'move it out of the lake, then run again',
@@ -183,3 +189,70 @@ export function foreign(source: ByteSource, why: string): StopStream {
 }
 
 const nameOf = ({ name }: ByteSource): string => name ?? 'a file of the lake';
+
+/**
+ * The rows of a group, each with a value for every column of the file, or for the named ones in the order of the names. Rows share
+ * what is the same in them: JSON that repeats is one object.
+ */
+export async function readGroup(
+  source: ByteSource,
+  file: ParquetFile,
+  group: StoredGroup,
+  names?: readonly string[],
+): Promise<Value[][]> {
+  const wanted = names ?? file.columns.map(({ name }) => name);
+  const kinds = new Map(file.columns.map(({ name, kind }) => [name, kind]));
+  const missing = wanted.find((name) => !kinds.has(name));
+  if (missing !== undefined) throw new Error(`${source.name ?? 'the file'} has no column ${missing}`);
+  // All of it in one request, or only what was asked for.
+  const whole = names ? undefined : await source.read(group.start, group.end);
+  // As if the group stood alone in a file: right behind MAGIC.
+  const shift = group.start - MAGIC.length;
+  let failure: unknown;
+  const read = async (start: number, end: number): Promise<Uint8Array> => {
+    if (whole) return whole.subarray(start - MAGIC.length, end - MAGIC.length);
+    try {
+      return await source.read(start + shift, end + shift);
+    } catch (error) {
+      // Recovery: the caller's; it must not be taken for a fault of the file.
+      failure = error;
+      throw error;
+    }
+  };
+
+  const rows = Array.from({ length: group.rows }, () => new Array<Value>(wanted.length).fill(null));
+  const yieldNow = createYield();
+  try {
+    const readColumn = await openGroup(parseMetadata(encodeFooter(file.columns, [group], {})), read);
+    for (const [at, name] of wanted.entries()) {
+      const kind = kinds.get(name) as Kind;
+      fill(rows, at, await readColumn(name), RESTORE[kind]);
+      if (kind === 'number') fill(rows, at, await readColumn(exactName(name)), BigInt);
+      await yieldNow();
+    }
+  } catch (error) {
+    if (error === failure) throw error;
+    // Recovery: none; what is said of the file tells the person how to get its rows back.
+    throw torn(source, `a group of ${group.rows} rows at byte ${group.start} cannot be read`, error);
+  }
+  return rows;
+}
+
+function fill(rows: Value[][], at: number, values: ArrayLike<unknown>, restore: (value: never) => Value): void {
+  if (values.length !== rows.length) throw new RangeError(`a column has ${values.length} values`);
+  rows.forEach((row, i) => {
+    const value = values[i] ?? null;
+    if (value !== null) row[at] = restore(value as never);
+  });
+}
+
+const same = (value: Value): Value => value;
+
+const RESTORE: Readonly<Record<Kind, (value: never) => Value>> = {
+  text: same,
+  json: same,
+  boolean: same,
+  number: same,
+  integer: restoreInteger,
+  timestamp: restoreInstant,
+};

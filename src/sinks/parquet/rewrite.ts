@@ -1,4 +1,4 @@
-import type { Instant } from '../../../model/instant.ts';
+import type { Instant } from '../../model/instant.ts';
 import {
   type Compression,
   encodeFooter,
@@ -9,16 +9,23 @@ import {
   type PlacedGroup,
   readFooter,
   type StoredGroup,
-} from '../format/index.ts';
-import type { Staged, Store } from '../store/store.ts';
-import { createReshape, jsonAsText, type LakeRow, schemaVersion } from './columns.ts';
+} from './format/index.ts';
 import { createLayout, evenParts, freshLayout, planSegments, type Segment, type Stretch } from './layout.ts';
-import { META, type PartitionFile, timesOf } from './partition-file.ts';
+import {
+  createReshape,
+  jsonAsText,
+  type LakeRow,
+  META,
+  type PartitionFile,
+  schemaVersion,
+  timesOf,
+} from './partition-file.ts';
+import type { Staged, Store } from './store/store.ts';
 
 /** What becomes of the rows of one group, in the new columns. What it leaves out is gone. */
 export type Edit = (rows: readonly LakeRow[]) => LakeRow[];
 
-export interface Rewrite {
+interface Rewrite {
   store: Store;
   path: string;
   present: PartitionFile | undefined;

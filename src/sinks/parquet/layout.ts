@@ -1,5 +1,5 @@
-import type { Instant } from '../../../model/instant.ts';
-import { MAGIC, type ParquetFile } from '../format/index.ts';
+import type { Instant } from '../../model/instant.ts';
+import { MAGIC, type ParquetFile } from './format/index.ts';
 
 /**
  * Where in the next file everything stands. Some readers open a file twice: once to see how long it is and what is in it, and a moment
@@ -7,7 +7,7 @@ import { MAGIC, type ParquetFile } from '../format/index.ts';
  * its groups and its footer stay where they are, also those groups that are replaced, and what is new goes behind it, or where
  * the version before the present one had something. So each file holds two versions: the new one and the one before.
  */
-export interface Layout {
+interface Layout {
   /** What is copied from the present file, each to where it was. */
   readonly kept: readonly Stretch[];
   /** Where so many bytes have room. */

@@ -1,9 +1,17 @@
-import type { Kind, Value } from '../../model/columns.ts';
-import { type EvolvedColumn, evolvedStream, promote } from '../../model/evolution.ts';
-import type { Row } from '../../model/flatten.ts';
-import { toIso } from '../../model/instant.ts';
-import { stringifyJson } from '../../model/json.ts';
-import { STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
+import { constants } from 'node:fs';
+import { access, type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Writable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import { deserialize, serialize } from 'node:v8';
+import type { Kind, Value } from '../model/columns.ts';
+import { ConfigError } from '../model/errors.ts';
+import { type EvolvedColumn, evolvedStream, promote } from '../model/evolution.ts';
+import type { Row } from '../model/flatten.ts';
+import { toIso } from '../model/instant.ts';
+import { onDisk } from '../model/io-errors.ts';
+import { stringifyJson } from '../model/json.ts';
+import { STREAMS, type Stream, type StreamName } from '../model/streams.ts';
 import {
   type Compression,
   encodeFooter,
@@ -11,7 +19,7 @@ import {
   type FileColumn,
   MAGIC,
   type PlacedGroup,
-} from '../parquet/format/index.ts';
+} from './parquet/format/index.ts';
 
 /** One file for an analyst, written row by row from the first to the last. */
 export interface RowFile {
@@ -30,12 +38,12 @@ export interface ByteTarget {
 }
 
 /** The columns of an export: those of the stream, and what no column holds. */
-export const exportColumns = (stream: Stream): string[] => [...stream.columns.map(({ name }) => name), '_extra'];
+const exportColumns = (stream: Stream): string[] => [...stream.columns.map(({ name }) => name), '_extra'];
 
 export const FORMATS = ['parquet', 'csv', 'ndjson'] as const;
 export type Format = (typeof FORMATS)[number];
 
-export interface RowFileOptions extends CsvOptions {
+interface RowFileOptions extends CsvOptions {
   /** Fields that nobody declared and that have columns in the tables: here they have the same. */
   evolved: readonly EvolvedColumn[];
 }
@@ -57,7 +65,7 @@ export function createRowFile(
 }
 
 /** One JSON object a line, every column named, integers exact. */
-export function createNdjsonFile(stream: Stream, target: ByteTarget): RowFile {
+function createNdjsonFile(stream: Stream, target: ByteTarget): RowFile {
   const names = exportColumns(stream);
   const kinds = kindsOf(stream);
   return textFile(target, undefined, (values) => {
@@ -70,13 +78,13 @@ export function createNdjsonFile(stream: Stream, target: ByteTarget): RowFile {
   });
 }
 
-export interface CsvOptions {
+interface CsvOptions {
   /** Leaves cells that begin with = + - @ as they are. Spreadsheets run them as formulas. */
   keepFormulas: boolean;
 }
 
 /** RFC 4180: commas, quotes where needed, one header line. Nothing at all is null; an empty text is "". */
-export function createCsvFile(stream: Stream, target: ByteTarget, { keepFormulas }: CsvOptions): RowFile {
+function createCsvFile(stream: Stream, target: ByteTarget, { keepFormulas }: CsvOptions): RowFile {
   const kinds = kindsOf(stream);
   const cell = (value: Value, kind: Kind): string => {
     if (value === null) return '';
@@ -121,7 +129,7 @@ function textFile(target: ByteTarget, header: string | undefined, line: (values:
 /** Rows that a group holds: they are in memory until it is full. */
 const GROUP_ROWS = 20_000;
 
-export function createParquetFile(stream: Stream, target: ByteTarget, compression: Compression = 'zstd'): RowFile {
+function createParquetFile(stream: Stream, target: ByteTarget, compression: Compression = 'zstd'): RowFile {
   const columns: FileColumn[] = [
     ...stream.columns.map(({ name, kind, nullable }) => ({ name, kind, nullable })),
     { name: '_extra', kind: 'json', nullable: true },
@@ -156,5 +164,100 @@ export function createParquetFile(stream: Stream, target: ByteTarget, compressio
       await target.finish();
     },
     abandon: () => target.abandon(),
+  };
+}
+
+/** A file that is there whole or not at all: it is written beside its place and moved when it is finished. */
+export async function createFileTarget(path: string, { replace }: { replace: boolean }): Promise<ByteTarget> {
+  if (!replace && (await exists(path))) {
+    throw new ConfigError(`${path} exists already`, { next: 'choose another --out, or add --force to replace it' });
+  }
+  const partial = `${path}.partial`;
+  const file = await openOrSay(partial, path);
+  return onDisk<ByteTarget>(path, {
+    async write(bytes) {
+      await file.write(typeof bytes === 'string' ? Buffer.from(bytes) : bytes);
+    },
+    async finish() {
+      await file.sync();
+      await file.close();
+      await rename(partial, path);
+    },
+    async abandon() {
+      await file.close();
+      await rm(partial, { force: true });
+    },
+  });
+}
+
+async function openOrSay(partial: string, path: string): Promise<FileHandle> {
+  try {
+    const file = await open(partial, 'w', 0o600);
+    // Also where an earlier one was left behind: customers stand in it.
+    await file.chmod(0o600);
+    return file;
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    const why = code === 'ENOENT' ? `the folder ${dirname(path)} does not exist` : `it cannot be written (${code})`;
+    throw new ConfigError(`--out ${path}: ${why}`, { next: 'choose another place', cause });
+  }
+}
+
+const exists = (path: string): Promise<boolean> =>
+  access(path, constants.F_OK).then(
+    () => true,
+    () => false,
+  );
+
+/** Standard output: the reader decides how fast; one that goes away ends the writing quietly. */
+export function createStreamTarget(out: Writable): ByteTarget {
+  let isGone = false;
+  out.once('error', () => {
+    isGone = true;
+  });
+  return {
+    async write(bytes) {
+      if (isGone || out.write(bytes)) return;
+      await Promise.race([drained(out), finished(out).catch(() => {})]);
+    },
+    finish: async () => {},
+    abandon: async () => {},
+  };
+}
+
+const drained = (out: Writable): Promise<void> => new Promise((resolve) => void out.once('drain', () => resolve()));
+
+/** Rows that wait on disk, to be read again once in the order in which they came. */
+export interface Spool {
+  add(rows: readonly Row[]): Promise<void>;
+  replay(): AsyncIterable<readonly Row[]>;
+  remove(): Promise<void>;
+}
+
+export async function createSpool(path: string): Promise<Spool> {
+  // It may hold personal data: nobody else may read it, and what a killed export left behind is replaced.
+  const file = await open(path, 'w+', 0o600);
+  const lengths: number[] = [];
+  const disk = onDisk(path, {
+    async add(rows: readonly Row[]) {
+      const bytes = serialize(rows);
+      lengths.push(bytes.length);
+      await file.write(bytes);
+    },
+    async remove() {
+      await file.close();
+      await rm(path, { force: true });
+    },
+  });
+  return {
+    ...disk,
+    async *replay() {
+      let position = 0;
+      for (const length of lengths) {
+        const { buffer } = await file.read(Buffer.alloc(length), 0, length, position);
+        position += length;
+        yield deserialize(buffer) as Row[];
+      }
+    },
   };
 }
