@@ -13,7 +13,12 @@ export async function* newestPage(
   start: Instant,
 ): AsyncGenerator<PageResult, PageResult | undefined> {
   const { evidence } = fetcher;
-  const first = yield* halvedUntilShown(fetcher, start);
+  let first = yield* halvedUntilShown(fetcher, start);
+  // Rows are known there, and none shows: the start was rounded up, or it was an empty answer by chance.
+  for (const back of [HOUR_MS, 26 * HOUR_MS]) {
+    if (first?.count !== 0 || evidence.seenAfter(start).length === 0) break;
+    first = yield* halvedUntilShown(fetcher, start - back);
+  }
   const newest = first && lineOf(first).at(-1)?.at;
   if (!first || newest === undefined || evidence.knowsEnd) return first;
   // That row may be the newest of a range that was cut short, or of a stale answer: asked otherwise, from right there, or for the latest hours.

@@ -217,7 +217,11 @@ function createGapCloser(
     }
 
     // Whatever else begins here is refused, too.
-    if (!evidence.knowsEnd && !isRefused) yield* newestPage(fetcher, startNear(fetcher, at).start);
+    if (!evidence.knowsEnd && !isRefused) {
+      const page = yield* newestPage(fetcher, startNear(fetcher, at).start);
+      // Nothing is there, or old starts show nothing: then the latest hours do, and say what to compare with.
+      if (page?.count === 0 && forward.kind === 'nothing') yield* newestPage(fetcher, fetcher.clock.now() - DAY_MS);
+    }
     if (!isClosed() && !isRefused) yield* pageBackward(fetcher, at, window.end);
     if (!isClosed() && !isRefused && evidence.nextFrom(at) === at && evidence.knowsEnd) {
       // All that is left shares one instant, the newest of all: it can be counted from that side only.

@@ -51,9 +51,15 @@ export async function* countTiedRows(fetcher: PageFetcher, tied: TiedRows): Asyn
   return false;
 }
 
-/** The second page repeats a first one that was full. */
-const isSameAgain = ([first, second]: readonly Observation[]): boolean =>
-  first?.query.page === 1 && second !== undefined && first.count >= first.query.limit && sameRows(first, second);
+/** Shuffled ties may show the same few rows on two pages by chance; not this many. */
+const BY_CHANCE = 8;
+
+/** A full page repeats the one before it. */
+function isSameAgain(pages: readonly Observation[]): boolean {
+  const [one, other] = pages.slice(-2);
+  if (!one || !other || one.count < one.query.limit || !sameRows(one, other)) return false;
+  return one.query.page === 1 || one.count > BY_CHANCE;
+}
 
 /** Until a row on the far side shows, or nothing new does. */
 async function* onePass(
