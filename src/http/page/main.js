@@ -1,10 +1,9 @@
 /** @import { View } from './app/screen.js' */
-import { parseAddress } from './app/address.js';
+
 import { attachThemeSwitch, drawFrame } from './app/frame.js';
-import { listen } from './app/live.js';
+import { forgetOverview, keepOverview, listen } from './app/live.js';
 import { clearNow, drawNow } from './app/now.js';
-import { forgetOverview, keepOverview } from './app/overview.js';
-import { createScreen } from './app/screen.js';
+import { createScreen, parseAddress } from './app/screen.js';
 import { currentSession, loginForm, Refused, signIn, signOut, Unreachable } from './app/session.js';
 import { notThere } from './parts/elements.js';
 import { audit } from './views/audit.js';
@@ -12,8 +11,7 @@ import { backfills } from './views/backfills.js';
 import { budget } from './views/budget.js';
 import { links } from './views/links.js';
 import { quarantine } from './views/quarantine.js';
-import { run } from './views/run.js';
-import { runs } from './views/runs.js';
+import { run, runs } from './views/runs.js';
 import { schema } from './views/schema.js';
 import { stream } from './views/stream.js';
 import { streams } from './views/streams.js';

@@ -1,7 +1,9 @@
+import { readBudgets, readBudgetUse } from '../../cursor/budgets.ts';
+import { toIso } from '../../model/instant.ts';
 import { printSchema, SCHEMA_FORMATS, type SchemaFormat } from '../../sinks/schema-formats.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { FileAnswer, type Route, route } from '../route.ts';
-import { limit, list, moment, named, object, oneOf, orNull, stream, text, z } from '../shapes.ts';
+import { count, figure, limit, list, moment, named, object, oneOf, orNull, stream, text, z } from '../shapes.ts';
 
 /** What the command line prints of the installation itself: doctor, config, schema, and how the schema grew. */
 
@@ -43,7 +45,7 @@ const SchemaChanges = named('SchemaChanges', object({ changes: list(SchemaChange
 export type SchemaChange = z.infer<typeof SchemaChange>;
 export type SchemaChanges = z.infer<typeof SchemaChanges>;
 
-type Deps = Pick<ControlDeps, 'state' | 'examine' | 'config' | 'signal'>;
+type DiagnosticsDeps = Pick<ControlDeps, 'state' | 'examine' | 'config' | 'signal'>;
 
 const TYPES: Readonly<Record<SchemaFormat, string>> = {
   sql: 'application/sql; charset=utf-8',
@@ -52,7 +54,7 @@ const TYPES: Readonly<Record<SchemaFormat, string>> = {
   dbt: 'application/yaml; charset=utf-8',
 };
 
-export function diagnosticsRoutes({ state, examine, config, signal }: Deps): Route[] {
+export function diagnosticsRoutes({ state, examine, config, signal }: DiagnosticsDeps): Route[] {
   let looking: Promise<Diagnosis> | undefined;
   const look = async (): Promise<Diagnosis> => {
     const found = await examine(signal);
@@ -112,4 +114,85 @@ export function diagnosticsRoutes({ state, examine, config, signal }: Deps): Rou
       },
     }),
   ];
+}
+
+const Budget = named(
+  'Budget',
+  object({
+    now: moment,
+    minutes: count,
+    step: count,
+    keys: list(
+      object({
+        sources: list(text).describe('a key is told by its sources; empty: one that the config no longer has'),
+        perSecond: figure,
+        pausedSeconds: orNull(figure).describe('after a 429: how long everybody still waits'),
+        points: list(
+          object({
+            at: moment,
+            requests: count,
+            byLane: object({ fresh: count, repair: count, backfill: count }),
+            tooManyRequests: count,
+            pauses: count,
+            share: figure.describe('of what the budget would have allowed'),
+          }),
+        ).describe('stretches without a request have no point'),
+      }),
+    ),
+  }),
+);
+export type Budget = z.infer<typeof Budget>;
+export type KeyBudget = Budget['keys'][number];
+
+type BudgetDeps = Pick<ControlDeps, 'state' | 'keys'>;
+
+const WEEK = 7 * 24 * 60;
+const BudgetQuery = object({
+  minutes: z.int().min(1).max(WEEK).default(1440),
+  step: z.int().min(1).max(WEEK).default(15),
+});
+
+export const budgetRoute = (deps: BudgetDeps): Route =>
+  route({
+    method: 'GET',
+    path: '/api/budget',
+    summary: 'How the request budget of each key was used by all processes, with the 429s.',
+    role: 'read',
+    query: BudgetQuery,
+    answer: Budget,
+    handle: ({ query }) => readBudget(deps, query),
+  });
+
+/** A key is told by its sources. Not even its digest goes out: nobody needs it. */
+async function readBudget(
+  { state, keys }: BudgetDeps,
+  { minutes, step }: z.infer<typeof BudgetQuery>,
+): Promise<Budget> {
+  const now = await readBudgets(state);
+  const used = await readBudgetUse(state, { minutes, step });
+  const shown = now.filter(({ keyHash }) => isOurs(keyHash) || used.some((use) => use.keyHash === keyHash));
+  return {
+    now: toIso(Date.now()),
+    minutes,
+    step,
+    keys: shown.map(({ keyHash, perSecond, pausedSeconds }) => ({
+      sources: [...(keys.find(({ hash }) => hash === keyHash)?.sources ?? [])],
+      perSecond,
+      pausedSeconds,
+      points: used
+        .filter((use) => use.keyHash === keyHash)
+        .map(({ from, requests, byLane, tooManyRequests, pauses, share }) => ({
+          at: from,
+          requests,
+          byLane,
+          tooManyRequests,
+          pauses,
+          share,
+        })),
+    })),
+  };
+
+  function isOurs(keyHash: string): boolean {
+    return keys.some(({ hash }) => hash === keyHash);
+  }
 }

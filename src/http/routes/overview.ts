@@ -8,9 +8,8 @@ import { isoOrNull } from '../choices.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { count, figure, flag, list, moment, named, object, oneOf, orNull, stream, text, type z } from '../shapes.ts';
-import { Activity, backfillUnderWay, syncUnderWay } from './activities.ts';
 import { listBackfills } from './backfills.ts';
-import { LastRun } from './runs.ts';
+import { Activity, backfillUnderWay, LastRun, syncUnderWay } from './runs.ts';
 
 const Trouble = named(
   'Trouble',

@@ -1,5 +1,6 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import { listRuns, RUN_KINDS, RUN_STATES, type RunRecord } from '../../cursor/runs.ts';
+import type { StreamName } from '../../model/streams.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';
 import { type Route, route } from '../route.ts';
@@ -15,11 +16,13 @@ import {
   object,
   oneOf,
   orNull,
+  share,
   shortText,
   stream,
   text,
   type z,
 } from '../shapes.ts';
+import type { Backfill } from './backfills.ts';
 
 const lastRun = {
   id: text,
@@ -144,3 +147,55 @@ async function readWindows(state: Queryable, id: string): Promise<RunDetail['win
   });
   return rows.map((row) => ({ ...row, start: row.start.toISOString(), end: row.end.toISOString() }));
 }
+
+/** What is being read at this moment. */
+export const Activity = named(
+  'Activity',
+  object({
+    kind: oneOf(['sync', 'backfill']),
+    id: text.describe('of the run, or of the backfill'),
+    source: text,
+    stream,
+    startedAt: moment,
+    progress: orNull(share).describe('null where nobody can know it'),
+    rows: orNull(count),
+    rowsPerSecond: orNull(figure),
+    etaSeconds: orNull(figure),
+    paused: flag,
+  }),
+);
+export type Activity = z.infer<typeof Activity>;
+
+interface Held {
+  source: string;
+  stream: StreamName;
+  last: LastRun | null;
+  /** Somebody holds the stream now. */
+  leased: boolean;
+}
+
+/** A run that says it is running, and whose process still holds the stream. */
+export const syncUnderWay = ({ source, stream, last, leased }: Held): Activity[] =>
+  leased && last?.state === 'running' && last.kind === 'sync'
+    ? [
+        {
+          kind: 'sync',
+          id: last.id,
+          source,
+          stream,
+          startedAt: last.startedAt,
+          progress: null,
+          rows: null,
+          rowsPerSecond: null,
+          etaSeconds: null,
+          paused: false,
+        },
+      ]
+    : [];
+
+export const backfillUnderWay = (backfill: Backfill): Activity[] => {
+  const { id, source, stream, createdAt, state, progress, rows, rowsPerSecond, etaSeconds } = backfill;
+  if (state !== 'queued' && state !== 'paused') return [];
+  const figures = { progress, rows, rowsPerSecond, etaSeconds, paused: state === 'paused' };
+  return [{ kind: 'backfill', id, source, stream, startedAt: createdAt, ...figures }];
+};

@@ -1,5 +1,5 @@
 /** @import { Overview, Readiness } from '../../api-types.ts' */
-/** @import { Address } from './address.js' */
+/** @import { Address } from './screen.js' */
 import { h } from '../parts/dom.js';
 import { minute } from '../parts/words.js';
 

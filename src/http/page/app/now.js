@@ -4,7 +4,7 @@ import { announce } from '../parts/actions.js';
 import { h, morphChildren } from '../parts/dom.js';
 import { progressBar } from '../parts/elements.js';
 import { duration, figure, percent } from '../parts/words.js';
-import { href } from './address.js';
+import { href } from './screen.js';
 import { post } from './session.js';
 
 /** The view itself must stay in sight, however many backfills wait. */

@@ -1,6 +1,6 @@
 /** @import { Rows, RowsPoint } from '../../api-types.ts' */
-/** @import { Address } from '../app/address.js' */
-import { here } from '../app/address.js';
+/** @import { Address } from '../app/screen.js' */
+import { here } from '../app/screen.js';
 import { h, s } from './dom.js';
 import { choice } from './elements.js';
 import { counted, DAY_MS, dayOf, figure, minute, shortFigure, time } from './words.js';

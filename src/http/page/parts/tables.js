@@ -1,7 +1,7 @@
 /** @import { RunRow, Trouble } from '../../api-types.ts' */
-/** @import { Address } from '../app/address.js' */
+/** @import { Address } from '../app/screen.js' */
 /** @import { Child } from './dom.js' */
-import { here, href } from '../app/address.js';
+import { here, href } from '../app/screen.js';
 import { h } from './dom.js';
 import { badge } from './elements.js';
 import { duration, figure, fromNow, time } from './words.js';

@@ -1,8 +1,9 @@
 /** @import { Backfill, BackfillAction, Backfills } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
 /** @import { BackfillPrice, BackfillRequest, SourcePrice, StreamPrice } from '../../api-types.ts' */
-import { href } from '../app/address.js';
-import { sourceNames } from '../app/overview.js';
+
+import { sourceNames } from '../app/live.js';
+import { href } from '../app/screen.js';
 import { get, post } from '../app/session.js';
 import { announce, confirmed } from '../parts/actions.js';
 import { h } from '../parts/dom.js';

@@ -1,6 +1,6 @@
 /** @import { Budget, KeyBudget } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
-import { here } from '../app/address.js';
+import { here } from '../app/screen.js';
 import { get } from '../app/session.js';
 import { bars, slotsOf } from '../parts/charts.js';
 import { h } from '../parts/dom.js';

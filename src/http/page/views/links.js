@@ -1,6 +1,6 @@
 /** @import { TopLink, TopLinks } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
-import { here } from '../app/address.js';
+import { here } from '../app/screen.js';
 import { get } from '../app/session.js';
 import { h } from '../parts/dom.js';
 import { choice, opening } from '../parts/elements.js';

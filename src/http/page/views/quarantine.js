@@ -1,7 +1,8 @@
 /** @import { Quarantine, QuarantineRecord } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
-import { href } from '../app/address.js';
-import { sourceNames } from '../app/overview.js';
+
+import { sourceNames } from '../app/live.js';
+import { href } from '../app/screen.js';
 import { get } from '../app/session.js';
 import { recordActions } from '../parts/actions.js';
 import { h } from '../parts/dom.js';

@@ -1,10 +1,139 @@
-/** @import { Runs } from '../../api-types.ts' */
+/** @import { RunDetail, Runs } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
-import { sourceNames } from '../app/overview.js';
-import { get } from '../app/session.js';
+
+import { sourceNames } from '../app/live.js';
+import { href } from '../app/screen.js';
+import { get, Refused } from '../app/session.js';
 import { h } from '../parts/dom.js';
-import { opening } from '../parts/elements.js';
-import { filters, older, runsTable } from '../parts/tables.js';
+import { badge, facts, notThere, opening, progressBar } from '../parts/elements.js';
+import { filters, older, outcome, runsTable, table } from '../parts/tables.js';
+import { counted, duration, figure, time, titled } from '../parts/words.js';
+
+/** One run, with everything that was odd about it. @type {View} */
+export const run = {
+  title: ({ parts }) => `Run ${parts[0]}`,
+  news: ['runs'],
+  load: ({ parts }, signal) =>
+    get(`/api/runs/${encodeURIComponent(parts[0] ?? '')}`, {}, signal).catch((error) => {
+      if (error instanceof Refused && [400, 404].includes(error.status)) return null;
+      throw error;
+    }),
+  draw(/** @type {RunDetail | null} */ one, { parts }) {
+    if (!one)
+      return notThere(
+        `There is no run ${parts[0]}`,
+        'It may have been deleted by the retention of the history.',
+        '#/runs',
+        'Runs',
+      );
+    const { id, kind, source, stream, startedAt, finishedAt, durationSeconds, contradictions, misfits, schemaChanges } =
+      one;
+    return [
+      opening(`${titled(kind)} of ${source}/${stream}`, `Run ${id}`, h('a', { href: '#/runs' }, '‹ Runs')),
+      h(
+        'div',
+        { class: 'panel' },
+        facts([
+          ['Outcome', outcome(one)],
+          ['Stream', h('a', { href: href(['stream', source, stream]) }, `${source}/${stream}`)],
+          ['Started', time(startedAt)],
+          ['Finished', finishedAt && time(finishedAt)],
+          ['Took', durationSeconds !== null && duration(durationSeconds)],
+          ['Rows read', figure(one.read)],
+          ['New', figure(one.new)],
+          ['Changed', figure(one.changed)],
+          ['Unchanged', figure(one.unchanged)],
+          ['Requests', figure(one.requests)],
+          ['429s', one.tooManyRequests > 0 && figure(one.tooManyRequests)],
+          ['Set aside', one.quarantined > 0 && figure(one.quarantined)],
+          ['Range', range(one)],
+        ]),
+        one.message && one.message !== one.state && h('p', {}, one.message),
+      ),
+      ...windows(one),
+      ...counts('Fields that contradicted their alias', contradictions),
+      ...counts('Values that did not fit their column', misfits),
+      ...(schemaChanges.length === 0
+        ? []
+        : [
+            h(
+              'section',
+              { class: 'panel', 'data-key': 'schema', 'aria-label': 'Schema changes' },
+              h('h2', {}, 'Schema changes'),
+              h(
+                'ul',
+                { class: 'plain' },
+                schemaChanges.map((change) => h('li', {}, change)),
+              ),
+            ),
+          ]),
+    ];
+  },
+};
+
+/** What it covered, from its first window to its last. @param {RunDetail} run */
+const range = ({ windows: read }) => {
+  const [first, last] = [read[0], read.at(-1)];
+  return first && last && h('span', {}, time(first.start), ' to ', time(last.end), ' (exclusive)');
+};
+
+/** In order, as a timeline of rows: what each came to. @param {RunDetail} run */
+function windows({ windows: read }) {
+  if (read.length === 0) return [];
+  const most = Math.max(1, ...read.map(({ rows }) => rows));
+  return [
+    h(
+      'section',
+      { class: 'panel', 'data-key': 'windows', 'aria-label': 'Windows' },
+      h('h2', {}, 'Windows'),
+      table({
+        label: 'Windows of this run',
+        rows: read,
+        keyOf: ({ sink, start }) => `${sink} ${start}`,
+        columns: [
+          { name: 'From', kind: 'fit line', cell: ({ start }) => time(start) },
+          { name: 'To', kind: 'fit line', cell: ({ end }) => time(end) },
+          { name: 'Sink', kind: 'fit', cell: ({ sink }) => sink },
+          { name: 'Rows', kind: 'right fit', cell: ({ rows }) => figure(rows) },
+          { name: '', kind: 'wide', cell: ({ rows, start }) => progressBar(`rows from ${start}`, rows / most) },
+          { name: 'Proof', cell: ({ certified, tries, note }) => proof(certified, tries, note) },
+        ],
+      }),
+    ),
+  ];
+}
+
+/** @param {boolean} certified @param {number} tries @param {string | null} note */
+const proof = (certified, tries, note) =>
+  h(
+    'span',
+    { class: 'row' },
+    certified ? 'proven' : badge('not proven', 'warn'),
+    tries > 0 && h('span', { class: 'muted small' }, `tried ${counted(tries, 'time')}`),
+    note && h('span', { class: 'muted small' }, note),
+  );
+
+/** Nothing where there is nothing. @param {string} title @param {Record<string, number>} byColumn */
+function counts(title, byColumn) {
+  const rows = Object.entries(byColumn);
+  if (rows.length === 0) return [];
+  return [
+    h(
+      'section',
+      { class: 'panel', 'data-key': title, 'aria-label': title },
+      h('h2', {}, title),
+      table({
+        label: title,
+        rows,
+        keyOf: ([column]) => column,
+        columns: [
+          { name: 'Column', cell: ([column]) => h('code', {}, column) },
+          { name: 'Times', kind: 'right fit', cell: ([, n]) => figure(n) },
+        ],
+      }),
+    ),
+  ];
+}
 
 const LIMIT = 50;
 

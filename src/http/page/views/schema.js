@@ -1,6 +1,6 @@
 /** @import { SchemaChanges } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
-import { href } from '../app/address.js';
+import { href } from '../app/screen.js';
 import { get } from '../app/session.js';
 import { h } from '../parts/dom.js';
 import { opening } from '../parts/elements.js';

@@ -1,15 +1,16 @@
 /** @import { Coverage, CoverageWindows, Overview, Rows, Runs, StreamOverview, TrackCoverage, Verification, Verifications, WindowDetail } from '../../api-types.ts' */
-/** @import { Address } from '../app/address.js' */
+/** @import { Address } from '../app/screen.js' */
 /** @import { View } from '../app/screen.js' */
-import { here, href } from '../app/address.js';
-import { latestOverview } from '../app/overview.js';
+
+import { latestOverview } from '../app/live.js';
+import { here, href } from '../app/screen.js';
 import { get } from '../app/session.js';
-import { timeline } from '../coverage/timeline.js';
 import { syncNow } from '../parts/actions.js';
 import { rowsChart } from '../parts/charts.js';
 import { h } from '../parts/dom.js';
 import { choice, facts, lag, notThere, opening } from '../parts/elements.js';
 import { runsTable, table, troubleList } from '../parts/tables.js';
+import { timeline } from '../parts/timeline.js';
 import { rangePanel } from '../parts/verify.js';
 import { counted, DAY_MS, dayOf, dayOrMinute, figure, fromNow, range, spokenDay, time } from '../parts/words.js';
 

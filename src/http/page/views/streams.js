@@ -1,9 +1,10 @@
 /** @import { Coverage, Overview, Rows, StreamOverview, TrackCoverage } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
-import { href } from '../app/address.js';
-import { latestOverview } from '../app/overview.js';
+
+import { latestOverview } from '../app/live.js';
+import { href } from '../app/screen.js';
 import { get } from '../app/session.js';
-import { legend, strip } from '../coverage/days.js';
+import { legend, strip } from '../parts/calendar.js';
 import { rowsChart } from '../parts/charts.js';
 import { h } from '../parts/dom.js';
 import { badge, lag, opening } from '../parts/elements.js';

@@ -1,11 +1,10 @@
 /** @import { TrackCoverage } from '../../api-types.ts' */
-/** @import { Address } from '../app/address.js' */
-import { here } from '../app/address.js';
-import { h } from '../parts/dom.js';
-import { choice } from '../parts/elements.js';
-import { addMonths, DAY_MS, monthOf, spokenMonth } from '../parts/words.js';
-import { allGrid, monthGrid, yearGrid } from './calendar.js';
-import { daysOf, legend } from './days.js';
+/** @import { Address } from '../app/screen.js' */
+import { here } from '../app/screen.js';
+import { allGrid, daysOf, legend, monthGrid, yearGrid } from './calendar.js';
+import { h } from './dom.js';
+import { choice } from './elements.js';
+import { addMonths, DAY_MS, monthOf, spokenMonth } from './words.js';
 
 const GRIDS = { all: allGrid, year: yearGrid, month: monthGrid };
 const SHORT_HISTORY_MS = 62 * DAY_MS;

@@ -1,11 +1,29 @@
 import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/cursors.ts';
+import { knownSources } from '../../cursor/forgotten.ts';
 import { holderOf } from '../../cursor/leases.ts';
+import type { Erasure } from '../../sinks/sink.ts';
+import { auditNoteOf, forget } from '../../sync/maintain/forget.ts';
 import { type MoveDeps, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';
 import { checkConfirmed, chooseDate } from '../choices.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { HttpError } from '../http-error.ts';
 import { type Route, route } from '../route.ts';
-import { date, flag, list, moment, named, object, orNull, shortText, stream, text, type z } from '../shapes.ts';
+import {
+  byName,
+  count,
+  date,
+  flag,
+  list,
+  longText,
+  moment,
+  named,
+  object,
+  orNull,
+  shortText,
+  stream,
+  text,
+  z,
+} from '../shapes.ts';
 
 const Cursors = named(
   'Cursors',
@@ -48,7 +66,7 @@ const CursorReset = named(
 );
 type CursorRequest = z.infer<typeof CursorRequest>;
 
-type Deps = Pick<ControlDeps, 'state' | 'sinks'>;
+type CursorDeps = Pick<ControlDeps, 'state' | 'sinks'>;
 
 const noteOf = (action: string, { source, streams, sink }: CursorRequest, detail = {}) => ({
   action,
@@ -56,7 +74,7 @@ const noteOf = (action: string, { source, streams, sink }: CursorRequest, detail
   detail: { ...(sink !== undefined && { sink }), ...detail },
 });
 
-export const cursorRoutes = (deps: Deps): Route[] => [
+export const cursorRoutes = (deps: CursorDeps): Route[] => [
   route({
     method: 'GET',
     path: '/api/cursors',
@@ -96,7 +114,7 @@ export const cursorRoutes = (deps: Deps): Route[] => [
   }),
 ];
 
-async function move(deps: Deps, body: z.infer<typeof CursorMove>): Promise<Cursors> {
+async function move(deps: CursorDeps, body: z.infer<typeof CursorMove>): Promise<Cursors> {
   const { force } = body;
   const to = chooseDate('to', body.to);
   if (to > Date.now())
@@ -107,7 +125,7 @@ async function move(deps: Deps, body: z.infer<typeof CursorMove>): Promise<Curso
 }
 
 async function change(
-  { state, sinks }: Deps,
+  { state, sinks }: CursorDeps,
   { source, streams, sink }: CursorRequest,
   work: (deps: MoveDeps, track: KnownTrack) => Promise<void>,
 ): Promise<Cursors> {
@@ -119,4 +137,57 @@ async function change(
     throw new HttpError(409, 'several sources have this stream', { next: `add source: ${[...sources].join(', ')}` });
   for (const track of tracks) await work({ state, sinks, holder: holderOf('control room') }, track);
   return { cursors: chooseTracks(await knownTracks(state), { source, streams, sink }).map(reportTrack) };
+}
+
+/** The id comes in the body: addresses are written down by every proxy on the way. */
+const ForgetRequest = named(
+  'ForgetRequest',
+  z.union([
+    object({ source: shortText, customer: longText }),
+    object({ source: shortText, click: longText }),
+    object({
+      source: shortText,
+      everything: z.literal(true),
+      confirm: shortText.describe('the name of the source once more: nothing of it is left'),
+    }),
+  ]),
+);
+type ForgetRequest = z.infer<typeof ForgetRequest>;
+
+const Forgotten = named('Forgotten', object({ touched: byName(count).describe('rows, by table or place') }));
+
+export type Forgotten = z.infer<typeof Forgotten>;
+
+type ForgetDeps = Pick<ControlDeps, 'state' | 'sinks' | 'streams'>;
+
+export const forgetRoute = (deps: ForgetDeps): Route =>
+  route({
+    method: 'POST',
+    path: '/api/forget',
+    summary: 'Erases a customer, a click or a whole source from every sink and the state. It cannot be undone.',
+    role: 'admin',
+    body: ForgetRequest,
+    answer: Forgotten,
+    audit: ({ body }) => auditNoteOf(erasureOf(body)),
+    handle({ body }) {
+      if ('everything' in body) checkConfirmed(body.confirm, body.source);
+      return erase(deps, erasureOf(body));
+    },
+  });
+
+async function erase({ state, sinks, streams }: ForgetDeps, erasure: Erasure): Promise<Forgotten> {
+  const known = new Set([...streams.map(({ source }) => source), ...(await knownSources(state))]);
+  // "Nothing there" would be a false comfort for a source that is only mistyped.
+  if (!known.has(erasure.source))
+    throw new HttpError(404, 'there is no such source, neither in the config nor in the state', {
+      kept: 'nothing was changed',
+      next: `use one of: ${[...known].join(', ')}`,
+    });
+  return { touched: await forget({ state, sinks, holder: holderOf('control room') }, erasure) };
+}
+
+function erasureOf(request: ForgetRequest): Erasure {
+  const { source } = request;
+  if ('customer' in request) return { source, kind: 'customer', id: request.customer };
+  return 'click' in request ? { source, kind: 'click', id: request.click } : { source, kind: 'source' };
 }
