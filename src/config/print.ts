@@ -123,6 +123,9 @@ state: { url: ${database} }
 
 # Personal data, before it is written anywhere: keep | drop | hash (needs salt: \${…}), and truncate for ip.
 privacy: { linkPassword: drop, ip: keep, customer: keep }
+
+# Who is told when a stream is parked, later than its maxLag, or not to be proven: a webhook of Slack, or your own. Without: the log.
+alerts: { webhook: "\${TRIBUTARY_ALERT_WEBHOOK:-}" }
 `;
 }
 

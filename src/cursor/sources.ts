@@ -110,14 +110,16 @@ export async function writeProfile(db: Queryable, source: string, stream: Stream
   });
 }
 
-/** Every server that was met; none where the state has no tables yet. */
+/** Every server that rows came from; none where the state has no tables yet. */
 export async function readKnownProfiles(db: Queryable): Promise<Array<Profile & { source: string; stream: string }>> {
   const [has] = await db.query<{ table: boolean }>({
     text: `select to_regclass('tributary.profiles') is not null as table`,
   });
   if (!has?.table) return [];
   const rows = await db.query<Stored & { source: string; stream: string }>({
-    text: `select source, stream, ${STORED} from tributary.profiles order by source, stream`,
+    text: `select source, stream, ${STORED} from tributary.profiles p
+      where exists (select from tributary.cursors c where (c.source, c.stream) = (p.source, p.stream) and c.newest_seen is not null)
+      order by source, stream`,
   });
   return rows.map(({ source, stream, ...stored }) => ({ source, stream, ...toProfile(stored) }));
 }

@@ -98,21 +98,31 @@ async function findParked(db: Queryable): Promise<Trouble[]> {
 
 /** Behind by the sink that is furthest behind; a stream with nothing proven yet is as old as its place in the config. */
 async function findLate(db: Queryable, plans: Plans, sinks: readonly string[]): Promise<Trouble[]> {
-  const rows = await db.query<{ source: string; stream: string; through: Instant | null; lag: number }>({
+  const rows = await db.query<{
+    source: string;
+    stream: string;
+    through: Instant | null;
+    lag: number;
+    why: string | null;
+  }>({
     text: `
       select s.source, s.stream, ${instantOf('c.through')} as through,
-        extract(epoch from clock_timestamp() - coalesce(c.through, s.created_at))::float8 * 1000 as lag
+        extract(epoch from clock_timestamp() - coalesce(c.through, s.created_at))::float8 * 1000 as lag, r.message as why
       from tributary.schedules s left join lateral (
         select case when count(c.complete_through) = $2 then min(c.complete_through) end as through
         from tributary.cursors c where (c.source, c.stream) = (s.source, s.stream) and c.sink = any($1)
-      ) c on true`,
+      ) c on true
+      left join lateral (
+        select message from tributary.runs r where (r.source, r.stream) = (s.source, s.stream) and finished_at is not null
+        order by started_at desc limit 1
+      ) r on true`,
     values: [sinks, sinks.length],
   });
-  return rows.flatMap(({ source, stream, through, lag }) => {
+  return rows.flatMap(({ source, stream, through, lag, why }) => {
     const maxLag = plans.get(planKey(source, stream))?.maxLagMs;
     if (maxLag === undefined || lag <= maxLag) return [];
     const where = through === null ? 'nothing is proven complete yet' : `complete only through ${toIso(through)}`;
-    const message = `${minutes(lag)} behind, more than maxLag (${minutes(maxLag)}): ${where}`;
+    const message = `${minutes(lag)} behind, more than maxLag (${minutes(maxLag)}): ${where}${why ? `. The last run: ${why}` : ''}`;
     return [{ source, stream, kind: 'late' as const, message }];
   });
 }

@@ -76,7 +76,10 @@ export const variablesOfCompose = (): string[] => [
 ];
 
 /** What somebody has who filled in .env.example. */
+const filled = (name: string): string =>
+  name.endsWith('_WEBHOOK') ? 'https://hooks.example.com/filled-in' : `filled-in-${name}`;
+
 export function filledEnvExample(): Record<string, string> {
   const lines = readFileSync('docker/.env.example', 'utf8').matchAll(/^(\w+)=(.*)$/gm);
-  return Object.fromEntries([...lines].map(([, name = '', value = '']) => [name, value || `filled-in-${name}`]));
+  return Object.fromEntries([...lines].map(([, name = '', value = '']) => [name, value || filled(name)]));
 }

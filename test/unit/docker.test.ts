@@ -82,6 +82,7 @@ describe('compose.yaml', () => {
     expect(config.state.url).toBe('postgresql://tributary:filled-in-POSTGRES_PASSWORD@postgres/tributary');
     expect(config.queue.url).toBe('redis://redis:6379');
     expect(config.http).toMatchObject({ host: '0.0.0.0', port: 7070, token: 'filled-in-TRIBUTARY_TOKEN' });
+    expect(config.alerts).toMatchObject({ webhook: 'https://hooks.example.com/filled-in', mute: [] });
   });
 
   it('gives the worker no rights, and nothing to write to but a volume and memory', () => {

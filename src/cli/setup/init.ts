@@ -20,7 +20,7 @@ const EXAMPLES = `
 Examples:
   tributary init                     asks what it needs
   tributary init --yes --base-url https://api.example.com --plan business
-  tributary init --yes --base-url https://api.example.com --plan pro \\
+  tributary init --yes --base-url https://api.example.com --plan advanced \\
       --streams leads,sales --since 2026-01-01 --lake ./data/lake
 
 The key itself is never written: the config names the environment variable that
@@ -39,7 +39,12 @@ export const registerInit: Register = (program, action) => {
     .command('init')
     .description('write a config: asks the few things it needs, and tries them')
     .option('--base-url <URL>', 'where the service answers')
-    .addOption(new Option('--plan <NAME>', 'the plan of the workspace').choices(PLAN_NAMES.filter((p) => p !== 'free')))
+    .addOption(
+      new Option(
+        '--plan <NAME>',
+        'the plan of the workspace; the service asks for business or higher, pro may be refused (403)',
+      ).choices(PLAN_NAMES.filter((p) => p !== 'free')),
+    )
     .option('--requests-per-second <N>', 'for enterprise, or for less than the plan grants')
     .option('--key-variable <NAME>', 'variable that holds the key (default: TRIBUTARY_API_KEY)')
     .option('--database-variable <NAME>', 'variable that holds the URL (default: DATABASE_URL)')
