@@ -32,7 +32,8 @@ beforeAll(async () => {
     tallies.set(trap, await syncTrap(trap));
   });
   for (const name of STREAM_NAMES) tables.set(name, await readTable(engine.db, 'attribution', await present(name)));
-});
+  // A hundred syncs: on a busy machine they take longer than any other preparation may.
+}, 600_000);
 afterAll(async () => {
   await service.close();
   await engine.close();
