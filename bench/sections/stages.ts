@@ -1,9 +1,9 @@
 import { createClient } from '../../src/api/client.ts';
 import { createFlatten } from '../../src/model/flatten.ts';
 import { parseJson } from '../../src/model/json.ts';
+import { createSanitizer, POSTGRES_TEXT } from '../../src/sinks/merge-rule.ts';
 import { encodeGroup } from '../../src/sinks/parquet/format/index.ts';
 import { encodeCopy } from '../../src/sinks/postgres/copy-encoder.ts';
-import { createSanitizer, POSTGRES_TEXT } from '../../src/sinks/sanitize-rows.ts';
 import { withService } from '../service/start.ts';
 import { COLUMNS, pagesOf, rowsOf, storedRows, stream } from '../support/clicks.ts';
 import { burnt, inTurns, median } from '../support/measure.ts';

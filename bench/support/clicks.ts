@@ -1,8 +1,8 @@
 import type { Value } from '../../src/model/columns.ts';
 import { createFlatten, type Row } from '../../src/model/flatten.ts';
 import { BOOKKEEPING, SOURCE, STREAMS } from '../../src/model/streams.ts';
+import { createSanitizer, UTF8_TEXT } from '../../src/sinks/merge-rule.ts';
 import { encodeCopy } from '../../src/sinks/postgres/copy-encoder.ts';
-import { createSanitizer, UTF8_TEXT } from '../../src/sinks/sanitize-rows.ts';
 import { createHistory } from '../service/stamped.ts';
 
 /** The clicks of the bench's service, on their way: as pages of text, as rows, as bytes for Postgres. */

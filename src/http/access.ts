@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { endSession, readEndedSessions } from '../cursor/audit.ts';
 import type { Queryable } from '../cursor/database/index.ts';
 import { ConfigError } from '../model/errors.ts';
-import { HttpError } from './http-error.ts';
+import { HttpError } from './answers.ts';
 import { isSame, ROLES, type Role, type Token } from './tokens.ts';
 
 /** Who asks. */

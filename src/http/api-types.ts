@@ -2,8 +2,8 @@
 
 export type { RepairReport, VerdictReport } from '../sync/maintain/verify.ts';
 export type { PriceReport as BackfillPrice, SourcePrice, StreamPrice } from '../sync/price.ts';
+export type { ApiError } from './answers.ts';
 export type { Readiness } from './dependencies.ts';
-export type { ApiError } from './http-error.ts';
 export type { LiveEvent, Topic } from './live.ts';
 export type { Rows, RowsPoint, TopLink, TopLinks } from './routes/analytics.ts';
 export type { Backfill, BackfillAction, BackfillRequest, Backfills } from './routes/backfills.ts';

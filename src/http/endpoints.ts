@@ -3,10 +3,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { eitherSignal } from '../api/cancel.ts';
 import { audited } from '../cursor/audit.ts';
 import { type Access, digestOf, mayDo, type Visitor } from './access.ts';
+import { HttpError, type JsonSchema, schemaOf, z } from './answers.ts';
 import type { ControlDeps } from './dependencies.ts';
-import { HttpError } from './http-error.ts';
 import { FileAnswer, pathId, type Route, type RouteRequest } from './route.ts';
-import { type JsonSchema, schemaOf, z } from './shapes.ts';
 import type { Role } from './tokens.ts';
 
 type Deps = Pick<ControlDeps, 'state' | 'dependencies' | 'signal'> & Pick<Guard, 'onWrongToken'>;

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Queryable } from '../cursor/database/index.ts';
 import { Fault } from '../model/errors.ts';
 import type { Access, Visitor } from './access.ts';
+import { HttpError } from './answers.ts';
 import type { ControlDeps, Readiness } from './dependencies.ts';
-import { HttpError } from './http-error.ts';
 import { listBackfills } from './routes/backfills.ts';
 import { type Overview, readOverview } from './routes/overview.ts';
 

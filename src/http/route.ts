@@ -1,7 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Visitor } from './access.ts';
-import { ApiError } from './http-error.ts';
-import { componentSchemas, type JsonSchema, schemaOf, shortText, type z } from './shapes.ts';
+import { ApiError, componentSchemas, type JsonSchema, schemaOf, shortText, type z } from './answers.ts';
 import type { Role } from './tokens.ts';
 
 /** A way to ask something: the server, the OpenAPI document and the tests are made from it. */

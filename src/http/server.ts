@@ -4,9 +4,9 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { recordAudit } from '../cursor/audit.ts';
 import { ConfigError } from '../model/errors.ts';
 import { type AccessOptions, createAccess } from './access.ts';
+import { BUG, errorAnswer, HttpError } from './answers.ts';
 import type { ControlDeps } from './dependencies.ts';
 import { addEndpoint, createGuard, SECURITY_HEADERS } from './endpoints.ts';
-import { BUG, errorAnswer, HttpError } from './http-error.ts';
 import { createEvents, createLive, type LivePace } from './live.ts';
 import { METRICS_TYPE, type Metrics } from './metrics.ts';
 import { addPage, QUEUES_PATH, queueBoard, withinPolicy } from './pages.ts';

@@ -8,8 +8,15 @@ import type { Log } from '../model/log.ts';
 import type { StreamName } from '../model/streams.ts';
 import { DAY_MS, startOfDay } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
-import type { Upkeep } from './bring-up-to-date.ts';
 import type { UnknownFields } from './evolver.ts';
+
+/** How a stream is to be kept: what the config says of it. */
+export interface Upkeep {
+  lookbackMs: number;
+  /** Events may arrive this late without being missed: nothing younger is ever called complete. */
+  settleMs: number;
+  resweepMs: number | undefined;
+}
 
 /** One stream of a source, ready to be synced. */
 export interface StreamJob {

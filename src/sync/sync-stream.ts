@@ -1,10 +1,15 @@
 import { readLedger } from '../cursor/ledger.ts';
+import type { Reader, Slice, TailEnd } from '../extract/reader.ts';
 import { Fault } from '../model/errors.ts';
+import type { Instant } from '../model/instant.ts';
+import { observed } from '../model/log.ts';
 import type { StreamName } from '../model/streams.ts';
-import { describeRange } from '../model/window.ts';
+import { describeRange, type Entry, NOTHING_YET, type Window } from '../model/window.ts';
 import { type BackfillRequest, backfillStream, sideBySide } from './backfill-stream.ts';
-import { bringUpToDate } from './bring-up-to-date.ts';
-import type { StreamJob, SyncDeps } from './job.ts';
+import type { Committer } from './committer.ts';
+import type { StreamJob, SyncDeps, Upkeep } from './job.ts';
+import { readTogether } from './parallel-sweep.ts';
+import { resweeps, type Share, shared, unproven } from './plan.ts';
 import { type StreamReport, withReading, withRun } from './run.ts';
 
 /** What became of a stream: a report, or a fault with the report of what was done before it, if it was begun at all. */
@@ -57,3 +62,148 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
       return bringUpToDate({ upkeep, standing: { since, sinks }, reader, committer, signal, lanes, onWindow });
     }),
   );
+
+interface Standing {
+  since: Instant;
+  sinks: readonly SinkStanding[];
+}
+
+/** How far a sink had come when the run began. */
+interface SinkStanding {
+  sink: string;
+  completeThrough: Instant | undefined;
+  newestSeen: Instant | undefined;
+  /** As it is when asked. */
+  ledger(): Promise<readonly Entry[]>;
+}
+
+interface Work {
+  upkeep: Upkeep;
+  standing: Standing;
+  reader: Reader;
+  committer: Pick<Committer, 'add' | 'flush'>;
+  signal: AbortSignal;
+  /** How many windows are read at a time. */
+  lanes(): number;
+  /** Half a window is given to a free lane when it promises so many pages. */
+  pagesWorth?: number;
+  /** Says which window is being read now. */
+  onWindow(window: Window): void;
+}
+
+/**
+ * The heart of a sync, knowing neither database nor queue. The tail first, so that what is new is there at once; then whatever
+ * is not yet proven; then what is due to be read again.
+ */
+export async function bringUpToDate(work: Work): Promise<Window> {
+  const { reader, committer } = work;
+  const tail = await observed('window', { lane: 'fresh', tail: true }, async () => {
+    const end = await deliverTail(work);
+    await committer.flush();
+    return end;
+  });
+  const { fresh, repair } = await windowsToRead(work, tail);
+  const toRead = [
+    ...fresh.map((share) => ({ ...share, lane: 'fresh' as const })),
+    ...repair.map((share) => ({ ...share, lane: 'repair' as const })),
+  ];
+  await readTogether(toRead, {
+    ...work,
+    profile: reader.profile,
+    sweep: (window, { lane }, signal) => {
+      work.onWindow(window);
+      return reader.sweep({ window, after: tail, lane, signal });
+    },
+    take: (slice, { sinks }) => committer.add(slice, sinks),
+  });
+  await committer.flush();
+  return settledWindow(work, tail);
+}
+
+/** Everything that is wanted and old enough to be called complete. */
+const settledWindow = ({ standing, upkeep }: Work, { serverNow }: TailEnd): Window => ({
+  start: standing.since,
+  end: Math.max(standing.since, serverNow - upkeep.settleMs),
+});
+
+/** Delivers what is new. If it meets what is known, that is the whole work of a poll, and its proof. */
+async function deliverTail(work: Work): Promise<TailEnd> {
+  const { upkeep, standing, reader, committer, signal } = work;
+  const { since, sinks } = standing;
+  // Up to the sink that is furthest ahead: what another lacks behind that is a window of its own, and is read for it alone.
+  const floor = furthest(sinks.map(({ completeThrough }) => completeThrough));
+  const lookback = floor === undefined ? undefined : Math.max(since, floor - upkeep.lookbackMs);
+  const newestSeen = furthest(sinks.map(({ newestSeen }) => newestSeen));
+  // What was found empty matters only where nothing was ever seen.
+  const known = { newestSeen, empty: newestSeen === undefined ? await foundEmpty(standing) : [] };
+  const slices = reader.tail({ floor, lookback, since, known, lane: 'fresh', signal });
+  let held: Slice | undefined;
+  for (;;) {
+    const next = await slices.next().catch(async (error: unknown) => {
+      if (held) await committer.add(held);
+      throw error;
+    });
+    if (!next.done) {
+      if (held) await committer.add(held);
+      held = next.value;
+      continue;
+    }
+    const { certified, isOnePage, isEmpty } = next.value;
+    if (held && certified && isOnePage) {
+      // One page is one snapshot: what the sink has besides it there has vanished. Several may have shifted in between.
+      const { start, end } = certified;
+      await committer.add({ ...held, window: { start, end }, certified, whole: held.rejected.length === 0 });
+    } else {
+      if (held) await committer.add(held);
+      if (certified) {
+        const { start, end } = certified;
+        await committer.add({ window: { start, end }, certified, rows: [], rejected: [] });
+      }
+    }
+    const settled = settledWindow(work, next.value);
+    const open = { start: Math.max(settled.start, certified?.end ?? floor ?? since), end: settled.end };
+    if (isEmpty && open.start < open.end) {
+      const note = reader.doubt() ?? NOTHING_YET;
+      await committer.add({ window: open, certified: undefined, note, rows: [], rejected: [] });
+    }
+    return next.value;
+  }
+}
+
+/** Windows in which an earlier poll was shown nothing. */
+const foundEmpty = async ({ sinks }: Standing): Promise<Window[]> =>
+  (await Promise.all(sinks.map(({ ledger }) => ledger()))).flat().filter(({ note }) => note === NOTHING_YET);
+
+const furthest = (instants: ReadonlyArray<Instant | undefined>): Instant | undefined => {
+  const known = instants.filter((at) => at !== undefined);
+  return known.length === 0 ? undefined : Math.max(...known);
+};
+
+/** What is left after the tail: windows never proven, and those that are due to be read again; each with the sinks it is for. */
+async function windowsToRead(
+  { upkeep, standing }: Work,
+  { serverNow, isEmpty, certified }: TailEnd,
+): Promise<{ fresh: Share[]; repair: Share[] }> {
+  const { since, sinks } = standing;
+  if (isEmpty) return { fresh: [], repair: [] };
+  const whole = { start: since, end: serverNow - upkeep.settleMs };
+  const needs = await Promise.all(
+    sinks.map(async ({ sink, completeThrough: floor = since, ledger }) => {
+      const entries = await ledger();
+      // A stream that was empty until now shows rows: then so may what was proven empty before.
+      const wasEmpty = entries.some(({ note }) => note === NOTHING_YET);
+      const again = { start: wasEmpty ? since : Math.max(since, floor - upkeep.lookbackMs), end: floor };
+      // Nearly always the tail has just read all of this bit.
+      const isRead = certified && certified.start <= again.start && again.end <= certified.end;
+      return {
+        sink,
+        fresh: unproven(entries, whole, isRead ? undefined : again, serverNow),
+        repair: resweeps(entries, serverNow, upkeep.resweepMs),
+      };
+    }),
+  );
+  return {
+    fresh: shared(needs.map(({ sink, fresh }) => ({ sink, windows: fresh }))),
+    repair: shared(needs.map(({ sink, repair }) => ({ sink, windows: repair }))),
+  };
+}

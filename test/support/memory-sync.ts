@@ -7,9 +7,10 @@ import type { Flatten } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
 import { STREAMS, type StreamName } from '../../src/model/streams.ts';
 import type { Window } from '../../src/model/window.ts';
-import { bringUpToDate, type Upkeep } from '../../src/sync/bring-up-to-date.ts';
 import { createCommitter } from '../../src/sync/committer.ts';
+import type { Upkeep } from '../../src/sync/job.ts';
 import { unsettled } from '../../src/sync/plan.ts';
+import { bringUpToDate } from '../../src/sync/sync-stream.ts';
 import type { MemorySink } from './memory-sink.ts';
 
 export interface MemorySyncOptions {

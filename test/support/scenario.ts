@@ -1,7 +1,7 @@
 import type { Instant } from '../../src/model/instant.ts';
 import { createRandom, type Random } from '../../src/sandbox/data/random.ts';
 import type { TraitName, Traits } from '../../src/sandbox/traits.ts';
-import type { Upkeep } from '../../src/sync/bring-up-to-date.ts';
+import type { Upkeep } from '../../src/sync/job.ts';
 import { drawOnly, drawTraits } from './drawn-traits.ts';
 import { serviceError } from './service-error.ts';
 import { createSimulatedService, type SimulatedService } from './simulated-service.ts';

@@ -1,5 +1,6 @@
 import { Option } from 'commander';
 import { environment, hasState, withApp } from '../../app/index.ts';
+import { type AuditRecord, listAudit } from '../../cursor/audit.ts';
 import { knownSources } from '../../cursor/forgotten.ts';
 import { listRuns, RUN_STATES, type RunRecord } from '../../cursor/runs.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
@@ -16,7 +17,7 @@ import {
 } from '../command.ts';
 import { duration, type FittedColumn, figure, fittedTable, minute, wrap } from '../terminal.ts';
 
-const EXAMPLES = `
+const RUNS_EXAMPLES = `
 Examples:
   tributary runs
   tributary runs --stream sales --state refused --since 7d
@@ -39,7 +40,7 @@ export const registerRuns: Register = (program, action) => {
     .addOption(new Option('--state <STATE>', 'only runs that ended so').choices(RUN_STATES))
     .option('--since <DATE>', 'only runs that began since: 2026-11-01, 7d')
     .option('--limit <N>', 'how many at most', parseCount('--limit'), 20)
-    .addHelpText('after', EXAMPLES);
+    .addHelpText('after', RUNS_EXAMPLES);
   withJson(withSource(withConfig(command))).action(
     action(async ({ terminal, log, document }, { source, stream, state, since, limit, ...options }: RunsOptions) => {
       const from = since === undefined ? undefined : parseDateOption('--since', since);
@@ -57,7 +58,7 @@ export const registerRuns: Register = (program, action) => {
   );
 };
 
-const COLUMNS: ReadonlyArray<FittedColumn<RunRecord>> = [
+const RUN_COLUMNS: ReadonlyArray<FittedColumn<RunRecord>> = [
   { header: 'started', of: (run) => minute(run.startedAt).slice(5) },
   { header: 'kind', of: (run) => run.kind, spare: 3 },
   { header: 'stream', of: (run) => `${run.source}/${run.stream}` },
@@ -78,7 +79,7 @@ function describe(runs: readonly RunRecord[], limit: number, columns: number): s
     .filter(({ reason }) => reason !== undefined)
     .map(({ name, reason }) => wrap(`${name}: ${reason}`, 2, columns));
   return [
-    fittedTable(COLUMNS, runs, columns),
+    fittedTable(RUN_COLUMNS, runs, columns),
     ...messages,
     '',
     `times in UTC${runs.length === limit ? ` · the newest ${limit}; --limit shows more` : ''}`,
@@ -93,3 +94,39 @@ function reasonOf({ message, state }: RunRecord): string | undefined {
 
 const tookOf = ({ startedAt, finishedAt }: RunRecord): string =>
   finishedAt === null ? '' : duration((Date.parse(finishedAt) - Date.parse(startedAt)) / 1000);
+
+const AUDIT_EXAMPLES = `
+Examples:
+  tributary audit
+  tributary audit --limit 500 --json | jq '.entries[] | select(.actor == "ops")'
+
+Every change that somebody asked for, by a command or in the control room: who,
+what and from where, the newest first. Times are UTC.`;
+
+export const registerAudit: Register = (program, action) => {
+  const command = program
+    .command('audit')
+    .description('who changed what: cursors, backfills, records set aside, erasures')
+    .option('--limit <N>', 'how many at most', parseCount('--limit'), 20)
+    .addHelpText('after', AUDIT_EXAMPLES);
+  withJson(withConfig(command)).action(
+    action(async ({ terminal, log, document }, { limit, ...options }: CommonOptions & { limit: number }) => {
+      const { config } = environment.configOrDefaults(options.config);
+      const entries = hasState(config)
+        ? await withApp({ config, log }, ({ state }) => listAudit(state, { limit }))
+        : [];
+      if (options.json) terminal.out(document({ entries }));
+      else if (entries.length === 0) terminal.out('nobody has changed anything yet');
+      else terminal.out(`${fittedTable(AUDIT_COLUMNS, entries, terminal.columns)}\n\ntimes in UTC`);
+      return EXIT.done;
+    }),
+  );
+};
+
+const AUDIT_COLUMNS: ReadonlyArray<FittedColumn<AuditRecord>> = [
+  { header: 'when', of: ({ at }) => minute(at) },
+  { header: 'who', of: ({ actor }) => actor },
+  { header: 'what', of: ({ action }) => action },
+  { header: 'of', of: ({ target }) => target ?? '', spare: 2 },
+  { header: 'from', of: ({ from }) => from ?? '', spare: 1 },
+];

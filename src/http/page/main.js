@@ -1,8 +1,6 @@
 /** @import { View } from './app/screen.js' */
-
-import { attachThemeSwitch, drawFrame } from './app/frame.js';
+import { attachThemeSwitch, clearNow, drawFrame, drawNow } from './app/frame.js';
 import { forgetOverview, keepOverview, listen } from './app/live.js';
-import { clearNow, drawNow } from './app/now.js';
 import { createScreen, parseAddress } from './app/screen.js';
 import { currentSession, loginForm, Refused, signIn, signOut, Unreachable } from './app/session.js';
 import { notThere } from './parts/elements.js';

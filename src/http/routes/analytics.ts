@@ -4,13 +4,10 @@ import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
 import { currencyOf, decimalsOf } from '../../sinks/postgres/views.ts';
-import { chooseWindow } from '../choices.ts';
-import type { ControlDeps } from '../dependencies.ts';
-import { HttpError } from '../http-error.ts';
-import { type Route, route } from '../route.ts';
 import {
   count,
   date,
+  HttpError,
   limit,
   list,
   moment,
@@ -22,7 +19,9 @@ import {
   stream,
   text,
   z,
-} from '../shapes.ts';
+} from '../answers.ts';
+import { type ControlDeps, chooseWindow } from '../dependencies.ts';
+import { type Route, route } from '../route.ts';
 
 const TopLink = object({
   source: text,

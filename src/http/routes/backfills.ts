@@ -11,16 +11,13 @@ import {
 import { toIso } from '../../model/instant.ts';
 import { unreadChunks } from '../../sync/backfill-stream.ts';
 import { type PriceReport, priceBackfill, reportPrices } from '../../sync/price.ts';
-import { chooseStreams, chooseWindow, isoOrNull, warningsOf } from '../choices.ts';
-import type { ControlDeps } from '../dependencies.ts';
-import { HttpError } from '../http-error.ts';
-import { type Route, route } from '../route.ts';
 import {
   byName,
   count,
   date,
   figure,
   flag,
+  HttpError,
   list,
   moment,
   named,
@@ -33,7 +30,9 @@ import {
   text,
   warnings,
   type z,
-} from '../shapes.ts';
+} from '../answers.ts';
+import { type ControlDeps, chooseStreams, chooseWindow, isoOrNull, warningsOf } from '../dependencies.ts';
+import { type Route, route } from '../route.ts';
 
 const BACKFILL_ACTIONS = ['pause', 'resume', 'cancel', 'retry'] as const;
 export type BackfillAction = (typeof BACKFILL_ACTIONS)[number];

@@ -1,7 +1,7 @@
 import type { Instant } from '../../model/instant.ts';
 import { type CoverageSpan, DAY_MS, startOfDay } from '../../model/window.ts';
-import { isoDay } from '../choices.ts';
-import { count, day as date, named, object, oneOf, type z } from '../shapes.ts';
+import { count, day as date, named, object, oneOf, type z } from '../answers.ts';
+import { isoDay } from '../dependencies.ts';
 
 /**
  * Days in a row that are alike. The state of a day is the worst of its windows: gap (never read, though later ones were), uncertified

@@ -13,14 +13,11 @@ import {
   startOfDay,
   type Window,
 } from '../../model/window.ts';
-import { chooseWindow, endOfDays, isoDay, isoOrNull } from '../choices.ts';
-import type { ControlDeps } from '../dependencies.ts';
-import { HttpError } from '../http-error.ts';
-import { type Route, route } from '../route.ts';
 import {
   count,
   date,
   day,
+  HttpError,
   list,
   moment,
   named,
@@ -31,7 +28,9 @@ import {
   stream,
   text,
   type z,
-} from '../shapes.ts';
+} from '../answers.ts';
+import { type ControlDeps, chooseWindow, endOfDays, isoDay, isoOrNull } from '../dependencies.ts';
+import { type Route, route } from '../route.ts';
 import { DayRun, dayRuns } from './coverage-days.ts';
 
 const track = { source: text, stream, sink: text };

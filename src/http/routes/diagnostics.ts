@@ -1,9 +1,9 @@
 import { readBudgets, readBudgetUse } from '../../cursor/budgets.ts';
 import { toIso } from '../../model/instant.ts';
 import { printSchema, SCHEMA_FORMATS, type SchemaFormat } from '../../sinks/schema-formats.ts';
+import { count, figure, limit, list, moment, named, object, oneOf, orNull, stream, text, z } from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { FileAnswer, type Route, route } from '../route.ts';
-import { count, figure, limit, list, moment, named, object, oneOf, orNull, stream, text, z } from '../shapes.ts';
 
 /** What the command line prints of the installation itself: doctor, config, schema, and how the schema grew. */
 

@@ -10,11 +10,9 @@ import { STREAMS, type StreamName } from '../../model/streams.ts';
 import { type ByteTarget, createRowFile, FORMATS, type Format, type RowFile } from '../../sinks/export.ts';
 import { exportStream } from '../../sync/export-stream.ts';
 import type { StreamJob } from '../../sync/job.ts';
-import { chooseStreams, chooseWindow } from '../choices.ts';
-import type { ControlDeps } from '../dependencies.ts';
-import { HttpError } from '../http-error.ts';
+import { date, flag, HttpError, list, object, oneOf, shortText, stream, type z } from '../answers.ts';
+import { type ControlDeps, chooseStreams, chooseWindow } from '../dependencies.ts';
 import { FileAnswer, type Route, route } from '../route.ts';
-import { date, flag, list, object, oneOf, shortText, stream, type z } from '../shapes.ts';
 
 type Deps = Pick<ControlDeps, 'state' | 'streams' | 'narrow' | 'log'>;
 

@@ -4,15 +4,12 @@ import { holderOf } from '../../cursor/leases.ts';
 import type { Erasure } from '../../sinks/sink.ts';
 import { auditNoteOf, forget } from '../../sync/maintain/forget.ts';
 import { type MoveDeps, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';
-import { checkConfirmed, chooseDate } from '../choices.ts';
-import type { ControlDeps } from '../dependencies.ts';
-import { HttpError } from '../http-error.ts';
-import { type Route, route } from '../route.ts';
 import {
   byName,
   count,
   date,
   flag,
+  HttpError,
   list,
   longText,
   moment,
@@ -23,7 +20,9 @@ import {
   stream,
   text,
   z,
-} from '../shapes.ts';
+} from '../answers.ts';
+import { type ControlDeps, checkConfirmed, chooseDate } from '../dependencies.ts';
+import { type Route, route } from '../route.ts';
 
 const Cursors = named(
   'Cursors',

@@ -4,10 +4,9 @@ import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../../
 import { readUpcoming } from '../../cursor/schedules.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
-import { isoOrNull } from '../choices.ts';
-import type { ControlDeps } from '../dependencies.ts';
+import { count, figure, flag, list, moment, named, object, oneOf, orNull, stream, text, type z } from '../answers.ts';
+import { type ControlDeps, isoOrNull } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
-import { count, figure, flag, list, moment, named, object, oneOf, orNull, stream, text, type z } from '../shapes.ts';
 import { listBackfills } from './backfills.ts';
 import { Activity, backfillUnderWay, LastRun, syncUnderWay } from './runs.ts';
 

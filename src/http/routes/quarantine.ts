@@ -4,10 +4,22 @@ import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } 
 import { parseJson, stringifyJson } from '../../model/json.ts';
 import { createRedact } from '../../model/privacy.ts';
 import { retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
+import {
+  count,
+  HttpError,
+  limit,
+  list,
+  moment,
+  named,
+  object,
+  orNull,
+  shortText,
+  stream,
+  text,
+  type z,
+} from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
-import { HttpError } from '../http-error.ts';
 import { type Route, route } from '../route.ts';
-import { count, limit, list, moment, named, object, orNull, shortText, stream, text, type z } from '../shapes.ts';
 
 const QuarantineHead = object({
   id: count,

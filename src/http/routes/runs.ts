@@ -1,14 +1,12 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import { listRuns, RUN_KINDS, RUN_STATES, type RunRecord } from '../../cursor/runs.ts';
 import type { StreamName } from '../../model/streams.ts';
-import type { ControlDeps } from '../dependencies.ts';
-import { HttpError } from '../http-error.ts';
-import { type Route, route } from '../route.ts';
 import {
   byName,
   count,
   figure,
   flag,
+  HttpError,
   limit,
   list,
   moment,
@@ -21,7 +19,9 @@ import {
   stream,
   text,
   type z,
-} from '../shapes.ts';
+} from '../answers.ts';
+import type { ControlDeps } from '../dependencies.ts';
+import { type Route, route } from '../route.ts';
 import type { Backfill } from './backfills.ts';
 
 const lastRun = {

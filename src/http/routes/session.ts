@@ -1,9 +1,8 @@
 import { type AuditEntry, listAudit } from '../../cursor/audit.ts';
 import type { Access, Visitor } from '../access.ts';
+import { flag, HttpError, limit, list, longText, moment, named, object, oneOf, orNull, text, z } from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
-import { HttpError } from '../http-error.ts';
 import { type Route, route } from '../route.ts';
-import { flag, limit, list, longText, moment, named, object, oneOf, orNull, text, z } from '../shapes.ts';
 import { ROLES } from '../tokens.ts';
 
 const Session = named(

@@ -4,11 +4,22 @@ import { RUN_STATES } from '../../cursor/runs.ts';
 import { syncNow } from '../../jobs/backfills.ts';
 import { Cancelled } from '../../model/errors.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
-import { chooseStreams, warningsOf } from '../choices.ts';
-import type { ControlDeps } from '../dependencies.ts';
-import { HttpError } from '../http-error.ts';
+import {
+  flag,
+  HttpError,
+  list,
+  named,
+  object,
+  oneOf,
+  orNull,
+  shortText,
+  stream,
+  text,
+  warnings,
+  z,
+} from '../answers.ts';
+import { type ControlDeps, chooseStreams, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
-import { flag, list, named, object, oneOf, orNull, shortText, stream, text, warnings, z } from '../shapes.ts';
 
 /** Longer than a proxy waits is no use to anybody: whoever wants more asks again. */
 const LONGEST_WAIT_SECONDS = 60;

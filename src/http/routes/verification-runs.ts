@@ -14,12 +14,11 @@ import {
   verifyBetween,
   verifyStream,
 } from '../../sync/maintain/verify.ts';
-import type { ControlDeps } from '../dependencies.ts';
-import { HttpError } from '../http-error.ts';
 import {
   count,
   day,
   flag,
+  HttpError,
   list,
   moment,
   named,
@@ -31,7 +30,8 @@ import {
   text,
   warnings,
   type z,
-} from '../shapes.ts';
+} from '../answers.ts';
+import type { ControlDeps } from '../dependencies.ts';
 
 const range = { from: moment, to: moment.describe('exclusive') };
 const counts = { events: count, missing: count, extra: count, different: count };

@@ -1,12 +1,12 @@
 import type { Row } from '../../model/flatten.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
+import { createSanitizer, UTF8_TEXT } from '../merge-rule.ts';
 import { findTrack } from '../parquet/event-index.ts';
 import { readyRows } from '../parquet/merge-batch.ts';
 import { bookkeeping, createMergeRule } from '../parquet/merge-row.ts';
 import { columnsOf, createReshape, type PartitionFile } from '../parquet/partition-file.ts';
 import { rowsInOrder } from '../parquet/read-lake.ts';
-import { createSanitizer, UTF8_TEXT } from '../sanitize-rows.ts';
 import type { Comparison, Difference } from '../sink.ts';
 import { openDataFile } from './data-file.ts';
 import { streamDesign } from './format/schema.ts';

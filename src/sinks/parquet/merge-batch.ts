@@ -5,8 +5,7 @@ import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { describeWindow, type Window } from '../../model/window.ts';
-import { newestById } from '../merge-rule.ts';
-import { createSanitizer, type Sanitizer, UTF8_TEXT } from '../sanitize-rows.ts';
+import { createSanitizer, newestById, type Sanitizer, UTF8_TEXT } from '../merge-rule.ts';
 import type { Receipt } from '../sink.ts';
 import {
   addKeys,

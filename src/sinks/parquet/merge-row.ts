@@ -2,8 +2,7 @@ import type { Value } from '../../model/columns.ts';
 import type { Instant } from '../../model/instant.ts';
 import { isObject, parseJson } from '../../model/json.ts';
 import { CUSTOMER_KNOWLEDGE, type Stream } from '../../model/streams.ts';
-import { joinedKeys, outdates, ownColumns } from '../merge-rule.ts';
-import { POSTGRES_TEXT, SANITIZED } from '../sanitize-rows.ts';
+import { joinedKeys, outdates, ownColumns, POSTGRES_TEXT, SANITIZED } from '../merge-rule.ts';
 import type { FileColumn } from './format/index.ts';
 import type { LakeRow } from './partition-file.ts';
 

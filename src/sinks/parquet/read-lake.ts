@@ -3,7 +3,7 @@ import type { Row } from '../../model/flatten.ts';
 import { type JsonObject, parseJson } from '../../model/json.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS, holds, startOfDay, type Window } from '../../model/window.ts';
-import { createSanitizer, UTF8_TEXT } from '../sanitize-rows.ts';
+import { createSanitizer, UTF8_TEXT } from '../merge-rule.ts';
 import type { Comparison, Difference } from '../sink.ts';
 import { findTrack, partitionsWithin } from './event-index.ts';
 import type { StoredGroup } from './format/index.ts';

@@ -6,8 +6,15 @@ import { type Instant, toIso } from '../../model/instant.ts';
 import { type JsonObject, parseJson } from '../../model/json.ts';
 import type { Stream } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
-import { joinedKeys, newestById, outdatesSql, ownColumns } from '../merge-rule.ts';
-import { createSanitizer, POSTGRES_TEXT, SANITIZED } from '../sanitize-rows.ts';
+import {
+  createSanitizer,
+  joinedKeys,
+  newestById,
+  outdatesSql,
+  ownColumns,
+  POSTGRES_TEXT,
+  SANITIZED,
+} from '../merge-rule.ts';
 import type { Comparison, Difference } from '../sink.ts';
 import { encodeCopy } from './copy-encoder.ts';
 import { joinKnown, type Known, type Target } from './merge.ts';
