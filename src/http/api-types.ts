@@ -1,12 +1,12 @@
 /** The answers of the API as types, in one place for the page and for tests: each is derived from the shape beside its route. */
 
 export type { RepairReport, VerdictReport } from '../sync/maintain/verify.ts';
-export type { PriceReport as BackfillPrice, SourcePrice, StreamPrice } from '../sync/price.ts';
+export type { SourcePrice, StreamPrice } from '../sync/price.ts';
 export type { ApiError } from './answers.ts';
 export type { Readiness } from './dependencies.ts';
 export type { LiveEvent, Topic } from './live.ts';
 export type { Rows, RowsPoint, TopLink, TopLinks } from './routes/analytics.ts';
-export type { Backfill, BackfillAction, BackfillRequest, Backfills } from './routes/backfills.ts';
+export type { Backfill, BackfillAction, BackfillPrice, BackfillRequest, Backfills } from './routes/backfills.ts';
 export type { Coverage, CoverageWindows, TrackCoverage, WindowDetail } from './routes/coverage.ts';
 export type { DayRun, DayState } from './routes/coverage-days.ts';
 export type { Budget, Diagnosis, KeyBudget, SchemaChange, SchemaChanges } from './routes/diagnostics.ts';

@@ -97,6 +97,22 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await context.close();
   });
 
+  it('shows what is doubtful about filters, on the stream and before a backfill', async () => {
+    const { page, context } = await visit(`${server.baseUrl}/#/stream/main/leads`);
+    await settled(page);
+    const doubts = page.getByRole('list', { name: 'Doubtful filters' });
+    expect(await doubts.getByRole('listitem').allTextContents()).toEqual([
+      expect.stringContaining('main/leads: query is not checked'),
+    ]);
+    await page.goto(`${server.baseUrl}/#/backfills?source=main&stream=leads`);
+    await page.getByRole('button', { name: 'Show the price' }).click();
+    await doubts.getByText('main/leads: query is not checked').waitFor();
+    await page.goto(`${server.baseUrl}/#/stream/main/clicks`);
+    await settled(page);
+    expect(await doubts.count()).toBe(0);
+    await context.close();
+  });
+
   it('shows what differs between a sink and the service, and asks for the same days to be repaired', async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/stream/main/clicks`);
     await settled(page);

@@ -230,6 +230,9 @@ http: { port: ${port}, token: ${token} }\nstate: { url: "${database.url}" }\n`,
       const synced = (await (await ask('sync', { wait: 60 })).json()) as { streams: Array<{ message: string }> };
       expect(synced).toMatchObject({ done: true, ok: false, warnings: [warning], streams: [{ state: 'incomplete' }] });
       expect(synced.streams[0]?.message).toContain('did not keep the filter country=US');
+      expect(await (await ask('overview')).json()).toMatchObject({
+        streams: [{ stream: 'clicks', warnings: [warning] }],
+      });
       for (const path of ['backfills/price', 'backfills', 'verifications'])
         expect([path, await (await ask(path, asked)).json()]).toMatchObject([path, { warnings: [warning] }]);
       const exported = await ask('export/clicks?from=40d&to=1d&format=ndjson');

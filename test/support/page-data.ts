@@ -74,6 +74,7 @@ export function pageData({ sources, days, runDays, odd = ODD }: Size, now = Date
         configured: true,
         since: iso(since),
         filters: i === 1 ? 'country=US,CA' : null,
+        warnings: i === 1 ? ['main/leads: query is not checked: no column shows whether the service keeps it'] : [],
         setAside: i === 1 ? 2 : 0,
         completeThrough,
         newestSeen: iso(now - 40_000),

@@ -93,6 +93,8 @@ const BackfillPrice = named(
   }),
 );
 
+export type BackfillPrice = PriceReport & { warnings: string[] };
+
 const BackfillRequest = named(
   'BackfillRequest',
   object({
@@ -186,11 +188,7 @@ function chosenOf({ streams }: Deps, body: BackfillRequest) {
   return { jobs, doubtful: warningsOf(chosen), request: { window: chooseWindow(body), force: body.force } };
 }
 
-async function price(
-  deps: Deps,
-  body: BackfillRequest,
-  signal: AbortSignal,
-): Promise<PriceReport & { warnings: string[] }> {
+async function price(deps: Deps, body: BackfillRequest, signal: AbortSignal): Promise<BackfillPrice> {
   const { jobs, request, doubtful } = chosenOf(deps, body);
   const prices = await Promise.all(jobs.map((job) => priceBackfill({ ...deps, signal }, job, request)));
   return { ...reportPrices(prices, jobs), warnings: doubtful };

@@ -4,8 +4,22 @@ import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../../
 import { readUpcoming } from '../../cursor/schedules.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
-import { count, figure, flag, list, moment, named, object, oneOf, orNull, stream, text, type z } from '../answers.ts';
-import { type ControlDeps, isoOrNull } from '../dependencies.ts';
+import {
+  count,
+  figure,
+  flag,
+  list,
+  moment,
+  named,
+  object,
+  oneOf,
+  orNull,
+  stream,
+  text,
+  warnings,
+  type z,
+} from '../answers.ts';
+import { type ControlDeps, isoOrNull, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { listBackfills } from './backfills.ts';
 import { Activity, backfillUnderWay, LastRun, syncUnderWay } from './runs.ts';
@@ -51,6 +65,7 @@ const StreamOverview = named(
     since: orNull(moment).describe('where completeness is counted from, in every sink'),
     ...progress,
     filters: orNull(text).describe('as in country=US,CA&trigger=-qr; null: every event is read'),
+    warnings,
     setAside: count.describe('records that could not be used and are kept in quarantine'),
     maxLagSeconds: orNull(figure),
     late: flag.describe('further behind than maxLag'),
@@ -126,6 +141,7 @@ export async function readOverview({ state, streams, version }: OverviewDeps): P
         configured: configured !== undefined,
         since: sinks.length === 0 ? null : toIso(Math.max(...sinks.map((track) => track.since))),
         filters: sinks[0]?.filters ?? null,
+        warnings: configured ? warningsOf([configured]) : [],
         setAside: quarantined.find(isThis)?.n ?? 0,
         completeThrough: isoOrNull(completeThrough),
         newestSeen: isoOrNull(sinks.reduce<Instant | null>((most, { newest }) => later(most, newest), null)),

@@ -133,6 +133,18 @@ export const older = (address, next, noun) =>
     next && h('a', { class: 'button', href: here(address, { before: next }) }, `Older ${noun}`),
   );
 
+/** What is doubtful about filters, where there is something. @param {readonly string[]} warnings */
+export const doubtList = (warnings) =>
+  warnings.length === 0
+    ? []
+    : [
+        h(
+          'ul',
+          { class: 'troubles', 'aria-label': 'Doubtful filters' },
+          warnings.map((text) => h('li', { 'data-key': text }, badge('filter', 'warn'), h('span', {}, text))),
+        ),
+      ];
+
 /** What is wrong and needs a person; nothing at all where nothing is. @param {readonly Trouble[]} troubles */
 export function troubleList(troubles) {
   if (troubles.length === 0) return [];

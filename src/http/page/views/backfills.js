@@ -8,7 +8,7 @@ import { get, post } from '../app/session.js';
 import { announce, confirmed } from '../parts/actions.js';
 import { h } from '../parts/dom.js';
 import { badge, dateField, field, opening, progressBar } from '../parts/elements.js';
-import { table } from '../parts/tables.js';
+import { doubtList, table } from '../parts/tables.js';
 import { counted, DAY_MS, dayOf, duration, figure, fromNow, percent, range } from '../parts/words.js';
 
 /** Reading a range of dates, on purpose. @type {View} */
@@ -228,7 +228,8 @@ const check = (name, text, checked) =>
   h('label', { class: 'check' }, h('input', { type: 'checkbox', name, value: text, checked }), text);
 
 /** What it will cost: requests and rows for each stream, time for each source. @param {BackfillPrice} price */
-export const priceOf = ({ streams, sources }) => [
+export const priceOf = ({ streams, sources, warnings }) => [
+  ...doubtList(warnings),
   table({
     label: 'What it will cost',
     isDense: true,

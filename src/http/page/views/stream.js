@@ -9,7 +9,7 @@ import { syncNow } from '../parts/actions.js';
 import { rowsChart } from '../parts/charts.js';
 import { h } from '../parts/dom.js';
 import { choice, facts, lag, notThere, opening } from '../parts/elements.js';
-import { runsTable, table, troubleList } from '../parts/tables.js';
+import { doubtList, runsTable, table, troubleList } from '../parts/tables.js';
 import { timeline } from '../parts/timeline.js';
 import { rangePanel } from '../parts/verify.js';
 import { counted, DAY_MS, dayOf, dayOrMinute, figure, fromNow, range, spokenDay, time } from '../parts/words.js';
@@ -55,6 +55,7 @@ export const stream = {
     return [
       opening(`${source}/${name}`, one.parked?.nextStep, crumb),
       ...troubleList(troubles),
+      ...doubtList(one.warnings),
       standing(one),
       coveragePanel(coverage, windows, address),
       rowsChart(rows, address),
