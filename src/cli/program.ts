@@ -24,7 +24,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   audit: async () => (await import('./commands/runs.ts')).registerAudit,
   forget: async () => (await import('./commands/forget.ts')).registerForget,
   config: async () => (await import('./setup/config.ts')).registerConfig,
-  schema: async () => (await import('./setup/config.ts')).registerSchema,
+  schema: async () => (await import('./setup/schema.ts')).registerSchema,
   lake: async () => (await import('./commands/lake.ts')).registerLake,
   iceberg: async () => (await import('./commands/lake.ts')).registerIceberg,
   sandbox: async () => (await import('./setup/sandbox.ts')).registerSandbox,

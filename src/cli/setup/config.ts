@@ -1,9 +1,8 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { environment } from '../../app/index.ts';
 import { writeYaml } from '../../config/document.ts';
 import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { printable } from '../../config/print.ts';
-import { printSchema, SCHEMA_FORMATS, type SchemaFormat } from '../../sinks/schema-formats.ts';
 import { type CommonOptions, EXIT, type Register, withConfig, withJson } from '../command.ts';
 import { counted } from '../terminal.ts';
 
@@ -54,25 +53,4 @@ export const registerConfig: Register = (program, action) => {
       return EXIT.done;
     }),
   );
-};
-
-const EXAMPLES = `
-Examples:
-  tributary schema --format sql        the tables, for a DBA to read or run
-  tributary schema --format markdown   the data dictionary
-  tributary schema --format dbt        sources for a dbt project`;
-
-export const registerSchema: Register = (program, action) => {
-  program
-    .command('schema')
-    .description('print the tables and their columns')
-    .addOption(new Option('--format <FORMAT>', 'how to print them').choices(SCHEMA_FORMATS).default('sql'))
-    .addOption(new Option('--json', 'the same as --format json'))
-    .addHelpText('after', EXAMPLES)
-    .action(
-      action(async ({ terminal }, { format, json }: { format: SchemaFormat; json?: boolean }) => {
-        terminal.out(printSchema(json ? 'json' : format));
-        return EXIT.done;
-      }),
-    );
 };

@@ -1,0 +1,24 @@
+import { Option } from 'commander';
+import { printSchema, SCHEMA_FORMATS, type SchemaFormat } from '../../sinks/schema-formats.ts';
+import { EXIT, type Register } from '../command.ts';
+
+const EXAMPLES = `
+Examples:
+  tributary schema --format sql        the tables, for a DBA to read or run
+  tributary schema --format markdown   the data dictionary
+  tributary schema --format dbt        sources for a dbt project`;
+
+export const registerSchema: Register = (program, action) => {
+  program
+    .command('schema')
+    .description('print the tables and their columns')
+    .addOption(new Option('--format <FORMAT>', 'how to print them').choices(SCHEMA_FORMATS).default('sql'))
+    .addOption(new Option('--json', 'the same as --format json'))
+    .addHelpText('after', EXAMPLES)
+    .action(
+      action(async ({ terminal }, { format, json }: { format: SchemaFormat; json?: boolean }) => {
+        terminal.out(printSchema(json ? 'json' : format));
+        return EXIT.done;
+      }),
+    );
+};
