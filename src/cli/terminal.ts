@@ -218,11 +218,13 @@ interface Prompt {
 /** Asks on the terminal. Ctrl-C and a closed terminal end the command with nothing done. */
 export function createPrompt(signal: AbortSignal): Prompt {
   const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: true });
+  // One for all questions: Node warns where each brings listeners of its own.
+  let leave = (): void => {};
+  lines.on('close', () => leave()).on('SIGINT', () => lines.close());
   return {
     ask: (text) =>
       new Promise((resolve, reject) => {
-        const leave = (): void => reject(new Cancelled('interrupted', { kept: 'nothing was changed' }));
-        lines.once('close', leave).once('SIGINT', () => lines.close());
+        leave = () => reject(new Cancelled('interrupted', { kept: 'nothing was changed' }));
         lines.question(text, { signal }).then(resolve, leave);
       }),
     close: () => lines.close(),

@@ -40,6 +40,9 @@ describe('backfill', () => {
     expect(priced.stdout).toContain(`price of ${day(80)} 00:00 to ${day(60)} 00:00 UTC (exclusive)`);
     expect(priced.stdout).toMatch(/^main\/clicks +1 +0 % /m);
     expect((await backfill(...OLDER, '--plan')).stdout.split('\n')[0]).toBe(priced.stdout.split('\n')[0]);
+    const { stdout: clipped } = await backfill('--from', day(3), '--to', '2099-01-01', '--dry-run');
+    expect(clipped).toMatch(/^up to \S+ \S+: syncs read what is younger once it has settled$/m);
+    expect(priced.stdout).not.toContain('younger');
     const { stdout: help } = await tributary('backfill', '--help');
     expect(help).toContain('--dry-run');
     expect(help).not.toContain('--plan');

@@ -99,7 +99,8 @@ describe('tributary init', () => {
     const typed = [
       { after: 'service answer?', type: 'example.com\r' },
       { after: 'is not an address', type: `${sandbox.baseUrl}\r` },
-      { after: 'Which plan', type: 'pro\r' },
+      { after: 'Which plan', type: 'gold\r' },
+      { after: 'must be one of pro', type: 'pro\r' },
       { after: 'holds the key?', type: '\r' },
       { after: 'Which streams?', type: 'clicks\r' },
       { after: 'first sync begin?', type: '01/10/2026\r' },
@@ -111,6 +112,7 @@ describe('tributary init', () => {
     expect(code, text).toBe(0);
     expect(plain(text)).toContain(`${FILE} is written`);
     expect(longLines(plain(text))).toEqual([]);
+    expect(text).not.toContain('Warning');
     const { main } = parseConfig(readFileSync(join(place.dir, FILE), 'utf8'), FILE, env).config.sources;
     expect(main).toMatchObject({ plan: 'pro', since: '7d' });
   });

@@ -25,7 +25,16 @@ import {
   withSource,
   withWindow,
 } from '../command.ts';
-import { createBackfillLine, duration, type FittedColumn, figure, fittedTable, percent, table } from '../terminal.ts';
+import {
+  createBackfillLine,
+  duration,
+  type FittedColumn,
+  figure,
+  fittedTable,
+  minute,
+  percent,
+  table,
+} from '../terminal.ts';
 import { report } from './sync.ts';
 
 const EXAMPLES = `
@@ -76,7 +85,7 @@ async function price(
 ): Promise<ExitCode> {
   const { state, sinks, jobs } = app;
   const prices = await Promise.all(jobs.map((job) => priceBackfill({ state, sinks, signal }, job, request)));
-  terminal.out(json ? document(reportPrices(prices, jobs)) : describePrices(prices, jobs));
+  terminal.out(json ? document(reportPrices(prices, jobs)) : describePrices(prices, jobs, request));
   return EXIT.done;
 }
 
@@ -141,7 +150,7 @@ async function backfill(
 }
 
 /** What a backfill will cost, for the person who decides whether to start it on a Friday evening. */
-function describePrices(prices: readonly Price[], jobs: readonly StreamJob[]): string {
+function describePrices(prices: readonly Price[], jobs: readonly StreamJob[], asked: BackfillRequest): string {
   const rows = prices.map((price) => [
     `${price.source}/${price.stream}`,
     figure(price.toRead.length),
@@ -151,8 +160,10 @@ function describePrices(prices: readonly Price[], jobs: readonly StreamJob[]): s
   ]);
   const [first] = prices;
   const range = first ? describeRange(first.window) : '';
+  const isCut = first !== undefined && first.window.end < asked.window.end;
   return [
     `price of ${range}`,
+    ...(isCut ? [`up to ${minute(toIso(first.window.end))}: syncs read what is younger once it has settled`] : []),
     '',
     table(['stream', 'windows', 'certified', 'rows', 'requests'], rows),
     '',
