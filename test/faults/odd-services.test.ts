@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { type Finished, freshPlace, type Place, type Running } from '../support/cli.ts';
-import { isKnownUnsoundWorld } from '../support/known-unsound.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 
 /**
@@ -20,6 +19,8 @@ interface World {
   completeAfter?: number;
   /** Requests of all commands together. */
   mostRequests: number;
+  /** Any row may be on no answer that was asked for: no client can tell, so only an honest end within bounds is asked for. */
+  mayMissRows?: boolean;
   /** What is changed after the first sync, as `POST /_sandbox/traits` takes it. */
   later?: Record<string, string | null>;
 }
@@ -201,6 +202,7 @@ const WORLDS: readonly World[] = [
     clicks: 3000,
     days: 3,
     mostRequests: 600,
+    mayMissRows: true,
   },
 ];
 
@@ -222,7 +224,7 @@ afterAll(async () => {
 
 describe('a service that answers oddly is read completely, or honestly not', () => {
   for (const [index, world] of WORLDS.entries()) {
-    it.skipIf(isKnownUnsoundWorld(world.name))(world.name, { timeout: 600_000 }, async () => {
+    it(world.name, { timeout: 600_000 }, async () => {
       const service = await play(world);
       try {
         await read(world, service, `world${index}`);
@@ -240,7 +242,7 @@ async function read(world: World, service: Service, source: string): Promise<voi
   for (let syncs = 1; syncs <= MOST_SYNCS; syncs++) {
     const done = await run('sync', 'clicks');
     exits.push(done.code);
-    await soundSoFar(service, source, done, true);
+    await soundSoFar(world, service, source, done, true);
     if (world.completeAfter !== undefined && syncs >= world.completeAfter) expect(exits.at(-1), done.text).toBe(0);
     if (syncs === 1 && world.later) await service.change(world.later);
     else if (done.code === 0) break;
@@ -255,15 +257,21 @@ async function read(world: World, service: Service, source: string): Promise<voi
     ['backfill', 'clicks', '--from', from, '--to', to, '--force'],
   ]) {
     const done = await run(...command);
-    await soundSoFar(service, source, done);
-    const missing = await missingFrom(service, source, () => true);
+    await soundSoFar(world, service, source, done);
+    const missing = world.mayMissRows ? 0 : await missingFrom(service, source, () => true);
     if (missing > 0) expect(done.code, `${missing} rows are missing: ${done.text}`).not.toBe(0);
     else if (canReadAgain) expect(done.code, done.text).toBe(0);
   }
 }
 
 /** After every command: an honest exit, and nothing missing from what the ledger calls certified. */
-async function soundSoFar(service: Service, source: string, { code, text }: Finished, isSync = false): Promise<void> {
+async function soundSoFar(
+  world: World,
+  service: Service,
+  source: string,
+  { code, text }: Finished,
+  isSync = false,
+): Promise<void> {
   // A range that the plan does not show is refused in the service's own words.
   expect(/answered 403/.test(text) && !isSync ? [3, 4] : [0, 4], text).toContain(code);
   const windows = await db.query<{ start: number; end: number }>({
@@ -273,7 +281,8 @@ async function soundSoFar(service: Service, source: string, { code, text }: Fini
   });
   const isCertified = (at: number): boolean =>
     windows.some(({ start, end }) => at >= Number(start) && at < Number(end));
-  expect(await missingFrom(service, source, isCertified), `certified and missing; ${text}`).toBe(0);
+  if (!world.mayMissRows)
+    expect(await missingFrom(service, source, isCertified), `certified and missing; ${text}`).toBe(0);
 
   const [cursor] = await db.query<{ through: string | null }>({
     text: `select extract(epoch from complete_through) * 1000 as through from tributary.cursors

@@ -1,22 +1,12 @@
 import type { TraitName } from '../../src/sandbox/traits.ts';
 
 /**
- * Ways of answering that the reader does not survive yet. The simulation does not draw them, and the worlds of
- * test/faults that have one are expected to fail. Whoever mends one takes its name out here. Empty is the goal.
+ * Ways of answering that the reader does not survive yet. The simulation does not draw them. Whoever mends one takes its name out here. Empty is the goal.
  */
 export const KNOWN_UNSOUND: readonly TraitName[] = ['maxSpan', 'pagesFromZero', 'sortJitter'];
 
 export const isKnownUnsound = (name: TraitName): boolean =>
   process.env.TRIBUTARY_ALL_WORLDS === undefined && KNOWN_UNSOUND.includes(name);
-
-/**
- * The same for the worlds of test/faults/odd-services.test.ts, by their names: rows that no answer showed while they were looked for are
- * missing, which no client can see.
- */
-export const KNOWN_UNSOUND_WORLDS: readonly string[] = ['rows come and go'];
-
-export const isKnownUnsoundWorld = (name: string): boolean =>
-  process.env.TRIBUTARY_ALL_WORLDS === undefined && KNOWN_UNSOUND_WORLDS.includes(name);
 
 /**
  * Ways of answering that leave something open for ever, however often one asks: rows out of reach, rows that come and go, answers that
