@@ -141,7 +141,7 @@ const endAlone = (state: BudgetState, { era }: Slot): Step<void> => [
   undefined,
 ];
 
-interface Refused {
+interface TooManyRequests {
   afterMs: number | undefined;
   /** Without one it is news from elsewhere. */
   era: number | undefined;
@@ -150,7 +150,11 @@ interface Refused {
 }
 
 /** One pause for all. A 429 of a request that left in an earlier era belongs to the pause that ended that era. */
-function pauseAll(state: BudgetState, { afterMs, era = state.era, wasAlone }: Refused, now: number): Step<number> {
+function pauseAll(
+  state: BudgetState,
+  { afterMs, era = state.era, wasAlone }: TooManyRequests,
+  now: number,
+): Step<number> {
   const isPaused = now < state.pausedUntil;
   const isNew = !isPaused && era >= state.era;
   if (!isPaused && !isNew) return [state, state.era];
@@ -209,7 +213,7 @@ const LATE_MS = 5;
 
 export function createBudget(perSecond: number, store: BudgetStore = createOwnStore(perSecond)): Budget {
   /** A 429 that could not be told to the others yet. */
-  let untold: Refused | undefined;
+  let untold: TooManyRequests | undefined;
   let firstEra: number | undefined;
   let era = 0;
 
@@ -218,7 +222,7 @@ export function createBudget(perSecond: number, store: BudgetStore = createOwnSt
     era = Math.max(era, now);
   }
 
-  async function tell(refused: Refused): Promise<void> {
+  async function tell(refused: TooManyRequests): Promise<void> {
     seen(await store.change((state, now) => pauseAll(state, refused, now), 'too_many'));
   }
 

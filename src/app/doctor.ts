@@ -54,7 +54,7 @@ export async function examine({ config, log, signal, stateUrl, onFinding }: Doct
   return findings;
 }
 
-const isAway = ({ level, mend }: Finding): boolean => level === 'fault' && mend === 'later';
+const isAway = ({ level, fixBy }: Finding): boolean => level === 'fault' && fixBy === 'later';
 
 /** Loaded where there is a Redis or a server of one's own: the doctor of most configs needs none of it. */
 async function queueFindingsOf({ queue: { url }, state }: Config): Promise<Finding[]> {
@@ -124,7 +124,7 @@ async function movedFindings(state: Database, { sources }: Config): Promise<Find
     subject: `source ${moved.name}`,
     says: movedText(moved),
     fix: MOVED_FIX,
-    mend: 'config',
+    fixBy: 'config',
   }));
 }
 
@@ -148,7 +148,7 @@ export function checkNode(version: string): Finding {
   const isNew = major > OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor >= OLDEST_NODE[1]);
   if (isNew) return ok('Node', version);
   const fix = `install Node ${OLDEST_NODE.join('.')} or newer`;
-  return { level: 'fault', subject: 'Node', says: `${version} is too old`, fix, mend: 'config' };
+  return { level: 'fault', subject: 'Node', says: `${version} is too old`, fix, fixBy: 'config' };
 }
 
 const GIB = 2 ** 30;
@@ -169,5 +169,5 @@ export function diskFinding(folder: string, free: number): Finding {
   if (free >= LITTLE) return ok('disk', says);
   const fix = 'make room, or move the data to a larger disk';
   if (free >= TOO_LITTLE) return note('disk', says, fix);
-  return { level: 'fault', subject: 'disk', says, fix, mend: 'config' };
+  return { level: 'fault', subject: 'disk', says, fix, fixBy: 'config' };
 }

@@ -124,7 +124,7 @@ export function createJob(
     unknownFields: settings.unknownFields,
     filters: describeFilters(filters),
     warnings: warnings.map((warning) => `${name}/${stream}: ${warning}`),
-    upkeep: { lookbackMs: settings.lookback, settleMs: settings.settle, resweepMs: settings.resweep },
+    policy: { lookbackMs: settings.lookback, settleMs: settings.settle, resweepMs: settings.resweep },
     createReader: (profile, since, { settleMs = settings.settle, hasShown } = {}) => {
       const earliest = source.since === 'all' ? since : undefined;
       return createReader({ api, stream, filters, profile, flatten, earliest, settleMs, hasShown });

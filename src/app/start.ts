@@ -104,7 +104,7 @@ const CONNECTIONS = 4;
 
 function controlDeps(
   config: Config,
-  { stateUrl, queue, sinks, plans, narrow }: WorkerApp,
+  { stateUrl, queue, sinks, scheduled, narrow }: WorkerApp,
   { log, signal }: Pick<ControlDeps, 'log' | 'signal'>,
   closers: Closers,
 ): ControlDeps {
@@ -119,7 +119,7 @@ function controlDeps(
     queue,
     dependencies: createDependencies({ probe: open(stateUrl, 1), queue }),
     sinks,
-    streams: plans.map(({ job, maxLagMs }) => ({
+    streams: scheduled.map(({ job, maxLagMs }) => ({
       source: job.source,
       stream: job.stream,
       job,

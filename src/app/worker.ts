@@ -3,7 +3,7 @@ import type { Config, SourceConfig, StreamConfig } from '../config/index.ts';
 import { holderOf } from '../cursor/leases.ts';
 import type { BackfillDeps } from '../jobs/backfills.ts';
 import { createQueue, type JobQueue } from '../jobs/bull.ts';
-import { type Pace, type StreamPlan, scheduleText } from '../jobs/schedule.ts';
+import { type Pace, type ScheduledStream, scheduleText } from '../jobs/schedule.ts';
 import { runWorker } from '../jobs/worker.ts';
 import type { Log } from '../model/log.ts';
 import { backfillStream } from '../sync/backfill-stream.ts';
@@ -28,7 +28,7 @@ export interface WorkerAppOptions {
 /** What the worker is made of, for whatever stands beside it. */
 export interface WorkerApp extends SyncApp {
   queue: JobQueue;
-  plans: readonly StreamPlan[];
+  scheduled: readonly ScheduledStream[];
 }
 
 export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
@@ -37,8 +37,8 @@ export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
     closing(async (closers) => {
       const queue = await createQueue({ url: config.queue.url, stateUrl: config.state.directUrl ?? app.stateUrl, log });
       closers.push(() => queue.close());
-      const plans = plansOf(config, app);
-      const leave = await beside?.({ ...app, queue, plans });
+      const scheduled = scheduledStreamsOf(config, app);
+      const leave = await beside?.({ ...app, queue, scheduled });
       if (leave) closers.push(leave);
       await runWorker({
         state: app.state,
@@ -48,13 +48,13 @@ export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
         holder: holderOf('worker'),
         backfillHolder: holderOf('worker, backfill'),
         queue,
-        plans,
+        scheduled,
         webhook: config.alerts.webhook,
         muted: config.alerts.mute,
         retentionMs: config.state.retention,
         readWindow: backfillStream,
         ...(onRun && { onRun }),
-        onReady: () => onReady?.({ streams: plans.length, queue: queue.place, state: app.stateName }),
+        onReady: () => onReady?.({ streams: scheduled.length, queue: queue.place, state: app.stateName }),
         ...(pace && { pace }),
       });
     });
@@ -75,7 +75,7 @@ export function withQueue<T>(
   );
 }
 
-function plansOf(config: Config, { jobs }: Pick<SyncApp, 'jobs'>): StreamPlan[] {
+function scheduledStreamsOf(config: Config, { jobs }: Pick<SyncApp, 'jobs'>): ScheduledStream[] {
   return jobs.map((job) => {
     const source = config.sources[job.source];
     const settings = source?.streams[job.stream];

@@ -1,5 +1,5 @@
 import type { Kind } from '../model/columns.ts';
-import type { EvolvedColumn, Lesson } from '../model/evolution.ts';
+import type { EvolvedColumn, SchemaChange } from '../model/evolution.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Database, Queryable } from './database/index.ts';
 import type { Sql } from './database/sql.ts';
@@ -17,20 +17,20 @@ export async function readEvolvedIfAny(db: Queryable, stream: StreamName): Promi
   return table?.is ? readEvolved(db, stream) : [];
 }
 
-/** Learns under a lock, so that two processes that meet the same field at once make one column of it. */
-export async function recordLessons(
+/** Finds and records the changes under a lock, so that two processes that meet the same field at once make one column of it. */
+export async function recordSchemaChanges(
   state: Database,
   { stream, source, runId }: { stream: StreamName; source: string; runId: string },
-  learn: (known: readonly EvolvedColumn[]) => readonly Lesson[],
-): Promise<{ lessons: readonly Lesson[]; evolved: EvolvedColumn[] }> {
+  find: (known: readonly EvolvedColumn[]) => readonly SchemaChange[],
+): Promise<{ changes: readonly SchemaChange[]; evolved: EvolvedColumn[] }> {
   return state.transaction(async (tx) => {
     await tx.query({
       text: 'select pg_advisory_xact_lock(hashtext($1))',
       values: [`tributary columns of ${stream}`],
     });
-    const lessons = learn(await readEvolved(tx, stream));
-    for (const lesson of lessons) await tx.query(insertLesson(stream, source, runId, lesson));
-    return { lessons, evolved: await readEvolved(tx, stream) };
+    const changes = find(await readEvolved(tx, stream));
+    for (const change of changes) await tx.query(insertSchemaChange(stream, source, runId, change));
+    return { changes, evolved: await readEvolved(tx, stream) };
   });
 }
 
@@ -42,7 +42,12 @@ const selectEvolved = (stream: StreamName): Sql => ({
   values: [stream],
 });
 
-const insertLesson = (stream: StreamName, source: string, runId: string, { path, name, kind, was }: Lesson): Sql => ({
+const insertSchemaChange = (
+  stream: StreamName,
+  source: string,
+  runId: string,
+  { path, name, kind, was }: SchemaChange,
+): Sql => ({
   text: `
     insert into tributary.columns (stream, path, name, kind, previous_kind, source, run_id)
     values ($1, $2, $3, $4, $5, $6, $7)`,

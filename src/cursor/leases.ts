@@ -70,7 +70,7 @@ export async function acquireLease(
   { givesWay = false, signal, onWait }: LeaseOptions = {},
 ): Promise<Lease> {
   const claim = { source, stream, holder, givesWay };
-  let epoch = await takeTurn(db, claim, signal, onWait ? Number.POSITIVE_INFINITY : PATIENCE_MS, onWait);
+  let epoch = await waitForLease(db, claim, signal, onWait ? Number.POSITIVE_INFINITY : PATIENCE_MS, onWait);
   const renewal = keepRenewing(async () => (await db.query(renewUnlocked(source, stream, epoch))).length > 0);
   return {
     source,
@@ -86,7 +86,7 @@ export async function acquireLease(
       await db.query(giveBackLease(source, stream, epoch));
       // Whoever waits looks again within this time; a holder that took the stream back at once would starve it.
       await pause(3 * LOOK_AGAIN_MS, until);
-      epoch = await takeTurn(db, claim, until, Number.POSITIVE_INFINITY);
+      epoch = await waitForLease(db, claim, until, Number.POSITIVE_INFINITY);
     },
     async release() {
       renewal.stop();
@@ -128,7 +128,7 @@ interface Claim {
  * Takes the stream. A holder that gives way is waited for, and long work waits for whoever is at it; one that has given way itself
  * waits for as long as it takes.
  */
-async function takeTurn(
+async function waitForLease(
   db: Database,
   claim: Claim,
   signal: AbortSignal | undefined,

@@ -12,12 +12,12 @@ export interface Tally {
   unchanged: number;
   quarantined: number;
   /** Rows with characters that a sink could not hold. */
-  mended: number;
+  sanitized: number;
   requests: number;
   tooManyRequests: number;
   /** Per column: how often an alias contradicted its canonical field, how often a value did not fit. */
   contradictions: Record<string, number>;
-  misfits: Record<string, number>;
+  typeMismatches: Record<string, number>;
   /** Columns that came or grew. */
   schemaChanges: string[];
 }
@@ -28,11 +28,11 @@ export const emptyTally = (): Tally => ({
   changed: 0,
   unchanged: 0,
   quarantined: 0,
-  mended: 0,
+  sanitized: 0,
   requests: 0,
   tooManyRequests: 0,
   contradictions: {},
-  misfits: {},
+  typeMismatches: {},
   schemaChanges: [],
 });
 
@@ -98,9 +98,9 @@ const updateRun = (id: string, state: RunState, t: Tally, message: string | unde
     t.requests,
     t.tooManyRequests,
     JSON.stringify(t.contradictions),
-    JSON.stringify(t.misfits),
+    JSON.stringify(t.typeMismatches),
     JSON.stringify(t.schemaChanges),
-    t.mended,
+    t.sanitized,
   ],
 });
 

@@ -17,7 +17,7 @@ export interface Due {
   now: Instant;
 }
 
-/** One stream, with what else decides whether its turn can be taken: most polls need no further question. */
+/** One stream, with what else decides whether it can run: most polls need no further question. */
 export interface DueStream extends Due {
   isParked: boolean;
   /** Who holds the stream now. */
@@ -44,12 +44,12 @@ export async function readSchedule(db: Queryable, source: string, stream: Stream
   return (await db.query<DueStream>(selectSchedule(source, stream)))[0];
 }
 
-/** Takes a turn: true for one of all who saw the stream due at the same time. */
-export async function claimTurn(db: Queryable, due: Due, next: Instant): Promise<boolean> {
-  return (await db.query(takeTurn(due, next))).length > 0;
+/** Claims a due stream: true for one of all who saw it due at the same time. */
+export async function claimDue(db: Queryable, due: Due, next: Instant): Promise<boolean> {
+  return (await db.query(claimDueSql(due, next))).length > 0;
 }
 
-export async function planNext(
+export async function scheduleNext(
   db: Queryable,
   { source, stream }: Pick<Due, 'source' | 'stream'>,
   { at, failures }: { at: Instant; failures: number },
@@ -63,7 +63,7 @@ export async function planNext(
 }
 
 /** Every stream of a source, or one of them, is due at the given moment. */
-export async function planSource(db: Queryable, source: string, stream: string, at: Instant): Promise<void> {
+export async function scheduleSource(db: Queryable, source: string, stream: string, at: Instant): Promise<void> {
   await db.query({
     text: `
       update tributary.schedules set next_run_at = $3::timestamptz, failures = 0
@@ -110,7 +110,7 @@ const selectSchedule = (source: string, stream: string): Sql => ({
 });
 
 /** By the value that was seen, not by the clock: of two who saw the same, one finds it changed. */
-const takeTurn = ({ source, stream, nextRunAt }: Due, next: Instant): Sql => ({
+const claimDueSql = ({ source, stream, nextRunAt }: Due, next: Instant): Sql => ({
   text: `
     update tributary.schedules set next_run_at = $4::timestamptz
     where source = $1 and stream = $2 and ${instantOf('next_run_at')} = $3::float8 returning source`,
@@ -158,7 +158,7 @@ export interface Parked {
   nextProbeAt: Instant;
 }
 
-export interface Refusal {
+export interface Parking {
   source: string;
   stream: StreamName | typeof WHOLE_SOURCE;
   /** Of the config that was refused: with another one, it is worth asking again at once. */
@@ -170,8 +170,8 @@ export interface Refusal {
 }
 
 /** Parks, or keeps parked: the moment it began and the next probe stay when it is refused again. */
-export async function park(db: Queryable, refusal: Refusal): Promise<void> {
-  const { source, stream, fingerprint, reason, nextStep, nextProbeAt } = refusal;
+export async function park(db: Queryable, parking: Parking): Promise<void> {
+  const { source, stream, fingerprint, reason, nextStep, nextProbeAt } = parking;
   const [kept] = await db.query<{ probe: Instant }>({
     text: `
       insert into tributary.parked as p (source, stream, fingerprint, reason, next_step, next_probe_at)
@@ -181,7 +181,7 @@ export async function park(db: Queryable, refusal: Refusal): Promise<void> {
       returning ${instantOf('next_probe_at')} as probe`,
     values: [source, stream, fingerprint, storableText(reason), nextStep ?? null, toIso(nextProbeAt)],
   });
-  await planSource(db, source, stream, kept?.probe ?? nextProbeAt);
+  await scheduleSource(db, source, stream, kept?.probe ?? nextProbeAt);
 }
 
 /** What keeps a stream from running: itself parked, or its source. */
@@ -218,8 +218,8 @@ export async function claimProbe(
 }
 
 /**
- * Somebody wants the stream now, and perhaps mended what it was refused for: it is due, and what keeps it parked is asked again
- * at once. From there on by itself as rarely as in the beginning: however often somebody tried, the mending may take effect later.
+ * Somebody wants the stream now, and perhaps fixed what it was refused for: it is due, and what keeps it parked is asked again
+ * at once. From there on by itself as rarely as in the beginning: however often somebody tried, the fix may take effect later.
  */
 export async function makeDue(db: Queryable, source: string, stream: StreamName): Promise<void> {
   await db.query({
@@ -239,7 +239,7 @@ export async function unpark(db: Queryable, { source, stream }: Pick<Parked, 'so
       returning ${instantOf('clock_timestamp()')} as now`,
     values: [source, stream],
   });
-  if (gone[0]) await planSource(db, source, stream, gone[0].now);
+  if (gone[0]) await scheduleSource(db, source, stream, gone[0].now);
 }
 
 /** Parked under a config that has changed since, or that the config no longer has. */

@@ -3,12 +3,12 @@ import { instantOf } from '../cursor/database/sql.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
 import { describeRange, type Window } from '../model/window.ts';
-import { type Plans, planKey } from './schedule.ts';
+import { type ScheduledStreams, streamKey } from './schedule.ts';
 
 export interface AlertDeps {
   state: Database;
   log: Log;
-  plans: Plans;
+  scheduled: ScheduledStreams;
   sinks: readonly { name: string }[];
   /** Where alerts are posted; undefined: they are only logged. */
   webhook: string | undefined;
@@ -30,9 +30,9 @@ export interface Alert {
 const ANSWER_WITHIN_MS = 10_000;
 
 /** Looks for trouble and tells of it: once when it begins and once when it is over, however many workers look. */
-export async function watch({ state, log, plans, sinks, webhook, muted = [] }: AlertDeps): Promise<void> {
+export async function watch({ state, log, scheduled, sinks, webhook, muted = [] }: AlertDeps): Promise<void> {
   const names = sinks.map((sink) => sink.name);
-  await recordTroubles(state, await findTroubles(state, plans, names));
+  await recordTroubles(state, await findTroubles(state, scheduled, names));
   for (const incident of await takeUntold(state)) {
     const alert = alertOf(incident);
     const { source, stream, kind, text } = alert;
@@ -80,8 +80,12 @@ async function post(url: string, alert: Alert): Promise<string | undefined> {
 const STAYS_AFTER_TRIES = 2;
 
 /** Everything that is wrong now and that somebody should be told of: parked, late, not proven. */
-export async function findTroubles(db: Queryable, plans: Plans, sinks: readonly string[]): Promise<Trouble[]> {
-  return [...(await findParked(db)), ...(await findLate(db, plans, sinks)), ...(await findUncertified(db))];
+export async function findTroubles(
+  db: Queryable,
+  scheduled: ScheduledStreams,
+  sinks: readonly string[],
+): Promise<Trouble[]> {
+  return [...(await findParked(db)), ...(await findLate(db, scheduled, sinks)), ...(await findUncertified(db))];
 }
 
 async function findParked(db: Queryable): Promise<Trouble[]> {
@@ -97,7 +101,7 @@ async function findParked(db: Queryable): Promise<Trouble[]> {
 }
 
 /** Behind by the sink that is furthest behind; a stream with nothing proven yet is as old as its place in the config. */
-async function findLate(db: Queryable, plans: Plans, sinks: readonly string[]): Promise<Trouble[]> {
+async function findLate(db: Queryable, scheduled: ScheduledStreams, sinks: readonly string[]): Promise<Trouble[]> {
   const rows = await db.query<{
     source: string;
     stream: string;
@@ -119,7 +123,7 @@ async function findLate(db: Queryable, plans: Plans, sinks: readonly string[]): 
     values: [sinks, sinks.length],
   });
   return rows.flatMap(({ source, stream, through, lag, why }) => {
-    const maxLag = plans.get(planKey(source, stream))?.maxLagMs;
+    const maxLag = scheduled.get(streamKey(source, stream))?.maxLagMs;
     if (maxLag === undefined || lag <= maxLag) return [];
     const where = through === null ? 'nothing is proven complete yet' : `complete only through ${toIso(through)}`;
     const message = `${minutes(lag)} behind, more than maxLag (${minutes(maxLag)}): ${where}${why ? `. The last run: ${why}` : ''}`;

@@ -22,23 +22,23 @@ export interface JobQueue {
   /** For people: where the jobs are. */
   readonly place: string;
   /** Adds a job, unless one of its name is already there. */
-  enqueue(lane: LaneName, job: QueuedJob): Promise<void>;
+  enqueue(queue: QueueName, job: QueuedJob): Promise<void>;
   /** Brings the schedulers to what is wanted. Those that are right are left alone: their next job stays where it is. */
   schedule(wanted: readonly Scheduled[], options: { removeOthers: boolean }): Promise<void>;
   /** A parent with children: it comes up when they are all through. */
   flow(parent: QueuedJob, children: readonly QueuedJob[]): Promise<void>;
   /** A job that was put off is taken up now. */
-  promote(lane: LaneName, id: string): Promise<void>;
+  promote(queue: QueueName, id: string): Promise<void>;
   /** Jobs that could be taken up now, if somebody were free. */
-  waiting(lane: LaneName): Promise<number>;
-  work(lane: LaneName, options: WorkOptions): Promise<WorkerHandle>;
+  waiting(queue: QueueName): Promise<number>;
+  work(queue: QueueName, options: WorkOptions): Promise<WorkerHandle>;
   close(): Promise<void>;
   /** For a page that shows the queues. */
-  readonly queues: Readonly<Record<LaneName, BullQueue>>;
+  readonly queues: Readonly<Record<QueueName, BullQueue>>;
 }
 
-/** History has its own lane with its own hands: however much of it waits, what is fresh is taken up at once. */
-export type LaneName = 'sync' | 'backfill';
+/** Backfills have a queue and workers of their own: however many wait, a sync is taken up at once. */
+export type QueueName = 'sync' | 'backfill';
 export type BullQueue = Queue;
 
 export interface Scheduled {
@@ -69,7 +69,7 @@ export interface QueueOptions {
   log: Log;
 }
 
-const LANES = ['sync', 'backfill'] as const;
+const QUEUES = ['sync', 'backfill'] as const;
 const SCHEMA = 'tributary_queue';
 const PREFIX = 'tributary';
 /** Hints are worth nothing once they were followed; what came of them is in the `runs` table. */
@@ -93,15 +93,15 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
   const handles = new Set<WorkerHandle>();
   // All of them before any is waited for: an error that nobody listens to ends the process.
   flows.on('error', listen);
-  for (const lane of LANES) queues[lane].on('error', listen);
+  for (const queue of QUEUES) queues[queue].on('error', listen);
   const close = async (): Promise<void> => {
     await Promise.all([...handles].map((handle) => handle.close()));
     await flows.close();
-    for (const lane of LANES) await queues[lane].close();
+    for (const queue of QUEUES) await queues[queue].close();
     home.leave(producer.connection);
   };
   try {
-    for (const lane of LANES) await queues[lane].waitUntilReady();
+    for (const queue of QUEUES) await queues[queue].waitUntilReady();
   } catch (error) {
     // Recovery: none here. What is open would keep the process from ending.
     await close();
@@ -111,9 +111,9 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
 
   return {
     place: home.place,
-    queues: queues as unknown as Record<LaneName, BullQueue>,
-    async enqueue(lane, job) {
-      await queues[lane].add(job.name, job.data, optionsOf(job));
+    queues: queues as unknown as Record<QueueName, BullQueue>,
+    async enqueue(queue, job) {
+      await queues[queue].add(job.name, job.data, optionsOf(job));
     },
     async schedule(wanted, { removeOthers }) {
       const known = new Map((await queues.sync.getJobSchedulers()).map(({ key, pattern }) => [key, pattern]));
@@ -142,18 +142,18 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
         children: children.map((job) => ({ name: job.name, queueName, data: job.data, opts: optionsOf(job) })),
       });
     },
-    async promote(lane, id) {
-      const job = await queues[lane].getJob(id);
+    async promote(queue, id) {
+      const job = await queues[queue].getJob(id);
       if (await job?.isDelayed()) await job?.promote();
     },
-    async waiting(lane) {
-      return queues[lane].getWaitingCount();
+    async waiting(queue) {
+      return queues[queue].getWaitingCount();
     },
-    async work(lane, options) {
+    async work(queue, options) {
       const { handle, concurrency, lockMs } = options;
       const connection = home.consume();
       const worker: Worker = new Worker(
-        lane,
+        queue,
         async (job: Job, token?: string) => {
           const putOff = await handle(job.data);
           if (putOff === undefined) return;

@@ -92,7 +92,7 @@ function versionFinding(place: string, version: string): Finding {
     subject: 'queue',
     says: `${place} has version ${version}, which is too old`,
     fix: `upgrade Redis to ${OLDEST.join('.')} or newer, or leave queue out: it then lives in the state database`,
-    mend: 'config',
+    fixBy: 'config',
   };
 }
 
@@ -103,7 +103,7 @@ function evictionFinding(policy: string | undefined): Finding {
     subject: 'queue',
     says: `throws keys away when memory is short (maxmemory-policy is ${policy}): jobs would vanish`,
     fix: 'run redis-cli config set maxmemory-policy noeviction, and put the line into redis.conf',
-    mend: 'config',
+    fixBy: 'config',
   };
 }
 

@@ -61,7 +61,7 @@ export function isTimezone(name: string): boolean {
 const placeOf = (name: string): number => createHash('sha256').update(name).digest().readUIntBE(0, 6);
 
 /** A stream and how it is to be kept: what the config says, ready to work with. */
-export interface StreamPlan {
+export interface ScheduledStream {
   job: StreamJob;
   /** As `scheduleText` writes it. */
   schedule: string;
@@ -71,12 +71,12 @@ export interface StreamPlan {
   fingerprint: string;
 }
 
-export type Plans = ReadonlyMap<string, StreamPlan>;
+export type ScheduledStreams = ReadonlyMap<string, ScheduledStream>;
 
-export const planKey = (source: string, stream: string): string => `${source}/${stream}`;
+export const streamKey = (source: string, stream: string): string => `${source}/${stream}`;
 
-export const plansByKey = (plans: readonly StreamPlan[]): Plans =>
-  new Map(plans.map((plan) => [planKey(plan.job.source, plan.job.stream), plan]));
+export const byStreamKey = (streams: readonly ScheduledStream[]): ScheduledStreams =>
+  new Map(streams.map((each) => [streamKey(each.job.source, each.job.stream), each]));
 
 export type Pace = Readonly<typeof PACE>;
 
@@ -90,7 +90,7 @@ export const PACE = {
   recheckMs: 75_000,
   /** A job whose worker is silent for so long is given to another. */
   lockMs: 30_000,
-  /** After so long a run gives its place to others who wait, and goes on at its next turn. */
+  /** After so long a run gives its place to others who wait, and goes on when it is due again. */
   sliceMs: 120_000,
   /** How soon a window of a backfill asks again whether its stream is free. */
   busyMs: 15_000,
@@ -98,13 +98,13 @@ export const PACE = {
   closeMs: 20_000,
 };
 
-/** What follows from how a run ended, by the recovery that its fault stands for. Pure: the turn asks, the policy answers. */
+/** What follows from how a run ended, by the recovery that its fault stands for. Pure. */
 type Consequence =
   /** At its next time. */
   | { kind: 'go on' }
   /** At once: it was interrupted, and nothing is wrong. */
   | { kind: 'resume' }
-  /** Earlier than planned, if the plan is a rare one. */
+  /** Earlier than scheduled, if the schedule is a rare one. */
   | { kind: 'retry'; afterMs: number }
   /** Asking again cannot help: the whole source where its key is what was refused, else this stream. */
   | { kind: 'park'; whole: boolean; fault: StopStream };
@@ -125,7 +125,7 @@ export function consequenceOf(fault: Fault | undefined, failures: number): Conse
 export const isKeyRefused = (fault: Fault): boolean =>
   fault instanceof StopStream && (fault.answer?.status === 401 || fault.answer?.status === 403);
 
-/** A failed run waits no longer than its plan says, however often it failed: the service has its own pauses for that. */
+/** A failed run waits no longer than its schedule says, however often it failed: the service has its own pauses for that. */
 export const retryAt = (now: Instant, afterMs: number, planned: Instant): Instant => Math.min(planned, now + afterMs);
 
 const FIRST_PROBE_MS = 15 * 60_000;

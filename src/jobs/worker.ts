@@ -12,13 +12,13 @@ import { type AlertDeps, type IncidentKind, watch } from './alerts.ts';
 import { enqueueWindows } from './backfills.ts';
 import type { JobQueue, WorkerHandle } from './bull.ts';
 import { type ParentPayload, type SyncPayload, syncJob, type WindowPayload } from './payloads.ts';
-import { PACE, type Pace, type Plans, planKey, plansByKey, type StreamPlan } from './schedule.ts';
-import { takeTurn, takeWindow, type WindowTurnDeps } from './turn.ts';
+import { runBackfillWindow, runDueStream, type WindowJobDeps } from './run-job.ts';
+import { byStreamKey, PACE, type Pace, type ScheduledStream, type ScheduledStreams, streamKey } from './schedule.ts';
 
 interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   sinks: readonly Sink[];
   queue: JobQueue;
-  plans: readonly StreamPlan[];
+  scheduled: readonly ScheduledStream[];
   webhook: string | undefined;
   /** Kinds of alerts that the webhook is not told of. */
   muted?: readonly IncidentKind[];
@@ -26,7 +26,7 @@ interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   retentionMs: number;
   /** Who is at work on history, for others who find the stream taken. */
   backfillHolder: string;
-  readWindow: WindowTurnDeps['readWindow'];
+  readWindow: WindowJobDeps['readWindow'];
   /** Told of every run that ended, by a sync or a backfill. */
   onRun?(report: StreamReport): void;
   onReady?(): void;
@@ -45,21 +45,21 @@ const WINDOWS_AT_ONCE = 3;
 export async function runWorker(deps: WorkerDeps): Promise<void> {
   const { queue, log, signal, onRun = () => {} } = deps;
   const pace = { ...PACE, ...deps.pace };
-  const plans = plansByKey(deps.plans);
-  const shared = { ...deps, plans, pace, onProgress: () => {} };
+  const scheduled = byStreamKey(deps.scheduled);
+  const shared = { ...deps, scheduled, pace, onProgress: () => {} };
   await applyConfig(shared);
 
   const atWork = new Set<string>();
   let isGivenUp = false;
   const sync = async ({ source, stream }: SyncPayload): Promise<undefined> => {
-    const key = planKey(source, stream);
+    const key = streamKey(source, stream);
     // This process is at it: a second hint for the same stream.
     if (atWork.has(key) || signal.aborted) return undefined;
     atWork.add(key);
     const slice = createSlice(queue, pace.sliceMs);
     const either = eitherSignal(signal, slice.signal);
     try {
-      const report = await takeTurn(shared, { source, stream }, either.signal);
+      const report = await runDueStream(shared, { source, stream }, either.signal);
       if (report) onRun(report);
     } catch (error) {
       // Recovery: other streams go on, and this one is looked at again when the turn it had claimed is over.
@@ -77,13 +77,13 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   const backfill = async (data: WindowPayload | ParentPayload): Promise<number | undefined> => {
     // The parent comes up when all its windows are through; the state says by itself what came of them.
     if (!('start' in data) || signal.aborted) return undefined;
-    const readWindow: WindowTurnDeps['readWindow'] = async (...args) => {
+    const readWindow: WindowJobDeps['readWindow'] = async (...args) => {
       const report = await deps.readWindow(...args);
       onRun(report);
       return report;
     };
     // A holder of its own: a sync of this process must not take a window's lease for one that it left behind.
-    return takeWindow({ ...shared, readWindow, holder: deps.backfillHolder }, data, signal);
+    return runBackfillWindow({ ...shared, readWindow, holder: deps.backfillHolder }, data, signal);
   };
 
   const delay = measureLoopDelay();
@@ -168,9 +168,9 @@ interface TickerDeps extends AlertDeps {
 export async function applyConfig({
   state,
   queue,
-  plans,
-}: Pick<TickerDeps, 'state' | 'queue' | 'plans'>): Promise<void> {
-  const all = [...plans.values()].map(({ job: { source, stream }, schedule, fingerprint }) => ({
+  scheduled,
+}: Pick<TickerDeps, 'state' | 'queue' | 'scheduled'>): Promise<void> {
+  const all = [...scheduled.values()].map(({ job: { source, stream }, schedule, fingerprint }) => ({
     source,
     stream,
     plan: schedule,
@@ -178,7 +178,7 @@ export async function applyConfig({
   }));
   await writeSchedules(state, all);
   await unparkChanged(state, all);
-  await queue.schedule(schedulersOf(plans), { removeOthers: true });
+  await queue.schedule(schedulersOf(scheduled), { removeOthers: true });
 }
 
 /**
@@ -205,22 +205,22 @@ async function runTicker(deps: TickerDeps, signal: AbortSignal): Promise<void> {
   } while (await sleep(pace.tickMs, true, { signal }).catch(() => false));
 }
 
-async function enqueueDue({ state, queue, plans }: TickerDeps): Promise<void> {
+async function enqueueDue({ state, queue, scheduled }: TickerDeps): Promise<void> {
   for (const due of await readSchedules(state)) {
     if (due.nextRunAt > due.now) break;
-    if (plans.has(planKey(due.source, due.stream))) await queue.enqueue('sync', syncJob(due));
+    if (scheduled.has(streamKey(due.source, due.stream))) await queue.enqueue('sync', syncJob(due));
   }
 }
 
 /** Only those that the state still has: another worker may have started with a config that lacks some of ours. */
-async function keepSchedulers({ state, queue, plans }: TickerDeps): Promise<void> {
-  const known = new Set((await readSchedules(state)).map(({ source, stream }) => planKey(source, stream)));
-  const ours = new Map([...plans].filter(([key]) => known.has(key)));
+async function keepSchedulers({ state, queue, scheduled }: TickerDeps): Promise<void> {
+  const known = new Set((await readSchedules(state)).map(({ source, stream }) => streamKey(source, stream)));
+  const ours = new Map([...scheduled].filter(([key]) => known.has(key)));
   await queue.schedule(schedulersOf(ours), { removeOthers: false });
 }
 
-const schedulersOf = (plans: Plans) =>
-  [...plans.values()].map(({ job, schedule }) => ({ job: syncJob(job), schedule }));
+const schedulersOf = (scheduled: ScheduledStreams) =>
+  [...scheduled.values()].map(({ job, schedule }) => ({ job: syncJob(job), schedule }));
 
 /** Recovery: a database or a queue that is away comes back, and the next tick does what this one could not. */
 async function attempt({ log }: TickerDeps, what: string, work: () => Promise<void>): Promise<void> {

@@ -112,9 +112,9 @@ const marks = (field: Field): Pick<Column, 'volatile' | 'personal'> => ({
 export type Value = string | number | bigint | boolean | null | object;
 
 /** Says that a value does not fit its column; the caller keeps the value elsewhere. Distinct from null, which is "none". */
-export const MISFIT = Symbol('misfit');
+export const MISMATCH = Symbol('mismatch');
 
-type Coerced = Value | typeof MISFIT;
+type Coerced = Value | typeof MISMATCH;
 
 const INT64_MAX = 2n ** 63n - 1n;
 const INT64_MIN = -(2n ** 63n);
@@ -130,9 +130,9 @@ export function coerce(kind: Kind, value: unknown): Coerced {
     case 'number':
       return toNumber(value);
     case 'boolean':
-      return typeof value === 'boolean' ? value : (BOOLEANS.get(value) ?? MISFIT);
+      return typeof value === 'boolean' ? value : (BOOLEANS.get(value) ?? MISMATCH);
     case 'timestamp':
-      return parseInstant(value) ?? MISFIT;
+      return parseInstant(value) ?? MISMATCH;
     case 'json':
       return value as Value;
   }
@@ -142,14 +142,14 @@ export function coerce(kind: Kind, value: unknown): Coerced {
 export const isNone = (value: Value): boolean =>
   value === null || value === '' || (Array.isArray(value) && value.length === 0);
 
-const scalarText = (value: unknown): Coerced => (typeof value === 'object' ? MISFIT : String(value));
+const scalarText = (value: unknown): Coerced => (typeof value === 'object' ? MISMATCH : String(value));
 
 function toInteger(value: unknown): Coerced {
-  if (typeof value === 'number') return Number.isSafeInteger(value) ? value : MISFIT;
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? value : MISMATCH;
   if (typeof value === 'boolean') return value ? 1 : 0;
   if (typeof value === 'string' && /^-?\d{1,19}(\.0+)?$/.test(value))
     return toInteger(BigInt(value.replace(/\..*/, '')));
-  if (typeof value !== 'bigint' || value > INT64_MAX || value < INT64_MIN) return MISFIT;
+  if (typeof value !== 'bigint' || value > INT64_MAX || value < INT64_MIN) return MISMATCH;
   return Number.isSafeInteger(Number(value)) ? Number(value) : value;
 }
 
@@ -172,6 +172,6 @@ const BOOLEANS = new Map<unknown, boolean>([
 
 /** Any JSON number; the integers among them stay exact. */
 function toNumber(value: unknown): Coerced {
-  if (typeof value === 'number') return Number.isFinite(value) ? value : MISFIT;
-  return typeof value === 'bigint' ? value : MISFIT;
+  if (typeof value === 'number') return Number.isFinite(value) ? value : MISMATCH;
+  return typeof value === 'bigint' ? value : MISMATCH;
 }

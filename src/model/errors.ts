@@ -113,8 +113,8 @@ export interface Finding {
   subject: string;
   says: string;
   fix?: string | undefined;
-  /** Of a fault, who can mend it: whoever holds the config, the service, or time. */
-  mend?: 'config' | 'service' | 'later';
+  /** Of a fault, who can fix it: whoever holds the config, the service, or time. */
+  fixBy?: 'config' | 'service' | 'later';
 }
 
 export const ok = (subject: string, says: string): Finding => ({ level: 'ok', subject, says });
@@ -124,6 +124,6 @@ export const note = (subject: string, says: string, fix?: string): Finding => ({
 /** What an error of the house means for the doctor. Anything else is a bug and is thrown on. */
 export function findingOf(subject: string, error: unknown): Finding {
   if (!(error instanceof Fault)) throw error;
-  const mend = error instanceof ConfigError ? 'config' : error instanceof StopStream ? 'service' : 'later';
-  return { level: 'fault', subject, says: error.message, fix: error.next, mend };
+  const fixBy = error instanceof ConfigError ? 'config' : error instanceof StopStream ? 'service' : 'later';
+  return { level: 'fault', subject, says: error.message, fix: error.next, fixBy };
 }

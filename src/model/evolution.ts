@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Column, coerce, columnName, type Kind, MISFIT, type Value } from './columns.ts';
+import { type Column, coerce, columnName, type Kind, MISMATCH, type Value } from './columns.ts';
 import type { Row } from './flatten.ts';
 import { parseInstant } from './instant.ts';
 import { bare, isObject, type JsonObject } from './json.ts';
@@ -15,8 +15,8 @@ export interface EvolvedColumn {
   kind: Kind;
 }
 
-/** What a batch taught: a column that is new, or one that must hold more than before (`was`). */
-export interface Lesson extends EvolvedColumn {
+/** What a batch makes necessary: a column that is new, or one that must hold more than before (`was`). */
+export interface SchemaChange extends EvolvedColumn {
   was: Kind | undefined;
 }
 
@@ -57,7 +57,11 @@ export function widen(a: Kind, b: Kind): Kind {
 }
 
 /** What a batch shows that the known columns do not hold yet. */
-export function learn(stream: Stream, known: readonly EvolvedColumn[], rows: readonly Row[]): Lesson[] {
+export function findSchemaChanges(
+  stream: Stream,
+  known: readonly EvolvedColumn[],
+  rows: readonly Row[],
+): SchemaChange[] {
   const declared = declaredPaths(stream);
   const seen = new Map<string, Kind>();
   for (const { extra } of rows) {
@@ -70,22 +74,22 @@ export function learn(stream: Stream, known: readonly EvolvedColumn[], rows: rea
   }
   const byPath = new Map(known.map((column) => [column.path, column]));
   const taken = new Set([...stream.columns, ...known].map((column) => column.name));
-  const lessons: Lesson[] = [];
+  const changes: SchemaChange[] = [];
   let room = MOST_EVOLVED - known.length;
   // In order of the path, so that the same batch teaches the same names wherever it is read.
   for (const [path, kind] of [...seen].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const column = byPath.get(path);
     if (column) {
       const wide = widen(column.kind, kind);
-      if (wide !== column.kind) lessons.push({ ...column, kind: wide, was: column.kind });
+      if (wide !== column.kind) changes.push({ ...column, kind: wide, was: column.kind });
     } else if (room > 0) {
       room--;
       const name = nameFor(path, taken);
       taken.add(name);
-      lessons.push({ path, name, kind, was: undefined });
+      changes.push({ path, name, kind, was: undefined });
     }
   }
-  return lessons;
+  return changes;
 }
 
 /** The path rule, made a legal and unique name: where it had to be bent, a digest of the path keeps it apart from others. */
@@ -129,8 +133,8 @@ export function promote(stream: Stream, evolved: readonly EvolvedColumn[], rows:
     const rest = bare();
     for (const { path, parent, key, value } of leaves(row.extra ?? {})) {
       const column = declared.has(path) || isEmptyParent(path, value) ? undefined : places.get(path);
-      const fitting = column ? coerce(column.kind, value) : MISFIT;
-      if (column && fitting !== MISFIT) added[column.i] = fitting;
+      const fitting = column ? coerce(column.kind, value) : MISMATCH;
+      if (column && fitting !== MISMATCH) added[column.i] = fitting;
       else putBack(rest, parent, key, value);
     }
     const extra = Object.keys(rest).length > 0 ? rest : null;
@@ -167,7 +171,7 @@ const topPath = (key: string): string => (PARENTS.has(key.split('.')[0] ?? '') ?
 const isEmptyParent = (path: string, value: unknown): boolean =>
   PARENTS.has(path) && isObject(value) && Object.keys(value).length === 0;
 
-/** What a declared column reads and could not hold (a misfit, a contradicting alias) stays in `_extra`: it has its column. */
+/** What a declared column reads and could not hold (a type mismatch, a contradicting alias) stays in `_extra`: it has its column. */
 const declaredPaths = (stream: Stream): ReadonlySet<string> =>
   new Set(stream.columns.flatMap((column) => column.from.map(({ path }) => path)));
 

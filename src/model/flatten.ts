@@ -1,4 +1,4 @@
-import { type Column, coerce, isNone, MISFIT, nearest, type Value } from './columns.ts';
+import { type Column, coerce, isNone, MISMATCH, nearest, type Value } from './columns.ts';
 import { BadRecord } from './errors.ts';
 import { fitId, identify } from './identity.ts';
 import type { Instant } from './instant.ts';
@@ -16,7 +16,7 @@ export interface Row {
   /** Columns whose alias said something else than the canonical field. The canonical value is in the row. */
   contradictions: readonly string[];
   /** Columns whose value did not fit their kind. */
-  misfits: readonly string[];
+  typeMismatches: readonly string[];
 }
 
 export type Flatten = (record: unknown) => Row;
@@ -41,7 +41,7 @@ export function createFlatten(stream: Stream, privacy: Privacy = DEFAULT_PRIVACY
 
   const flatten: Flatten = (record) => {
     if (!isObject(record)) throw new BadRecord(`the record is not an object but ${nameOf(record)}`);
-    const findings: Findings = { extra: createExtra(withhold), contradictions: [], misfits: [] };
+    const findings: Findings = { extra: createExtra(withhold), contradictions: [], typeMismatches: [] };
     const values = readColumns(record, findings);
     for (const i of json) refuseTooDeep(values[i]);
 
@@ -57,14 +57,14 @@ export function createFlatten(stream: Stream, privacy: Privacy = DEFAULT_PRIVACY
       throw new BadRecord('the record has no identity: no id, and no link, click, customer or name to tell it by');
     }
     const id = fitId(String(whole));
-    if (id !== whole) findings.misfits.push('event_id');
+    if (id !== whole) findings.typeMismatches.push('event_id');
     if (given && given !== id) findings.extra.put(undefined, 'eventId', record.eventId);
     values[eventId] = id;
 
     // Last, because the id of an event must not depend on the privacy settings of the day.
     for (const { i, treatment } of treated) values[i] = treat(values[i] ?? null, treatment, privacy.salt);
-    const { extra, contradictions, misfits } = findings;
-    return { id, at, values, extra: extra.take(), contradictions, misfits };
+    const { extra, contradictions, typeMismatches } = findings;
+    return { id, at, values, extra: extra.take(), contradictions, typeMismatches };
   };
 
   return (record) => {
@@ -88,7 +88,7 @@ const nameOf = (value: unknown): string =>
 interface Findings {
   extra: Extra;
   contradictions: string[];
-  misfits: string[];
+  typeMismatches: string[];
 }
 
 type ReadColumns = (record: JsonObject, findings: Findings) => Value[];
@@ -109,8 +109,8 @@ function createReadColumns(columns: readonly Column[]): ReadColumns {
     const values = new Array<Value>(plans.length).fill(null);
     plans.forEach(({ kind, at, read }, i) => {
       // Most columns have one field, which fits; for the others a call into their own reader is worth its price.
-      const value = at < 0 ? MISFIT : coerce(kind, raw[at]);
-      values[i] = value === MISFIT ? read(raw, findings, values) : value;
+      const value = at < 0 ? MISMATCH : coerce(kind, raw[at]);
+      values[i] = value === MISMATCH ? read(raw, findings, values) : value;
     });
     return values;
   };
@@ -121,15 +121,15 @@ type Reader = (raw: readonly unknown[], findings: Findings, values: readonly Val
 function compile(column: Column, walk: Walk, placeOf: (name: string) => number): Reader {
   const [first, second] = column.from;
   if (!first) throw new Error(`column ${column.name} has no origin`);
-  if (!second) return misfit(column, walk.placeOf(first.path), keeper(first.path));
+  if (!second) return mismatch(column, walk.placeOf(first.path), keeper(first.path));
   if (column.deprecated === undefined || first.via) return paired(column, walk);
   return repeated(column, walk.placeOf(second.path), placeOf(column.deprecated));
 }
 
 /** One field, one column, and a value that does not fit: it is counted and carried, and the nearest that fits stands in its place. */
-function misfit(column: Column, at: number, keep: Keep): Reader {
-  return (raw, { extra, misfits }) => {
-    misfits.push(column.name);
+function mismatch(column: Column, at: number, keep: Keep): Reader {
+  return (raw, { extra, typeMismatches }) => {
+    typeMismatches.push(column.name);
     keep(extra, raw[at]);
     return nearest(column.kind, raw[at]);
   };
@@ -151,11 +151,11 @@ function paired(column: Column, walk: Walk): Reader {
   const tells = origins.at(-1)?.via === undefined;
   const name = column.deprecated ?? column.name;
 
-  return (raw, { extra, contradictions, misfits }) => {
+  return (raw, { extra, contradictions, typeMismatches }) => {
     // Both say the same, or only the first says anything: the usual case.
     if (sameShape && (raw[second] === undefined || raw[second] === raw[first])) {
       const value = coerce(kind, raw[first]);
-      if (value !== MISFIT) return value;
+      if (value !== MISMATCH) return value;
     }
     let found: Value = null;
     let fits = true;
@@ -163,7 +163,7 @@ function paired(column: Column, walk: Walk): Reader {
       const given = raw[at];
       if (given === undefined || given === null) continue;
       const value = coerce(kind, via ? via(given, raw[other]) : given);
-      if (value === MISFIT) {
+      if (value === MISMATCH) {
         // What was only derived stands whole in the column of its own field.
         if (via) continue;
         fits = false;
@@ -176,7 +176,7 @@ function paired(column: Column, walk: Walk): Reader {
         keep(extra, given);
       }
     }
-    if (!fits) misfits.push(column.name);
+    if (!fits) typeMismatches.push(column.name);
     return found;
   };
 }
@@ -188,7 +188,7 @@ function repeated({ kind }: Column, own: number, canonical: number): Reader {
     if (kind === 'text' && typeof said === 'string') return said;
     // A number that is no boolean (`qr: 2`) says nothing to the canonical column and still fits this one.
     const value = coerce(kind, isNone(said) ? raw[own] : said);
-    return value === MISFIT ? null : value;
+    return value === MISMATCH ? null : value;
   };
 }
 

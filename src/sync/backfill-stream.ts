@@ -6,9 +6,9 @@ import type { Instant } from '../model/instant.ts';
 import { DAY_MS, describeRange, gaps, startOfDay, type Window } from '../model/window.ts';
 import type { Committer } from './committer.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
-import { readTogether } from './parallel-sweep.ts';
-import { joined, type Share, shared } from './plan.ts';
+import { sweepInParallel } from './parallel-sweep.ts';
 import { type OpenRun, type StreamReport, withReading, withRun } from './run.ts';
+import { joined, type Share, shared } from './windows-to-read.ts';
 
 /** Reads a window into every sink that lacks some of it, in the backfill's lane, letting syncs go first. */
 export async function backfillStream(
@@ -25,10 +25,10 @@ export async function backfillStream(
       if (wanted.start >= wanted.end) throw notYet(window);
       read = wanted;
       const shares = shared(needs).map((share) => ({ ...share, lane: 'backfill' as const }));
-      const turns = createTurns(run.lease, committer, signal);
+      const handover = createHandover(run.lease, committer, signal);
       const onSlice = countDone(deps, job, run, shares);
-      await readTogether(shares, {
-        lanes: () => sideBySide(seen.tookMs, job.requestsPerSecond),
+      await sweepInParallel(shares, {
+        chainsAtOnce: () => parallelism(seen.tookMs, job.requestsPerSecond),
         profile: reader.profile,
         signal,
         sweep: (part, { lane }, still) => {
@@ -37,12 +37,12 @@ export async function backfillStream(
           return reader.sweep({ window: part, lane, signal: still });
         },
         async take(slice, { sinks }) {
-          turns.giveWayIfWanted();
+          handover.offer();
           await committer.add(slice, sinks);
           onSlice(slice.window);
         },
       });
-      await turns.settled();
+      await handover.settled();
       return wanted;
     }),
   );
@@ -103,10 +103,10 @@ export async function findUnread(
   job: StreamJob,
   { window: asked, force = false }: BackfillRequest,
 ): Promise<Unread> {
-  const { source, stream, upkeep } = job;
+  const { source, stream, policy } = job;
   const seen = await job.probe(asked, { lane: 'backfill', signal });
   // What may still come late is left to the syncs.
-  const end = Math.min(asked.end, (seen.serverNow ?? Date.now()) - upkeep.settleMs);
+  const end = Math.min(asked.end, (seen.serverNow ?? Date.now()) - policy.settleMs);
   const window = { start: asked.start, end: Math.max(asked.start, end) };
   const needs = sinks.map(async ({ name: sink }) => {
     const ledger = force ? [] : await readLedger(state, { source, stream, sink }, window.start);
@@ -135,7 +135,7 @@ const MOST_SIDE_BY_SIDE = 8;
 const ROOM = 2;
 
 /** Latency times budget: so many requests must be under way for the budget to be used up. */
-export const sideBySide = (answerMs: number, requestsPerSecond: number): number =>
+export const parallelism = (answerMs: number, requestsPerSecond: number): number =>
   Math.min(MOST_SIDE_BY_SIDE, Math.max(LEAST_SIDE_BY_SIDE, Math.ceil((answerMs / 1000) * requestsPerSecond * ROOM)));
 
 /** Chunks for a queue: whole days, whatever was proven of them already. */
@@ -161,34 +161,34 @@ function cut({ start, end }: Window, days: number): Window[] {
 }
 
 /** Lets a sync that waits for the stream go first, between two commits. */
-interface Turns {
+interface Handover {
   /** Now and then. Does not wait for the other's turn: reading goes on, and only the commits stand still. */
-  giveWayIfWanted(): void;
+  offer(): void;
   /** Throws what kept the stream from being taken again. */
   settled(): Promise<void>;
 }
 
 const LOOK_EVERY_MS = 500;
 
-function createTurns(lease: Lease, committer: Pick<Committer, 'between'>, signal: AbortSignal): Turns {
+function createHandover(lease: Lease, committer: Pick<Committer, 'between'>, signal: AbortSignal): Handover {
   let lookedAt = performance.now();
   let isLooking = false;
-  let turn: Promise<void> = Promise.resolve();
+  let current: Promise<void> = Promise.resolve();
 
   const look = async (): Promise<void> => {
     if (await lease.isWanted()) await committer.between(() => lease.giveWay(signal));
   };
 
   return {
-    giveWayIfWanted() {
+    offer() {
       if (isLooking || performance.now() - lookedAt < LOOK_EVERY_MS) return;
       isLooking = true;
-      turn = look().finally(() => {
+      current = look().finally(() => {
         lookedAt = performance.now();
         isLooking = false;
       });
-      turn.catch(() => {}); // Thrown by `settled`, and by every commit that waits for it.
+      current.catch(() => {}); // Thrown by `settled`, and by every commit that waits for it.
     },
-    settled: () => turn,
+    settled: () => current,
   };
 }

@@ -94,7 +94,7 @@ export function createCommitter(options: CommitterOptions): Committer {
 function countOddValues(tally: Tally, { rows }: Slice): void {
   for (const row of rows) {
     for (const name of row.contradictions) tally.contradictions[name] = (tally.contradictions[name] ?? 0) + 1;
-    for (const name of row.misfits) tally.misfits[name] = (tally.misfits[name] ?? 0) + 1;
+    for (const name of row.typeMismatches) tally.typeMismatches[name] = (tally.typeMismatches[name] ?? 0) + 1;
   }
 }
 
@@ -154,10 +154,10 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
         const attributes = { sink: sink.name, stream: stream.name, rows: rows.length };
         return await observed('commit', attributes, () => commit(stream, pending, rows));
       } catch (error) {
-        // Recovery: another process taught the table something meanwhile; learn it too and write the batch in the new shape.
+        // Recovery: another process changed the table meanwhile: take over its columns and write the batch in the new shape.
         if (!(error instanceof ShapeChanged) || attempt === MOST_ATTEMPTS) throw error;
         shape = '';
-        await evolver.adopt(error.wider);
+        await evolver.widenColumns(error.wider);
       }
     }
   };
@@ -243,7 +243,7 @@ function countReceipt(tally: Tally, receipt: Receipt, rejected: number): void {
   tally.new += receipt.new;
   tally.changed += receipt.changed;
   tally.unchanged += receipt.unchanged;
-  tally.mended += receipt.sanitized;
+  tally.sanitized += receipt.sanitized;
   tally.quarantined += rejected;
 }
 

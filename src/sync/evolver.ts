@@ -1,8 +1,8 @@
-import { readEvolved, recordLessons } from '../cursor/columns.ts';
+import { readEvolved, recordSchemaChanges } from '../cursor/columns.ts';
 import type { Database } from '../cursor/database/index.ts';
 import type { Kind } from '../model/columns.ts';
 import { StopStream } from '../model/errors.ts';
-import { evolvedStream, type Lesson, learn, promote, widen } from '../model/evolution.ts';
+import { evolvedStream, findSchemaChanges, promote, type SchemaChange, widen } from '../model/evolution.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Stream } from '../model/streams.ts';
 
@@ -13,8 +13,8 @@ export type UnknownFields = (typeof UNKNOWN_FIELDS)[number];
 export interface Evolver {
   /** The stream as its table should be now, and the rows in that shape. */
   evolve(rows: readonly Row[]): Promise<{ stream: Stream; rows: Row[] }>;
-  /** Columns of the table that hold more than was known here: taught by another process, or by a state that was lost. */
-  adopt(wider: Readonly<Record<string, Kind>>): Promise<void>;
+  /** Records columns of the table that hold more than was known here: another process widened them, or the state was lost. */
+  widenColumns(wider: Readonly<Record<string, Kind>>): Promise<void>;
 }
 
 export interface EvolverOptions {
@@ -24,28 +24,28 @@ export interface EvolverOptions {
   runId: string;
   unknownFields: UnknownFields;
   /** Told of every change, for the run's record. */
-  onLesson(lesson: Lesson): void;
+  onSchemaChange(change: SchemaChange): void;
 }
 
 export function createEvolver(options: EvolverOptions): Evolver {
-  const { state, stream, source, runId, unknownFields, onLesson } = options;
+  const { state, stream, source, runId, unknownFields, onSchemaChange } = options;
   const record = { stream: stream.name, source, runId };
   return {
     async evolve(rows) {
       if (unknownFields === 'extra') return { stream, rows: [...rows] };
-      // Read anew for every batch: another source may have taught the same table something meanwhile.
+      // Read again for every batch: another source may have changed the same table meanwhile.
       let evolved = await readEvolved(state, stream.name);
-      const news = learn(stream, evolved, rows);
+      const news = findSchemaChanges(stream, evolved, rows);
       if (news.length > 0 && unknownFields === 'freeze') throw frozen(source, stream, news);
       if (news.length > 0) {
-        const taught = await recordLessons(state, record, (known) => learn(stream, known, rows));
-        evolved = taught.evolved;
-        taught.lessons.forEach(onLesson);
+        const recorded = await recordSchemaChanges(state, record, (known) => findSchemaChanges(stream, known, rows));
+        evolved = recorded.evolved;
+        recorded.changes.forEach(onSchemaChange);
       }
       return { stream: evolvedStream(stream, evolved), rows: promote(stream, evolved, rows) };
     },
-    async adopt(wider) {
-      const { lessons } = await recordLessons(state, record, (known) =>
+    async widenColumns(wider) {
+      const { changes } = await recordSchemaChanges(state, record, (known) =>
         known.flatMap((column) => {
           // A column may be called `constructor`, which every object has.
           const held = Object.hasOwn(wider, column.name) ? wider[column.name] : undefined;
@@ -53,12 +53,12 @@ export function createEvolver(options: EvolverOptions): Evolver {
           return kind === column.kind ? [] : [{ ...column, kind, was: column.kind }];
         }),
       );
-      lessons.forEach(onLesson);
+      changes.forEach(onSchemaChange);
     },
   };
 }
 
-function frozen(source: string, { name }: Stream, news: readonly Lesson[]): StopStream {
+function frozen(source: string, { name }: Stream, news: readonly SchemaChange[]): StopStream {
   const fields = news.map(({ path, kind, was }) => (was ? `${path} (${kind}, was ${was})` : `${path} (${kind})`));
   return new StopStream(`the service sent fields that the frozen schema does not have: ${fields.join(', ')}`, {
     where: { source, stream: name },
@@ -67,5 +67,5 @@ function frozen(source: string, { name }: Stream, news: readonly Lesson[]): Stop
 }
 
 /** For people: `click.ua → click_ua (text)`, `click.score → click_score (integer → number)`. */
-export const describeLesson = ({ path, name, kind, was }: Lesson): string =>
+export const describeSchemaChange = ({ path, name, kind, was }: SchemaChange): string =>
   `${path} → ${name} (${was ? `${was} → ${kind}` : kind})`;

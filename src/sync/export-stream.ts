@@ -5,7 +5,7 @@ import { type Instant, toIso } from '../model/instant.ts';
 import { holds, type Window } from '../model/window.ts';
 import type { RowFile, Spool } from '../sinks/export.ts';
 import type { StreamJob, SyncProgress } from './job.ts';
-import { addUnproven, type Unproven } from './plan.ts';
+import { addUnproven, type Unproven } from './windows-to-read.ts';
 
 /** What an export wrote, and how far it can be trusted. */
 export interface ExportReport {
@@ -94,7 +94,7 @@ async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportR
   if (doubt) doubts.splice(0, Number.POSITIVE_INFINITY, { ...window, note: doubt });
   const isNewest = versions.createIsNewest();
   if (spool) for await (const rows of spool.replay()) await file.write(rows.filter(isNewest));
-  const settledThrough = reader.serverNow() - job.upkeep.settleMs;
+  const settledThrough = reader.serverNow() - job.policy.settleMs;
   return {
     certified: doubts.length === 0 && rejected === 0 && window.end <= settledThrough,
     rows: versions.events(),

@@ -10,8 +10,8 @@ import { DAY_MS, startOfDay } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { UnknownFields } from './evolver.ts';
 
-/** How a stream is to be kept: what the config says of it. */
-export interface Upkeep {
+/** What the config says about how a stream is read. */
+export interface StreamPolicy {
   lookbackMs: number;
   /** Events may arrive this late without being missed: nothing younger is ever called complete. */
   settleMs: number;
@@ -22,7 +22,7 @@ export interface Upkeep {
 export interface StreamJob {
   source: string;
   stream: StreamName;
-  upkeep: Upkeep;
+  policy: StreamPolicy;
   unknownFields: UnknownFields;
   /** What the stream is narrowed to, as one text: completeness holds only for that. */
   filters: string;

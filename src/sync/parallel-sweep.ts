@@ -9,9 +9,9 @@ import type { Window } from '../model/window.ts';
  * Reads windows by several chains at a time, so that a slow service does not leave the budget unused. A chain that has nothing
  * left takes over the later half of what another still has before it: nobody has to know beforehand where the rows lie.
  */
-interface Together<T extends Wanted> {
+interface ParallelSweep<T extends Wanted> {
   /** How many at a time; asked for anew, since it follows how fast the service answers. */
-  lanes(): number;
+  chainsAtOnce(): number;
   profile(): Profile;
   /** A half is given away when it promises so many pages. */
   pagesWorth?: number;
@@ -39,9 +39,9 @@ interface Stretch<T> {
   density: number;
 }
 
-export async function readTogether<T extends Wanted>(
+export async function sweepInParallel<T extends Wanted>(
   shares: readonly T[],
-  { lanes, profile, pagesWorth = PAGES_WORTH, signal, sweep, take }: Together<T>,
+  { chainsAtOnce, profile, pagesWorth = PAGES_WORTH, signal, sweep, take }: ParallelSweep<T>,
 ): Promise<void> {
   const waiting = [...shares];
   const underWay = new Set<Stretch<T>>();
@@ -54,7 +54,7 @@ export async function readTogether<T extends Wanted>(
   const rowsBefore = ({ at, end, density }: Stretch<T>): number => density * (end - at);
 
   function takeOver(): Stretch<T> | undefined {
-    if (halvings >= lanes() + pages / PAGES_AN_EDGE) return undefined;
+    if (halvings >= chainsAtOnce() + pages / PAGES_AN_EDGE) return undefined;
     const [most] = [...underWay].sort((a, b) => rowsBefore(b) - rowsBefore(a));
     if (!most || rowsBefore(most) < 2 * pagesWorth * profile().pageRows) return undefined;
     const middle = middleOf(most, profile());
@@ -69,7 +69,7 @@ export async function readTogether<T extends Wanted>(
   const begin = AsyncResource.bind(read);
 
   function fill(): void {
-    while (!failure && underWay.size < lanes()) {
+    while (!failure && underWay.size < chainsAtOnce()) {
       const share = waiting.shift();
       const next = share ? { share, at: share.window.start, end: share.window.end, density: 0 } : takeOver();
       if (!next) return;

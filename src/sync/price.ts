@@ -3,10 +3,10 @@ import { PLANS } from '../api/plans.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
-import { type BackfillRequest, findUnread, sideBySide } from './backfill-stream.ts';
+import { type BackfillRequest, findUnread, parallelism } from './backfill-stream.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import { PAGES_AN_EDGE } from './parallel-sweep.ts';
-import { joined } from './plan.ts';
+import { joined } from './windows-to-read.ts';
 
 /** What a backfill of one stream will cost, before it runs. */
 export interface Price {
@@ -74,7 +74,7 @@ export async function priceBackfill(
     probes,
     secondsAt(requestsPerSecond) {
       // What the service is too slow for cannot be bought: its answers come one after another in each of the pieces.
-      const atOnce = Math.max(1, Math.min(pieces, sideBySide(first.tookMs, requestsPerSecond)));
+      const atOnce = Math.max(1, Math.min(pieces, parallelism(first.tookMs, requestsPerSecond)));
       return Math.max(requests / requestsPerSecond, (requests * first.tookMs) / 1000 / atOnce);
     },
   };

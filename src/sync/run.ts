@@ -11,9 +11,9 @@ import { observed } from '../model/log.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
 import { describeRange, type Window } from '../model/window.ts';
 import { type Committer, createCommitter } from './committer.ts';
-import { createEvolver, describeLesson } from './evolver.ts';
+import { createEvolver, describeSchemaChange } from './evolver.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
-import { type Unproven, unsettled } from './plan.ts';
+import { type Unproven, unsettled } from './windows-to-read.ts';
 
 /** A run under way: it holds the lease, counts, and knows which window it is in. */
 export interface OpenRun {
@@ -160,7 +160,7 @@ export async function withReading(
       source,
       runId: run.id,
       unknownFields: job.unknownFields,
-      onLesson: (lesson) => void run.tally.schemaChanges.push(describeLesson(lesson)),
+      onSchemaChange: (change) => void run.tally.schemaChanges.push(describeSchemaChange(change)),
     }),
     base: () => ({ source, runId: run.id, epoch: run.lease.epoch, since }),
     tally: run.tally,

@@ -6,7 +6,7 @@ import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import { type CoverageState, coverageSpans } from '../model/window.ts';
 import { BY_HAND } from './maintain/move-cursor.ts';
-import { MOST_TRIES, restMs } from './plan.ts';
+import { MOST_TRIES, restMs } from './windows-to-read.ts';
 
 /** How a stream stands in a sink, as `status` shows it. Times are ISO in UTC; what is unknown is null. docs/operations.md describes it. */
 export interface StreamStatus {

@@ -5,12 +5,12 @@ import type { Instant } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
 import type { StreamName } from '../model/streams.ts';
 import { describeRange, type Entry, NOTHING_YET, type Window } from '../model/window.ts';
-import { type BackfillRequest, backfillStream, sideBySide } from './backfill-stream.ts';
+import { type BackfillRequest, backfillStream, parallelism } from './backfill-stream.ts';
 import type { Committer } from './committer.ts';
-import type { StreamJob, SyncDeps, Upkeep } from './job.ts';
-import { readTogether } from './parallel-sweep.ts';
-import { resweeps, type Share, shared, unproven } from './plan.ts';
+import type { StreamJob, StreamPolicy, SyncDeps } from './job.ts';
+import { sweepInParallel } from './parallel-sweep.ts';
 import { type StreamReport, withReading, withRun } from './run.ts';
+import { resweeps, type Share, shared, unproven } from './windows-to-read.ts';
 
 /** What became of a stream: a report, or a fault with the report of what was done before it, if it was begun at all. */
 export type Outcome = { source: string; stream: StreamName } & (
@@ -47,7 +47,7 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
   withRun(deps, job, 'sync', (run) =>
     withReading(deps, job, run, async ({ since, cursors, reader, committer }) => {
       const { state, log, signal } = deps;
-      const { source, stream, upkeep } = job;
+      const { source, stream, policy } = job;
       const sinks = [...cursors].map(([sink, cursor]) => ({
         sink,
         completeThrough: cursor?.completeThrough,
@@ -58,18 +58,18 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
         log.debug({ source, stream, window: describeRange(window) }, 'sweeping');
         run.enter(window);
       };
-      const lanes = (): number => sideBySide(reader.answerMs(), job.requestsPerSecond);
-      return bringUpToDate({ upkeep, standing: { since, sinks }, reader, committer, signal, lanes, onWindow });
+      const chainsAtOnce = (): number => parallelism(reader.answerMs(), job.requestsPerSecond);
+      return bringUpToDate({ policy, progress: { since, sinks }, reader, committer, signal, chainsAtOnce, onWindow });
     }),
   );
 
-interface Standing {
+interface StreamProgress {
   since: Instant;
-  sinks: readonly SinkStanding[];
+  sinks: readonly SinkProgress[];
 }
 
 /** How far a sink had come when the run began. */
-interface SinkStanding {
+interface SinkProgress {
   sink: string;
   completeThrough: Instant | undefined;
   newestSeen: Instant | undefined;
@@ -78,13 +78,13 @@ interface SinkStanding {
 }
 
 interface Work {
-  upkeep: Upkeep;
-  standing: Standing;
+  policy: StreamPolicy;
+  progress: StreamProgress;
   reader: Reader;
   committer: Pick<Committer, 'add' | 'flush'>;
   signal: AbortSignal;
   /** How many windows are read at a time. */
-  lanes(): number;
+  chainsAtOnce(): number;
   /** Half a window is given to a free lane when it promises so many pages. */
   pagesWorth?: number;
   /** Says which window is being read now. */
@@ -107,7 +107,7 @@ export async function bringUpToDate(work: Work): Promise<Window> {
     ...fresh.map((share) => ({ ...share, lane: 'fresh' as const })),
     ...repair.map((share) => ({ ...share, lane: 'repair' as const })),
   ];
-  await readTogether(toRead, {
+  await sweepInParallel(toRead, {
     ...work,
     profile: reader.profile,
     sweep: (window, { lane }, signal) => {
@@ -121,21 +121,21 @@ export async function bringUpToDate(work: Work): Promise<Window> {
 }
 
 /** Everything that is wanted and old enough to be called complete. */
-const settledWindow = ({ standing, upkeep }: Work, { serverNow }: TailEnd): Window => ({
-  start: standing.since,
-  end: Math.max(standing.since, serverNow - upkeep.settleMs),
+const settledWindow = ({ progress, policy }: Work, { serverNow }: TailEnd): Window => ({
+  start: progress.since,
+  end: Math.max(progress.since, serverNow - policy.settleMs),
 });
 
 /** Delivers what is new. If it meets what is known, that is the whole work of a poll, and its proof. */
 async function deliverTail(work: Work): Promise<TailEnd> {
-  const { upkeep, standing, reader, committer, signal } = work;
-  const { since, sinks } = standing;
+  const { policy, progress, reader, committer, signal } = work;
+  const { since, sinks } = progress;
   // Up to the sink that is furthest ahead: what another lacks behind that is a window of its own, and is read for it alone.
   const floor = furthest(sinks.map(({ completeThrough }) => completeThrough));
-  const lookback = floor === undefined ? undefined : Math.max(since, floor - upkeep.lookbackMs);
+  const lookback = floor === undefined ? undefined : Math.max(since, floor - policy.lookbackMs);
   const newestSeen = furthest(sinks.map(({ newestSeen }) => newestSeen));
   // What was found empty matters only where nothing was ever seen.
-  const known = { newestSeen, empty: newestSeen === undefined ? await foundEmpty(standing) : [] };
+  const known = { newestSeen, empty: newestSeen === undefined ? await foundEmpty(progress) : [] };
   const slices = reader.tail({ floor, lookback, since, known, lane: 'fresh', signal });
   let held: Slice | undefined;
   for (;;) {
@@ -171,7 +171,7 @@ async function deliverTail(work: Work): Promise<TailEnd> {
 }
 
 /** Windows in which an earlier poll was shown nothing. */
-const foundEmpty = async ({ sinks }: Standing): Promise<Window[]> =>
+const foundEmpty = async ({ sinks }: StreamProgress): Promise<Window[]> =>
   (await Promise.all(sinks.map(({ ledger }) => ledger()))).flat().filter(({ note }) => note === NOTHING_YET);
 
 const furthest = (instants: ReadonlyArray<Instant | undefined>): Instant | undefined => {
@@ -181,24 +181,24 @@ const furthest = (instants: ReadonlyArray<Instant | undefined>): Instant | undef
 
 /** What is left after the tail: windows never proven, and those that are due to be read again; each with the sinks it is for. */
 async function windowsToRead(
-  { upkeep, standing }: Work,
+  { policy, progress }: Work,
   { serverNow, isEmpty, certified }: TailEnd,
 ): Promise<{ fresh: Share[]; repair: Share[] }> {
-  const { since, sinks } = standing;
+  const { since, sinks } = progress;
   if (isEmpty) return { fresh: [], repair: [] };
-  const whole = { start: since, end: serverNow - upkeep.settleMs };
+  const whole = { start: since, end: serverNow - policy.settleMs };
   const needs = await Promise.all(
     sinks.map(async ({ sink, completeThrough: floor = since, ledger }) => {
       const entries = await ledger();
       // A stream that was empty until now shows rows: then so may what was proven empty before.
       const wasEmpty = entries.some(({ note }) => note === NOTHING_YET);
-      const again = { start: wasEmpty ? since : Math.max(since, floor - upkeep.lookbackMs), end: floor };
+      const again = { start: wasEmpty ? since : Math.max(since, floor - policy.lookbackMs), end: floor };
       // Nearly always the tail has just read all of this bit.
       const isRead = certified && certified.start <= again.start && again.end <= certified.end;
       return {
         sink,
         fresh: unproven(entries, whole, isRead ? undefined : again, serverNow),
-        repair: resweeps(entries, serverNow, upkeep.resweepMs),
+        repair: resweeps(entries, serverNow, policy.resweepMs),
       };
     }),
   );

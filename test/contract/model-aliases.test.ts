@@ -31,7 +31,7 @@ describe.each([...deprecated, ...sales].map((alias) => [alias.path, alias.use, a
     const { canonical, columns } = pairOf(alias);
     const both = (row: ReturnType<typeof flat>): unknown[] => columns.map(row.get);
     const [old, current] = [sample(alias), sample(canonical)];
-    const clean = { extra: null, contradictions: [], misfits: [] };
+    const clean = { extra: null, contradictions: [], typeMismatches: [] };
 
     it.each(alias.streams)('canonical fills both columns on %s', (stream) => {
       const row = flat(stream, recordWith(stream, [canonical.path, current.sent]));
@@ -87,23 +87,23 @@ describe('tags and the tag id, which differ in shape', () => {
     for (const strange of ['a,b', { id: 'a' }, [{ id: { deep: 1 } }], ['a']]) {
       const row = flat('clicks', recordWith('clicks', ['link.tags', strange], ['link.tagId', 'b']));
       expect([row.get('link_tags'), row.get('link_tag_id')]).toEqual([strange, 'b']);
-      expect(row).toMatchObject({ extra: null, misfits: [] });
+      expect(row).toMatchObject({ extra: null, typeMismatches: [] });
     }
   });
 
   it('a tag id that is no text is counted and kept', () => {
     const row = flat('clicks', recordWith('clicks', ['link.tags', tags], ['link.tagId', { id: 'b' }]));
-    expect(row).toMatchObject({ misfits: ['link_tag_id'], extra: { link: { tagId: { id: 'b' } } } });
+    expect(row).toMatchObject({ typeMismatches: ['link_tag_id'], extra: { link: { tagId: { id: 'b' } } } });
     expect(row.get('link_tag_id')).toBe('a');
   });
 });
 
 describe('values that do not fit', () => {
-  it('a canonical misfit is kept and leaves the word to the alias', () => {
+  it('a canonical type mismatch is kept and leaves the word to the alias', () => {
     const row = flat('clicks', recordWith('clicks', ['click.country', ['DE']], ['country', 'DE']));
     expect([row.get('click_country'), row.get('country')]).toEqual(['DE', 'DE']);
     expect(row).toMatchObject({
-      misfits: ['click_country'],
+      typeMismatches: ['click_country'],
       extra: { click: { country: ['DE'] } },
       contradictions: [],
     });
@@ -112,7 +112,7 @@ describe('values that do not fit', () => {
   it('qr: a number that is no boolean stays in its own column', () => {
     const row = flat('clicks', recordWith('clicks', ['qr', 2]));
     expect([row.get('click_qr'), row.get('qr')]).toEqual([null, 2]);
-    expect(row).toMatchObject({ misfits: ['click_qr'], extra: { qr: 2 } });
+    expect(row).toMatchObject({ typeMismatches: ['click_qr'], extra: { qr: 2 } });
   });
 
   it('qr: what click.qr cannot say, it cannot say to the alias', () => {

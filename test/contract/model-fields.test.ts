@@ -22,7 +22,7 @@ function landsInItsColumn(field: ContractField): void {
     const { sent, held } = sample(field);
     const row = flat(stream, recordWith(stream, [field.path, sent]), KEEP_ALL);
     expect(row.get(snake(field.path))).toEqual(held);
-    expect(row).toMatchObject({ extra: null, contradictions: [], misfits: [] });
+    expect(row).toMatchObject({ extra: null, contradictions: [], typeMismatches: [] });
   }
 }
 
@@ -54,7 +54,7 @@ describe('every event', () => {
   it.each(STREAM_NAMES)('click and link on %s: null, "" and absent are the same', (stream) => {
     for (const none of [null, '']) {
       const row = flat(stream, recordWith(stream, ['click_id', 'c'], ['click', none], ['link', none]));
-      expect(row).toMatchObject({ extra: null, misfits: [] });
+      expect(row).toMatchObject({ extra: null, typeMismatches: [] });
     }
   });
 
@@ -109,7 +109,7 @@ describe('a whole page of the sandbox', () => {
 
   it.each(STREAM_NAMES)('%s: columns take everything', (stream) => {
     for (const record of service.events(stream)) {
-      expect(flat(stream, record)).toMatchObject({ extra: null, contradictions: [], misfits: [] });
+      expect(flat(stream, record)).toMatchObject({ extra: null, contradictions: [], typeMismatches: [] });
     }
   });
 });

@@ -117,7 +117,7 @@ export const RECORDS: Readonly<Record<string, RecordTrap>> = {
   },
   'id-huge': {
     outcome: 'flagged',
-    means: 'under a hash of the id, which is kept in `_extra`; the misfit is counted',
+    means: 'under a hash of the id, which is kept in `_extra`; the type mismatch is counted',
     holds: { event_id: HASH },
   },
   'id-with-quotes': {
@@ -286,50 +286,50 @@ export const RECORDS: Readonly<Record<string, RecordTrap>> = {
   'amount-null': { outcome: 'stored', means: 'none', holds: { sale_amount: null, _extra: null }, stream: 'sales' },
   'amount-fraction': {
     outcome: 'flagged',
-    means: 'the nearest whole number; the value is in `_extra`, the misfit is counted',
+    means: 'the nearest whole number; the value is in `_extra`, the type mismatch is counted',
     holds: { sale_amount: 20, _extra: { sale: { amount: 19.99 } } },
     stream: 'sales',
   },
   'amount-fraction-as-text': {
     outcome: 'flagged',
-    means: 'the nearest whole number; the value is in `_extra`, the misfit is counted',
+    means: 'the nearest whole number; the value is in `_extra`, the type mismatch is counted',
     holds: { sale_amount: 20, _extra: { sale: { amount: '19.99' } } },
     stream: 'sales',
   },
   'amount-beyond-int64': {
     outcome: 'flagged',
-    means: 'the column is empty, the value is in `_extra`, the misfit is counted',
+    means: 'the column is empty, the value is in `_extra`, the type mismatch is counted',
     holds: { sale_amount: null, _extra: { sale: { amount: 99_999_999_999_999_999_999n } } },
     stream: 'sales',
   },
   'amount-in-words': {
     outcome: 'flagged',
-    means: 'the column is empty, the value is in `_extra`, the misfit is counted',
+    means: 'the column is empty, the value is in `_extra`, the type mismatch is counted',
     holds: { sale_amount: null, _extra: { sale: { amount: 'a lot' } } },
     stream: 'sales',
   },
   'amount-list': {
     outcome: 'flagged',
-    means: 'the column is empty, the value is in `_extra`, the misfit is counted',
+    means: 'the column is empty, the value is in `_extra`, the type mismatch is counted',
     holds: { sale_amount: null, _extra: { sale: { amount: [1999] } } },
     stream: 'sales',
   },
   'amount-infinite': {
     outcome: 'flagged',
-    means: 'the column is empty, the value is in `_extra`, the misfit is counted',
+    means: 'the column is empty, the value is in `_extra`, the type mismatch is counted',
     holds: { sale_amount: null, _extra: { sale: { amount: '1e999' } } },
     stream: 'sales',
   },
   'boolean-as-text': { outcome: 'stored', means: 'true', holds: { click_qr: true } },
   'boolean-in-words': {
     outcome: 'flagged',
-    means: 'the column is empty, the value is in `_extra`, the misfit is counted',
+    means: 'the column is empty, the value is in `_extra`, the type mismatch is counted',
     holds: { click_qr: null, _extra: { click: { qr: 'yes' } } },
   },
   'text-number': { outcome: 'stored', means: 'its digits', holds: { event_name: '404' } },
   'text-object': {
     outcome: 'flagged',
-    means: 'the column is empty, the value is in `_extra`, the misfit is counted',
+    means: 'the column is empty, the value is in `_extra`, the type mismatch is counted',
     holds: { event_name: null, _extra: { eventName: { en: 'Sign up' } } },
   },
   'text-with-nul': {
@@ -372,7 +372,7 @@ export const RECORDS: Readonly<Record<string, RecordTrap>> = {
   },
   'link-date-impossible': {
     outcome: 'flagged',
-    means: 'the column is empty, the value is in `_extra`, the misfit is counted',
+    means: 'the column is empty, the value is in `_extra`, the type mismatch is counted',
     holds: { link_created_at: null, _extra: { link: { createdAt: '2026-02-30' } } },
   },
   'alias-contradicts': {

@@ -77,7 +77,7 @@ const quarantined = (trap: string) =>
 function outcomeOf(tally: Tally | undefined): RecordTrap['outcome'] | undefined {
   if (!tally) return undefined;
   if (tally.quarantined > 0) return 'quarantined';
-  const isFlagged = tally.mended > 0 || Object.keys({ ...tally.misfits, ...tally.contradictions }).length > 0;
+  const isFlagged = tally.sanitized > 0 || Object.keys({ ...tally.typeMismatches, ...tally.contradictions }).length > 0;
   return isFlagged ? 'flagged' : 'stored';
 }
 

@@ -7,8 +7,8 @@ import {
   forgetCustomer,
   forgetSource,
   laterSync,
+  parallelism,
   rewriteLake,
-  sideBySide,
   veryFirstSync,
 } from '../support/crash/commands.ts';
 import { faultsOfOrder } from '../support/crash/order.ts';
@@ -53,8 +53,8 @@ const FURTHER: readonly Scene[] = [
   { command: laterSync, sites: ['elsewhere', 'further'] },
   { command: laterSync, sites: ['elsewhere', 's3'] },
   { command: laterSync, sites: ['folder', 's3'] },
-  { command: sideBySide, sites: ['here', 'folder'] },
-  { command: sideBySide, sites: ['tables'] },
+  { command: parallelism, sites: ['here', 'folder'] },
+  { command: parallelism, sites: ['tables'] },
   { command: veryFirstSync, sites: ['tables'] },
   { command: laterSync, sites: ['here', 'tables'] },
   { command: backfillHistory, sites: ['tables'] },

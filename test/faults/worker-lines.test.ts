@@ -21,7 +21,7 @@ import { HURRY, isProving, KEY } from '../support/wire-scene.ts';
 import { FAST, startWorker, type TestWorker, until, workerConfig } from '../support/workers.ts';
 
 /**
- * One worker, and every fault of the line to one of its servers, one after the other. When the line is mended it goes on by itself: what
+ * One worker, and every fault of the line to one of its servers, one after the other. When the line is back it goes on by itself: what
  * arrived meanwhile is there, once.
  */
 

@@ -36,7 +36,7 @@ it('replaces what Postgres cannot hold, and names the columns where it did', asy
     recordOf('2', { eventName: 'clean', dirt: '\ufffd is their own' }),
     recordOf('3', { link: { id: 'l', title: bad }, country: bad, click: { country: 'DE' } }),
   ]);
-  expect(tally).toMatchObject({ new: 3, mended: 2 });
+  expect(tally).toMatchObject({ new: 3, sanitized: 2 });
   const good = 'a\ufffdb\ufffdc';
   const [one, two, three] = await rowsOf(source);
   expect(one).toMatchObject({ event_name: good, dirt: good, metadata: `{"${good}": ["${good}"]}` });
@@ -45,12 +45,12 @@ it('replaces what Postgres cannot hold, and names the columns where it did', asy
   expect(three?._extra).toEqual({ country: good, _mended: ['link_title', '_extra'] });
 });
 
-it('does not call a row changed because a joined column was mended, or no longer is', async () => {
+it('does not call a row changed because a joined column was sanitized, or no longer is', async () => {
   const { send } = await feed();
   const titled = (title: string) => recordOf('1', { link: { id: 'l', title } });
   await send([titled('clean')]);
-  expect(await send([titled('dirty \0')])).toMatchObject({ changed: 0, unchanged: 1, mended: 1 });
-  expect(await send([titled('clean')])).toMatchObject({ changed: 0, unchanged: 1, mended: 0 });
+  expect(await send([titled('dirty \0')])).toMatchObject({ changed: 0, unchanged: 1, sanitized: 1 });
+  expect(await send([titled('clean')])).toMatchObject({ changed: 0, unchanged: 1, sanitized: 0 });
 });
 
 it('stores two events whose ids differ only in what cannot be held as one, and not as a failure for ever', async () => {
@@ -69,7 +69,7 @@ it('stores an event whose id no index can hold under a hash of it, keeps the id,
   const events = [long, twin].map((id) =>
     recordOf(id, { link: { id: long }, customer: { id: long, email: 'a@b.test' } }),
   );
-  expect(await send(events)).toMatchObject({ new: 2, misfits: { event_id: 2 } });
+  expect(await send(events)).toMatchObject({ new: 2, typeMismatches: { event_id: 2 } });
   const rows = await rowsOf(source);
   expect(rows.map((row) => row.event_id)).toEqual([expect.stringMatching(/^h_\w{32}$/), expect.stringMatching(/^h_/)]);
   expect(rows.map((row) => row._extra)).toEqual(expect.arrayContaining([{ eventId: long }, { eventId: twin }]));
@@ -94,7 +94,7 @@ it.each([
   ['over a megabyte', { blob: 'x\\"\t'.repeat(300_000) }],
 ])('stores metadata as it came: %s', async (_name, metadata) => {
   const { send, source } = await feed();
-  expect(await send([recordOf('1', { metadata })])).toMatchObject({ new: 1, mended: 0 });
+  expect(await send([recordOf('1', { metadata })])).toMatchObject({ new: 1, sanitized: 0 });
   const [same] = await place.db.query({
     text: `select metadata = $2::jsonb as same, _extra from ${schema}.leads where _source = $1`,
     values: [source, stringifyJson(metadata)],
@@ -103,21 +103,21 @@ it.each([
   expect(await send([recordOf('1', { metadata })])).toMatchObject({ changed: 0 });
 });
 
-it('counts mended rows in the run', async () => {
+it('counts sanitized rows in the run', async () => {
   const sandbox = await sandboxWith(['dirty'], { rows: { clicks: 20, leads: 20, sales: 20 }, days: 5 });
   const config = configFor(engine, sandbox);
   await syncAllDone(config);
   for (const stream of ['clicks', 'leads', 'sales']) {
-    const [{ mended, flagged } = { mended: 0, flagged: 0 }] = await engine.db.query<{
-      mended: number;
+    const [{ sanitized, flagged } = { sanitized: 0, flagged: 0 }] = await engine.db.query<{
+      sanitized: number;
       flagged: number;
     }>({
-      text: `select r.rows_mended as mended,
+      text: `select r.rows_mended as sanitized,
           (select count(*) from attribution.${stream} where _source = $1 and _extra ? '_mended') as flagged
         from tributary.runs r where source = $1 and stream = $2`,
       values: [sourceOf(config), stream],
     });
     expect(flagged).toBeGreaterThan(0);
-    expect(mended).toBeGreaterThanOrEqual(flagged);
+    expect(sanitized).toBeGreaterThanOrEqual(flagged);
   }
 });

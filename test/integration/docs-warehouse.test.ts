@@ -5,7 +5,7 @@ import { docsSql, isAboutPartitions } from '../support/docs-sql.ts';
 import { configFor, type Engine, openEngine, syncAllDone } from '../support/engine.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 
-/** docs/warehouse.md is for copying from: all its SQL is run as it stands there; that about partitions in months-upkeep.test.ts. */
+/** docs/warehouse.md is for copying from: all its SQL is run as it stands there; that about partitions in months-maintenance.test.ts. */
 
 const BLOCKS = docsSql().filter((sql) => !isAboutPartitions(sql));
 const RECIPE = BLOCKS.find((sql) => sql.startsWith('create role')) ?? '';

@@ -122,8 +122,8 @@ it('keeps fields apart whose names would be one, and takes any name', async () =
     values: [source],
   });
   const evolved = new Map(
-    (await history('.*')).map((lesson) => {
-      const { path, name } = lesson as { path: string; name: string };
+    (await history('.*')).map((change) => {
+      const { path, name } = change as { path: string; name: string };
       return [path, row?.row[name]];
     }),
   );

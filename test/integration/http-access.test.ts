@@ -85,7 +85,7 @@ async function browser(token: string, of = room): Promise<{ cookie: string; csrf
   return { cookie: (response.headers.get('set-cookie') ?? '').split(';')[0] ?? '', csrf: csrf ?? '' };
 }
 
-/** fetch writes the Host header, and mends paths, by itself. */
+/** fetch writes the Host header, and normalises paths, by itself. */
 const raw = (
   path: string,
   { method = 'GET', headers = {}, of = room }: { method?: string; headers?: object; of?: HttpRoom } = {},

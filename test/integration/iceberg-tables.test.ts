@@ -134,7 +134,7 @@ describe('links and customers', () => {
   });
 });
 
-describe('upkeep', () => {
+describe('maintenance', () => {
   it('leaves nothing on disk that the table does not name', async () => {
     const writer = await createWriter(place, stream, 'one');
     for (let i = 0; i < 18; i++) await writer.commit([sale(`e${i}`, i), sale('same', 0, { sale_amount: i })]);

@@ -2,8 +2,8 @@ import pg from 'pg';
 import { expect, it } from 'vitest';
 import { withSyncApp } from '../../src/app/index.ts';
 import { writeSchedules } from '../../src/cursor/schedules.ts';
-import { PACE, plansByKey } from '../../src/jobs/schedule.ts';
-import { takeTurn } from '../../src/jobs/turn.ts';
+import { runDueStream } from '../../src/jobs/run-job.ts';
+import { byStreamKey, PACE } from '../../src/jobs/schedule.ts';
 import { configFor, openEngine, syncAllDone } from '../support/engine.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
@@ -29,8 +29,8 @@ it('asks the database little when there is nothing new', async () => {
     const deps = { state: app.state, sinks: app.sinks, log: silentLog, holder: 'me', onProgress: () => {}, pace: PACE };
     const poll = async (): Promise<void> => {
       await new Promise((resolve) => setTimeout(resolve, 5));
-      const report = await takeTurn(
-        { ...deps, plans: plansByKey([plan]) },
+      const report = await runDueStream(
+        { ...deps, scheduled: byStreamKey([plan]) },
         { source, stream },
         new AbortController().signal,
       );

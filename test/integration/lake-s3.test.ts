@@ -84,7 +84,7 @@ it('leaves no parts behind when an upload fails, and ends those that others left
   server.leaveUpload('a/lake/clicks/old.parquet', new Date(Date.now() - 2 * 86_400_000));
   server.leaveUpload('a/lake/clicks/young.parquet', new Date());
   server.leaveUpload('a/lake/clicks/theirs.csv', new Date(0));
-  await store.sweep('clicks');
+  await store.removeLeftovers('clicks');
   expect(server.uploads().sort()).toEqual(['a/lake/clicks/theirs.csv', 'a/lake/clicks/young.parquet']);
 });
 

@@ -23,7 +23,7 @@ it('is running from its beginning to its end, and then says what it did', async 
   const id = await begin(newSource());
   expect(await runOf(id)).toMatchObject({ kind: 'sync', state: 'running', finished_at: null, rows_read: 0 });
   const counts = { read: 9, new: 1, changed: 2, unchanged: 6, quarantined: 3, requests: 4, tooManyRequests: 5 };
-  const tally = { ...emptyTally(), ...counts, contradictions: { country: 7 }, misfits: { 'click_qr"': 8 } };
+  const tally = { ...emptyTally(), ...counts, contradictions: { country: 7 }, typeMismatches: { 'click_qr"': 8 } };
   await finishRun(engine.db, id, 'incomplete', tally, 'try later');
   expect(await runOf(id)).toMatchObject({
     state: 'incomplete',

@@ -91,11 +91,11 @@ interface Node {
   'Actual Loops': number;
   'Rows Removed by Filter'?: number;
   'Rows Removed by Join Filter'?: number;
-  Plans?: Node[];
+  ScheduledStreams?: Node[];
 }
 
 const handled = (node: Node): number => {
   const removed = (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Join Filter'] ?? 0);
   const here = (node['Actual Rows'] + removed) * node['Actual Loops'];
-  return (node.Plans ?? []).reduce((sum, child) => sum + handled(child), here);
+  return (node.ScheduledStreams ?? []).reduce((sum, child) => sum + handled(child), here);
 };

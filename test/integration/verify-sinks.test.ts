@@ -53,7 +53,7 @@ describe('the lake beside the warehouse', () => {
     }
   });
 
-  it('shows what one of them lacks, has too much of, or has otherwise; a repair mends the one that differs', async () => {
+  it('shows what one of them lacks, has too much of, or has otherwise; a repair fixes the one that differs', async () => {
     const { config, sandbox } = await filled();
     const [lost, changed, gone = ''] = sandbox.service.ids('clicks').slice(700);
     await change(config, `delete from attribution.clicks where _source = $1 and event_id = '${lost}'`);

@@ -37,7 +37,7 @@ it('finds everything as it should be after a sync, although all that is joined h
   }
 });
 
-it('tells what is missing, too much and different, by day and by field; a repair mends it and proves it', async () => {
+it('tells what is missing, too much and different, by day and by field; a repair fixes it and proves it', async () => {
   const sandbox = await tenDays();
   const config = configFor(engine, sandbox);
   await syncAllDone(config);

@@ -3,7 +3,7 @@ import { runWorkerApp } from '../../src/app/worker.ts';
 import type { Config } from '../../src/config/index.ts';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { type Alert, findTroubles, watch } from '../../src/jobs/alerts.ts';
-import { plansByKey, type StreamPlan } from '../../src/jobs/schedule.ts';
+import { byStreamKey, type ScheduledStream } from '../../src/jobs/schedule.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { readStatus, type StreamStatus } from '../../src/sync/status.ts';
 import { dump } from '../support/dump.ts';
@@ -145,7 +145,7 @@ describe('a key that is refused', () => {
 
 describe('many workers that look for trouble', () => {
   const troubled = async (webhook: string | undefined, times: number): Promise<void> => {
-    const deps = { state: db, log, plans: plansByKey([]), sinks: [{ name: 'warehouse' }], webhook };
+    const deps = { state: db, log, scheduled: byStreamKey([]), sinks: [{ name: 'warehouse' }], webhook };
     await Promise.all(Array.from({ length: times }, () => watch(deps)));
   };
   const park = (source: string) =>
@@ -176,7 +176,7 @@ describe('many workers that look for trouble', () => {
       request.setEncoding('utf8').on('data', (text: string) => seen.push(JSON.parse(text) as Alert));
       request.on('end', () => response.end());
     });
-    const deps = { state: db, log, plans: plansByKey([]), sinks: [{ name: 'warehouse' }], webhook: hook.baseUrl };
+    const deps = { state: db, log, scheduled: byStreamKey([]), sinks: [{ name: 'warehouse' }], webhook: hook.baseUrl };
     await park('quiet');
     await watch({ ...deps, muted: ['parked'] });
     expect(seen).toEqual([]);
@@ -212,14 +212,14 @@ describe('many workers that look for trouble', () => {
 
 describe('trouble that is no refusal', () => {
   const MINUTE = 60_000;
-  const plan: StreamPlan = {
-    job: { source: 'behind', stream: 'leads' } as StreamPlan['job'],
+  const plan: ScheduledStream = {
+    job: { source: 'behind', stream: 'leads' } as ScheduledStream['job'],
     schedule: 'every 60000 ms from 0',
     maxLagMs: 30 * MINUTE,
     fingerprint: 'f',
   };
   const found = async (sinks: string[] = ['warehouse']): Promise<string[]> => {
-    const all = await findTroubles(db, plansByKey([plan]), sinks);
+    const all = await findTroubles(db, byStreamKey([plan]), sinks);
     return all.filter(({ source }) => source === 'behind').map(({ kind, message }) => `${kind}: ${message}`);
   };
   const complete = (sink: string, minutesAgo: number) =>

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
-import { claimTurn, readSchedule } from '../../src/cursor/schedules.ts';
+import { claimDue, readSchedule } from '../../src/cursor/schedules.ts';
 import { createQueue, type JobQueue } from '../../src/jobs/bull.ts';
 import { syncJob } from '../../src/jobs/payloads.ts';
-import { plansByKey, type StreamPlan, scheduleText } from '../../src/jobs/schedule.ts';
+import { byStreamKey, type ScheduledStream, scheduleText } from '../../src/jobs/schedule.ts';
 import { applyConfig } from '../../src/jobs/worker.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -11,8 +11,8 @@ import { hasRedis, startRedis } from '../support/redis.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { describeBackends, queueUrl, until } from '../support/workers.ts';
 
-const plan = (source: string, stream: StreamName, every: number): StreamPlan => ({
-  job: { source, stream } as StreamPlan['job'],
+const plan = (source: string, stream: StreamName, every: number): ScheduledStream => ({
+  job: { source, stream } as ScheduledStream['job'],
   schedule: scheduleText({ every }, `${source}/${stream}`),
   maxLagMs: undefined,
   fingerprint: 'f',
@@ -35,9 +35,9 @@ describeBackends('schedules with the queue in %s', (backend) => {
     await home.drop();
   });
 
-  const apply = (queue: JobQueue | undefined, ...plans: StreamPlan[]): Promise<void> => {
+  const apply = (queue: JobQueue | undefined, ...scheduled: ScheduledStream[]): Promise<void> => {
     if (!queue) throw new Error('no queue');
-    return applyConfig({ state, queue, plans: plansByKey(plans) });
+    return applyConfig({ state, queue, scheduled: byStreamKey(scheduled) });
   };
   const schedulers = async () => {
     const all = (await queues[0]?.queues.sync.getJobSchedulers()) ?? [];
@@ -50,8 +50,8 @@ describeBackends('schedules with the queue in %s', (backend) => {
       .sort();
 
   it('two workers that start at once make one scheduler a stream, with one job to come', async () => {
-    const plans = [plan('a', 'clicks', 60_000), plan('a', 'leads', 60_000), plan('b', 'clicks', 3_600_000)];
-    await Promise.all(queues.map((queue) => apply(queue, ...plans)));
+    const scheduled = [plan('a', 'clicks', 60_000), plan('a', 'leads', 60_000), plan('b', 'clicks', 3_600_000)];
+    await Promise.all(queues.map((queue) => apply(queue, ...scheduled)));
     expect(await schedulers()).toEqual([
       'sync.a.clicks every 60000 ms',
       'sync.a.leads every 60000 ms',
@@ -71,7 +71,7 @@ describeBackends('schedules with the queue in %s', (backend) => {
   it('of many who see a stream due, one gets the turn', async () => {
     const due = await readSchedule(state, 'a', 'clicks');
     if (!due) throw new Error('it is planned');
-    const turns = await Promise.all(Array.from({ length: 8 }, () => claimTurn(state, due, due.now + 60_000)));
+    const turns = await Promise.all(Array.from({ length: 8 }, () => claimDue(state, due, due.now + 60_000)));
     expect(turns.filter(Boolean)).toHaveLength(1);
     expect((await readSchedule(state, 'a', 'clicks'))?.nextRunAt).toBeGreaterThan(due.now + 50_000);
   });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Kind, Value } from '../../src/model/columns.ts';
-import { type EvolvedColumn, learn, MOST_EVOLVED, promote, widen } from '../../src/model/evolution.ts';
+import { type EvolvedColumn, findSchemaChanges, MOST_EVOLVED, promote, widen } from '../../src/model/evolution.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import type { JsonObject } from '../../src/model/json.ts';
 import { STREAMS } from '../../src/model/streams.ts';
@@ -36,9 +36,9 @@ const batch = fc
   .map((extras) => extras.map((one, i) => rowOf(stream, `e${i}`, NOON, {}, one)));
 
 const after = (known: readonly EvolvedColumn[], rows: readonly Row[]): EvolvedColumn[] => {
-  const lessons = learn(stream, known, rows);
-  const widened = known.map((column) => lessons.find(({ path }) => path === column.path) ?? column);
-  return [...widened, ...lessons.filter(({ was }) => was === undefined)];
+  const changes = findSchemaChanges(stream, known, rows);
+  const widened = known.map((column) => changes.find(({ path }) => path === column.path) ?? column);
+  return [...widened, ...changes.filter(({ was }) => was === undefined)];
 };
 const knowledge = fc.array(batch, { maxLength: 3 }).map((batches) => batches.reduce(after, [] as EvolvedColumn[]));
 
@@ -94,11 +94,11 @@ describe('promote', () => {
   });
 });
 
-describe('learn', () => {
+describe('findSchemaChanges', () => {
   it('is deterministic, whatever the order of rows', () => {
     fc.assert(
       fc.property(knowledge, batch, (known, rows) => {
-        expect(learn(stream, known, [...rows].reverse())).toEqual(learn(stream, known, rows));
+        expect(findSchemaChanges(stream, known, [...rows].reverse())).toEqual(findSchemaChanges(stream, known, rows));
       }),
     );
   });
@@ -113,7 +113,7 @@ describe('learn', () => {
         known.forEach(({ kind }, i) => {
           expect(widen(kind, next[i]?.kind ?? kind)).toBe(next[i]?.kind);
         });
-        expect(learn(stream, next, rows)).toEqual([]);
+        expect(findSchemaChanges(stream, next, rows)).toEqual([]);
         const names = [...stream.columns, ...next].map(({ name }) => name);
         expect(new Set(names).size).toBe(names.length);
         for (const { name } of next) expect(name).toMatch(/^[a-z][a-z0-9_]{0,62}$/);

@@ -168,7 +168,7 @@ describe('odd records, by name', () => {
 
   it('amounts that are no whole cents are kept beside', () => {
     const row = flatten({ ...base, sale: { amount: 19.99 } });
-    expect(row).toMatchObject({ misfits: ['sale_amount'], extra: { sale: { amount: 19.99 } } });
+    expect(row).toMatchObject({ typeMismatches: ['sale_amount'], extra: { sale: { amount: 19.99 } } });
   });
 
   it.each(['metadata', 'unknown'])('nesting without end in %s is a BadRecord, sixty levels are not', (key) => {

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { HttpRoom } from './http-room.ts';
-import { type ApiDescription, misfits } from './json-schema.ts';
+import { type ApiDescription, mismatches } from './json-schema.ts';
 
 /** A room whose every answer is held against its own description. */
 export interface DescribedRoom {
@@ -25,7 +25,7 @@ export async function describedRoom(room: HttpRoom): Promise<DescribedRoom> {
     const responses = description.paths[pattern]?.[method.toLowerCase()]?.responses;
     const schema = (responses?.[response.status] ?? responses?.default)?.content?.['application/json'].schema;
     expect(schema, `${method} ${path} ${response.status} is described`).toBeDefined();
-    if (schema) expect(misfits(answer, schema, description), `${method} ${path} ${response.status}`).toEqual([]);
+    if (schema) expect(mismatches(answer, schema, description), `${method} ${path} ${response.status}`).toEqual([]);
     asked.add(`${method} ${pattern}`);
     return { status: response.status, body: answer as never };
   };

@@ -7,7 +7,7 @@ import { parseJson, stringifyJson } from '../../src/model/json.ts';
 import { STREAMS, type StreamName } from '../../src/model/streams.ts';
 import type { Sink } from '../../src/sinks/sink.ts';
 import { createCommitter } from '../../src/sync/committer.ts';
-import { createEvolver, describeLesson, type UnknownFields } from '../../src/sync/evolver.ts';
+import { createEvolver, describeSchemaChange, type UnknownFields } from '../../src/sync/evolver.ts';
 import { NOON, newSource } from './sink-harness.ts';
 
 /** Everything between a page and the tables, without a service: records go in as a reader would have handed them on. */
@@ -43,7 +43,7 @@ export async function openFeed(options: FeedOptions): Promise<Feed> {
           source,
           runId,
           unknownFields,
-          onLesson: (lesson) => void tally.schemaChanges.push(describeLesson(lesson)),
+          onSchemaChange: (change) => void tally.schemaChanges.push(describeSchemaChange(change)),
         }),
         base: () => ({ source, runId, epoch: lease.epoch, since: NOON }),
         tally,

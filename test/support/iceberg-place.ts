@@ -7,7 +7,7 @@ import { MIGRATIONS } from '../../src/cursor/migrations/index.ts';
 import { migrate } from '../../src/cursor/migrations/migrate.ts';
 import type { RestCatalogOptions } from '../../src/sinks/iceberg/catalog.ts';
 import { createIcebergSink, type IcebergSink } from '../../src/sinks/iceberg/iceberg-sink.ts';
-import { UPKEEP, type Upkeep } from '../../src/sinks/iceberg/maintain.ts';
+import { MAINTENANCE, type Maintenance } from '../../src/sinks/iceberg/maintain.ts';
 import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
 import { createS3Store } from '../../src/sinks/parquet/store/s3-store.ts';
 import type { Store } from '../../src/sinks/parquet/store/store.ts';
@@ -20,7 +20,7 @@ import type { SinkPlace } from './sink-harness.ts';
 export interface IcebergPlace extends SinkPlace {
   folder: string;
   stateUrl: string;
-  createSink(upkeep?: Partial<Upkeep>): IcebergSink;
+  createSink(maintenance?: Partial<Maintenance>): IcebergSink;
   /** The table as the catalog has it now, read by a stranger's Avro. */
   lookAt(table: string): Promise<SeenTable>;
 }
@@ -85,10 +85,10 @@ async function placeOf({
     folder,
     stateUrl: home.url,
     lookAt,
-    createSink: (upkeep = {}) =>
+    createSink: (maintenance = {}) =>
       createIcebergSink({
         ...{ name: 'tables', state, warehouse, namespace, store: createStore(), ...(rest && { rest }) },
-        upkeep: { ...UPKEEP, ...upkeep },
+        maintenance: { ...MAINTENANCE, ...maintenance },
       }),
     async readRows(stream) {
       const seen = await lookAt(stream.name);

@@ -33,7 +33,7 @@ export class InvariantBroken extends Error {
   }
 }
 
-export function createInvariants({ service, since, upkeep }: Scenario, sink: MemorySink): Invariants {
+export function createInvariants({ service, since, policy }: Scenario, sink: MemorySink): Invariants {
   let started = 0;
   let startedByUs = 0;
   /** When the run before this one began. */
@@ -102,9 +102,9 @@ export function createInvariants({ service, since, upkeep }: Scenario, sink: Mem
 
       // An event that is not backdated arrives within the settle time, so its window cannot have been proven before it came.
       const isTimely = (event: SimulatedEvent): boolean =>
-        arrival(event) < event.at + upkeep.settleMs || arrival(event) < started;
+        arrival(event) < event.at + policy.settleMs || arrival(event) < started;
       const isOld = (event: SimulatedEvent): boolean => shown(event) >= since && shown(event) < (through ?? since);
-      const isBackdated = (event: SimulatedEvent): boolean => arrival(event) >= event.at + upkeep.settleMs;
+      const isBackdated = (event: SimulatedEvent): boolean => arrival(event) >= event.at + policy.settleMs;
       check(
         'I1 behind the watermark',
         lost((e) => isTimely(e) && isOld(e) && !isBackdated(e)),
@@ -127,7 +127,7 @@ export function createInvariants({ service, since, upkeep }: Scenario, sink: Mem
       }
       if (!sound || through === undefined) return;
       const isRecent = (event: SimulatedEvent): boolean =>
-        arrival(event) < started && shown(event) >= Math.max(since, floor - upkeep.lookbackMs) && shown(event) < floor;
+        arrival(event) < started && shown(event) >= Math.max(since, floor - policy.lookbackMs) && shown(event) < floor;
       check('I1 lookback', lost(isRecent), 'within the lookback after a sound run');
     },
 
@@ -137,7 +137,7 @@ export function createInvariants({ service, since, upkeep }: Scenario, sink: Mem
       let now = Math.min(started, startedByUs) - (service.traits.clockJitter ?? 0);
       // Where nothing was ever seen, each poll confirms what the one before it found.
       if (service.store.everVisible().length === 0) now = Math.min(now, before);
-      const reachable = Math.floor(now / 1000) * 1000 - upkeep.settleMs;
+      const reachable = Math.floor(now / 1000) * 1000 - policy.settleMs;
       if (through === undefined || through < reachable) {
         const at = through === undefined ? 'nowhere' : toIso(through);
         throw new InvariantBroken(`I6 comes to rest: complete through ${at}, not ${toIso(reachable)}`);

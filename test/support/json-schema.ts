@@ -28,7 +28,7 @@ export interface Operation {
 }
 
 /** Where a value is not what a schema says, place by place; written against the specification, not against our own words for it. */
-export function misfits(value: unknown, schema: JsonSchema, { components }: ApiDescription, at = ''): string[] {
+export function mismatches(value: unknown, schema: JsonSchema, { components }: ApiDescription, at = ''): string[] {
   const check = (inner: unknown, of: JsonSchema, place: string): string[] => {
     const { $ref, anyOf, type, ...rest } = of;
     if ($ref !== undefined) {

@@ -8,9 +8,9 @@ import type { Instant } from '../../src/model/instant.ts';
 import { STREAMS, type StreamName } from '../../src/model/streams.ts';
 import type { Window } from '../../src/model/window.ts';
 import { createCommitter } from '../../src/sync/committer.ts';
-import type { Upkeep } from '../../src/sync/job.ts';
-import { unsettled } from '../../src/sync/plan.ts';
+import type { StreamPolicy } from '../../src/sync/job.ts';
 import { bringUpToDate } from '../../src/sync/sync-stream.ts';
+import { unsettled } from '../../src/sync/windows-to-read.ts';
 import type { MemorySink } from './memory-sink.ts';
 
 export interface MemorySyncOptions {
@@ -19,7 +19,7 @@ export interface MemorySyncOptions {
   stream?: StreamName;
   flatten: Flatten;
   since: Instant;
-  upkeep: Upkeep;
+  policy: StreamPolicy;
   now: () => Instant;
   mostRows?: number;
   /** After a slice was added: whether to commit now. The real committer waits for 5,000 rows. */
@@ -41,7 +41,7 @@ export interface RunResult {
 
 /** What `syncStream` does, with a sink in memory and no database: the engine's heart, the real reader, the real committer. */
 export function createMemorySync(options: MemorySyncOptions): { run(): Promise<RunResult>; profile(): Profile } {
-  const { api, sink, stream = 'clicks', flatten, since, upkeep, now, mostRows = 1000 } = options;
+  const { api, sink, stream = 'clicks', flatten, since, policy, now, mostRows = 1000 } = options;
   let profile: Profile = { ...UNKNOWN_PROFILE, pageRows: mostRows };
   let runs = 0;
 
@@ -57,13 +57,13 @@ export function createMemorySync(options: MemorySyncOptions): { run(): Promise<R
       profile,
       mostRows,
       now,
-      settleMs: upkeep.settleMs,
+      settleMs: policy.settleMs,
     });
     const base = { source: 'main', runId: `run${runs}`, epoch: 1, since };
     const committer = createCommitter({
       sinks: [sink],
       // Without a database nobody remembers columns: what is unknown stays in `_extra`.
-      evolver: { evolve: async (rows) => ({ stream: STREAMS[stream], rows: [...rows] }), adopt: async () => {} },
+      evolver: { evolve: async (rows) => ({ stream: STREAMS[stream], rows: [...rows] }), widenColumns: async () => {} },
       base: () => base,
       tally,
       serverNow: reader.serverNow,
@@ -78,8 +78,8 @@ export function createMemorySync(options: MemorySyncOptions): { run(): Promise<R
     try {
       try {
         asked = await bringUpToDate({
-          upkeep,
-          standing: {
+          policy,
+          progress: {
             since,
             sinks: [
               {
@@ -93,7 +93,7 @@ export function createMemorySync(options: MemorySyncOptions): { run(): Promise<R
           reader,
           committer: { add, flush: committer.flush },
           signal: new AbortController().signal,
-          lanes: () => options.lanes ?? 2,
+          chainsAtOnce: () => options.lanes ?? 2,
           ...(options.pagesWorth !== undefined && { pagesWorth: options.pagesWorth }),
           onWindow: options.onWindow ?? (() => {}),
         });

@@ -2,7 +2,7 @@ import { createFlatten } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { createSandboxService, type SandboxService, type ServiceOptions } from '../../src/sandbox/service.ts';
-import type { Upkeep } from '../../src/sync/job.ts';
+import type { StreamPolicy } from '../../src/sync/job.ts';
 import { createInProcessApi, type InProcessApi } from './in-process-api.ts';
 import { createMemorySink, type MemorySink } from './memory-sink.ts';
 import { createMemorySync, type MemorySyncOptions, type RunResult } from './memory-sync.ts';
@@ -11,7 +11,7 @@ export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 export const NOON = Date.UTC(2026, 10, 14, 12);
-export const UPKEEP: Upkeep = { settleMs: 10 * MINUTE, lookbackMs: 15 * MINUTE, resweepMs: undefined };
+export const POLICY: StreamPolicy = { settleMs: 10 * MINUTE, lookbackMs: 15 * MINUTE, resweepMs: undefined };
 
 /** The sandbox service in this process with a clock that the test moves, and a sync of its clicks at 1,000 rows a page. */
 export interface SandboxSync {
@@ -39,7 +39,7 @@ export function createSandboxSync(
     sink,
     flatten: createFlatten(STREAMS.clicks),
     since: clock - days * DAY - HOUR,
-    upkeep: UPKEEP,
+    policy: POLICY,
     now: () => clock,
     ...sync,
   });

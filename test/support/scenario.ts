@@ -1,7 +1,7 @@
 import type { Instant } from '../../src/model/instant.ts';
 import { createRandom, type Random } from '../../src/sandbox/data/random.ts';
 import type { TraitName, Traits } from '../../src/sandbox/traits.ts';
-import type { Upkeep } from '../../src/sync/job.ts';
+import type { StreamPolicy } from '../../src/sync/job.ts';
 import { drawOnly, drawTraits } from './drawn-traits.ts';
 import { serviceError } from './service-error.ts';
 import { createSimulatedService, type SimulatedService } from './simulated-service.ts';
@@ -20,7 +20,7 @@ export interface Scenario {
   random: Random;
   service: SimulatedService;
   since: Instant;
-  upkeep: Upkeep;
+  policy: StreamPolicy;
   pageRows: number;
   /** Lets time go by, with whatever happens in it. */
   idle(ms: number): void;
@@ -92,7 +92,7 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
     refusals: some(0.2, 0.02),
   };
   const hiddenShare = some(0.4, 0.3);
-  const upkeep: Upkeep = { settleMs: 10 * MINUTE, lookbackMs: 15 * MINUTE, resweepMs: 365 * DAY };
+  const policy: StreamPolicy = { settleMs: 10 * MINUTE, lookbackMs: 15 * MINUTE, resweepMs: 365 * DAY };
   const historyMs = random.pick([HOUR, DAY, 3 * DAY, 20 * DAY]);
   const since = service.now() - historyMs - random.int(0, HOUR);
   let calm = false;
@@ -164,7 +164,7 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
     if (born > MOST_EVENTS) return;
     if (random.chance(habits.live)) add(now - random.int(0, 2000));
     // A replica shows it later still: the settle time has to cover both.
-    const latest = 0.95 * (upkeep.settleMs - (service.traits.replicaLag ?? 0));
+    const latest = 0.95 * (policy.settleMs - (service.traits.replicaLag ?? 0));
     if (random.chance(habits.late)) add(Math.max(now - random.next() * latest, since));
     if (random.chance(habits.backdated)) {
       const tie = random.chance(0.3) ? anyAlive()?.at : undefined;
@@ -211,7 +211,7 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
     random,
     service,
     since,
-    upkeep,
+    policy,
     pageRows,
     idle(idleMs) {
       // What was noticed of a server need not stay true.

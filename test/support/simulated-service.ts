@@ -107,7 +107,7 @@ export function createSimulatedService({
 /** Records of the simulation are pairs of id and instant: flattening real ones would be most of the run time. */
 export const flattenPair: Flatten = (record) => {
   const [id, at] = record as [string, Instant];
-  return { id, at, values: [], extra: null, contradictions: [], misfits: [] };
+  return { id, at, values: [], extra: null, contradictions: [], typeMismatches: [] };
 };
 
 const wholeSecond = (at: Instant): Instant => Math.floor(at / 1000) * 1000;

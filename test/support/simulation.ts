@@ -29,7 +29,7 @@ export interface SimulationOptions extends ScenarioOptions {
 /** One seed: first sync, polls, crashes and refusals in a world that moves; then calm days, after which all must be there. */
 export async function simulate(seed: number, { tell, ...options }: SimulationOptions = {}): Promise<SimulationResult> {
   const scenario = createScenario(seed, options);
-  const { random, service, since, upkeep, pageRows } = scenario;
+  const { random, service, since, policy, pageRows } = scenario;
   const sink = createMemorySink(service.ourNow);
   const invariants = createInvariants(scenario, sink);
   const result: SimulationResult = { requests: 0, runs: 0, crashes: 0, refusals: 0, doubts: 0 };
@@ -56,7 +56,7 @@ export async function simulate(seed: number, { tell, ...options }: SimulationOpt
     sink,
     flatten: flattenPair,
     since,
-    upkeep,
+    policy,
     now: service.ourNow,
     mostRows: pageRows,
     commitsNow: () => random.chance(0.5),

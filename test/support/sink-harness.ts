@@ -43,7 +43,7 @@ export function rowOf(
     values: stream.columns.map((column) => given[column.name] ?? null),
     extra,
     contradictions: [],
-    misfits: [],
+    typeMismatches: [],
   };
 }
 

@@ -56,7 +56,7 @@ describe('the summary of a sync', () => {
   });
 
   it('notes the budget, the places, and what deserves a look', () => {
-    const spoilt = { quarantined: 2, contradictions: { country: 1200 }, misfits: { qr: 1 } };
+    const spoilt = { quarantined: 2, contradictions: { country: 1200 }, typeMismatches: { qr: 1 } };
     expect(notes([outcome('clicks', spoilt), outcome('leads')], APP)).toEqual([
       'budget   main: 17 requests, 100 % of 4/s while there was work',
       'note     main/clicks: old names that contradict their field: country 1,200 (the field won)',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { coerce, type Kind, MISFIT } from '../../src/model/columns.ts';
+import { coerce, type Kind, MISMATCH } from '../../src/model/columns.ts';
 
 const INT64_MAX = 2n ** 63n - 1n;
 
@@ -46,7 +46,7 @@ describe('values read as the kind of their column', () => {
     ['timestamp', 0],
     ['timestamp', {}],
   ])('%s: %s does not fit', (kind, value) => {
-    expect(coerce(kind, value)).toBe(MISFIT);
+    expect(coerce(kind, value)).toBe(MISMATCH);
   });
 
   it.each<Kind>(['text', 'integer', 'boolean', 'timestamp', 'json'])('%s: null, absent and "" are none', (kind) => {

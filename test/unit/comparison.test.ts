@@ -3,7 +3,14 @@ import { expect, test } from 'vitest';
 import type { Row } from '../../src/model/flatten.ts';
 import { chunked, type Found, whole } from '../../src/sync/maintain/comparison.ts';
 
-const row = (at: number): Row => ({ id: String(at), at, values: [], extra: null, contradictions: [], misfits: [] });
+const row = (at: number): Row => ({
+  id: String(at),
+  at,
+  values: [],
+  extra: null,
+  contradictions: [],
+  typeMismatches: [],
+});
 
 async function* each<T>(items: readonly T[]): AsyncGenerator<T> {
   yield* items;

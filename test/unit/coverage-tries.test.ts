@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Entry, overlay } from '../../src/model/window.ts';
-import { MOST_TRIES, unproven } from '../../src/sync/plan.ts';
+import { MOST_TRIES, unproven } from '../../src/sync/windows-to-read.ts';
 
 const HOUR = 3_600_000;
 const entry = (start: number, end: number, certified: boolean, runId: string, readAt = 0): Entry => ({

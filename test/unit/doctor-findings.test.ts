@@ -32,11 +32,11 @@ describe('the machine', () => {
   });
 });
 
-it('an error tells who can mend it, and a bug is thrown on', () => {
-  const mends = [new ConfigError('x'), new StopStream('x'), new RetryLater('x')].map(
-    (fault) => findingOf('s', fault).mend,
+it('an error tells who can fix it, and a bug is thrown on', () => {
+  const fixers = [new ConfigError('x'), new StopStream('x'), new RetryLater('x')].map(
+    (fault) => findingOf('s', fault).fixBy,
   );
-  expect(mends).toEqual(['config', 'service', 'later']);
+  expect(fixers).toEqual(['config', 'service', 'later']);
   expect(() => findingOf('s', new TypeError('a bug'))).toThrow('a bug');
 });
 

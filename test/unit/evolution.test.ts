@@ -3,12 +3,12 @@ import type { Kind, Value } from '../../src/model/columns.ts';
 import {
   type EvolvedColumn,
   evolvedStream,
+  findSchemaChanges,
   kindOf,
-  type Lesson,
-  learn,
   MOST_EVOLVED,
   nameFor,
   promote,
+  type SchemaChange,
   widen,
 } from '../../src/model/evolution.ts';
 import type { Row } from '../../src/model/flatten.ts';
@@ -17,10 +17,10 @@ import { NOON, rowOf } from '../support/sink-harness.ts';
 
 const stream = STREAMS.clicks;
 const row = (extra: Row['extra']): Row => rowOf(stream, 'e', NOON, {}, extra);
-const lessonsOf = (...extras: Row['extra'][]): Lesson[] => learn(stream, [], extras.map(row));
+const changesOf = (...extras: Row['extra'][]): SchemaChange[] => findSchemaChanges(stream, [], extras.map(row));
 const columnOf = (value: unknown): [string | undefined, Kind | undefined] => {
-  const [lesson] = lessonsOf({ click: { ua: value } });
-  return [lesson?.name, lesson?.kind];
+  const [change] = changesOf({ click: { ua: value } });
+  return [change?.name, change?.kind];
 };
 /** What stands in the evolved columns of a row, by name, and what is left in `_extra`. */
 function placed(
@@ -100,22 +100,22 @@ describe('names', () => {
 
   it('keeps apart what the path rule would make one: case, declared columns, long tails, dots in keys', () => {
     const long = `click.${'x'.repeat(70)}`;
-    const lessons = lessonsOf({
+    const changes = changesOf({
       click: { ua: 'a', UA: 'b', [`${long}1`]: 1, [`${long}2`]: 2 },
       'click.ua': 'c',
       clickId: 'd',
       click_ip_: 'e',
       eventID: 'f',
     });
-    const names = lessons.map(({ name }) => name);
-    expect(lessons).toHaveLength(8);
+    const names = changes.map(({ name }) => name);
+    expect(changes).toHaveLength(8);
     expect(new Set(names).size).toBe(8);
     expect(names.filter((name) => stream.columns.some((column) => column.name === name))).toEqual([]);
-    expect(lessons.find(({ path }) => path === 'clickId')?.name).toMatch(/^click_id_[0-9a-f]{8}$/);
+    expect(changes.find(({ path }) => path === 'clickId')?.name).toMatch(/^click_id_[0-9a-f]{8}$/);
     // Whatever the order in which the fields came.
-    expect(learn(stream, [], [row({ clickId: 'd', click: { UA: 'b', ua: 'a' } })]).map(({ name }) => name)).toEqual(
-      lessonsOf({ click: { ua: 'a', UA: 'b' }, clickId: 'd' }).map(({ name }) => name),
-    );
+    expect(
+      findSchemaChanges(stream, [], [row({ clickId: 'd', click: { UA: 'b', ua: 'a' } })]).map(({ name }) => name),
+    ).toEqual(changesOf({ click: { ua: 'a', UA: 'b' }, clickId: 'd' }).map(({ name }) => name));
   });
 
   it('finds another name even where somebody sent a field called like the digest', () => {
@@ -126,24 +126,26 @@ describe('names', () => {
   });
 });
 
-describe('lessons', () => {
+describe('changes', () => {
   it('one new column for each unknown field, typed by all that was seen in the batch', () => {
     expect(columnOf(true)).toEqual(['click_ua', 'boolean']);
     expect(columnOf({ deep: 1 })).toEqual(['click_ua', 'json']);
-    expect(lessonsOf({ n: 1 }, { n: null }, { n: 1.5 }, {}, null)).toEqual([
+    expect(changesOf({ n: 1 }, { n: null }, { n: 1.5 }, {}, null)).toEqual([
       { path: 'n', name: 'n', kind: 'number', was: undefined },
     ]);
   });
 
   it('nothing for what is empty, and nothing for what a declared column reads and could not hold', () => {
-    expect(lessonsOf({ a: null, b: '', sale: {}, country: 'XX', click: { timestamp: [], id: {} } })).toEqual([]);
+    expect(changesOf({ a: null, b: '', sale: {}, country: 'XX', click: { timestamp: [], id: {} } })).toEqual([]);
   });
 
   it('a widening where a known column must hold more, and nothing where it holds it already', () => {
     const known: EvolvedColumn[] = [{ path: 'n', name: 'n', kind: 'integer' }];
-    expect(learn(stream, known, [row({ n: 2 })])).toEqual([]);
-    expect(learn(stream, known, [row({ n: 'two' })])).toEqual([{ path: 'n', name: 'n', kind: 'text', was: 'integer' }]);
-    expect(learn(stream, [{ path: 'n', name: 'n', kind: 'json' }], [row({ n: 'two' })])).toEqual([]);
+    expect(findSchemaChanges(stream, known, [row({ n: 2 })])).toEqual([]);
+    expect(findSchemaChanges(stream, known, [row({ n: 'two' })])).toEqual([
+      { path: 'n', name: 'n', kind: 'text', was: 'integer' },
+    ]);
+    expect(findSchemaChanges(stream, [{ path: 'n', name: 'n', kind: 'json' }], [row({ n: 'two' })])).toEqual([]);
   });
 
   it('ends at the most columns, and widens those that are there all the same', () => {
@@ -152,8 +154,8 @@ describe('lessons', () => {
       name: `f${i}`,
       kind: 'integer' as const,
     }));
-    const lessons = learn(stream, known, [row({ f1: 'x', f2: 'x', new1: 1, new2: 2 })]);
-    expect(lessons.map(({ path }) => path)).toEqual(['f1', 'f2', 'new1']);
+    const changes = findSchemaChanges(stream, known, [row({ f1: 'x', f2: 'x', new1: 1, new2: 2 })]);
+    expect(changes.map(({ path }) => path)).toEqual(['f1', 'f2', 'new1']);
   });
 });
 
@@ -198,9 +200,9 @@ describe('promotion', () => {
 
   it('knows a key called __proto__ as any other', () => {
     const extra = JSON.parse('{"__proto__":"x","click":{"__proto__":1}}') as Row['extra'];
-    const lessons = lessonsOf(extra);
-    expect(lessons.map(({ path }) => path)).toEqual(['__proto__', 'click.__proto__']);
-    const { values, extra: rest } = placed(lessons, extra);
+    const changes = changesOf(extra);
+    expect(changes.map(({ path }) => path)).toEqual(['__proto__', 'click.__proto__']);
+    const { values, extra: rest } = placed(changes, extra);
     expect(Object.values(values)).toEqual(['x', 1]);
     expect(rest).toBeNull();
     expect(JSON.stringify(placed([], extra).extra)).toBe(JSON.stringify(extra));

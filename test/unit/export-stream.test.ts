@@ -44,7 +44,7 @@ async function exported(slices: readonly Slice[], { spooled = false, forgotten =
   const job = {
     source: 'main',
     stream: 'clicks',
-    upkeep: { lookbackMs: 0, settleMs, resweepMs: undefined },
+    policy: { lookbackMs: 0, settleMs, resweepMs: undefined },
     createReader: () => reader as Reader,
     requests: () => ({ requests: 3, tooManyRequests: 0 }),
   } as unknown as StreamJob;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Slice } from '../../src/extract/reader.ts';
-import { createSandboxSync, DAY, MINUTE, NOON, type SandboxSync, UPKEEP } from '../support/sandbox-sync.ts';
+import { createSandboxSync, DAY, MINUTE, NOON, POLICY, type SandboxSync } from '../support/sandbox-sync.ts';
 
 const ideal = (rows: number): number => Math.ceil(rows / 1000);
 
@@ -43,7 +43,7 @@ describe('what extraction costs in requests', () => {
     expect(sync.watermark()).toBeUndefined();
     sync.pass(5 * MINUTE);
     const { requests, hasDoubts } = await sync.run();
-    expect([requests <= 20, hasDoubts, sync.watermark()]).toEqual([true, false, NOON - UPKEEP.settleMs]);
+    expect([requests <= 20, hasDoubts, sync.watermark()]).toEqual([true, false, NOON - POLICY.settleMs]);
   });
 
   test('ten empty years before three days of rows: at most 20 more than the rows need', async () => {
@@ -61,7 +61,7 @@ describe('what extraction costs in requests', () => {
     expect(requests).toBeLessThanOrEqual(2);
     expect(hasDoubts).toBe(false);
     expect(arrived.filter((id) => !sync.sink.rows.has(id))).toEqual([]);
-    expect(sync.watermark()).toBe(sync.now() - UPKEEP.settleMs);
+    expect(sync.watermark()).toBe(sync.now() - POLICY.settleMs);
   });
 
   test('rows held at once are pages, not windows', async () => {

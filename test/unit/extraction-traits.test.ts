@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/sandbox/data/types.ts';
-import { createSandboxSync, DAY, HOUR, MINUTE, NOON, type SandboxSync, UPKEEP } from '../support/sandbox-sync.ts';
+import { createSandboxSync, DAY, HOUR, MINUTE, NOON, POLICY, type SandboxSync } from '../support/sandbox-sync.ts';
 import { serviceError } from '../support/service-error.ts';
 
 /** Everything visible is in the sink and certified up to the settle time. */
 function expectComplete(sync: SandboxSync): void {
   expect(sync.missing()).toEqual([]);
-  expect(sync.watermark()).toBe(sync.now() - UPKEEP.settleMs);
+  expect(sync.watermark()).toBe(sync.now() - POLICY.settleMs);
 }
 
 describe('what a service does to its pages, at 1,000 rows each', () => {
@@ -34,7 +34,7 @@ describe('what a service does to its pages, at 1,000 rows each', () => {
     hideRun(sync, 2000, 4200);
     // No answer shows the rows on both sides of 2,200 hidden ones together.
     expect(await sync.run()).toMatchObject({ error: undefined, hasDoubts: true });
-    expect(sync.watermark()).toBeLessThan(sync.now() - UPKEEP.settleMs);
+    expect(sync.watermark()).toBeLessThan(sync.now() - POLICY.settleMs);
     expect(sync.missing()).toHaveLength(2200);
   });
 
@@ -61,7 +61,7 @@ describe('what a service does to its pages, at 1,000 rows each', () => {
     const sync = createSandboxSync({ clicks: 5000, traits: { poison: 2 } });
     expect(await sync.run()).toMatchObject({ error: undefined, hasDoubts: false });
     expect(sync.missing().sort()).toEqual(sync.service.poisoned('clicks').sort());
-    expect(sync.watermark()).toBe(sync.now() - UPKEEP.settleMs);
+    expect(sync.watermark()).toBe(sync.now() - POLICY.settleMs);
     expect(sync.sink.rejected).toHaveLength(2);
     expect(sync.sink.ledger().map(({ note }) => note)).toContain('a row that the service cannot show was set aside');
   });
@@ -94,21 +94,21 @@ describe('freshness and events that come late', () => {
     const [id = ''] = sync.service.arrive('clicks', 1);
     await sync.run();
     expect(sync.sink.rows.has(id)).toBe(true);
-    expect(sync.watermark()).toBe(sync.now() - UPKEEP.settleMs);
+    expect(sync.watermark()).toBe(sync.now() - POLICY.settleMs);
   });
 
   test('an event backdated by minutes, behind the watermark, comes in by the lookback', async () => {
     const sync = createSandboxSync({ clicks: 15_000, days: 0.25 });
     await sync.run();
     sync.pass(5 * MINUTE);
-    const at = sync.now() - UPKEEP.settleMs - 10 * MINUTE;
+    const at = sync.now() - POLICY.settleMs - 10 * MINUTE;
     const [id = ''] = sync.service.arrive('clicks', 1, { from: at, to: at });
     await sync.run();
     expect(sync.sink.rows.has(id)).toBe(true);
   });
 
   test('an event backdated by months comes in by the nightly re-sweep, and the ledger says when', async () => {
-    const sync = createSandboxSync({ clicks: 3000, days: 80 }, { upkeep: { ...UPKEEP, resweepMs: 90 * DAY } });
+    const sync = createSandboxSync({ clicks: 3000, days: 80 }, { policy: { ...POLICY, resweepMs: 90 * DAY } });
     await sync.run();
     const at = sync.now() - 60 * DAY;
     const [id = ''] = sync.service.arrive('clicks', 1, { from: at, to: at });

@@ -5,7 +5,7 @@ import { UNKNOWN_PROFILE } from '../../src/extract/profile.ts';
 import type { Profile, Slice } from '../../src/extract/reader.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import { DAY_MS, gaps, type Window } from '../../src/model/window.ts';
-import { readTogether } from '../../src/sync/parallel-sweep.ts';
+import { sweepInParallel } from '../../src/sync/parallel-sweep.ts';
 import { certified } from '../support/certified.ts';
 
 const START = Date.UTC(2026, 0, 1);
@@ -55,7 +55,12 @@ describe('reading together', () => {
   test('a free chain takes over the later half, as long as there is enough of it', async () => {
     const window = { start: START, end: START + 10 * DAY_MS };
     const stream = createStream(evenly(2000, window));
-    await readTogether([{ window, lane: 'fresh' }], { lanes: () => 4, profile: () => EXACT, signal: never, ...stream });
+    await sweepInParallel([{ window, lane: 'fresh' }], {
+      chainsAtOnce: () => 4,
+      profile: () => EXACT,
+      signal: never,
+      ...stream,
+    });
     expect(gaps(stream.taken, window)).toEqual([]);
     expect(stream.most()).toBe(4);
     // Two hundred pages, and what the edges cost.
@@ -65,13 +70,13 @@ describe('reading together', () => {
 
   test('one alone where the rows fit a few pages, and where only one is allowed', async () => {
     const window = { start: START, end: START + 10 * DAY_MS };
-    for (const [rows, lanes] of [
+    for (const [rows, chainsAtOnce] of [
       [80, 8],
       [2000, 1],
     ] as const) {
       const stream = createStream(evenly(rows, window));
-      await readTogether([{ window, lane: 'fresh' }], {
-        lanes: () => lanes,
+      await sweepInParallel([{ window, lane: 'fresh' }], {
+        chainsAtOnce: () => chainsAtOnce,
         profile: () => EXACT,
         signal: never,
         ...stream,
@@ -90,7 +95,7 @@ describe('reading together', () => {
       const window = { start: START + 3_600_001, end: START + 9 * DAY_MS };
       const stream = createStream(evenly(2000, window));
       const profile = (): Profile => ({ ...EXACT, granularity });
-      await readTogether([{ window, lane: 'fresh' }], { lanes: () => 3, profile, signal: never, ...stream });
+      await sweepInParallel([{ window, lane: 'fresh' }], { chainsAtOnce: () => 3, profile, signal: never, ...stream });
       expect(stream.begun.length > 1).toBe(most > 1);
       expect(stream.most()).toBeLessThanOrEqual(most);
       for (const { start } of stream.begun.slice(1)) expect(start % 3_600_000).toBe(0);
@@ -101,14 +106,19 @@ describe('reading together', () => {
   test('covers every window, wherever the rows lie, at a bounded price', async () => {
     const times = fc.array(fc.integer({ min: START, max: START + 40 * DAY_MS }), { maxLength: 3000, size: 'max' });
     await fc.assert(
-      fc.asyncProperty(times, fc.integer({ min: 1, max: 8 }), async (unsorted, lanes) => {
+      fc.asyncProperty(times, fc.integer({ min: 1, max: 8 }), async (unsorted, chainsAtOnce) => {
         const stream = createStream([...new Set(unsorted)].sort((a, b) => a - b));
         const shares = [share(START, START + 5 * DAY_MS), share(START + 7 * DAY_MS, START + 40 * DAY_MS)];
-        await readTogether(shares, { lanes: () => lanes, profile: () => EXACT, signal: never, ...stream });
+        await sweepInParallel(shares, {
+          chainsAtOnce: () => chainsAtOnce,
+          profile: () => EXACT,
+          signal: never,
+          ...stream,
+        });
         for (const { window } of shares) expect(gaps(stream.taken, window)).toEqual([]);
-        expect(stream.most()).toBeLessThanOrEqual(lanes);
+        expect(stream.most()).toBeLessThanOrEqual(chainsAtOnce);
         // Two windows, their halvings, and one page more for each.
-        expect(stream.pages()).toBeLessThanOrEqual((unsorted.length / PAGE_ROWS) * 1.05 + 2 * (2 + lanes));
+        expect(stream.pages()).toBeLessThanOrEqual((unsorted.length / PAGE_ROWS) * 1.05 + 2 * (2 + chainsAtOnce));
       }),
       { numRuns: 60 },
     );
@@ -121,8 +131,8 @@ describe('reading together', () => {
       if (stream.pages() === 50) throw new Error('the sink is full');
     };
     await expect(
-      readTogether([{ window, lane: 'fresh' }], {
-        lanes: () => 4,
+      sweepInParallel([{ window, lane: 'fresh' }], {
+        chainsAtOnce: () => 4,
         profile: () => EXACT,
         signal: never,
         ...stream,

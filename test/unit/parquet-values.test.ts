@@ -76,11 +76,12 @@ const AS_STORED: Readonly<Record<Kind, (value: never) => unknown>> = {
   boolean: (value: boolean) => value,
   timestamp: (value: number) =>
     BigInt(Math.floor(value)) * 1000n + BigInt(Math.round((value - Math.floor(value)) * 1000)),
-  json: (value: Value) => mended(value),
+  json: (value: Value) => sanitized(value),
 };
 
 /** JSON as text, halves of surrogate pairs replaced. */
-const mended = (value: Value): string => stringifyJson(value).replace(/(?<!\\)((?:\\\\)*)\\ud[89a-f]../g, '$1\ufffd');
+const sanitized = (value: Value): string =>
+  stringifyJson(value).replace(/(?<!\\)((?:\\\\)*)\\ud[89a-f]../g, '$1\ufffd');
 
 /** And what comes back from the codec itself. */
 const AS_READ: Readonly<Record<Kind, (value: never) => Value>> = {
@@ -89,7 +90,7 @@ const AS_READ: Readonly<Record<Kind, (value: never) => Value>> = {
   number: (value: number | bigint) => (value === 0 ? 0 : value),
   boolean: (value: boolean) => value,
   timestamp: (value: number) => value,
-  json: (value: Value) => parseJson(mended(value)) as Value,
+  json: (value: Value) => parseJson(sanitized(value)) as Value,
 };
 
 /** The same rows through the codec, DuckDB and hyparquet, value by value. */

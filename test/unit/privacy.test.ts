@@ -107,7 +107,7 @@ describe('what no column takes is treated too', () => {
     ['a password at the top', { password: 'secret' }],
     ['a password under its column name', { link_password: 'secret', linkPassword: 'secret' }],
     ['an unknown object with a password', { previousLink: { password: 'secret' } }],
-    ['a misfit with a password inside', { link: { title: { password: 'secret' } } }],
+    ['a type mismatch with a password inside', { link: { title: { password: 'secret' } } }],
     ['an ip that is no text', { click: { ip: { v4: 'secret' } } }],
     ['a click that is a list', { click: [{ ip: 'secret' }] }],
     ['an alias that contradicts', { click: { ip: '10.0.0.1' }, ip: 'secret' }],

@@ -194,8 +194,8 @@ function notesOn({ report }: Outcome, asked: Window | undefined): string[] {
     lines.push(`before since, ${minute(toIso(cursor.since))}: status and coverage show it as also complete`);
   const contradictions = counts(tally.contradictions);
   if (contradictions) lines.push(`old names that contradict their field: ${contradictions} (the field won)`);
-  const misfits = counts(tally.misfits);
-  if (misfits) lines.push(`values that do not fit their column: ${misfits} (kept in _extra)`);
+  const typeMismatches = counts(tally.typeMismatches);
+  if (typeMismatches) lines.push(`values that do not fit their column: ${typeMismatches} (kept in _extra)`);
   if (tally.quarantined > 0) lines.push(`${figure(tally.quarantined)} set aside: see tributary.quarantine`);
   if (state === 'incomplete' && !fault) {
     const [first, ...more] = report.unproven;

@@ -43,7 +43,7 @@ async function doctor({ terminal, log, signal, document }: Context, options: Com
   findings.push(...loaded.findings);
   if (loaded.config) findings.push(...(await examine({ config: loaded.config, log, signal, onFinding })));
   if (options.json) terminal.out(document({ findings }));
-  else terminal.out(`\n${verdict(findings)}`);
+  else terminal.out(`\n${summary(findings)}`);
   return gravest(findings.map(codeOf));
 }
 
@@ -71,7 +71,7 @@ function lineOf({ level, subject, says, fix }: Finding, paint: Paint, columns: n
   return `${colour(MARKS[level])}  ${lines.join('\n')}`;
 }
 
-function verdict(findings: readonly Finding[]): string {
+function summary(findings: readonly Finding[]): string {
   const [faults, notes] = (['fault', 'note'] as const).map(
     (level) => findings.filter((one) => one.level === level).length,
   );
@@ -80,7 +80,7 @@ function verdict(findings: readonly Finding[]): string {
   return `${counted(faults, 'fault')} to fix: see the lines marked FAIL`;
 }
 
-function codeOf({ level, mend }: Finding): ExitCode {
+function codeOf({ level, fixBy }: Finding): ExitCode {
   if (level !== 'fault') return EXIT.done;
-  return mend === 'service' ? EXIT.refused : mend === 'later' ? EXIT.incomplete : EXIT.usage;
+  return fixBy === 'service' ? EXIT.refused : fixBy === 'later' ? EXIT.incomplete : EXIT.usage;
 }

@@ -114,7 +114,7 @@ async function tryService(
     kept: 'nothing was written',
     next: `${fault.fix}; your answers, to try again: ${command}; --untested writes the config all the same`,
   };
-  if (fault.mend === 'later') throw new RetryLater(fault.says, details);
+  if (fault.fixBy === 'later') throw new RetryLater(fault.says, details);
   throw new StopStream(fault.says, details);
 }
 

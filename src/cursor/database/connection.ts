@@ -32,11 +32,13 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions): Pool {
   pool.on('error', () => {});
 
   /** On a connection of its own: those of the pool may all be waiting on a dead line. */
-  const lookAt = async (pid: number): Promise<Standing> => {
+  const lookAt = async (pid: number): Promise<BackendActivity> => {
     const client = new Client({ connectionString: url, application_name: name, query_timeout: CONNECT_MS });
     try {
       await client.connect();
-      return (await client.query<{ standing: Standing }>(STANDING, [pid])).rows[0]?.standing ?? 'unknown';
+      return (
+        (await client.query<{ activity: BackendActivity }>(BACKEND_ACTIVITY, [pid])).rows[0]?.activity ?? 'unknown'
+      );
     } catch (error) {
       // Recovery: a server that refuses us, for want of room perhaps, is there, and says nothing of our question.
       if (error instanceof pg.DatabaseError) return 'unknown';
@@ -74,7 +76,7 @@ interface Watched {
 }
 
 /** What the server says of its process: at work on what we asked, waiting for us, or not to be found. */
-type Standing = 'at work' | 'waiting for us' | 'unknown';
+type BackendActivity = 'at work' | 'waiting for us' | 'unknown';
 
 /** A server is asked about at this interval while it says nothing. */
 export const SILENCE_MS = 60_000;
@@ -90,7 +92,7 @@ const MOST_UNKNOWN = 5;
 async function unlessSilent<T>(
   connection: Watched,
   silenceMs: number,
-  lookAt: (pid: number) => Promise<Standing>,
+  lookAt: (pid: number) => Promise<BackendActivity>,
   work: Promise<T>,
 ): Promise<T> {
   let seen = connection.bytesPassed();
@@ -102,9 +104,9 @@ async function unlessSilent<T>(
       return;
     }
     // Recovery: a server that cannot be asked either is not there.
-    const standing = await lookAt(connection.pid).catch(() => 'waiting for us' as const);
-    unknown = standing === 'unknown' ? unknown + 1 : 0;
-    const isDead = standing === 'waiting for us' || unknown >= MOST_UNKNOWN;
+    const activity = await lookAt(connection.pid).catch(() => 'waiting for us' as const);
+    unknown = activity === 'unknown' ? unknown + 1 : 0;
+    const isDead = activity === 'waiting for us' || unknown >= MOST_UNKNOWN;
     if (isDead && connection.bytesPassed() === seen) connection.cut(silent(silenceMs));
   };
   const timer = setInterval(() => void look(), silenceMs);
@@ -126,12 +128,12 @@ const silent = (ms: number): Error =>
  * A process that reads from us or writes to us, and gets nothing through, is at the other end of a dead line. It is ended, or it would
  * keep its locks until the server notices by itself.
  */
-const STANDING = `
-  select standing, standing = 'waiting for us' and pg_terminate_backend(pid) as ended
+const BACKEND_ACTIVITY = `
+  select activity, activity = 'waiting for us' and pg_terminate_backend(pid) as ended
   from pg_stat_activity, lateral (
     select case when state is null or state = 'disabled' then 'unknown'
       when state = 'active' and wait_event_type is distinct from 'Client' then 'at work'
-      else 'waiting for us' end as standing
+      else 'waiting for us' end as activity
   ) as seen
   where pid = $1 and usename = current_user and datname = current_database()`;
 

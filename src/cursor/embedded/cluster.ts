@@ -36,7 +36,7 @@ export async function prepareCluster(home: Home, programs: Binaries, sync: boole
 }
 
 /** What killed initialisations left. Only for the one who holds the server: a slower maker would lose its ground. */
-export async function sweepUnfinished({ path, user }: Home): Promise<void> {
+export async function removeUnfinished({ path, user }: Home): Promise<void> {
   for (const name of await readdir(path)) {
     if (!name.startsWith(UNFINISHED)) continue;
     // Recovery: an orphaned initdb is still writing there; it is swept the next time.

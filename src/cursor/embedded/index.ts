@@ -4,7 +4,7 @@ import { Fault, RetryLater } from '../../model/errors.ts';
 import type { Log } from '../../model/log.ts';
 import { connect, type Session } from '../database/index.ts';
 import type { Sql } from '../database/sql.ts';
-import { type Cluster, prepareCluster, sweepUnfinished, USER } from './cluster.ts';
+import { type Cluster, prepareCluster, removeUnfinished, USER } from './cluster.ts';
 import { findBinaries, type Home, openHome } from './home.ts';
 import { type HasExited, lookAtPostmaster, type Settings, startPostmaster, stopPostmaster, until } from './server.ts';
 
@@ -54,7 +54,7 @@ async function openIn(home: Home, options: EmbeddedOptions): Promise<EmbeddedPos
     try {
       if (!attach) await becomeOwner(place.presence, dir);
       await ensureDatabase(place.presence);
-      if (!attach) await sweepUnfinished(home);
+      if (!attach) await removeUnfinished(home);
     } catch (error) {
       await leavePlace(place, cluster, log);
       throw error;

@@ -110,7 +110,7 @@ export async function versionFinding(db: Queryable, subject: string, name: strin
   const says = `${name} answers (Postgres ${server?.version.split(' ')[0]})`;
   if ((server?.number ?? 0) >= OLDEST_MAJOR * 10_000) return ok(subject, says);
   const fix = `use Postgres ${OLDEST_MAJOR} or newer`;
-  return { level: 'fault', subject, says: `${says}, which is too old`, fix, mend: 'config' };
+  return { level: 'fault', subject, says: `${says}, which is too old`, fix, fixBy: 'config' };
 }
 
 /** A replica, or a server that was made read-only: everything can be read there, and the first write fails. */
@@ -121,7 +121,7 @@ async function writableFinding(db: Queryable, subject: string): Promise<Finding>
   if (!server?.replica && !server?.locked) return ok(subject, 'can be written');
   const says = server.replica ? 'is a replica, which is read-only' : 'is read-only (default_transaction_read_only)';
   const fix = 'point the database URL at the primary, or wait until the failover is over';
-  return { level: 'fault', subject, says, fix, mend: 'later' };
+  return { level: 'fault', subject, says, fix, fixBy: 'later' };
 }
 
 async function rightsFinding(db: Queryable, subject: string): Promise<Finding> {
@@ -143,7 +143,7 @@ async function rightsFinding(db: Queryable, subject: string): Promise<Finding> {
   const fix = may?.exists
     ? `grant usage, create on schema ${STATE_SCHEMA} to "${may.user}"`
     : `grant create on database "${may?.database}" to "${may?.user}"`;
-  return { level: 'fault', subject, says: `user ${may?.user} may not create tables in ${where}`, fix, mend: 'config' };
+  return { level: 'fault', subject, says: `user ${may?.user} may not create tables in ${where}`, fix, fixBy: 'config' };
 }
 
 async function migrationsFinding(db: Database, subject: string, migrations: readonly Migration[]): Promise<Finding> {

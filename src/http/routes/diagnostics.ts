@@ -16,7 +16,7 @@ const Diagnosis = named(
         subject: text,
         says: text,
         fix: orNull(text),
-        mend: orNull(oneOf(['config', 'service', 'later'])).describe('who can fix a fault'),
+        fixBy: orNull(oneOf(['config', 'service', 'later'])).describe('who can fix a fault'),
       }),
     ),
   }),
@@ -59,7 +59,13 @@ export function diagnosticsRoutes({ state, examine, config, signal }: Diagnostic
   const look = async (): Promise<Diagnosis> => {
     const found = await examine(signal);
     return {
-      findings: found.map(({ level, subject, says, fix = null, mend = null }) => ({ level, subject, says, fix, mend })),
+      findings: found.map(({ level, subject, says, fix = null, fixBy = null }) => ({
+        level,
+        subject,
+        says,
+        fix,
+        fixBy,
+      })),
     };
   };
   return [

@@ -63,7 +63,7 @@ function victimIn(erasure: Erasure, { name, isByDay }: Design): Victim | 'all' |
 
 async function everyFile(warehouse: Warehouse, design: Design): Promise<string[]> {
   const folder = tableFolder(warehouse, design.name);
-  await warehouse.store.sweep(folder);
+  await warehouse.store.removeLeftovers(folder);
   const paths: string[] = [];
   for await (const { path } of warehouse.store.list(folder)) paths.push(path);
   return paths;
@@ -77,7 +77,7 @@ async function removeUnnamed(
 ): Promise<void> {
   const named = await namedFiles(warehouse, listed);
   for (const path of paths) if (!named.has(path)) await warehouse.store.delete(path);
-  await warehouse.store.sweep(tableFolder(warehouse, design.name));
+  await warehouse.store.removeLeftovers(tableFolder(warehouse, design.name));
 }
 
 interface Erased {

@@ -11,7 +11,7 @@ import { erase } from './erase.ts';
 import type { DataFile } from './format/manifest.ts';
 import { currentSnapshot, presentColumns, withColumns } from './format/metadata.ts';
 import { columnsIn, type Design, type Evolved, entityDesign, evolveSchema, streamDesign } from './format/schema.ts';
-import { maintain, tend, UPKEEP, type Upkeep } from './maintain.ts';
+import { MAINTENANCE, type Maintenance, maintain, maintainAfterCommit } from './maintain.ts';
 import { compareTable, readTable } from './read-tables.ts';
 import {
   type Draft,
@@ -33,7 +33,7 @@ interface IcebergSinkOptions {
   warehouse: string;
   store: Store;
   namespace: string;
-  upkeep?: Upkeep;
+  maintenance?: Maintenance;
   /** Absent: in the state's own database. */
   rest?: RestCatalogOptions;
 }
@@ -45,7 +45,7 @@ const BATCH_ROWS = 20_000;
 
 /** A sink of Iceberg tables. Nothing is to be recovered: catalog, ledger and cursor change in one transaction. */
 export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
-  const { name, state, warehouse: path, store, namespace, upkeep = UPKEEP, rest } = options;
+  const { name, state, warehouse: path, store, namespace, maintenance = MAINTENANCE, rest } = options;
   const catalog = rest ? createRestCatalog(rest) : createSqlCatalog();
   const warehouse: Warehouse = { name, state, store, namespace, uri: warehouseUri(path), catalog };
   return {
@@ -54,9 +54,9 @@ export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
     batchRows: BATCH_ROWS,
     prepare: (stream) => prepareTables(warehouse, stream),
     open: async (stream) => openBatch(warehouse, stream),
-    publishProgress: ({ stream }) => tend(warehouse, stream, upkeep),
+    publishProgress: ({ stream }) => maintainAfterCommit(warehouse, stream, maintenance),
     erase: (erasure) => erase(warehouse, erasure),
-    maintain: () => maintain(warehouse, upkeep),
+    maintain: () => maintain(warehouse, maintenance),
     check: () => checkLake(store, `sink ${name}`),
     compare: (comparison) => compareTable(warehouse, comparison),
     read: (stream, source, window) => readTable(warehouse, stream, source, window),

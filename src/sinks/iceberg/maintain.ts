@@ -29,7 +29,7 @@ import {
 
 const HOUR_MS = 3_600_000;
 
-export interface Upkeep {
+export interface Maintenance {
   /** How long readers can go back. */
   keepMs: number;
   /** Files that no snapshot names are left alone for so long: somebody may be about to commit them. */
@@ -42,7 +42,7 @@ export interface Upkeep {
 const MOST_SMALL_FILES = 8;
 const FULL_ROWS = 100_000;
 
-export const UPKEEP: Upkeep = { keepMs: 24 * HOUR_MS, orphanMs: 24 * HOUR_MS, mostSmall: MOST_SMALL_FILES };
+export const MAINTENANCE: Maintenance = { keepMs: 24 * HOUR_MS, orphanMs: 24 * HOUR_MS, mostSmall: MOST_SMALL_FILES };
 
 /** Every table that Tributary writes, as far as it is there. */
 export const designs = (): Design[] => [
@@ -51,13 +51,13 @@ export const designs = (): Design[] => [
 ];
 
 /** Everything that can be done: for the command. */
-export async function maintain(warehouse: Warehouse, upkeep: Upkeep): Promise<Maintained> {
+export async function maintain(warehouse: Warehouse, maintenance: Maintenance): Promise<Maintained> {
   const done: Maintained = {};
   for (const design of designs()) {
     if (!(await loadTable(warehouse.state, warehouse, design))) continue;
-    const joined = await joinCrowded(warehouse, design, { ...upkeep, mostSmall: 1 });
-    const expired = await expire(warehouse, design, upkeep.keepMs);
-    const removed = await sweep(warehouse, design, upkeep.orphanMs);
+    const joined = await joinCrowded(warehouse, design, { ...maintenance, mostSmall: 1 });
+    const expired = await expire(warehouse, design, maintenance.keepMs);
+    const removed = await removeOrphans(warehouse, design, maintenance.orphanMs);
     const table = await loadTable(warehouse.state, warehouse, design);
     const files = table ? (await filesOf(warehouse, table, {})).length : 0;
     done[`${warehouse.namespace}.${design.name}`] = { joined, expired, removed, files };
@@ -66,20 +66,26 @@ export async function maintain(warehouse: Warehouse, upkeep: Upkeep): Promise<Ma
 }
 
 /** After a run: what has become due in the tables that it wrote to, and no more, since the next run waits. */
-export async function tend(warehouse: Warehouse, stream: StreamName, upkeep: Upkeep): Promise<void> {
+export async function maintainAfterCommit(
+  warehouse: Warehouse,
+  stream: StreamName,
+  maintenance: Maintenance,
+): Promise<void> {
   for (const design of [streamDesign(STREAMS[stream]), ...ENTITIES.map(entityDesign)]) {
     const table = await loadTable(warehouse.state, warehouse, design);
     if (!table) continue;
-    await joinCrowded(warehouse, design, upkeep);
-    const oldest = Math.min(...expirable(table.metadata, upkeep.keepMs).map((snapshot) => snapshot['timestamp-ms']));
+    await joinCrowded(warehouse, design, maintenance);
+    const oldest = Math.min(
+      ...expirable(table.metadata, maintenance.keepMs).map((snapshot) => snapshot['timestamp-ms']),
+    );
     // An hour's worth at a time: looking for files that nobody names any more means reading every manifest.
-    if (oldest > Date.now() - upkeep.keepMs - HOUR_MS) continue;
-    await expire(warehouse, design, upkeep.keepMs);
-    await sweep(warehouse, design, upkeep.orphanMs);
+    if (oldest > Date.now() - maintenance.keepMs - HOUR_MS) continue;
+    await expire(warehouse, design, maintenance.keepMs);
+    await removeOrphans(warehouse, design, maintenance.orphanMs);
   }
 }
 
-async function joinCrowded(warehouse: Warehouse, design: Design, { mostSmall }: Upkeep): Promise<number> {
+async function joinCrowded(warehouse: Warehouse, design: Design, { mostSmall }: Maintenance): Promise<number> {
   let joined = 0;
   for (;;) {
     const table = await loadTable(warehouse.state, warehouse, design);
@@ -120,10 +126,10 @@ async function expire(warehouse: Warehouse, design: Design, keepMs: number): Pro
 }
 
 /** Removes files of a table that neither a snapshot nor the catalog leads to, once they are old enough. */
-async function sweep(warehouse: Warehouse, design: Design, orphanMs: number): Promise<number> {
+async function removeOrphans(warehouse: Warehouse, design: Design, orphanMs: number): Promise<number> {
   const { store } = warehouse;
   const folder = tableFolder(warehouse, design.name);
-  await store.sweep(folder);
+  await store.removeLeftovers(folder);
   const old: string[] = [];
   for await (const { path, modifiedAt } of store.list(folder)) if (modifiedAt < Date.now() - orphanMs) old.push(path);
   // Looked up behind the list: whatever was named meanwhile is not taken for an orphan.

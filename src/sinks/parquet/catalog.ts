@@ -133,7 +133,7 @@ async function replaceRow(lake: Lake, of: Pick<Track, 'source' | 'stream'>, row?
   await lake.state.transaction(async (tx) => {
     await lockCatalog(tx, lake);
     // Here, because every run comes by: what is left of this file and of the catalogue is nobody else's to take away.
-    await lake.store.sweep();
+    await lake.store.removeLeftovers();
     const text = await lake.store.readText(COVERAGE);
     const rows = text === undefined ? [] : (JSON.parse(text) as CoverageRow[]);
     const others = rows.filter(({ source, stream }) => source !== of.source || stream !== of.stream);

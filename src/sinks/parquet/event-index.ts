@@ -211,7 +211,7 @@ const insertKeys = (track: number, partition: Partition, keys: readonly bigint[]
  * other files in their place. Only files that differ from what is known of them are read, and of those only the ids.
  */
 export async function reconcile(tx: Queryable, lake: Lake, track: Track, id: number): Promise<void> {
-  await lake.store.sweep(track.stream, fileName(track.source));
+  await lake.store.removeLeftovers(track.stream, fileName(track.source));
   const known = await knownFiles(tx, id);
   for await (const { path, identity } of lake.store.list(track.stream, fileName(track.source))) {
     const partition = partitionAt(lake.scheme, path);

@@ -41,7 +41,7 @@ async function visitFiles(lake: Lake, track: Track, visit: Visit): Promise<void>
   // A file that a killed writer left unfinished may hold what is to be erased, and perhaps no sync will ever come by.
   await lake.state.transaction(async (tx) => {
     await lockTrack(tx, track);
-    await lake.store.sweep(track.stream, fileName(track.source));
+    await lake.store.removeLeftovers(track.stream, fileName(track.source));
   });
   for await (const { path } of lake.store.list(track.stream, fileName(track.source))) {
     const partition = partitionAt(lake.scheme, path);

@@ -78,7 +78,7 @@ const BEAT_MS = 5000;
 /**
  * Rows are gathered and written in one transaction of the state. The files are replaced inside of it, before the ledger hears of them:
  * a crash in between leaves rows that the ledger does not know of, and they are merged again, without effect, when their window is
- * read again. That files were being replaced is said before the transaction begins, so that the index is mended first.
+ * read again. That files were being replaced is said before the transaction begins, so that the index is repaired first.
  *
  * @param met Tracks whose files were compared with the index by this process.
  */

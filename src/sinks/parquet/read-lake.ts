@@ -81,7 +81,7 @@ function openRows(partition: PartitionFile, stream: Stream): OpenFile {
       values: own,
       extra: rest === null ? null : (parseJson(String(rest)) as JsonObject),
       contradictions: [],
-      misfits: [],
+      typeMismatches: [],
     };
   };
 

@@ -197,7 +197,7 @@ const selectPage = (table: string, list: readonly string[], { source, window, af
 function toRow(stored: StoredRow, columns: ReadonlyArray<{ kind: Kind }>): Row {
   const values = columns.map(({ kind }, i) => toValue(kind, stored[`c${i}`] ?? null));
   const extra = values.pop() as JsonObject | null;
-  return { id: stored.id, at: stored.at, values, extra, contradictions: [], misfits: [] };
+  return { id: stored.id, at: stored.at, values, extra, contradictions: [], typeMismatches: [] };
 }
 
 function toValue(kind: Kind, value: string | number | boolean | null): Value {

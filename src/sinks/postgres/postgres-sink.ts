@@ -87,7 +87,7 @@ async function checkPostgres(db: Database, schema: string, subject: string, plac
         subject,
         says: `may not write ${locked.map((table) => `${schema}.${table}`).join(', ')}`,
         fix: `grant select, insert, update, delete on all tables in schema ${quoteIdent(schema)} to this user, or make it their owner`,
-        mend: 'config',
+        fixBy: 'config',
       });
     }
   } catch (error) {

@@ -3,7 +3,7 @@ import type { Instant } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
 import type { Difference } from '../../sinks/sink.ts';
-import { addUnproven, type Unproven } from '../plan.ts';
+import { addUnproven, type Unproven } from '../windows-to-read.ts';
 
 /** What came of a comparison. */
 export interface Verdict {

@@ -34,7 +34,7 @@ export interface Retried {
 }
 
 /**
- * Reads the records once more: the rules may have changed since, or somebody has mended the record. What is sound now is written
+ * Reads the records once more: the rules may have changed since, or somebody has fixed the record. What is sound now is written
  * into every sink and leaves the quarantine; the rest stays as it is.
  */
 export async function retryQuarantined(deps: RetryDeps, job: RetryJob): Promise<Retried[]> {
@@ -108,7 +108,7 @@ async function writeInto(sink: Sink, { state }: RetryDeps, job: RetryJob, writin
   if (!cursor) return false;
   const committer = createSinkCommitter({
     sink,
-    evolver: createEvolver({ state, stream: STREAMS[stream], source, runId, unknownFields, onLesson: () => {} }),
+    evolver: createEvolver({ state, stream: STREAMS[stream], source, runId, unknownFields, onSchemaChange: () => {} }),
     base: () => ({ source, runId, epoch, since: cursor.since }),
     serverNow: Date.now,
     onCommit: () => {},

@@ -13,7 +13,7 @@ import { describeRange, gaps, holds, type Window } from '../../model/window.ts';
 import { abilityOf, type Difference, type Sink } from '../../sinks/sink.ts';
 import { backfillStream } from '../backfill-stream.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
-import { joined } from '../plan.ts';
+import { joined } from '../windows-to-read.ts';
 import {
   type Chunk,
   type Counts,
@@ -30,10 +30,10 @@ import {
 /** Reads the service once more and holds it against every sink. Nothing is written and no lease is taken. */
 export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window): Promise<Verdict> {
   const { state, sinks, signal, onProgress } = deps;
-  const { source, stream: name, upkeep } = job;
+  const { source, stream: name, policy } = job;
   const before = job.requests().requests;
   const { serverNow } = await job.probe(asked, { lane: 'repair', signal });
-  const window = { start: asked.start, end: Math.min(asked.end, (serverNow ?? Date.now()) - upkeep.settleMs) };
+  const window = { start: asked.start, end: Math.min(asked.end, (serverNow ?? Date.now()) - policy.settleMs) };
   if (window.start >= window.end) throw tooYoung(asked);
   const evolved = await readEvolved(state, name);
   const stream = evolvedStream(STREAMS[name], evolved);

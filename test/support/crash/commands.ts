@@ -66,7 +66,7 @@ export const laterSync: Command = {
   judge: judgeEnd,
 };
 
-export const sideBySide: Command = {
+export const parallelism: Command = {
   ...laterSync,
   name: 'a later sync of three streams',
   world: { streams: STREAM_NAMES },

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Database } from '../../../src/cursor/database/index.ts';
 import { createIcebergSink } from '../../../src/sinks/iceberg/iceberg-sink.ts';
-import { UPKEEP } from '../../../src/sinks/iceberg/maintain.ts';
+import { MAINTENANCE } from '../../../src/sinks/iceberg/maintain.ts';
 import { createFolderStore } from '../../../src/sinks/parquet/store/folder-store.ts';
 import { lookAtTable, namedBy, relationOf, type SeenTable } from '../iceberg-place.ts';
 import { filesIn, queryDuckdb } from '../lake-readers.ts';
@@ -39,7 +39,7 @@ export function tablesSite(state: Database, source: string, dir: string): Site {
       if (!existsSync(path)) return [];
       const sink = createIcebergSink({
         ...{ name: 'tables', state, warehouse: path, namespace, store: createFolderStore(path) },
-        upkeep: { ...UPKEEP, orphanMs: -60_000 },
+        maintenance: { ...MAINTENANCE, orphanMs: -60_000 },
       });
       await sink.maintain();
       await sink.close();

@@ -104,7 +104,7 @@ export function createFolderStore(path: string): Store {
         await staged.discard();
       }
     },
-    async sweep(folder) {
+    async removeLeftovers(folder) {
       for await (const { path: found, entry } of folder === undefined ? filesBeside(root) : walk(root, folder)) {
         if (!entry.startsWith('.')) continue;
         const full = join(root, found);

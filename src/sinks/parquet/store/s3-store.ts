@@ -48,8 +48,8 @@ export function createS3Store({ url, pathStyle }: S3StoreOptions): Store {
       return found.size === 0 ? '' : Buffer.from(await bucket.read(keyOf(path), 0, found.size)).toString('utf8');
     },
     writeText: (path, text) => bucket.putText(keyOf(path), text),
-    async sweep(folder, own) {
-      await scratch.sweep();
+    async removeLeftovers(folder, own) {
+      await scratch.removeLeftovers();
       // Only files of a folder are sent in parts.
       if (folder === undefined) return;
       const isOwn = (key: string): boolean => own !== undefined && key.endsWith(`/${own}`);
@@ -114,7 +114,7 @@ async function stageObject({ bucket, scratch, key, path }: Place): Promise<Stage
 export interface Scratch {
   create(name: string): Promise<ScratchFile>;
   /** Removes those of processes that are gone. */
-  sweep(): Promise<void>;
+  removeLeftovers(): Promise<void>;
 }
 
 export interface ScratchFile {
@@ -149,7 +149,7 @@ export function openScratch(): Scratch {
         },
       };
     },
-    async sweep() {
+    async removeLeftovers() {
       for (const name of await readdir(FOLDER).catch(() => [])) {
         const stats = await lstat(join(FOLDER, name)).catch(() => undefined);
         if (stats?.isFile() && isAbandoned(name, stats.mtimeMs)) await rm(join(FOLDER, name), { force: true });

@@ -21,7 +21,7 @@ export interface Store {
    * Removes what writers that are gone left behind below a folder, or, without one, beside the folders; and nothing else. Of files of
    * the name `own` nobody but the caller is a writer now.
    */
-  sweep(folder?: string, own?: string): Promise<void>;
+  removeLeftovers(folder?: string, own?: string): Promise<void>;
   close(): Promise<void>;
 }
 

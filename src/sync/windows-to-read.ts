@@ -9,7 +9,7 @@ const HOUR_MS = 3_600_000;
 const RETRY_UNCERTIFIED_MS = HOUR_MS;
 
 /**
- * A window that so many runs could not prove is asked for once a day from then on, since services mend: the others go on, and the
+ * A window that so many runs could not prove is asked for once a day from then on, since services get fixed: the others go on, and the
  * watermark waits before it.
  */
 export const MOST_TRIES = 5;

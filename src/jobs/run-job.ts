@@ -12,14 +12,14 @@ import {
 import type { Database } from '../cursor/database/index.ts';
 import { giveBackOwn } from '../cursor/leases.ts';
 import {
+  claimDue,
   claimProbe,
-  claimTurn,
   type Due,
   isLeased,
   park,
-  planNext,
   readParked,
   readSchedule,
+  scheduleNext,
   unpark,
   WHOLE_SOURCE,
 } from '../cursor/schedules.ts';
@@ -37,15 +37,15 @@ import {
   isKeyRefused,
   nextRun,
   type Pace,
-  type Plans,
-  planKey,
   probeAfterMs,
   retryAt,
-  type StreamPlan,
+  type ScheduledStream,
+  type ScheduledStreams,
+  streamKey,
 } from './schedule.ts';
 
-interface TurnDeps extends Omit<SyncDeps, 'signal'> {
-  plans: Plans;
+interface StreamJobDeps extends Omit<SyncDeps, 'signal'> {
+  scheduled: ScheduledStreams;
   pace: Pace;
 }
 
@@ -53,21 +53,21 @@ interface TurnDeps extends Omit<SyncDeps, 'signal'> {
 const EARLY_MS = 1000;
 
 /**
- * Follows a hint that a stream is due; the caller has no other run on it. The state decides whether it is, so hints may come twice, late or for nothing. Returns what
- * came of the run, or nothing where there was none.
+ * Runs a stream that a job calls due; the caller has no other run on it. The state decides whether it is due, so a job may come twice,
+ * late or for nothing. Returns what came of the run, or nothing where there was none.
  */
-export async function takeTurn(
-  deps: TurnDeps,
+export async function runDueStream(
+  deps: StreamJobDeps,
   { source, stream }: Pick<Due, 'source' | 'stream'>,
   signal: AbortSignal,
 ): Promise<StreamReport | undefined> {
-  const { state, plans, pace } = deps;
-  const plan = plans.get(planKey(source, stream));
+  const { state, scheduled, pace } = deps;
+  const entry = scheduled.get(streamKey(source, stream));
   const due = await readSchedule(state, source, stream);
-  if (!plan || !due || due.nextRunAt > due.now + EARLY_MS) return undefined;
-  const slot = nextRun(plan.schedule, Math.max(due.now, due.nextRunAt));
+  if (!entry || !due || due.nextRunAt > due.now + EARLY_MS) return undefined;
+  const slot = nextRun(entry.schedule, Math.max(due.now, due.nextRunAt));
   // Until the run has ended, its next time is only a promise to look: a worker that dies leaves it to whoever looks then.
-  if (!(await claimTurn(state, due, Math.min(slot, due.now + pace.recheckMs)))) return undefined;
+  if (!(await claimDue(state, due, Math.min(slot, due.now + pace.recheckMs)))) return undefined;
   const probes = due.isParked ? await admit(state, due, pace) : [];
   if (!probes) return undefined;
 
@@ -77,18 +77,18 @@ export async function takeTurn(
   let fault: Fault | undefined;
   try {
     if (due.holder === deps.holder) await giveBackOwn(state, source, stream, deps.holder);
-    report = await syncStream({ ...deps, signal }, plan.job);
+    report = await syncStream({ ...deps, signal }, entry.job);
     fault = report.fault;
   } catch (error) {
     if (!(error instanceof Fault)) {
       // A bug: told as one by whoever called, and tried again, since the next events may not meet it.
-      await planNext(state, due, { at: slot, failures: due.failures + 1 });
+      await scheduleNext(state, due, { at: slot, failures: due.failures + 1 });
       throw error;
     }
     // Recovery: the run could not even begin; what follows is decided by its kind, as for one that ended.
     fault = error.at({ source, stream });
   }
-  await settle(deps, plan, { due, fault, now: databaseNow(), probes });
+  await settle(deps, entry, { due, fault, now: databaseNow(), probes });
   return report;
 }
 
@@ -98,7 +98,7 @@ async function admit(state: Database, due: Due, pace: Pace): Promise<string[] | 
   for (const { source, stream, nextProbeAt } of await readParked(state, due.source, due.stream)) {
     const next = await claimProbe(state, { source, stream }, probeAfterMs);
     if (next === undefined) {
-      await planNext(state, due, { at: Math.max(nextProbeAt, due.now + pace.recheckMs), failures: due.failures });
+      await scheduleNext(state, due, { at: Math.max(nextProbeAt, due.now + pace.recheckMs), failures: due.failures });
       return undefined;
     }
     probes.push(stream);
@@ -114,10 +114,14 @@ interface Ended {
   probes: readonly string[];
 }
 
-async function settle({ state, log }: TurnDeps, plan: StreamPlan, { due, fault, now, probes }: Ended): Promise<void> {
+async function settle(
+  { state, log }: StreamJobDeps,
+  entry: ScheduledStream,
+  { due, fault, now, probes }: Ended,
+): Promise<void> {
   const { source, stream } = due;
   const consequence = consequenceOf(fault, due.failures);
-  const slot = nextRun(plan.schedule, now);
+  const slot = nextRun(entry.schedule, now);
   if (fault && consequence.kind === 'retry' && (await isLeased(state, source, stream))) {
     // Somebody else is bringing these rows, or has taken over from us: the turn that was claimed looks again later.
     log.debug({ source, stream, reason: fault.message }, 'the stream is in other hands');
@@ -130,26 +134,26 @@ async function settle({ state, log }: TurnDeps, plan: StreamPlan, { due, fault, 
   }
   switch (consequence.kind) {
     case 'go on':
-      return planNext(state, due, { at: slot, failures: 0 });
+      return scheduleNext(state, due, { at: slot, failures: 0 });
     case 'resume':
-      return planNext(state, due, { at: now, failures: due.failures });
+      return scheduleNext(state, due, { at: now, failures: due.failures });
     case 'retry':
       log.warn(
         { source, stream, reason: fault?.message, failures: due.failures + 1 },
         'a run failed; it is tried again',
       );
-      return planNext(state, due, { at: retryAt(now, consequence.afterMs, slot), failures: due.failures + 1 });
+      return scheduleNext(state, due, { at: retryAt(now, consequence.afterMs, slot), failures: due.failures + 1 });
     case 'park': {
       const { message: reason, next: nextStep } = consequence.fault;
-      const { fingerprint } = plan;
+      const { fingerprint } = entry;
       const nextProbeAt = now + probeAfterMs(0);
       return park(state, { source, stream: refused ?? stream, fingerprint, reason, nextStep, nextProbeAt });
     }
   }
 }
 
-export interface WindowTurnDeps extends Omit<SyncDeps, 'signal'> {
-  plans: Plans;
+export interface WindowJobDeps extends Omit<SyncDeps, 'signal'> {
+  scheduled: ScheduledStreams;
   pace: Pace;
   queue: JobQueue;
   /** Reads a window that is not yet certified; with force, also what is. */
@@ -161,19 +165,19 @@ const MOST_TRIES = 5;
 const KEEP_EVERY_MS = 5000;
 
 /**
- * Follows a hint that a window of a backfill is to be read. Returns how long to put the job off: another window of the stream is
+ * Reads a window of a backfill for a job. Returns how long to put the job off: another window of the stream is
  * being read, or this one is to be tried again.
  */
-export async function takeWindow(
-  deps: WindowTurnDeps,
+export async function runBackfillWindow(
+  deps: WindowJobDeps,
   { backfill: id, start }: WindowPayload,
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  const { state, plans, pace } = deps;
+  const { state, scheduled, pace } = deps;
   const [backfill] = await readBackfills(state, id);
-  const plan = backfill && plans.get(planKey(backfill.source, backfill.stream));
+  const entry = backfill && scheduled.get(streamKey(backfill.source, backfill.stream));
   // A source that the config no longer has: the backfill waits in the state, should it come back.
-  if (!backfill || !plan) return undefined;
+  if (!backfill || !entry) return undefined;
   if ((await readParked(state, backfill.source, backfill.stream)).length > 0) return pace.recheckMs;
   const claim = await claimWindow(state, id, start);
   if (claim === 'over') return undefined;
@@ -185,30 +189,30 @@ export async function takeWindow(
   const over = new AbortController();
   const keeping = keep(deps, id, start, { wanted, over: over.signal });
   const either = eitherSignal(signal, wanted.signal);
-  const outcome = await read(deps, plan.job, { window, force: backfill.force }, either.signal);
+  const outcome = await read(deps, entry.job, { window, force: backfill.force }, either.signal);
   either.letGo();
   over.abort();
   await keeping;
 
   const { fault, rows } = outcome;
   const isInterrupted = signal.aborted || wanted.signal.aborted;
-  const verdict = await judge(deps, plan.job, fault, { isInterrupted, tries: window.tries });
-  await endWindow(state, id, start, { ...verdict, rows });
-  if (verdict.state === 'queued' && !isInterrupted) return pace.busyMs * (verdict.tried ? window.tries : 1);
+  const result = await judge(deps, entry.job, fault, { isInterrupted, tries: window.tries });
+  await endWindow(state, id, start, { ...result, rows });
+  if (result.state === 'queued' && !isInterrupted) return pace.busyMs * (result.tried ? window.tries : 1);
   await finishBackfills(state);
   if (!signal.aborted) await promoteWindows(deps);
   return undefined;
 }
 
-type Verdict = Omit<WindowEnd, 'rows'>;
+type WindowResult = Omit<WindowEnd, 'rows'>;
 
 /** What becomes of the window: only what the service did with it counts as a try. */
 async function judge(
-  { state }: WindowTurnDeps,
+  { state }: WindowJobDeps,
   { source, stream }: StreamJob,
   fault: Fault | undefined,
   { isInterrupted, tries }: { isInterrupted: boolean; tries: number },
-): Promise<Verdict> {
+): Promise<WindowResult> {
   if (!fault) return { state: 'done', tried: true };
   if (isInterrupted) return { state: 'queued', tried: false };
   const { message } = fault;
@@ -226,7 +230,7 @@ interface Outcome {
 }
 
 async function read(
-  deps: WindowTurnDeps,
+  deps: WindowJobDeps,
   job: StreamJob,
   request: { window: Window; force: boolean },
   signal: AbortSignal,
@@ -250,7 +254,7 @@ async function read(
 
 /** While a window is read: it stays ours, and a pause or a cancel ends the reading. */
 async function keep(
-  { state, log }: WindowTurnDeps,
+  { state, log }: WindowJobDeps,
   id: string,
   start: number,
   { wanted, over }: { wanted: AbortController; over: AbortSignal },

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, type Entry } from '../../src/model/window.ts';
-import { joined, resweeps, shared, unproven } from '../../src/sync/plan.ts';
+import { joined, resweeps, shared, unproven } from '../../src/sync/windows-to-read.ts';
 
 const HOUR = 3_600_000;
 const DAY0 = Date.UTC(2026, 10, 10);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, startOfDay, type Window } from '../../src/model/window.ts';
-import { chunksOf, sideBySide } from '../../src/sync/backfill-stream.ts';
+import { chunksOf, parallelism } from '../../src/sync/backfill-stream.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const days = (n: number): number => START + n * DAY_MS;
@@ -41,7 +41,7 @@ describe('cutting a window', () => {
 });
 
 test('as many side by side as latency times budget asks for', () => {
-  expect(sideBySide(20, 4)).toBe(2);
-  expect(sideBySide(300, 8)).toBe(5);
-  expect(sideBySide(5000, 8)).toBe(8);
+  expect(parallelism(20, 4)).toBe(2);
+  expect(parallelism(300, 8)).toBe(5);
+  expect(parallelism(5000, 8)).toBe(8);
 });
