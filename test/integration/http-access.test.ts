@@ -332,7 +332,7 @@ describe('every answer', () => {
     expect(page.headers.get('cache-control')).toBe('no-cache');
     expect((await room.get('/', { 'if-none-match': page.headers.get('etag') ?? '' })).status).toBe(304);
     const files = [...(await page.text()).matchAll(/(?:href|src)="(files-[^"]+)"/g)].map(([, path]) => `/${path}`);
-    expect(files.filter((path) => /\.(css|js|svg)$/.test(path)).length).toBe(10);
+    expect(files.filter((path) => /\.(css|js|svg)$/.test(path)).length).toBe(9);
     for (const path of files) {
       const file = await room.get(path);
       expect([path, file.status, file.headers.get('cache-control')]).toEqual([
