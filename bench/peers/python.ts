@@ -24,7 +24,7 @@ export async function pythonWith(pinsFile: string): Promise<string> {
     await mkdir(CACHE, { recursive: true });
     await run(PYTHON, ['-m', 'venv', place]);
     await run(join(place, 'bin/pip'), ['install', '--quiet', '--requirement', here(pinsFile)]);
-    // An environment that was interrupted has no such file, and is made anew.
+    // An environment that was interrupted has no such file, and is rewritten.
     await writeFile(finished, '');
   }
   return join(place, 'bin');

@@ -15,7 +15,7 @@ export interface FilterCheck {
 }
 
 /**
- * Holds rows against the filters that were sent. A service that does not know a parameter ignores it and shows everything; one that does
+ * Compares rows with the filters that were sent. A service that does not know a parameter ignores it and shows everything; one that does
  * not know a value shows nothing. Neither is an error to it. With `before`, a page adds to what earlier ones showed.
  */
 export function checkFiltered(

@@ -4,7 +4,7 @@ import { keyHashOf } from '../cursor/budgets.ts';
 import { connect, type Database } from '../cursor/database/index.ts';
 import { checkBinding } from '../http/access.ts';
 import { type ControlDeps, createDependencies } from '../http/dependencies.ts';
-import type { LivePace } from '../http/live.ts';
+import type { LiveTimings } from '../http/live.ts';
 import { createMetrics, type Metrics } from '../http/metrics.ts';
 import { serveHttp } from '../http/server.ts';
 import { ownToken, type Token } from '../http/tokens.ts';
@@ -22,7 +22,7 @@ export interface StartOptions extends Omit<WorkerAppOptions, 'beside'> {
   /** Told where the page can be opened, and by which link without typing the token. */
   onListening?(url: string, room: ControlRoom): void;
   /** For tests. */
-  livePace?: LivePace;
+  liveTimings?: LiveTimings;
   /** Where the token is kept that is made where the config names none. */
   tokenFolder?: string;
 }
@@ -36,7 +36,7 @@ export interface ControlRoom {
 
 export async function runStartApp({
   onListening,
-  livePace,
+  liveTimings,
   onRun,
   tokenFolder = STATE_DIR,
   ...options
@@ -63,7 +63,7 @@ export async function runStartApp({
           ...settings,
           tokens: tokensIn(config.http, own),
           onlyLoopbackNames: own !== undefined,
-          ...(livePace && { livePace }),
+          ...(liveTimings && { liveTimings }),
         });
         closers.push(() => server.close());
         onListening?.(server.url, {

@@ -3,7 +3,7 @@ import type { Config, SourceConfig, StreamConfig } from '../config/index.ts';
 import { holderOf } from '../cursor/leases.ts';
 import type { BackfillDeps } from '../jobs/backfills.ts';
 import { createQueue, type JobQueue } from '../jobs/bull.ts';
-import { type Pace, type ScheduledStream, scheduleText } from '../jobs/schedule.ts';
+import { type ScheduledStream, scheduleText, type Timings } from '../jobs/schedule.ts';
 import { runWorker } from '../jobs/worker.ts';
 import type { Log } from '../model/log.ts';
 import { backfillStream } from '../sync/backfill-stream.ts';
@@ -22,7 +22,7 @@ export interface WorkerAppOptions {
   /** Something that lives beside the worker, such as its web page. What it returns is called at the end. */
   beside?(app: WorkerApp): Promise<() => Promise<void>>;
   /** For tests. */
-  pace?: Partial<Pace>;
+  timings?: Partial<Timings>;
 }
 
 /** What the worker is made of, for whatever stands beside it. */
@@ -32,7 +32,7 @@ export interface WorkerApp extends SyncApp {
 }
 
 export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
-  const { config, log, signal, pace, beside, onRun, onReady } = options;
+  const { config, log, signal, timings, beside, onRun, onReady } = options;
   const run = (app: SyncApp) =>
     closing(async (closers) => {
       const queue = await createQueue({ url: config.queue.url, stateUrl: config.state.directUrl ?? app.stateUrl, log });
@@ -55,7 +55,7 @@ export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
         readWindow: backfillStream,
         ...(onRun && { onRun }),
         onReady: () => onReady?.({ streams: scheduled.length, queue: queue.place, state: app.stateName }),
-        ...(pace && { pace }),
+        ...(timings && { timings }),
       });
     });
   return withSyncApp({ config, log }, run);

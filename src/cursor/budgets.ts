@@ -11,19 +11,19 @@ export interface SharedBudgets {
 }
 
 export function openSharedBudgets(db: Database): SharedBudgets {
-  const line = explained(createLine(db));
+  const connection = explained(openBudgetConnection(db));
   return {
-    of: (apiKey, perSecond) => createBudget(perSecond, createSharedStore(line, keyHashOf(apiKey), perSecond)),
-    close: () => line.close(),
+    of: (apiKey, perSecond) => createBudget(perSecond, createSharedStore(connection, keyHashOf(apiKey), perSecond)),
+    close: () => connection.close(),
   };
 }
 
 /** Who reads of a database in the middle of a sync wants to know what it has to do with the service. */
-const explained = (line: Line): Line => ({
-  ...line,
+const explained = (connection: BudgetConnection): BudgetConnection => ({
+  ...connection,
   async query<T extends object>(sql: Sql) {
     try {
-      return await line.query<T>(sql);
+      return await connection.query<T>(sql);
     } catch (error) {
       if (!(error instanceof RetryLater)) throw error;
       throw new RetryLater(`the request budget, which all processes share, cannot be reached: ${error.message}`, {
@@ -44,7 +44,7 @@ const HOUR_MS = 3_600_000;
  * The clock is the database's. Processes on several machines share no other; theirs may be minutes apart and may jump, and
  * a distance of 250 ms kept by two clocks is no distance.
  */
-function createSharedStore(line: Line, keyHash: string, perSecond: number): BudgetStore {
+function createSharedStore(connection: BudgetConnection, keyHash: string, perSecond: number): BudgetStore {
   /** The least that a question and its answer take. What they take above that is lateness. */
   let usualTrip = Number.POSITIVE_INFINITY;
   /** The database's clock minus our own, as of the last answer. */
@@ -53,14 +53,14 @@ function createSharedStore(line: Line, keyHash: string, perSecond: number): Budg
 
   /** Creates the row where it is missing; and once in a while somebody must take away what is old. */
   async function prepare(): Promise<void> {
-    await line.query(createRow(keyHash, perSecond));
-    await line.query(forgetOldUse);
+    await connection.query(createRow(keyHash, perSecond));
+    await connection.query(forgetOldUse);
     sweptAt = performance.now();
   }
 
   async function read(): Promise<Row | undefined> {
     const askedAt = performance.now();
-    const [row] = await line.query<Row>(readRow(keyHash));
+    const [row] = await connection.query<Row>(readRow(keyHash));
     usualTrip = Math.min(performance.now() - askedAt, usualTrip * 1.1);
     if (row) offset = row.now - (askedAt + usualTrip);
     return row;
@@ -79,7 +79,7 @@ function createSharedStore(line: Line, keyHash: string, perSecond: number): Budg
         const state = { ...unused(perSecond), ...row.state };
         const [next, result] = step(state, row.now);
         if (next === state && counted !== 'too_many') return result;
-        const [saved] = await line.query<object>(writeRow(keyHash, state, next, counted));
+        const [saved] = await connection.query<object>(writeRow(keyHash, state, next, counted));
         if (saved) return result;
       }
     },
@@ -226,16 +226,16 @@ const selectUse = (keyHash: string | undefined, minutes: number, step: number): 
 
 /**
  * A connection of its own to the state, opened when it is needed and again when it was lost. In the pool a question about
- * the budget would stand behind transactions that load rows, and a turn that comes late is a turn lost.
+ * the budget would stand behind transactions that load rows, and a slot that is asked for late is a slot lost.
  */
-interface Line {
+interface BudgetConnection {
   query<T extends object = Record<string, unknown>>(sql: Sql): Promise<T[]>;
   close(): Promise<void>;
 }
 
 const LONGEST_ANSWER_MS = 5000;
 
-function createLine(db: Database): Line {
+function openBudgetConnection(db: Database): BudgetConnection {
   let session: Promise<Session> | undefined;
   let last: Promise<unknown> = Promise.resolve();
   let isClosed = false;

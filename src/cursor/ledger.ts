@@ -137,7 +137,7 @@ const insertEntries = (track: Track, entries: readonly Entry[]): Sql => ({
 });
 
 /**
- * A `since` that moves back opens time that was never read: what is complete is counted anew from there.
+ * A `since` that moves back opens time that was never read: what is complete is counted again from there.
  * Otherwise the watermark only ever rises.
  */
 const upsertCursor = (advance: Advance): Sql => ({

@@ -27,7 +27,7 @@ export interface DueStream extends Due {
 export interface Planned {
   source: string;
   stream: StreamName;
-  /** The schedule as text: when it changes, what was planned by the old one is planned anew. */
+  /** The schedule as text: when it changes, what was planned by the old one is planned again. */
   plan: string;
 }
 

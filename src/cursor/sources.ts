@@ -132,7 +132,7 @@ export interface LeasedStream {
 
 /**
  * A window is complete only for what was asked. When the filters of a stream change, nothing is proven any more: the ledger
- * begins anew, and every event that the new filters let through is read. Rows stay. Returns whether that was so.
+ * starts over, and every event that the new filters let through is read. Rows stay. Returns whether that was so.
  */
 export async function acceptFilters(db: Database, lease: LeasedStream, filters: string): Promise<boolean> {
   // Only whoever holds the stream changes them, so the look needs no transaction.

@@ -32,17 +32,17 @@ export interface Live {
   close(): void;
 }
 
-export interface LivePace {
+export interface LiveTimings {
   lookMs: number;
   beatMs: number;
 }
 
-const LIVE_PACE: LivePace = { lookMs: 2000, beatMs: 15_000 };
+const LIVE_TIMINGS: LiveTimings = { lookMs: 2000, beatMs: 15_000 };
 
 /** A browser that lost its connection is soon back, and gets what it missed. */
 const GRACE_MS = 60_000;
 
-/** Enough for a browser that was away for some minutes; after more it begins anew. It is sent at once, so it is not much. */
+/** Enough for a browser that was away for some minutes; after more it starts over. It is sent at once, so it is not much. */
 const REMEMBERED = 200;
 const REMEMBERED_CHARACTERS = 400_000;
 
@@ -51,8 +51,8 @@ interface Told {
   text: string;
 }
 
-export function createLive(deps: ControlDeps, { lookMs, beatMs }: LivePace = LIVE_PACE): Live {
-  // Numbers begin anew with every process: the name of the process tells whose they are.
+export function createLive(deps: ControlDeps, { lookMs, beatMs }: LiveTimings = LIVE_TIMINGS): Live {
+  // Numbers start over with every process: the name of the process tells whose they are.
   const era = randomBytes(4).toString('hex');
   const listeners = new Set<(text: string) => void>();
   const told: Told[] = [];

@@ -7,7 +7,7 @@ import { type AccessOptions, createAccess } from './access.ts';
 import { BUG, errorAnswer, HttpError } from './answers.ts';
 import type { ControlDeps } from './dependencies.ts';
 import { addEndpoint, createGuard, SECURITY_HEADERS } from './endpoints.ts';
-import { createEvents, createLive, type LivePace } from './live.ts';
+import { createEvents, createLive, type LiveTimings } from './live.ts';
 import { METRICS_TYPE, type Metrics } from './metrics.ts';
 import { addPage, QUEUES_PATH, queueBoard, withinPolicy } from './pages.ts';
 import { describeApi, type Route } from './route.ts';
@@ -32,7 +32,7 @@ export interface HttpOptions extends AccessOptions {
   /** Whose word is taken for the address of a request: a proxy in front, as Fastify's `trustProxy` names it. */
   trustProxy?: boolean | string[];
   /** For tests: how often the state is looked at. */
-  livePace?: LivePace;
+  liveTimings?: LiveTimings;
 }
 
 export interface HttpServer {
@@ -52,7 +52,7 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   const { basePath: base = '', trustProxy = false } = options;
   const access = createAccess(deps.state, options);
   await access.refresh();
-  const live = createLive(deps, options.livePace);
+  const live = createLive(deps, options.liveTimings);
   const events = createEvents(live, access);
   const verifications = createVerificationRuns(deps, () => live.changed('verifications'));
 

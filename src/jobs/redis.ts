@@ -5,7 +5,7 @@ import { ConfigError, type Finding, note, ok, RetryLater } from '../model/errors
 /** The one home of ioredis: how we connect, and what a Redis must be like before we rely on it. */
 
 const CONNECT_MS = 10_000;
-/** A line that says nothing for so long is dead, and is opened anew. Longer than a worker waits for its next job. */
+/** A line that says nothing for so long is dead, and is reopened. Longer than a worker waits for its next job. */
 const SILENCE_MS = 30_000;
 
 /** For people: where it is, without user and password. */

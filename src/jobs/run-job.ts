@@ -36,17 +36,17 @@ import {
   consequenceOf,
   isKeyRefused,
   nextRun,
-  type Pace,
   probeAfterMs,
   retryAt,
   type ScheduledStream,
   type ScheduledStreams,
   streamKey,
+  type Timings,
 } from './schedule.ts';
 
 interface StreamJobDeps extends Omit<SyncDeps, 'signal'> {
   scheduled: ScheduledStreams;
-  pace: Pace;
+  timings: Timings;
 }
 
 /** The queue's clocks and the database's differ a little: what is due in a moment is due. */
@@ -61,14 +61,14 @@ export async function runDueStream(
   { source, stream }: Pick<Due, 'source' | 'stream'>,
   signal: AbortSignal,
 ): Promise<StreamReport | undefined> {
-  const { state, scheduled, pace } = deps;
+  const { state, scheduled, timings } = deps;
   const entry = scheduled.get(streamKey(source, stream));
   const due = await readSchedule(state, source, stream);
   if (!entry || !due || due.nextRunAt > due.now + EARLY_MS) return undefined;
   const slot = nextRun(entry.schedule, Math.max(due.now, due.nextRunAt));
   // Until the run has ended, its next time is only a promise to look: a worker that dies leaves it to whoever looks then.
-  if (!(await claimDue(state, due, Math.min(slot, due.now + pace.recheckMs)))) return undefined;
-  const probes = due.isParked ? await admit(state, due, pace) : [];
+  if (!(await claimDue(state, due, Math.min(slot, due.now + timings.recheckMs)))) return undefined;
+  const probes = due.isParked ? await admit(state, due, timings) : [];
   if (!probes) return undefined;
 
   const began = performance.now();
@@ -93,12 +93,15 @@ export async function runDueStream(
 }
 
 /** What is parked may run when its probe is due, one worker at a time. Returns the probes taken, or nothing for "not now". */
-async function admit(state: Database, due: Due, pace: Pace): Promise<string[] | undefined> {
+async function admit(state: Database, due: Due, timings: Timings): Promise<string[] | undefined> {
   const probes: string[] = [];
   for (const { source, stream, nextProbeAt } of await readParked(state, due.source, due.stream)) {
     const next = await claimProbe(state, { source, stream }, probeAfterMs);
     if (next === undefined) {
-      await scheduleNext(state, due, { at: Math.max(nextProbeAt, due.now + pace.recheckMs), failures: due.failures });
+      await scheduleNext(state, due, {
+        at: Math.max(nextProbeAt, due.now + timings.recheckMs),
+        failures: due.failures,
+      });
       return undefined;
     }
     probes.push(stream);
@@ -154,7 +157,7 @@ async function settle(
 
 export interface WindowJobDeps extends Omit<SyncDeps, 'signal'> {
   scheduled: ScheduledStreams;
-  pace: Pace;
+  timings: Timings;
   queue: JobQueue;
   /** Reads a window that is not yet certified; with force, also what is. */
   readWindow(deps: SyncDeps, job: StreamJob, request: { window: Window; force: boolean }): Promise<StreamReport>;
@@ -173,15 +176,15 @@ export async function runBackfillWindow(
   { backfill: id, start }: WindowPayload,
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  const { state, scheduled, pace } = deps;
+  const { state, scheduled, timings } = deps;
   const [backfill] = await readBackfills(state, id);
   const entry = backfill && scheduled.get(streamKey(backfill.source, backfill.stream));
   // A source that the config no longer has: the backfill waits in the state, should it come back.
   if (!backfill || !entry) return undefined;
-  if ((await readParked(state, backfill.source, backfill.stream)).length > 0) return pace.recheckMs;
+  if ((await readParked(state, backfill.source, backfill.stream)).length > 0) return timings.recheckMs;
   const claim = await claimWindow(state, id, start);
   if (claim === 'over') return undefined;
-  if (claim === 'busy') return pace.busyMs;
+  if (claim === 'busy') return timings.busyMs;
   const window = (await readBackfillWindows(state, id)).find((each) => each.start === start);
   if (!window) return undefined;
 
@@ -198,7 +201,7 @@ export async function runBackfillWindow(
   const isInterrupted = signal.aborted || wanted.signal.aborted;
   const result = await judge(deps, entry.job, fault, { isInterrupted, tries: window.tries });
   await endWindow(state, id, start, { ...result, rows });
-  if (result.state === 'queued' && !isInterrupted) return pace.busyMs * (result.tried ? window.tries : 1);
+  if (result.state === 'queued' && !isInterrupted) return timings.busyMs * (result.tried ? window.tries : 1);
   await finishBackfills(state);
   if (!signal.aborted) await promoteWindows(deps);
   return undefined;

@@ -78,10 +78,10 @@ export const streamKey = (source: string, stream: string): string => `${source}/
 export const byStreamKey = (streams: readonly ScheduledStream[]): ScheduledStreams =>
   new Map(streams.map((each) => [streamKey(each.job.source, each.job.stream), each]));
 
-export type Pace = Readonly<typeof PACE>;
+export type Timings = Readonly<typeof TIMINGS>;
 
 /** How often things are looked at. Tests look more often. */
-export const PACE = {
+export const TIMINGS = {
   /** Due streams are given to a queue that forgot them. */
   tickMs: 5000,
   /** Schedulers are looked after, and troubles looked for. */

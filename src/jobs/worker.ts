@@ -13,7 +13,14 @@ import { enqueueWindows } from './backfills.ts';
 import type { JobQueue, WorkerHandle } from './bull.ts';
 import { type ParentPayload, type SyncPayload, syncJob, type WindowPayload } from './payloads.ts';
 import { runBackfillWindow, runDueStream, type WindowJobDeps } from './run-job.ts';
-import { byStreamKey, PACE, type Pace, type ScheduledStream, type ScheduledStreams, streamKey } from './schedule.ts';
+import {
+  byStreamKey,
+  type ScheduledStream,
+  type ScheduledStreams,
+  streamKey,
+  TIMINGS,
+  type Timings,
+} from './schedule.ts';
 
 interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   sinks: readonly Sink[];
@@ -31,7 +38,7 @@ interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   onRun?(report: StreamReport): void;
   onReady?(): void;
   /** For tests: how often things are looked at. */
-  pace?: Partial<Pace>;
+  timings?: Partial<Timings>;
 }
 
 /**
@@ -44,9 +51,9 @@ const WINDOWS_AT_ONCE = 3;
 /** Works until the signal, then ends what is in hand: nothing is lost, and its streams are due at once for others. */
 export async function runWorker(deps: WorkerDeps): Promise<void> {
   const { queue, log, signal, onRun = () => {} } = deps;
-  const pace = { ...PACE, ...deps.pace };
+  const timings = { ...TIMINGS, ...deps.timings };
   const scheduled = byStreamKey(deps.scheduled);
-  const shared = { ...deps, scheduled, pace, onProgress: () => {} };
+  const shared = { ...deps, scheduled, timings, onProgress: () => {} };
   await applyConfig(shared);
 
   const atWork = new Set<string>();
@@ -56,7 +63,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
     // This process is at it: a second hint for the same stream.
     if (atWork.has(key) || signal.aborted) return undefined;
     atWork.add(key);
-    const slice = createSlice(queue, pace.sliceMs);
+    const slice = createSlice(queue, timings.sliceMs);
     const either = eitherSignal(signal, slice.signal);
     try {
       const report = await runDueStream(shared, { source, stream }, either.signal);
@@ -87,7 +94,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   };
 
   const delay = measureLoopDelay();
-  const { lockMs } = pace;
+  const { lockMs } = timings;
   const handles = await Promise.all([
     queue.work('sync', { concurrency: SYNCS_AT_ONCE, lockMs, handle: (data) => sync(data as SyncPayload) }),
     queue.work('backfill', {
@@ -116,7 +123,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   async function dismiss(handles: readonly WorkerHandle[]): Promise<void> {
     const inTime = await Promise.race([
       Promise.all(handles.map((handle) => handle.close())).then(() => true),
-      sleep(pace.closeMs, false, { ref: false }),
+      sleep(timings.closeMs, false, { ref: false }),
     ]);
     if (inTime) return;
     isGivenUp = true;
@@ -159,7 +166,7 @@ const TIDY_MS = 3_600_000;
 
 interface TickerDeps extends AlertDeps {
   queue: JobQueue;
-  pace: Pace;
+  timings: Timings;
   /** How long the history of runs is kept. */
   retentionMs: number;
 }
@@ -186,7 +193,7 @@ export async function applyConfig({
  * this; a hint that is already there is not added twice.
  */
 async function runTicker(deps: TickerDeps, signal: AbortSignal): Promise<void> {
-  const { pace } = deps;
+  const { timings } = deps;
   let watched = 0;
   let tidied = performance.now();
   do {
@@ -195,14 +202,14 @@ async function runTicker(deps: TickerDeps, signal: AbortSignal): Promise<void> {
       await finishBackfills(deps.state);
       await enqueueWindows(deps);
     });
-    if (performance.now() - watched < pace.watchMs && watched > 0) continue;
+    if (performance.now() - watched < timings.watchMs && watched > 0) continue;
     watched = performance.now();
     await attempt(deps, 'looking after the schedulers', () => keepSchedulers(deps));
     await attempt(deps, 'looking for trouble', () => watch(deps));
     if (performance.now() - tidied < TIDY_MS) continue;
     tidied = performance.now();
     await attempt(deps, 'removing old runs', () => removeOldHistory(deps.state, deps.retentionMs));
-  } while (await sleep(pace.tickMs, true, { signal }).catch(() => false));
+  } while (await sleep(timings.tickMs, true, { signal }).catch(() => false));
 }
 
 async function enqueueDue({ state, queue, scheduled }: TickerDeps): Promise<void> {

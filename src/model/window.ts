@@ -41,7 +41,7 @@ export interface Entry extends Window {
 }
 
 /**
- * Lays a new reading over the entries it meets and returns all of them anew, in order, without overlaps.
+ * Lays a new reading over the entries it meets and returns them as a new list, in order, without overlaps.
  * The newest reading of a span replaces older ones, with one exception: what was proven stays proven when a later
  * reading could not prove it again, since a reading only adds rows.
  */

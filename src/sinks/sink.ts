@@ -91,7 +91,7 @@ export interface Difference {
 
 export type Erasure = { source: string } & ({ kind: 'customer' | 'click'; id: string } | { kind: 'source' });
 
-/** By stream: how many files there are, and how many of them were made anew. */
+/** By stream: how many files there are, and how many of them were rewritten. */
 export type Rewrites = Record<string, { files: number; rewritten: number; rows: number }>;
 
 /** By table: files that were joined, snapshots that were let go, files that were removed, and files that there are now. */

@@ -10,7 +10,7 @@ import type { Window } from '../model/window.ts';
  * left takes over the later half of what another still has before it: nobody has to know beforehand where the rows lie.
  */
 interface ParallelSweep<T extends Wanted> {
-  /** How many at a time; asked for anew, since it follows how fast the service answers. */
+  /** How many at a time; asked for again, since it follows how fast the service answers. */
   chainsAtOnce(): number;
   profile(): Profile;
   /** A half is given away when it promises so many pages. */

@@ -145,7 +145,7 @@ export async function withReading(
   const { source, stream } = job;
   for (const sink of sinks) await sink.recover?.({ source, stream, epoch: run.lease.epoch });
   if (await acceptFilters(state, { source, stream, epoch: run.lease.epoch }, job.filters)) {
-    log.warn({ source, stream, filters: job.filters }, 'the filters have changed: what is complete is counted anew');
+    log.warn({ source, stream, filters: job.filters }, 'the filters have changed: what is complete is counted again');
   }
   const cursors = new Map<string, Cursor | undefined>();
   for (const { name: sink } of sinks) cursors.set(sink, await readCursor(state, { source, stream, sink }));

@@ -148,7 +148,7 @@ describeBackends('workers with their queue in %s', (backend) => {
   });
 
   it('one is stopped for longer than its lease: when it continues, it cannot write', async () => {
-    // Everything anew, so that a long run is under way whatever the others have done meanwhile.
+    // Everything again, so that a long run is under way whatever the others have done meanwhile.
     await withSmallPages(scene.db, scene.config, 10);
     await forgetProofs(scene.db, scene.config);
     const [{ now } = { now: '' }] = await scene.db.query<{ now: string }>({ text: 'select now()::text as now' });

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
 import { globOf, queryDuckdb } from '../support/lake-readers.ts';
-import { errorsOf, startMember } from './crew.ts';
+import { errorsOf, startMember } from './processes.ts';
 import { lakeTemps, postgresConnections, redisClients, temps, zombies } from './samples.ts';
 import { HISTORY_DAYS, type Scene, SINKS, SOURCE } from './scene.ts';
 import { unfinishedBackfills } from './unrest.ts';

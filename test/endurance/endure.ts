@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { type Check, check, checkLeftovers, checkRows, complaintsOf, settle } from './checks.ts';
-import { controlRoomOf, killLeft, type Member, startMember } from './crew.ts';
+import { controlRoomOf, killLeft, type Member, startMember } from './processes.ts';
 import { describeRun, judgeCourses } from './report.ts';
 import { readDiary, type Sample, takeSample } from './samples.ts';
 import { openScene, type Scene, type SceneOptions } from './scene.ts';
@@ -54,7 +54,7 @@ process.exitCode = isAllSo ? 0 : 1;
 
 async function endure(scene: Scene): Promise<Check[]> {
   const keeper = startMember(scene, KEEPER, ['start', '--json']);
-  const crew = VICTIMS.map((name) => startMember(scene, name, ['worker', '--json']));
+  const workers = VICTIMS.map((name) => startMember(scene, name, ['worker', '--json']));
   await firstRun(scene, keeper);
 
   const from = Date.now();
@@ -63,7 +63,7 @@ async function endure(scene: Scene): Promise<Check[]> {
   const unrest = [
     letEventsArrive(scene, options.seed, signal),
     readHistoryAgain(scene, signal),
-    endWorkers(scene, crew, { seed: options.seed, say, signal }),
+    endWorkers(scene, workers, { seed: options.seed, say, signal }),
     sampleUntil(scene, keeper, signal),
   ] as const;
   // One of them ends before the time only by a fault; the others shall not go on behind it.
@@ -73,7 +73,7 @@ async function endure(scene: Scene): Promise<Check[]> {
   const diary = (await readDiary(scene, keeper.pid)).filter(({ at }) => at >= from);
   const atRest = await settle(scene);
   say(`${atRest.what}: ${atRest.found}`);
-  const goodbyes = await Promise.all([keeper, ...crew].map(leaveNicely));
+  const goodbyes = await Promise.all([keeper, ...workers].map(leaveNicely));
   const badEnds = [...ends.badEnds, ...goodbyes.filter((bad) => bad !== undefined)];
   const complaints = complaintsOf(scene, [KEEPER, ...VICTIMS]);
   const bugs = [...complaints.keys()].filter((message) => message.includes('bug'));

@@ -4,7 +4,7 @@ export interface Course {
   first: number;
   last: number;
   most: number;
-  /** How much larger the last third is; one that begins at nothing is held against 1. */
+  /** How much larger the last third is; one that begins at nothing is compared with 1. */
   ratio: number;
 }
 

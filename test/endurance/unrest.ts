@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
 import { createRandom } from '../../src/sandbox/data/random.ts';
-import { type Member, startMember } from './crew.ts';
+import { type Member, startMember } from './processes.ts';
 import { HISTORY_DAYS, type Scene } from './scene.ts';
 
 /** What happens all the time until the signal: events arrive, history is read again, workers are killed. */
@@ -53,18 +53,18 @@ export interface Ends {
 const TERM_SHARE = 0.15;
 const LONGEST_LEAVE_MS = 30_000;
 
-/** Ends one of the crew again and again, mostly as a power cut would, and puts another in its place. */
+/** Ends one of the workers again and again, mostly as a power cut would, and puts another in its place. */
 export async function endWorkers(
   scene: Scene,
-  crew: Member[],
+  workers: Member[],
   { seed, say, signal }: { seed: number; say(line: string): void; signal: AbortSignal },
 ): Promise<Ends> {
   const random = createRandom(seed);
   const ends: Ends = { kills: 0, killsAtWork: 0, terms: 0, badEnds: [] };
   while (await pause(random.int(2000, 14_000), signal)) {
-    const index = random.int(0, crew.length - 1);
-    const victim = crew[index];
-    if (!victim) throw new RangeError('a crew of nobody');
+    const index = random.int(0, workers.length - 1);
+    const victim = workers[index];
+    if (!victim) throw new RangeError('a list of no workers');
     const held = await streamsOf(scene, victim);
     if (victim.child.exitCode !== null) ends.badEnds.push(`${victim.name} (${victim.pid}) ended by itself`);
     else if (random.chance(TERM_SHARE)) {
@@ -81,7 +81,7 @@ export async function endWorkers(
     const { exitCode, signalCode } = victim.child;
     const end = signalCode ?? `exit code ${exitCode}`;
     say(`${victim.name} (${victim.pid}) ended: ${end}; it held ${held.join(', ') || 'nothing'}`);
-    crew[index] = startMember(scene, victim.name, ['worker', '--json']);
+    workers[index] = startMember(scene, victim.name, ['worker', '--json']);
   }
   return ends;
 }

@@ -11,7 +11,7 @@ import { listening, passTo } from '../support/front.ts';
 import { idsIn, lossesOf } from '../support/losses.ts';
 import { recordCase } from '../support/proof.ts';
 import { smallSandbox } from '../support/sandbox.ts';
-import { HURRY, isProving, KEY, messageOf } from '../support/wire-scene.ts';
+import { isProving, KEY, messageOf, SHORT_TIMEOUTS } from '../support/wire-scene.ts';
 
 /** A service whose name or certificate is wrong: what is said, and that everything is there once it is right. */
 
@@ -29,9 +29,9 @@ async function openSyncs(baseUrl: string, preload = '') {
   await place.config(JSON.stringify({ sources: { main: source }, state: { url: engine.url } }));
   return {
     /** In a hurry where it will be given up: a busy machine must not be taken for a dead line where it will not. */
-    sync: ({ inHurry }: { inHurry: boolean }): Promise<Finished> =>
+    sync: ({ hasShortTimeouts }: { hasShortTimeouts: boolean }): Promise<Finished> =>
       place.run(['sync', '--config', 't.yaml'], {
-        NODE_OPTIONS: `${inHurry ? HURRY.NODE_OPTIONS : ''} ${preload}`,
+        NODE_OPTIONS: `${hasShortTimeouts ? SHORT_TIMEOUTS.NODE_OPTIONS : ''} ${preload}`,
         NODE_EXTRA_CA_CERTS: authority.file,
       }),
     compare: () => lossesOf(sandbox, idsIn(engine.db)),
@@ -63,9 +63,9 @@ it.each(isProving ? CERTIFICATES : CERTIFICATES.slice(0, 1))(
   async ({ name, options, says }) => {
     const server = createSecure(authority.sign(options), passTo(sandbox));
     const syncs = await openSyncs(`https://127.0.0.1:${await listening(server)}`);
-    const stopped = await syncs.sync({ inHurry: true });
+    const stopped = await syncs.sync({ hasShortTimeouts: true });
     server.setSecureContext(authority.sign());
-    const { code } = await syncs.sync({ inHurry: false });
+    const { code } = await syncs.sync({ hasShortTimeouts: false });
     const sums = await syncs.compare();
     recordCase({ suite: 'wire', name: `certificate ${name}: service`, survived: code === 0, ...sums });
     await syncs.close();
@@ -78,7 +78,7 @@ it.each(isProving ? CERTIFICATES : CERTIFICATES.slice(0, 1))(
 it.runIf(isProving)('plain HTTP where TLS is expected', async () => {
   const server = createPlain(passTo(sandbox));
   const syncs = await openSyncs(`https://127.0.0.1:${await listening(server)}`);
-  const stopped = await syncs.sync({ inHurry: true });
+  const stopped = await syncs.sync({ hasShortTimeouts: true });
   recordCase({ suite: 'wire', name: 'no TLS: service', survived: stopped.code === 4, lost: 0, doubled: 0 });
   await syncs.close();
   server.close();
@@ -87,7 +87,7 @@ it.runIf(isProving)('plain HTTP where TLS is expected', async () => {
 
 it.runIf(isProving)('a name that nobody knows', async () => {
   const syncs = await openSyncs('https://nowhere.invalid');
-  const stopped = await syncs.sync({ inHurry: true });
+  const stopped = await syncs.sync({ hasShortTimeouts: true });
   recordCase({ suite: 'wire', name: 'unknown name: service', survived: stopped.code === 4, lost: 0, doubled: 0 });
   await syncs.close();
   // Where there is no DNS at all, nobody can say that the name does not exist.
@@ -98,7 +98,7 @@ it('a name that is known a little later: the same sync goes on', async () => {
   const server = createSecure(authority.sign({ host: 'DNS:later.invalid' }), passTo(sandbox));
   const preload = `--import ${pathToFileURL('test/support/resolves-later.mjs').href}`;
   const syncs = await openSyncs(`https://later.invalid:${await listening(server)}`, preload);
-  const { code, stderr } = await syncs.sync({ inHurry: false });
+  const { code, stderr } = await syncs.sync({ hasShortTimeouts: false });
   const sums = await syncs.compare();
   recordCase({ suite: 'wire', name: 'name known later: service', survived: code === 0, ...sums });
   await syncs.close();

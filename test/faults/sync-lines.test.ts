@@ -69,7 +69,7 @@ async function breakAndMend({ fault, peer, moment }: Case) {
   if (!broken) throw new Error(`no fault ${fault}`);
   const scene = await openWireScene(peer, s3);
   await scene.proxy.fail(broken, moment === 'halfway' ? HALFWAY[peer] : 0);
-  const stopped = await scene.sync({ inHurry: !MUST_SURVIVE.includes(fault) });
+  const stopped = await scene.sync({ hasShortTimeouts: !MUST_SURVIVE.includes(fault) });
   const seen = { hasFailed: scene.proxy.hasFailed(), attempts: scene.proxy.attempts() };
   await scene.proxy.heal();
   const again = await scene.sync();

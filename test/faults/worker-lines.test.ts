@@ -17,7 +17,7 @@ import { hasRedis, startRedis } from '../support/redis.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
-import { HURRY, isProving, KEY } from '../support/wire-scene.ts';
+import { isProving, KEY, SHORT_TIMEOUTS } from '../support/wire-scene.ts';
 import { FAST, startWorker, type TestWorker, until, workerConfig } from '../support/workers.ts';
 
 /**
@@ -80,7 +80,7 @@ async function openScene(peer: Peer, s3: S3Server | undefined): Promise<Scene> {
   const worker = startWorker(config, FAST, {
     ...s3?.environment,
     ...(s3 && { AWS_ENDPOINT_URL_S3: urls.s3 }),
-    ...HURRY,
+    ...SHORT_TIMEOUTS,
   });
   await worker.ready();
   return {
@@ -167,7 +167,7 @@ it.runIf(isProving && hasRedis)('a queue that is not there when a worker starts:
     ['half-open', 'Socket timeout'],
   ] as const) {
     await line.fail({ kind });
-    const { code, stderr } = await place.run(['worker', '--config', 't.yaml'], HURRY);
+    const { code, stderr } = await place.run(['worker', '--config', 't.yaml'], SHORT_TIMEOUTS);
     await line.heal();
     recordCase({ suite: 'wire', name: `at the start, ${kind}: redis`, survived: code === 4, lost: 0, doubled: 0 });
     expect(stderr).toMatch(new RegExp(`Redis at .* cannot be reached \\(${says}.*\\)\nnext: start it`));

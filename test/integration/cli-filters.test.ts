@@ -162,7 +162,7 @@ describe('filters', () => {
       expect(through === null || Date.parse(String(through)) < Date.now() - 86_400_000).toBe(true);
       expect((await run('status')).text).toContain(ignored);
 
-      // Other filters: everything is counted anew. A value that nothing ever came for is not certified, poll after poll.
+      // Other filters: everything is counted again. A value that nothing ever came for is not certified, poll after poll.
       await config('country: TV', sandbox.baseUrl);
       for (const _ of [1, 2, 3]) {
         const ended = await run('sync', '--adopt');

@@ -71,7 +71,7 @@ describe.skipIf(!hasRedis)('live', () => {
     two.close();
   });
 
-  it('a browser that was away gets what it missed, once; one that was away too long begins anew', async () => {
+  it('a browser that was away gets what it missed, once; one that was away too long starts over', async () => {
     const first = await listenTo(room.url);
     await until('it knows how things are', () => kinds(first.events).includes('overview'));
     first.close();

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { withSyncApp } from '../../src/app/index.ts';
 import { writeSchedules } from '../../src/cursor/schedules.ts';
 import { runDueStream } from '../../src/jobs/run-job.ts';
-import { byStreamKey, PACE } from '../../src/jobs/schedule.ts';
+import { byStreamKey, TIMINGS } from '../../src/jobs/schedule.ts';
 import { configFor, openEngine, syncAllDone } from '../support/engine.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
@@ -26,7 +26,14 @@ it('asks the database little when there is nothing new', async () => {
     const plan = { job, schedule: 'every 1 ms from 0', maxLagMs: undefined, fingerprint: 'x' };
     const { source, stream } = job;
     await writeSchedules(app.state, [{ source, stream, plan: plan.schedule }]);
-    const deps = { state: app.state, sinks: app.sinks, log: silentLog, holder: 'me', onProgress: () => {}, pace: PACE };
+    const deps = {
+      state: app.state,
+      sinks: app.sinks,
+      log: silentLog,
+      holder: 'me',
+      onProgress: () => {},
+      timings: TIMINGS,
+    };
     const poll = async (): Promise<void> => {
       await new Promise((resolve) => setTimeout(resolve, 5));
       const report = await runDueStream(

@@ -8,7 +8,7 @@ import { type LakePlace, lakePlace } from '../support/lake-place.ts';
 import { filesIn } from '../support/lake-readers.ts';
 import { createWriter, NOON, newSource, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
 
-/** Somebody asks to be forgotten: only the files that hold them are made anew, and nothing of them stays in any. */
+/** Somebody asks to be forgotten: only the files that hold them are rewritten, and nothing of them stays in any. */
 let place: LakePlace;
 beforeAll(async () => {
   // Without compression worth the name for short texts: what stays in a file can be found by its bytes.

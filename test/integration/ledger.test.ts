@@ -145,7 +145,7 @@ it('never moves the watermark back: not by doubt, not by an older window, not by
   expect(await cursor()).toMatchObject({ completeThrough: at(30) });
 });
 
-it('counts anew from a since that moves back, and joins what is there when the time between is read', async () => {
+it('counts again from a since that moves back, and joins what is there when the time between is read', async () => {
   const { advance, cursor } = await openTrack();
   await advance({ spans: [certified(at(0), at(30))] });
   await advance({ since: at(-60), spans: [] });

@@ -71,7 +71,7 @@ it('a sink that fails stays behind alone, is told of, and catches up', async () 
   expect(await storedIds(engine.db, both, 'clicks', 'second_sink')).toHaveLength(900);
 });
 
-it('changed filters count completeness anew: what they let through is read, however old', async () => {
+it('changed filters count completeness again: what they let through is read, however old', async () => {
   const sandbox = await smallSandbox({ rows: { clicks: 3500, leads: 1, sales: 1 } });
   const name = 'filtered';
   const countries = (list: string[]) =>

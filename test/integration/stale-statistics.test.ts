@@ -75,7 +75,7 @@ describe.each(['none', 'month'] as const)('partition: %s', (partition: Partition
     expect(await effort(markMissing(ODD_SCHEMA, stream, source, window, ['e1', 'e2']))).toBeLessThan(3 * FEW);
   });
 
-  it('holds what a window shows against what it has without a join, which a planner gets wrong in a large table', async () => {
+  it('compares what a window shows with what it has without a join, which a planner gets wrong in a large table', async () => {
     const count = 300;
     const window = { start: new Date(NOON).toISOString(), end: new Date(NOON + count * MINUTE).toISOString() };
     const ids = Array.from({ length: count }, (_, i) => `e${i}`);

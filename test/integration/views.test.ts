@@ -146,7 +146,7 @@ describe.each([
     }
   });
 
-  it('keep the grants on them when they are prepared again, and when they are made anew', async () => {
+  it('keep the grants on them when they are prepared again, and when they are recreated', async () => {
     const reader = `reader_${process.pid}_${isElsewhere ? 1 : 0}`;
     const { db } = warehouse;
     await db.query({

@@ -59,7 +59,7 @@ describeBackends('a backfill in the queue, in %s', (backend) => {
 
   async function withWorker<T>(work: (deps: BackfillDeps) => Promise<T>): Promise<T> {
     const stop = new AbortController();
-    const worker = runWorkerApp({ config, log: silentLog, signal: stop.signal, pace: FAST });
+    const worker = runWorkerApp({ config, log: silentLog, signal: stop.signal, timings: FAST });
     try {
       return await withQueue({ config, log: silentLog }, work);
     } finally {

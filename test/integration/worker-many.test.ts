@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
-import { PACE } from '../../src/jobs/schedule.ts';
+import { TIMINGS } from '../../src/jobs/schedule.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { hasRedis } from '../support/redis.ts';
@@ -16,7 +16,7 @@ let db: Database;
 let quick: Sandbox;
 let config: Config;
 let workers: TestWorker[];
-const pace = { ...FAST, lockMs: PACE.lockMs };
+const timings = { ...FAST, lockMs: TIMINGS.lockMs };
 
 beforeAll(async () => {
   const slow = await smallSandbox({ apiKey: 'slow-key' });
@@ -31,7 +31,7 @@ beforeAll(async () => {
     streams: ['clicks'],
     every: '6s',
   });
-  workers = [0, 1, 2].map(() => startWorker(config, pace));
+  workers = [0, 1, 2].map(() => startWorker(config, timings));
   await Promise.all(workers.map((worker) => worker.ready()));
 });
 afterAll(async () => {
@@ -89,12 +89,12 @@ it.skipIf(!hasRedis)(
 
 it.skipIf(!hasRedis)('a worker may leave and another come, without anybody being told', async () => {
   const [first] = workers;
-  const next = startWorker(config, pace);
+  const next = startWorker(config, timings);
   first?.child.kill('SIGTERM');
   const { code, stdout } = (await first?.done) ?? {};
   expect(code).toBe(0);
   // Busy, yes, but never for so long that it could have lost a job.
   const { longestMs } = JSON.parse(stdout?.trim().split('\n').at(-1) ?? '{}') as { longestMs: number };
-  expect(longestMs / PACE.lockMs).toBeLessThan(0.25);
+  expect(longestMs / TIMINGS.lockMs).toBeLessThan(0.25);
   await until('the new one has its part', () => doneBy(next) >= 10);
 });

@@ -35,7 +35,7 @@ afterAll(async () => {
 /** A worker in this process, for as long as the work takes. */
 async function withWorker<T>(config: Config, work: () => Promise<T>): Promise<T> {
   const stop = new AbortController();
-  const worker = runWorkerApp({ config, log, signal: stop.signal, pace: FAST });
+  const worker = runWorkerApp({ config, log, signal: stop.signal, timings: FAST });
   try {
     return await Promise.race([work(), worker.then(() => Promise.reject(new Error('the worker ended')))]);
   } finally {

@@ -81,7 +81,7 @@ describeBackends('schedules with the queue in %s', (backend) => {
     await Promise.all([...queues, ...queues].map((queue) => queue.enqueue('sync', hint)));
     expect(await queues[0]?.waiting('sync')).toBe(1);
     const seen: unknown[] = [];
-    const crew = await queues[0]?.work('sync', {
+    const worker = await queues[0]?.work('sync', {
       concurrency: 2,
       lockMs: 5000,
       handle: async (data) => void seen.push(data),
@@ -92,14 +92,14 @@ describeBackends('schedules with the queue in %s', (backend) => {
     await queues[1]?.enqueue('sync', hint);
     await until('the next is followed', () => seen.length > 1);
     expect(seen).toEqual([hint.data, hint.data]);
-    await crew?.close();
+    await worker?.close();
   });
 
   it('a job that is put off comes again later, or at once when it is hurried', async () => {
     let times = 0;
     const hint = { id: 'backfill.x.1', name: 'x', data: { backfill: 'x', start: 1 } };
     await queues[0]?.enqueue('backfill', hint);
-    const crew = await queues[0]?.work('backfill', {
+    const worker = await queues[0]?.work('backfill', {
       concurrency: 1,
       lockMs: 5000,
       handle: async () => (++times === 1 ? 3_600_000 : undefined),
@@ -107,7 +107,7 @@ describeBackends('schedules with the queue in %s', (backend) => {
     await until('it is put off', async () => (await queues[0]?.queues.backfill.getDelayedCount()) === 1);
     await queues[1]?.promote('backfill', hint.id);
     await until('it is taken up again', () => times === 2);
-    await crew?.close();
+    await worker?.close();
   });
 });
 

@@ -92,7 +92,7 @@ it('runs end when they are told to, whatever they are doing just then', async ()
   };
   for (let round = 0; round < 6; round++) {
     const stop = new AbortController();
-    const worker = runWorkerApp({ config, log, signal: stop.signal, pace: { ...FAST, closeMs: 5000 } });
+    const worker = runWorkerApp({ config, log, signal: stop.signal, timings: { ...FAST, closeMs: 5000 } });
     await sleep(500 + round * 150);
     stop.abort();
     await worker;
@@ -110,7 +110,7 @@ it('a run that does not end in time is given up, and not called a bug when its c
   const db = connect({ url: home.url, max: 2 });
   const stop = new AbortController();
   sandbox.service.faults.add({ delayMs: 300, times: 3 });
-  const worker = runWorkerApp({ config, log, signal: stop.signal, pace: { ...FAST, closeMs: 50 } });
+  const worker = runWorkerApp({ config, log, signal: stop.signal, timings: { ...FAST, closeMs: 50 } });
   await until('its runs ask', () => sandbox.service.log.entries.length >= 3);
   // Whatever they want to write next has to wait, until long after their worker has left.
   const lock = await db.begin();

@@ -111,7 +111,7 @@ every value excludes them: \`country: [US, CA]\`, \`trigger: -qr\`, \`[-US, -CA]
 (\`Washington, D.C.\`) cannot be asked for. A value that cannot be meant is a fault: \`country: UK\` asks whether you meant \`GB\`.
 \`key\` needs exactly one \`domain\`. Changing the filters of a stream reads it again from \`since\`.
 
-Rows are held against the filters: nothing is called complete from the first event on that a filter should have kept out, nor as long as no event at all has
+Rows are compared with the filters: nothing is called complete from the first event on that a filter should have kept out, nor as long as no event at all has
 come for one. Of \`root\`, \`saleType\`, \`query\`, \`groupId\` and \`partnerTagId\` no column shows whether the service keeps them; commands say so.
 
 | filter | value | several | streams | what it is |

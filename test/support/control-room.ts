@@ -16,7 +16,7 @@ const LIVE_PACE = { lookMs: 300, beatMs: 5000 };
 /** `tributary start` in this process, on a free port, with everything looked at more often. */
 export async function startControlRoom(
   config: Config,
-  livePace = LIVE_PACE,
+  liveTimings = LIVE_PACE,
   tokenFolder?: string,
 ): Promise<ControlRoom> {
   const stop = new AbortController();
@@ -28,7 +28,7 @@ export async function startControlRoom(
       link = room.link;
       listening(at);
     };
-    const options = { config, log: silentLog, signal, pace: FAST, livePace, onListening };
+    const options = { config, log: silentLog, signal, timings: FAST, liveTimings, onListening };
     done = runStartApp({ ...options, ...(tokenFolder !== undefined && { tokenFolder }) });
     done.catch(failed);
   });

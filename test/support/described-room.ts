@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { HttpRoom } from './http-room.ts';
 import { type ApiDescription, mismatches } from './json-schema.ts';
 
-/** A room whose every answer is held against its own description. */
+/** A room whose every answer is compared with its own description. */
 export interface DescribedRoom {
   description: ApiDescription;
   /** `GET /api/runs/{id}` for everything that was asked so far. */

@@ -31,7 +31,7 @@ export const messageOf = (stderr: string): string =>
     .join('\n');
 
 /** Processes under test wait a sixtieth of what they would. */
-export const HURRY = { NODE_OPTIONS: `--import ${pathToFileURL('test/support/hurry.mjs').href}` };
+export const SHORT_TIMEOUTS = { NODE_OPTIONS: `--import ${pathToFileURL('test/support/short-timeouts.mjs').href}` };
 
 /** Pages and answers are small: whatever happens falls into the middle of a run. */
 const ROWS = { clicks: 400, leads: 60, sales: 30 };
@@ -42,7 +42,7 @@ export interface WireScene {
   proxy: FaultProxy;
   sandbox: Sandbox;
   /** One `tributary sync`, as a person would run it; in a hurry where timeouts are to be met. */
-  sync(options?: { inHurry: boolean }): Promise<Finished>;
+  sync(options?: { hasShortTimeouts: boolean }): Promise<Finished>;
   compare(): Promise<Losses>;
   close(): Promise<void>;
 }
@@ -83,12 +83,12 @@ export async function openWireScene(peer: Peer, s3: S3Server): Promise<WireScene
   return {
     proxy,
     sandbox,
-    sync: ({ inHurry } = { inHurry: false }) =>
+    sync: ({ hasShortTimeouts } = { hasShortTimeouts: false }) =>
       place.run(['sync', '--config', 't.yaml'], {
         ...s3.environment,
         AWS_ENDPOINT_URL_S3: urls.s3,
         TRIBUTARY_LOG: 'debug',
-        ...(inHurry && HURRY),
+        ...(hasShortTimeouts && SHORT_TIMEOUTS),
       }),
     compare: () => lossesOf(sandbox, idsOf),
     async close() {

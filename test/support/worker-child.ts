@@ -2,14 +2,14 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { createLog } from '../../src/app/environment.ts';
 import { runWorkerApp } from '../../src/app/worker.ts';
 import type { Config } from '../../src/config/index.ts';
-import type { Pace } from '../../src/jobs/schedule.ts';
+import type { Timings } from '../../src/jobs/schedule.ts';
 
 /**
- * A worker in a process of its own: `worker-child.ts CONFIG PACE`. Prints a line when it is ready, one for
+ * A worker in a process of its own: `worker-child.ts CONFIG TIMINGS`. Prints a line when it is ready, one for
  * each run, and at its end how long it was busy at a stretch.
  */
 const config = JSON.parse(process.argv[2] ?? '{}') as Config;
-const pace = JSON.parse(process.argv[3] ?? '{}') as Partial<Pace>;
+const timings = JSON.parse(process.argv[3] ?? '{}') as Partial<Timings>;
 const stop = new AbortController();
 process.on('SIGTERM', () => {
   if (stop.signal.aborted) process.exit(130);
@@ -22,7 +22,7 @@ await runWorkerApp({
   config,
   log: createLog({ level: 'warn', isForPeople: false }),
   signal: stop.signal,
-  pace,
+  timings,
   onReady: () => say({ ready: true }),
   onRun: ({ source, stream, state, tally, fault }) =>
     say({ source, stream, state, new: tally.new, fault: fault?.message }),

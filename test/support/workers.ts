@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe } from 'vitest';
 import { type Config, parseConfig } from '../../src/config/index.ts';
-import type { Pace } from '../../src/jobs/schedule.ts';
+import type { Timings } from '../../src/jobs/schedule.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type Running, startProcess } from './cli.ts';
@@ -23,7 +23,7 @@ export const queueUrl = async (backend: Backend): Promise<string | undefined> =>
   backend === 'redis' ? (await freshRedis()).url : undefined;
 
 /** Everything is looked at more often, so that tests need not wait. */
-export const FAST: Partial<Pace> = { tickMs: 250, watchMs: 500, recheckMs: 1500, lockMs: 2000, busyMs: 300 };
+export const FAST: Partial<Timings> = { tickMs: 250, watchMs: 500, recheckMs: 1500, lockMs: 2000, busyMs: 300 };
 
 export interface WorkerConfig {
   stateUrl: string;
@@ -70,10 +70,10 @@ export interface TestWorker extends Running {
 /** A worker in a process of its own; it ends with the test file at the latest. */
 export function startWorker(
   config: Config,
-  pace: Partial<Pace> = FAST,
+  timings: Partial<Timings> = FAST,
   env: Readonly<Record<string, string>> = {},
 ): TestWorker {
-  const args = ['--import', import.meta.resolve('tsx'), SCRIPT, JSON.stringify(config), JSON.stringify(pace)];
+  const args = ['--import', import.meta.resolve('tsx'), SCRIPT, JSON.stringify(config), JSON.stringify(timings)];
   const child = startProcess(process.execPath, args, '.', { PATH: process.env.PATH ?? '', ...env });
   let printed = '';
   child.child.stdout?.on('data', (chunk: string) => {

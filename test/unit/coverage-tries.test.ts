@@ -23,7 +23,7 @@ describe('a window that cannot be proven', () => {
     expect(overlay(afterRuns(3), entry(12, 18, false, 'run2'))).toMatchObject([{ tries: 3 }]);
   });
 
-  it('begins anew when it was proven in between', () => {
+  it('starts over when it was proven in between', () => {
     const proven = overlay(afterRuns(4), entry(10, 20, true, 'good'));
     expect(proven).toMatchObject([{ certified: true }]);
     expect(proven[0]?.tries).toBeUndefined();

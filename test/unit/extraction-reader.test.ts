@@ -40,8 +40,8 @@ async function sweep(service: SimulatedService, window: Window, profile: Profile
     settleMs: 600_000,
   });
   const slices: Slice[] = [];
-  const attendance = { lane: 'fresh', signal: new AbortController().signal } as const;
-  for await (const slice of reader.sweep({ window, ...attendance })) slices.push(slice);
+  const request = { lane: 'fresh', signal: new AbortController().signal } as const;
+  for await (const slice of reader.sweep({ window, ...request })) slices.push(slice);
   return slices;
 }
 

@@ -57,7 +57,7 @@ describe('groups', () => {
   it('are copied from file to file as they are', async () => {
     const old = await encodeFile(COLUMNS, [rowsOf(0), rowsOf(1), rowsOf(2)]);
     const parsed = await readFooter(sourceOf(old));
-    // The second group is written anew, larger and with another compression; the others only move.
+    // The second group is rewritten, larger and with another compression; the others only move.
     const changed = await encodeGroup(COLUMNS, [...rowsOf(1), ...rowsOf(9, 50)], 'snappy');
     const [first, last] = [groupAt(parsed, 0), groupAt(parsed, 2)];
     const file = Buffer.concat([

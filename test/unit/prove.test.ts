@@ -89,7 +89,7 @@ describe('the mutants of the kernel', () => {
 });
 
 describe('the course of a figure over a run', () => {
-  it('holds the last third against the first, after the warm-up', () => {
+  it('compares the last third with the first, after the warm-up', () => {
     // 20 of warm-up, then 80 that grow by half from end to end.
     const figures = Array.from({ length: 100 }, (_, i) => (i < 20 ? 10 * i : 200 + (i - 20) * 1.25));
     const { ratio, most } = courseOf(figures);

@@ -29,13 +29,13 @@ async function ask({ url: databaseUrl }: Home, cells: readonly Cell[], seconds: 
       const apiKey = `key-${jitterMs}-${i}`;
       const sandbox = await startSandbox({ apiKey, requestsPerSecond, limiter, rows: ROWS });
       const way = await farAway(sandbox.baseUrl, { latencyMs: LATENCY_MS, jitterMs });
-      const asker = { databaseUrl, baseUrl: way.baseUrl, apiKey, requestsPerSecond, lanes: ['fresh'] as const };
-      return { cell, sandbox, way, asker };
+      const client = { databaseUrl, baseUrl: way.baseUrl, apiKey, requestsPerSecond, lanes: ['fresh'] as const };
+      return { cell, sandbox, way, client };
     }),
   );
   const logs = await listen(
     places.map(({ sandbox }) => sandbox),
-    places.map(({ asker }) => asker),
+    places.map(({ client }) => client),
     seconds,
   );
   await Promise.all(places.flatMap(({ way, sandbox }) => [way.close(), sandbox.close()]));

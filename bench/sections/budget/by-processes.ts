@@ -59,7 +59,7 @@ async function ask({ db: home, url }: Home, perSecond: number, processes: number
   const sandbox = await startSandbox({ apiKey, requestsPerSecond: perSecond, rows: ROWS });
   const { baseUrl } = sandbox;
   const lanesOf = (i: number): Lane[] => (processes === 1 ? ['fresh', 'backfill'] : [i < 3 ? 'fresh' : 'backfill']);
-  const askers = Array.from({ length: processes }, (_, i) => ({
+  const clients = Array.from({ length: processes }, (_, i) => ({
     ...{ databaseUrl, baseUrl, apiKey, requestsPerSecond: perSecond, lanes: lanesOf(i) },
   }));
   const commits = async (): Promise<number> => {
@@ -71,7 +71,7 @@ async function ask({ db: home, url }: Home, perSecond: number, processes: number
     return row?.n ?? 0;
   };
   const before = await commits();
-  const [log = []] = await listen([sandbox], askers, seconds);
+  const [log = []] = await listen([sandbox], clients, seconds);
   const statements = ((await commits()) - before) / sandbox.service.log.entries.length;
   await sandbox.close();
   await db.close();

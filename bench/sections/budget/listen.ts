@@ -12,10 +12,10 @@ const WARM_UP_MS = 3000;
 /** Processes that ask for all they can get; returns what each service saw of them in so many seconds. */
 export async function listen(
   sandboxes: readonly Sandbox[],
-  askers: readonly ChildOptions[],
+  clients: readonly ChildOptions[],
   seconds: number,
 ): Promise<LoggedRequest[][]> {
-  const children = await startProcesses(askers);
+  const children = await startProcesses(clients);
   try {
     await sleep(WARM_UP_MS);
     const from = sandboxes.map(({ service }) => service.log.entries.length);

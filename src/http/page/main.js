@@ -85,7 +85,7 @@ async function start() {
   try {
     const token = takeToken();
     if (token) await signIn(token).catch(() => {}); // Recovery: it is an old link; the form asks for the token.
-    const { signedIn } = await currentSession({ anew: true });
+    const { signedIn } = await currentSession({ refresh: true });
     if (signedIn) begin();
     else askForToken();
   } catch {

@@ -225,18 +225,18 @@ async function readBackfill(state: Queryable, id: string): Promise<Backfill> {
 
 export async function listBackfills(state: Queryable, id?: string): Promise<Backfill[]> {
   const found = await readBackfills(state, id);
-  const pace = found.some(({ state }) => state === 'queued') ? await readPace(state) : new Map<string, Pace>();
-  return found.map((backfill) => toBackfill(backfill, pace.get(`${backfill.source}/${backfill.stream}`)));
+  const speed = found.some(({ state }) => state === 'queued') ? await readSpeeds(state) : new Map<string, Speed>();
+  return found.map((backfill) => toBackfill(backfill, speed.get(`${backfill.source}/${backfill.stream}`)));
 }
 
-interface Pace {
+interface Speed {
   seconds: number;
   rowsPerSecond: number | null;
 }
 
 /** What a window of each stream took lately. A stream's windows are read one after another. */
-async function readPace(state: Queryable): Promise<Map<string, Pace>> {
-  const rows = await state.query<Pace & { source: string; stream: string }>({
+async function readSpeeds(state: Queryable): Promise<Map<string, Speed>> {
+  const rows = await state.query<Speed & { source: string; stream: string }>({
     text: `
       select k.source, k.stream, avg(r.seconds)::float8 as seconds,
         (sum(r.rows) / nullif(sum(r.seconds), 0))::float8 as "rowsPerSecond"
@@ -249,7 +249,7 @@ async function readPace(state: Queryable): Promise<Map<string, Pace>> {
       ) r on true
       group by k.source, k.stream`,
   });
-  return new Map(rows.map(({ source, stream, ...pace }) => [`${source}/${stream}`, pace]));
+  return new Map(rows.map(({ source, stream, ...speed }) => [`${source}/${stream}`, speed]));
 }
 
 const ACTIONS: Readonly<Record<Backfill['state'], BackfillAction[]>> = {
@@ -260,11 +260,11 @@ const ACTIONS: Readonly<Record<Backfill['state'], BackfillAction[]>> = {
   done: [],
 };
 
-function toBackfill(stored: StoredBackfill, pace: Pace | undefined): Backfill {
+function toBackfill(stored: StoredBackfill, speed: Speed | undefined): Backfill {
   const { id, source, stream, force, state, windows, rows, certified, message } = stored;
   const ended = windows.done + windows.failed;
   const left = windows.queued + windows.running;
-  const isMoving = state === 'queued' && windows.done > 0 && pace !== undefined;
+  const isMoving = state === 'queued' && windows.done > 0 && speed !== undefined;
   return {
     id,
     source,
@@ -281,8 +281,8 @@ function toBackfill(stored: StoredBackfill, pace: Pace | undefined): Backfill {
     progress: ended + left === 0 ? 1 : ended / (ended + left),
     rows,
     certified,
-    rowsPerSecond: isMoving && pace.rowsPerSecond !== null ? Math.round(pace.rowsPerSecond) : null,
-    etaSeconds: isMoving ? Math.round(left * pace.seconds) : null,
+    rowsPerSecond: isMoving && speed.rowsPerSecond !== null ? Math.round(speed.rowsPerSecond) : null,
+    etaSeconds: isMoving ? Math.round(left * speed.seconds) : null,
     message,
     actions: ACTIONS[state],
   };

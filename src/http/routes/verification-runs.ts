@@ -175,7 +175,7 @@ export function createVerificationRuns({ state, log, signal }: Deps, onChange: (
   const entryOf = (id: string): Entry => {
     const found = entries.find(({ now }) => now.id === id);
     if (!found)
-      throw new HttpError(404, 'there is no such verification', { next: 'they end with the process; ask anew' });
+      throw new HttpError(404, 'there is no such verification', { next: 'they end with the process; ask again' });
     return found;
   };
 

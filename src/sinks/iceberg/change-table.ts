@@ -133,7 +133,7 @@ function createManifestWriter(
   };
 }
 
-/** The manifests without some of their files. Those that name a file that goes are written anew, as one, which says so this once. */
+/** The manifests without some of their files. Those that name a file that goes are rewritten, as one, which says so this once. */
 async function withoutFiles(
   warehouse: Warehouse,
   { metadata, manifests }: Table,

@@ -170,7 +170,7 @@ function crowded(files: readonly TableFile[], most: number): TableFile[][] {
     .filter((group) => group.length > most);
 }
 
-/** The smallest, up to one that is more than all of them together and as much again: it would be written anew for too little. */
+/** The smallest, up to one that is more than all of them together and as much again: it would be rewritten for too little. */
 function likeSized(files: readonly TableFile[]): TableFile[] {
   const taken: TableFile[] = [];
   let sum = 0;

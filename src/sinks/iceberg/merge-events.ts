@@ -35,7 +35,7 @@ export interface Merged {
 }
 
 /**
- * Merges a batch into a table. Files that hold an event which changed are written anew, with the groups that nothing happens to copied
+ * Merges a batch into a table. Files that hold an event which changed are rewritten, with the groups that nothing happens to copied
  * as they are; what is new gets a file of its own for each day. The table does not know of them yet.
  */
 export async function mergeEvents(tx: Queryable, options: MergeOptions): Promise<Merged> {

@@ -166,7 +166,7 @@ async function openTable(warehouse: Warehouse, design: Design, listed: Listed): 
 }
 
 const changedByOthers = ({ name, namespace }: Warehouse, table: string): ConfigError =>
-  new ConfigError(`another program wrote delete files into ${namespace}.${table}, or partitioned it anew`, {
+  new ConfigError(`another program wrote delete files into ${namespace}.${table}, or repartitioned it`, {
     where: { sink: name },
     kept: 'the table as it is',
     next: 'rewrite its data files without deletes and by day(timestamp); only Tributary should write to this table',

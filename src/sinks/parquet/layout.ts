@@ -34,7 +34,7 @@ export function createLayout(
   return isWasteful ? freshLayout() : layoutAround([...groups, { start: footerAt, end: present.size }]);
 }
 
-/** Everything anew, without what was replaced: nothing that was erased may stay in a file. */
+/** Everything rewritten, without what was replaced: nothing that was erased may stay in a file. */
 export const freshLayout = (): Layout => layoutAround([]);
 
 function layoutAround(kept: readonly Stretch[]): Layout {

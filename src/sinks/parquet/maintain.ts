@@ -106,7 +106,7 @@ const QUIET_SECONDS = 3600;
 /** A run should end soon; the next one goes on. */
 const MOST = 8;
 
-/** Files of partitions that have come to rest are made anew without their version before: half the size, and nothing else changes. */
+/** Files of partitions that have come to rest are rewritten without their version before: half the size, and nothing else changes. */
 export async function tidy(
   lake: Lake,
   { source, stream }: Pick<Track, 'source' | 'stream'>,
@@ -210,7 +210,7 @@ export async function eraseIn(
     if (hits > 0) edits.set(i, edit);
     found += hits;
   }
-  // Nobody can say what the version before holds that is still in the file: it is made anew without it.
+  // Nobody can say what the version before holds that is still in the file: it is rewritten without it.
   const isClean = found === 0 && file.metadata[META.before] !== 'yes';
   const dropped = empties ? [] : [keyOf(id)];
   return { rework: isClean ? 'leave' : { columns, edits, dropped }, rows: found };

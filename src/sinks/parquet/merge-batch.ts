@@ -40,7 +40,7 @@ interface MergeOptions {
 
 /**
  * Merges a batch into the files. First every file that may hold one of its events is looked into; then those in which something
- * is new or different are made anew, beside the present ones; when all of them are on disk, one after the other takes its place.
+ * is new or different are rewritten, beside the present ones; when all of them are on disk, one after the other takes its place.
  */
 export async function mergeBatch(tx: Queryable, options: MergeOptions): Promise<Receipt> {
   for (let attempt = 1; ; attempt++) {

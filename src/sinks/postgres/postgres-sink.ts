@@ -199,7 +199,7 @@ function inTheWay(error: unknown, schema: string, { name }: Table): unknown {
   return new ConfigError(
     `column ${column ?? ''} of ${schema}.${name} must hold more than its type allows, and ${user ?? 'something'} uses it: ${user ? message : detail}`,
     {
-      next: `drop ${who}, run again, and create it anew; or set unknownFields of the stream to extra, which leaves the columns as they are`,
+      next: `drop ${who}, run again, and create it again; or set unknownFields of the stream to extra, which leaves the columns as they are`,
       cause: error,
     },
   );

@@ -19,7 +19,7 @@ export const decimalsOf = (currency: string | null): number => {
   return isIn(ZERO_DECIMAL) ? 0 : isIn(THREE_DECIMAL) ? 3 : 2;
 };
 
-/** Views for BI, made anew when their text changes. */
+/** Views for BI, recreated when their text changes. */
 export interface View {
   name: string;
   doc: string;

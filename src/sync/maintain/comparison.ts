@@ -10,7 +10,7 @@ export interface Verdict {
   source: string;
   stream: StreamName;
   window: Window;
-  /** What the sinks were held against. */
+  /** What the sinks were compared with. */
   against: string;
   requests: number;
   events: number;

@@ -27,7 +27,7 @@ import {
   whole,
 } from './comparison.ts';
 
-/** Reads the service once more and holds it against every sink. Nothing is written and no lease is taken. */
+/** Reads the service once more and compares it with every sink. Nothing is written and no lease is taken. */
 export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window): Promise<Verdict> {
   const { state, sinks, signal, onProgress } = deps;
   const { source, stream: name, policy } = job;
@@ -73,7 +73,7 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
   }
 }
 
-/** Holds what one sink has against another: rows of the first are looked for in the second. */
+/** Compares one sink with another: rows of the first are looked for in the second. */
 export async function verifyBetween(
   { state, signal }: Pick<SyncDeps, 'state' | 'signal'>,
   { source, stream: name }: Pick<StreamJob, 'source' | 'stream'>,
@@ -163,7 +163,7 @@ export interface VerdictReport {
   stream: StreamName;
   from: string;
   to: string;
-  /** What the sinks were held against. */
+  /** What the sinks were compared with. */
   against: string;
   requests: number;
   events: number;

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../../src/config/index.ts';
-import type { Pace } from '../../../src/jobs/schedule.ts';
+import type { Timings } from '../../../src/jobs/schedule.ts';
 
 /** Processes that are killed: see `host.mjs`. */
 
@@ -22,7 +22,7 @@ export interface Ended {
 }
 
 /** What a process is to do: a command line, or the work of a worker. */
-export type Task = { argv: readonly string[] } | { worker: { config: Config; pace: Partial<Pace> } };
+export type Task = { argv: readonly string[] } | { worker: { config: Config; timings: Partial<Timings> } };
 
 export interface Doomed {
   task: Task;

@@ -1,19 +1,19 @@
 import { runWorkerApp } from '../../../src/app/worker.ts';
-import type { Pace } from '../../../src/jobs/schedule.ts';
+import type { Timings } from '../../../src/jobs/schedule.ts';
 import { silentLog } from '../silent-log.ts';
 import type { Backend } from '../workers.ts';
 import { type Command, laterSync } from './commands.ts';
 import type { World } from './world.ts';
 
 /** Everything is looked at so often that nobody waits; a lock lives as long as a slow machine may need to renew it. */
-const PACE: Partial<Pace> = { tickMs: 100, watchMs: 300, recheckMs: 400, lockMs: 2000, busyMs: 100 };
+const TIMINGS: Partial<Timings> = { tickMs: 100, watchMs: 300, recheckMs: 400, lockMs: 2000, busyMs: 100 };
 
 /** One turn of a worker: what is due is taken from the queue, run, and given back to it. */
 export const workerTurn = (backend: Backend): Command => ({
   ...laterSync,
   name: `a worker's turn with its queue in ${backend}`,
   world: { settings: { every: '1s' }, isQueueInRedis: backend === 'redis' },
-  task: ({ config }) => ({ worker: { config, pace: PACE } }),
+  task: ({ config }) => ({ worker: { config, timings: TIMINGS } }),
   again: takeTurn,
 });
 
@@ -25,7 +25,7 @@ async function takeTurn(world: World): Promise<void> {
   let isDone = false;
   await runWorkerApp({
     config: world.config,
-    pace: PACE,
+    timings: TIMINGS,
     log: silentLog,
     signal: stop.signal,
     onRun({ state }) {

@@ -7,7 +7,7 @@ const AGAIN_MS = 2000;
 
 /**
  * The server's news. The browser reconnects by itself while the server is away; where it gives up (a proxy answered, or we are not
- * signed in any more), we ask who we are and begin anew.
+ * signed in any more), we ask who we are and start over.
  * @param {{
  *   onOverview(overview: Overview): void,
  *   onReadiness(readiness: Readiness): void,
@@ -49,7 +49,7 @@ export function listen({ onOverview, onReadiness, onNews, onState, onSignedOut }
   async function askAgain() {
     if (ended) return;
     try {
-      const { signedIn } = await currentSession({ anew: true });
+      const { signedIn } = await currentSession({ refresh: true });
       if (signedIn) connect();
       else onSignedOut();
     } catch {

@@ -17,8 +17,8 @@ export class Unreachable extends Error {}
 let session;
 
 /** Who we are to the server; asked once, and again when it may have changed. */
-export async function currentSession({ anew = false } = {}) {
-  if (!session || anew) session = /** @type {Session} */ (await send('GET', '/api/session'));
+export async function currentSession({ refresh = false } = {}) {
+  if (!session || refresh) session = /** @type {Session} */ (await send('GET', '/api/session'));
   return session;
 }
 
@@ -64,7 +64,7 @@ async function change(method, path, body) {
     return await send(method, path, body);
   } catch (error) {
     if (!(error instanceof Refused) || error.status !== 403) throw error;
-    await currentSession({ anew: true });
+    await currentSession({ refresh: true });
     return send(method, path, body);
   }
 }

@@ -53,7 +53,7 @@ function fill(element, props, children) {
 }
 
 /**
- * Makes what is on the page like what was drawn anew, and leaves alone what is the same: focus, scroll position, text being
+ * Makes what is on the page like what was drawn again, and leaves alone what is the same: focus, scroll position, text being
  * selected and opened details survive a live change. Children with a `data-key` are found again wherever they moved to; an element
  * with `data-keep` looks after itself.
  * @param {Element} parent

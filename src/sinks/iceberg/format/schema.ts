@@ -95,7 +95,7 @@ export interface Present {
 }
 
 export interface Evolved extends Present {
-  /** Columns that hold more than before. Iceberg cannot make a text of an integer: they have a new id, and files are made anew. */
+  /** Columns that hold more than before. Iceberg cannot make a text of an integer: they have a new id, and files are rewritten. */
   widened: readonly string[];
   isChanged: boolean;
 }

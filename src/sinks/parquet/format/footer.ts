@@ -161,7 +161,7 @@ function encodeLeaf({ name, type, nullable, fieldId }: Leaf): Thrift {
 
 /**
  * Whether groups of one file can stand in a file with these columns as they are. A column more, another kind, even another place
- * among the others, and they cannot: then their rows must be read and written anew.
+ * among the others, and they cannot: then their rows must be read and rewritten.
  */
 export function fitsSchema(file: { columns: readonly FileColumn[] }, columns: readonly FileColumn[]): boolean {
   const there = leavesOf(file.columns);
