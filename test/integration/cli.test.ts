@@ -135,10 +135,9 @@ describe('tributary schema', () => {
         name: string;
         tables: Array<{
           name: string;
-          loaded_at_field?: string;
-          freshness?: { error_after: { count: number; period: string } };
-          tests?: object[];
-          columns: Array<{ name: string; tests?: string[] }>;
+          config?: { loaded_at_field: string; freshness: { error_after: { count: number; period: string } } };
+          data_tests?: object[];
+          columns: Array<{ name: string; data_tests?: string[] }>;
         }>;
       }>;
     };
@@ -148,15 +147,18 @@ describe('tributary schema', () => {
     expect(views.map(({ name }) => name)).toEqual(['coverage', 'daily_link_performance']);
     const keys = { links: 'link_id', customers: 'customer_id' } as Record<string, string>;
     expect(tables.slice(0, -2).map(({ name }) => name)).toEqual([...STREAM_NAMES, ...Object.keys(keys)]);
-    for (const { name, tests, columns } of tables.slice(0, -2)) {
+    // In dbt's form from 1.10 on, with a test that dbt brings itself: a project that declares no package can build it.
+    for (const { name, data_tests, columns } of tables.slice(0, -2)) {
       const key = ['_source', keys[name] ?? 'event_id'];
-      expect(tests).toEqual([{ 'dbt_utils.unique_combination_of_columns': { combination_of_columns: key } }]);
-      const required = columns.filter((column) => column.tests?.includes('not_null')).map((column) => column.name);
+      const unique = { name: `${name}_have_one_row_per_key`, arguments: { column_name: key.join(" || '/' || ") } };
+      expect(data_tests).toEqual([{ unique }]);
+      const required = columns.filter((column) => column.data_tests?.includes('not_null')).map((column) => column.name);
       expect(required).toEqual(expect.arrayContaining(key));
     }
     // Freshness where it is proven: the newest row says nothing of what is missing before it.
-    expect(tables.filter(({ freshness }) => freshness).map(({ name }) => name)).toEqual(['coverage']);
-    expect(views[0]).toMatchObject({ loaded_at_field: 'complete_through', freshness: { error_after: { count: 6 } } });
+    expect(tables.filter(({ config }) => config?.freshness).map(({ name }) => name)).toEqual(['coverage']);
+    const fresh = { loaded_at_field: 'complete_through', freshness: { error_after: { count: 6 } } };
+    expect(views[0]).toMatchObject({ config: fresh });
     expect(views[0]?.columns.map(({ name }) => name)).toContain('complete_through');
   });
 });

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { Database } from '../../src/cursor/database/index.ts';
-import { acquireLease } from '../../src/cursor/leases.ts';
-import type { Advance } from '../../src/cursor/ledger.ts';
-import type { Value } from '../../src/model/columns.ts';
-import { evolvedStream } from '../../src/model/evolution.ts';
-import type { Row } from '../../src/model/flatten.ts';
-import { STREAMS, type Stream } from '../../src/model/streams.ts';
-import { DAY_MS } from '../../src/model/window.ts';
-import type { IcebergSink } from '../../src/sinks/iceberg/iceberg-sink.ts';
-import { certified } from '../support/certified.ts';
-import { rowOf } from '../support/sink-harness.ts';
+import type { Database } from '../../../src/cursor/database/index.ts';
+import { acquireLease } from '../../../src/cursor/leases.ts';
+import type { Advance } from '../../../src/cursor/ledger.ts';
+import type { Value } from '../../../src/model/columns.ts';
+import { evolvedStream } from '../../../src/model/evolution.ts';
+import type { Row } from '../../../src/model/flatten.ts';
+import { STREAMS, type Stream } from '../../../src/model/streams.ts';
+import { DAY_MS } from '../../../src/model/window.ts';
+import type { IcebergSink } from '../../../src/sinks/iceberg/iceberg-sink.ts';
+import { certified } from '../../support/certified.ts';
+import { rowOf } from '../../support/sink-harness.ts';
 
 /** Tables with what readers get wrong: extremes, nulls, emoji, microseconds, JSON, columns that came later and columns that widened. */
 export const NAMESPACE = 'attribution';

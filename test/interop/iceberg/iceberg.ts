@@ -1,24 +1,22 @@
-import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { connect } from '../../src/cursor/database/index.ts';
-import { openEmbedded } from '../../src/cursor/embedded/index.ts';
-import { MIGRATIONS } from '../../src/cursor/migrations/index.ts';
-import { migrate } from '../../src/cursor/migrations/migrate.ts';
-import { createIcebergSink } from '../../src/sinks/iceberg/iceberg-sink.ts';
-import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
-import { silentLog } from '../support/silent-log.ts';
+import { connect } from '../../../src/cursor/database/index.ts';
+import { MIGRATIONS } from '../../../src/cursor/migrations/index.ts';
+import { migrate } from '../../../src/cursor/migrations/migrate.ts';
+import { createIcebergSink } from '../../../src/sinks/iceberg/iceberg-sink.ts';
+import { createFolderStore } from '../../../src/sinks/parquet/store/folder-store.ts';
+import { mustBeNone, startState } from '../built.ts';
+import { type Found, Missing, must, type Part, run, withClosers } from '../part.ts';
+import { pythonVersions, pythonWith } from '../tools.ts';
 import { type Expected, NAMESPACE, writeScene } from './scene.ts';
 
 /**
- * `npm run interop:iceberg`: writes tables with everything that readers get wrong, and has them read by pyiceberg, DuckDB and Spark.
- * What the machine lacks is skipped, with the reason. TRIBUTARY_PYTHON is a Python with the packages; TRIBUTARY_SPARK_JARS
+ * Writes Iceberg tables with everything that readers get wrong, and has them read by pyiceberg, DuckDB and Spark. TRIBUTARY_SPARK_JARS
  * names the Iceberg runtime and a JDBC driver for Postgres, with commas between them.
  */
 const HERE = dirname(fileURLToPath(import.meta.url));
-const PYTHON = process.env.TRIBUTARY_PYTHON ?? 'python3';
 const JARS = (process.env.TRIBUTARY_SPARK_JARS ?? '').split(',').filter(Boolean);
 
 const READERS = [
@@ -26,32 +24,28 @@ const READERS = [
   { name: 'DuckDB', script: 'duckdb_reader.py', needs: 'duckdb, duckdb_extension_avro, duckdb_extension_iceberg' },
   { name: 'Spark', script: 'spark_reader.py', needs: 'pyspark' },
 ] as const;
+type Reader = (typeof READERS)[number];
 
-const CHECKS = ['rows', 'filtered', 'window', 'travelled', 'proven', 'links', 'customers', 'tables', 'partitions'];
+const OPTIONS = { cwd: HERE, env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' } };
 
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const PACKAGES = [
+  'pyiceberg[sql-postgres,pyarrow]',
+  'duckdb',
+  'duckdb-extension-avro',
+  'duckdb-extension-iceberg',
+  'pyspark==4.0.1',
+];
 
-interface Ran {
-  code: number | null;
-  out: string;
-  err: string;
-}
+export const iceberg: Part = {
+  name: 'iceberg',
+  checks: 'Iceberg tables with extremes, changes, new and widened columns, read by others',
+  needs: `Python with ${PACKAGES.join(', ')}; Java and TRIBUTARY_SPARK_JARS for Spark`,
+  run: () => withClosers(readTables),
+};
 
-function run(command: string, args: readonly string[], input = ''): Promise<Ran> {
-  return new Promise((resolve) => {
-    const child = spawn(command, args, { cwd: HERE, env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' } });
-    let [out, err] = ['', ''];
-    child.stdout.on('data', (chunk) => (out += chunk));
-    child.stderr.on('data', (chunk) => (err += chunk));
-    child.on('error', (error) => resolve({ code: 127, out, err: String(error) }));
-    child.on('close', (code) => resolve({ code, out, err }));
-    child.stdin.end(input);
-  });
-}
-
-async function lacks({ name, needs }: (typeof READERS)[number]): Promise<string | undefined> {
-  const { code, err } = await run(PYTHON, ['-c', `import ${needs}`]);
-  if (code !== 0) return `${PYTHON} cannot import ${needs}: ${err.trim().split('\n').at(-1)}`;
+async function lacks(python: string, { name, needs }: Reader): Promise<string | undefined> {
+  const { code, err } = await run(python, ['-c', `import ${needs}`], OPTIONS);
+  if (code !== 0) return `Python cannot import ${needs}: ${err.trim().split('\n').at(-1)}`;
   if (name !== 'Spark') return undefined;
   if (JARS.length < 2) return 'TRIBUTARY_SPARK_JARS does not name the Iceberg runtime and a JDBC driver';
   return (await run('java', ['-version'])).code === 0 ? undefined : 'there is no Java';
@@ -77,16 +71,30 @@ function faultsOf(found: Record<string, unknown>, expected: Expected): Record<st
   return faults;
 }
 
-const folder = await mkdtemp(join(tmpdir(), 'tributary-interop-'));
-const server = await openEmbedded({ dir: join(folder, 'state'), log: silentLog, command: 'interop' });
-const state = connect({ url: server.url });
-let isFaulty = false;
-try {
+async function readTables(opened: (close: () => unknown) => void): Promise<Found> {
+  const python = await pythonWith('iceberg', PACKAGES);
+  const lacking = new Map<string, string>();
+  for (const reader of READERS) {
+    const missing = await lacks(python, reader);
+    if (missing !== undefined) lacking.set(reader.name, missing);
+  }
+  const readers = READERS.filter(({ name }) => !lacking.has(name));
+  if (readers.length === 0) throw new Missing([...lacking.values()].join('; '));
+  const folder = await mkdtemp(join(tmpdir(), 'tributary-interop-'));
+  opened(() => rm(folder, { recursive: true, force: true }));
+  const server = await startState();
+  opened(server.close);
+  const state = connect({ url: server.url });
+  opened(() => state.close());
   await migrate(state, MIGRATIONS, { schema: 'tributary' });
   const warehouse = join(folder, 'warehouse');
   const createSink = () =>
     createIcebergSink({ name: 'tables', state, warehouse, namespace: NAMESPACE, store: createFolderStore(warehouse) });
+  const faults: string[] = [];
+  let steps = 0;
+  let looks = 0;
   for await (const { step, expected, options } of writeScene(state, createSink)) {
+    steps += 1;
     const url = new URL(server.url);
     const input = text({
       ...options,
@@ -106,29 +114,23 @@ try {
         '.warehouse': `file://${warehouse}`,
       },
     });
-    for (const reader of READERS) {
-      const missing = await lacks(reader);
-      if (missing !== undefined) {
-        say(`${step} · ${reader.name}: skipped, ${missing}`);
-        continue;
-      }
-      const { code, out, err } = await run(PYTHON, [reader.script], input);
+    for (const reader of readers) {
+      const out = await must(python, [reader.script], OPTIONS, input);
       const line = out.split('\n').find((one) => one.startsWith('FOUND '));
-      if (code !== 0 || !line) {
-        isFaulty = true;
-        say(`${step} · ${reader.name}: failed\n${err.trim().split('\n').slice(-12).join('\n')}`);
-        continue;
-      }
+      if (line === undefined) throw new Error(`${step} · ${reader.name}: it said nothing`);
       const found = JSON.parse(line.slice(6)) as Record<string, unknown>;
-      const faults = faultsOf(found, expected);
-      isFaulty ||= Object.keys(faults).length > 0;
-      const said = CHECKS.map((check) => `${check} ${faults[check] ?? (check in found ? 'yes' : '–')}`);
-      say(`${step} · ${reader.name}: ${said.join(' · ')}`);
+      looks += Object.keys(found).length;
+      for (const [check, fault] of Object.entries(faultsOf(found, expected)))
+        faults.push(`${step} · ${reader.name} · ${check}: ${fault}`);
     }
   }
-} finally {
-  await state.close();
-  await server.close();
-  await rm(folder, { recursive: true, force: true });
+  mustBeNone(faults, 'readers differ');
+  const without = [...lacking].map(([name, why]) => `; ${name} was not asked, ${why}`).join('');
+  return {
+    versions: await pythonVersions(
+      python,
+      readers.map(({ name }) => (name === 'Spark' ? 'pyspark' : name.toLowerCase())),
+    ),
+    result: `${looks} answers over ${steps} steps as they should be${without}`,
+  };
 }
-process.exitCode = isFaulty ? 1 : 0;

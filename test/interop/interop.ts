@@ -1,0 +1,83 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { dbt } from './dbt.ts';
+import { iceberg } from './iceberg/iceberg.ts';
+import { lakeReaders } from './lake-readers.ts';
+import { objectStores } from './object-stores.ts';
+import { type Found, Missing, type Part } from './part.ts';
+
+/**
+ * `npm run interop [-- NAME… --write]`: Tributary as it is built, with the real things that it meets in the field. What the machine lacks
+ * is skipped, with the reason. `--write` keeps the table in docs/compatibility.md.
+ */
+const PARTS: readonly Part[] = [...objectStores, lakeReaders, iceberg, dbt];
+
+const PAGE = 'docs/compatibility.md';
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+interface Row {
+  part: Part;
+  outcome: 'works' | 'fails' | 'skipped';
+  versions: string;
+  text: string;
+}
+
+async function tryPart(part: Part): Promise<Row> {
+  try {
+    const { versions, result }: Found = await part.run();
+    return { part, outcome: 'works', versions, text: result };
+  } catch (error) {
+    const outcome = error instanceof Missing ? 'skipped' : 'fails';
+    return { part, outcome, versions: '', text: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+const cell = (text: string): string => text.split('\n')[0]?.replaceAll('|', '\\|') ?? '';
+
+const tableOf = (rows: readonly Row[], day: string): string =>
+  [
+    '| part | what was tried | with | on | result |',
+    '|---|---|---|---|---|',
+    ...rows.map(
+      ({ part, outcome, versions, text }) =>
+        `| ${part.name} | ${part.checks} | ${cell(versions)} | ${day} | ${outcome}: ${cell(text)} |`,
+    ),
+  ].join('\n');
+
+/** Rows of parts that were not run now stay as they were. */
+function merged(page: string, rows: readonly Row[], day: string): string {
+  const lines = tableOf(rows, day).split('\n');
+  const [head, rule] = lines;
+  const ours = new Map(lines.slice(2).map((line) => [line.split(' ')[1], line]));
+  const old = page.match(/^\| (?!part\b)[\w-]+ \|.*$/gm) ?? [];
+  const all = new Map([...old.map((line) => [line.split(' ')[1], line] as const), ...ours]);
+  const order = PARTS.map(({ name }) => all.get(name)).filter((line) => line !== undefined);
+  return page.replace(/(<!-- table -->\n)[\s\S]*(<!-- end -->)/, (_, begin, end) =>
+    [`${begin}${head}`, rule, ...order, end].join('\n'),
+  );
+}
+
+const args = process.argv.slice(2);
+const names = args.filter((arg) => !arg.startsWith('--'));
+const odd = names.filter((name) => !PARTS.some((part) => part.name.startsWith(name)));
+if (odd.length > 0) {
+  say(
+    `there is no part ${odd.join(', ')}. There are:\n${PARTS.map(({ name, checks, needs }) => `  ${name}: ${checks} (needs ${needs})`).join('\n')}`,
+  );
+  process.exit(2);
+}
+const chosen = PARTS.filter((part) => names.length === 0 || names.some((name) => part.name.startsWith(name)));
+const rows: Row[] = [];
+for (const part of chosen) {
+  say(`${part.name}: ${part.checks} …`);
+  const row = await tryPart(part);
+  rows.push(row);
+  say(`${part.name}: ${row.outcome}${row.versions && `, ${row.versions}`}: ${row.text}`);
+}
+const day = new Date().toISOString().slice(0, 10);
+const ran = rows.filter(({ outcome }) => outcome !== 'skipped');
+say(
+  `\n${tableOf(rows, day)}\n\non Node ${process.version}, ${process.platform} ${process.arch}, ${availableParallelism()} cores`,
+);
+if (args.includes('--write')) await writeFile(PAGE, merged(await readFile(PAGE, 'utf8'), ran, day));
+process.exitCode = rows.some(({ outcome }) => outcome === 'fails') ? 1 : 0;
