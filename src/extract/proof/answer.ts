@@ -136,7 +136,8 @@ export function newestOfAll(
 
 /**
  * RULE newest, confirmed. Long ranges get cut short, and pages may be counted from nought: a newest row that was never seen before has to be the
- * newest of a second question too, with another limit, that begins right there. After a long silence, a question for the latest hours shows nothing newer.
+ * newest of a second question too, with another limit, that begins right there. Where the end was proven before, the page shows rows that are known, and
+ * that is the proof; after a long silence it stands unless a question for the latest hours shows something newer.
  */
 export function confirmsNewest(claim: Observation, other: Observation, isNew: boolean): boolean {
   const newest = newestRow(claim);
