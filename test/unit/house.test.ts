@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
@@ -122,6 +122,25 @@ describe('the house', () => {
       .map(({ file }) => ({ file, lines: readFileSync(join('src', file), 'utf8').trimEnd().split('\n').length }))
       .filter(({ lines }) => lines > 300);
     expect(long).toEqual([]);
+  });
+
+  it('has rooms with room: about a dozen files each', () => {
+    const rooms = new Map<string, number>();
+    for (const { file } of sources) rooms.set(dirname(file), (rooms.get(dirname(file)) ?? 0) + 1);
+    expect([...rooms].filter(([, files]) => files > 14)).toEqual([]);
+  });
+
+  it('is described by CONTRIBUTING.md: every room of the plan, and only files that are there', () => {
+    const text = readFileSync('CONTRIBUTING.md', 'utf8');
+    const named = [...text.matchAll(/`((?:src|test|config|scripts)\/[^`*<\s]*)`/g)].map(([, path]) => path ?? '');
+    expect(named.filter((path) => !existsSync(path))).toEqual([]);
+    const rooms = FLOORS.filter((floor) => floor !== 'top').map((floor) => `src/${floor}/`);
+    expect(rooms.filter((room) => !named.includes(room))).toEqual([]);
+    // The three ways in, found from the first table: a field, a sink, the pace.
+    const start = text.slice(0, text.indexOf('## The house'));
+    for (const path of ['src/model/streams.ts', 'src/app/sinks.ts', 'src/config/schema.ts', 'src/api/budget.ts']) {
+      expect(start).toContain(path);
+    }
   });
 
   it('reads the environment in one place', () => {
