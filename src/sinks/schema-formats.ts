@@ -53,43 +53,65 @@ const views = (schema: string): View[] => [coverageView(schema, '', true), daily
 
 const INTRO = `# Data dictionary
 
-One table per stream, one row per event, key \`(_source, event_id)\`; \`links\` and \`customers\` as last seen; two views. Columns are
-named after the path of the field in the service’s API. Columns marked *joined* are looked up by the service when an event is
-read: they show how the link or the customer was at that time, and do not make an event count as changed. Fields that
-nobody declared become columns of their own; \`tributary.columns\` lists them. This page is generated: \`npm run generate\`.`;
+One table per stream, one row per event; \`links\` and \`customers\` as last seen; two views. A column is named after the path of its field
+in the service’s API. *joined*: the service looks the value up when an event is read, so it shows the link or the customer as of that
+read, and a new value does not make the event count as changed. A field that nobody declared becomes a column of its own, listed in
+\`tributary.columns\`. This page is generated (\`npm run generate\`).`;
 
+/** Each column is described once: where it is shared, above the tables that share it. */
 export function toMarkdown(): string {
-  const [first, ...others] = TABLES.filter(({ name }) => name in STREAMS);
-  const isShared = (row: string): boolean => others.every((table) => rowsOf(table).includes(row));
-  const shared = first ? rowsOf(first).filter(isShared) : [];
+  const streams = TABLES.filter(({ name }) => name in STREAMS);
+  const conversions = streams.filter(({ name }) => name !== 'clicks');
+  const shown = new Set<string>();
+  const shared = (tables: readonly Described[]): string[] =>
+    described(
+      (tables[0]?.columns ?? []).filter(({ name }) => tables.every((table) => has(table, name))),
+      tables[0],
+      shown,
+    );
   return [
     INTRO,
-    '\n## Columns of clicks, leads and sales\n\nAll three tables have these; below, each table lists what it has besides.\n',
-    ...COLUMNS_HEAD,
-    ...shared,
-    ...TABLES.flatMap((table) => markdownTable(table, shared)),
+    '\n## Columns of clicks, leads and sales\n',
+    ...shared(streams),
+    '\n## Columns of leads and sales\n',
+    ...shared(conversions),
+    ...TABLES.flatMap((table) => markdownTable(table, shown)),
     ...views('attribution').flatMap(markdownView),
   ].join('\n');
 }
 
-const COLUMNS_HEAD = ['| column | type | from | |', '|---|---|---|---|'];
+const has = ({ columns }: Described, name: string): boolean => columns.some((column) => column.name === name);
 
-function markdownTable(table: Described, shared: readonly string[]): string[] {
-  const { name, doc, key } = table;
-  const rows = rowsOf(table);
-  const own = name in STREAMS ? rows.filter((row) => !shared.includes(row)) : rows;
-  return [
-    `\n## ${name}\n\n${doc} Key \`(${key.join(', ')})\`.\n`,
-    ...(own.length > 0 ? [...COLUMNS_HEAD, ...own] : ['No columns of its own.']),
-  ];
+function markdownTable(table: Described, shown: Set<string>): string[] {
+  const { name, doc, key, columns } = table;
+  const one = name.slice(0, -1);
+  const above = name in STREAMS ? '' : ` The \`${one}_*\` columns above, \`_source\`, and:`;
+  const own = columns.filter((column) => !shown.has(column.name));
+  const text = `\n## ${name}\n\n${doc} Key \`(${key.join(', ')})\`.`;
+  return own.length === 0 ? [text] : [`${text}${above}\n`, ...described(own, table, shown)];
 }
 
-const rowsOf = ({ columns, details }: Described): string[] =>
-  columns.map((column) => {
-    const { from = [], volatile } = details.get(column.name) ?? {};
-    const paths = from.map(({ path }) => `\`${path}\``).join(', ');
-    return `| \`${column.name}\` | ${column.type} | ${paths} | ${column.comment}${volatile ? ' *joined*' : ''} |`;
+/** Deprecated names repeat a column: a line names them all. */
+function described(columns: Table['columns'], table: Described | undefined, shown: Set<string>): string[] {
+  const own = columns.filter(({ name }) => !shown.has(name));
+  for (const { name } of own) shown.add(name);
+  const aliases = own.flatMap(({ name, type, comment }) => {
+    const [, now] = /^Deprecated, use (\w+)\./.exec(comment) ?? [];
+    const other = own.find((column) => column.name === now);
+    return now ? [`\`${name}\`${other?.type === type ? '' : ` (${type})`} for \`${now}\``] : [];
   });
+  const rows = own
+    .filter(({ comment }) => !comment.startsWith('Deprecated, use'))
+    .map((column) => rowOf(column, table));
+  const list = aliases.length === 0 ? [] : ['', `Deprecated names, filled too: ${aliases.join(', ')}.`];
+  return ['| column | type | from | |', '|---|---|---|---|', ...rows, ...list];
+}
+
+function rowOf(column: Table['columns'][number], table: Described | undefined): string {
+  const { from = [], volatile } = table?.details.get(column.name) ?? {};
+  const paths = from.map(({ path }) => `\`${path}\``).join(', ');
+  return `| \`${column.name}\` | ${column.type} | ${paths} | ${column.comment}${volatile ? ' *joined*' : ''} |`;
+}
 
 function markdownView({ name, doc, columns }: View): string[] {
   return [

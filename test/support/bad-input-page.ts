@@ -21,14 +21,19 @@ const OUTCOMES: Readonly<Record<(typeof ANSWERS)[string]['outcome'], string>> = 
   stopped: 'stream stopped',
 };
 
-/** Traps that end alike share a line. */
+/** A paragraph for each outcome: what is made of the traps, then their names. */
 function listed(traps: ReadonlyArray<{ trap: string; outcome: string; means: string }>): string {
-  const alike = new Map<string, string[]>();
+  const outcomes = new Map<string, Map<string, string[]>>();
   for (const { trap, outcome, means } of traps) {
-    const key = `**${outcome}**${means ? `, ${means}` : ''}`;
-    alike.set(key, [...(alike.get(key) ?? []), `\`${trap}\``]);
+    const alike = outcomes.get(outcome) ?? new Map<string, string[]>();
+    outcomes.set(outcome, alike.set(means, [...(alike.get(means) ?? []), `\`${trap}\``]));
   }
-  return [...alike].map(([end, names]) => wrapped(`- ${end}: ${names.join(', ')}`)).join('\n');
+  return [...outcomes]
+    .map(([outcome, alike]) => {
+      const ends = [...alike].map(([means, names]) => `${means ? `*${means}:* ` : ''}${names.join(', ')}`);
+      return wrapped(`- **${outcome}**: ${ends.join(' · ')}`);
+    })
+    .join('\n');
 }
 
 const HEAD = `## Appendix: bad input

@@ -6,7 +6,6 @@ import { badInputAppendix } from '../support/bad-input-page.ts';
 import { configurationPage } from '../support/config-reference.ts';
 import { errorsAppendix, errorTexts } from '../support/error-texts.ts';
 import { jsonSchema } from '../support/json-documents.ts';
-import { sandboxPage } from '../support/sandbox-page.ts';
 
 /** Files that are made from code are checked in, and checked: `npm run generate` brings them up to date. */
 
@@ -30,10 +29,6 @@ it('docs/troubleshooting.md ends with every message and what becomes of everythi
 
 it('docs/configuration.md holds every key of the config', async () => {
   await expect(configurationPage()).toMatchFileSnapshot('../../docs/configuration.md');
-});
-
-it('docs/sandbox.md lists every trait of the sandbox', async () => {
-  await expect(`${sandboxPage()}\n`).toMatchFileSnapshot('../../docs/sandbox.md');
 });
 
 it('docs/json-schema.json holds the shape of every --json', async () => {

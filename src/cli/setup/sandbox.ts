@@ -7,6 +7,13 @@ import { parseTraits, TRAITS } from '../../sandbox/traits.ts';
 import { type CommonOptions, EXIT, type Register, withJson } from '../command.ts';
 import { describeTerm } from '../terminal.ts';
 
+const describeTrait = ({ name, values, bare, doc }: (typeof TRAITS)[number]): string =>
+  describeTerm(
+    values ? `${name}=${values}` : name,
+    bare && values !== 'true|false' ? `${doc}; without a value: ${bare}` : doc,
+    34,
+  );
+
 const EXAMPLES = `
 Examples:
   tributary sandbox --port 8787
@@ -14,7 +21,7 @@ Examples:
   tributary sandbox --port 0 --json   one line, {"baseUrl","apiKey"}
 
 Traits, each a way in which deployed services differ from the contract:
-${TRAITS.map(({ name, values, doc }) => describeTerm(values ? `${name}=${values}` : name, doc, 34)).join('\n')}`;
+${TRAITS.map(describeTrait).join('\n')}`;
 
 const PLANS = ['free', 'pro', 'business', 'advanced', 'enterprise'] as const;
 
