@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { loadProgram, run } from '../../src/cli/program.ts';
 import { type Level, levelsOf, SCRIPTS } from '../../src/cli/setup/completion.ts';
@@ -56,10 +56,11 @@ describe('every command', () => {
     expect(without.map(({ path }) => path)).toEqual(['completion']);
   });
 
-  it('is in the README', () => {
-    const readme = readFileSync('README.md', 'utf8');
+  it('is in the docs', () => {
+    const pages = readdirSync('docs').filter((name) => name.endsWith('.md'));
+    const docs = ['README.md', ...pages.map((name) => `docs/${name}`)].map((page) => readFileSync(page, 'utf8')).join();
     expect(
-      COMMANDS.filter(({ path }) => !readme.includes(`tributary ${path.split(' ')[0]}`)).map(({ path }) => path),
+      COMMANDS.filter(({ path }) => !docs.includes(`tributary ${path.split(' ')[0]}`)).map(({ path }) => path),
     ).toEqual([]);
   });
 
