@@ -28,7 +28,7 @@ export type { Log } from './model/log.ts';
 export type { StreamName } from './model/streams.ts';
 export type { Erasure } from './sinks/sink.ts';
 export type { SyncProgress } from './sync/job.ts';
-export type { SinkVerdict, Verdict } from './sync/maintain/comparison.ts';
+export type { SinkResult, VerifyResult } from './sync/maintain/comparison.ts';
 export type { Touched } from './sync/maintain/forget.ts';
 export type { Repair } from './sync/maintain/verify.ts';
 export type { Price } from './sync/price.ts';

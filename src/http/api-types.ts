@@ -1,6 +1,6 @@
 /** The answers of the API as types, in one place for the page and for tests: each is derived from the shape beside its route. */
 
-export type { RepairReport, VerdictReport } from '../sync/maintain/verify.ts';
+export type { RepairReport, VerifyReport } from '../sync/maintain/verify.ts';
 export type { SourcePrice, StreamPrice } from '../sync/price.ts';
 export type { ApiError } from './answers.ts';
 export type { Readiness } from './dependencies.ts';

@@ -40,8 +40,8 @@ describe('the lake beside the warehouse', () => {
 
   it('holds the same events, by the service and by each other', async () => {
     const { config } = await filled();
-    const verdict = await verify(config);
-    expect(verdict.sinks.map(totalOf)).toEqual([
+    const result = await verify(config);
+    expect(result.sinks.map(totalOf)).toEqual([
       { events: 1300, missing: 0, extra: 0, different: 0 },
       { events: 1300, missing: 0, extra: 0, different: 0 },
     ]);
@@ -74,12 +74,12 @@ describe('the lake beside the warehouse', () => {
       different: 1,
     });
     sandbox.service.remove('clicks', gone);
-    const verdict = await verify(config);
-    expect(verdict.sinks.map(totalOf)).toEqual([
+    const result = await verify(config);
+    expect(result.sinks.map(totalOf)).toEqual([
       { events: 1299, missing: 1, extra: 1, different: 1 },
       { events: 1299, missing: 0, extra: 1, different: 0 },
     ]);
-    const { after } = await withJob(config, 'clicks', (deps, job) => repairStream(deps, job, verdict));
+    const { after } = await withJob(config, 'clicks', (deps, job) => repairStream(deps, job, result));
     expect(after && isClean(after)).toBe(true);
     expect(isClean(await between(config, 'warehouse', 'lake'))).toBe(true);
   });

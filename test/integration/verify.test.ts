@@ -27,13 +27,13 @@ it('finds everything as it should be after a sync, although all that is joined h
     ['leads', 200],
     ['sales', 100],
   ] as const) {
-    const verdict = await verify(config, stream);
-    expect(counts(verdict)).toEqual({ events, missing: 0, extra: 0, different: 0 });
-    expect(isClean(verdict)).toBe(true);
+    const result = await verify(config, stream);
+    expect(counts(result)).toEqual({ events, missing: 0, extra: 0, different: 0 });
+    expect(isClean(result)).toBe(true);
     // Each day of the window; what is too young to be compared is not in it, which may be the whole of today.
-    const { start, end } = verdict.window;
-    expect(verdict.sinks[0]?.days).toHaveLength(Math.ceil((end - start) / DAY_MS));
-    expect(verdict.sinks[0]?.days.length).toBeGreaterThanOrEqual(11);
+    const { start, end } = result.window;
+    expect(result.sinks[0]?.days).toHaveLength(Math.ceil((end - start) / DAY_MS));
+    expect(result.sinks[0]?.days.length).toBeGreaterThanOrEqual(11);
   }
 });
 
@@ -56,18 +56,18 @@ it('tells what is missing, too much and different, by day and by field; a repair
     `insert into attribution.clicks (_source, event_id, event, "timestamp", _run_id)
      select $1, 'invented', 'click', '${new Date(lost.day + 1000).toISOString()}', 'nobody'`,
   );
-  const verdict = await verify(config);
-  expect(counts(verdict)).toEqual({ events: 1300, missing: 1, extra: 1, different: 1 });
-  const day = verdict.sinks[0]?.days.find((each) => each.day === lost.day);
+  const result = await verify(config);
+  expect(counts(result)).toEqual({ events: 1300, missing: 1, extra: 1, different: 1 });
+  const day = result.sinks[0]?.days.find((each) => each.day === lost.day);
   expect(day).toMatchObject({ missing: 1, extra: 1 });
-  const examples = [...(verdict.sinks[0]?.examples ?? [])].sort((a, b) => (a.kind < b.kind ? -1 : 1));
+  const examples = [...(result.sinks[0]?.examples ?? [])].sort((a, b) => (a.kind < b.kind ? -1 : 1));
   expect(examples).toMatchObject([
     { kind: 'different', id: changed.id, columns: ['click_country'] },
     { kind: 'extra', id: 'invented' },
     { kind: 'missing', id: lost.id },
   ]);
 
-  const { after, fault } = await withJob(config, 'clicks', (deps, job) => repairStream(deps, job, verdict));
+  const { after, fault } = await withJob(config, 'clicks', (deps, job) => repairStream(deps, job, result));
   expect(fault).toBeUndefined();
   expect(after && counts(after)).toEqual({ events: 1300, missing: 0, extra: 0, different: 0 });
   // Never deleted: marked.
@@ -98,9 +98,9 @@ it('says where a sink was never asked to hold anything', async () => {
   const since = TODAY - 4 * DAY_MS;
   const config = configFor(engine, sandbox, { since: new Date(since).toISOString().slice(0, 10) });
   await syncAllDone(config);
-  const verdict = await verify(config);
-  expect(counts(verdict)?.missing).toBeGreaterThan(100);
-  expect(verdict.sinks[0]?.neverRead[0]).toEqual({ start: TODAY - 11 * DAY_MS, end: since });
+  const result = await verify(config);
+  expect(counts(result)?.missing).toBeGreaterThan(100);
+  expect(result.sinks[0]?.neverRead[0]).toEqual({ start: TODAY - 11 * DAY_MS, end: since });
 });
 
 it('what differs only at the first look is no difference: something arrived in between', async () => {
@@ -113,7 +113,7 @@ it('what differs only at the first look is no difference: something arrived in b
     `update attribution.clicks set _missing_since = now() where _source = $1 and event_id = '${late}'`,
   );
   let looks = 0;
-  const verdict = await withJob(config, 'clicks', (deps, job) => {
+  const result = await withJob(config, 'clicks', (deps, job) => {
     const [sink] = deps.sinks;
     if (!sink) throw new Error('a sink');
     const compare: Abilities['compare'] = async (question) => {
@@ -129,7 +129,7 @@ it('what differs only at the first look is no difference: something arrived in b
     return verifyStream({ ...deps, sinks: [{ ...sink, compare }] }, job, lately());
   });
   expect(looks).toBeGreaterThan(1);
-  expect(isClean(verdict)).toBe(true);
+  expect(isClean(result)).toBe(true);
 });
 
 it('a clean range brings no row back from the sink', async () => {

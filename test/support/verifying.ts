@@ -5,7 +5,7 @@ import type { StreamName } from '../../src/model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../../src/model/window.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import type { StreamJob, SyncDeps } from '../../src/sync/job.ts';
-import { totalOf, type Verdict } from '../../src/sync/maintain/comparison.ts';
+import { totalOf, type VerifyResult } from '../../src/sync/maintain/comparison.ts';
 import { verifyStream } from '../../src/sync/maintain/verify.ts';
 import { smallSandbox } from './sandbox.ts';
 import { silentLog } from './silent-log.ts';
@@ -30,7 +30,7 @@ export function withJob<T>(
   });
 }
 
-export const verify = (config: Config, stream: StreamName = 'clicks'): Promise<Verdict> =>
+export const verify = (config: Config, stream: StreamName = 'clicks'): Promise<VerifyResult> =>
   withJob(config, stream, (deps, job) => verifyStream(deps, job, lately()));
 
-export const counts = ({ sinks: [sink] }: Verdict) => sink && totalOf(sink);
+export const counts = ({ sinks: [sink] }: VerifyResult) => sink && totalOf(sink);

@@ -8,7 +8,7 @@ import { toIso } from '../../model/instant.ts';
 import { describeRange, type Window } from '../../model/window.ts';
 import type { Sink } from '../../sinks/sink.ts';
 import type { SyncDeps } from '../../sync/job.ts';
-import { type SinkVerdict, totalOf, type Verdict } from '../../sync/maintain/comparison.ts';
+import { type SinkResult, totalOf, type VerifyResult } from '../../sync/maintain/comparison.ts';
 import {
   isSound,
   type Repair,
@@ -125,14 +125,14 @@ const SHOWN = 5;
 
 /** What a comparison found, and what came of the repair. */
 function describeRepair({ before, after, fault }: Repair): string {
-  const lines = [describeVerdict(before)];
+  const lines = [describeResult(before)];
   if (fault) lines.push(`the repair was stopped: ${fault.describe()}`);
-  if (after) lines.push('after the repair:', describeVerdict(after));
+  if (after) lines.push('after the repair:', describeResult(after));
   return lines.join('\n');
 }
 
-function describeVerdict(verdict: Verdict): string {
-  const { source, stream, window, against, events, requests, sinks, doubts } = verdict;
+function describeResult(result: VerifyResult): string {
+  const { source, stream, window, against, events, requests, sinks, doubts } = result;
   const cost = requests > 0 ? `, requests: ${figure(requests)}` : '';
   return [
     `${source}/${stream} ${describeRange(window)}`,
@@ -142,10 +142,10 @@ function describeVerdict(verdict: Verdict): string {
   ].join('\n');
 }
 
-function describeSink(verdict: SinkVerdict): string {
-  const { sink, days, examples, windows, neverRead } = verdict;
+function describeSink(result: SinkResult): string {
+  const { sink, days, examples, windows, neverRead } = result;
   if (windows.length === 0) return `  ${sink}: as it should be, every day of ${days.length}`;
-  const total = totalOf(verdict);
+  const total = totalOf(result);
   const rows = days
     .filter(({ missing, extra, different }) => missing + extra + different > 0)
     .map((day) => [toIso(day.day).slice(0, 10), ...figures(day)]);

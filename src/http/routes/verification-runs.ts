@@ -36,7 +36,7 @@ import type { ControlDeps } from '../dependencies.ts';
 const range = { from: moment, to: moment.describe('exclusive') };
 const counts = { events: count, missing: count, extra: count, different: count };
 
-const verdict = {
+const result = {
   source: text,
   stream,
   ...range,
@@ -81,8 +81,8 @@ export const Verification = named(
   VerificationHead.extend({
     verdicts: list(
       object({
-        ...verdict,
-        repaired: orNull(object(verdict)),
+        ...result,
+        repaired: orNull(object(result)),
         error: orNull(object({ message: text, kept: orNull(text), next: orNull(text) })),
       }),
     ),

@@ -6,7 +6,7 @@ import type { Difference } from '../../sinks/sink.ts';
 import { addUnproven, type Unproven } from '../windows-to-read.ts';
 
 /** What came of a comparison. */
-export interface Verdict {
+export interface VerifyResult {
   source: string;
   stream: StreamName;
   window: Window;
@@ -14,15 +14,15 @@ export interface Verdict {
   against: string;
   requests: number;
   events: number;
-  sinks: readonly SinkVerdict[];
+  sinks: readonly SinkResult[];
   /** Windows that could not be read to the end: there only what is missing can be told, not what is too much. */
   doubts: readonly Unproven[];
 }
 
-export interface SinkVerdict {
+export interface SinkResult {
   sink: string;
   /** Every day of the window, in order. */
-  days: readonly DayVerdict[];
+  days: readonly DayResult[];
   /** The first few, to look at. */
   examples: readonly Difference[];
   /** Where the differences are: what a repair has to read again. */
@@ -31,7 +31,7 @@ export interface SinkVerdict {
   neverRead: readonly Window[];
 }
 
-interface DayVerdict extends Counts {
+interface DayResult extends Counts {
   day: Instant;
   events: number;
 }
@@ -42,9 +42,9 @@ export interface Counts {
   different: number;
 }
 
-export const isClean = ({ sinks }: Verdict): boolean => sinks.every(({ windows }) => windows.length === 0);
+export const isClean = ({ sinks }: VerifyResult): boolean => sinks.every(({ windows }) => windows.length === 0);
 
-export const totalOf = ({ days }: SinkVerdict): Counts & { events: number } =>
+export const totalOf = ({ days }: SinkResult): Counts & { events: number } =>
   days.reduce(
     (sum, day) => ({
       events: sum.events + day.events,
@@ -57,21 +57,21 @@ export const totalOf = ({ days }: SinkVerdict): Counts & { events: number } =>
 
 const EXAMPLES = 20;
 
-interface VerdictOptions extends Pick<Verdict, 'source' | 'stream' | 'window' | 'against'> {
+interface ResultOptions extends Pick<VerifyResult, 'source' | 'stream' | 'window' | 'against'> {
   sinks: ReadonlyArray<{ name: string; neverRead: readonly Window[] }>;
 }
 
 /** Counts by day while the chunks come in. */
-export function createVerdict({ sinks, ...subject }: VerdictOptions) {
+export function createVerifyResult({ sinks, ...subject }: ResultOptions) {
   const doubts = new Map<Instant, Unproven>();
   let events = 0;
   const bySink = new Map(
     sinks.map(({ name, neverRead }) => [
       name,
-      { days: new Map<Instant, DayVerdict>(), examples: [] as Difference[], windows: [] as Window[], neverRead },
+      { days: new Map<Instant, DayResult>(), examples: [] as Difference[], windows: [] as Window[], neverRead },
     ]),
   );
-  const dayOf = (days: Map<Instant, DayVerdict>, at: Instant): DayVerdict => {
+  const dayOf = (days: Map<Instant, DayResult>, at: Instant): DayResult => {
     const day = startOfDay(at);
     const known = days.get(day) ?? { day, events: 0, missing: 0, extra: 0, different: 0 };
     days.set(day, known);
@@ -84,16 +84,16 @@ export function createVerdict({ sinks, ...subject }: VerdictOptions) {
   return {
     events: () => events,
     add(sink: string, chunk: Chunk, rows: readonly Row[], differences: readonly Difference[]): void {
-      const verdict = bySink.get(sink);
-      if (!verdict) throw new Error(`${sink} is not being verified`);
+      const result = bySink.get(sink);
+      if (!result) throw new Error(`${sink} is not being verified`);
       if (sink === sinks[0]?.name) events += rows.length;
-      for (const { at } of rows) dayOf(verdict.days, at).events++;
-      for (const { kind, at } of differences) dayOf(verdict.days, at)[kind]++;
-      verdict.examples.push(...differences.slice(0, EXAMPLES - verdict.examples.length));
-      if (differences.length > 0) verdict.windows.push(chunk.window);
+      for (const { at } of rows) dayOf(result.days, at).events++;
+      for (const { kind, at } of differences) dayOf(result.days, at)[kind]++;
+      result.examples.push(...differences.slice(0, EXAMPLES - result.examples.length));
+      if (differences.length > 0) result.windows.push(chunk.window);
       for (const doubt of chunk.doubts) doubts.set(doubt.start, doubt);
     },
-    close: (requests: number): Verdict => ({
+    close: (requests: number): VerifyResult => ({
       ...subject,
       requests,
       events,

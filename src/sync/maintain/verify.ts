@@ -18,17 +18,17 @@ import {
   type Chunk,
   type Counts,
   chunked,
-  createVerdict,
+  createVerifyResult,
   type Found,
   isClean,
-  type SinkVerdict,
+  type SinkResult,
   totalOf,
-  type Verdict,
+  type VerifyResult,
   whole,
 } from './comparison.ts';
 
 /** Reads the service once more and compares it with every sink. Nothing is written and no lease is taken. */
-export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window): Promise<Verdict> {
+export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window): Promise<VerifyResult> {
   const { state, sinks, signal, onProgress } = deps;
   const { source, stream: name, policy } = job;
   const before = job.requests().requests;
@@ -41,7 +41,7 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
     promote(STREAMS[name], evolved, await withoutForgotten(state, source, STREAMS[name], rows));
   const profile = await readProfile(state, source, name);
   const reader = job.createReader(profile, window.start, { hasShown: await hasShownRows(state, job) });
-  const verdict = createVerdict({
+  const result = createVerifyResult({
     source,
     stream: name,
     window,
@@ -55,13 +55,13 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
       const found = await compare(sink, { stream, source, chunk, rows });
       // Something may have arrived between the two looks: only what is still so at a second reading is a difference.
       const confirmed = found.length === 0 ? [] : await confirm(sink, found, chunk);
-      verdict.add(sink.name, chunk, rows, confirmed);
+      result.add(sink.name, chunk, rows, confirmed);
     }
     const requests = job.requests().requests - before;
     const done = (chunk.window.end - window.start) / (window.end - window.start);
-    onProgress({ source, stream: name, rows: verdict.events(), requests, through: chunk.window.end, done });
+    onProgress({ source, stream: name, rows: result.events(), requests, through: chunk.window.end, done });
   }
-  return verdict.close(job.requests().requests - before);
+  return result.close(job.requests().requests - before);
 
   async function confirm(sink: Sink, found: readonly Difference[], { window: part }: Chunk): Promise<Difference[]> {
     const again: Difference[] = [];
@@ -79,9 +79,9 @@ export async function verifyBetween(
   { source, stream: name }: Pick<StreamJob, 'source' | 'stream'>,
   window: Window,
   [first, second]: readonly [Sink, Sink],
-): Promise<Verdict> {
+): Promise<VerifyResult> {
   const stream = evolvedStream(STREAMS[name], await readEvolved(state, name));
-  const verdict = createVerdict({
+  const result = createVerifyResult({
     source,
     stream: name,
     window,
@@ -90,9 +90,9 @@ export async function verifyBetween(
   });
   for await (const chunk of chunked(whole(abilityOf(first, 'read')(stream, source, window), window))) {
     signal.throwIfAborted();
-    verdict.add(second.name, chunk, chunk.rows, await compare(second, { stream, source, chunk, rows: chunk.rows }));
+    result.add(second.name, chunk, chunk.rows, await compare(second, { stream, source, chunk, rows: chunk.rows }));
   }
-  return verdict.close(0);
+  return result.close(0);
 }
 
 async function withUnread(
@@ -135,13 +135,13 @@ const tooYoung = (window: Window): ConfigError =>
   });
 
 /** `after` is the same comparison once what differed was read again; absent where nothing did. A fault stopped the repair. */
-export type Repair = { before: Verdict } & (
-  | { after: Verdict | undefined; fault: undefined }
+export type Repair = { before: VerifyResult } & (
+  | { after: VerifyResult | undefined; fault: undefined }
   | { after: undefined; fault: Fault }
 );
 
 /** Reads again what differs, then compares again: a repair counts only when it is proven. */
-export async function repairStream(deps: SyncDeps, job: StreamJob, before: Verdict): Promise<Repair> {
+export async function repairStream(deps: SyncDeps, job: StreamJob, before: VerifyResult): Promise<Repair> {
   if (isClean(before)) return { before, after: undefined, fault: undefined };
   const windows = joined(before.sinks.flatMap((sink) => sink.windows));
   for (const window of windows) {
@@ -158,7 +158,7 @@ export function isSound({ before, after, fault }: Repair): boolean {
 }
 
 /** What came of a comparison, for machines. Moments are ISO texts; examples name events and columns, never values. */
-export interface VerdictReport {
+export interface VerifyReport {
   source: string;
   stream: StreamName;
   from: string;
@@ -188,30 +188,30 @@ interface SinkReport extends Counts {
 }
 
 /** The same after what differed was read again, and what stopped that. */
-export interface RepairReport extends VerdictReport {
-  repaired: VerdictReport | null;
+export interface RepairReport extends VerifyReport {
+  repaired: VerifyReport | null;
   error: { message: string; kept: string | null; next: string | null } | null;
 }
 
 export const reportRepair = ({ before, after, fault }: Repair): RepairReport => ({
-  ...reportVerdict(before),
-  repaired: after ? reportVerdict(after) : null,
+  ...reportResult(before),
+  repaired: after ? reportResult(after) : null,
   error: fault ? { message: fault.message, kept: fault.kept ?? null, next: fault.next ?? null } : null,
 });
 
-const reportVerdict = ({ window, sinks, doubts, ...verdict }: Verdict): VerdictReport => ({
-  ...verdict,
+const reportResult = ({ window, sinks, doubts, ...result }: VerifyResult): VerifyReport => ({
+  ...result,
   ...rangeOf(window),
   sinks: sinks.map(reportSink),
   notComparable: doubts.map((doubt) => ({ ...rangeOf(doubt), note: doubt.note })),
 });
 
-const reportSink = (verdict: SinkVerdict): SinkReport => ({
-  sink: verdict.sink,
-  ...totalOf(verdict),
-  days: verdict.days.map(({ day, ...counts }) => ({ day: toIso(day).slice(0, 10), ...counts })),
-  neverRead: verdict.neverRead.map(rangeOf),
-  examples: verdict.examples.map((example) => ({ ...example, at: toIso(example.at) })),
+const reportSink = (result: SinkResult): SinkReport => ({
+  sink: result.sink,
+  ...totalOf(result),
+  days: result.days.map(({ day, ...counts }) => ({ day: toIso(day).slice(0, 10), ...counts })),
+  neverRead: result.neverRead.map(rangeOf),
+  examples: result.examples.map((example) => ({ ...example, at: toIso(example.at) })),
 });
 
 const rangeOf = ({ start, end }: Window): Range => ({ from: toIso(start), to: toIso(end) });

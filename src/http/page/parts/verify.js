@@ -1,5 +1,5 @@
 /** @import { StreamName } from '../../../model/streams.ts' */
-/** @import { RepairReport, VerdictReport, Verification } from '../../api-types.ts' */
+/** @import { RepairReport, VerifyReport, Verification } from '../../api-types.ts' */
 import { post } from '../app/session.js';
 import { announce } from './actions.js';
 import { h } from './dom.js';
@@ -123,7 +123,7 @@ const isOff = ({ missing, extra, different }) => missing + extra + different > 0
 /** @param {Verification} verification @param {RepairReport | undefined} report */
 const isRepairable = ({ state, repair }, report) => state === 'done' && !repair && report?.sinks.some(isOff);
 
-/** Nothing where nothing differs. @param {VerdictReport} report */
+/** Nothing where nothing differs. @param {VerifyReport} report */
 const differences = ({ sinks }) =>
   sinks.some(isOff) &&
   table({
