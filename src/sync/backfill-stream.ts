@@ -10,7 +10,7 @@ import { sweepInParallel } from './parallel-sweep.ts';
 import { type OpenRun, type StreamReport, withReading, withRun } from './run.ts';
 import { joined, type Share, shared } from './windows-to-read.ts';
 
-/** Reads a window into every sink that lacks some of it, in the backfill's lane, letting syncs go first. */
+/** Reads a window into every sink that lacks part of it. Uses the backfill lane and lets syncs go first. */
 export async function backfillStream(
   deps: SyncDeps,
   job: StreamJob,
@@ -46,7 +46,7 @@ export async function backfillStream(
       return wanted;
     }),
   );
-  // A run that a fault has stopped may have lost the database; what stopped it says what was kept.
+  // The fault may be a lost database, so the ledger is not asked; the fault itself says what was kept.
   if (!read || report.fault) return report;
   const sinks = deps.sinks.map(({ name }) => name);
   return { ...report, range: { window: read, certified: await certifiedShare(deps.state, job, sinks, read) } };
@@ -58,7 +58,7 @@ function notYet(window: Window): ConfigError {
   });
 }
 
-/** Tells how much of the time asked for has been gone through. Where two chains meet, a little is gone through twice. */
+/** Reports the share of the window that is done. Where two chains meet, a little time is read twice. */
 function countDone(
   { onProgress }: SyncDeps,
   { source, stream }: StreamJob,
@@ -87,9 +87,9 @@ export interface BackfillRequest {
   force?: boolean;
 }
 
-/** What of a window is still to be read, and one look at the service to judge it by. */
+/** The parts of a window that are still to be read, and a sample of the service to estimate them by. */
 interface Unread {
-  /** Up to what is old enough to be called complete, by the service's clock. Empty where nothing is. */
+  /** Ends where rows are too young to be called complete, by the clock of the service. May be empty. */
   window: Window;
   /** By sink, in order. */
   needs: Array<{ sink: string; windows: Window[] }>;
@@ -122,19 +122,19 @@ export async function unreadChunks(deps: Deps, job: StreamJob, request: Backfill
   return joined(needs.flatMap(({ windows }) => windows)).flatMap((window) => chunksOf(window, seen.density));
 }
 
-/** How a long window is shared out: among chains, and among jobs of a queue. Pure: from what was seen of the service. */
+/** How a long window is divided among chains, and among jobs of a queue. Pure. */
 
 /** Rows a job of the queue holds: some minutes of work on any plan, so that a lost worker loses little. */
 const ROWS_A_CHUNK = 100_000;
 const MOST_CHUNKS = 400;
 
-/** A chain waits for each answer, and then for its rows to be taken, before it can ask on: two keep each other's turns filled. */
+/** A chain waits for its answer and for the sinks before its next request; a second chain uses the budget meanwhile. */
 const LEAST_SIDE_BY_SIDE = 2;
 const MOST_SIDE_BY_SIDE = 8;
 /** Room for answers that are slower than the one that was measured. */
 const ROOM = 2;
 
-/** Latency times budget: so many requests must be under way for the budget to be used up. */
+/** Latency times rate is the number of requests in flight that uses up the budget (Little's law). */
 export const parallelism = (answerMs: number, requestsPerSecond: number): number =>
   Math.min(MOST_SIDE_BY_SIDE, Math.max(LEAST_SIDE_BY_SIDE, Math.ceil((answerMs / 1000) * requestsPerSecond * ROOM)));
 
@@ -162,9 +162,9 @@ function cut({ start, end }: Window, days: number): Window[] {
 
 /** Lets a sync that waits for the stream go first, between two commits. */
 interface Handover {
-  /** Now and then. Does not wait for the other's turn: reading goes on, and only the commits stand still. */
+  /** Lets a waiting sync go first. Does not block: reading goes on, only commits wait. */
   offer(): void;
-  /** Throws what kept the stream from being taken again. */
+  /** Throws the error that kept this run from taking the stream back. */
   settled(): Promise<void>;
 }
 

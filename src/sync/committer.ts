@@ -17,7 +17,7 @@ export interface Committer {
   add(slice: Slice, sinks?: ReadonlySet<string>): Promise<void>;
   /** Commits what is left and waits for it. */
   flush(): Promise<void>;
-  /** Does something between two commits. What is added meanwhile is kept, as far as a batch goes, and committed afterwards. */
+  /** Runs work between two commits. Up to a batch of rows may be added meanwhile; it is committed afterwards. */
   between(work: () => Promise<void>): Promise<void>;
   /** What stopped a sink, if something did. */
   fault(): Fault | undefined;
@@ -26,7 +26,7 @@ export interface Committer {
 interface CommitterOptions {
   sinks: readonly Sink[];
   evolver: Evolver;
-  /** The part of every advance that does not change during a run, except that the lease may be given away and taken again. */
+  /** The part of every advance that stays the same during a run. A function, because the epoch changes when the lease is given away and taken back. */
   base: () => RunBase;
   tally: Tally;
   serverNow: () => Instant;
@@ -34,8 +34,8 @@ interface CommitterOptions {
 }
 
 /**
- * Each sink has its own batches and its own cursor. One that fails is left behind and told of at the end; the others get
- * everything, since the reading has been paid for.
+ * Each sink has its own batches and its own cursor. A sink that fails is left behind and reported at the end; the others still get
+ * every row, because the requests have been spent.
  */
 export function createCommitter(options: CommitterOptions): Committer {
   const { sinks, tally, serverNow, onCommit, evolver, base } = options;
@@ -53,12 +53,12 @@ export function createCommitter(options: CommitterOptions): Committer {
     work: (committer: SinkCommitter) => Promise<void>,
   ): Promise<void> => {
     const all = [...committers].filter(([name]) => !failed.has(name) && (!chosen || chosen.has(name)));
-    // At once, not in turn: a slice is either in the batch of every sink or of none when somebody else asks for a flush.
+    // All sinks at the same time: a concurrent flush must find a slice in the batch of every sink or of none.
     const outcomes = await Promise.allSettled(all.map(([, committer]) => work(committer)));
     for (const [i, outcome] of outcomes.entries()) {
       if (outcome.status === 'fulfilled') continue;
       const [name, error] = [all[i]?.[0] ?? '', outcome.reason];
-      // Recovery: this sink stays where its cursor stands; when it was the last one there is nobody left to read for.
+      // Recovery: the cursor of this sink stays where it is. If it was the last sink, reading on makes no sense.
       if (!(error instanceof Fault)) throw error;
       failed.set(name, sinks.length > 1 ? error.at({ sink: name }) : error);
       if (failed.size === committers.size) throw error;
@@ -82,7 +82,7 @@ export function createCommitter(options: CommitterOptions): Committer {
         await work();
         gate.open();
       } catch (error) {
-        // Recovery: none here. What waits behind the gate must not be committed any more, and says why.
+        // Recovery: none here. Commits that wait at the gate must not go through; they fail with this error.
         gate.refuse(error);
         throw error;
       }
@@ -119,7 +119,7 @@ interface SinkCommitterOptions {
   tally?: Tally;
 }
 
-/** A table that changes under every one of them is being changed by more than a few processes that meet the same fields. */
+/** If the table changes at every attempt, something other than a few processes with new fields is changing it. */
 const MOST_ATTEMPTS = 5;
 
 export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitter {
@@ -128,7 +128,7 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
   let shape = '';
   let underWay: Promise<void> = Promise.resolve();
 
-  /** Tables are made when there is something to put in, and again when it has grown: a key that is refused leaves nothing. */
+  /** Creates the table at the first row, and again when columns are added: a refused key must leave no empty tables. */
   const prepare = async (stream: Stream): Promise<void> => {
     const wanted = stream.columns.map(({ name, kind }) => `${name} ${kind}`).join();
     if (wanted === shape) return;
@@ -171,7 +171,7 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
     return before;
   };
 
-  /** Whoever brings the next batch waits for the last one. */
+  /** The next batch waits until the last one is committed. */
   const send = (): Promise<void> => {
     const ready = batch;
     batch = newBatch();

@@ -9,7 +9,7 @@ import { addUnproven, type Unproven } from './windows-to-read.ts';
 
 /** What an export wrote, and how far it can be trusted. */
 export interface ExportReport {
-  /** Every event of the range is in the file, once, and none can come any more: nothing is in doubt, left out or too young. */
+  /** True if the file holds every event of the range once: nothing is in doubt, left out or too young. */
   certified: boolean;
   rows: number;
   requests: number;
@@ -26,15 +26,15 @@ export interface ExportReport {
 export interface ExportRequest {
   window: Window;
   file: RowFile;
-  /** Takes out whoever asked to be forgotten: the service still has them. */
+  /** Drops events of people who asked to be forgotten: the service still returns them. */
   scrub(rows: readonly Row[]): Promise<readonly Row[]>;
-  /** Where rows wait until all were seen, so that the newest version of an event is written. Without it the first one is. */
+  /** Holds rows until all are read, so that the newest version of each event is written. Without it the first one is. */
   spool?: Spool;
   signal: AbortSignal;
   onProgress(progress: SyncProgress): void;
 }
 
-/** Reads a window straight into a file, oldest first, with neither cursor nor ledger. The file is whole in the end, or not there. */
+/** Reads a window into a file, oldest first, without cursor or ledger. A failed export leaves no file. */
 export async function exportStream(job: StreamJob, request: ExportRequest): Promise<ExportReport> {
   const { window, file, spool } = request;
   try {
@@ -53,7 +53,7 @@ export async function exportStream(job: StreamJob, request: ExportRequest): Prom
 async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportReport> {
   const { window, file, signal, onProgress, scrub, spool } = request;
   const { source, stream } = job;
-  // The present is wanted too: how far it has settled is told beside it.
+  // The newest rows are wanted too; the report says from where on they may still change.
   const reader = job.createReader(UNKNOWN_SERVER, window.start, { settleMs: 0 });
   const versions = createVersions();
   const ahead = new Map<string, Row>();
@@ -81,7 +81,7 @@ async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportR
       if (!slice.certified && slice.note !== TOO_YOUNG)
         addUnproven(doubts, { ...slice.window, note: slice.note ?? 'not proven' });
     } else {
-      // Shown ahead of its turn: it comes with its window, in order.
+      // Delivered early: it is written with its own window, in order.
       for (const row of slice.rows) if (holds(window, row.at)) ahead.set(row.id, row);
     }
     const { requests } = job.requests();
@@ -89,7 +89,7 @@ async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportR
     onProgress({ source, stream, rows: versions.events(), requests, through: slice.window?.end, done });
   }
   await take([...ahead.values()].filter(({ id }) => !versions.has(id)));
-  // Complete of what? What was proven before the service showed that it does not keep the filters is in doubt, too.
+  // Once the service shows that it ignores a filter, windows that were proven before are in doubt as well.
   const doubt = reader.doubt();
   if (doubt) doubts.splice(0, Number.POSITIVE_INFINITY, { ...window, note: doubt });
   const isNewest = versions.createIsNewest();

@@ -13,7 +13,7 @@ import type { UnknownFields } from './evolver.ts';
 /** What the config says about how a stream is read. */
 export interface StreamPolicy {
   lookbackMs: number;
-  /** Events may arrive this late without being missed: nothing younger is ever called complete. */
+  /** Events may arrive this late: nothing younger is called complete. */
   settleMs: number;
   resweepMs: number | undefined;
 }
@@ -24,7 +24,7 @@ export interface StreamJob {
   stream: StreamName;
   policy: StreamPolicy;
   unknownFields: UnknownFields;
-  /** What the stream is narrowed to, as one text: completeness holds only for that. */
+  /** The filters as one text. Completeness holds only for what they let through. */
   filters: string;
   /** What is doubtful about them, for people. */
   warnings: readonly string[];
@@ -55,7 +55,7 @@ export interface SyncDeps {
   signal: AbortSignal;
   /** Who is at work, for others who find the stream taken. */
   holder: string;
-  /** Told for whom a backfill waits; it waits for as long as that takes then, and half a minute without it. */
+  /** Called with the holder that a backfill waits for. With it the backfill waits as long as needed, without it half a minute. */
   onWait?(waiting: { source: string; stream: StreamName; holder: string }): void;
   onProgress(progress: SyncProgress): void;
 }
@@ -87,8 +87,8 @@ const SECOND_MS = 1000;
 const BEFORE_ALL = Date.UTC(2000, 0, 1);
 
 /**
- * Where completeness is counted from. A date may move back later, which opens older time; `30d` and `all` are settled by the first
- * sync, or they would wander with the days.
+ * Where completeness is counted from. A date may be moved back later, which opens older time. `30d` and `all` are fixed by the first
+ * sync; otherwise they would move with every day.
  */
 export async function resolveSince(question: SinceQuestion): Promise<Instant> {
   const { since, known } = question;

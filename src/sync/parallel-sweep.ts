@@ -6,14 +6,14 @@ import { observed } from '../model/log.ts';
 import type { Window } from '../model/window.ts';
 
 /**
- * Reads windows by several chains at a time, so that a slow service does not leave the budget unused. A chain that has nothing
- * left takes over the later half of what another still has before it: nobody has to know beforehand where the rows lie.
+ * Reads windows by several chains at once, so that a slow service does not leave the budget unused. A chain that is done takes over
+ * the later half of the window that promises most rows, so nobody has to know beforehand where the rows are.
  */
 interface ParallelSweep<T extends Wanted> {
-  /** How many at a time; asked for again, since it follows how fast the service answers. */
+  /** How many chains run at once. Called repeatedly: the number follows the latency of the service. */
   chainsAtOnce(): number;
   profile(): Profile;
-  /** A half is given away when it promises so many pages. */
+  /** A window is split only if each half promises this many pages. */
   pagesWorth?: number;
   signal: AbortSignal;
   sweep(window: Window, share: T, signal: AbortSignal): AsyncGenerator<Slice, void>;
@@ -27,10 +27,10 @@ interface Wanted {
 
 /** An edge between two chains costs a request or two. */
 const PAGES_WORTH = 5;
-/** Rows may lie unevenly, so that halves hold less than they promised: what edges cost stays under a twentieth all the same. */
+/** Rows may be unevenly spread, so that halves hold less than promised. One split per this many pages keeps the cost of edges under 5 %. */
 export const PAGES_AN_EDGE = 40;
 
-/** What a chain has before it. Its end comes nearer when another takes over. */
+/** What a chain still has to read. Its end moves closer when another chain takes over the later half. */
 interface Stretch<T> {
   share: T;
   at: Instant;
@@ -65,7 +65,7 @@ export async function sweepInParallel<T extends Wanted>(
     return later;
   }
 
-  // Whoever watches sees a chain as part of the run, not of the chain that it took over from.
+  // Traces show a chain as part of the run, not of the chain it took over from.
   const begin = AsyncResource.bind(read);
 
   function fill(): void {
@@ -90,7 +90,7 @@ export async function sweepInParallel<T extends Wanted>(
         }
       });
     } catch (reason) {
-      // Recovery: the caller's; what the others throw because they were stopped is of no interest.
+      // Recovery: left to the caller. The other chains fail because they were stopped; only the first error matters.
       failure ??= { reason };
       stop.abort();
     }
@@ -105,12 +105,12 @@ export async function sweepInParallel<T extends Wanted>(
   }
 
   fill();
-  // Grows while it is gone through: whoever starts a chain does so before its own has ended.
+  // The list grows during the loop: a chain starts others before it ends itself.
   for (const chain of chains) await chain;
   if (failure) throw failure.reason;
 }
 
-/** A server that widens bounds shows all of the hour or day before an edge first: halves would cost more than they save, but for hours. */
+/** A server that widens bounds to days reads the whole day before an edge again: a split would cost more than it saves. Hours are worth it. */
 function middleOf({ at, end }: Pick<Stretch<unknown>, 'at' | 'end'>, profile: Profile): Instant | undefined {
   const middle = Math.floor((at + end) / 2);
   if (!profile.isStartSeen || profile.granularity === 'none' || profile.granularity === 'day') return undefined;

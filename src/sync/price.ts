@@ -73,7 +73,7 @@ export async function priceBackfill(
     requests,
     probes,
     secondsAt(requestsPerSecond) {
-      // What the service is too slow for cannot be bought: its answers come one after another in each of the pieces.
+      // A larger plan does not make the service faster: within a piece, requests run one after another.
       const atOnce = Math.max(1, Math.min(pieces, parallelism(first.tookMs, requestsPerSecond)));
       return Math.max(requests / requestsPerSecond, (requests * first.tookMs) / 1000 / atOnce);
     },
@@ -91,7 +91,7 @@ function placesIn(windows: readonly Window[], lengthMs: number): Window[] {
   });
 }
 
-/** What backfills will cost, for machines: `backfill --plan --json` and the control room say the same. */
+/** What backfills will cost, for machines: `backfill --dry-run --json` and the control room say the same. */
 export interface PriceReport {
   streams: StreamPrice[];
   sources: Record<string, SourcePrice>;

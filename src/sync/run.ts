@@ -22,7 +22,7 @@ export interface OpenRun {
   tally: Tally;
   /** Requests sent by this run so far. */
   requests(): number;
-  /** Says which window is being read now, for whoever has to read the error. */
+  /** Records which window is being read, for error messages. */
   enter(window: Window): void;
 }
 
@@ -47,7 +47,7 @@ export interface StreamReport {
   fault: Fault | undefined;
 }
 
-/** Does the work under a lease, and writes into `runs` what came of it, whatever came of it. */
+/** Does the work under a lease and records its outcome in `runs`, also when it fails. */
 export async function withRun(
   deps: SyncDeps,
   job: StreamJob,
@@ -61,7 +61,7 @@ export async function withRun(
   let window: Window | undefined;
   let ended: Ended & { fault?: Fault } = { state: 'failed', unproven: [] };
 
-  // Long work lets the short go first: a backfill never delays fresh data.
+  // A backfill waits for syncs, so that it never delays fresh data.
   const lease = await acquireLease(state, source, stream, deps.holder, {
     givesWay: kind !== 'sync',
     signal: deps.signal,
@@ -77,7 +77,7 @@ export async function withRun(
     },
   };
   const unlessStopped = (error: unknown): undefined => {
-    // Recovery: what stopped the run is what a person wants to read, not that it could not be written down as well.
+    // Recovery: report what stopped the run; that it could not be recorded either is secondary.
     if (!ended.fault) throw error;
     log.warn({ source, stream, run: run.id, reason: String(error) }, 'the end of the run could not be written down');
   };
@@ -86,10 +86,10 @@ export async function withRun(
     await startRun(state, { id: run.id, kind, source, stream });
     ended = await observed('run', { source, stream, kind, run: run.id }, () => work(run));
   } catch (error) {
-    // Recovery: a bug goes on up; anything else ends this stream alone and is told with what was kept.
+    // Recovery: a bug is rethrown. Any other fault ends this stream alone and is reported with what was kept.
     if (!(error instanceof Fault)) throw error;
     error.at({ source, stream, ...(window && { window: describeRange(window) }) });
-    // Where the database is what failed, nobody can say how far it is.
+    // If the database itself failed, the progress is unknown.
     error.kept ??= await readCursor().then(keptOf, () => COMMITTED);
     ended = { state: stateOf(error), unproven: [], fault: error };
   } finally {
@@ -125,7 +125,7 @@ function keptOf(cursor: Cursor | undefined): string {
 
 const COMMITTED = 'every row that was committed; the next run goes on from there';
 
-/** A stream being read into its sinks: what a sync and a backfill have in common. */
+/** What a sync and a backfill share: a reader, the cursors, and a committer into the sinks. */
 interface Reading {
   since: Instant;
   /** By sink, as they stood when the run began; undefined where nothing was ever written. */
@@ -134,7 +134,7 @@ interface Reading {
   committer: Committer;
 }
 
-/** Opens reader and committer under the run's lease, and keeps what was read whatever happens in between. */
+/** Opens reader and committer under the lease of the run, and commits what was read even if the work fails. */
 export async function withReading(
   deps: SyncDeps,
   job: StreamJob,

@@ -32,7 +32,7 @@ export interface StreamStatus {
   uncertifiedWindows: number;
   /** The first few of them: why, how often they were tried, and when the next sync tries them again. */
   uncertified: Array<{ start: string; end: string; reason: string | null; tries: number; nextTryAt: string }>;
-  /** Those of them that were tried so often that they are tried once a day only: the watermark waits before the first. */
+  /** Windows that failed so often that they are tried only once a day. The watermark stops before the first. */
   parkedWindows: number;
   /** Windows that somebody called complete unread, by `cursor set --force`. */
   byHandWindows: number;
@@ -168,7 +168,7 @@ const toStatus = (row: StatusRow, windows: readonly LedgerWindow[], upcoming: Up
   nextRunAt: upcoming.nextRunAt?.toISOString() ?? null,
 });
 
-/** Without a worker nobody parks a stream; that its last run was refused says the same. */
+/** Only a worker parks a stream. Without one, a refused last run means the same. */
 function parkedOf(row: StatusRow, { parked }: Upcoming): StreamStatus['parked'] {
   if (parked) {
     const { reason, nextStep, since, nextProbeAt } = parked;

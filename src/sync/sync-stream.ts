@@ -12,13 +12,13 @@ import { sweepInParallel } from './parallel-sweep.ts';
 import { type StreamReport, withReading, withRun } from './run.ts';
 import { resweeps, type Share, shared, unproven } from './windows-to-read.ts';
 
-/** What became of a stream: a report, or a fault with the report of what was done before it, if it was begun at all. */
+/** The outcome of a stream: a report, or a fault with the report of the work before it, if there was any. */
 export type Outcome = { source: string; stream: StreamName } & (
   | { fault: undefined; report: StreamReport }
   | { fault: Fault; report: StreamReport | undefined }
 );
 
-/** All streams side by side: each waits for the service in turn while the others use the budget. One's fault stops only itself. */
+/** Syncs all streams at once: while one waits for an answer the others use the budget. A fault stops only its own stream. */
 export const syncAll = (deps: SyncDeps, jobs: readonly StreamJob[]): Promise<Outcome[]> =>
   forAll(jobs, (job) => syncStream(deps, job));
 
@@ -85,15 +85,15 @@ interface Work {
   signal: AbortSignal;
   /** How many windows are read at a time. */
   chainsAtOnce(): number;
-  /** Half a window is given to a free lane when it promises so many pages. */
+  /** A window is split only if each half promises this many pages. */
   pagesWorth?: number;
   /** Says which window is being read now. */
   onWindow(window: Window): void;
 }
 
 /**
- * The heart of a sync, knowing neither database nor queue. The tail first, so that what is new is there at once; then whatever
- * is not yet proven; then what is due to be read again.
+ * The heart of a sync; it knows neither database nor queue. It reads the tail first, so that new rows arrive at once; then what is
+ * not proven yet; then what is due to be read again.
  */
 export async function bringUpToDate(work: Work): Promise<Window> {
   const { reader, committer } = work;
@@ -126,11 +126,11 @@ const settledWindow = ({ progress, policy }: Work, { serverNow }: TailEnd): Wind
   end: Math.max(progress.since, serverNow - policy.settleMs),
 });
 
-/** Delivers what is new. If it meets what is known, that is the whole work of a poll, and its proof. */
+/** Delivers new rows. If they reach back to the watermark, this is all that a poll has to do, and it proves the time between. */
 async function deliverTail(work: Work): Promise<TailEnd> {
   const { policy, progress, reader, committer, signal } = work;
   const { since, sinks } = progress;
-  // Up to the sink that is furthest ahead: what another lacks behind that is a window of its own, and is read for it alone.
+  // Back to the watermark of the sink that is furthest ahead. What another sink lacks before that is read for it alone.
   const floor = furthest(sinks.map(({ completeThrough }) => completeThrough));
   const lookback = floor === undefined ? undefined : Math.max(since, floor - policy.lookbackMs);
   const newestSeen = furthest(sinks.map(({ newestSeen }) => newestSeen));
@@ -150,7 +150,7 @@ async function deliverTail(work: Work): Promise<TailEnd> {
     }
     const { certified, isOnePage, isEmpty } = next.value;
     if (held && certified && isOnePage) {
-      // One page is one snapshot: what the sink has besides it there has vanished. Several may have shifted in between.
+      // One page is one snapshot: a row of the sink that is not on it has vanished. Between several pages rows may have moved.
       const { start, end } = certified;
       await committer.add({ ...held, window: { start, end }, certified, whole: held.rejected.length === 0 });
     } else {
@@ -190,7 +190,7 @@ async function windowsToRead(
   const needs = await Promise.all(
     sinks.map(async ({ sink, completeThrough: floor = since, ledger }) => {
       const entries = await ledger();
-      // A stream that was empty until now shows rows: then so may what was proven empty before.
+      // The stream was empty until now and shows rows: windows that looked empty may hold rows as well.
       const wasEmpty = entries.some(({ note }) => note === NOTHING_YET);
       const again = { start: wasEmpty ? since : Math.max(since, floor - policy.lookbackMs), end: floor };
       // Nearly always the tail has just read all of this bit.

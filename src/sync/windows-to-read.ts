@@ -1,7 +1,7 @@
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS, type Entry, gaps, NOTHING_YET, startOfDay, type Window } from '../model/window.ts';
 
-/** Which windows a sync has to read, from what the ledger says. Pure: the engine asks, the plan answers. */
+/** Which windows a sync has to read, according to the ledger. Pure. */
 
 const HOUR_MS = 3_600_000;
 
@@ -9,8 +9,8 @@ const HOUR_MS = 3_600_000;
 const RETRY_UNCERTIFIED_MS = HOUR_MS;
 
 /**
- * A window that so many runs could not prove is asked for once a day from then on, since services get fixed: the others go on, and the
- * watermark waits before it.
+ * A window that this many runs could not prove is tried once a day from then on, because services do get fixed. Other windows are read
+ * meanwhile; the watermark stops before it.
  */
 export const MOST_TRIES = 5;
 
@@ -48,7 +48,7 @@ export function resweeps(ledger: readonly Entry[], now: Instant, resweepMs: numb
   return ledger.filter(isDue).map(({ start, end }) => ({ start, end }));
 }
 
-/** Windows that touch or overlap become one: fewer questions for the same rows. */
+/** Joins windows that touch or overlap, which saves requests. */
 export function joined(windows: readonly Window[]): Window[] {
   const result: Window[] = [];
   for (const { start, end } of [...windows].sort((a, b) => a.start - b.start)) {
@@ -98,7 +98,7 @@ export function addUnproven(list: Unproven[], window: Unproven): void {
   else list.push({ ...window });
 }
 
-/** What of a window is not proven, each part with what the ledger says of it. What was merely empty waits for its next poll and is none. */
+/** The parts of a window that are not proven, each with the note of the ledger. A part that was merely empty is left to the next poll. */
 export function unsettled(ledger: readonly Entry[], window: Window): Unproven[] {
   const fine = ledger.filter(({ certified, note }) => certified || note === NOTHING_YET);
   return gaps(fine, window).flatMap((open) => {

@@ -5,7 +5,7 @@ import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
 import type { Difference } from '../../sinks/sink.ts';
 import { addUnproven, type Unproven } from '../windows-to-read.ts';
 
-/** What came of a comparison. */
+/** What `verify` found. */
 export interface VerifyResult {
   source: string;
   stream: StreamName;
@@ -15,7 +15,7 @@ export interface VerifyResult {
   requests: number;
   events: number;
   sinks: readonly SinkResult[];
-  /** Windows that could not be read to the end: there only what is missing can be told, not what is too much. */
+  /** Windows that could not be read to the end. There a missing row can be found, but not an extra one. */
   doubts: readonly Unproven[];
 }
 
@@ -27,7 +27,7 @@ export interface SinkResult {
   examples: readonly Difference[];
   /** Where the differences are: what a repair has to read again. */
   windows: readonly Window[];
-  /** What was never read into this sink: that events are missing there is no surprise. */
+  /** Windows that were never read into this sink, so that missing events are expected. */
   neverRead: readonly Window[];
 }
 
@@ -115,7 +115,7 @@ export interface Found {
   doubt: string | undefined;
 }
 
-/** A few of them together: enough rows that looking them up is worth the way. */
+/** Several of them, so that one query looks up many rows. */
 export interface Chunk {
   window: Window;
   rows: readonly Row[];
@@ -138,7 +138,7 @@ export async function* chunked(parts: AsyncIterable<Found>): AsyncGenerator<Chun
   if (open) yield open;
 }
 
-/** Pages of rows in order of time, as windows that follow each other: rows of one instant are never in two of them. */
+/** Cuts pages that are sorted by time into adjacent windows. Rows of one instant are never split. */
 export async function* whole(pages: AsyncIterable<readonly Row[]>, { start, end }: Window): AsyncGenerator<Found> {
   let from: Instant = start;
   let waiting: Row[] = [];

@@ -19,7 +19,7 @@ interface ForgetDeps {
   holder: string;
 }
 
-/** Whoever is forgotten must not live on in the audit trail: a digest tells later that it was done. */
+/** The audit trail must not name the person: a digest proves later that the request was carried out. */
 export const auditNoteOf = (erasure: Erasure): Pick<AuditEntry, 'action' | 'target' | 'detail'> => ({
   action: `${erasure.kind}.forget`,
   target: erasure.source,
@@ -29,7 +29,7 @@ export const auditNoteOf = (erasure: Erasure): Pick<AuditEntry, 'action' | 'targ
 /** Erases a customer, a click or a whole source from every sink and from the state. */
 export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Erasure): Promise<Touched> {
   const { source } = erasure;
-  // Before anything is erased: a sink that cannot is known now, not halfway.
+  // Checked before anything is erased, so that a sink without this ability does not stop the work halfway.
   const erasers = sinks.map((sink) => abilityOf(sink, 'erase'));
   const eraseInSinks = async (): Promise<Touched> => {
     const touched: Touched = {};
@@ -43,13 +43,13 @@ export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Eras
   if (erasure.kind === 'source') {
     // A sync under way would go on writing rows of the source, and cursors that say they are complete.
     return withLeases(state, source, holder, async () => ({
-      // First: should this be cut short, rows that are gone must not be called complete, or no sync would bring them back.
+      // The cursor goes first: if a crash follows, erased rows must not count as complete, or no sync would read them again.
       ...(await forgetProgress(state, source)),
       ...(await eraseInSinks()),
       ...(await forgetSource(state, source)),
     }));
   }
-  // In this order, so that a sync under way brings nothing back: commits that begin now know of it, those before are waited for.
+  // In this order, so that a running sync brings nothing back: later commits see the request, earlier ones are waited for.
   await remember(state, source, erasure.kind, erasure.id);
   await waitForCommits(state, source);
   const touched = await eraseInSinks();

@@ -18,13 +18,13 @@ export interface MoveDeps {
 
 interface Move {
   to: Instant;
-  /** Call time complete that nobody has read. */
+  /** Moves forward over time that was never read. */
   force: boolean;
 }
 
 export const BY_HAND = 'called complete by hand, not proven: events may be missing here';
 
-/** Moves the watermark of a track. Back is always safe: what lies behind is read again. Forward gives up the proof. */
+/** Moves the watermark of a track. Back is always safe: that time is read again. Forward gives up the proof. */
 export function moveCursor(deps: MoveDeps, track: Track, { to, force }: Move): Promise<void> {
   return withTrack(deps, track, async (lease) => {
     const where = { source: track.source, stream: track.stream };
@@ -81,7 +81,7 @@ export function resetCursor(deps: MoveDeps, track: Track): Promise<void> {
   );
 }
 
-/** Under the lease, so that no sync is under way; and after the sink has told the state all that it holds. */
+/** Runs under the lease, so that no sync is running, and after the sink has reported its commits to the state. */
 async function withTrack(deps: MoveDeps, track: Track, work: (lease: Lease) => Promise<void>): Promise<void> {
   const { state, sinks, holder } = deps;
   const { source, stream } = track;

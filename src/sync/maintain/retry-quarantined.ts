@@ -29,7 +29,7 @@ interface RetryJob {
 
 export interface Retried {
   id: number;
-  /** Undefined where it is in the tables now; else why it still cannot be used. */
+  /** Why the record still cannot be used; undefined once it is in the tables. */
   reason: string | undefined;
 }
 
@@ -46,7 +46,7 @@ export async function retryQuarantined(deps: RetryDeps, job: RetryJob): Promise<
     const lease = await acquireLease(state, source, stream, holder);
     try {
       await write(deps, job, lease.epoch, rows);
-      // Only now: a record is never in neither place. In both, it is written again, which changes nothing.
+      // Only after the commit, so that a crash loses no record. One that is in both places is written again, which changes nothing.
       await dropQuarantined(
         state,
         results.flatMap(({ id, row }) => (row ? [id] : [])),
@@ -62,7 +62,7 @@ function readAgain({ record }: Quarantined, flatten: Flatten): { row?: Row; reas
   try {
     return { row: flatten(withoutLeftOut(parseJson(record))), reason: undefined };
   } catch (error) {
-    // Recovery: it stays where it is, with what is wrong with it today.
+    // Recovery: the record stays in quarantine, with the reason that holds today.
     if (error instanceof BadRecord) return { reason: error.message };
     if (error instanceof SyntaxError) return { reason: 'the record is no JSON any more' };
     throw error;
@@ -98,13 +98,13 @@ interface Writing {
   tally?: Tally;
 }
 
-/** One sink at a time, because each has its own beginning: that of another would open time that was never read. */
+/** One sink at a time: each has its own `since`, and that of another sink would open time that was never read. */
 async function writeInto(sink: Sink, { state }: RetryDeps, job: RetryJob, writing: Writing): Promise<boolean> {
   const { source, stream, unknownFields } = job;
   const { epoch, runId, rows, ...counted } = writing;
   await sink.recover?.({ source, stream, epoch });
   const cursor = await readCursor(state, { source, stream, sink: sink.name });
-  // Nothing was ever synced into it: the first sync brings its rows, and sets aside again what is to be.
+  // Nothing was ever synced into this sink: its first sync reads these records and sets the bad ones aside again.
   if (!cursor) return false;
   const committer = createSinkCommitter({
     sink,

@@ -53,7 +53,7 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
     const rows = await inShape(chunk.rows);
     for (const sink of sinks) {
       const found = await compare(sink, { stream, source, chunk, rows });
-      // Something may have arrived between the two looks: only what is still so at a second reading is a difference.
+      // An event may have arrived between the two reads, so a difference counts only if a second read shows it too.
       const confirmed = found.length === 0 ? [] : await confirm(sink, found, chunk);
       result.add(sink.name, chunk, rows, confirmed);
     }
@@ -110,7 +110,7 @@ const compare = (
 ): Promise<Difference[]> =>
   abilityOf(sink, 'compare')({ stream, source, window: chunk.window, rows, isWhole: chunk.doubts.length === 0 });
 
-/** Slices with all of their rows: what the reader showed ahead of its turn belongs to the window that comes later. */
+/** Slices with all of their rows. A row that the reader delivered early is kept for the window it belongs to. */
 async function* readWhole(reader: Reader, window: Window, signal: AbortSignal): AsyncGenerator<Found> {
   const ahead = new Map<string, Row>();
   const undelivered = createUndelivered();
@@ -157,7 +157,7 @@ export function isSound({ before, after, fault }: Repair): boolean {
   return !fault && isClean(last) && last.doubts.length === 0;
 }
 
-/** What came of a comparison, for machines. Moments are ISO texts; examples name events and columns, never values. */
+/** The result for machines. Times are ISO texts; examples name events and columns, never values. */
 export interface VerifyReport {
   source: string;
   stream: StreamName;
@@ -168,7 +168,7 @@ export interface VerifyReport {
   requests: number;
   events: number;
   sinks: SinkReport[];
-  /** Windows that could not be read to the end: there only what is missing can be told. */
+  /** Windows that could not be read to the end, so that extra rows cannot be told. */
   notComparable: Array<Range & { note: string }>;
 }
 
@@ -181,13 +181,13 @@ interface SinkReport extends Counts {
   sink: string;
   events: number;
   days: Array<Counts & { day: string; events: number }>;
-  /** What was never read into this sink: that events are missing there is no surprise. */
+  /** Windows that were never read into this sink, so that missing events are expected. */
   neverRead: Range[];
   /** The first few. */
   examples: Array<Omit<Difference, 'at'> & { at: string }>;
 }
 
-/** The same after what differed was read again, and what stopped that. */
+/** The result before and after the repair, and the error that stopped it. */
 export interface RepairReport extends VerifyReport {
   repaired: VerifyReport | null;
   error: { message: string; kept: string | null; next: string | null } | null;
