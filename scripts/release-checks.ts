@@ -4,6 +4,7 @@ export interface Manifest {
   name: string;
   version: string;
   license?: string;
+  description?: string;
   repository?: string | { url?: string };
   engines?: { node?: string };
 }
@@ -12,6 +13,8 @@ export interface Candidate {
   manifest: Manifest;
   /** The version that package-lock.json names. */
   lockVersion: string;
+  /** Of charts/tributary/Chart.yaml. */
+  chart: { version: string; appVersion: string };
   changelog: string;
   branch: string;
   /** What `git status --porcelain` prints. */
@@ -22,7 +25,7 @@ export interface Candidate {
 
 /** Everything that stands in the way, at once. */
 export function faultsOf(candidate: Candidate): string[] {
-  const { manifest, lockVersion, branch, changes, tags } = candidate;
+  const { manifest, lockVersion, chart, branch, changes, tags } = candidate;
   const { version } = manifest;
   const faults: string[] = [];
   if (changes.trim() !== '') faults.push(`the working tree has changes: commit or remove them\n${changes.trimEnd()}`);
@@ -30,6 +33,8 @@ export function faultsOf(candidate: Candidate): string[] {
   if (parseVersion(version) === undefined) faults.push(`version ${version} is not of the form 1.2.3 or 1.2.3-rc.1`);
   if (lockVersion !== version)
     faults.push(`package-lock.json says ${lockVersion}, package.json ${version}: npm install`);
+  if (chart.version !== version || chart.appVersion !== version)
+    faults.push(`Chart.yaml has version ${chart.version} and appVersion ${chart.appVersion}, package.json ${version}`);
   if (tags.includes(`v${version}`))
     faults.push(`v${version} has been released: raise the version (npm version --no-git-tag-version)`);
   const newer = newestOf(tags);
@@ -38,12 +43,25 @@ export function faultsOf(candidate: Candidate): string[] {
   if (notesFor(version, candidate.changelog) === undefined)
     faults.push(`CHANGELOG.md has no text under a heading "## ${version}"`);
   // npm holds a provenance statement against this address and refuses the package where they differ.
-  const { repository } = manifest;
-  if (!(typeof repository === 'string' ? repository : repository?.url))
+  if (addressOf(manifest) === undefined)
     faults.push('package.json names no repository: npm refuses provenance without it');
   for (const key of ['license', 'engines'] as const)
     if (manifest[key] === undefined) faults.push(`package.json has no ${key}`);
   return faults;
+}
+
+const addressOf = ({ repository }: Manifest): string | undefined =>
+  (typeof repository === 'string' ? repository : repository?.url) || undefined;
+
+/** What an image says of itself beyond what the Dockerfile knows. */
+export function imageLabels(manifest: Manifest, revision: string, created: Date): Record<string, string> {
+  const source = addressOf(manifest)?.replace(/^git\+/, '');
+  return {
+    'org.opencontainers.image.version': manifest.version,
+    'org.opencontainers.image.revision': revision,
+    'org.opencontainers.image.created': created.toISOString(),
+    ...(source === undefined ? {} : { 'org.opencontainers.image.source': source }),
+  };
 }
 
 /** The text of the changelog under the version's heading, which may carry a date. */

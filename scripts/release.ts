@@ -1,11 +1,12 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { faultsOf, type Manifest, notesFor } from './release-checks.ts';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import { type Candidate, faultsOf, imageLabels, type Manifest, notesFor } from './release-checks.ts';
 
 /**
  * `npm run release`: is this commit fit to be released? Looks at the tree, the version and the changelog, runs what
- * CI runs, and prints the commands that publish it. It publishes nothing itself: provenance is given by a CI job that
- * may prove who it is, not by a person's machine.
+ * CI runs, makes what goes with a release (a bill of materials, the image, the chart's archive), and prints the commands that publish it.
+ * It publishes nothing itself: provenance is given by a CI job that may prove who it is, not by a person's machine.
  */
 
 const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8' }).trimEnd();
@@ -18,6 +19,7 @@ function main(): number {
     manifest,
     changelog,
     lockVersion: json<{ version: string }>('package-lock.json').version,
+    chart: parse(readFileSync('charts/tributary/Chart.yaml', 'utf8')) as Candidate['chart'],
     branch: git('rev-parse', '--abbrev-ref', 'HEAD'),
     changes: git('status', '--porcelain'),
     tags: git('tag').split('\n'),
@@ -37,16 +39,64 @@ function main(): number {
     return 1;
   }
   const { name, version } = manifest;
+  const made = [makeBill(manifest), makeImage(manifest), makeChart(manifest)];
   process.stdout.write(`${name} ${version} is fit to be released:
 
 ${notesFor(version, changelog)}
 
+made:
+${made.map((line) => `  ${line}\n`).join('')}
 next, here:
   git tag --annotate v${version} --message "${name} ${version}" && git push origin v${version}
 then, in a CI job on that tag with the permission id-token: write
   npm ci --ignore-scripts && npm publish --provenance --access public${version.includes('-') ? ' --tag next' : ''}
 `);
   return 0;
+}
+
+/** Where it goes; git does not see it. */
+const OUT = 'release';
+
+/** What the package is made of, by name, version and licence. */
+function makeBill({ name, version }: Manifest): string {
+  const file = `${OUT}/${name}-${version}.cdx.json`;
+  mkdirSync(OUT, { recursive: true });
+  // The lock file has everything: no network is needed.
+  writeFileSync(
+    file,
+    execFileSync('npm', ['sbom', '--omit', 'dev', '--sbom-format', 'cyclonedx', '--package-lock-only']),
+  );
+  return `${file}, the bill of materials`;
+}
+
+function makeImage(manifest: Manifest): string {
+  if (spawnSync('docker', ['info'], { stdio: 'ignore' }).status !== 0)
+    return 'no image: there is no Docker engine here (docker info fails)';
+  const labels = Object.entries(imageLabels(manifest, git('rev-parse', 'HEAD'), new Date()));
+  const tag = `tributary:${manifest.version}`;
+  execFileSync(
+    'docker',
+    [
+      'build',
+      '--file',
+      'docker/Dockerfile',
+      ...labels.flatMap(([key, value]) => ['--label', `${key}=${value}`]),
+      '--tag',
+      tag,
+      '.',
+    ],
+    { stdio: ['ignore', 'ignore', 'inherit'] },
+  );
+  return `the image ${tag}`;
+}
+
+function makeChart({ version }: Manifest): string {
+  if (spawnSync('helm', ['version'], { stdio: 'ignore' }).status !== 0)
+    return 'no archive of the chart: there is no helm here';
+  execFileSync('helm', ['package', 'charts/tributary', '--destination', OUT], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  return `${OUT}/tributary-${version}.tgz, the chart`;
 }
 
 process.exitCode = main();

