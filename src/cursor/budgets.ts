@@ -18,7 +18,7 @@ export function openSharedBudgets(db: Database): SharedBudgets {
   };
 }
 
-/** Who reads of a database in the middle of a sync wants to know what it has to do with the service. */
+/** A person who reads of a database error in the middle of a sync should learn what it has to do with the service. */
 const explained = (connection: BudgetConnection): BudgetConnection => ({
   ...connection,
   async query<T extends object>(sql: Sql) {
@@ -38,11 +38,11 @@ const explained = (connection: BudgetConnection): BudgetConnection => ({
 const HOUR_MS = 3_600_000;
 
 /**
- * A step reads the row, decides, and writes it back if nobody else has in the meantime; else it begins again. No lock is held
- * from one statement to the next: a process that parses a page, or is stopped, between the two holds up nobody.
+ * A step reads the row, decides, and writes it back unless another process has done so meanwhile; then it tries again. No lock is
+ * held between the two statements, so a process that is busy or stopped in between blocks nobody.
  *
  * The clock is the database's. Processes on several machines share no other; theirs may be minutes apart and may jump, and
- * a distance of 250 ms kept by two clocks is no distance.
+ * two clocks cannot keep a distance of 250 ms.
  */
 function createSharedStore(connection: BudgetConnection, keyHash: string, perSecond: number): BudgetStore {
   /** The least that a question and its answer take. What they take above that is lateness. */
@@ -103,7 +103,7 @@ const readRow = (keyHash: string): Sql => ({
   values: [keyHash],
 });
 
-/** With the books: a slot of a lane or a 429, and a pause that it began. */
+/** Also counts what happened, for `budget_use`: a slot of a lane, a 429, and a pause that it began. */
 function writeRow(keyHash: string, before: BudgetState, after: BudgetState, counted: string | undefined): Sql {
   const books = `,
     counted as (
@@ -126,7 +126,7 @@ function writeRow(keyHash: string, before: BudgetState, after: BudgetState, coun
   };
 }
 
-/** What the tables know a key by. With words of our own in front: the plain digest of a key may be stored by others too. */
+/** Identifies a key in the tables. The prefix makes it differ from a plain digest, which others may store too. */
 export const keyHashOf = (apiKey: string): string =>
   createHash('sha256').update(`tributary budget ${apiKey}`).digest('hex').slice(0, 32);
 
@@ -225,8 +225,8 @@ const selectUse = (keyHash: string | undefined, minutes: number, step: number): 
 });
 
 /**
- * A connection of its own to the state, opened when it is needed and again when it was lost. In the pool a question about
- * the budget would stand behind transactions that load rows, and a slot that is asked for late is a slot lost.
+ * A connection of its own to the state, opened when it is needed and reopened when it was lost. In the pool a query for the budget
+ * would wait behind transactions that load rows, and a slot that is asked for late is a slot lost.
  */
 interface BudgetConnection {
   query<T extends object = Record<string, unknown>>(sql: Sql): Promise<T[]>;
@@ -256,11 +256,11 @@ function openBudgetConnection(db: Database): BudgetConnection {
 
   return {
     async query<T extends object>(sql: Sql) {
-      // A request that comes home later would open a connection that nobody closes.
+      // A request that ends after close would open a connection that nobody closes.
       if (isClosed) throw new Cancelled('the connection to the budget is closed');
       session ??= open();
       const current = session;
-      // One question at a time, as a connection has it; each has its own time, whatever those before it took.
+      // One query at a time on the connection. Each has its own timeout, however long those before it took.
       const answer = last.then(() => inTime(current.then((one) => one.query<T>(sql))));
       last = answer.catch(() => {}); // Its own caller hears of it.
       try {

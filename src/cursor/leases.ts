@@ -29,7 +29,7 @@ export interface LeaseOptions {
   givesWay?: boolean;
   /** Ends the waiting for a holder that gives way. */
   signal?: AbortSignal | undefined;
-  /** With it the waiting has no end, and who is waited for is said after a moment; without it, it ends after half a minute. */
+  /** With it, waiting has no limit, and the holder is reported after a moment. Without it, waiting ends after half a minute. */
   onWait?: ((holder: string) => void) | undefined;
 }
 
@@ -37,8 +37,8 @@ const LEASE_SECONDS = 60;
 const RENEW_SECONDS = LEASE_SECONDS / 4;
 
 /**
- * Who is at work, for others who find a stream taken. Containers share host names, and process 1 is in all of them: the last words
- * tell which machine's processes are meant, and tell two processes apart.
+ * Names this process, for others who find a stream taken. Containers may share a host name and all have a process 1, so the name ends
+ * in the boot and namespace that the process id belongs to.
  */
 export const holderOf = (command: string): string =>
   `tributary ${command} (process ${process.pid} on ${hostname()}, ${processSpace}-${instance})`;
@@ -57,7 +57,7 @@ function identifyProcessSpace(): string {
   return createHash('sha256').update(space).digest('hex').slice(0, 8);
 }
 
-/** How long one who is wanted may take to come to the end of a commit, and how often the one who waits looks again. */
+/** How long a holder may take to finish its commit before it gives way, and how often the waiting process looks again. */
 const PATIENCE_MS = 30_000;
 const LOOK_AGAIN_MS = 200;
 const SAID_AFTER_MS = 2000; // A poll is over sooner, and nobody needs to hear of it.
@@ -84,7 +84,7 @@ export async function acquireLease(
     },
     async giveWay(until) {
       await db.query(giveBackLease(source, stream, epoch));
-      // Whoever waits looks again within this time; a holder that took the stream back at once would starve it.
+      // The waiting process looks again within this time; a holder that took the stream back at once would starve it.
       await pause(3 * LOOK_AGAIN_MS, until);
       epoch = await waitForLease(db, claim, until, Number.POSITIVE_INFINITY);
     },
@@ -95,7 +95,7 @@ export async function acquireLease(
   };
 }
 
-/** One renewal at a time, so that a slow database is not asked by more and more of them. What fails is tried again soon. */
+/** One renewal at a time, so that they do not pile up on a slow database. A failed one is tried again soon. */
 function keepRenewing(renew: () => Promise<boolean>): { stop(): void } {
   let seconds = 0;
   let isUnderWay = false;
@@ -125,8 +125,8 @@ interface Claim {
 }
 
 /**
- * Takes the stream. A holder that gives way is waited for, and long work waits for whoever is at it; one that has given way itself
- * waits for as long as it takes.
+ * Takes the lease. Waits for a holder that gives way; a backfill waits for any holder, and without limit once it has given way
+ * itself.
  */
 async function waitForLease(
   db: Database,
@@ -179,8 +179,8 @@ export async function waitForCommits(db: Queryable, source: string): Promise<voi
 }
 
 /**
- * Gives back what a run of this process held and could not give back, because the database was away just then. Only for a
- * holder who knows that none of its runs is on the stream.
+ * Releases a lease that a run of this process could not release because the database was away. Only for a holder that knows that
+ * it has no run on the stream.
  */
 export async function giveBackOwn(db: Queryable, source: string, stream: StreamName, holder: string): Promise<void> {
   await db.query({
@@ -197,7 +197,7 @@ async function take(db: Database, claim: Claim): Promise<{ epoch: number } | und
   if (taken) return taken;
   const [other] = await db.query<{ holder: string; epoch: number }>(readLease(source, stream));
   if (!other || !isDead(other.holder)) return undefined;
-  // It was killed on this machine and cannot come back: nobody needs to wait for its lease to end.
+  // The holder was killed on this machine: nobody needs to wait until its lease expires.
   await db.query(giveBackLease(source, stream, other.epoch));
   return takeFree(db, claim);
 }
@@ -282,7 +282,7 @@ const renewUnlocked = (source: string, stream: string, epoch: number): Sql => ({
   values: [source, stream, epoch],
 });
 
-/** Its epoch ends with it: a renewal that comes round, or is still under way, would take the stream back for nobody. */
+/** Raises the epoch, so that a renewal that is still in flight cannot revive the lease. */
 const giveBackLease = (source: string, stream: string, epoch: number): Sql => ({
   text: `
     update tributary.leases set expires_at = clock_timestamp(), epoch = epoch + 1

@@ -28,10 +28,10 @@ export interface Advance extends Track {
 }
 
 export interface Span extends Window {
-  /** The kernel's word that it is complete. Only such windows carry the watermark. */
+  /** The certificate that the window is complete. Only certified windows carry the watermark. */
   certified: Certified | undefined;
   rows: number;
-  /** Every row of the window is in this very batch: what the sink has besides is no longer shown by the service. */
+  /** The batch holds every row of the window, so a row that only the sink has is no longer returned by the service. */
   whole?: boolean | undefined;
   note?: string | undefined;
 }
@@ -56,7 +56,7 @@ export async function applyAdvance(tx: Queryable, advance: Advance): Promise<voi
   if (reached !== undefined) await tx.query(moveWatermark(advance, reached));
 }
 
-/** An advance that was written down by the commit that held its proofs: as text they are only their windows. */
+/** Reads back an advance from the text that its commit wrote. The certificates were checked then; the text holds their windows. */
 export const readBack = (advance: Advance): Advance => ({
   ...advance,
   spans: advance.spans.map((span) => ({ ...span, certified: span.certified && Certified.onRecord(span) })),
@@ -67,7 +67,7 @@ export async function readLedger(db: Queryable, track: Track, from: Instant): Pr
   return (await db.query<LedgerRow>(selectEntries(track, from))).map(toEntry);
 }
 
-/** Whether rows of the stream were ever read with the filters that it has now: other filters begin a ledger of their own. */
+/** Whether rows were ever read with the current filters: other filters start a new ledger. */
 export async function hasShownRows(db: Queryable, { source, stream }: Omit<Track, 'sink'>): Promise<boolean> {
   const [found] = await db.query<{ any: boolean }>({
     text: 'select exists (select from tributary.windows where source = $1 and stream = $2 and rows > 0) as any',
@@ -103,7 +103,7 @@ const keyOf = ({ source, stream, sink }: Track): string[] => [source, stream, si
 const WINDOW = `${instantOf('start_at')} as start, ${instantOf('end_at')} as "end"`;
 const ENTRY = `${WINDOW}, state, rows, ${instantOf('read_at')} as read, ${instantOf('proven_at')} as proven, run_id, note, tries`;
 
-/** Neighbours come too, so that they can grow together. */
+/** Includes the neighbours, so that adjacent windows can be joined. */
 const deleteTouching = (track: Track, { start, end }: Window): Sql => ({
   text: `
     delete from tributary.windows

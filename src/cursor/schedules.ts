@@ -4,8 +4,8 @@ import type { Queryable } from './database/index.ts';
 import { instantOf, type Sql, storableText } from './database/sql.ts';
 
 /**
- * When each stream is due. The clock is the database's, as it is for leases: workers on machines whose clocks differ must
- * not take turns at calling a stream due.
+ * When each stream is due, by the clock of the database, as for leases: workers whose clocks differ must agree on what is
+ * due.
  */
 export interface Due {
   source: string;
@@ -31,7 +31,7 @@ export interface Planned {
   plan: string;
 }
 
-/** Streams of the config are planned, at once where they are new; what the config no longer has is taken out. */
+/** Schedules the streams of the config, new ones at once, and removes those that the config no longer has. */
 export async function writeSchedules(db: Queryable, wanted: readonly Planned[]): Promise<void> {
   await db.query(upsertSchedules(wanted));
   await db.query(deleteOthers(wanted));
@@ -109,7 +109,7 @@ const selectSchedule = (source: string, stream: string): Sql => ({
   values: [source, stream],
 });
 
-/** By the value that was seen, not by the clock: of two who saw the same, one finds it changed. */
+/** Compares with the value that was read, not with the clock: of two workers that read the same value, one finds it changed. */
 const claimDueSql = ({ source, stream, nextRunAt }: Due, next: Instant): Sql => ({
   text: `
     update tributary.schedules set next_run_at = $4::timestamptz
@@ -169,7 +169,7 @@ export interface Parking {
   nextProbeAt: Instant;
 }
 
-/** Parks, or keeps parked: the moment it began and the next probe stay when it is refused again. */
+/** Parks a stream. If it is parked already, the time it began and the next probe stay. */
 export async function park(db: Queryable, parking: Parking): Promise<void> {
   const { source, stream, fingerprint, reason, nextStep, nextProbeAt } = parking;
   const [kept] = await db.query<{ probe: Instant }>({
@@ -194,7 +194,7 @@ export async function readParked(db: Queryable, source: string, stream: StreamNa
   });
 }
 
-/** Takes the probe that is due: one of many workers asks, the others wait for what comes of it. */
+/** Claims the probe that is due: one of many workers asks the service, the others wait for its outcome. */
 export async function claimProbe(
   db: Queryable,
   { source, stream }: Pick<Parked, 'source' | 'stream'>,
@@ -218,13 +218,13 @@ export async function claimProbe(
 }
 
 /**
- * Somebody wants the stream now, and perhaps fixed what it was refused for: it is due, and what keeps it parked is asked again
- * at once. From there on by itself as rarely as in the beginning: however often somebody tried, the fix may take effect later.
+ * A person wants the stream now and may have fixed what it was refused for: it is due, and its probe too. Later probes start again
+ * from the shortest interval, because the fix may take effect later.
  */
 export async function makeDue(db: Queryable, source: string, stream: StreamName): Promise<void> {
   await db.query({
     text: `
-      with hurried as (
+      with probed as (
         update tributary.parked set next_probe_at = clock_timestamp(), probes = 0 where source = $1 and stream in ($2, '*'))
       update tributary.schedules set next_run_at = clock_timestamp(), failures = 0 where source = $1 and stream = $2`,
     values: [source, stream],

@@ -29,7 +29,7 @@ export interface Alert {
 
 const ANSWER_WITHIN_MS = 10_000;
 
-/** Looks for trouble and tells of it: once when it begins and once when it is over, however many workers look. */
+/** Sends an alert when trouble begins and another when it ends, each once, however many workers run. */
 export async function watch({ state, log, scheduled, sinks, webhook, muted = [] }: AlertDeps): Promise<void> {
   const names = sinks.map((sink) => sink.name);
   await recordTroubles(state, await findTroubles(state, scheduled, names));
@@ -39,7 +39,7 @@ export async function watch({ state, log, scheduled, sinks, webhook, muted = [] 
     const isTold = webhook !== undefined && !muted.includes(kind);
     const failure = isTold ? await post(webhook, { ...alert, text: forChat(text) }) : undefined;
     if (failure !== undefined) {
-      // Recovery: it stays untold, and is taken up again in a minute by whoever looks then.
+      // Recovery: the alert stays unsent; a worker tries again within a minute.
       log.error({ source, stream, kind, reason: failure }, `the alert could not be delivered: ${text}`);
       continue;
     }
@@ -100,7 +100,7 @@ async function findParked(db: Queryable): Promise<Trouble[]> {
   }));
 }
 
-/** Behind by the sink that is furthest behind; a stream with nothing proven yet is as old as its place in the config. */
+/** The lag of a stream is that of its slowest sink. A stream with nothing proven counts from when it was configured. */
 async function findLate(db: Queryable, scheduled: ScheduledStreams, sinks: readonly string[]): Promise<Trouble[]> {
   const rows = await db.query<{
     source: string;
@@ -173,7 +173,7 @@ interface Incident extends Trouble {
   closedAt: Instant | undefined;
 }
 
-/** What is found now is opened once; what is no longer found is closed. Many workers may do this at the same time. */
+/** Opens an incident for new trouble and closes those that are over. Safe with many workers at once. */
 async function recordTroubles(db: Queryable, found: readonly Trouble[]): Promise<void> {
   const list = JSON.stringify(found);
   await db.query({
@@ -193,8 +193,8 @@ async function recordTroubles(db: Queryable, found: readonly Trouble[]): Promise
 }
 
 /**
- * Takes what is still to be told. Taken means: nobody else tells it for a minute. Whoever dies before it was told leaves it
- * to the next. An incident that ended before anybody heard of it is told as what it was, then as over.
+ * Claims alerts that are still to be sent. A claim lasts a minute: if this worker dies, another one sends them. An incident that
+ * ended before its alert was sent is reported as begun, then as over.
  */
 async function takeUntold(db: Queryable): Promise<Incident[]> {
   const rows = await db.query<Incident & { closedAt: Instant | null; told: boolean }>({

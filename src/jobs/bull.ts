@@ -55,7 +55,7 @@ export interface WorkOptions {
   handle(data: unknown): Promise<number | undefined>;
 }
 
-/** Hands at work. */
+/** A running worker of BullMQ. */
 export interface WorkerHandle {
   /** Takes no more jobs, and waits for those in hand. */
   close(): Promise<void>;
@@ -72,7 +72,7 @@ export interface QueueOptions {
 const QUEUES = ['sync', 'backfill'] as const;
 const SCHEMA = 'tributary_queue';
 const PREFIX = 'tributary';
-/** Hints are worth nothing once they were followed; what came of them is in the `runs` table. */
+/** Finished jobs are removed: the outcome is in the `runs` table. */
 const ONCE = { removeOnComplete: true, removeOnFail: true } as const;
 
 export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise<JobQueue> {
@@ -167,7 +167,7 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
           settings,
           lockDuration: lockMs,
           stalledInterval: lockMs,
-          // A process that dies again and again with a job is no fault of the job: the state knows who is due.
+          // A job is not at fault when its process dies again and again: the state decides what is due.
           maxStalledCount: 1000,
           // How soon to look for Redis or Postgres again after a restart of theirs.
           runRetryDelay: 1000,
@@ -221,7 +221,7 @@ function onRedis(url: string): Home {
   };
 }
 
-/** Its workers are woken by LISTEN, which a pooler swallows: jobs would wait for nobody knows what. */
+/** LISTEN wakes the workers, and a pooler swallows it: jobs would wait for a long time. */
 export async function checkDirect(stateUrl: string): Promise<void> {
   if (!(await leadsThroughPooler(stateUrl))) return;
   throw new ConfigError('the state database is behind a connection pooler, where the queue cannot live', {
@@ -230,7 +230,7 @@ export async function checkDirect(stateUrl: string): Promise<void> {
   });
 }
 
-/** All that BullMQ asks is short: who gets no answer for so long, a turn in its small pool included, is at the end of a dead line. */
+/** BullMQ sends only short queries: without an answer for this long, waiting for its small pool included, the connection is dead. */
 const SILENCE_MS = 60_000;
 
 /** BullMQ opens its own few connections: its LISTEN and its short queries shall not wait behind our commits. */
@@ -254,7 +254,7 @@ function onPostgres(url: string): Home {
   };
 }
 
-/** A server that is away is said once, not at every try to come back. */
+/** Logs once that a server is away, not at every attempt to reconnect. */
 function complain(log: Log, place: string): (error: Error) => void {
   let last = '';
   return (error) => {

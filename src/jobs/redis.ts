@@ -5,13 +5,13 @@ import { ConfigError, type Finding, note, ok, RetryLater } from '../model/errors
 /** The one home of ioredis: how we connect, and what a Redis must be like before we rely on it. */
 
 const CONNECT_MS = 10_000;
-/** A line that says nothing for so long is dead, and is reopened. Longer than a worker waits for its next job. */
+/** A connection that is silent for this long is considered dead and is reopened. Longer than a worker waits for its next job. */
 const SILENCE_MS = 30_000;
 
 /** For people: where it is, without user and password. */
 export const redisPlace = (url: string): string => `Redis at ${new URL(url).host}`;
 
-/** For adding jobs: fails while Redis is away, and does not wait. Jobs are hints, and the next tick gives them again. */
+/** For adding jobs: fails at once while Redis is away. The state knows what is due, and the next tick enqueues it again. */
 export const openProducer = (url: string): Redis =>
   new Redis(url, { ...usual, enableOfflineQueue: false, maxRetriesPerRequest: 0 });
 
@@ -29,7 +29,7 @@ const usual = {
 /** Refuses a Redis that would lose jobs, with what to do about it. */
 export const checkRedis = async (url: string): Promise<void> => judge(redisPlace(url), await readInfo(url));
 
-/** What it says of itself; one that cannot be reached is an error of ours. */
+/** The INFO text of the server, or a typed error if it cannot be reached. */
 export async function readInfo(url: string): Promise<string> {
   const redis = new Redis(url, { ...usual, maxRetriesPerRequest: 0, lazyConnect: true, retryStrategy: () => null });
   let reason: string | undefined;
@@ -60,7 +60,7 @@ function refused(place: string, reason: string): ConfigError | RetryLater {
   });
 }
 
-/** The doctor's judgement: what is a fault there is refused here. */
+/** Refuses what the doctor reports as a fault. */
 export function judge(place: string, info: string): void {
   const fault = queueFindings(place, info).find(({ level }) => level === 'fault');
   if (!fault) return;
@@ -107,7 +107,7 @@ function evictionFinding(policy: string | undefined): Finding {
   };
 }
 
-/** Jobs are hints, and the state knows what is due: a queue that is lost costs time, not rows. */
+/** The state knows what is due: a lost queue costs time, not rows. */
 function persistenceFinding(aof: string | undefined, rdb: string | undefined): Finding {
   if (aof === '1') return ok('queue', 'writes its jobs to disk (AOF)');
   const says = rdb === 'ok' ? 'keeps its jobs in snapshots only' : 'keeps its jobs in memory only';

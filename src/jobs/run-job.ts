@@ -49,7 +49,7 @@ interface StreamJobDeps extends Omit<SyncDeps, 'signal'> {
   timings: Timings;
 }
 
-/** The queue's clocks and the database's differ a little: what is due in a moment is due. */
+/** The clocks of queue and database differ a little: a stream that is due within this time is due. */
 const EARLY_MS = 1000;
 
 /**
@@ -66,7 +66,7 @@ export async function runDueStream(
   const due = await readSchedule(state, source, stream);
   if (!entry || !due || due.nextRunAt > due.now + EARLY_MS) return undefined;
   const slot = nextRun(entry.schedule, Math.max(due.now, due.nextRunAt));
-  // Until the run has ended, its next time is only a promise to look: a worker that dies leaves it to whoever looks then.
+  // While the run goes on, its next time is only a recheck: if this worker dies, another one finds the stream due then.
   if (!(await claimDue(state, due, Math.min(slot, due.now + timings.recheckMs)))) return undefined;
   const probes = due.isParked ? await admit(state, due, timings) : [];
   if (!probes) return undefined;
@@ -81,11 +81,11 @@ export async function runDueStream(
     fault = report.fault;
   } catch (error) {
     if (!(error instanceof Fault)) {
-      // A bug: told as one by whoever called, and tried again, since the next events may not meet it.
+      // A bug: the caller reports it. The stream is tried again, because the next events may not trigger it.
       await scheduleNext(state, due, { at: slot, failures: due.failures + 1 });
       throw error;
     }
-    // Recovery: the run could not even begin; what follows is decided by its kind, as for one that ended.
+    // Recovery: the run could not start. The kind of fault decides what follows, as for a run that ended with it.
     fault = error.at({ source, stream });
   }
   await settle(deps, entry, { due, fault, now: databaseNow(), probes });
@@ -126,12 +126,12 @@ async function settle(
   const consequence = consequenceOf(fault, due.failures);
   const slot = nextRun(entry.schedule, now);
   if (fault && consequence.kind === 'retry' && (await isLeased(state, source, stream))) {
-    // Somebody else is bringing these rows, or has taken over from us: the turn that was claimed looks again later.
+    // Another process is reading these rows, or took the lease from us: the recheck finds the stream due later.
     log.debug({ source, stream, reason: fault.message }, 'the stream is in other hands');
     return;
   }
   const refused = consequence.kind === 'park' ? (consequence.whole ? WHOLE_SOURCE : stream) : undefined;
-  // The service answered: what kept the source or the stream parked is over, unless it is refused again just so.
+  // The service answered, so the reason for parking is gone, unless the same refusal came again.
   if (consequence.kind === 'go on' || consequence.kind === 'park') {
     for (const each of probes) if (each !== refused) await unpark(state, { source, stream: each });
   }
@@ -179,7 +179,7 @@ export async function runBackfillWindow(
   const { state, scheduled, timings } = deps;
   const [backfill] = await readBackfills(state, id);
   const entry = backfill && scheduled.get(streamKey(backfill.source, backfill.stream));
-  // A source that the config no longer has: the backfill waits in the state, should it come back.
+  // The config no longer has the source: the backfill stays in the state in case it comes back.
   if (!backfill || !entry) return undefined;
   if ((await readParked(state, backfill.source, backfill.stream)).length > 0) return timings.recheckMs;
   const claim = await claimWindow(state, id, start);
@@ -209,7 +209,7 @@ export async function runBackfillWindow(
 
 type WindowResult = Omit<WindowEnd, 'rows'>;
 
-/** What becomes of the window: only what the service did with it counts as a try. */
+/** The next state of the window. Only failures of the service count as a try. */
 async function judge(
   { state }: WindowJobDeps,
   { source, stream }: StreamJob,
@@ -222,7 +222,7 @@ async function judge(
   // The next sync parks the source, and its windows wait with it.
   if (isKeyRefused(fault)) return { state: 'queued', message, tried: false };
   if (!(fault instanceof RetryLater)) return { state: 'failed', message, tried: true };
-  // A sync has the stream: it goes first, and for as long as it takes.
+  // A sync holds the stream: it goes first, however long it takes.
   if (await isLeased(state, source, stream)) return { state: 'queued', tried: false };
   return { state: tries >= MOST_TRIES ? 'failed' : 'queued', message, tried: true };
 }
@@ -255,7 +255,7 @@ async function read(
   }
 }
 
-/** While a window is read: it stays ours, and a pause or a cancel ends the reading. */
+/** While a window is read: keeps the claim alive, and ends the reading when the backfill is paused or cancelled. */
 async function keep(
   { state, log }: WindowJobDeps,
   id: string,
@@ -266,7 +266,7 @@ async function keep(
     try {
       if (!(await keepWindow(state, id, start))) wanted.abort();
     } catch (error) {
-      // Recovery: asked again in a moment; the lease guards the rows meanwhile.
+      // Recovery: asked again shortly; the lease protects the rows meanwhile.
       log.debug({ reason: error instanceof Error ? error.message : '' }, 'the window could not be kept; trying again');
     }
   }

@@ -60,12 +60,12 @@ export function isTimezone(name: string): boolean {
 
 const placeOf = (name: string): number => createHash('sha256').update(name).digest().readUIntBE(0, 6);
 
-/** A stream and how it is to be kept: what the config says, ready to work with. */
+/** A stream with its schedule, as the config has it. */
 export interface ScheduledStream {
   job: StreamJob;
   /** As `scheduleText` writes it. */
   schedule: string;
-  /** How far behind it may be before somebody is told. */
+  /** How far behind it may be before an alert is sent. */
   maxLagMs: number | undefined;
   /** Changes with anything that the service could refuse: key, address, filters. Nobody can read them from it. */
   fingerprint: string;
@@ -82,15 +82,15 @@ export type Timings = Readonly<typeof TIMINGS>;
 
 /** How often things are looked at. Tests look more often. */
 export const TIMINGS = {
-  /** Due streams are given to a queue that forgot them. */
+  /** How often due streams that the queue has lost are enqueued again. */
   tickMs: 5000,
-  /** Schedulers are looked after, and troubles looked for. */
+  /** How often schedulers are restored and alerts are looked for. */
   watchMs: 30_000,
-  /** A run that is not heard of is looked for again: a little longer than a lease lives. */
+  /** When a stream whose run has gone silent is due again: a little longer than a lease. */
   recheckMs: 75_000,
-  /** A job whose worker is silent for so long is given to another. */
+  /** After this long without a renewal, a job goes to another worker. */
   lockMs: 30_000,
-  /** After so long a run gives its place to others who wait, and goes on when it is due again. */
+  /** After this long a run makes room for streams that wait, and goes on when it is due again. */
   sliceMs: 120_000,
   /** How soon a window of a backfill asks again whether its stream is free. */
   busyMs: 15_000,
@@ -106,7 +106,7 @@ type Consequence =
   | { kind: 'resume' }
   /** Earlier than scheduled, if the schedule is a rare one. */
   | { kind: 'retry'; afterMs: number }
-  /** Asking again cannot help: the whole source where its key is what was refused, else this stream. */
+  /** Asking again cannot help. Parks the whole source if its key was refused, else this stream. */
   | { kind: 'park'; whole: boolean; fault: StopStream };
 
 const FIRST_RETRY_MS = 30_000;
@@ -125,7 +125,7 @@ export function consequenceOf(fault: Fault | undefined, failures: number): Conse
 export const isKeyRefused = (fault: Fault): boolean =>
   fault instanceof StopStream && (fault.answer?.status === 401 || fault.answer?.status === 403);
 
-/** A failed run waits no longer than its schedule says, however often it failed: the service has its own pauses for that. */
+/** A failed run waits no longer than its schedule says, however often it failed: pauses after a 429 are the business of the limiter. */
 export const retryAt = (now: Instant, afterMs: number, planned: Instant): Instant => Math.min(planned, now + afterMs);
 
 const FIRST_PROBE_MS = 15 * 60_000;

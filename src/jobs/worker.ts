@@ -31,7 +31,7 @@ interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   muted?: readonly IncidentKind[];
   /** How long the history of runs is kept. */
   retentionMs: number;
-  /** Who is at work on history, for others who find the stream taken. */
+  /** Names this worker in the lease of a backfill, for others who find the stream taken. */
   backfillHolder: string;
   readWindow: WindowJobDeps['readWindow'];
   /** Told of every run that ended, by a sync or a backfill. */
@@ -42,13 +42,13 @@ interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
 }
 
 /**
- * Runs are mostly waiting, for answers and for the budget, so a process can have many in hand. A source can fill three of these
- * at most, one a stream: a slow one leaves room for others.
+ * Runs mostly wait for answers and for the budget, so a process can have many at once. A source takes at most three of these
+ * places, one per stream, so a slow source leaves room for others.
  */
 const SYNCS_AT_ONCE = 10;
 const WINDOWS_AT_ONCE = 3;
 
-/** Works until the signal, then ends what is in hand: nothing is lost, and its streams are due at once for others. */
+/** Works until the signal, then ends its runs. Nothing is lost, and its streams are due at once for other workers. */
 export async function runWorker(deps: WorkerDeps): Promise<void> {
   const { queue, log, signal, onRun = () => {} } = deps;
   const timings = { ...TIMINGS, ...deps.timings };
@@ -60,7 +60,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   let isGivenUp = false;
   const sync = async ({ source, stream }: SyncPayload): Promise<undefined> => {
     const key = streamKey(source, stream);
-    // This process is at it: a second hint for the same stream.
+    // This process is already running the stream: the job is a repeat.
     if (atWork.has(key) || signal.aborted) return undefined;
     atWork.add(key);
     const slice = createSlice(queue, timings.sliceMs);
@@ -69,9 +69,9 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
       const report = await runDueStream(shared, { source, stream }, either.signal);
       if (report) onRun(report);
     } catch (error) {
-      // Recovery: other streams go on, and this one is looked at again when the turn it had claimed is over.
+      // Recovery: other streams go on, and this one is due again when the claim expires.
       if (error instanceof Fault) log.warn({ source, stream, reason: error.message }, 'a run ended without a word');
-      // What it needs was closed under it; its lease ends by itself.
+      // The connections were closed under it; its lease expires by itself.
       else if (isGivenUp) log.debug({ source, stream, reason: String(error) }, 'a run that was given up has ended');
       else log.error({ source, stream, err: error }, 'a bug ended this run');
     } finally {
@@ -82,14 +82,14 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
     return undefined;
   };
   const backfill = async (data: WindowPayload | ParentPayload): Promise<number | undefined> => {
-    // The parent comes up when all its windows are through; the state says by itself what came of them.
+    // The parent job runs when all its windows are done. The state already has their outcome.
     if (!('start' in data) || signal.aborted) return undefined;
     const readWindow: WindowJobDeps['readWindow'] = async (...args) => {
       const report = await deps.readWindow(...args);
       onRun(report);
       return report;
     };
-    // A holder of its own: a sync of this process must not take a window's lease for one that it left behind.
+    // A holder of its own, so that a sync of this process does not mistake a window's lease for one it left behind.
     return runBackfillWindow({ ...shared, readWindow, holder: deps.backfillHolder }, data, signal);
   };
 
@@ -111,7 +111,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   delay.stop();
   await dismiss(handles);
 
-  /** A lock is renewed four times in its life: a process that is busy for half of it may lose it. */
+  /** A lock is renewed four times before it expires, so a process that blocks for half of that time may lose it. */
   function watchLoop(): NodeJS.Timeout {
     return setInterval(() => {
       const longestMs = Math.round(delay.takeMaxMs());
@@ -131,18 +131,18 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   }
 }
 
-/** A run has its place for a while; after that it keeps it only as long as nobody waits for one. */
+/** A run keeps its place for a while; after that it makes room if another stream waits. */
 function createSlice(queue: JobQueue, ms: number): { signal: AbortSignal; end(): void } {
   const over = new AbortController();
   const timer = setInterval(async () => {
-    // Recovery: a queue that does not answer has nobody waiting.
+    // Recovery: while the queue does not answer, nobody is known to wait.
     const waiting = await queue.waiting('sync').catch(() => 0);
     if (waiting > 0) over.abort();
   }, ms);
   return { signal: over.signal, end: () => clearInterval(timer) };
 }
 
-/** How long this process was busy at a stretch: what renews a lock or a lease has to wait for as long. */
+/** How long the event loop was blocked: renewals of locks and leases wait that long. */
 interface LoopDelay {
   /** The longest since the last reading. */
   takeMaxMs(): number;
@@ -171,7 +171,7 @@ interface TickerDeps extends AlertDeps {
   retentionMs: number;
 }
 
-/** Says in state and queue what the config wants: new streams are due at once, removed ones are gone, other keys are tried. */
+/** Brings state and queue in line with the config: new streams are due at once, removed ones go, and a changed key is tried again. */
 export async function applyConfig({
   state,
   queue,
@@ -189,8 +189,8 @@ export async function applyConfig({
 }
 
 /**
- * The net under the queue: what is due by the state and was forgotten by the queue is given to it again. Every worker does
- * this; a hint that is already there is not added twice.
+ * The safety net under the queue: a stream that is due by the state and that the queue has lost is enqueued again. Every worker does
+ * this; a job that is already there is not added twice.
  */
 async function runTicker(deps: TickerDeps, signal: AbortSignal): Promise<void> {
   const { timings } = deps;
@@ -229,7 +229,7 @@ async function keepSchedulers({ state, queue, scheduled }: TickerDeps): Promise<
 const schedulersOf = (scheduled: ScheduledStreams) =>
   [...scheduled.values()].map(({ job, schedule }) => ({ job: syncJob(job), schedule }));
 
-/** Recovery: a database or a queue that is away comes back, and the next tick does what this one could not. */
+/** Recovery: when the database or the queue is back, the next tick does what this one could not. */
 async function attempt({ log }: TickerDeps, what: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
