@@ -21,9 +21,8 @@ const CONFIGS: Record<string, (place: Place, env: Record<string, string>) => Pro
     return readFile(join(place.dir, 'config/tributary.yaml'), 'utf8');
   },
   'docker/tributary.yaml': () => readFile('docker/tributary.yaml', 'utf8'),
-  'Kubernetes, docs/deployment.md': async (_place, { TRIBUTARY_BASE_URL = '' }) => {
-    const [, manifest = ''] =
-      /^```yaml\n(apiVersion.*?)^```$/ms.exec(await readFile('docs/deployment.md', 'utf8')) ?? [];
+  'deploy/kubernetes.yaml': async (_place, { TRIBUTARY_BASE_URL = '' }) => {
+    const manifest = await readFile('deploy/kubernetes.yaml', 'utf8');
     const maps = parseAllDocuments(manifest).map((document) => document.toJS() as { kind: string; data: object });
     const data = maps.find(({ kind }) => kind === 'ConfigMap')?.data as Record<string, string>;
     return (data['tributary.yaml'] ?? '').replace('https://api.example.com', TRIBUTARY_BASE_URL);

@@ -7,7 +7,7 @@ import { openDesk } from './built.ts';
 import { type Found, must, type Part, run, withClosers } from './part.ts';
 import { goProgram, goVersion, pythonVersions, pythonWith } from './tools.ts';
 
-/** The manifests of docs/deployment.md and what the chart renders, held against the schemas of Kubernetes; their configs are sound. */
+/** The manifest deploy/kubernetes.yaml and what the chart renders, held against the schemas of Kubernetes; their configs are sound. */
 
 const CHART = 'charts/tributary';
 const HELM = 'helm.sh/helm/v3/cmd/helm@latest';
@@ -24,7 +24,7 @@ interface Manifest {
 export const kubernetes: Part[] = [
   {
     name: 'kubernetes',
-    checks: 'the manifests of docs/deployment.md against the schemas of Kubernetes, strictly',
+    checks: 'the manifest deploy/kubernetes.yaml against the schemas of Kubernetes, strictly',
     needs: 'Python with kubernetes-validate',
     run: () => withClosers(tryManifests),
   },
@@ -39,12 +39,7 @@ export const kubernetes: Part[] = [
 
 async function tryManifests(opened: (close: () => unknown) => void): Promise<Found> {
   const python = await validator();
-  const page = readFileSync('docs/deployment.md', 'utf8');
-  const blocks = [...page.matchAll(/^```yaml\n(.*?)^```$/gms)].map(([, text = '']) => text);
-  const manifests = blocks.filter((text) => text.startsWith('apiVersion:'));
-  if (manifests.length === 0) throw new Error('docs/deployment.md has no manifest');
-  let count = 0;
-  for (const text of manifests) count += await validate(python, text, opened);
+  const count = await validate(python, readFileSync('deploy/kubernetes.yaml', 'utf8'), opened);
   return {
     versions: await pythonVersions(python, ['kubernetes-validate']),
     result: `${count} objects are valid on Kubernetes ${OLDEST} and on the newest`,

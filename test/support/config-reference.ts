@@ -91,16 +91,19 @@ function section(title: string, intro: string, { properties, required }: Schema,
   return `## ${title}\n\n${intro}\n\n| key | value | default | what it is for |\n|---|---|---|---|\n${rows.join('\n')}\n`;
 }
 
-/** From the table of the contract's parameters, which also checks them. */
+/** From the table of the contract's parameters, which also checks them. Those that are used alike share a row. */
 function filterSection(): string {
-  const rows = FILTERS.map(({ name, type, values: known, form, prefix, streams, advanced, deprecated, doc }) => {
+  const alike = new Map<string, string[]>();
+  for (const { name, type, closed, values: known, form, prefix, streams, advanced, deprecated, doc } of FILTERS) {
     const words = known?.map((word) => `\`${word}\``).join(' ');
-    const open = type === 'string' && words ? `${words}; others are sent with a note` : words;
+    const open = type === 'string' && words && !closed ? `${words}; others are sent with a note` : words;
     const value = open ?? form?.text ?? (prefix ? `text from \`${prefix}\` on` : type === 'string' ? 'text' : type);
-    const what = deprecated ? `${doc}. Deprecated: ${deprecated}` : doc;
-    const cells = [`\`${name}\``, value, advanced ? 'yes' : '', streams?.join(', ') ?? 'all', what];
-    return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
-  });
+    const use = [value, advanced ? 'yes' : '', streams?.join(', ') ?? 'all'];
+    const key = use.map((cell) => cell.replaceAll('|', '\\|')).join(' | ');
+    const what = `\`${name}\` ${(deprecated ? `${doc} (deprecated: ${deprecated})` : doc).replaceAll('|', '\\|')}`;
+    alike.set(key, [...(alike.get(key) ?? []), what]);
+  }
+  const rows = [...alike].map(([use, names]) => `| ${names.join('<br>')} | ${use} |`);
   return `${FILTER_INTRODUCTION}\n${rows.join('\n')}\n`;
 }
 
@@ -114,8 +117,8 @@ every value excludes them: \`country: [US, CA]\`, \`trigger: -qr\`, \`[-US, -CA]
 Rows are compared with the filters: nothing is called complete from the first event on that a filter should have kept out, nor as long as no event at all has
 come for one. Of \`root\`, \`saleType\`, \`query\`, \`groupId\` and \`partnerTagId\` no column shows whether the service keeps them; commands say so.
 
-| filter | value | several | streams | what it is |
-|---|---|---|---|---|`;
+| filters | value | several | streams |
+|---|---|---|---|`;
 
 function told(name: string, part: Schema | undefined): string {
   if (!part?.description) throw new Error(`${name} has no description in src/config/schema.ts`);

@@ -43,8 +43,7 @@ export function errorTexts(): ErrorText[] {
   );
 }
 
-/** One page for a reader: what can be said, sorted by what is to be done about it. */
-/** Every message, as an appendix of docs/troubleshooting.md. */
+/** Every message by its exit code, as an appendix of docs/troubleshooting.md. What was kept and what to do is printed with each. */
 export function errorsAppendix(texts: readonly ErrorText[]): string {
   const titles: Readonly<Record<string, string>> = {
     ConfigError: 'You are asked (exit code 2)',
@@ -54,16 +53,16 @@ export function errorsAppendix(texts: readonly ErrorText[]): string {
     Cancelled: 'Somebody stopped it (exit code 130)',
   };
   const sections = KINDS.map((kind) => {
-    const lines = texts.filter((text) => text.kind === kind).map(entry);
-    return `### ${titles[kind]}\n\n${[...new Set(lines)].join('\n')}`;
+    const messages = texts.filter((text) => text.kind === kind).map(({ message }) => message.replace(/:$/, ''));
+    return wrapped(`- **${titles[kind]}**: ${[...new Set(messages)].join(' · ')}`);
   });
-  return [HEAD, ...sections, NETWORK, SERVICE].join('\n\n');
+  return [HEAD, sections.join('\n'), NETWORK, SERVICE].join('\n\n');
 }
 
 const HEAD = `## Appendix: every message
 
-‹…› is filled in; \`|\` stands between what is said in one case and in another. Where the source, the stream and the window are known,
-they stand before the message.`;
+Each is printed with what was kept and what to do next, and where they are known with the source, the stream and the window before it. ‹…› is
+filled in; \`|\` stands between what is said in one case and in another.`;
 
 const entry = ({ message, kept, next }: Pick<ErrorText, 'message' | 'kept' | 'next'>): string =>
   wrapped(`- ${[message, kept && `*kept:* ${kept}`, next && `*next:* ${next}`].filter(Boolean).join(' · ')}`);
@@ -80,12 +79,12 @@ export function wrapped(text: string): string {
 }
 
 const NETWORK = [
-  '### Ways in which a request fails\n',
+  'What to do where a request fails:\n',
   ...NETWORK_MEANINGS.map(({ what, next }) => entry({ message: what, kept: undefined, next })),
 ].join('\n');
 
 const SERVICE = [
-  '### Answers of the service\n',
+  'And what to do where the service answers so:\n',
   ...SERVICE_CODES.map(({ status, code, next }) => entry({ message: `${status} ${code}`, kept: undefined, next })),
 ].join('\n');
 

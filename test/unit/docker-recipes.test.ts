@@ -4,11 +4,10 @@ import { parseAllDocuments } from 'yaml';
 import { parseConfig } from '../../src/config/index.ts';
 import { argv, readDockerfile, said } from '../support/docker.ts';
 
-/** docs/deployment.md is for copying from: its manifests agree with the image, and their config is sound. */
+/** What docs/deployment.md hands out agrees with the image, and its config is sound. */
 
-const PAGE = readFileSync('docs/deployment.md', 'utf8');
-const block = (language: string): string =>
-  new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'ms').exec(PAGE)?.[1] ?? '';
+const MANIFEST = readFileSync('deploy/kubernetes.yaml', 'utf8');
+const UNIT = readFileSync('deploy/tributary.service', 'utf8');
 const image = readDockerfile().at(-1);
 
 interface Manifest {
@@ -32,7 +31,7 @@ interface Pod {
 }
 
 describe('the Kubernetes manifest', () => {
-  const documents = parseAllDocuments(block('yaml'));
+  const documents = parseAllDocuments(MANIFEST);
   const manifests = documents.map((document) => document.toJS() as Manifest);
   const the = (kind: string): Manifest | undefined => manifests.find((manifest) => manifest.kind === kind);
   const pod = the('Deployment')?.spec.template.spec;
@@ -65,9 +64,7 @@ describe('the Kubernetes manifest', () => {
 });
 
 describe('the systemd unit', () => {
-  const settings = new Map(
-    [...block('ini').matchAll(/^(\w+)=(.*)$/gm)].map(([, key = '', value = '']) => [key, value]),
-  );
+  const settings = new Map([...UNIT.matchAll(/^(\w+)=(.*)$/gm)].map(([, key = '', value = '']) => [key, value]));
 
   it('starts what the image starts, and gives it time to stop', () => {
     expect(settings.get('ExecStart')).toBe('/usr/bin/env tributary start --config /etc/tributary/tributary.yaml');
