@@ -135,7 +135,7 @@ function leaveLate(state: BudgetState, { number }: Slot, at: number): Step<void>
   return [changed(state, { leftAt, nextAt }), undefined];
 }
 
-/** The one that went alone came home: the others may go. */
+/** The request that went alone was answered: the others may go. */
 const endAlone = (state: BudgetState, { era }: Slot): Step<void> => [
   era === state.era ? changed(state, { aloneUntil: 0 }) : state,
   undefined,
@@ -173,7 +173,7 @@ function pauseAll(
 export interface BudgetStore {
   /** Now, on the clock that the state is kept by, as well as this process can tell. */
   now(): number;
-  /** One step, in one piece: nobody else's comes between. What it is goes into the books. */
+  /** One atomic step. What it did is counted in `budget_use`. */
   change<T>(step: (state: BudgetState, now: number) => Step<T>, counted?: Lane | 'too_many'): Promise<T>;
 }
 
@@ -196,9 +196,9 @@ const monotonic = (): number => performance.timeOrigin + performance.now();
 export interface Budget {
   now(): number;
   take(lane: Lane, isCold: boolean): Promise<Slot | Wait>;
-  /** The process came round to sending it: perhaps late. */
+  /** The request was sent, perhaps later than its slot. */
   left(slot: Slot): void;
-  /** It came home with something else than a 429. */
+  /** It was answered with anything but a 429. */
   answered(slot: Slot): void;
   /** The service said 429: a pause for every lane. */
   tooMany(afterMs: number | undefined, slot?: Slot): Promise<void>;

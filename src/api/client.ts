@@ -26,7 +26,7 @@ export interface Page {
   bytes: number;
   /** The limit that the service names. For people: what it counts differs from service to service. */
   namedLimit?: string;
-  /** From the question to the parsed answer, without any waiting for its turn. */
+  /** From sending the request to the parsed answer, without waiting for the limiter. */
   tookMs: number;
 }
 
@@ -236,7 +236,7 @@ export function toSearchParams(query: EventsQuery): URLSearchParams {
   });
   const filters = checkFilters(query.stream, query.filters);
   const faults = [...fixed.faults, ...filters.faults].map((fault) => fault.message);
-  // Services swap a start after the end instead of refusing it, and answer a question that nobody asked.
+  // Services swap a start after the end instead of refusing it, and return events of another range.
   if (query.start > query.end) faults.push('start lies after end');
   if (faults.length > 0) throw new ConfigError(`this query for ${query.stream} cannot be sent:`, { faults });
   return new URLSearchParams({ ...fixed.query, ...filters.query });

@@ -12,7 +12,7 @@ export interface Limiter {
   /** Pauses every lane, as a 429 does: for one that was met elsewhere. */
   pause(afterMs?: number): Promise<void>;
   usage(): Usage;
-  /** Turns away whoever still waits. What is under way goes on: its own signal ends it. */
+  /** Rejects requests that still wait. Requests in flight go on; their own signal ends them. */
   close(): void;
 }
 
@@ -34,7 +34,7 @@ const ASK_AGAIN_MS = 250;
 /** A slot that is reached later than this is not used: the next of its chain may have been granted by then. */
 const TOO_LATE_MS = 500;
 const CLOCK_CHECK_MS = 1000;
-/** Every so many turns go to whoever has waited longest, so that no lane starves beside a busy one: a first sync is busy for hours. */
+/** Every so many turns the request that has waited longest goes, so that no lane starves: a first sync can be busy for hours. */
 const FAIR = 4;
 
 /** A request that waits for its turn. */
@@ -46,8 +46,8 @@ interface Waiting {
 
 /**
  * Bottleneck keeps the turns: one at a time, spaced by the plan's rate. In its turn a process takes a slot of the budget that all
- * share, and sends its most urgent request. A turn is nobody's until then: whoever gives up while waiting costs nothing, and who comes in
- * a pause is not behind less urgent ones. (Bottleneck's priorities are fixed when a job is queued, and starve the lanes below a busy one.)
+ * share, and sends its most urgent request. A turn belongs to no request before that: a request that is aborted while it waits costs
+ * nothing, and one that comes during a pause does not wait behind less urgent ones. (Bottleneck's priorities are fixed when a job is queued, and starve the lanes below a busy one.)
  */
 export function createLimiter(options: LimiterOptions): Limiter {
   const { requestsPerSecond, budget = createBudget(requestsPerSecond) } = options;
@@ -76,7 +76,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     clockOffset = offset;
   }, CLOCK_CHECK_MS).unref();
 
-  /** Who goes now: of the most urgent lane, and every fourth time of whichever, the one that has waited longest. */
+  /** The request to send next: the oldest of the most urgent lane, and every fourth time the oldest of all. */
   function first(): Waiting | undefined {
     const all = [...waiting];
     if (turnsTaken % FAIR === FAIR - 1) return all[0];
@@ -96,7 +96,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
         if ('waitMs' in turn) await rest(turn.waitMs);
         else if (await reach(turn)) return send(turn);
       } catch (error) {
-        // Recovery: ask again for a while. Never without a slot: others would be refused for it.
+        // Recovery: ask again for a while. Never send without a slot: other processes would get the 429.
         if (error instanceof RetryLater && performance.now() < patience) await rest(ASK_AGAIN_MS);
         else next.leave(error);
       }
@@ -105,7 +105,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
 
   const rest = (ms: number): Promise<void> => sleep(Math.max(1, Math.ceil(ms)), closing.signal).catch(() => {}); // Closed: the loop sees that.
 
-  /** Sleeps until the slot opens. False where it was overslept, or a pause began: one slot is lost, and asked for again. */
+  /** Sleeps until the slot opens. False if it woke too late or a pause began: the slot is lost, and another one is asked for. */
   async function reach(slot: Slot): Promise<boolean> {
     const early = slot.at - budget.now();
     if (early > 0) await rest(early);

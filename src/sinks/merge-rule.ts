@@ -29,7 +29,7 @@ interface Reading {
   runId: string | null;
 }
 
-/** Whether what is stored counts, and not what was read now. A row that has gone missing since is no longer shown, and never does. */
+/** Whether the stored row wins over the one that was just read. A row that is marked as missing never wins. */
 export const outdates = (stored: Reading & { isMissing: boolean }, read: Reading): boolean =>
   !stored.isMissing && stored.runId === read.runId && stored.at > read.at;
 
@@ -50,7 +50,7 @@ export function newestById(rows: readonly Row[]): Map<string, Row> {
 
 /**
  * The last row of each link or customer in a batch: pages come in the order they were read, whatever the time of their events.
- * A row that knows something is better than a later one that does not. An id that no index can hold stays with its events.
+ * A row with known values is preferred to a later one without. An id that is too long for an index gets no row of its own.
  */
 export function newestEntities(entity: Entity, stream: Stream, rows: readonly Row[]): Row[] {
   const place = (name: string): number => stream.columns.findIndex((column) => column.name === name);
@@ -97,7 +97,7 @@ export interface Sanitizer {
 
 /**
  * Rows as the sink can hold them. What it cannot becomes U+FFFD, and `_extra` names the columns where that happened, so that nobody
- * takes them for the service's own words. An event's id is the same in every sink: it follows Postgres everywhere.
+ * takes them for what the service sent. An event's id is the same in every sink: it follows Postgres everywhere.
  */
 export function createSanitizer({ columns }: Stream, rules: TextRules): Sanitizer {
   let count = 0;

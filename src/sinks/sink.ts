@@ -10,7 +10,7 @@ import type { Window } from '../model/window.ts';
 
 /**
  * Where rows go. The order of data and cursor is the sink's business and lives in `commit`: whatever happens in between,
- * a cursor never says more than what the sink holds. This is all that a sink must do; `Abilities` are what it may do besides.
+ * a cursor never claims more than the sink holds. This is all that a sink must do; `Abilities` are what it may do besides.
  */
 export interface Sink extends Partial<Abilities> {
   readonly name: string;
@@ -28,7 +28,7 @@ export interface Sink extends Partial<Abilities> {
 export interface Abilities {
   /** After a crash between data and cursor: brings the cursor up to what the sink holds. Called with the lease, before reading. */
   recover(track: LeasedTrack): Promise<void>;
-  /** A run has ended and the cursor stands: shows it beside the data. */
+  /** After a run: publishes how far the stream is complete, beside the data. */
   publishProgress(track: Omit<LeasedTrack, 'epoch'>): Promise<void>;
   /** Erases what somebody asked to have forgotten. Returns how many rows of which place were touched. */
   erase(erasure: Erasure): Promise<Record<string, number>>;
@@ -44,7 +44,7 @@ export interface Abilities {
   maintain(): Promise<Maintained>;
 }
 
-/** A sink that certainly has these abilities. */
+/** A sink for which these abilities are known to exist. */
 export type SinkWith<A extends keyof Abilities> = Sink & Pick<Abilities, A>;
 
 const WITHOUT: Readonly<Record<keyof Abilities, string>> = {
@@ -58,7 +58,7 @@ const WITHOUT: Readonly<Record<keyof Abilities, string>> = {
   maintain: 'needs no maintenance',
 };
 
-/** The ability of a sink without which the caller's command means nothing. */
+/** The ability, or an error that names the sink if it lacks it. */
 export function abilityOf<A extends keyof Abilities>(sink: Sink, ability: A): Abilities[A] {
   const found = sink[ability];
   if (found) return found.bind(sink) as Abilities[A];
@@ -75,13 +75,13 @@ export interface Comparison {
   window: Window;
   /** In the stream's columns. */
   rows: readonly Row[];
-  /** These are all that the window has: whatever else the sink shows there is too much. */
+  /** The rows are all that the window has, so any other row of the sink is extra. */
   isWhole: boolean;
 }
 
 /** An event that is not as it should be. */
 export interface Difference {
-  /** The sink lacks it; or has it and nobody else does (and it is not marked as vanished); or has it with another content. */
+  /** Missing in the sink; extra in the sink and not marked as vanished; or stored with other content. */
   kind: 'missing' | 'extra' | 'different';
   id: string;
   at: Instant;
@@ -104,8 +104,8 @@ interface LeasedTrack {
 }
 
 /**
- * Another process changed the sink's columns since this one looked: `wider` says which evolved columns hold more by now. Nothing
- * was written. Whoever learns that and prepares again can write the batch.
+ * Another process changed the columns since this one looked; `wider` names those that hold more by now. Nothing was written. The
+ * caller takes over the columns, prepares again and writes the batch.
  */
 export class ShapeChanged extends RetryLater {
   readonly wider: Readonly<Record<string, Kind>>;
@@ -139,8 +139,8 @@ export interface Receipt {
 }
 
 /**
- * Runs a transaction and makes sure of its outcome. When the connection breaks while COMMIT is under way, nobody knows whether
- * it went through: that is looked up, not repeated blindly.
+ * Runs a transaction and resolves an in-doubt commit: if the connection breaks during COMMIT, the outcome is looked up, not blindly
+ * repeated.
  */
 export async function resolveInDoubt<T>(
   work: (tx: Transaction) => Promise<T>,

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import pg from 'pg';
 
-/** Connections as `database.ts` needs them: values as we want them, and no waiting for a server that will never answer. */
+/** Connections for `index.ts`: values parsed as we need them, and a time limit for servers that never answer. */
 
 interface Pool {
   checkOut(): Promise<Connection>;

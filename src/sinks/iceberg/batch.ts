@@ -130,7 +130,7 @@ interface EntityMerge {
 
 /**
  * Links and customers as last seen: the newest reading wins, a row that did not change is left alone, and what knows nothing never
- * overwrites what does. As the warehouse says it in SQL (`postgres/merge-entity.ts`).
+ * overwrites what does. As the warehouse says it in SQL (`postgres/merge.ts`).
  */
 async function mergeEntity(options: EntityMerge): Promise<{ added: DataFile[]; removed: TableFile[] }> {
   const { draft, table, entity, source, beat } = options;

@@ -7,7 +7,7 @@ import type { FileColumn } from './format/index.ts';
 import { type Lake, partitionPath, type Scheme } from './lake.ts';
 import { schemaVersion, unitedColumns } from './partition-file.ts';
 
-/** For whoever opens the lake without us: what is in it, written beside the data. No glob for `*.parquet` finds it. */
+/** Describes the lake for other readers, beside the data. No glob for `*.parquet` finds it. */
 const CATALOG = '_catalog.json';
 
 interface Catalog {
@@ -56,7 +56,7 @@ export async function prepareLake(lake: Lake, stream: Stream): Promise<void> {
     };
     const wanted = `${JSON.stringify(catalog, null, 2)}\n`;
     if (wanted !== text) await lake.store.writeText(CATALOG, wanted);
-    // Once: whoever adds a word to it shall keep it.
+    // Written once, so that edits by people stay.
     if ((await lake.store.readText('README.md')) === undefined)
       await lake.store.writeText('README.md', README(lake.scheme));
   });
@@ -83,7 +83,7 @@ function parse(text: string): Catalog {
   });
 }
 
-/** One event in a file of its day and in one of its hour would be two for every reader. */
+/** In a lake with daily and hourly files, readers would count an event twice. */
 function checkScheme({ name, scheme, store }: Lake, present: Scheme | undefined): void {
   if (present === undefined || present === scheme) return;
   throw new ConfigError(`sink "${name}" is set to a file each ${scheme}, and its lake has a file each ${present}`, {
@@ -132,7 +132,7 @@ export const hideCoverage = (lake: Lake, of: Pick<Track, 'source' | 'stream'>): 
 async function replaceRow(lake: Lake, of: Pick<Track, 'source' | 'stream'>, row?: CoverageRow): Promise<void> {
   await lake.state.transaction(async (tx) => {
     await lockCatalog(tx, lake);
-    // Here, because every run comes by: what is left of this file and of the catalogue is nobody else's to take away.
+    // Here, because every run passes: nothing else removes leftovers of this file and of the catalogue.
     await lake.store.removeLeftovers();
     const text = await lake.store.readText(COVERAGE);
     const rows = text === undefined ? [] : (JSON.parse(text) as CoverageRow[]);

@@ -31,8 +31,8 @@ export interface FileRecord extends KnownFile {
 export const keyOf = (eventId: string): bigint => createHash('sha256').update(eventId).digest().readBigInt64BE(0);
 
 /**
- * Says that files are about to be replaced, before anything is. Returns whether an earlier writer said so and was stopped before it
- * was done, or whether nobody has been here yet: then the files are to be compared with what is known of them.
+ * Marks the track before any file is replaced. Returns true if an earlier writer was stopped after its mark, or if the track is new:
+ * then the files have to be compared with the index.
  */
 export async function enterTrack(state: Queryable, track: Track): Promise<{ id: number; isUnsettled: boolean }> {
   const [entered] = await state.query<{ id: number; was: boolean | null }>(upsertTrack(track));

@@ -38,7 +38,7 @@ type Visit = (file: PartitionFile, tx: Queryable) => Promise<Rework | 'leave' | 
 
 /** Visits every file of a track, each in a transaction of its own: a sync that wants to write waits for one file, not for all. */
 async function visitFiles(lake: Lake, track: Track, visit: Visit): Promise<void> {
-  // A file that a killed writer left unfinished may hold what is to be erased, and perhaps no sync will ever come by.
+  // An unfinished file of a killed writer may hold what is to be erased, and no later sync is certain to remove it.
   await lake.state.transaction(async (tx) => {
     await lockTrack(tx, track);
     await lake.store.removeLeftovers(track.stream, fileName(track.source));
@@ -150,7 +150,7 @@ export async function erase(lake: Lake, erasure: Erasure): Promise<Record<string
     const track = { sink: lake.name, stream, source: erasure.source };
     const victim = victimOf(erasure, stream);
     if (victim === undefined) continue;
-    // Before the first file goes: should this be cut short, nobody shall be told that the rest is all there is.
+    // Before the first file is removed: if this is interrupted, the published coverage must not call the rest complete.
     if (victim === 'all') await hideCoverage(lake, track);
     await visitFiles(lake, track, async (file, tx) => {
       if (victim === 'all') {
@@ -187,7 +187,7 @@ export function victimOf(erasure: Erasure, stream: StreamName): Victim | 'all' |
   return kind === 'click' ? { column: 'event_id', id, empties: undefined } : undefined;
 }
 
-/** Bookkeeping stays, but for what it holds of the service. */
+/** Bookkeeping columns stay, except `_extra`, which holds values of the service. */
 const KEPT: ReadonlySet<string> = new Set(BOOKKEEPING.map(({ name }) => name).filter((name) => name !== '_extra'));
 
 export async function eraseIn(

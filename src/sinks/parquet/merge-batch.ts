@@ -24,7 +24,7 @@ import { type Rewritten, rewrite } from './rewrite.ts';
 import { ReplacedMeanwhile } from './store/store.ts';
 import { editsOf, extractMoved, type Findings, type Incoming, survey } from './survey.ts';
 
-/** Each time another file may be found replaced; somebody who replaces them all the time is somebody to be told of. */
+/** Each attempt may find another file replaced. After this many, the error tells that something keeps replacing them. */
 const MOST_ATTEMPTS = 3;
 
 interface MergeOptions {
@@ -48,7 +48,7 @@ export async function mergeBatch(tx: Queryable, options: MergeOptions): Promise<
       return await mergeKnown(tx, options);
     } catch (error) {
       // Recovery: a file is not the one that the index knows. It was put back, or another state database writes here too. Nothing was
-      // replaced yet; look at all files and merge once more. Whoever goes on replacing them wins in the end.
+      // replaced yet: compare all files with the index and merge once more, up to the limit of attempts.
       if (!(error instanceof UnknownFile) || attempt === MOST_ATTEMPTS) throw error;
       await reconcile(tx, options.lake, options.advance, options.track);
     }

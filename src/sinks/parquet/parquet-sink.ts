@@ -18,7 +18,7 @@ import { compareLake, readLake } from './read-lake.ts';
 import { createFolderStore } from './store/folder-store.ts';
 import type { Store } from './store/store.ts';
 
-/** A sink of Parquet files. Nothing is to be recovered: every commit looks first whether the one before it was cut short. */
+/** A sink of Parquet files. It has no `recover`: every commit first checks whether the one before was interrupted. */
 export type ParquetSink = SinkWith<Exclude<keyof Abilities, 'recover' | 'maintain'>>;
 
 /** Half a row group: the next one joins it, and two batches with what they are made of stay small. */
@@ -76,9 +76,9 @@ export async function openStore(path: string, { pathStyle }: { pathStyle: boolea
 const BEAT_MS = 5000;
 
 /**
- * Rows are gathered and written in one transaction of the state. The files are replaced inside of it, before the ledger hears of them:
- * a crash in between leaves rows that the ledger does not know of, and they are merged again, without effect, when their window is
- * read again. That files were being replaced is said before the transaction begins, so that the index is repaired first.
+ * Collects rows and commits them in one transaction of the state. The files are replaced inside it, before the ledger is written: a
+ * crash in between leaves rows that the ledger does not know; when their window is read again, merging them changes nothing. A mark
+ * that is set before the transaction makes the next commit repair the index first.
  *
  * @param met Tracks whose files were compared with the index by this process.
  */
@@ -93,7 +93,7 @@ function openBatch(lake: Lake, stream: Stream, met: Set<number>): Batch {
       const { id, isUnsettled } = await enterTrack(state, advance);
       const isToCompare = isUnsettled || !met.has(id);
       const work = async (tx: Transaction): Promise<Receipt> => {
-        // Before the fence: whoever waits behind a long rewrite goes on renewing its lease meanwhile.
+        // Before the fence, so that a process that waits for a long rewrite keeps renewing its lease.
         await lockTrack(tx, advance);
         await checkFence(tx, advance);
         const kept = await withoutForgotten(tx, advance.source, stream, rows);

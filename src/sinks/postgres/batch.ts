@@ -39,11 +39,11 @@ export interface BatchOptions {
   partition: Partition;
 }
 
-/** Rows are gathered and sent in one short transaction: none stays open while the service is being asked. */
+/** Collects rows and writes them in one short transaction: none stays open while a page is requested. */
 export function openBatch({ db, schema, state, partition }: BatchOptions, stream: Stream): Batch {
   const rows: Row[] = [];
 
-  /** Elsewhere the data goes first, with its receipt: a crash in between is recovered from that. */
+  /** If the state is in another database, the data is committed first, with a receipt that recovery reads after a crash. */
   const storeElsewhere = async (kept: readonly Row[], advance: Advance): Promise<Receipt> => {
     const work = async (tx: Transaction): Promise<Receipt> => {
       const receipt = await store(tx, { schema, stream, partition, rows: kept }, advance);
@@ -61,7 +61,7 @@ export function openBatch({ db, schema, state, partition }: BatchOptions, stream
     },
     async commit(advance, rejected = []) {
       const isHere = db === state;
-      // Elsewhere they go first: a receipt brings back the cursor after a crash, not the records that were set aside.
+      // With two databases, rejected records are stored first: a receipt restores the cursor after a crash, not these records.
       if (!isHere && rejected.length > 0) {
         await state.transaction(async (tx) => {
           await checkFence(tx, advance);
@@ -70,7 +70,7 @@ export function openBatch({ db, schema, state, partition }: BatchOptions, stream
       }
       if (partition === 'month') await ensureMonths(db, schema, stream.name, instantsOf(rows));
       const work = async (tx: Transaction): Promise<Receipt> => {
-        // Before any row is written, and held to the end: a writer that lost its lease must not touch the data either.
+        // Checked before any row is written and locked until the end: a writer without the lease must not touch the data.
         await checkFence(tx, advance);
         const kept = await withoutForgotten(tx, advance.source, stream, rows);
         const receipt = isHere
@@ -151,7 +151,7 @@ function* keysOf(source: string, rows: readonly Row[]): Generator<Value[]> {
   for (const { id, at } of rows) yield [source, storableText(id), at];
 }
 
-/** Keeps the table's columns as they are to the end of the transaction, and makes sure that they are what the rows were made for. */
+/** Locks the columns of the table until the end of the transaction and checks that the rows fit them. */
 async function holdShape(tx: Transaction, schema: string, stream: Stream): Promise<void> {
   await tx.query({ text: `lock table only ${tableName(schema, stream)} in row exclusive mode` });
   const present = await describeTable(tx, schema, stream.name);

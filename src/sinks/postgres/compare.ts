@@ -21,8 +21,8 @@ import { joinKnown, type Known, type Target } from './merge.ts';
 import { describeTable, POSTGRES_TYPES, type Present, tableName } from './table.ts';
 
 /**
- * Which known events changed. Most that come again did not, and half of a row is of no account for that, so only the other half is
- * sent to be compared: a known event is changed only where a field of the event itself differs. Links and customers are
+ * Which known events changed. Most have not, and joined columns do not count, so only the fields of the event itself are sent to the
+ * server for comparison. Links and customers are
  * joined by the service at the time of reading: if their counters or names counted as a change, every sync would rewrite every row.
  */
 
@@ -92,8 +92,8 @@ const ownExtra = (row: string, joined: readonly string[]): string =>
   `nullif(${row}._extra - array[${[...joined, SANITIZED].map(quoteLiteral).join(', ')}]::text[], '{}')`;
 
 /**
- * The rows that ought to be there travel to the server and are compared there, by its own idea of equality: a range that is as it
- * should be costs no row on the way back.
+ * Sends the expected rows to the server and compares there, by the equality of Postgres: a range without differences returns no
+ * row.
  */
 export function findDifferences(db: Database, schema: string, question: Comparison): Promise<Difference[]> {
   const { stream, rows } = question;
@@ -108,7 +108,7 @@ export function findDifferences(db: Database, schema: string, question: Comparis
 
 function selectDifferences(schema: string, { stream, source, window, isWhole }: Comparison, present: Present): Sql {
   const table = tableName(schema, stream);
-  // A table that has not seen a column yet is compared by those it has; the rest is still in `_extra` of both.
+  // Only columns that the table has are compared; the values of others are still in `_extra` on both sides.
   const own = comparedColumns(stream).filter(({ name }) => name !== '_extra' && name in present.columns);
   const joined = joinedKeys(stream);
   const tests = [
@@ -147,7 +147,7 @@ export async function* readRows(
 ): AsyncGenerator<Row[]> {
   const present = await describeTable(db, schema, stream.name);
   if (!present) return;
-  // What the table does not have yet is nothing in all of its rows.
+  // A column that the table does not have yet is null in all of its rows.
   const columns = [...stream.columns, { name: '_extra', kind: 'json' as const }];
   const list = columns.map(({ name, kind }) => (name in present.columns ? READ[kind](quoteIdent(name)) : 'null'));
   let after: { at: string; id: string } | undefined;
@@ -167,7 +167,7 @@ interface StoredRow extends Record<string, string | number | boolean | null> {
   time: string;
 }
 
-/** As text wherever JavaScript would round: what comes back is turned into what the flattener makes. */
+/** Selected as text where JavaScript would round; the result is converted to what `flatten` makes. */
 const READ: Readonly<Record<Kind, (column: string) => string>> = {
   text: (column) => column,
   integer: (column) => `${column}::text`,

@@ -12,7 +12,7 @@ const EPOCH_2000_MS = 946_684_800_000;
 /**
  * Rows in Postgres' binary COPY format, chunk by chunk, so that the server loads one while the next is made. Binary, because
  * text COPY must escape tabs, newlines, backslashes and `\.`, and a slip there ends the data in silence; and because it is
- * twice as fast to load. Our own, because pg-copy-streams-binary loads a quarter as many rows a second. Values are such as Postgres can hold, JSON as text: see `sanitize-rows.ts`.
+ * twice as fast to load. Our own, because pg-copy-streams-binary loads a quarter as many rows a second. Values are such as Postgres can hold, JSON as text: see `merge-rule.ts`.
  */
 export function* encodeCopy(kinds: readonly Kind[], rows: Iterable<readonly Value[]>): Generator<Buffer> {
   yield HEADER;

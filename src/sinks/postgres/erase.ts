@@ -10,7 +10,7 @@ import { describeTable } from './table.ts';
 /** How many rows of which table were touched. */
 type Touched = Record<string, number>;
 
-/** All of it or nothing. Tables that are not there are passed over: a source may have been synced in part. */
+/** One transaction. Tables that do not exist are skipped: not every stream may have been synced. */
 export async function erase(db: Database, schema: string, erasure: Erasure): Promise<Touched> {
   return db.transaction(async (tx) => {
     const touched: Touched = {};
@@ -61,13 +61,13 @@ function changesFor(erasure: Erasure): Change[] {
   ];
 }
 
-/** Bookkeeping stays, but for what it holds of the service. */
+/** Bookkeeping columns stay, except `_extra`, which holds values of the service. */
 const KEPT: ReadonlySet<string> = new Set(BOOKKEEPING.map(({ name }) => name).filter((name) => name !== '_extra'));
 
 function textOf({ where, empties }: Change, place: string, columns: readonly string[]): string {
   const condition = where.map(([column], i) => `${quoteIdent(column)} = $${i + 1}`).join(' and ');
   if (!empties) return `delete from ${place} where ${condition} returning 1`;
-  // Of the table as it is: columns that grew out of unknown fields hold as much of a person as those that were planned.
+  // From the table as it is: evolved columns may hold personal data as well as declared ones.
   const sets = columns
     .filter((column) => !KEPT.has(column) && empties(column))
     .map((column) => `${quoteIdent(column)} = null`);

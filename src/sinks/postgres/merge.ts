@@ -61,7 +61,7 @@ export const createStage = (stream: Stream): Sql => ({
 
 export const copyIntoStage = (): string => `copy ${STAGE} from stdin (format binary)`;
 
-/** The rows of the stage take the place of those in the table. A row that was missed and is back is no longer missing. */
+/** Replaces rows of the table with those of the stage. A row that was marked as missing and is back is unmarked. */
 export function mergeStage(target: Target, known: readonly Known[], source: string, runId: string): Sql {
   const { schema, stream, partition } = target;
   const names = rowColumns(stream);
@@ -121,7 +121,7 @@ export const createEntityStage = (entity: Entity): Sql => ({
 
 export const copyIntoEntityStage = (entity: Entity): string => `copy ${stageOf(entity)} from stdin (format binary)`;
 
-/** The newest reading wins. A row that did not change is left alone, and what knows nothing never overwrites what does. */
+/** The newest reading wins. An unchanged row is not written, and an empty value never overwrites a known one. */
 export function mergeEntity(schema: string, entity: Entity, source: string): Sql {
   const names = entity.columns.map(({ name }) => quoteIdent(name));
   const list = names.join(', ');

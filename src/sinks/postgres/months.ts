@@ -70,8 +70,8 @@ export const selectMonths = (schema: string, stream: StreamName, months: readonl
 });
 
 /**
- * Made by itself and attached afterwards: `create table … partition of` would wait for every reader of the stream, and every
- * reader behind that. The indexes of the whole come to it by attaching.
+ * Created on its own and attached afterwards: `create table … partition of` would wait for every reader of the stream and block new
+ * ones. Attaching creates its indexes.
  */
 export function createMonth(schema: string, stream: StreamName, month: Month): string {
   const whole = `${quoteIdent(schema)}.${quoteIdent(stream)}`;
@@ -119,8 +119,8 @@ async function missing(db: Queryable, schema: string, stream: StreamName, needed
 
 /**
  * A partitioned table can keep a key unique only together with the column it is partitioned by: one event with two times would be
- * two rows. So the keys of all partitions stand in a table of their own, with the time that leads to the row, and every row
- * goes through it.
+ * two rows. So a separate table holds the keys of all partitions with the time of each row, and every write goes
+ * through it.
  */
 export const keysName = (stream: StreamName): string => `_${stream}_keys`;
 

@@ -52,7 +52,7 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
       if (isStateHere) return;
       const track = { source, stream, sink: name };
       const receipt = await readReceipt(db, schema, track);
-      // The data of this commit is there and the state was never told: tell it now, under our own lease.
+      // The data was committed but the state was never told: tell it now, under our own lease.
       if (receipt && (await lastCommit(state, track)) !== receipt.commitId) {
         await state.transaction((tx) => applyAdvance(tx, { ...receipt, epoch }));
       }
@@ -113,7 +113,7 @@ async function tryOut(db: Database, schema: string): Promise<void> {
   }
 }
 
-/** Tables that are there already may belong to somebody else. */
+/** Existing tables may belong to another role. */
 async function tablesNotOurs(db: Database, schema: string): Promise<string[]> {
   const rows = await db.query<{ name: string }>({
     text: `
@@ -147,7 +147,7 @@ async function prepareWarehouse(warehouse: Warehouse, stream: Stream): Promise<v
       await bringUpToDate(tx, schema, cursorCopy);
     }
     await bringUpToDate(tx, schema, streamTable(stream, partition), evolvedNames(stream));
-    // The others in whatever shape they have by now, so long as the views find their columns.
+    // The tables of other streams only have to exist, so that the views find their columns.
     for (const name of STREAM_NAMES.filter((other) => other !== stream.name)) {
       await ensureTable(tx, schema, streamTable(STREAMS[name], partition));
     }
@@ -188,8 +188,8 @@ async function bringUpToDate(
 }
 
 /**
- * Postgres does not change the type of a column that a view of somebody's looks at. Told by the code: the words are in the language
- * of the server, and only decorate the message.
+ * Postgres does not change the type of a column that a view uses. Recognized by the error code: the text is in the language of the
+ * server and is only quoted.
  */
 function inTheWay(error: unknown, schema: string, { name }: Table): unknown {
   const { code, message, detail } = error as { code?: string; message?: string; detail?: string };

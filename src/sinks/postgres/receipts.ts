@@ -6,8 +6,8 @@ import type { Table, TableColumn } from './table.ts';
 import { CURSOR_COPY } from './views.ts';
 
 /**
- * When the tables are in another database than the state, no transaction spans both. So the data's own transaction leaves a
- * receipt that says what the state is about to be told; after a crash in between, the receipt is read and the state told again.
+ * If tables and state are in two databases, no transaction spans both. So the transaction of the data also writes a receipt with what
+ * the state is about to be told. After a crash in between, recovery reads the receipt and tells the state.
  */
 const RECEIPTS = '_receipts';
 
@@ -70,7 +70,7 @@ const selectReceipt = (schema: string, track: { source: string; stream: string; 
   values: [track.source, track.stream, track.sink],
 });
 
-/** Once the state knows of the commit its receipt has done its duty; left there, it would undo a later reset of the cursor. */
+/** Deletes the receipt once the state knows of the commit; otherwise it would undo a later reset of the cursor. */
 export async function dropReceipt(
   db: Queryable,
   schema: string,

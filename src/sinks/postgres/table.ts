@@ -34,7 +34,7 @@ export function streamTable({ name, doc, columns }: Stream, partition: Partition
   return {
     name,
     doc,
-    // In partitions the key must hold what they are made by; that an event is there only once, the table of keys (`months.ts`) sees to.
+    // The key of a partitioned table must include the partition column; the table of keys (`months.ts`) keeps each event unique.
     ...(partition === 'none'
       ? { key: ['_source', 'event_id'] }
       : { key: ['_source', 'event_id', 'timestamp'], partitionedBy: 'timestamp' }),
@@ -197,11 +197,11 @@ export async function describeTable(tx: Queryable, schema: string, name: string)
 }
 
 /**
- * Rows travel in binary, which says nothing of types: an integer that is copied into a `numeric` column is stored as another
- * number, without a word. So the types are looked at first.
+ * Binary COPY carries no types: an integer copied into a `numeric` column is silently stored as another number. So the types are
+ * checked first.
  */
 
-/** Before a table is brought up to date: what neither fits nor can be widened was changed by somebody else. */
+/** Before a table is altered: a column that neither fits nor can be widened was changed by somebody else. */
 export function checkWidenable(table: Table, present: Present, evolved: ReadonlySet<string> = new Set()): void {
   const wider: Record<string, Kind> = {};
   const foreign: string[] = [];
@@ -234,7 +234,7 @@ export function checkLayout(schema: string, { name, partitionedBy }: Table, { pa
   });
 }
 
-/** While rows are written, under a lock that keeps the types as they are: anything that differs came since the table was prepared. */
+/** Called under a lock that keeps the types: any difference was made after the table was prepared. */
 export function checkShape(stream: Stream, present: Present): void {
   const table = streamTable(stream);
   if (table.columns.every(({ name, type }) => fits(present.columns[name] ?? '', type))) return;

@@ -160,7 +160,7 @@ function rangesOf(leaves: readonly Leaf[], entries: readonly ChunkEntry[]): Map<
   const ranges = new Map<string, Range>();
   leaves.forEach(({ name, type }, i) => {
     const { min_value: min, max_value: max } = entries[i]?.statistics ?? {};
-    // The bounds of doubles are not those of the numbers: see `leaves.ts`.
+    // The bounds of doubles are not those of the numbers: see `storeLeaf`.
     if (min === undefined || max === undefined || type === 'double') return;
     ranges.set(name, { min: restoreEnd(type, min), max: restoreEnd(type, max) });
   });

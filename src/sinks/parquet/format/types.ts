@@ -11,7 +11,7 @@ export interface FileColumn {
   name: string;
   kind: Kind;
   nullable: boolean;
-  /** Where a table format knows columns by number: one for each leaf (see `leaves.ts`). */
+  /** Where a table format knows columns by number: one for each leaf (see `Leaf`). */
   fieldIds?: readonly number[];
   /** Its values have no order that helps a reader: none is written. */
   isUnordered?: true;
@@ -24,7 +24,7 @@ export interface Bound {
   isExact: boolean;
 }
 
-/** One leaf (see `leaves.ts`) of one group, as the footer tells of it. */
+/** One leaf (see `Leaf`) of one group, as the footer tells of it. */
 export interface Chunk {
   /** From the group's first byte. */
   at: number;
