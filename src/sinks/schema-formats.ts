@@ -61,35 +61,37 @@ read, and a new value does not make the event count as changed. A field that nob
 /** Each column is described once: where it is shared, above the tables that share it. */
 export function toMarkdown(): string {
   const streams = TABLES.filter(({ name }) => name in STREAMS);
-  const conversions = streams.filter(({ name }) => name !== 'clicks');
   const shown = new Set<string>();
-  const shared = (tables: readonly Described[]): string[] =>
-    described(
-      (tables[0]?.columns ?? []).filter(({ name }) => tables.every((table) => has(table, name))),
-      tables[0],
-      shown,
-    );
+  const shared = (title: string, tables: readonly Described[]): string[] => {
+    const [first] = tables;
+    const columns = first?.columns.filter(({ name }) => tables.every((table) => has(table, name))) ?? [];
+    return [`\n## ${title}\n`, ...described(columns, first, shown)];
+  };
   return [
     INTRO,
-    '\n## Columns of clicks, leads and sales\n',
-    ...shared(streams),
-    '\n## Columns of leads and sales\n',
-    ...shared(conversions),
-    ...TABLES.flatMap((table) => markdownTable(table, shown)),
+    '\n| table | one row per | key | columns |\n|---|---|---|---|',
+    ...TABLES.map(
+      ({ name, doc, key }) => `| \`${name}\` | ${rowPer(doc)} | \`(${key.join(', ')})\` | ${COLUMNS[name]} |`,
+    ),
+    ...shared('Columns of clicks, leads and sales', streams),
+    ...shared('Columns of leads and sales', streams.slice(1)),
+    ...shared('Columns of sales', streams.slice(2)),
+    ...shared('Columns of links and customers', TABLES.slice(streams.length)),
     ...views('attribution').flatMap(markdownView),
   ].join('\n');
 }
 
-const has = ({ columns }: Described, name: string): boolean => columns.some((column) => column.name === name);
+const COLUMNS: Readonly<Record<string, string>> = {
+  clicks: 'those of all three',
+  leads: 'those of all three, of leads and sales',
+  sales: 'those of all three, of leads and sales, of sales',
+  links: '`_source`, every `link_*`, `_observed_at`',
+  customers: '`_source`, every `customer_*`, `_observed_at`',
+};
 
-function markdownTable(table: Described, shown: Set<string>): string[] {
-  const { name, doc, key, columns } = table;
-  const one = name.slice(0, -1);
-  const above = name in STREAMS ? '' : ` The \`${one}_*\` columns above, \`_source\`, and:`;
-  const own = columns.filter((column) => !shown.has(column.name));
-  const text = `\n## ${name}\n\n${doc} Key \`(${key.join(', ')})\`.`;
-  return own.length === 0 ? [text] : [`${text}${above}\n`, ...described(own, table, shown)];
-}
+const rowPer = (doc: string): string => doc.replace(/^One row per /, '').replace(/\.$/, '');
+
+const has = ({ columns }: Described, name: string): boolean => columns.some((column) => column.name === name);
 
 /** Deprecated names repeat a column: a line names them all. */
 function described(columns: Table['columns'], table: Described | undefined, shown: Set<string>): string[] {
@@ -103,7 +105,16 @@ function described(columns: Table['columns'], table: Described | undefined, show
   const rows = own
     .filter(({ comment }) => !comment.startsWith('Deprecated, use'))
     .map((column) => rowOf(column, table));
-  const list = aliases.length === 0 ? [] : ['', `Deprecated names, filled too: ${aliases.join(', ')}.`];
+  const list =
+    aliases.length === 0
+      ? []
+      : [
+          '',
+          `Deprecated names, filled too: ${aliases
+            .map((alias, i) => (i % 4 === 3 ? `${alias},\n` : `${alias}, `))
+            .join('')
+            .replace(/,\s*$/, '')}.`,
+        ];
   return ['| column | type | from | |', '|---|---|---|---|', ...rows, ...list];
 }
 

@@ -44,24 +44,30 @@ export function configurationPage(): string {
   const source = sources?.additionalProperties;
   const { streams, ...ofSource } = source?.properties ?? {};
   const sections = [
-    section('sources.‹name›', sentence(told('sources', sources)), { ...source, properties: ofSource }, [
-      'sources',
-      'main',
-    ]),
+    section(
+      'sources.‹name›',
+      sentence(told('sources', sources)),
+      rowsOf({ ...source, properties: ofSource }, ['sources', 'main']),
+    ),
     section(
       'sources.‹name›.streams.‹stream›',
       '`clicks`, `leads` and `sales`. A stream that is left out is not synced; without `streams`, all three are.',
-      sharedByAll(streams),
-      ['sources', 'main', 'streams', 'clicks'],
+      rowsOf(sharedByAll(streams), ['sources', 'main', 'streams', 'clicks']),
     ),
     filterSection(),
-    ...(sinks?.additionalProperties?.oneOf ?? []).map((sink) => {
-      const type = sink.properties?.type?.const ?? '';
-      const { type: _, ...properties } = sink.properties ?? {};
-      const intro = `With \`type: ${type}\`. ${sentence(told('sinks', sinks))}`;
-      return section(`sinks.‹name›, ${type}`, intro, { ...sink, properties }, ['sinks', type]);
-    }),
-    ...Object.entries(rest).map(([name, part]) => section(name, sentence(told(name, part)), part, [name])),
+    section(
+      'sinks.‹name›',
+      sentence(told('sinks', sinks)),
+      (sinks?.additionalProperties?.oneOf ?? []).flatMap(rowsOfSink),
+    ),
+    section(
+      Object.keys(rest).join(', '),
+      'Each may be left out.',
+      Object.entries(rest).flatMap(([name, part]) => [
+        `| **\`${name}\`** | | | ${told(name, part)} |`,
+        ...rowsOf(part, [name], `${name}.`),
+      ]),
+    ),
   ];
   return [INTRODUCTION, ...sections].join('\n');
 }
@@ -83,11 +89,19 @@ const DEFAULT = '; default ';
 const before = (text = ''): string => text.split(DEFAULT)[0] ?? '';
 const after = (text = ''): string => text.split(DEFAULT)[1] ?? '';
 
-function section(title: string, intro: string, { properties, required }: Schema, path: readonly string[]): string {
-  const rows = Object.entries(properties ?? {}).map(([key, part]) => {
+function rowsOfSink(sink: Schema): string[] {
+  const type = sink.properties?.type?.const ?? '';
+  const { type: _, ...properties } = sink.properties ?? {};
+  return [`| **\`type: ${type}\`** | | | |`, ...rowsOf({ ...sink, properties }, ['sinks', type])];
+}
+
+const rowsOf = ({ properties, required }: Schema, path: readonly string[], prefix = ''): string[] =>
+  Object.entries(properties ?? {}).map(([key, part]) => {
     const shown = required?.includes(key) ? '*required*' : defaultAt([...path, key]);
-    return `| \`${key}\` | ${values(key, part)} | ${shown} | ${told([...path, key].join('.'), part)} |`;
+    return `| \`${prefix}${key}\` | ${values(key, part)} | ${shown} | ${told([...path, key].join('.'), part)} |`;
   });
+
+function section(title: string, intro: string, rows: readonly string[]): string {
   return `## ${title}\n\n${intro}\n\n| key | value | default | what it is for |\n|---|---|---|---|\n${rows.join('\n')}\n`;
 }
 
@@ -134,7 +148,8 @@ function values(key: string, { enum: words, anyOf, type }: Schema): string {
   if (DURATIONS.includes(key)) return 'duration';
   if (words) return words.map((word) => `\`${word}\``).join(' ');
   if (anyOf?.some((each) => each.type === 'number')) return 'number';
-  return type === 'object' ? 'map' : 'text';
+  if (type === 'array') return 'list';
+  return type === 'object' || anyOf?.some((each) => each.type === 'object') ? 'map' : 'text';
 }
 
 /** As it is understood where nothing was said: the default of the code, not of a description. */
