@@ -114,6 +114,15 @@ export async function withDatabase<T>(url: string, work: (db: Database) => Promi
   }
 }
 
+/** What the tables hold, by stream; nothing while they are not there yet. */
+export async function idsInTables(url: string): Promise<Map<StreamName, string[]>> {
+  const idsOf = (stream: StreamName): Promise<string[]> =>
+    withDatabase(url, (db) => db.query<{ event_id: string }>({ text: `select event_id from attribution.${stream}` }))
+      .then((rows) => rows.map((row) => row.event_id))
+      .catch(() => []);
+  return new Map(await Promise.all(STREAMS.map(async (stream) => [stream, await idsOf(stream)] as const)));
+}
+
 /** Asks until it holds, or says what did not come. */
 export async function until(what: string, holds: () => Promise<boolean>, seconds = 60): Promise<void> {
   for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(100)) if (await holds()) return;

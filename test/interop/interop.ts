@@ -2,17 +2,28 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { dbt } from './dbt.ts';
 import { iceberg } from './iceberg/iceberg.ts';
+import { image } from './image.ts';
 import { kubernetes } from './kubernetes.ts';
 import { lakeReaders } from './lake-readers.ts';
 import { objectStores } from './object-stores.ts';
 import { type Found, Missing, type Part } from './part.ts';
 import { postgresVersions } from './postgres-versions.ts';
+import { servers } from './servers.ts';
 
 /**
  * `npm run interop [-- NAME… --write]`: Tributary as it is built, with the real things that it meets in the field. What the machine lacks
  * is skipped, with the reason. `--write` keeps the table in docs/compatibility.md.
  */
-const PARTS: readonly Part[] = [...objectStores, lakeReaders, iceberg, dbt, ...kubernetes, ...postgresVersions];
+const PARTS: readonly Part[] = [
+  ...objectStores,
+  lakeReaders,
+  iceberg,
+  dbt,
+  ...kubernetes,
+  ...postgresVersions,
+  ...servers,
+  image,
+];
 
 const PAGE = 'docs/compatibility.md';
 const say = (line: string): void => void process.stdout.write(`${line}\n`);

@@ -1,7 +1,16 @@
 import { lstatSync, readFileSync, symlinkSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { startStock } from '../support/stock-postgres.ts';
-import { differences, mustBeNone, openDesk, STREAMS, sourceOf, startService, withDatabase } from './built.ts';
+import {
+  differences,
+  idsInTables,
+  mustBeNone,
+  openDesk,
+  STREAMS,
+  sourceOf,
+  startService,
+  withDatabase,
+} from './built.ts';
 import { type Found, type Part, withClosers } from './part.ts';
 import { npmPackage } from './tools.ts';
 
@@ -44,15 +53,11 @@ state: { url: "${server.url}" }
   const gone = clicks[0]?.id ?? '';
   await desk.done('forget', '--source', 'main', '--click', gone, '--yes');
   await desk.done('sync');
-  const { held, version } = await withDatabase(server.url, async (db) => {
-    const ids = async (stream: (typeof STREAMS)[number]) =>
-      (await db.query<{ event_id: string }>({ text: `select event_id from attribution.${stream}` })).map(
-        (row) => row.event_id,
-      );
-    const [row] = await db.query<{ server_version: string }>({ text: 'show server_version' });
-    const all = await Promise.all(STREAMS.map(async (stream) => [stream, await ids(stream)] as const));
-    return { held: new Map(all), version: row?.server_version ?? '' };
-  });
+  const held = await idsInTables(server.url);
+  const [row] = await withDatabase(server.url, (db) =>
+    db.query<{ server_version: string }>({ text: 'show server_version' }),
+  );
+  const version = row?.server_version ?? '';
   if (!version.startsWith(`${major}.`)) throw new Error(`the server is ${version}`);
   mustBeNone(differences(held, await service.truth(), [gone]), 'the warehouse against the service');
   const rows = [...held.values()].reduce((sum, ids) => sum + ids.length, 0);
