@@ -3,6 +3,9 @@ import { setMaxListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { ConfigError } from '../model/errors.ts';
+import { parseJson } from '../model/json.ts';
+import { STREAM_NAMES } from '../model/streams.ts';
 import {
   type Answer,
   createLimiter,
@@ -16,11 +19,11 @@ import {
   rateHeaders,
   send,
 } from './answer.ts';
-import { CONTROL_PREFIX, control } from './control.ts';
-import { codeOf, HttpError } from './params.ts';
-import type { FaultPlan } from './requests.ts';
+import type { JsonObject } from './data/types.ts';
+import { codeOf, envelope, HttpError } from './params.ts';
+import { FAULT_KEYS, type FaultPlan } from './requests.ts';
 import { createSandboxService, type SandboxService, type ServiceOptions } from './service.ts';
-import type { Traits } from './traits.ts';
+import { parseTrait, type Traits } from './traits.ts';
 
 export interface SandboxOptions extends ServiceOptions {
   /** 0 takes a free port (default). */
@@ -184,4 +187,92 @@ function checkAccess(request: IncomingMessage, path: string, plan: Plan, { forbi
   if (request.method !== 'GET') throw new HttpError('bad_request', `${request.method} is not allowed here.`, 405);
   if (plan === 'free') throw new HttpError('forbidden', FORBIDDEN.plan);
   if (forbidden) throw new HttpError('forbidden', FORBIDDEN[forbidden]);
+}
+
+const CONTROL_PREFIX = '/_sandbox/';
+const MOST_BYTES = 64 * 1024 * 1024;
+
+/**
+ * The strings of the sandbox for users in another process:
+ *   POST traits {"widen":"day","ties":null}          null takes a trait away, the others stay
+ *   POST faults [{"status":500,"times":3,"match":{"event":"leads"}}]
+ *   POST events {"stream":"leads","records":[…]} or {"stream":"clicks","generate":100,"from":ms,"to":ms}
+ *   GET  stats
+ *   GET  truth                                       id and epoch milliseconds of every event that can be seen, by stream
+ */
+async function control(service: SandboxService, request: IncomingMessage, path: string): Promise<Answer> {
+  const call = `${request.method} ${path.slice(CONTROL_PREFIX.length)}`;
+  try {
+    switch (call) {
+      case 'GET stats':
+        return json(200, service.stats());
+      case 'GET truth':
+        return json(200, Object.fromEntries(STREAM_NAMES.map((stream) => [stream, service.truth(stream)])));
+      case 'GET traits':
+        return json(200, service.traits);
+      case 'POST traits':
+        service.traits = changedTraits(service.traits, object(await bodyOf(request)));
+        return json(200, service.traits);
+      case 'POST faults':
+        service.faults.add(...readFaults(await bodyOf(request)));
+        return json(200, { pendingFaults: service.faults.pending });
+      case 'POST events':
+        return json(200, takeEvents(service, object(await bodyOf(request))));
+      default:
+        return json(404, envelope('not_found', `the sandbox has no control ${call}`));
+    }
+  } catch (error) {
+    // A mistake of the person at the controls is theirs to read; anything else is a bug and goes up.
+    if (error instanceof ConfigError) return json(400, envelope('bad_request', error.describe()));
+    if (error instanceof HttpError) return json(error.status, envelope(error.code, error.message));
+    throw error;
+  }
+}
+
+function changedTraits(current: Traits, changes: JsonObject): Traits {
+  const next = { ...current };
+  for (const [name, value] of Object.entries(changes)) {
+    parseTrait(value === null || value === false ? `${name}=` : `${name}=${String(value)}`, next);
+  }
+  return next;
+}
+
+function readFaults(value: unknown): FaultPlan[] {
+  const list = Array.isArray(value) ? value : [value];
+  return list.map((plan) => {
+    const odd = Object.keys(object(plan)).find((name) => !FAULT_KEYS.some((known) => known === name));
+    if (odd !== undefined)
+      throw new HttpError('bad_request', `a fault has no "${odd}"; it has ${FAULT_KEYS.join(', ')}`);
+    return plan as FaultPlan;
+  });
+}
+
+function takeEvents(service: SandboxService, body: JsonObject): object {
+  const stream = STREAM_NAMES.find((name) => name === body.stream);
+  if (!stream) throw new HttpError('bad_request', `stream must be one of ${STREAM_NAMES.join(', ')}`);
+  const records = Array.isArray(body.records) ? body.records : [];
+  for (const record of records) service.add(stream, object(record));
+  const { generate = 0, from = service.now() - 1, to = service.now() - 1 } = body;
+  const ids = service.arrive(stream, Number(generate), { from: Number(from), to: Number(to) });
+  return { added: records.length, generated: ids };
+}
+
+async function bodyOf(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request) {
+    size += (chunk as Buffer).length;
+    if (size > MOST_BYTES) throw new HttpError('bad_request', 'the body is too large');
+    chunks.push(chunk as Buffer);
+  }
+  try {
+    return parseJson(Buffer.concat(chunks).toString('utf8'));
+  } catch {
+    throw new HttpError('bad_request', 'the body is no JSON');
+  }
+}
+
+function object(value: unknown): JsonObject {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
+  throw new HttpError('bad_request', 'expected a JSON object');
 }
