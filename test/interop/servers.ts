@@ -49,7 +49,7 @@ export const servers: Part[] = [
   },
   {
     name: 'systemd',
-    checks: 'systemd-analyze verify on the unit of docs/deployment.md',
+    checks: 'systemd-analyze verify on deploy/tributary.service',
     needs: 'systemd-analyze',
     run: () => withClosers(tryUnit),
   },
@@ -135,7 +135,7 @@ async function tryMetrics(opened: Opened): Promise<Found> {
 async function tryUnit(opened: Opened): Promise<Found> {
   const version = await versionOf('systemd-analyze', ['--version'], /systemd (\d+)/);
   if (!/^\d/.test(version)) throw new Missing('no systemd-analyze');
-  const [, text = ''] = /^```ini\n(.*?)^```$/ms.exec(readFileSync('docs/deployment.md', 'utf8')) ?? [];
+  const text = readFileSync('deploy/tributary.service', 'utf8');
   const dir = await mkdtemp(join(tmpdir(), 'tributary-interop-'));
   opened(() => rm(dir, { recursive: true, force: true }));
   const file = join(dir, 'tributary.service');
