@@ -230,7 +230,7 @@ const alerts = z.strictObject({
   mute: z
     .array(z.enum(INCIDENT_KINDS))
     .default([])
-    .describe(`kinds that the webhook is not told of: ${INCIDENT_KINDS.join(', ')}; the log has them all`),
+    .describe(`kinds that are not sent to the webhook: ${INCIDENT_KINDS.join(', ')}; the log has them all`),
 });
 
 export const configSchema = z.strictObject({

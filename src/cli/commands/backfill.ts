@@ -195,7 +195,7 @@ stays, whatever becomes of it. "certified" is the share of the range that every
 sink has proven. "to" is exclusive. Times are UTC.`;
 
 const VERBS = {
-  pause: { does: 'stop reading after the page in hand; the rest waits', done: 'is paused' },
+  pause: { does: 'stop after the current page; the rest waits', done: 'is paused' },
   resume: { does: 'go on with one that is paused', done: 'goes on' },
   cancel: { does: 'end one for good; what it has read stays', done: 'is cancelled' },
   retry: { does: 'read again the windows that failed, and only those', done: 'tries its failed windows again' },

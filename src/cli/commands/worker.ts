@@ -20,8 +20,8 @@ Examples:
   tributary worker --json >> runs.ndjson  a line of JSON for each run
 
 Start it as often as you like, on as many machines: workers that share a state
-database share the work. Ctrl-C or SIGTERM ends what is in hand and loses
-nothing.`;
+database share the work. On Ctrl-C or SIGTERM the worker commits what it has
+read and exits; nothing is lost.`;
 
 export const registerWorker: Register = (program, action) => {
   const command = program
@@ -99,8 +99,8 @@ Examples:
 The worker, and its control room: a page, /api, /metrics, /healthz, /readyz and
 /queues. It is for this machine only, unless http.host and http.token say
 otherwise. Without http.token a token is made at the first start, in
-.tributary/http-token. SIGHUP reads http.token and http.tokens again. Ctrl-C or
-SIGTERM ends what is in hand and loses nothing.`;
+.tributary/http-token. SIGHUP reads http.token and http.tokens again. On Ctrl-C
+or SIGTERM the worker commits what it has read and exits; nothing is lost.`;
 
 export const registerStart: Register = (program, action) => {
   const command = program

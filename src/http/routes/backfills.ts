@@ -120,7 +120,7 @@ const VERBS: Readonly<Record<BackfillAction, typeof pauseBackfill>> = {
 };
 
 const SUMMARIES: Readonly<Record<BackfillAction, string>> = {
-  pause: 'What is being read is given back after the page in hand; the rest waits.',
+  pause: 'Stops after the current page; the rest waits.',
   resume: 'Goes on where it was paused.',
   cancel: 'For good. What it has read stays.',
   retry: 'Reads again the windows that failed, and only those.',

@@ -62,7 +62,7 @@ export const verificationRoutes = (deps: Deps, runs: VerificationRuns): Route[] 
   route({
     method: 'POST',
     path: '/api/verifications/{id}/cancel',
-    summary: 'Ends it after the page in hand. What was found so far stays.',
+    summary: 'Stops after the current page. What was found so far stays.',
     role: 'operator',
     answer: Verification,
     audit: ({ id }) => ({ action: 'verification.cancel', target: id }),
