@@ -76,7 +76,6 @@ export function toMarkdown(): string {
     ...shared('Columns of clicks, leads and sales', streams),
     ...shared('Columns of leads and sales', streams.slice(1)),
     ...shared('Columns of sales', streams.slice(2)),
-    ...shared('Columns of links and customers', TABLES.slice(streams.length)),
     ...views('attribution').flatMap(markdownView),
   ].join('\n');
 }
@@ -85,7 +84,7 @@ const COLUMNS: Readonly<Record<string, string>> = {
   clicks: 'those of all three',
   leads: 'those of all three, of leads and sales',
   sales: 'those of all three, of leads and sales, of sales',
-  links: '`_source`, every `link_*`, `_observed_at`',
+  links: '`_source`, every `link_*`, `_observed_at` (timestamptz): when it was last seen to have changed',
   customers: '`_source`, every `customer_*`, `_observed_at`',
 };
 
