@@ -8,6 +8,7 @@ export const DEEP: string[] = [
   'test/crash/*.test.ts',
   'test/faults/*.test.ts',
   'test/integration/backfill-beside.test.ts',
+  'test/integration/backfill-odd-pages.test.ts',
   'test/integration/backfill-waits.test.ts',
   'test/integration/cli-alerts.test.ts',
   'test/integration/embedded*.test.ts',

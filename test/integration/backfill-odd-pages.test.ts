@@ -1,0 +1,43 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/model/json.ts';
+import { clicks, daysAgo, inWindow, monthOf } from '../support/backfills.ts';
+import { backfill, configFor, type Engine, openEngine, storedIds } from '../support/engine.ts';
+
+/** A backfill copes with pages that cannot be had whole, as a sync does. */
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await openEngine();
+});
+afterAll(() => engine.close());
+
+it('copes with rows that break their page, as a sync does: everything else is read, and they are set aside', async () => {
+  const sandbox = await monthOf(2500);
+  sandbox.service.traits = { ...sandbox.service.traits, poison: 2 };
+  const config = configFor(engine, sandbox);
+  const window = { start: daysAgo(28), end: daysAgo(2) };
+  const [outcome] = await backfill(config, { window }, clicks);
+  expect(outcome?.fault?.describe()).toBeUndefined();
+  const poisoned = sandbox.service.poisoned('clicks');
+  expect(poisoned).toHaveLength(2);
+  const expected = inWindow(sandbox, window).filter((id) => !poisoned.includes(id));
+  expect(await storedIds(engine.db, config, 'clicks')).toEqual(expected);
+});
+
+it('copes with a page that is larger than an answer may be, by asking for fewer rows', async () => {
+  const sandbox = await monthOf(1);
+  const [like] = sandbox.service.events('clicks');
+  const long = 'x'.repeat(160 * 1024);
+  for (let i = 0; i < 450; i += 1) {
+    const click = { ...(like?.click as JsonObject), id: `large-${i}` };
+    const link = { ...(like?.link as JsonObject), comments: long };
+    const timestamp = new Date(daysAgo(20) + i * 60_000).toISOString();
+    sandbox.service.add('clicks', { ...like, click_id: `large-${i}`, timestamp, click, link });
+  }
+  const config = configFor(engine, sandbox);
+  const window = { start: daysAgo(21), end: daysAgo(19) };
+  const [outcome] = await backfill(config, { window }, clicks);
+  expect(outcome?.fault?.describe()).toBeUndefined();
+  expect(outcome?.report?.state).toBe('done');
+  expect(await storedIds(engine.db, config, 'clicks')).toEqual(inWindow(sandbox, window));
+});
