@@ -12,7 +12,7 @@ import { ConfigError } from '../model/errors.ts';
 import { createFlatten } from '../model/flatten.ts';
 import type { Log } from '../model/log.ts';
 import { STREAM_NAMES, STREAMS, type StreamName } from '../model/streams.ts';
-import { resolveSince, type StreamJob } from '../sync/job.ts';
+import { BEFORE_ALL, resolveSince, type StreamJob } from '../sync/job.ts';
 
 /** What a person chose to sync. What is left open means all of it. */
 export interface Choice {
@@ -126,7 +126,8 @@ export function createJob(
     warnings: warnings.map((warning) => `${name}/${stream}: ${warning}`),
     policy: { lookbackMs: settings.lookback, settleMs: settings.settle, resweepMs: settings.resweep },
     createReader: (profile, since, { settleMs = settings.settle, hasShown } = {}) => {
-      const earliest = source.since === 'all' ? since : undefined;
+      // Found by what the service refuses; one that refuses nothing has not told where its history begins.
+      const earliest = source.since === 'all' && since > BEFORE_ALL ? since : undefined;
       return createReader({ api, stream, filters, profile, flatten, earliest, settleMs, hasShown });
     },
     probe: createProbe({ api, stream, filters, flatten }),

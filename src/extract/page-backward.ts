@@ -1,7 +1,7 @@
 import type { Instant } from '../model/instant.ts';
 import { lineOf, type PageFetcher, type PageResult } from './page-fetcher.ts';
-import { MOST_PAGES, startNear, type Walk, type WalkEnd, walkPages } from './page-forward.ts';
-import { firstStep } from './page-steps.ts';
+import { startNear, type Walk, type WalkEnd, walkPages } from './page-forward.ts';
+import { firstStep, MOST_PAGES } from './page-steps.ts';
 import { NARROW_MS } from './proof/answer.ts';
 
 const MINUTE_MS = 60_000;
@@ -34,6 +34,9 @@ export async function* newestPage(
     for (const back of [0, HOUR_MS, 26 * HOUR_MS]) {
       const page = yield* halvedUntilShown(fetcher, Math.floor(newest) - 1 - back, undefined, limit);
       if (evidence.knowsEnd || !page) break;
+      // It may be the newest of an archive: then the latest hours show something newer.
+      if (!isRecent) yield* halvedUntilShown(fetcher, fetcher.clock.now() - NARROW_MS / 2, undefined, limit);
+      if (evidence.knowsEnd) break;
     }
   } else yield* halvedUntilShown(fetcher, fetcher.clock.now() - NARROW_MS / 2, undefined, limit);
   return first;

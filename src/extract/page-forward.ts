@@ -1,9 +1,10 @@
 import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { lineOf, mayBeThisPage, type PageFetcher, type PageRequest, type PageResult } from './page-fetcher.ts';
-import { firstStep, nextStep, type Step } from './page-steps.ts';
+import { firstStep, MOST_PAGES, nextStep, type Step } from './page-steps.ts';
 import { nextDay } from './profile.ts';
-import { APART_MS, sameRows } from './proof/answer.ts';
+import { APART_MS, LOOK_ROWS, sameRows, WIDENED_MS } from './proof/answer.ts';
+import { countTiedRows } from './tied-rows.ts';
 
 /** Where an attempt to close the gap at an instant got to. The evidence knows whether it is closed. */
 export type Forward =
@@ -75,18 +76,49 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
     if (page.admission.kind === 'unordered') return { kind: 'unordered' };
     const line = lineOf(page);
     const newest = line.at(-1)?.at;
+    if (request.order === 'desc' && behind !== undefined && line[0]?.at === newest && newest === behind) {
+      // More rows share that time than fit a page: the newest row before it, and from there on.
+      const below = await attemptEarlier(fetcher, {
+        order: 'desc',
+        start: request.start,
+        end: Math.ceil(behind) - 1,
+        step: firstStep(LOOK_ROWS),
+      });
+      if (below) yield below;
+      const row = below && lineOf(below).at(-1)?.at;
+      const across =
+        row === undefined ? undefined : await fetcher.attempt({ order: 'asc', start: Math.floor(row) - 1 });
+      if (across) yield across;
+      // The rows of that time fill a page as well: a pass through all of them ends with rows from both sides of the gap.
+      const isFull = across && lineOf(across).at(-1)?.at === row;
+      if (!isClosed() && row !== undefined && isFull)
+        yield* countTiedRows(fetcher, {
+          at: row,
+          orders: ['asc'],
+          start: Math.floor(row) - 1,
+          place: 0,
+          isDone: isClosed,
+        });
+      if (isClosed()) return { kind: 'shown' };
+    }
     if (newest === undefined || request.order === 'desc') continue;
     if (newest > at) {
       outcome = { kind: 'ahead' };
-      for (const other of ahead) evidence.admitBeginning(other, page);
-      if (isClosed()) return { kind: 'shown' };
-      if (ahead.length > 0 && line[0]?.at === newest) {
-        const before = await attemptEarlier(fetcher, {
-          order: 'desc',
-          start: request.start,
-          end: Math.floor(newest) - 1,
-        });
-        if (before) for (const other of ahead) evidence.admitBeginning(other, page, before);
+      const same = ahead.filter(
+        (other) => lineOf(other)[0]?.id === line[0]?.id && Math.abs(other.query.start - page.query.start) >= APART_MS,
+      );
+      const first = line[0]?.at ?? newest;
+      if (same.length > 0) {
+        // The order of a single instant cannot be told: from the other side, right there. Else from further back than an end is widened.
+        const isTold = first < newest;
+        const end = isTold ? Math.floor(first) - WIDENED_MS : Math.ceil(first) - 1;
+        const start = Math.min(page.query.start, ...same.map(({ query }) => query.start));
+        const look = { order: isTold ? 'asc' : 'desc', start, end, step: firstStep(LOOK_ROWS) } as const;
+        const before = await attemptEarlier(fetcher, look);
+        if (before) {
+          yield before;
+          for (const other of same) evidence.admitBeginning(other, page, before);
+        }
         if (isClosed()) return { kind: 'shown' };
       }
       ahead.push(page);
@@ -150,8 +182,6 @@ async function attemptEarlier(fetcher: PageFetcher, request: PageRequest): Promi
   }
 }
 
-/** Enough for a day of a million rows on a server that cannot split it. */
-export const MOST_PAGES = 2000;
 /** Rows may be hidden after they were counted: so many pages of them in a row are looked behind. */
 const MOST_EMPTY_PAGES = 8;
 

@@ -49,3 +49,6 @@ export function stepEndingAt(end: number, maxLimit: number): Step {
   while (end % limit !== 0) limit--;
   return stepOf({ page: end / limit, limit });
 }
+
+/** Enough for a day of a million rows on a server that cannot split it. */
+export const MOST_PAGES = 2000;

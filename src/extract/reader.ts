@@ -1,16 +1,16 @@
+import { checkFiltered, doubtOf } from '../api/check-filtered.ts';
 import type { EventsApi } from '../api/events-api.ts';
 import { MAX_LIMIT } from '../api/params.ts';
 import type { Flatten, Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
-import type { StreamName } from '../model/streams.ts';
+import { STREAMS, type StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
-import { createFilterGuard } from './filter-guard.ts';
 import { createPageFetcher, type PageFetcher, type RequestContext } from './page-fetcher.ts';
 import type { Profile } from './profile.ts';
 import { Evidence, type Known } from './proof/evidence.ts';
 import { createServiceClock } from './service-clock.ts';
 import type { Slice } from './slice.ts';
-import { createFairShare, sweep } from './sweep.ts';
+import { createFairShare, sweep, TOO_YOUNG } from './sweep.ts';
 import { readTail, type TailEnd, type TailRequest } from './tail.ts';
 
 /** Reads one stream of one source. What it has proven is the word of `proof/`; the argument is in docs/extraction.md. */
@@ -92,5 +92,47 @@ export function createReader(settings: ReaderOptions): Reader {
     },
     sweep: ({ window, after, ...context }) =>
       guard.sweep(sweep(fetcherFor(after?.evidence.fork() ?? fresh(), context), window, fair)),
+  };
+}
+
+/**
+ * What is proven is complete of what was asked for; whether the service asked itself the same question, only its rows show. From the
+ * first row on that a filter should have kept out, and as long as no row ever came for a filter, nothing is called complete.
+ */
+interface FilterGuard {
+  /** Every row that the service shows, wherever it lies. */
+  see(rows: readonly Row[]): void;
+  doubt(): string | undefined;
+  sweep(slices: AsyncGenerator<Slice, void>): AsyncGenerator<Slice, void>;
+  tail(slices: AsyncGenerator<Slice, TailEnd>): AsyncGenerator<Slice, TailEnd>;
+}
+
+interface FilterGuardOptions {
+  stream: StreamName;
+  filters: Readonly<Record<string, string>>;
+  /** Earlier runs with these filters saw rows: that there are none now says nothing against them. */
+  hasShown?: boolean | undefined;
+}
+
+function createFilterGuard({ stream, filters, hasShown = false }: FilterGuardOptions): FilterGuard {
+  const isFiltered = Object.keys(filters).length > 0;
+  let check = checkFiltered(STREAMS[stream], filters, []);
+  const doubt = (): string | undefined => (hasShown && check.rows === 0 ? undefined : doubtOf(check));
+  return {
+    see(rows) {
+      if (isFiltered) check = checkFiltered(STREAMS[stream], filters, rows, check);
+    },
+    doubt,
+    async *sweep(slices) {
+      for await (const slice of slices) {
+        const note = doubt();
+        const isJudged = slice.window && slice.note !== TOO_YOUNG;
+        yield isJudged && note ? { ...slice, certified: undefined, whole: false, note } : slice;
+      }
+    },
+    async *tail(slices) {
+      const end = yield* slices;
+      return doubt() ? { ...end, certified: undefined } : end;
+    },
   };
 }

@@ -1,6 +1,7 @@
 import { StopStream } from '../model/errors.ts';
-import { type Instant, toIso } from '../model/instant.ts';
+import type { Instant } from '../model/instant.ts';
 import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
+import { darkBefore, findWhereRowsShow, isReadable, isStartRefused } from './old-starts.ts';
 import { newestPage, pageBackward } from './page-backward.ts';
 import { lineOf, type PageFetcher, type PageResult, type Rejection } from './page-fetcher.ts';
 import { type Forward, pageForward, startNear, type Walk, walkPages } from './page-forward.ts';
@@ -65,7 +66,10 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
       at = end;
       continue;
     }
-    const to = Math.min(window.end, outcome.resumeAt ?? placeBeyond(fetcher, at, leaps));
+    // Where no row shows behind it, there is nothing to go on to.
+    const isLast = evidence.nextFrom(at) === undefined && evidence.seenAfter(at).length === 0;
+    const beyond = isLast ? window.end : placeBeyond(fetcher, at, leaps);
+    const to = Math.min(window.end, outcome.resumeAt ?? beyond);
     leaps += 1;
     yield {
       window: { start: at, end: to },
@@ -84,7 +88,7 @@ const UNCOUNTED = 'more rows share one timestamp than fit a page, and their numb
 const UNORDERED = 'the service does not sort its answers as asked, so they prove nothing';
 
 /** A page that holds less than this part of what was asked for was not cut, its rows are hidden. */
-const MOST_CUT = 8;
+const MOST_CUT = 100;
 
 /** Said of the end of a window that lies in the present. */
 export const TOO_YOUNG = 'too young to be complete: events may still arrive';
@@ -165,6 +169,14 @@ function createGapCloser(
       return { setAside };
     }
 
+    if (forward.kind === 'failed' && forward.error instanceof StopStream) {
+      // A start can be refused in the same words as a page that is too large.
+      if (yield* isStartRefused(fetcher, forward.request.start)) {
+        reason = forward.error.message;
+        isRefused = true;
+        forward = { kind: 'nothing' };
+      }
+    }
     if (forward.kind === 'failed') {
       const { request, error } = forward;
       const step = firstStep(profile.pageRows);
@@ -246,45 +258,3 @@ function createGapCloser(
   }
   return { close };
 }
-
-const darkBefore = (from: Instant): string =>
-  `the service shows nothing, or refuses, when it is asked from before ${toIso(from)}`;
-
-/** Whether the stream can be read at all, when it is asked for the latest only. */
-async function* isReadable(fetcher: PageFetcher): AsyncGenerator<PageResult, boolean> {
-  try {
-    const page = yield* newestPage(fetcher, fetcher.clock.now() - DAY_MS);
-    return page !== undefined;
-  } catch (error) {
-    if (error instanceof StopStream) return false;
-    throw error;
-  }
-}
-
-/** Old starts can be answered with nothing although there are rows. The first start that shows some is found by halving. */
-async function* findWhereRowsShow(
-  fetcher: PageFetcher,
-  at: Instant,
-  until: Instant,
-): AsyncGenerator<PageResult, Instant | undefined> {
-  const show = async function* (start: Instant): AsyncGenerator<PageResult, boolean> {
-    try {
-      const page = await fetcher.attempt({ order: 'asc', start }, { once: true });
-      if (page) yield page;
-      return page !== undefined && page.count > 0;
-    } catch (error) {
-      if (error instanceof StopStream) return false;
-      throw error;
-    }
-  };
-  let [dark, shown] = [at, Math.floor(until) - 1];
-  if (shown <= dark || !(yield* show(shown))) return undefined;
-  while (shown - dark > MOST_PRECISE_MS && fetcher.evidence.through(at) === undefined) {
-    const middle = Math.floor((dark + shown) / 2);
-    if (yield* show(middle)) shown = middle;
-    else dark = middle;
-  }
-  return shown;
-}
-
-const MOST_PRECISE_MS = 1000;

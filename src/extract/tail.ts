@@ -141,14 +141,15 @@ async function showsNothing(fetcher: PageFetcher, { since, known }: TailRequest,
 
 /** Old starts can be refused by themselves, by what the plan retains: then the latest is asked for alone. */
 async function* newestFrom(fetcher: PageFetcher, start: Instant): AsyncGenerator<PageResult, PageResult | undefined> {
+  const recent = fetcher.clock.now() - DAY_MS;
   try {
-    return yield* newestPage(fetcher, start);
+    const page = yield* newestPage(fetcher, start);
+    if (page || start >= recent) return page;
   } catch (error) {
-    const recent = fetcher.clock.now() - DAY_MS;
     // Recovery: where the latest can be had, it is this start that is refused and not the stream. A key that is refused is refused for any.
     if (!(error instanceof StopStream) || error.answer?.status === 401 || start >= recent) throw error;
-    return yield* newestPage(fetcher, recent);
   }
+  return yield* newestPage(fetcher, recent);
 }
 
 /** What joins the floor. Where no time has passed since it was proven, that ends there too. */

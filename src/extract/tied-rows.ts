@@ -1,6 +1,6 @@
 import type { Instant } from '../model/instant.ts';
 import type { PageFetcher, PageResult } from './page-fetcher.ts';
-import { MOST_PAGES } from './page-forward.ts';
+import { MOST_PAGES } from './page-steps.ts';
 import { type Observation, sameRows } from './proof/answer.ts';
 import { countOf, EMPTY_BEHIND } from './proof/counting.ts';
 
@@ -12,6 +12,8 @@ export interface TiedRows {
   start: Instant;
   /** A place, counted from 0, that is not behind the first of them. */
   place: number;
+  /** Whether what was wanted of it is known by now. */
+  isDone?: () => boolean;
 }
 
 /** Shuffled ties of one and a half pages need about ten passes to show them all twice. */
@@ -19,7 +21,7 @@ const MOST_PASSES = 40;
 /** Rows come and go while they are counted; more often than this, something else is wrong. */
 const MOST_UNCOUNTED = 3;
 /** A page that holds less than this part of what was asked for was not cut, its rows are hidden. */
-const MOST_CUT = 8;
+const MOST_CUT = 100;
 /** Pages of a shuffled instant that show nothing new; more of them repeat each other. */
 const MOST_STALE = 4;
 
@@ -37,7 +39,9 @@ export async function* countTiedRows(fetcher: PageFetcher, tied: TiedRows): Asyn
     const order = tied.orders[pass % tied.orders.length] ?? 'asc';
     const pages = yield* onePass(fetcher, tied, order, Math.max(1, longest - shorter));
     const count = countOf(pages, tied.at);
-    if (count && evidence.admitCount(tied.at, count)) return true;
+    if ((count && evidence.admitCount(tied.at, count)) || tied.isDone?.()) return true;
+    // Nothing shows behind it, and where everything ends is not known: no pass more would tell.
+    if (count?.isOpen && !evidence.knowsEnd && pass >= tied.orders.length) return false;
     const least = pages.find((page) => page.count < page.query.limit)?.count ?? longest;
     if (!isCut && (!count || count.isOpen) && least < longest && least >= longest / MOST_CUT) {
       // Pages hold fewer rows than were asked for, and more lie behind: then this is what a page holds.

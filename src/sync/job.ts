@@ -84,7 +84,7 @@ interface SinceQuestion {
 const SECOND_MS = 1000;
 
 /** No service of this kind is older. */
-const BEFORE_ALL = Date.UTC(2000, 0, 1);
+export const BEFORE_ALL = Date.UTC(2000, 0, 1);
 
 /**
  * Where completeness is counted from. A date may be moved back later, which opens older time. `30d` and `all` are fixed by the first

@@ -148,7 +148,9 @@ async function deliverTail(work: Work): Promise<TailEnd> {
       held = next.value;
       continue;
     }
-    const { certified, isOnePage, isEmpty } = next.value;
+    const { certified, isOnePage } = next.value;
+    // Where rows were seen before, an answer without any is a gap like any other.
+    const isEmpty = next.value.isEmpty && newestSeen === undefined;
     if (held && certified && isOnePage) {
       // One page is one snapshot: a row of the sink that is not on it has vanished. Between several pages rows may have moved.
       const { start, end } = certified;
@@ -166,7 +168,7 @@ async function deliverTail(work: Work): Promise<TailEnd> {
       const note = reader.doubt() ?? NOTHING_YET;
       await committer.add({ window: open, certified: undefined, note, rows: [], rejected: [] });
     }
-    return next.value;
+    return { ...next.value, isEmpty };
   }
 }
 
@@ -188,10 +190,10 @@ async function windowsToRead(
   if (isEmpty) return { fresh: [], repair: [] };
   const whole = { start: since, end: serverNow - policy.settleMs };
   const needs = await Promise.all(
-    sinks.map(async ({ sink, completeThrough: floor = since, ledger }) => {
+    sinks.map(async ({ sink, completeThrough: floor = since, newestSeen, ledger }) => {
       const entries = await ledger();
-      // The stream was empty until now and shows rows: windows that looked empty may hold rows as well.
-      const wasEmpty = entries.some(({ note }) => note === NOTHING_YET);
+      // The stream was empty until now and shows rows: windows that looked empty, certified ones too, may hold rows as well.
+      const wasEmpty = newestSeen === undefined || entries.some(({ note }) => note === NOTHING_YET);
       const again = { start: wasEmpty ? since : Math.max(since, floor - policy.lookbackMs), end: floor };
       // Nearly always the tail has just read all of this bit.
       const isRead = certified && certified.start <= again.start && again.end <= certified.end;

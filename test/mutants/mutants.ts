@@ -88,8 +88,13 @@ export const MUTANTS: readonly Mutant[] = [
     '',
   ),
   answer('newest confirmed', 'by another row', ' && shown?.id === newest.id;', ';'),
-  answer('newest confirmed', 'by the latest hours, at first', 'if (!isNew && isNarrow)', 'if (isNarrow)'),
-  answer('newest confirmed', 'by a newer row', ': shown.at <= newest.at;', ': true;'),
+  answer(
+    'newest confirmed',
+    'by the latest hours, at first',
+    'if (!isNew && isOfLatest(other))',
+    'if (isOfLatest(other))',
+  ),
+  answer('newest confirmed', 'by a newer row', ': shown.at <= at;', ': true;'),
   answer(
     'newest confirmed',
     'one instant, like any page',
@@ -101,6 +106,12 @@ export const MUTANTS: readonly Mutant[] = [
     'one instant, with something newer',
     ' && shown !== undefined && shown.at <= newest.at;',
     ';',
+  ),
+  evidence(
+    'newest confirmed',
+    'an old newest row without a look at the latest hours',
+    'return this.#latest !== undefined && showsNothingNewer(this.#latest, newest);',
+    'return true;',
   ),
   answer('beginning', 'starts close together', 'late.query.start - early.query.start < APART_MS || ', ''),
   answer(
@@ -128,6 +139,13 @@ export const MUTANTS: readonly Mutant[] = [
     'const isTold = !isOneInstant(early) || !isOneInstant(late);',
     'const isTold = early.count >= 0;',
   ),
+  answer(
+    'beginning',
+    'an older row before it',
+    'if (before.count > 0 && !(isTold && showsFirst)) return undefined;',
+    '',
+  ),
+  answer('beginning', 'a look that ends behind it', 'before.query.end >= latestEnd || ', ''),
   answer('beginning', 'from the earlier start on', 'late.query.start - 1), before', 'early.query.start - 1), before'),
   answer('founding', 'a page of one instant', 'if (first.at === newest.at) return undefined;', ''),
   answer('founding', 'any start', 'answer.query.start > founded || ', ''),

@@ -22,9 +22,10 @@ const steady = process.env.STEADY !== undefined;
 const STEADY_SEEDS = isProving ? 200 : isDeep ? 10 : 3;
 const CHUNKS = 20;
 /** Some of the traits that are drawn leave something open for ever. */
-const MOST_OPEN = 0.2;
+const MOST_OPEN = 0.07;
 
 const all = (): void => {
+  const open: string[] = [];
   for (let chunk = 0; chunk < CHUNKS; chunk++) {
     const first = firstSeed + Math.floor((seeds * chunk) / CHUNKS);
     const last = firstSeed + Math.floor((seeds * (chunk + 1)) / CHUNKS) - 1;
@@ -35,9 +36,12 @@ const all = (): void => {
         if (failure)
           broken.push(`${failure}\n  replay: SEED=${seed} npx vitest run test/property/extraction-simulation.test.ts`);
       }
-      expectSound(broken, last - first + 1);
+      open.push(...openIn(broken));
     });
   }
+  test('all but a few come to rest', () => {
+    expect(open.length, open.join('\n')).toBeLessThanOrEqual(Math.max(1, Math.floor(seeds * MOST_OPEN)));
+  });
 };
 
 const replay = (seed: number): void =>
@@ -67,7 +71,7 @@ describe('three runs prove what can be had, from a service that always answers i
             `${failure}\n  replay: STEADY=1 TRAITS=${name} SEED=${seed} npx vitest run test/property/extraction-simulation.test.ts`,
           );
       }
-      expectSound(broken, STEADY_SEEDS);
+      expect(openIn(broken).length, broken.join('\n')).toBeLessThanOrEqual(1);
     },
   );
 });
@@ -76,10 +80,10 @@ describe('three runs prove what can be had, from a service that always answers i
  * What is lost, doubled or certified unproven is none, in no world. That everything is certified in the end (I6) is wished for and not promised:
  * in a few worlds in a hundred a place stays open, and says so; what is missing there is not called complete.
  */
-function expectSound(broken: readonly string[], worlds: number): void {
+function openIn(broken: readonly string[]): string[] {
   const open = broken.filter((failure) => failure.startsWith('I6'));
   expect(broken.filter((failure) => !open.includes(failure)).join('\n')).toBe('');
-  expect(open.length, open.join('\n')).toBeLessThanOrEqual(Math.max(1, Math.floor(worlds * MOST_OPEN)));
+  return open;
 }
 
 async function failureOf(seed: number, options: SimulationOptions): Promise<string | undefined> {

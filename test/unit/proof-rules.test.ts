@@ -294,8 +294,25 @@ describe('newest, confirmed: a second question with other edges shows the same n
     expect(evidence.knowsEnd).toBe(false);
     expect(proves(20, NOW, evidence)).toBe(false);
     evidence.admit(other([30]));
+    evidence.admit(newest([], narrow));
     expect(evidence.knowsEnd).toBe(true);
     expect(proves(20, NOW, evidence)).toBe(true);
+  });
+
+  // Archives answer questions that begin in their time: both questions begin there, and show the archive's newest row.
+  it('on a new stream an old newest row waits for the latest hours, which show nothing newer, before or after', () => {
+    expect(evidenceOf([claim, other([30])]).knowsEnd).toBe(false);
+    expect(evidenceOf([claim, other([30]), newest([NOW - 5000], narrow)]).knowsEnd).toBe(false);
+    expect(evidenceOf([claim, other([30]), newest([], narrow, { count: 1 })]).knowsEnd).toBe(false);
+    expect(evidenceOf([claim, newest([], narrow), other([30])]).knowsEnd).toBe(true);
+    expect(evidenceOf([claim, newest([], narrow)]).knowsEnd).toBe(false);
+    // A question that does not begin in the latest hours, or ends before the present, is not one for them.
+    expect(evidenceOf([claim, other([30]), newest([], { start: NOW - DAY })]).knowsEnd).toBe(false);
+    expect(evidenceOf([claim, other([30]), newest([], { ...narrow, end: NOW - 1 })]).knowsEnd).toBe(false);
+    // A newest row of the latest hours needs none.
+    const recent = [NOW - 5000, NOW - 9000];
+    const again = newest([NOW - 5000], { start: NOW - 5001, limit: 5 });
+    expect(evidenceOf([newest(recent), again]).knowsEnd).toBe(true);
   });
 
   // The claim was made before the newer row was seen: of the two questions that should agree on its absence, only one could have shown it.
@@ -345,47 +362,65 @@ describe('newest, confirmed: a second question with other edges shows the same n
   });
 });
 
-describe('beginning: two questions that begin well apart show the same first row', () => {
+describe('beginning: two questions that begin well apart show the same first row, and a third nothing before it', () => {
   const late = answer([500, 600, 700], { start: 0, limit: 10 });
   const early = answer([500, 600], { start: -APART_MS, limit: 5 });
+  const bare = answer([], { start: -2 * APART_MS, end: 499 - DAY });
 
   it('suffices, from the later start on', () => {
-    expect(beginning(late, early)).toEqual({ after: -1, before: 700 });
-    expect(beginning(early, late)).toEqual({ after: -1, before: 700 });
+    expect(beginning(late, early, bare)).toEqual({ after: -1, before: 700 });
+    expect(beginning(early, late, bare)).toEqual({ after: -1, before: 700 });
     const evidence = evidenceOf([late, early]);
     expect(proves(0, 700, evidence)).toBe(false);
-    evidence.admitBeginning(late, early);
+    evidence.admitBeginning(late, early, bare);
     expect(proves(0, 700, evidence)).toBe(true);
     expect(proves(-1, 700, evidence)).toBe(false);
   });
 
   it('a widened start shows rows from before it: they count, and not what lies before them', () => {
     const widened = (start: number, limit: number) => answer([500, 600, 700], { start, limit });
-    expect(beginning(widened(550, 10), widened(550 - APART_MS, 5))).toEqual({ after: 500, before: 700 });
+    expect(beginning(widened(550, 10), widened(550 - APART_MS, 5), bare)).toEqual({ after: 500, before: 700 });
   });
 
   it('one question does not, however close its first row is: starts are rounded up', () => {
-    expect(beginning(late, late)).toBeUndefined();
+    expect(beginning(late, late, bare)).toBeUndefined();
     expect(proves(0, 600, evidenceOf([answer([1, 700], { start: 0 })]))).toBe(false);
   });
 
   it('starts that a rounding makes the same do not', () => {
-    expect(beginning(late, { ...early, query: { ...early.query, start: 1 - APART_MS } })).toBeUndefined();
+    expect(beginning(late, { ...early, query: { ...early.query, start: 1 - APART_MS } }, bare)).toBeUndefined();
   });
 
   it('another first row, or the same one at another time, does not', () => {
-    expect(beginning(late, answer([400, 500], early.query))).toBeUndefined();
-    expect(beginning(late, answer([{ id: 'r500', at: 499 }, 600], early.query))).toBeUndefined();
-    expect(beginning(late, answer(tie(500, 'twin').concat(row(600)), early.query))).toBeUndefined();
-    expect(beginning(late, answer([], early.query))).toBeUndefined();
+    expect(beginning(late, answer([400, 500], early.query), bare)).toBeUndefined();
+    expect(beginning(late, answer([{ id: 'r500', at: 499 }, 600], early.query), bare)).toBeUndefined();
+    expect(beginning(late, answer(tie(500, 'twin').concat(row(600)), early.query), bare)).toBeUndefined();
+    expect(beginning(late, answer([], early.query), bare)).toBeUndefined();
   });
 
   it('later pages, the other order, an unordered answer or the same page size do not', () => {
-    expect(beginning(late, { ...early, query: { ...early.query, page: 2 } })).toBeUndefined();
-    expect(beginning(late, newest([600, 500], early.query && { ...early.query, order: 'desc' }))).toBeUndefined();
-    expect(beginning(late, answer([500, 600, 550], early.query))).toBeUndefined();
+    expect(beginning(late, { ...early, query: { ...early.query, page: 2 } }, bare)).toBeUndefined();
+    expect(beginning(late, newest([600, 500], early.query && { ...early.query, order: 'desc' }), bare)).toBeUndefined();
+    expect(beginning(late, answer([500, 600, 550], early.query), bare)).toBeUndefined();
     // Counted from nought, page 1 is the second: it begins elsewhere when it is of another size.
-    expect(beginning(late, { ...early, query: { ...early.query, limit: 9 } })).toBeUndefined();
+    expect(beginning(late, { ...early, query: { ...early.query, limit: 9 } }, bare)).toBeUndefined();
+  });
+
+  // Archives answer only where the asked end lies in their time: both questions, which end beyond the present, show the same first row of the rest.
+  it('not where a question that ends before that row shows an older one', () => {
+    expect(beginning(late, early, answer([100 - DAY, 200 - DAY], bare.query))).toBeUndefined();
+    expect(beginning(late, early, answer([], bare.query, { count: 1 }))).toBeUndefined();
+  });
+
+  it('that question ends a day before the row and begins no later than the others', () => {
+    expect(beginning(late, early, answer([], { ...bare.query, end: 500 - DAY }))).toBeUndefined();
+    expect(beginning(late, early, answer([], { ...bare.query, start: 1 - APART_MS }))).toBeUndefined();
+  });
+
+  it('where its end is widened it may show the same first row, oldest first', () => {
+    expect(beginning(late, early, answer([500, 600], bare.query))).toEqual({ after: -1, before: 700 });
+    expect(beginning(late, early, newest([600, 500], bare.query))).toBeUndefined();
+    expect(beginning(late, early, answer([500, 600], { ...bare.query, page: 2 }))).toBeUndefined();
   });
 
   describe('on pages of one instant, which may be the end as well', () => {
@@ -393,21 +428,21 @@ describe('beginning: two questions that begin well apart show the same first row
     const before = newest([], { start: -APART_MS, end: 499 });
 
     it('nothing may show before it either', () => {
-      expect(beginning(tied, tiedEarly)).toBeUndefined();
+      expect(beginning(tied, tiedEarly, answer(tie(500, 'a'), before.query))).toBeUndefined();
       expect(beginning(tied, tiedEarly, before)).toEqual({ after: -1, before: 500 });
       expect(beginning(tied, tiedEarly, newest([400], before.query))).toBeUndefined();
       expect(beginning(tied, tiedEarly, newest([], before.query, { count: 1 }))).toBeUndefined();
       expect(beginning(tied, tiedEarly, newest([], { ...before.query, end: 500 }))).toBeUndefined();
       expect(beginning(tied, tiedEarly, newest([], { ...before.query, start: 0 }))).toBeUndefined();
       // One of both is enough to leave it open.
-      expect(beginning(tied, answer([...tie(500, 'a'), 600], early.query))).toBeUndefined();
+      expect(beginning(tied, answer([...tie(500, 'a'), 600], early.query), before)).toBeUndefined();
     });
   });
 
   // The row was seen where both answers say that there is none: they contradict what is known.
   it('not where an older row is known', () => {
     const evidence = evidenceOf([answer([100, 200, 300]), late, early]);
-    evidence.admitBeginning(late, early);
+    evidence.admitBeginning(late, early, bare);
     expect(proves(0, 600, evidence)).toBe(false);
   });
 });

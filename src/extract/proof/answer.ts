@@ -151,9 +151,17 @@ export function confirmsNewest(claim: Observation, other: Observation, isNew: bo
       other.query.order === 'asc' && other.query.start <= newest.at && other.query.start >= newest.at - 2 * SHOWN_MS;
     return isRightThere && haveOtherEdges(claim, other) && shown !== undefined && shown.at <= newest.at;
   }
-  const isNarrow = other.query.start >= other.answeredAt - NARROW_MS && other.query.start <= other.answeredAt;
-  if (!isNew && isNarrow) return shown === undefined ? other.count === 0 : shown.at <= newest.at;
+  if (!isNew && isOfLatest(other)) return showsNothingNewer(other, newest.at);
   return haveOtherEdges(claim, other) && other.query.start !== claim.query.start && shown?.id === newest.id;
+}
+
+/** A question for the latest hours alone: what is answered from an archive, or cut short, shows itself there. */
+export const isOfLatest = ({ query, answeredAt }: Observation): boolean =>
+  query.page === 1 && query.end >= answeredAt && query.start >= answeredAt - NARROW_MS && query.start <= answeredAt;
+
+export function showsNothingNewer(answer: Observation, at: Instant): boolean {
+  const shown = newestRow(answer);
+  return shown === undefined ? answer.count === 0 : shown.at <= at;
 }
 
 /** Whether such a confirmation is needed. */
@@ -169,10 +177,11 @@ const isOneInstant = ({ rows }: Observation): boolean => rows.every(({ at }) => 
 const newestRow = (answer: Observation): Stamped | undefined => inOrder(answer)?.at(-1);
 
 /**
- * RULE beginning. Two questions that begin well apart, with other limits, and show the same first row: nothing is older, from the later start on. One
- * question does not say so, however close its first row is: starts are rounded up, too.
+ * RULE beginning. Two questions that begin well apart, with other limits, and show the same first row, and a third one that ends a day before that
+ * row and shows nothing older: nothing is older, from the later start on. One question does not say so, however close its first row is: starts are
+ * rounded up, and archives show themselves only to a question that ends in their time.
  */
-export function beginning(one: Observation, other: Observation, before?: Observation): Stretch | undefined {
+export function beginning(one: Observation, other: Observation, before: Observation): Stretch | undefined {
   const [early, late] = one.query.start <= other.query.start ? [one, other] : [other, one];
   if (!isFirstAscending(early) || !isFirstAscending(late)) return undefined;
   if (late.query.start - early.query.start < APART_MS || !haveOtherEdges(early, late)) return undefined;
@@ -180,10 +189,13 @@ export function beginning(one: Observation, other: Observation, before?: Observa
   if (!first?.[0] || first[0].id !== again?.[0]?.id) return undefined;
   // The shorter page is how the longer one begins.
   if (first.some(({ at }, i) => i < again.length && at !== again[i]?.at)) return undefined;
-  // Pages of one instant may be the end as well as the beginning, in an order that cannot be told: then nothing may show before it either.
+  // Pages of one instant may be the end as well as the beginning, in an order that cannot be told: then nothing at all may show right before it.
   const isTold = !isOneInstant(early) || !isOneInstant(late);
-  if (!isTold && !(before?.count === 0 && before.query.end < first[0].at && before.query.start <= early.query.start))
-    return undefined;
+  const latestEnd = isTold ? first[0].at - DAY_MS : first[0].at;
+  if (before.query.end >= latestEnd || before.query.start > early.query.start) return undefined;
+  // Else a widened end may show the first row again.
+  const showsFirst = isFirstAscending(before) && inOrder(before)?.[0]?.id === first[0].id;
+  if (before.count > 0 && !(isTold && showsFirst)) return undefined;
   const newest = Math.max(...[first, again].map((line) => line.at(-1)?.at ?? Number.NEGATIVE_INFINITY));
   return { after: Math.min(first[0].at, late.query.start - 1), before: newest };
 }
@@ -210,9 +222,9 @@ export const emptyPagesFor = ({ start, end }: Window): number => (end - start > 
 export const LOOK_ROWS = 10;
 /** Each look back reaches at most so many times further than the one before it, and none looks over more than this at once. */
 const LOOK_RATIO = 5;
-const LONGEST_LOOK_MS = 10 * DAY_MS;
+const LONGEST_LOOK_MS = 2 * DAY_MS;
 /** Of a long history each look covers this part. */
-const MOST_LOOKS = 10;
+const MOST_LOOKS = 15;
 
 /**
  * Looks back from the present to an instant, piece by piece, for a few rows each: what to ask to see that nothing is there. Old starts can be
@@ -253,7 +265,7 @@ export function nothingThere(answers: readonly Observation[], earlier: readonly 
 /** Whether looks for a few rows cover a window without a hole, each of them short. */
 function isLookedAt(answers: readonly Observation[], window: Window): boolean {
   const looks = answers.filter(({ query }) => query.limit <= LOOK_ROWS && query.page === 1).map(({ query }) => query);
-  const most = Math.max(LONGEST_LOOK_MS, (window.end - window.start) / 8, 2 * NARROW_MS);
+  const most = Math.max(LONGEST_LOOK_MS, (window.end - window.start) / 12, 2 * NARROW_MS);
   let at = window.end;
   for (const { start, end } of looks.sort((a, b) => b.start - a.start)) {
     if (end >= at && end - start <= most) at = Math.min(at, start);

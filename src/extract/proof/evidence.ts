@@ -6,12 +6,15 @@ import {
   founding,
   inOrder,
   insideOf,
+  isOfLatest,
+  NARROW_MS,
   needsConfirmation,
   newestOfAll,
   nothingThere,
   type Observation,
   type Stamped,
   type Stretch,
+  showsNothingNewer,
 } from './answer.ts';
 import { allTiesSeen, aroundUnreadable, type Count, type Unreadable } from './counting.ts';
 
@@ -53,6 +56,9 @@ export class Evidence {
   #newestSeen: Instant | undefined;
   /** Newest pages that wait to be confirmed. */
   #claims: Observation[] = [];
+  /** Newest rows that two questions agreed on. */
+  readonly #agreed = new Set<string>();
+  #latest: Observation | undefined;
   #knowsEnd = false;
   #settledThrough = Number.POSITIVE_INFINITY;
 
@@ -79,6 +85,7 @@ export class Evidence {
     const inside = insideOf(line);
     const missing = inside ? this.#missingFrom(answer, inside) : [];
     if (missing.length > 0) return { kind: 'contradicts', missing };
+    if (isOfLatest(answer)) this.#latest = answer;
     this.#confirmClaims(answer);
     if (line.length === 0) return { kind: 'empty' };
     if (inside) this.#add(inside, answer);
@@ -110,8 +117,9 @@ export class Evidence {
     if (!newest) return;
     const isStale = newestOfAll(answer, line, this.#newestSeen) === undefined;
     const isSame = (claim: Observation): boolean => inOrder(claim)?.at(-1)?.id === line.at(-1)?.id;
-    const isConfirmed = this.#claims.some((claim) => isSame(claim) && confirmsNewest(claim, answer, this.isNew));
-    if (isConfirmed || !(isStale || needsConfirmation(answer, this.isNew))) {
+    const isAgreed = this.#claims.some((claim) => isSame(claim) && confirmsNewest(claim, answer, this.isNew));
+    if (isAgreed) this.#agreed.add(line.at(-1)?.id ?? '');
+    if ((isAgreed && this.#isQuietSince(line, answer)) || !(isStale || needsConfirmation(answer, this.isNew))) {
       this.#knowsEnd = true;
       this.#add(newest, answer);
     } else {
@@ -124,10 +132,19 @@ export class Evidence {
     for (const claim of this.#claims) {
       const line = inOrder(claim) ?? [];
       const newest = newestOfAll(claim, line, this.#newestSeen);
-      if (!newest || !confirmsNewest(claim, answer, this.isNew)) continue;
+      const id = line.at(-1)?.id ?? '';
+      if (confirmsNewest(claim, answer, this.isNew)) this.#agreed.add(id);
+      if (!newest || !this.#agreed.has(id) || !this.#isQuietSince(line, answer)) continue;
       this.#knowsEnd = true;
       this.#add(newest, claim);
     }
+  }
+
+  /** On a stream that is new, a newest row that is old has to be so for a question of the latest hours, too. */
+  #isQuietSince(line: readonly Stamped[], { answeredAt }: Observation): boolean {
+    const newest = line.at(-1)?.at ?? Number.NEGATIVE_INFINITY;
+    if (!this.isNew || newest >= answeredAt - NARROW_MS) return true;
+    return this.#latest !== undefined && showsNothingNewer(this.#latest, newest);
   }
 
   #remember({ answeredAt }: Observation, line: readonly Stamped[]): void {
@@ -148,8 +165,8 @@ export class Evidence {
     }
   }
 
-  /** Two answers from different starts that may show the beginning of all history. */
-  admitBeginning(one: Observation, other: Observation, before?: Observation): void {
+  /** Two answers from different starts that may show the beginning of all history, and one for what lies before it. */
+  admitBeginning(one: Observation, other: Observation, before: Observation): void {
     const stretch = beginning(one, other, before);
     if (stretch) this.#addBeginning(stretch, one, inOrder(one)?.[0]?.at);
   }
