@@ -152,7 +152,7 @@ describe('refusals in the middle of a window', () => {
   test.each([401, 403, 422])('%i stops the stream; cursor and everything proven are kept', async (status) => {
     const sync = createSandboxSync({ clicks: 8000 });
     sync.api.onRequest = (_query, count) => {
-      if (count > 4) throw serviceError(status);
+      if (count > 5) throw serviceError(status);
     };
     const { error } = await sync.run();
     expect(error).toMatchObject({ answer: { status } });
@@ -161,7 +161,7 @@ describe('refusals in the middle of a window', () => {
     sync.api.onRequest = () => {};
     expect(await sync.run()).toMatchObject({ error: undefined, hasDoubts: false });
     expectComplete(sync);
-    expect(sync.api.queries.length).toBeLessThan(4 + 8 + 12);
+    expect(sync.api.queries.length).toBeLessThan(5 + 8 + 12);
   });
 
   test.each([429, 500, 503])('a window after %i is the same window', async (status) => {

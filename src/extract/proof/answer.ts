@@ -224,7 +224,7 @@ export const LOOK_ROWS = 10;
 const LOOK_RATIO = 5;
 const LONGEST_LOOK_MS = 2 * DAY_MS;
 /** Of a long history each look covers this part. */
-const MOST_LOOKS = 15;
+const MOST_LOOKS = 10;
 
 /**
  * Looks back from the present to an instant, piece by piece, for a few rows each: what to ask to see that nothing is there. Old starts can be
@@ -265,7 +265,7 @@ export function nothingThere(answers: readonly Observation[], earlier: readonly 
 /** Whether looks for a few rows cover a window without a hole, each of them short. */
 function isLookedAt(answers: readonly Observation[], window: Window): boolean {
   const looks = answers.filter(({ query }) => query.limit <= LOOK_ROWS && query.page === 1).map(({ query }) => query);
-  const most = Math.max(LONGEST_LOOK_MS, (window.end - window.start) / 12, 2 * NARROW_MS);
+  const most = Math.max(LONGEST_LOOK_MS, (window.end - window.start) / 8, 2 * NARROW_MS);
   let at = window.end;
   for (const { start, end } of looks.sort((a, b) => b.start - a.start)) {
     if (end >= at && end - start <= most) at = Math.min(at, start);
