@@ -29,17 +29,22 @@ export async function* newestPage(
   if (oldest?.at === newest) {
     const page = await fetcher.attempt({ order: 'asc', start: Math.floor(newest) - 1, step: firstStep(half) });
     if (page) yield page;
+    if (!evidence.knowsEnd && evidence.isNew && !isRecent) yield* latestHours();
   } else if (evidence.isNew || isRecent) {
     // Starts get rounded up, and then nothing shows: from further back each time.
     for (const back of [0, HOUR_MS, 26 * HOUR_MS]) {
       const page = yield* halvedUntilShown(fetcher, Math.floor(newest) - 1 - back, undefined, limit);
       if (evidence.knowsEnd || !page) break;
       // It may be the newest of an archive: then the latest hours show something newer.
-      if (!isRecent) yield* halvedUntilShown(fetcher, fetcher.clock.now() - NARROW_MS / 2, undefined, limit);
+      if (!isRecent) yield* latestHours();
       if (evidence.knowsEnd) break;
     }
-  } else yield* halvedUntilShown(fetcher, fetcher.clock.now() - NARROW_MS / 2, undefined, limit);
+  } else yield* latestHours();
   return first;
+
+  function latestHours(): AsyncGenerator<PageResult, PageResult | undefined> {
+    return halvedUntilShown(fetcher, fetcher.clock.now() - NARROW_MS / 2, undefined, limit);
+  }
 }
 
 /** Enough to see whether something is newer. */

@@ -201,7 +201,7 @@ const WORLDS: readonly World[] = [
     traits: ['flapping=0.05'],
     clicks: 3000,
     days: 3,
-    mostRequests: 600,
+    mostRequests: 900,
     mayMissRows: true,
   },
 ];

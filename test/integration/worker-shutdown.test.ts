@@ -109,7 +109,7 @@ it('a run that does not end in time is given up, and not called a bug when its c
   const log = { ...silentLog, warn: say, error: say, debug: say };
   const db = connect({ url: home.url, max: 2 });
   const stop = new AbortController();
-  sandbox.service.faults.add({ delayMs: 300, times: 3 });
+  sandbox.service.faults.add({ delayMs: 300, times: 100 });
   const worker = runWorkerApp({ config, log, signal: stop.signal, timings: { ...FAST, closeMs: 50 } });
   await until('its runs ask', () => sandbox.service.log.entries.length >= 3);
   // Whatever they want to write next has to wait, until long after their worker has left.

@@ -110,7 +110,7 @@ export const MUTANTS: readonly Mutant[] = [
   evidence(
     'newest confirmed',
     'an old newest row without a look at the latest hours',
-    'return this.#latest !== undefined && showsNothingNewer(this.#latest, newest);',
+    'return latest !== undefined && (isRoomLeft(latest) || showsNothingNewer(latest, newest));',
     'return true;',
   ),
   answer('beginning', 'starts close together', 'late.query.start - early.query.start < APART_MS || ', ''),
@@ -142,7 +142,7 @@ export const MUTANTS: readonly Mutant[] = [
   answer(
     'beginning',
     'an older row before it',
-    'if (before.count > 0 && !(isTold && showsFirst)) return undefined;',
+    'if (before.count > 0 && !(isTold && showsNoOther)) return undefined;',
     '',
   ),
   answer('beginning', 'a look that ends behind it', 'before.query.end >= latestEnd || ', ''),

