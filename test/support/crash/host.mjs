@@ -11,7 +11,7 @@ import './watch-postgres.mjs';
 import { createCase, within } from './steps.mjs';
 
 const { run } = await import('../../../dist/cli/program.js');
-const { createLog } = await import('../../../dist/app/log.js');
+const { createLog } = await import('../../../dist/app/environment.js');
 const given = JSON.parse(await text(process.stdin));
 if (given.some(({ worker }) => worker)) await import('./watch-redis.mjs');
 
