@@ -1,8 +1,6 @@
 import type { TraitName } from '../../src/sandbox/traits.ts';
 
-/**
- * Ways of answering that the reader does not survive yet. The simulation does not draw them. Whoever mends one takes its name out here. Empty is the goal.
- */
+/** Ways of answering that the reader does not survive yet. The simulation does not draw them. Whoever fixes one takes its name out. Empty is the goal. */
 export const KNOWN_UNSOUND: readonly TraitName[] = ['maxSpan', 'pagesFromZero', 'sortJitter'];
 
 export const isKnownUnsound = (name: TraitName): boolean =>

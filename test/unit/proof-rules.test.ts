@@ -31,7 +31,7 @@ import { certified } from '../support/certified.ts';
 
 /**
  * The rules of evidence (docs/extraction.md), one by one: what suffices, and what does not. Written from the contract, not from the code. A test
- * marked `it.fails` shows a way to fool the kernel that is known and not mended: it turns red on the day that it is.
+ * marked `it.fails` shows a way to fool the kernel that is known and not fixed: it turns red on the day that it is.
  */
 
 const DAY = 86_400_000;
