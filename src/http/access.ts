@@ -7,49 +7,49 @@ import { ConfigError } from '../model/errors.ts';
 import { HttpError } from './answers.ts';
 import { isSame, ROLES, type Role, type Token } from './tokens.ts';
 
-/** Who asks. */
+/** An authenticated client. */
 export interface Visitor {
   name: string;
   role: Role;
-  /** Of a browser; a program sends its token with every request. */
+  /** Of a browser; programs send their token with every request. */
   session: Session | undefined;
 }
 
 export interface AccessOptions {
   tokens: readonly Token[];
-  /** Under which the page is served: the cookie is for nothing else. */
+  /** The path under which the page is served, and to which the cookie is limited. */
   basePath?: string;
-  /** Only names of this machine are answered to: a page elsewhere may have turned its own name to it. */
+  /** Only this machine's names are accepted in the Host header: another site may have its name point here (DNS rebinding). */
   onlyLoopbackNames?: boolean;
 }
 
-/** Who may come in, and what for. */
+/** Authentication and its checks. */
 export interface Access {
-  /** By its token or cookie; `wrong`: a token that is none of ours. */
+  /** By token or cookie; `wrong`: an unknown token. */
   identify(headers: IncomingHttpHeaders): Visitor | 'wrong' | undefined;
-  /** Throws for a page of another site that asks in its reader's name: it could not read the answer, but an export costs requests. */
+  /** Throws for requests from pages of other sites: they could not read the answer, but an export would cost requests. */
   checkSite(headers: IncomingHttpHeaders): void;
-  /** Throws for a name that is not ours. */
+  /** Throws for a Host header that does not name this server. */
   checkHost(headers: IncomingHttpHeaders): void;
-  /** Throws unless our own page asked, or a program with a token of its own. */
+  /** Throws unless the request came from our own page, or from a program with a token. */
   checkChange(headers: IncomingHttpHeaders, visitor: Visitor): void;
-  /** Trades a token for a cookie; undefined: it is none of ours. */
+  /** Exchanges a token for a cookie; undefined: the token is unknown. */
   signIn(secret: string, isSecure: boolean): { cookie: string; visitor: Visitor } | undefined;
-  /** For good: also after a restart, also on other servers. Returns the cookie that removes the old one. */
+  /** Ends the session for good, also after a restart and on other servers. Returns the cookie that removes the old one. */
   signOut(session: Session, isSecure: boolean): Promise<string>;
   csrfOf(visitor: Visitor): string | null;
-  /** Whether a visitor of before would still be let in. */
+  /** Whether a client that was authenticated earlier still would be. */
   holds(visitor: Visitor): boolean;
-  /** Other tokens from now on. */
+  /** Replaces the tokens. */
   replaceTokens(tokens: readonly Token[]): void;
-  /** Calls back whenever visitors may have lost their right to stay. */
+  /** Calls back whenever clients may have lost their access. */
   onChange(listener: () => void): void;
-  /** Learns which sessions other servers have ended. */
+  /** Reads which sessions were ended by other servers. */
   refresh(): Promise<void>;
 }
 
 const COOKIE = 'tributary_session';
-/** How soon a server learns that a session was ended on another. */
+/** How soon a server notices that another one ended a session. */
 const REFRESH_MS = 2000;
 
 export function createAccess(state: Queryable, options: AccessOptions, now: () => number = Date.now): Access {
@@ -71,11 +71,11 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
     ended = new Set([...ended, ...stored]);
     if (isNews) tellAll();
   };
-  /** Recovery: what was known before still holds, and the next look asks again. */
+  /** Recovery: what was read before still holds, and the next poll tries again. */
   const refreshSoon = (): void => {
     if (now() - refreshedAt > REFRESH_MS) refresh().catch(() => {});
   };
-  /** Every token is compared, so that the time does not tell which one was nearly right. */
+  /** Every token is compared, so that timing does not reveal which one matched. */
   const tokenOf = (given: string): Token | undefined => tokens().filter(({ secret }) => isSame(given, secret))[0];
   const visitorOf = ({ name, role }: Token, session?: Session): Visitor => ({ name, role, session });
   const sessionOf = (cookie: string | undefined): Session | undefined => {
@@ -97,7 +97,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
       return session && visitorOf(session.token, session);
     },
     checkSite(headers) {
-      // `none`: typed by a person. Absent: no browser, or an address without TLS, where the strict cookie keeps others out.
+      // `none`: typed into the address bar. Absent: not a browser, or no TLS, where the SameSite=Strict cookie keeps other sites out.
       if (['same-origin', 'none'].includes(siteOf(headers))) return;
       throw new HttpError(403, 'a page of another site asked for this', {
         next: 'open it from the page of this server',
@@ -149,7 +149,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
 
 export const mayDo = (visitor: Visitor, role: Role): boolean => ROLES.indexOf(visitor.role) >= ROLES.indexOf(role);
 
-/** Refuses to serve others than this machine with a token that nobody chose: whoever runs it there must be able to hand it out. */
+/** Refuses to listen beyond this machine with a generated token: an operator must choose the tokens that are handed out. */
 export function checkBinding({
   host,
   token,
@@ -170,14 +170,14 @@ export function checkBinding({
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 
-/** The name in a Host header, without its port. */
+/** The host name of a Host header, without its port. */
 const hostName = (host: string): string =>
   host
     .toLowerCase()
     .replace(/:\d+$/, '')
     .replace(/^\[(.*)\]$/, '$1');
 
-/** Where the page is from that asks, as the browser says it. */
+/** The origin of the requesting page, as the browser states it. */
 const siteOf = (headers: IncomingHttpHeaders): string => String(headers['sec-fetch-site'] ?? 'same-origin');
 
 const cookieOf = ({ cookie = '' }: IncomingHttpHeaders): string | undefined =>
@@ -187,16 +187,16 @@ const cookieOf = ({ cookie = '' }: IncomingHttpHeaders): string | undefined =>
     ?.slice(COOKIE.length + 1);
 
 /**
- * Sessions of browsers: a cookie that says until when and for which token, signed with a key that is derived from that token. No session
- * is stored, so a restart signs nobody out and several servers know each other's sessions; another token ends those of the one before.
- * Only that a session was ended early is stored.
+ * Browser sessions: a cookie that states expiry and token, signed with a key that is derived from that token. No session
+ * is stored, so a restart signs nobody out, several servers accept each other's sessions, and replacing a token ends its sessions.
+ * Only sessions that were ended early are stored.
  */
 interface Sessions {
   /** The value of a new cookie. */
   open(token: Token): string;
-  /** Undefined: forged, expired, ended, or of a token that is no longer in use. */
+  /** Undefined: forged, expired, ended, or signed for a token that is no longer in use. */
   read(cookie: string | undefined): Session | undefined;
-  /** Proves that a change was asked for by our own page: other sites can send the cookie, but cannot know this. */
+  /** The CSRF token: it proves that our own page sent a change. Other sites can send the cookie, but cannot know this. */
   csrfOf(session: Session): string;
 }
 
@@ -213,7 +213,7 @@ export function createSessions(
   now: () => number = Date.now,
 ): Sessions {
   const keys = new Map<string, Buffer>();
-  /** By scrypt, so that a cookie is no quick way to try tokens against. It takes long, and is done once for each token. */
+  /** By scrypt, so that guessing tokens against a stolen cookie is slow. Computed once for each token. */
   const keyOf = ({ secret }: Token): Buffer => {
     const key = keys.get(secret) ?? scryptSync(secret, 'tributary sessions', 32);
     keys.set(secret, key);
@@ -241,5 +241,5 @@ export function createSessions(
   };
 }
 
-/** What may be stored of a session: it opens nothing. */
+/** A digest of a session that is safe to store: it grants nothing. */
 export const digestOf = (id: string): string => createHash('sha256').update(id).digest('base64url');

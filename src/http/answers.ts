@@ -4,8 +4,8 @@ import { Cancelled, ConfigError, Fault, type FaultDetails, RetryLater, StopStrea
 import { STREAM_NAMES } from '../model/streams.ts';
 
 /**
- * The words that requests and answers are described with, in zod: types, checks and the OpenAPI document all follow from one
- * description. Moments are ISO 8601 in UTC; what is unknown is null and never shown as zero.
+ * Building blocks for the zod schemas of requests and answers: types, checks and the OpenAPI document are all derived from one
+ * schema. Times are ISO 8601 in UTC; what is unknown is null, never zero.
  */
 export { z };
 
@@ -13,13 +13,13 @@ export type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 const names = z.registry<{ id: string }>();
 
-/** Gives a shape a name of its own in the OpenAPI document. */
+/** Makes a schema a named component of the OpenAPI document. */
 export function named<T extends z.ZodType>(id: string, shape: T): T {
   names.add(shape, { id });
   return shape;
 }
 
-/** Every property is there, and no other: a field that nobody described is a field that nobody meant to show. */
+/** Every property is required and no other is allowed: a field that is not described must not leave the server. */
 export const object = z.strictObject;
 export const list = z.array;
 export const orNull = z.nullable;
@@ -40,7 +40,7 @@ export const flag = z.boolean();
 export const stream = z.enum(STREAM_NAMES);
 export const byName = <T extends z.ZodType>(values: T) => z.record(z.string(), values);
 
-/** Days that there are, from 1970 on; only 29 February of other years is left to be found out later. */
+/** Existing days from 1970 on; only 29 February in other than leap years passes here and is refused later. */
 const DAY =
   '(?:19[7-9]\\d|2\\d{3})-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|02-(?:0[1-9]|[12]\\d))';
 const CLOCK = '(?:[01]\\d|2[0-3])(?::[0-5]\\d(?::[0-5]\\d(?:\\.\\d{1,9})?)?)(?:Z|[+-](?:0\\d|1[0-3]):[0-5]\\d)?';
@@ -56,7 +56,7 @@ export const date = z
 
 export const limit = (usual: number) => z.int().min(1).max(500).default(usual);
 
-/** Every named shape, with references between them. */
+/** Every named schema, with references between them. */
 export function componentSchemas(): Record<string, JsonSchema> {
   const { schemas } = z.toJSONSchema(names, { io: 'input', uri: (id) => `#/components/schemas/${id}` });
   return Object.fromEntries(
@@ -64,7 +64,7 @@ export function componentSchemas(): Record<string, JsonSchema> {
   );
 }
 
-/** A reference where the shape has a name, the schema itself otherwise. */
+/** A reference if the schema has a name, the schema itself otherwise. */
 export function schemaOf(shape: z.ZodType): JsonSchema {
   const id = names.get(shape)?.id;
   if (id !== undefined) return { $ref: `#/components/schemas/${id}` };
@@ -72,13 +72,13 @@ export function schemaOf(shape: z.ZodType): JsonSchema {
   return schema as JsonSchema;
 }
 
-/** Beside what a command would print as notes. */
+/** The notes that a command would print. */
 export const warnings = list(text).describe('what is doubtful about the filters of these streams');
 
-/** What was asked cannot be answered, and the status says why. */
+/** A request that cannot be answered; the status says why. */
 export class HttpError extends Fault {
   readonly status: number;
-  /** Seconds, where waiting helps. */
+  /** Seconds to wait, if a retry can help. */
   readonly retryAfter: number | undefined;
 
   constructor(status: number, message: string, details: FaultDetails & { retryAfter?: number } = {}) {
@@ -89,8 +89,9 @@ export class HttpError extends Fault {
 }
 
 /**
- * Every answer that is no success. 400: not as the document says. 409: as it says, but against itself or the state of things. 401: sign in. 403: the role does not allow it, or the CSRF token is
- * missing or old. 404: not there. 429: too many wrong tokens, or exports at once. 503: a dependency is away, and is named.
+ * Every answer that is not a success. 400: the request does not fit the schema. 409: it fits, but contradicts itself or the present state.
+ * 401: sign in. 403: the role does not allow it, or the CSRF token is
+ * missing or old. 404: not found. 429: too many wrong tokens, or too many exports at once. 503: the named dependency is down.
  */
 export const ApiError = named(
   'ApiError',
@@ -109,7 +110,7 @@ export const BUG = apiError(
   'the log of the server says more; please report it',
 );
 
-/** What goes wrong, as an answer. Undefined: nobody foresaw it, and its words may hold anything. */
+/** An error as an answer. Undefined: it was not foreseen, and its message may contain anything. */
 export function errorAnswer(error: unknown): ApiError | undefined {
   if (error instanceof Fault) return apiError(statusOf(error), error.message, error.kept, error.next);
   const { statusCode } = error as { statusCode?: unknown };
@@ -117,7 +118,7 @@ export function errorAnswer(error: unknown): ApiError | undefined {
   return apiError(statusCode, WORDS[statusCode] ?? 'the request cannot be read', undefined, 'see /api/openapi.json');
 }
 
-/** For what the web server refuses by itself, whose own words are for programmers. */
+/** For what Fastify itself refuses; its own messages are for programmers. */
 const WORDS: Readonly<Record<number, string>> = {
   400: 'the request is not well-formed',
   413: 'the body is too large',
@@ -127,9 +128,9 @@ const WORDS: Readonly<Record<number, string>> = {
 
 function statusOf(fault: Fault): number {
   if (fault instanceof HttpError) return fault.status;
-  // What is malformed was refused at the door: this is well-formed, and cannot be as things stand.
+  // Malformed requests were refused before; this one is well-formed, but conflicts with the config or the state.
   if (fault instanceof ConfigError || fault instanceof StreamBusy) return 409;
-  // The service refused us while a price was asked for: we are between, and it is behind us.
+  // The service refused a request that we made for the client: we are the gateway, hence 502.
   if (fault instanceof StopStream) return 502;
   return fault instanceof RetryLater || fault instanceof Cancelled ? 503 : 500;
 }

@@ -1,4 +1,4 @@
-/** The answers of the API as types, in one place for the page and for tests: each is derived from the shape beside its route. */
+/** The API's answers as types, collected for the page and for tests. Each is derived from the zod schema beside its route. */
 
 export type { RepairReport, VerifyReport } from '../sync/maintain/verify.ts';
 export type { SourcePrice, StreamPrice } from '../sync/price.ts';

@@ -11,7 +11,7 @@ import type { Sink } from '../sinks/sink.ts';
 import type { StreamJob } from '../sync/job.ts';
 import { flag, HttpError, list, named, object, oneOf, orNull, text, type z } from './answers.ts';
 
-/** What the control room cannot do without: the state in Postgres, and the queue in Redis or Postgres. */
+/** The servers that the control room needs: the state in Postgres, and the queue in Redis or Postgres. */
 export const Readiness = named(
   'Readiness',
   object({
@@ -23,19 +23,19 @@ export type Readiness = z.infer<typeof Readiness>;
 type Part = Readiness['parts'][number]['part'];
 
 interface Dependencies {
-  /** Whether both answer. Streams are no part of it: one that is parked must not take the server out of its Service. */
+  /** Whether both answer. Streams do not count: a parked stream must not take this pod out of its Kubernetes Service. */
   readiness(): Promise<Readiness>;
-  /** Throws a 503 with its name where it does not answer. */
+  /** Throws a 503 that names the dependency if it does not answer. */
   check(part: Part): Promise<void>;
-  /** Settles as `work` does, or throws a 503 with the name of the dependency that stopped answering meanwhile. */
+  /** Settles as `work` does, or throws a 503 that names the dependency that stopped answering meanwhile. */
   watch<T>(work: Promise<T>, parts?: readonly Part[]): Promise<T>;
 }
 
-/** Work that takes longer than this is slow, or its dependency hangs: then that is asked. Both together stay within two seconds. */
+/** After this long, the dependency is pinged to tell slow work from a hang. Both together stay within two seconds. */
 const SLOW_MS = 500;
 const ANSWER_WITHIN_MS = 1000;
 
-/** `probe` has a connection of its own: the others may all be waiting for an answer that never comes. */
+/** `probe` uses a connection of its own: the others may all be waiting for an answer that never comes. */
 export function createDependencies({ probe, queue }: { probe: Queryable; queue: JobQueue }): Dependencies {
   const asks: Readonly<Record<Part, () => Promise<unknown>>> = {
     state: () => probe.query({ text: 'select 1' }),
@@ -44,7 +44,7 @@ export function createDependencies({ probe, queue }: { probe: Queryable; queue: 
   const places: Readonly<Record<Part, string>> = { state: 'Postgres, the state', queue: `the queue (${queue.place})` };
   const underWay = new Map<Part, Promise<string | null>>();
 
-  /** One question at a time, whoever waits for it: a server that hangs must not be given a pile of them. */
+  /** Callers share one probe at a time: a server that hangs must not collect a pile of them. */
   const faultOf = (part: Part): Promise<string | null> => {
     const known = underWay.get(part);
     if (known) return known;
@@ -68,7 +68,7 @@ export function createDependencies({ probe, queue }: { probe: Queryable; queue: 
       if (fault !== null) throw awayError(places[part], fault);
     },
     async watch(work, parts = ['state', 'queue']) {
-      // Whoever loses the race may still fail later, when nobody listens any more.
+      // The loser of the race may still reject later; without a handler that would end the process.
       work.catch(() => {});
       const done = new AbortController();
       const away = async (): Promise<never> => {
@@ -107,7 +107,7 @@ async function answerTo(work: () => Promise<unknown>): Promise<string | null> {
     late.catch(() => {});
     return (await Promise.race([asked, late])) === 'late' ? 'it does not answer' : null;
   } catch (error) {
-    // Recovery: this is what was asked.
+    // Recovery: a failed probe is the answer: the dependency is down.
     if (error instanceof Fault) return error.message;
     return 'it cannot be reached';
   } finally {
@@ -117,29 +117,29 @@ async function answerTo(work: () => Promise<unknown>): Promise<string | null> {
 
 const STEP_MS = 100;
 
-/** In steps: while this process is busy itself, answers lie unread and must not be taken for silence. */
+/** Waits in steps: while this process is busy, answers lie unread in the socket, and must not count as silence. */
 async function idle(ms: number, signal: AbortSignal): Promise<void> {
   for (let waited = 0; waited < ms; waited += STEP_MS) await sleep(STEP_MS, undefined, { signal });
 }
 
-/** What the control room looks at, and what it can set going. */
+/** What the control room reads, and what it can start. */
 export interface ControlDeps {
-  /** Connections of its own: what is shown must not wait for what is written, nor keep it waiting. */
+  /** A pool of its own: views must not wait for syncs, nor make syncs wait. */
   state: Database;
   queue: JobQueue;
-  /** Whether these two answer. */
+  /** Whether the state and the queue answer. */
   dependencies: Dependencies;
   sinks: readonly Sink[];
   streams: readonly ConfiguredStream[];
-  /** Whose budgets there are: a key is told by its sources. */
+  /** The sources of each API key's budget: a key is named by its sources, never by itself. */
   keys: ReadonlyArray<{ hash: string; sources: readonly string[] }>;
-  /** Tables that links can be counted in; undefined where the config has only files. */
+  /** The tables that link figures are read from; undefined if the config has no Postgres sink. */
   warehouse: { name: string; db: Database; schema: string } | undefined;
-  /** A stream with further filters, on the budget that all share. */
+  /** A stream with additional filters, on the budget that all requests of its key share. */
   narrow(of: Pick<StreamJob, 'source' | 'stream'>, filters: Readonly<Record<string, string>>): StreamJob;
-  /** Looks at everything that a sync needs. */
+  /** Checks everything that a sync needs. */
   examine(signal: AbortSignal): Promise<Finding[]>;
-  /** As it is understood, with every secret masked. */
+  /** The config as it was understood, with every secret masked. */
   config: object;
   log: Log;
   version: string;
@@ -151,12 +151,12 @@ interface ConfiguredStream {
   source: string;
   stream: StreamName;
   job: StreamJob;
-  /** How records become rows, as the config says now. */
+  /** How records become rows under the present config. */
   flatten: Flatten;
   maxLagMs: number | undefined;
 }
 
-/** What somebody chose: streams, sinks, dates. What is left open means all of it; what is not there is refused, not passed over. */
+/** The streams, sinks and dates that a request chose. An omitted choice means all; an unknown name is refused, not skipped. */
 
 export function chooseStreams(
   streams: readonly ConfiguredStream[],
@@ -176,11 +176,11 @@ export function chooseStreams(
   return chosen;
 }
 
-/** What is doubtful about the filters of these streams. */
+/** Warnings about the filters of these streams. */
 export const warningsOf = (streams: ReadonlyArray<{ job: StreamJob }>): string[] =>
   streams.flatMap(({ job }) => job.warnings);
 
-/** One sink by its name, or all of them. */
+/** The named sink, or all of them. */
 export function chooseSinks(sinks: readonly Sink[], only: string | undefined): readonly Sink[] {
   const chosen = sinks.filter(({ name }) => name === (only ?? name));
   if (chosen.length > 0) return chosen;
@@ -189,7 +189,7 @@ export function chooseSinks(sinks: readonly Sink[], only: string | undefined): r
   });
 }
 
-/** `from` and `to`, each with what it is when nobody said. */
+/** `from` and `to`, each with its default. */
 export function chooseWindow(
   { from, to }: { from?: string | undefined; to?: string | undefined },
   usual: Window = { start: 0, end: 0 },
@@ -215,13 +215,13 @@ export function chooseDate(name: string, value: string, now: Instant = Date.now(
 
 export const isoDay = (at: Instant): string => toIso(startOfDay(at)).slice(0, 10);
 
-/** The day after the last one that has a part in it. */
+/** The day after the last day that the range touches. */
 export const endOfDays = (end: Instant): Instant => startOfDay(end - 1) + DAY_MS;
 
 export const isoOrNull = (at: Instant | null | undefined): string | null =>
   at === null || at === undefined ? null : toIso(at);
 
-/** What cannot be undone is asked for with its name said twice, as people type it again: a slip of one field destroys nothing. */
+/** What cannot be undone must name its target twice, as the page has people type it again: one wrong field destroys nothing. */
 export function checkConfirmed(given: string, name: string): void {
   if (given === name) return;
   throw new HttpError(409, 'confirm is not the name of the source', {

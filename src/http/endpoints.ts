@@ -11,13 +11,13 @@ import type { Role } from './tokens.ts';
 type Deps = Pick<ControlDeps, 'state' | 'dependencies' | 'signal'> & Pick<Guard, 'onWrongToken'>;
 type Asked = RouteRequest<never, never>;
 
-/** Serves a route: checks what was asked, leaves an entry in the audit trail, and waits no longer than its dependencies answer. */
+/** Serves a route: checks the request, writes the audit trail, and gives up as soon as a dependency stops answering. */
 export function addEndpoint(app: FastifyInstance, route: Route, deps: Deps): void {
   const { method, path, media, status = 200, uses = ['state'] } = route;
   const check = checkerOf(route);
   app.route({
     method,
-    // A download costs what it costs, whether or not somebody takes it.
+    // A HEAD request would still run the whole export.
     exposeHeadRoute: !media,
     url: path.replace(/\{(\w+)\}/g, ':$1'),
     config: { role: route.role },
@@ -46,7 +46,7 @@ export function addEndpoint(app: FastifyInstance, route: Route, deps: Deps): voi
 const surroundings = (request: FastifyRequest, reply: FastifyReply) => ({
   visitor: request.visitor,
   address: request.ip,
-  // Behind a proxy that speaks TLS, the cookie must not travel without it. Who lies here only harms himself.
+  // Behind a proxy that speaks TLS, the cookie must be marked Secure. A client that forges the header harms only itself.
   isSecure: request.protocol === 'https' || request.headers['x-forwarded-proto'] === 'https',
   setCookie: (cookie: string) => void reply.header('set-cookie', cookie),
 });
@@ -82,7 +82,7 @@ function checked<T extends z.ZodType>(shape: T, value: unknown, place: string): 
 
 const UNITS: Readonly<Record<string, string>> = { string: ' characters', array: ' entries' };
 
-/** What is wrong, as a person says it; the library's own words are for programmers. */
+/** What is wrong, in words for a user; zod's own messages are for programmers. */
 function wordsFor(issue: z.core.$ZodIssue): string {
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;
   if (issue.code === 'invalid_type') return `must be of the type ${issue.expected}`;
@@ -92,7 +92,7 @@ function wordsFor(issue: z.core.$ZodIssue): string {
   return issue.code === 'invalid_union' ? 'is none of the forms that are described' : issue.message;
 }
 
-/** Queries are text: numbers, flags and lists among them are read as what the schema says they are. */
+/** Query parameters are text: numbers, flags and lists are parsed as their schema says. */
 function typed(
   query: Readonly<Record<string, unknown>>,
   schemas: Readonly<Record<string, JsonSchema | boolean>>,
@@ -115,9 +115,9 @@ function sendFile(reply: FastifyReply, { type, body, headers, trailers }: FileAn
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Who may; absent: a route that is not ours (the view of the queues, or nothing at all), which may be read. */
+    /** The lowest role that may call it; absent on routes that are not ours (Bull Board, or no route at all), which viewers may read. */
     role?: Role | 'open';
-    /** Pages of other sites may link to it. */
+    /** Pages of other sites may request it. */
     anySite?: boolean;
   }
   interface FastifyRequest {
@@ -125,7 +125,7 @@ declare module 'fastify' {
   }
 }
 
-/** Sent with everything. Nothing is loaded from elsewhere, nothing inline is run, and nobody may put us into a frame. */
+/** Headers of every answer: no content from other origins, no inline scripts, no framing. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': [
     "default-src 'none'",
@@ -150,9 +150,9 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 const WRONG_TOKENS_A_MINUTE = 10;
 
 interface Guard {
-  /** Throws what keeps a request out. It decides by the route that was matched: a path can be written in many ways. */
+  /** Throws if the request is not allowed. It decides by the matched route, because a path can be written in many ways. */
   letIn(request: FastifyRequest): Promise<void>;
-  /** Counts a wrong token; throws where there were too many from this address. The right one is never refused for it. */
+  /** Counts a wrong token, and throws after too many from one address. A right token is never refused for it. */
   onWrongToken(request: FastifyRequest): Promise<void>;
 }
 
@@ -168,7 +168,7 @@ export async function createGuard(app: FastifyInstance, access: Access): Promise
   app.decorateRequest('visitor', undefined);
 
   const onWrongToken = async (request: FastifyRequest): Promise<void> => {
-    // Whoever sends the same one again guesses nothing: a program with an old token is told that it is wrong, however often.
+    // The same wrong token again is no new guess: a program with an old token gets 401 each time, never 429.
     const same = await countSame(request);
     if (!same.isAllowed && same.isExceeded) return;
     const counted = await countWrong(request);
@@ -208,6 +208,6 @@ export async function createGuard(app: FastifyInstance, access: Access): Promise
   };
 }
 
-/** Every token of a request together: a wrong one beside a known wrong one is still a new guess. */
+/** All tokens of a request together: a new wrong token beside a known one is still a new guess. */
 const givenBy = ({ headers, body }: FastifyRequest): string =>
   JSON.stringify([headers.authorization, (body as { token?: unknown } | undefined)?.token]);

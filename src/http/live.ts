@@ -10,24 +10,24 @@ import { listBackfills } from './routes/backfills.ts';
 import { type Overview, readOverview } from './routes/overview.ts';
 
 /**
- * `GET /api/events`, server-sent events. Every one has an id; a browser that reconnects gets what it missed, or `reset`.
- * A comment comes every 15 seconds, so that a dead connection is noticed.
+ * `GET /api/events`, server-sent events. Each has an id; a browser that reconnects gets what it missed, or `reset`.
+ * A comment is sent every 15 seconds, so that a dead connection is noticed.
  */
 export type LiveEvent =
-  /** First of all, and when something in it changed. */
+  /** Sent first, and whenever something in it changed. */
   | { event: 'overview'; data: Overview }
-  /** First of all, and when a part went away or came back. */
+  /** Sent first, and whenever a dependency went down or came back. */
   | { event: 'readiness'; data: Readiness }
-  /** What changed: ask again for what is shown of it. */
+  /** The topics that changed: fetch again what is shown of them. */
   | { event: 'changed'; data: { topics: Topic[] } }
-  /** Too much was missed: ask again for everything that is shown. */
+  /** Too much was missed: fetch again everything that is shown. */
   | { event: 'reset'; data: Record<string, never> };
 
-/** What happens, told to everybody who listens. The state is looked at once for all of them, and not at all for nobody. */
+/** Publishes changes to all subscribers. The state is polled once for all of them, and not at all without any. */
 export interface Live {
-  /** Calls `send` with text for the stream until the returned function is called. `lastId`: what the browser had last. */
+  /** Calls `send` with text for the event stream until the returned function is called. `lastId`: the last event that the browser received. */
   listen(send: (text: string) => void, lastId: string | undefined): () => void;
-  /** Something that the state does not know of has changed. */
+  /** Publishes a change that polling the state cannot see. */
   changed(topic: Topic): void;
   close(): void;
 }
@@ -39,10 +39,10 @@ export interface LiveTimings {
 
 const LIVE_TIMINGS: LiveTimings = { lookMs: 2000, beatMs: 15_000 };
 
-/** A browser that lost its connection is soon back, and gets what it missed. */
+/** A browser that lost its connection reconnects after this long, and gets what it missed. */
 const GRACE_MS = 60_000;
 
-/** Enough for a browser that was away for some minutes; after more it starts over. It is sent at once, so it is not much. */
+/** Enough for a browser that was away for some minutes; after longer it starts over. Few, because all are sent in one write. */
 const REMEMBERED = 200;
 const REMEMBERED_CHARACTERS = 400_000;
 
@@ -52,7 +52,7 @@ interface Told {
 }
 
 export function createLive(deps: ControlDeps, { lookMs, beatMs }: LiveTimings = LIVE_TIMINGS): Live {
-  // Numbers start over with every process: the name of the process tells whose they are.
+  // Numbers start over with every process, so ids carry the name of the process.
   const era = randomBytes(4).toString('hex');
   const listeners = new Set<(text: string) => void>();
   const told: Told[] = [];
@@ -95,7 +95,7 @@ export function createLive(deps: ControlDeps, { lookMs, beatMs }: LiveTimings = 
       try {
         await look();
       } catch (error) {
-        // Recovery: the state has just gone; the next look finds it so, or finds it back.
+        // Recovery: the state has just gone down; the next poll reports it, or finds it back.
         const reason = error instanceof Error ? error.message : String(error);
         if (error instanceof Fault) deps.log.debug({ reason }, 'nothing to tell');
         else deps.log.error({ err: error }, 'a bug kept the page from its news');
@@ -121,7 +121,7 @@ export function createLive(deps: ControlDeps, { lookMs, beatMs }: LiveTimings = 
       listeners.add(send);
       clearTimeout(resting);
       if (!looking) {
-        // Nobody looked for a while: what was known is old, and told again as news.
+        // Without subscribers nothing was polled: what is known is old, so it is polled and published again.
         last = {};
         marks = undefined;
         looking = new AbortController();
@@ -147,7 +147,7 @@ export function createLive(deps: ControlDeps, { lookMs, beatMs }: LiveTimings = 
     looking = undefined;
   }
 
-  /** Undefined: nobody knows any more what was missed, or nothing was there before. */
+  /** Undefined: what was missed is no longer kept, or the browser is new. */
   function missedSince(lastId: string | undefined): Told[] | undefined {
     const [theirs, number] = lastId?.split('.') ?? [];
     if (theirs !== era || !looking || !/^\d+$/.test(number ?? '')) return undefined;
@@ -160,15 +160,15 @@ export function createLive(deps: ControlDeps, { lookMs, beatMs }: LiveTimings = 
 const textOf = (id: string, { event, data }: LiveEvent): string =>
   `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 
-/** How long ago something was changes all the time, and is no news. */
+/** Ages change all the time, and are no reason to publish. */
 const markOf = ({ parts }: Readiness): string => parts.map(({ name, ok }) => `${name} ${ok}`).join();
 
 export type Topic = 'coverage' | 'runs' | 'backfills' | 'quarantine' | 'schema' | 'budget' | 'verifications';
 
-/** One short text for each topic, which changes when the topic does: what the live page is woken by. */
+/** A short text for each topic that changes when the topic does. */
 type Marks = Readonly<Record<Exclude<Topic, 'verifications'>, string>>;
 
-/** By indexes and small tables only: it is asked every few seconds, whatever the size of the history. */
+/** Uses indexes and small tables only: it runs every few seconds, however long the history is. */
 async function readMarks(state: Queryable): Promise<Marks> {
   const [row] = await state.query<Record<Exclude<keyof Marks, 'backfills'>, string | null>>({
     text: `
@@ -200,7 +200,7 @@ async function readMarks(state: Queryable): Promise<Marks> {
 const changedTopics = (before: Marks, after: Marks): Topic[] =>
   (Object.keys(after) as Array<keyof Marks>).filter((topic) => before[topic] !== after[topic]);
 
-/** Whether anything but the passing of time has changed. */
+/** Whether anything besides ages has changed. */
 const overviewMark = (overview: Overview): string =>
   digest(JSON.stringify({ ...overview, now: '' }, (key, value) => (key === 'lagSeconds' ? 0 : value)));
 
@@ -210,9 +210,9 @@ const digest = (text: string | null | undefined): string =>
     .digest('base64url')
     .slice(0, 16);
 
-/** Server-sent events, for so many and no more: each of them costs a connection and a copy of all that happens. */
+/** Server-sent events for a limited number of clients: each costs a connection and a copy of every event. */
 interface Events {
-  /** Throws where too many listen already: before anything was said, so that it can be said why. */
+  /** Throws if there are too many clients: before the answer begins, so that it can carry the reason. */
   checkRoom(): void;
   serve(
     raw: ServerResponse,
@@ -224,12 +224,12 @@ interface Events {
 
 const MOST_LISTENERS = 200;
 const RETRY_SECONDS = 30;
-/** More than a browser that is back after minutes gets at once. */
+/** More than a browser gets at once that reconnects after minutes. */
 const MOST_WAITING_BYTES = 1_000_000;
-/** How soon a listener goes whose session or token has expired, or was ended on another server. */
+/** How soon a client is disconnected after its session or token expired, or was ended on another server. */
 const CHECK_MS = 2000;
 
-/** The last is for proxies that would hold events back until there are many of them. */
+/** The last one keeps proxies such as nginx from buffering events. */
 const HEADERS = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' };
 
 export function createEvents(live: Pick<Live, 'listen'>, access: Pick<Access, 'holds' | 'onChange'>): Events {
@@ -250,7 +250,7 @@ export function createEvents(live: Pick<Live, 'listen'>, access: Pick<Access, 'h
     serve(raw, headers, { visitor, lastId }) {
       listeners.set(raw, visitor);
       raw.writeHead(200, { ...headers, ...HEADERS });
-      // A browser that sleeps does not read; what waits for it is dropped, and it starts over when it wakes up.
+      // A sleeping browser does not read: its connection is dropped, and it starts over when it wakes up.
       const send = (text: string) => (raw.writableLength > MOST_WAITING_BYTES ? raw.destroy() : raw.write(text));
       const leave = live.listen(send, lastId);
       raw.once('close', () => {

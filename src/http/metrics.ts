@@ -9,11 +9,11 @@ import type { StreamReport } from '../sync/run.ts';
 import type { ControlDeps } from './dependencies.ts';
 import { readOverview } from './routes/overview.ts';
 
-/** The one home of prom-client. docs/monitoring.md describes every name; a test holds the two together. */
+/** The only user of prom-client. docs/monitoring.md describes every metric; a test compares the two. */
 export interface Metrics {
   /** A run of this process ended. */
   ran(report: StreamReport): void;
-  /** For Prometheus. */
+  /** In the text format of Prometheus. */
   text(): Promise<string>;
   close(): void;
 }
@@ -77,7 +77,7 @@ export function createMetrics(deps: Deps): Metrics {
   };
 }
 
-/** `none`: the network failed, or the answer could not be used for another reason than its status. */
+/** `none`: the network failed, or the answer was unusable for a reason other than its status. */
 function statusOf({ error }: SpanEnd): string {
   if (error === undefined) return '200';
   const answer =
@@ -85,7 +85,7 @@ function statusOf({ error }: SpanEnd): string {
   return answer?.status === undefined ? 'none' : String(answer.status);
 }
 
-/** Figures that the state knows, for all processes: read when they are asked for. */
+/** Figures of all processes, read from the state at each scrape. */
 function gaugesOf(deps: Deps, registry: Registry): () => Promise<void> {
   const up = new Gauge({
     name: 'tributary_up',
@@ -115,7 +115,7 @@ function gaugesOf(deps: Deps, registry: Registry): () => Promise<void> {
   };
 }
 
-/** How long this process was busy at a stretch, between two looks of Prometheus. */
+/** The event loop's delay since the last scrape. */
 function measureLoop(registry: Registry): ReturnType<typeof monitorEventLoopDelay> {
   const histogram = monitorEventLoopDelay({ resolution: 20 });
   histogram.enable();
@@ -134,7 +134,7 @@ function measureLoop(registry: Registry): ReturnType<typeof monitorEventLoopDela
   return histogram;
 }
 
-/** One line of what Prometheus gets. */
+/** One sample line. */
 interface Figure {
   name: string;
   help: string;
@@ -142,7 +142,7 @@ interface Figure {
   value: number;
 }
 
-/** What a part cannot say now is left out, not said as zero: a stream whose lag is unknown is not up to date. */
+/** What cannot be read now is left out, not reported as zero: a stream whose lag is unknown is not up to date. */
 async function readFigures(deps: Deps): Promise<{ figures: Figure[]; isStateUp: boolean; isQueueUp: boolean }> {
   const { watch } = deps.dependencies;
   const ofTheState = async (): Promise<Figure[]> => [
@@ -161,7 +161,7 @@ async function readFigures(deps: Deps): Promise<{ figures: Figure[]; isStateUp: 
   };
 }
 
-/** Recovery: `tributary_up` tells of it, and Prometheus asks again. */
+/** Recovery: `tributary_up` reports it, and the next scrape tries again. */
 const orNothing = <T>(work: Promise<T>): Promise<T | undefined> => work.catch(() => undefined);
 
 async function streamFigures(deps: Deps): Promise<Figure[]> {
@@ -200,7 +200,7 @@ async function windowFigures(state: Queryable): Promise<Figure[]> {
   }));
 }
 
-/** A key is told by its sources; keys that the config no longer has are left out. */
+/** A key is named by its sources; keys that are no longer in the config are left out. */
 async function budgetFigures({ state, keys }: Deps): Promise<Figure[]> {
   const used = await readBudgetUse(state, { minutes: 5, step: 5 });
   const budgets = await readBudgets(state);

@@ -12,15 +12,15 @@ import type { BullQueue, JobQueue } from '../jobs/bull.ts';
 /** The page's own files. */
 interface PageFiles {
   folder: string;
-  /** Changes with the content of any of them, and is part of their path: a browser that has them asks for none again. */
+  /** A hash of their content, which is part of their path: browsers can cache them for good. */
   version: string;
-  /** The page itself. It names its files and the API by relative addresses, so that it works under any path of a proxy. */
+  /** The page itself. It refers to its files and the API by relative URLs, so that it works under any path of a proxy. */
   page: string;
 }
 
 const FOLDER = fileURLToPath(new URL('page/', import.meta.url));
 
-/** Modules name each other by relative paths, so only the references of the page itself are told the version. */
+/** Modules import each other by relative paths, so only the references in the HTML need the version. */
 function readPageFiles(folder: string = FOLDER): PageFiles {
   const hash = createHash('sha256');
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }))
@@ -34,7 +34,7 @@ function readPageFiles(folder: string = FOLDER): PageFiles {
   };
 }
 
-/** Files never change under their path; the page that names them is asked for every time. */
+/** Files never change under their path; the page that refers to them is revalidated every time. */
 export async function addPage(app: FastifyInstance): Promise<void> {
   const { folder, version, page } = readPageFiles();
   const config = { role: 'open', anySite: true } as const;
@@ -60,8 +60,8 @@ export async function addPage(app: FastifyInstance): Promise<void> {
 export const QUEUES_PATH = '/queues';
 
 /**
- * Bull Board, to look at only: jobs are hints, and what people may do with them is done by the verbs of the API. What jobs
- * carry is hidden: names and windows today, but nobody should have to trust that.
+ * Bull Board, read-only: actions belong to the API, which checks roles and writes the audit trail. Job payloads
+ * are hidden: today they hold only names and windows, but nobody should have to trust that.
  */
 export function queueBoard(queue: JobQueue, path: string, home: string) {
   const server = new FastifyAdapter().setBasePath(path);
@@ -76,7 +76,7 @@ export function queueBoard(queue: JobQueue, path: string, home: string) {
       },
     },
   });
-  // Its own would answer with the words of whatever was thrown.
+  // Its own error handler would send the message of any error.
   server.setErrorHandler(() => ({
     status: 500,
     body: { error: 'ERRORS.INTERNAL_SERVER_ERROR', message: 'the queue does not answer' },
@@ -104,8 +104,8 @@ class HiddenQueue extends BullMQAdapter {
 }
 
 /**
- * Its page would fetch letters from another company's server, and paint its "Loading" with styles of its own. The policy
- * forbids both; without them nothing is even tried.
+ * Bull Board's page would load fonts from another host and use inline styles. Our content security policy
+ * forbids both; without these lines the browser does not even try.
  */
 export const withinPolicy = (payload: unknown): unknown =>
   typeof payload === 'string'

@@ -3,27 +3,27 @@ import type { Visitor } from './access.ts';
 import { ApiError, componentSchemas, type JsonSchema, schemaOf, shortText, type z } from './answers.ts';
 import type { Role } from './tokens.ts';
 
-/** A way to ask something: the server, the OpenAPI document and the tests are made from it. */
+/** One endpoint. The server, the OpenAPI document and the tests are all derived from it. */
 export interface Route {
   method: 'GET' | 'POST' | 'DELETE';
   /** As OpenAPI writes it: `/api/backfills/{id}`. */
   path: string;
   summary: string;
-  /** Who may: this role and those above it. */
+  /** The lowest role that may call it. */
   role: Role | 'open';
-  /** What may stand in the braces of the path; a short text unless told. */
+  /** The shapes of the path's parameters; by default each is a short text. */
   id?: z.ZodType<string> | undefined;
   query?: z.ZodObject | undefined;
   body?: z.ZodType | undefined;
-  /** None: there is nothing to say, or it is no JSON. */
+  /** Undefined: the answer is empty, or is not JSON. */
   answer?: z.ZodType | undefined;
-  /** The types of an answer that is no JSON: see `FileAnswer`. */
+  /** The content types of an answer that is not JSON: see `FileAnswer`. */
   media?: readonly string[] | undefined;
-  /** 200 unless told. */
+  /** 200 by default. */
   status?: number | undefined;
-  /** Which dependencies it waits for; the state unless told. */
+  /** The dependencies it needs; by default only the state. */
   uses?: ReadonlyArray<'state' | 'queue'> | undefined;
-  /** Of a change: the row that it leaves in the audit trail. */
+  /** For a route that changes something: the row it writes to the audit trail. */
   audit?: ((request: RouteRequest<never, never>) => AuditNote) | undefined;
   handle(request: RouteRequest<never, never>): Promise<object | undefined>;
 }
@@ -43,7 +43,7 @@ interface RouteOf<Q extends z.ZodObject, B extends z.ZodType, A extends z.ZodTyp
   handle(request: RouteRequest<z.output<Q>, z.output<B>>): Promise<z.output<A> | FileAnswer | undefined>;
 }
 
-/** Holds the handler to the shapes that the route names. */
+/** Makes the compiler check the handler against the shapes of its route. */
 export const route = <
   Q extends z.ZodObject = z.ZodObject<Record<never, never>>,
   B extends z.ZodType = z.ZodType<undefined>,
@@ -52,32 +52,32 @@ export const route = <
   definition: RouteOf<Q, B, A>,
 ): Route => definition as unknown as Route;
 
-/** What was asked, checked against the shapes of the route. */
+/** The request, checked against the shapes of the route. */
 export interface RouteRequest<Q, B> {
-  /** What stands in the braces of the path. */
+  /** The path's parameters. */
   id: string;
   query: Q;
   body: B;
   visitor: Visitor | undefined;
   /** Where the request came from. */
   address: string;
-  /** Whether the connection, or the proxy's, is encrypted. */
+  /** Whether the connection, or the one to the proxy, is encrypted. */
   isSecure: boolean;
   setCookie(cookie: string): void;
-  /** Counts a wrong token of this address, and throws where there were too many. */
+  /** Counts a wrong token from this address, and throws after too many. */
   onWrongToken(): Promise<void>;
-  /** Aborted when whoever asked has gone. */
+  /** Aborted when the client disconnects. */
   signal: AbortSignal;
 }
 
 export const pathId = shortText.min(1);
 
-/** An answer that is no JSON. */
+/** An answer that is not JSON. */
 export class FileAnswer {
   readonly type: string;
   readonly body: string | Readable;
   readonly headers: Readonly<Record<string, string>>;
-  /** What is known only when the last byte has been written. */
+  /** Resolves with what is known only after the last byte was written. */
   readonly trailers: Readonly<Record<string, () => Promise<string>>>;
 
   constructor(type: string, body: string | Readable, extras: Partial<Pick<FileAnswer, 'headers' | 'trailers'>> = {}) {
@@ -88,7 +88,7 @@ export class FileAnswer {
   }
 }
 
-/** The routes as OpenAPI 3.1, so that programs can be made from them. */
+/** The routes as an OpenAPI 3.1 document, for client generators. */
 export function describeApi(routes: readonly Route[], { version, base }: { version: string; base: string }): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
@@ -139,7 +139,7 @@ function operationOf({ method, path, summary, role, id, query, body, answer, med
   };
 }
 
-/** Text is text. What a reader parses, or what is bytes, is not described further. */
+/** Plain text is described as a string; any other file format is left undescribed. */
 const fileSchema = (type: string): JsonSchema => (/^text|sql|ndjson/.test(type) ? { type: 'string' } : {});
 
 const parametersIn = (path: string, shape: Route['id'] = pathId): object[] =>
@@ -155,7 +155,7 @@ function parametersOf(query: NonNullable<Route['query']>): object[] {
   }));
 }
 
-/** `getApiRunsId`: unique, since path and method together are. */
+/** Such as `getApiRunsId`: unique, because the pair of path and method is. */
 const operationId = (method: string, path: string): string =>
   method.toLowerCase() +
   path

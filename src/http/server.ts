@@ -29,25 +29,25 @@ import type { Token } from './tokens.ts';
 export interface HttpOptions extends AccessOptions {
   host: string;
   port: number;
-  /** Whose word is taken for the address of a request: a proxy in front, as Fastify's `trustProxy` names it. */
+  /** Which proxies may state a client's address: Fastify's `trustProxy`. */
   trustProxy?: boolean | string[];
-  /** For tests: how often the state is looked at. */
+  /** For tests: how often the state is polled. */
   liveTimings?: LiveTimings;
 }
 
 export interface HttpServer {
-  /** Where it can be opened. */
+  /** The URL to open. */
   url: string;
-  /** Other tokens from now on; sessions of those that are gone end. */
+  /** Replaces the tokens; sessions of removed tokens end. */
   replaceTokens(tokens: readonly Token[]): void;
   close(): Promise<void>;
 }
 
-/** Connections at once: in all, and from one address where no proxy stands in front. */
+/** Concurrent connections: in total, and from one address if there is no proxy in front. */
 const MOST_CONNECTIONS = 1000;
 const MOST_OF_ONE_ADDRESS = 300;
 
-/** The page, the API, health, metrics and the queues behind one guard. */
+/** The page, the API, health, metrics and the queues, behind one access check. */
 export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: HttpOptions): Promise<HttpServer> {
   const { basePath: base = '', trustProxy = false } = options;
   const access = createAccess(deps.state, options);
@@ -65,7 +65,7 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
     if (error instanceof HttpError && error.retryAfter !== undefined) reply.header('retry-after', error.retryAfter);
     return reply.headers(SECURITY_HEADERS).status(status).header('cache-control', 'no-store').send(answer);
   };
-  /** What nobody foresaw may come of a dependency that is away. */
+  /** An unforeseen error may be caused by a dependency that is down. */
   const awayOf = async (error: unknown): Promise<unknown> => {
     const { parts } = await deps.dependencies.readiness();
     const away = parts.find(({ ok }) => !ok);
@@ -75,7 +75,7 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   const refuseUnknown = ({ url }: FastifyRequest, reply: FastifyReply): never => {
     const path = url.split('?', 1)[0] ?? '';
     const here = routes.filter((route) => route.path === path);
-    // `/api/backfills/price` is a path of its own before it is an id.
+    // `/api/backfills/price` must match its own route, not the one with an id.
     const found = here.length > 0 ? here : routes.filter((route) => patternOf(route).test(path));
     const methods = found.map(({ method }) => method).join(', ');
     if (methods === '')
@@ -87,10 +87,10 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   const app = Fastify({
     bodyLimit: 65_536,
     trustProxy,
-    // For sending a request, not for answering it: whoever is slower holds a connection for nothing.
+    // The time to send a request, not to answer it: slower clients only hold a connection.
     requestTimeout: 20_000,
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 2000 },
-    // Streams of events never end by themselves.
+    // Server-sent events never end by themselves.
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 1000 },
     rewriteUrl: ({ url = '/' }) => (url.startsWith(`${base}/`) ? url.slice(base.length) : url),
@@ -107,17 +107,17 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
     try {
       await guard.letIn(request);
       if (request.is404) refuseUnknown(request, reply);
-      // It asks the queue by itself, and would wait for as long as that is silent.
+      // Bull Board asks the queue directly, and would wait as long as the queue hangs.
       if (isBoard(request) && request.routeOptions.url?.startsWith(`${QUEUES_PATH}/api/`))
         await deps.dependencies.check('queue');
     } catch (error) {
-      // Recovery: refused here and now. Thrown, it would be told by whoever owns the path, in words that are not ours.
+      // Recovery: answered here. Thrown, it would reach the error handler of the matched plugin, with another message.
       return refuse(error, request, reply);
     }
   });
   app.setErrorHandler(refuse);
-  // Before everything that answers: it packs what they send. Below the threshold is what holds the token of a session, so that
-  // its length never tells of it.
+  // Registered first, as it compresses what later plugins send. Answers with a session's token stay below the threshold, so that
+  // their compressed length reveals nothing about it (BREACH).
   await app.register(compress, {
     threshold: 1024,
     encodings: ['br', 'gzip'],
@@ -140,7 +140,7 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   app.get('/healthz', open, (_, reply) => reply.header('cache-control', 'no-store').send({ alive: true }));
   app.get('/readyz', open, async (request, reply) => {
     const { ready, parts } = await deps.dependencies.readiness();
-    // For whoever has not signed in: which part, and not why.
+    // Without signing in, one sees which dependency is down, and not why.
     const shown = request.visitor ? parts : parts.map((part) => ({ ...part, message: null }));
     return reply
       .status(ready ? 200 : 503)
@@ -181,7 +181,7 @@ async function addBoard(app: FastifyInstance, { queue }: ControlDeps, base: stri
 
 const patternOf = ({ path }: Route): RegExp => new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`);
 
-/** The only routes without a role are those of the board. */
+/** Only Bull Board's routes have no role. */
 const isBoard = ({ is404, routeOptions }: FastifyRequest): boolean => !is404 && routeOptions.config?.role === undefined;
 
 function capConnections(app: FastifyInstance, mostOfOne: number): void {
@@ -212,7 +212,7 @@ async function listen(app: FastifyInstance, { host, port }: HttpOptions): Promis
   }
 }
 
-/** Everything that can be asked under /api, but for the session, the events and the description itself. */
+/** Every route under /api except the session, the events and the OpenAPI document. */
 export const routesOf = (deps: ControlDeps, verifications: VerificationRuns): Route[] => [
   overviewRoute(deps),
   ...coverageRoutes(deps),

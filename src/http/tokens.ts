@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { openHome } from '../cursor/embedded/home.ts';
 import { ConfigError } from '../model/errors.ts';
 
-/** Each may do what those before it may. */
+/** In ascending order: each role may also do what the ones before it may. */
 export const ROLES = ['metrics', 'read', 'operator', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
 
 export interface Token {
-  /** What the audit trail calls whoever uses it. */
+  /** The name of its holder in the audit trail. */
   name: string;
   role: Role;
   secret: string;
@@ -18,15 +18,15 @@ export interface Token {
 
 const COMPARE_KEY = randomBytes(32);
 
-/** In a time that does not tell how much of it was right: both are hashed first, so not even the length shows. */
+/** Compares in constant time. Both are hashed first, so that timing does not reveal the length either. */
 export function isSame(given: string, wanted: string): boolean {
   const digest = (text: string): Buffer => createHmac('sha256', COMPARE_KEY).update(text).digest();
   return timingSafeEqual(digest(given), digest(wanted));
 }
 
 /**
- * The token of a control room whose config names none: made at the first start, and readable only by whoever runs it. It lies in the
- * state folder, which is opened by the rules of that: root follows no link to it, and uses none of somebody else.
+ * The token of a control room whose config names none: made at the first start, readable only by the user who runs it. It is kept in the
+ * state folder and opened by the same rules: root follows no symbolic link to it, and uses no file of another user.
  */
 export async function ownToken(folder: string): Promise<string> {
   const home = await openHome(folder);
@@ -48,21 +48,21 @@ export async function ownToken(folder: string): Promise<string> {
 
 const NAME = 'http-token';
 
-/** Written whole and then given its name: of two first starts at once, one token stays, and none is seen half written. */
+/** Written in full, then linked to its name: of two first starts at once one token wins, and none is read half written. */
 function make(path: string): void {
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
   writeFileSync(draft, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'wx' });
   try {
     linkSync(draft, path);
   } catch (error) {
-    // Recovery: there is one already.
+    // Recovery: another process was first; its token is used.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   } finally {
     rmSync(draft);
   }
 }
 
-/** A file that others can read or have put there is no secret. */
+/** A file that other users own or can read holds no secret. */
 function read(path: string, shown: string): string {
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {

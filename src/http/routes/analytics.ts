@@ -81,7 +81,7 @@ async function readTop(
     values: [schema],
   });
   const has = new Set(tables.map(({ table }) => table));
-  // Nothing was synced of it yet: the table comes with the first rows.
+  // Nothing was synced yet: the table is created with the first rows.
   if (!has.has(by) || !has.has('links')) return { ...head, sink: name, links: [] };
   const present = STREAM_NAMES.filter((stream) => has.has(stream));
   const question = { by, window, source: query.source, limit: query.limit };
@@ -105,7 +105,7 @@ interface Question {
   limit: number;
 }
 
-/** The best by one figure first, then the other figures of those few: each table is gone through once, by its time. */
+/** First the top links by one figure, then the other figures of those few: each table is scanned once, by its time index. */
 function selectTop(schema: string, present: readonly StreamName[], { by, window, source, limit }: Question): Sql {
   const table = (name: string): string => `${quoteIdent(schema)}.${quoteIdent(name)}`;
   const inWindow = `"timestamp" >= $1 and "timestamp" < $2 and _missing_since is null and ($3::text is null or _source = $3)`;
@@ -177,7 +177,7 @@ export function rowsRoute({ state }: Pick<ControlDeps, 'state'>): Route {
 }
 
 const HOUR_MS = 3_600_000;
-/** A picture has no more columns than this. */
+/** The most columns that a chart shows. */
 const MOST_POINTS = 1100;
 
 async function readRows(read: RowReader, query: z.infer<typeof RowsQuery>): Promise<Rows> {
@@ -213,10 +213,10 @@ interface Found extends Omit<RowsPoint, 'at'> {
 
 type RowReader = (per: Rows['per'], window: Window) => Promise<Found[]>;
 
-/** After so long every run of a day has ended, and its figures never change again. */
+/** After this long every run of a day has ended, and its figures are final. */
 const SETTLED_MS = 2 * DAY_MS;
 
-/** Days that are settled are counted once: a month of runs is half a million rows, and the page asks whenever one ends. */
+/** Final days are counted once: a month of runs is half a million rows, and the page asks whenever a run ends. */
 function createRowReader(state: Queryable): RowReader {
   const settled = new Map<Instant, Found[]>();
   const query = (per: Rows['per'], window: Window): Promise<Found[]> => state.query<Found>(selectRows(per, window));
@@ -235,7 +235,7 @@ function createRowReader(state: Queryable): RowReader {
   };
 }
 
-/** By when a run began, which there is an index for: a run that passes midnight counts for the day before. */
+/** By the start of a run, which is indexed: a run that passes midnight counts for the day before. */
 const selectRows = (per: Rows['per'], { start, end }: Window): Sql => ({
   text: `
     select source, stream, date_trunc($1, started_at, 'UTC') as at, count(*) as runs,

@@ -234,7 +234,7 @@ interface Speed {
   rowsPerSecond: number | null;
 }
 
-/** What a window of each stream took lately. A stream's windows are read one after another. */
+/** How long recent windows of each stream took. A stream's windows are read one after another. */
 async function readSpeeds(state: Queryable): Promise<Map<string, Speed>> {
   const rows = await state.query<Speed & { source: string; stream: string }>({
     text: `

@@ -4,8 +4,8 @@ import { count, day as date, named, object, oneOf, type z } from '../answers.ts'
 import { isoDay } from '../dependencies.ts';
 
 /**
- * Days in a row that are alike. The state of a day is the worst of its windows: gap (never read, though later ones were), uncertified
- * (read, not proven), quarantined (complete, but records of it were set aside), open (not reached yet), certified.
+ * Consecutive days of one state. A day's state is the worst of its windows': gap (never read, though later ones were), uncertified
+ * (read, not proven), quarantined (complete, but records were set aside), open (not reached yet), certified.
  */
 export const DayRun = named(
   'DayRun',
@@ -14,11 +14,11 @@ export const DayRun = named(
 export type DayRun = z.infer<typeof DayRun>;
 export type DayState = DayRun['state'];
 
-/** From the worst to the best: a day is as good as the worst that is in it. */
+/** From worst to best: a day takes the worst state in it. */
 const WORST_FIRST: readonly DayState[] = ['gap', 'uncertified', 'quarantined', 'open', 'certified'];
 
 /**
- * Days of spans that follow each other without holes, those that are alike as one run. `setAside` are the days that have
+ * The days of adjacent spans, with equal neighbours joined. `setAside` are the days that have
  * records in quarantine.
  */
 export function dayRuns(spans: readonly CoverageSpan[], setAside: ReadonlySet<Instant>): DayRun[] {

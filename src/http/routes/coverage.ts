@@ -138,7 +138,7 @@ async function readCoverage(state: Queryable, query: z.infer<typeof CoverageQuer
   };
 }
 
-/** A month of a stream that is polled every minute is some hundred windows at most: days grow together. */
+/** A month of a stream that is polled every minute is at most a few hundred windows, because adjacent windows are joined. */
 const MOST_DAYS = 31;
 
 async function readWindows(state: Queryable, query: z.infer<typeof WindowsQuery>): Promise<CoverageWindows> {
@@ -170,8 +170,8 @@ async function readWindows(state: Queryable, query: z.infer<typeof WindowsQuery>
 type Ledgers = Map<string, Array<Pick<Entry, 'start' | 'end' | 'certified'>>>;
 
 /**
- * The whole ledger, neighbours of one state as one: three years of fifteen streams are some ten thousand windows, and a few
- * dozen rows. The database counts them together, so that this process is free for its runs.
+ * The whole ledger, with adjacent windows of one state joined: three years of fifteen streams are some ten thousand windows, and a few
+ * dozen rows. The database joins them, so that this process is free for its runs.
  */
 async function readLedgers(state: Queryable): Promise<Ledgers> {
   const rows = await state.query<Track & Window & { certified: boolean }>({
@@ -219,7 +219,7 @@ async function readSetAside(state: Queryable): Promise<SetAside[]> {
   });
 }
 
-/** What was backfilled before the stream's beginning. What lies between was never asked for, and is no gap. */
+/** What was backfilled before the stream's beginning. The time in between was never requested, so it is no gap. */
 const historyBefore = (entries: ReadonlyArray<Window & { certified: boolean }>, since: Instant): CoverageSpan[] =>
   entries
     .filter(({ start }) => start < since)
@@ -229,7 +229,7 @@ const historyBefore = (entries: ReadonlyArray<Window & { certified: boolean }>, 
       state: certified ? 'certified' : 'uncertified',
     }));
 
-/** Spans in a row without holes. */
+/** Adjacent spans, without holes. */
 function stretches(spans: readonly CoverageSpan[]): CoverageSpan[][] {
   const all: CoverageSpan[][] = [];
   for (const span of spans) {

@@ -5,7 +5,7 @@ import { count, figure, limit, list, moment, named, object, oneOf, orNull, strea
 import type { ControlDeps } from '../dependencies.ts';
 import { FileAnswer, type Route, route } from '../route.ts';
 
-/** What the command line prints of the installation itself: doctor, config, schema, and how the schema grew. */
+/** About the installation: doctor, config, schema, and the history of the schema. */
 
 const Diagnosis = named(
   'Diagnosis',
@@ -74,11 +74,11 @@ export function diagnosticsRoutes({ state, examine, config, signal }: Diagnostic
       path: '/api/doctor',
       summary: 'Looks at everything that a sync needs, and says what to fix. It asks each service once.',
       role: 'operator',
-      // It says itself what is away.
+      // The doctor itself reports what is down.
       uses: [],
       answer: Diagnosis,
       handle() {
-        // One look serves all who ask meanwhile: it costs the service a request that no budget counts.
+        // Concurrent requests share one check: it costs the service a request that no budget counts.
         looking ??= look().finally(() => {
           looking = undefined;
         });
@@ -169,7 +169,7 @@ export const budgetRoute = (deps: BudgetDeps): Route =>
     handle: ({ query }) => readBudget(deps, query),
   });
 
-/** A key is told by its sources. Not even its digest goes out: nobody needs it. */
+/** A key is named by its sources. Not even its digest is shown: nobody needs it. */
 async function readBudget(
   { state, keys }: BudgetDeps,
   { minutes, step }: z.infer<typeof BudgetQuery>,

@@ -22,7 +22,7 @@ const TYPES: Readonly<Record<Format, string>> = {
   ndjson: 'application/x-ndjson',
 };
 
-/** Every event of an export costs about 100 bytes until its end: this bounds what all of them hold beside the worker. */
+/** An export keeps about 100 bytes for each of its events until it ends: this bounds the memory of all exports beside the worker. */
 const MOST_AT_ONCE = 2;
 const MOST_EVENTS = 2_000_000;
 
@@ -43,7 +43,7 @@ const ExportQuery = object({
   keepFormulas: flag.default(false).describe('CSV: leaves cells that begin with = + - @ as they are'),
 });
 
-/** A header holds ASCII only, and a filter whatever somebody typed. */
+/** A header holds ASCII only, and a filter may contain any text. */
 const asciiJson = (texts: readonly string[]): string =>
   JSON.stringify(texts).replace(/[^ -~]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
@@ -132,25 +132,25 @@ function refuseTooMany({ rows }: { rows: number }): void {
   });
 }
 
-/** The answer may have begun, and cannot say it any more. That a reader left is no news. */
+/** The answer may have begun and can no longer carry an error, so it is logged. A client that disconnected is not. */
 function tellOfEnd(log: Log, { source, stream }: StreamJob, error: unknown): void {
   if (error instanceof Cancelled) return;
   if (error instanceof Fault) log.warn({ source, stream, reason: error.message }, 'an export was broken off');
   else log.error({ source, stream, err: error }, 'an export met a bug');
 }
 
-/** Whoever reads nothing for so long has forgotten about it. */
+/** A client that reads nothing for this long is disconnected. */
 const PATIENCE_MS = 30_000;
 
 interface Download<T> {
   body: Readable;
-  /** What `write` came to. */
+  /** The result of `write`. */
   done: Promise<T>;
 }
 
 /**
- * What is written comes out at the other end, no faster than it is read there. Settles with the first byte: what fails before it
- * is an answer like any other, and what fails after it breaks the connection off, so that half a file is not taken for a whole one.
+ * Pipes what is written to the client, with backpressure. Settles with the first byte: what fails before it
+ * is a normal error answer; what fails after it breaks off the connection, so that half a file is not taken for a whole one.
  */
 async function createDownload<T>(
   write: (target: ByteTarget) => Promise<T>,
@@ -158,7 +158,7 @@ async function createDownload<T>(
   patienceMs = PATIENCE_MS,
 ): Promise<Download<T>> {
   const body = new PassThrough();
-  // What went wrong is told by whoever waits for `done`, or by the connection that breaks off.
+  // An error reaches the caller through `done`, or the client through the broken connection.
   body.on('error', () => {});
   let begin = (): void => {};
   const begun = new Promise<void>((resolve) => {

@@ -131,14 +131,14 @@ async function change(
   const tracks = chooseTracks(await knownTracks(state), { source, streams, sink });
   if (tracks.length === 0) throw new HttpError(404, 'there is no such cursor', { next: 'see GET /api/cursors' });
   const sources = new Set(tracks.map((track) => track.source));
-  // Several sinks of one source belong together; several sources are an accident.
+  // Several sinks of one source make sense; several sources are probably a mistake.
   if (sources.size > 1)
     throw new HttpError(409, 'several sources have this stream', { next: `add source: ${[...sources].join(', ')}` });
   for (const track of tracks) await work({ state, sinks, holder: holderOf('control room') }, track);
   return { cursors: chooseTracks(await knownTracks(state), { source, streams, sink }).map(reportTrack) };
 }
 
-/** The id comes in the body: addresses are written down by every proxy on the way. */
+/** The id is in the body, because proxies log URLs. */
 const ForgetRequest = named(
   'ForgetRequest',
   z.union([
@@ -176,7 +176,7 @@ export const forgetRoute = (deps: ForgetDeps): Route =>
 
 async function erase({ state, sinks, streams }: ForgetDeps, erasure: Erasure): Promise<Forgotten> {
   const known = new Set([...streams.map(({ source }) => source), ...(await knownSources(state))]);
-  // "Nothing there" would be a false comfort for a source that is only mistyped.
+  // "Nothing found" would mislead if the source is only mistyped.
   if (!known.has(erasure.source))
     throw new HttpError(404, 'there is no such source, neither in the config nor in the state', {
       kept: 'nothing was changed',

@@ -108,7 +108,7 @@ export const overviewRoute = (deps: ControlDeps): Route =>
 
 export type OverviewDeps = Pick<ControlDeps, 'state' | 'streams' | 'version'>;
 
-/** Asked every few seconds while somebody watches: it reads a handful of rows for each stream, never the whole ledger's spans. */
+/** Runs every few seconds while somebody watches: it reads a handful of rows for each stream, never the whole ledger. */
 export async function readOverview({ state, streams, version }: OverviewDeps): Promise<Overview> {
   const [tracks, known, quarantined, troubles, upcoming, backfills] = await Promise.all([
     readTracks(state),
@@ -200,11 +200,11 @@ interface StreamRow {
   last: LastRun | null;
   success: Date | null;
   today: number;
-  /** Somebody holds the stream now. */
+  /** A process holds the stream's lease now. */
   leased: boolean;
 }
 
-/** The newest run of each stream, and the newest that went well; by the index, however long the history is. */
+/** The newest run of each stream, and the newest that succeeded; by index, however long the history is. */
 async function readStreams(state: Queryable): Promise<StreamRow[]> {
   type Found = Omit<StreamRow, 'last'> &
     Omit<LastRun, 'id' | 'startedAt' | 'finishedAt'> & { id: string | null } & {
@@ -276,7 +276,7 @@ const toTrack = ({ sink, since, through, newest, uncertified, also }: TrackRow, 
   alsoComplete: isoRanges(also),
 });
 
-/** Null where one of them is not proven at all: the stream is as far as its slowest sink. */
+/** Null if any sink has nothing proven: a stream is as far as its slowest sink. */
 const lowest = (instants: ReadonlyArray<Instant | null>): Instant | null =>
   instants.length === 0 || instants.includes(null) ? null : Math.min(...instants.map((at) => at ?? 0));
 

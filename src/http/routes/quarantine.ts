@@ -111,7 +111,7 @@ async function readQuarantine(state: Queryable, query: z.infer<typeof Quarantine
   };
 }
 
-/** Whatever the settings keep: a page is looked at over shoulders, and its text is pasted into tickets. */
+/** Masked whatever the privacy settings keep: others see the screen, and its text is pasted into tickets. */
 const mask = createRedact({ linkPassword: 'drop', ip: 'drop', customer: 'drop' });
 
 async function readRecord(state: Queryable, id: string): Promise<QuarantineRecord> {

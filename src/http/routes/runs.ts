@@ -110,7 +110,7 @@ export const runsRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
 ];
 
 async function readRuns(state: Queryable, query: z.infer<typeof RunsQuery>): Promise<Runs> {
-  // One more than is shown tells whether there is a next page.
+  // One row more than is shown tells whether there is a next page.
   const found = await listRuns(state, { ...query, limit: query.limit + 1 });
   const runs = found.slice(0, query.limit).map(toRow);
   return { runs, next: found.length > query.limit ? (runs.at(-1)?.id ?? null) : null };
@@ -127,7 +127,7 @@ async function readRun(state: Queryable, id: string): Promise<RunDetail> {
   return { ...toRow(run), contradictions, misfits, schemaChanges, windows: await readWindows(state, id) };
 }
 
-/** Kinds and states are those that the table allows. */
+/** The kinds and states that the table's constraints allow. */
 const toRow = (run: RunRecord): RunRow => ({
   ...(run as Omit<RunRow, 'durationSeconds'>),
   durationSeconds: run.finishedAt === null ? null : (Date.parse(run.finishedAt) - Date.parse(run.startedAt)) / 1000,
@@ -148,7 +148,7 @@ async function readWindows(state: Queryable, id: string): Promise<RunDetail['win
   return rows.map((row) => ({ ...row, start: row.start.toISOString(), end: row.end.toISOString() }));
 }
 
-/** What is being read at this moment. */
+/** What is being read now. */
 export const Activity = named(
   'Activity',
   object({
@@ -170,11 +170,11 @@ interface Held {
   source: string;
   stream: StreamName;
   last: LastRun | null;
-  /** Somebody holds the stream now. */
+  /** A process holds the stream's lease now. */
   leased: boolean;
 }
 
-/** A run that says it is running, and whose process still holds the stream. */
+/** A run that is marked as running, and whose process still holds the stream's lease. */
 export const syncUnderWay = ({ source, stream, last, leased }: Held): Activity[] =>
   leased && last?.state === 'running' && last.kind === 'sync'
     ? [

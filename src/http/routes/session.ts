@@ -18,7 +18,7 @@ const SignIn = named('SignIn', object({ token: longText }));
 
 export type Session = z.infer<typeof Session>;
 
-/** How a browser signs in and out. */
+/** Signing in and out. */
 export function sessionRoutes(access: Access, record: (entry: AuditEntry) => Promise<void>): Route[] {
   const describe = (visitor: Visitor | undefined): Session => ({
     signedIn: visitor !== undefined,

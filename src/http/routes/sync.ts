@@ -21,7 +21,7 @@ import {
 import { type ControlDeps, chooseStreams, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
-/** Longer than a proxy waits is no use to anybody: whoever wants more asks again. */
+/** Proxies wait no longer than this; clients can repeat the request. */
 const LONGEST_WAIT_SECONDS = 60;
 const LOOK_EVERY_MS = 500;
 
@@ -77,7 +77,7 @@ export const syncRoutes = (deps: Deps): Route[] => [
       return lookUntilDone(deps, asked, {
         seconds: body.wait,
         signal,
-        // A stream that a backfill holds is left alone at first, and asked for again until it has a run.
+        // The scheduler skips a stream that a backfill holds, so the request is repeated until the stream has a run.
         async start(streams) {
           for (const { source, stream: name } of streams) await syncNow(deps, { source, stream: name });
         },
@@ -126,7 +126,7 @@ async function lookUntilDone(
   }
 }
 
-/** The run that answers a request is the newest that had not ended when it came: one under way, or the one that it set going. */
+/** The run that answers a request is the newest that had not ended when the request came: one under way, or the one it started. */
 async function look(state: Queryable, asked: Asked): Promise<Omit<SyncStarted, 'warnings'>> {
   type Found = SyncStarted['streams'][number];
   const streams = await state.query<Found>({
@@ -151,7 +151,7 @@ async function look(state: Queryable, asked: Asked): Promise<Omit<SyncStarted, '
   };
 }
 
-/** It says what was asked and when, so that any server can answer for it, also after a restart. */
+/** The id carries what was requested and when, so that any server can answer for it, also after a restart. */
 const idOf = ({ at, streams }: Asked): string =>
   [at, ...streams.map(({ source, stream: name }) => `${source}.${name}`)].join('~');
 

@@ -91,11 +91,11 @@ export const Verification = named(
 export type Verification = z.infer<typeof Verification>;
 
 /**
- * Comparisons under way and done. They are kept by this process alone: one that is lost is asked for again, and nothing else depends
+ * Running and finished comparisons. They live only in this process: a lost one can be started again, and nothing else depends
  * on it. They share the budget with the syncs, which go first.
  */
 export interface VerificationRuns {
-  /** The newest first. */
+  /** Newest first. */
   all(): readonly Verification[];
   find(id: string): Verification;
   /** Throws while another is under way. */
@@ -113,11 +113,11 @@ export interface VerifyJob {
 }
 
 const KEPT = 20;
-/** How often those who watch are told how far it is. */
+/** How often progress is published. */
 const TELL_EVERY_MS = 2000;
 
 interface Entry {
-  /** Replaced as a whole whenever something of it changes. */
+  /** Replaced as a whole on every change. */
   now: Verification;
   stop: AbortController;
   done: Promise<void>;
@@ -158,7 +158,7 @@ export function createVerificationRuns({ state, log, signal }: Deps, onChange: (
       }
       update({ state: 'done', clean: results.every(isSound) });
     } catch (error) {
-      // Recovery: it is told with what was found so far; whoever asked decides whether to ask again.
+      // Recovery: the error is reported with what was found so far; the user decides whether to try again.
       if (error instanceof Cancelled) update({ state: 'cancelled' });
       else if (error instanceof Fault) update({ state: 'failed', message: error.describe() });
       else {
