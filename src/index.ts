@@ -18,7 +18,7 @@ import { type Price, priceBackfill } from './sync/price.ts';
 import { readStatus, type StreamStatus } from './sync/status.ts';
 import { backfillAll, type Outcome, syncAll } from './sync/sync-stream.ts';
 
-/** Tributary inside another program: the verbs of the command line, with values instead of text. docs/library.md shows it. */
+/** Tributary as a library: the operations of the command line, with values instead of text. See docs/library.md. */
 
 export type { ConfigInput } from './config/index.ts';
 export type { RunFilter, RunRecord, Tally } from './cursor/runs.ts';
@@ -37,7 +37,7 @@ export type { StreamStatus } from './sync/status.ts';
 export type { Outcome } from './sync/sync-stream.ts';
 
 export interface TributaryOptions {
-  /** A file, or what would stand in one. `${NAME}` reads the environment in both. Default: config/tributary.yaml */
+  /** A file, or its content as an object. `${NAME}` reads the environment in both. Default: config/tributary.yaml */
   config?: string | ConfigInput;
   /** Where log lines go. Default: standard error, at the level of TRIBUTARY_LOG. */
   log?: Log;
@@ -46,14 +46,14 @@ export interface TributaryOptions {
 export interface SyncOptions {
   source?: string;
   sink?: string;
-  /** Default: all that the config has. */
+  /** Default: all streams of the config. */
   streams?: readonly StreamName[];
-  /** Aborting it ends the sync with what is committed. */
+  /** Aborting it ends the sync; what is committed stays. */
   signal?: AbortSignal;
   onProgress?(progress: SyncProgress): void;
 }
 
-/** From one moment to another, which is not part of it: a Date, or a text such as 2026-11-01, 7d (that long ago), now. */
+/** A range with an exclusive end. Each bound is a Date, or a text such as 2026-11-01, 7d (that long ago) or now. */
 export interface Range {
   from: Date | string;
   to: Date | string;
@@ -65,9 +65,9 @@ export interface TrackName {
   sink: string;
 }
 
-/** Every verb opens what it needs and closes it again: there is nothing to close, and nothing to leak. */
+/** Every call opens what it needs and closes it again, so there is nothing for the caller to close. */
 export interface Tributary {
-  /** Brings the streams up to date. A stream that fails is an outcome with a `fault`; the others go on. */
+  /** Brings the streams up to date. A failed stream is an outcome with a `fault`; the others continue. */
   sync(options?: SyncOptions): Promise<Outcome[]>;
   /** Reads a range into the sinks: what is not proven yet, or with `force` all of it. */
   backfill(range: Range, options?: SyncOptions & { force?: boolean }): Promise<Outcome[]>;
@@ -130,7 +130,7 @@ export function createTributary(options: TributaryOptions = {}): Tributary {
   };
 }
 
-/** Says what a config may hold: a wrong key does not compile. For `createTributary({ config })`. */
+/** Type-checks a config object for `createTributary({ config })`. */
 export const defineConfig = (config: ConfigInput): ConfigInput => config;
 
 const HOLDER = holderOf('library');

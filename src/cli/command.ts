@@ -13,18 +13,18 @@ export interface Context {
   log: Log;
   /** Aborted by the first Ctrl-C or SIGTERM. */
   signal: AbortSignal;
-  /** The result for machines: JSON in the envelope that every command shares, as text. */
+  /** Prints the result for machines: JSON in the envelope that every command shares. */
   document(body: object, options?: DocumentOptions): string;
 }
 
 interface DocumentOptions {
-  /** One of many, each on a line of its own. */
+  /** Prints one of many results, each on its own line. */
   isLine?: boolean;
-  /** What kept the command from doing all that was asked for. */
+  /** The errors that kept the command from doing everything. */
   error?: Fault | undefined;
 }
 
-/** `--json` of every command: these three, and what is the command's own. A field may be added; none changes its meaning. */
+/** `--json` of every command: these three fields, and the command's own. Fields may be added; none changes its meaning. */
 export function documentOf(command: string, body: object, { isLine = false, error }: DocumentOptions = {}): string {
   const envelope = { format: 1, command, ...body, error: error ? errorJson(error) : null };
   return stringifyJson(envelope, isLine ? undefined : 2);
@@ -51,7 +51,7 @@ export type Action = <A extends unknown[]>(
   work: (context: Context, ...args: A) => Promise<ExitCode>,
 ) => (...args: A) => Promise<void>;
 
-/** What the exit code says, for scripts. The numbers are a contract. */
+/** Exit codes, for scripts. The numbers are a contract. */
 export const EXIT = {
   done: 0,
   bug: 1,
@@ -69,13 +69,13 @@ export function exitCodeOf(fault: Fault): ExitCode {
   return fault instanceof StopStream ? EXIT.refused : EXIT.incomplete;
 }
 
-/** Of several streams the gravest speaks: interrupted, then usage, refused, incomplete. */
+/** Of several streams the most severe code wins: interrupted, then usage, refused, incomplete. */
 export function gravest(codes: readonly ExitCode[]): ExitCode {
   const order: readonly ExitCode[] = [EXIT.interrupted, EXIT.usage, EXIT.refused, EXIT.incomplete];
   return order.find((code) => codes.includes(code)) ?? EXIT.done;
 }
 
-/** Options that several commands share, each in one place. */
+/** Options that several commands share. */
 export const withConfig = (command: Command): Command =>
   command.option('--config <FILE>', 'the config file (default: config/tributary.yaml)');
 
@@ -86,7 +86,7 @@ export const withSink = (command: Command): Command => command.option('--sink <N
 export const withJson = (command: Command): Command =>
   command.option('--json', 'print JSON for machines instead of text for people');
 
-/** Of a command that cannot be undone. */
+/** For commands that cannot be undone. */
 export interface SafetyOptions {
   yes?: boolean;
   dryRun?: boolean;
@@ -95,7 +95,7 @@ export interface SafetyOptions {
 export const withSafety = (command: Command): Command =>
   command.option('--dry-run', 'only say what would be changed').option('--yes', 'do not ask on a terminal');
 
-/** A range of dates, which a command cannot do without. */
+/** A required range of dates. */
 export interface WindowOptions {
   from: string;
   to: string;
@@ -125,7 +125,7 @@ export function parseStreams(names: readonly string[]): StreamName[] {
   return names.filter(isStream);
 }
 
-/** "Nothing there" would be a false comfort for a source that is only mistyped. */
+/** "Nothing found" would mislead if the source is only mistyped. */
 export function checkSource(name: string | undefined, known: Iterable<string>): void {
   const names = [...new Set(known)];
   if (name === undefined || names.includes(name)) return;

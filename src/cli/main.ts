@@ -5,15 +5,15 @@ import { EXIT } from './command.ts';
 import { run } from './program.ts';
 import { createTerminal } from './terminal.ts';
 
-// A batch of rows lives just long enough to be promoted to the old heap, which V8 lets double before it looks for what is dead there.
-// Then the memory of a first sync grows with its length. Growing by a third costs a little work and keeps it flat.
+// A batch of rows lives just long enough to be promoted to the old heap, which V8 lets double before it collects garbage there.
+// So the memory of a first sync would grow with its length. Growing by a third costs a little CPU and keeps it flat.
 setFlagsFromString('--heap-growing-percent=33');
 
 const terminal = createTerminal(wantsNoColour());
 const stop = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
-    // The second time nobody wants to wait any more. Nothing is lost: what is not committed is read again.
+    // The second signal ends the process at once. Nothing is lost: what is not committed is read again.
     if (stop.signal.aborted) {
       if (terminal.isInteractive) terminal.err('\r\x1b[2K');
       process.exit(EXIT.interrupted);

@@ -5,7 +5,7 @@ import type { Log } from '../model/log.ts';
 import { type Action, type Context, documentOf, EXIT, type ExitCode, exitCodeOf, type Register } from './command.ts';
 import type { Terminal } from './terminal.ts';
 
-/** In the order of the help. A command's file is loaded when it is asked for: a start costs what one needs, not what all do. */
+/** In the order of the help. A command's file is loaded when the command is run, to keep the start fast. */
 const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   demo: async () => (await import('./setup/demo.ts')).registerDemo,
   init: async () => (await import('./setup/init.ts')).registerInit,
@@ -30,7 +30,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   sandbox: async () => (await import('./setup/sandbox.ts')).registerSandbox,
 };
 
-/** It prints what all the others understand, so it comes with all of them. */
+/** `completion` prints the options of all commands, so it loads all of them. */
 const completion = async (): Promise<Register> => (await import('./setup/completion.ts')).registerCompletion;
 
 const EXAMPLES = `
@@ -47,10 +47,10 @@ export interface Surroundings extends Pick<Context, 'terminal' | 'signal'> {
   createLog: () => Log;
 }
 
-/** Runs one command line and returns its exit code. Every error ends here, as one message. */
+/** Runs one command line and returns its exit code. Every error is caught here and printed as one message. */
 export async function run(argv: readonly string[], { terminal, signal, createLog }: Surroundings): Promise<ExitCode> {
   let code: ExitCode = EXIT.done;
-  // What is printed for machines when it fails, also before it is known which command it is.
+  // Whether errors are printed as JSON, which must be known before the command line is parsed.
   let name = argv.find((word) => !word.startsWith('-')) ?? '';
   const action: Action =
     (work) =>
@@ -69,7 +69,7 @@ export async function run(argv: readonly string[], { terminal, signal, createLog
     const fault = error instanceof CommanderError ? new ConfigError(error.message.replace(/^error: /, '')) : error;
     if (fault instanceof Fault) {
       if (argv.includes('--json')) terminal.out(documentOf(name, {}, { error: fault }));
-      // Commander has said it by itself.
+      // Commander has already printed it.
       if (error === fault) terminal.err(`${fault.describe()}\n`);
       return exitCodeOf(fault);
     }
@@ -79,11 +79,11 @@ export async function run(argv: readonly string[], { terminal, signal, createLog
   }
 }
 
-/** `cursor set`, as it was typed behind `tributary`. */
+/** Such as `cursor set`: the command without `tributary`. */
 const pathOf = (command: Command): string =>
   command.parent ? `${pathOf(command.parent)} ${command.name()}`.trimStart() : '';
 
-/** The one that was asked for; all of them for the help, for the completion, and to find what a mistyped one is near to. */
+/** The named command; all of them for the help, for completion, and to suggest one for a mistyped name. */
 function commandsFor([name = '']: readonly string[]): Promise<Register[]> {
   if (name === '--version' || name === '-V') return Promise.resolve([]);
   const one = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
@@ -103,12 +103,12 @@ export async function loadProgram(argv: readonly string[], action: Action, termi
   return program;
 }
 
-/** Commands inherit nothing they were not told: each throws instead of exiting, and writes where we write. */
+/** Commander's subcommands do not inherit these settings: throw instead of exiting, and write to our terminal. */
 function settle(command: Command, path: readonly string[], terminal: Terminal): void {
   command.configureOutput({
     writeOut: (text) => terminal.out(text.trimEnd()),
     writeErr: terminal.err,
-    // In a pipe as on the narrowest screen: text that fits there fits everywhere.
+    // Piped help is 80 columns wide, as on the narrowest screen.
     getOutHelpWidth: () => 80,
     getErrHelpWidth: () => 80,
     outputError: (text, write) =>

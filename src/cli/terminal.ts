@@ -2,15 +2,15 @@ import { createInterface } from 'node:readline/promises';
 import { Cancelled } from '../model/errors.ts';
 import type { SyncProgress } from '../sync/job.ts';
 
-/** Where a command writes. Results go to `out`, everything about how it went to `err`; tests read both. */
+/** A command's output. Results go to `out`, progress and notes to `err`; tests read both. */
 export interface Terminal {
   out(text: string): void;
   err(text: string): void;
-  /** Whether anybody still reads the results: `| head` goes away when it has seen enough. */
+  /** Whether the reader of the results is still there: `| head` closes the pipe early. */
   hasReader(): boolean;
-  /** A person is watching: lines may be rewritten in place. */
+  /** `err` is a terminal: lines may be rewritten in place. */
   isInteractive: boolean;
-  /** Results go to a screen, and escape codes are welcome there. */
+  /** `out` is a terminal that accepts escape codes. */
   isScreen: boolean;
   columns: number;
 }
@@ -18,7 +18,7 @@ export interface Terminal {
 export function createTerminal(noColour: boolean): Terminal {
   const { stdout, stderr } = process;
   let hasReader = true;
-  // A reader that goes away is no error of ours: the work goes on, its output is dropped.
+  // A closed pipe is no error: the work goes on, its output is dropped.
   const onError = (error: NodeJS.ErrnoException): void => {
     if (error.code !== 'EPIPE') throw error;
   };
@@ -33,14 +33,14 @@ export function createTerminal(noColour: boolean): Terminal {
     hasReader: () => hasReader,
     isInteractive: stderr.isTTY === true,
     isScreen: stdout.isTTY === true && !noColour,
-    // A terminal that does not know its width says 0; one that is resized says so at the next look.
+    // A terminal of unknown width reports 0; the width is read each time, as it may be resized.
     get columns() {
       return stderr.columns || 80;
     },
   };
 }
 
-/** Colours where a screen shows them and nobody asked for none; elsewhere the bare text. */
+/** Colours if the terminal has them and NO_COLOR is not set; else plain text. */
 export interface Paint {
   good(text: string): string;
   warn(text: string): string;
@@ -55,16 +55,16 @@ export function createPaint({ isScreen }: Pick<Terminal, 'isScreen'>): Paint {
   return { good: colour(32), warn: colour(33), bad: colour(31) };
 }
 
-/** What is happening now: one line that is rewritten on a terminal, a plain line now and then elsewhere. */
+/** Progress: one line that is rewritten on a terminal, an occasional plain line elsewhere. */
 interface ProgressLine {
   update(progress: SyncProgress): void;
-  /** Takes the line away; what comes next starts on a clean one. */
+  /** Clears the line. */
   clear(): void;
 }
 
 const PLAIN_LINE_EVERY_MS = 5000;
 
-/** How a sync goes: rows of each stream, and requests. */
+/** Progress of a sync: rows of each stream, and requests. */
 export const createProgressLine = (terminal: Terminal): ProgressLine =>
   createLine(terminal, (all) => {
     const isOne = new Set(all.map(({ source }) => source)).size === 1;
@@ -73,7 +73,7 @@ export const createProgressLine = (terminal: Terminal): ProgressLine =>
     return `rows: ${rows.join(' · ')} · requests: ${figure(requests)}`;
   });
 
-/** The text is made of the latest news of every stream. */
+/** The line shows the latest progress of every stream. */
 function createLine(terminal: Terminal, text: (all: readonly SyncProgress[]) => string): ProgressLine {
   const latest = new Map<string, SyncProgress>();
   let isShown = false;
@@ -82,7 +82,7 @@ function createLine(terminal: Terminal, text: (all: readonly SyncProgress[]) => 
   return {
     update(progress) {
       const key = `${progress.source}/${progress.stream}`;
-      // A commit knows nothing of how much is left; what a slice said of it still holds.
+      // A commit does not report how much is left; the last slice's figure still holds.
       latest.set(key, { done: latest.get(key)?.done ?? 0, ...progress });
       if (terminal.isInteractive) {
         terminal.err(`\r\x1b[2K${text([...latest.values()]).slice(0, terminal.columns - 1)}`);
@@ -99,10 +99,10 @@ function createLine(terminal: Terminal, text: (all: readonly SyncProgress[]) => 
   };
 }
 
-/** The bar is as long as the window: what is filled has been read, and proven where it could be. */
+/** The bar covers the window: the filled part was read, and proven as far as possible. */
 const BAR = 20;
 
-/** How a backfill goes: how much of the time asked for is covered, how fast, and how long it will still take. */
+/** Progress of a backfill: how much of the range is covered, how fast, and the time left. */
 export function createBackfillLine(
   terminal: Terminal,
   streams: number,
@@ -120,14 +120,14 @@ export function createBackfillLine(
       `${figure(Math.round(total((each) => each.rows) / seconds))}/s`,
       `${figure(total((each) => each.requests))} req`,
       ...(share === undefined ? [] : [`budget ${Math.round(share * 100)} %`]),
-      // The first per cent says nothing about the rest yet.
+      // The first per cent is no basis for an estimate.
       ...(done > 0.01 && done < 1 ? [`${duration((seconds * (1 - done)) / done)} left`] : []),
     ];
     return parts.join(' · ');
   });
 }
 
-/** A plain table: words to the left, figures to the right, as narrow as its content. */
+/** A plain table: text left-aligned, figures right-aligned, as narrow as its content. */
 export function table(headers: readonly string[], rows: ReadonlyArray<readonly string[]>): string {
   const lines = [headers, ...rows];
   const widths = headers.map((_, i) => Math.max(...lines.map((line) => width(line[i] ?? ''))));
@@ -150,15 +150,15 @@ export const figure = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/
 
 const width = (text: string): number => [...text].length;
 
-/** A column of a table that may have to do with less room. */
+/** A column of a table that may be dropped on narrow terminals. */
 export interface FittedColumn<T> {
   header: string;
   of(row: T): string;
-  /** Which go first where the terminal is too narrow for all: 1, then 2, … Those without it always stay. */
+  /** The order in which columns are dropped on a narrow terminal: 1, then 2, … Columns without it always stay. */
   spare?: number;
 }
 
-/** All columns that fit. A table that wraps is no table; what is left out is in `--json`. */
+/** Prints the columns that fit: a wrapped table is unreadable, and `--json` has everything. */
 export function fittedTable<T>(columns: ReadonlyArray<FittedColumn<T>>, rows: readonly T[], width: number): string {
   const mostSpare = Math.max(0, ...columns.map(({ spare = 0 }) => spare));
   for (let left = 0; ; left++) {
@@ -171,9 +171,9 @@ export function fittedTable<T>(columns: ReadonlyArray<FittedColumn<T>>, rows: re
   }
 }
 
-/** How times and spans of time are said everywhere: short, and in UTC. */
+/** Times and durations: short, and in UTC. */
 
-/** `2026-11-15 04:20`; of null nothing. */
+/** `2026-11-15 04:20`; empty for null. */
 export const minute = (iso: string | null | undefined): string => iso?.slice(0, 16).replace('T', ' ') ?? '';
 
 export function duration(seconds: number): string {
@@ -182,13 +182,13 @@ export function duration(seconds: number): string {
   return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`;
 }
 
-/** Of a share: 100 % only where it is all of it. */
+/** A share as a percentage; 100 % only if it is exactly all. */
 export const percent = (share: number): string => (share === 1 ? '100 %' : `${Math.floor(share * 1000) / 10} %`);
 
 /** A count and its noun: `1 row`, `2 rows`. */
 export const counted = (n: number, noun: string): string => `${figure(n)} ${noun}${n === 1 ? '' : 's'}`;
 
-/** Words in lines of at most 80 columns, every line but the first behind an indent. */
+/** Wraps text at 80 columns, with every line but the first indented. */
 export function wrap(text: string, indent: number, width = 80): string {
   const lines = [''];
   for (const word of text.split(' ')) {
@@ -199,7 +199,7 @@ export function wrap(text: string, indent: number, width = 80): string {
   return lines.join(`\n${' '.repeat(indent)}`);
 }
 
-/** A term and what it means, side by side; a long term has its line to itself. */
+/** A term and its meaning, side by side; a long term has a line of its own. */
 export function describeTerm(term: string, meaning: string, indent: number): string {
   const start = `  ${term}`;
   const text = wrap(meaning, indent);
@@ -207,7 +207,7 @@ export function describeTerm(term: string, meaning: string, indent: number): str
   return `${start.padEnd(indent)}${text}`;
 }
 
-/** Somebody sits there who can answer. */
+/** Whether a person can answer a prompt. */
 export const canAsk = ({ isInteractive }: Terminal): boolean => isInteractive && process.stdin.isTTY === true;
 
 interface Prompt {
@@ -218,7 +218,7 @@ interface Prompt {
 /** Asks on the terminal. Ctrl-C and a closed terminal end the command with nothing done. */
 export function createPrompt(signal: AbortSignal): Prompt {
   const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: true });
-  // One for all questions: Node warns where each brings listeners of its own.
+  // One interface for all questions: Node warns if each adds listeners.
   let leave = (): void => {};
   lines.on('close', () => leave()).on('SIGINT', () => lines.close());
   return {
@@ -231,7 +231,7 @@ export function createPrompt(signal: AbortSignal): Prompt {
   };
 }
 
-/** Before what cannot be undone. A script has nobody to ask: there the command itself is the answer. */
+/** Asks before what cannot be undone. In a script nobody can answer, so the command itself counts as consent. */
 export async function confirm(
   { terminal, signal }: { terminal: Terminal; signal: AbortSignal },
   question: string,

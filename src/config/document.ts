@@ -14,14 +14,14 @@ import {
   type YAMLError,
 } from 'yaml';
 
-/** The one home of `yaml`: a config file as plain data, in which every key still knows its line and column. */
+/** The only user of `yaml`: a config file as plain data, with the line and column of every key. */
 export interface ConfigDocument {
-  /** The data, with the environment filled in. Of no use where there are faults of `form`. */
+  /** The data, with environment variables filled in. Unusable if there are faults of `form`. */
   value: unknown;
   faults: readonly DocumentFault[];
-  /** Where a key stands, or the nearest thing around it that is there. */
+  /** The position of a key, or of its nearest existing parent. */
   offsetOf(path: ReadonlyArray<string | number>): number;
-  /** Whether the value lacks its environment variable: what else is wrong with it cannot be known. */
+  /** Whether the value's environment variable is not set, so that it cannot be checked further. */
   isUnfilled(path: ReadonlyArray<string | number>): boolean;
   placeOf(offset: number): { line: number; col: number };
 }
@@ -29,9 +29,9 @@ export interface ConfigDocument {
 export interface DocumentFault {
   offset: number;
   message: string;
-  /** The environment variable that is not set, where that is the fault. */
+  /** The environment variable that is not set, if that is the fault. */
   variable?: string;
-  /** `form`: no sound YAML, so its content cannot be judged. */
+  /** `form`: invalid YAML, so the content cannot be checked. */
   kind: 'form' | 'value';
 }
 
@@ -51,7 +51,7 @@ export function readDocument(text: string, env: Environment): ConfigDocument {
   const options = { lineCounter: lines, prettyErrors: false, logLevel: 'error', stringKeys: true } as const;
   const document: Document = parseDocument(excess ? '' : text, options);
   if (excess) faults.push({ offset: 0, message: excess, kind: 'form' });
-  // A warning is a tag that nobody resolves: `!env NAME` would become the text NAME.
+  // The parser only warns of an unknown tag: `!env NAME` would become the text NAME.
   for (const error of [...document.errors, ...document.warnings]) {
     faults.push({ offset: error.pos[0], message: wordsFor(error), kind: 'form' });
   }
@@ -75,7 +75,7 @@ export function readDocument(text: string, env: Environment): ConfigDocument {
   };
 }
 
-/** Deep nesting ends the process inside the parser, where nothing can be caught: it is counted before. */
+/** Deep nesting would overflow the parser's stack, which cannot be caught, so it is counted first. */
 function tooMuch(text: string): string | undefined {
   if (text.length > MOST_CHARACTERS) return 'the file is too large for a config';
   let depth = 0;
@@ -89,7 +89,7 @@ function tooMuch(text: string): string | undefined {
 const NO_ALIAS = 'this is no alias: put a value that begins with * in quotes';
 const NO_TAGS = 'tags are not used here: put a value that begins with ! in quotes';
 
-/** The parser quotes what it stumbles over, which may be a key or a password: those of its errors get words of our own. */
+/** The parser quotes the text at fault, which may be a secret: these errors get messages of our own. */
 const WORDS: Partial<Record<YAMLError['code'], string>> = {
   TAB_AS_INDENT: 'is indented by a tab: use blanks',
   DUPLICATE_KEY: 'this key was given before: keep one of the two',
@@ -110,10 +110,10 @@ function wordsFor({ code, message }: YAMLError): string {
 
 type Report = (node: { range?: unknown }, message: string, kind: DocumentFault['kind'], variable?: string) => void;
 
-/** `${NAME}` or `${NAME:-default}`, and anything else that begins like one. */
+/** `${NAME}` or `${NAME:-default}`, and anything else that starts like one. */
 const VARIABLE = /\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-((?:(?!\$\{)[^}])*))?\})?/g;
 
-/** Fills in `${NAME}` inside values, after parsing: what the environment holds can never become YAML of its own. */
+/** Fills in `${NAME}` after parsing, so that the environment's text can never become YAML syntax. */
 function fillIn(document: Document, env: Environment, report: Report): void {
   visit(document, {
     Alias(_key, node) {
@@ -134,7 +134,7 @@ function fillIn(document: Document, env: Environment, report: Report): void {
 function checkKey(node: Scalar, report: Report): void {
   const name = String(node.value);
   if (name.includes('${')) report(node, 'the environment fills in values, not keys', 'form');
-  // As a key of an object it would vanish instead of being refused.
+  // As a key of a plain object it would vanish instead of being refused.
   if (name === '__proto__') report(node, '__proto__: is not a key of the config', 'form');
 }
 

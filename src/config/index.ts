@@ -11,7 +11,7 @@ export const DEFAULT_CONFIG = 'config/tributary.yaml';
 
 export interface LoadedConfig {
   config: Config;
-  /** What was accepted but should be changed: deprecated filters. */
+  /** What is accepted but should be changed, such as deprecated filters. */
   warnings: string[];
 }
 
@@ -29,7 +29,7 @@ export function loadConfig(path: string, env: Environment): LoadedConfig {
   return parseConfig(text, path, env);
 }
 
-/** The defaults that commands without a config file go by: no source, and the embedded database. */
+/** The defaults for commands without a config file: no source, and the embedded database. */
 export function loadConfigOrDefaults(path: string | undefined, env: Environment): LoadedConfig {
   if (path === undefined && !existsSync(DEFAULT_CONFIG)) return parseConfig('', DEFAULT_CONFIG, env);
   return loadConfig(path ?? DEFAULT_CONFIG, env);
@@ -40,7 +40,7 @@ export function parseConfig(text: string, path: string, env: Environment): Loade
   const found = document.faults.map(({ offset, message }) => ({ offset, message }));
   const secrets = secretsOf(document.value);
   for (const message of misplacedSecrets(document.value, secrets)) found.push({ offset: 0, message });
-  // Judging the content of what is no sound YAML would only add faults that are none.
+  // Checking the content of invalid YAML would only add false faults.
   if (!document.faults.some(({ kind }) => kind === 'form')) {
     const parsed = configSchema.safeParse(document.value ?? {});
     if (parsed.success && found.length === 0) return { config: parsed.data, warnings: warningsOf(parsed.data) };
@@ -73,7 +73,7 @@ function warningsOf(config: Config): string[] {
   );
 }
 
-/** What the schema found, in words for the person who has to fix it. Values are never quoted: they may be secrets. */
+/** The schema's findings, in words for the user. Values are never quoted: they may be secrets. */
 
 type Path = ReadonlyArray<string | number>;
 
@@ -88,7 +88,7 @@ function findings(issue: ConfigIssue, config: unknown): Finding[] {
   return issue.keys.map((key) => ({ path: [...path, key], message: unknownKey(key, keysAt(path)) }));
 }
 
-/** `sources.main.filters.country[1]`; of a key that is no plain word only its beginning, since the rest may be a secret. */
+/** `sources.main.filters.country[1]`; of a key that is no plain word only the beginning, because the rest may be a secret. */
 function describePath(path: Path): string {
   const shown = path.map((name) =>
     typeof name === 'number' ? `[${name}]` : `.${isPlain(name) ? name : wordOf(name)}`,
@@ -161,9 +161,9 @@ function valueAt(config: unknown, path: Path): unknown {
   );
 }
 
-/** Secrets belong into the values that are made for them: names, paths and addresses are shown everywhere. */
+/** Refuses secrets in names, paths and addresses, which are printed and logged. */
 
-/** Shorter ones are words that stand in other places by chance, such as the sandbox's key. */
+/** Shorter ones may occur elsewhere by chance, such as the sandbox's key. */
 const SHORTEST = 12;
 
 /** The secrets of a config, as far as it could be read. */
@@ -184,7 +184,7 @@ function secretsOf(config: unknown): string[] {
   return found.filter((secret): secret is string => typeof secret === 'string' && secret.length >= SHORTEST);
 }
 
-/** Where a secret stands that is not its place, by what it is; never the text itself. */
+/** The misplaced secrets, named by their kind; never the text itself. */
 function misplacedSecrets(config: unknown, secrets: readonly string[]): string[] {
   if (!isObject(config)) return [];
   const holds = (text: unknown): boolean =>
@@ -201,7 +201,7 @@ function misplacedSecrets(config: unknown, secrets: readonly string[]): string[]
   ].map((place) => `${place} holds a key, salt or token of this config, which would be shown in logs and tables`);
 }
 
-/** Faults name keys of the file, and a secret may stand there by mistake. */
+/** Faults quote keys of the file, and a key may be a secret by mistake. */
 const withoutSecrets = (text: string, secrets: readonly string[]): string =>
   secrets.reduce((masked, secret) => masked.replaceAll(secret, '***'), text);
 

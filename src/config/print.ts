@@ -3,7 +3,7 @@ import { isObject } from '../model/json.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Config, StreamConfig } from './schema.ts';
 
-/** The config as it is understood: every default filled in, every secret masked. It can be shown to anybody. */
+/** The config as it is understood: every default filled in, every secret masked, so that it can be shown. */
 export function printable(config: Config): object {
   const { sources, sinks, state, queue, alerts, privacy, http, ...rest } = config;
   return {
@@ -19,7 +19,7 @@ export function printable(config: Config): object {
       retention: durationOf(state.retention),
     },
     queue: queue.url === undefined ? 'in the state database' : { url: masked(queue.url) },
-    // A webhook's address is its password.
+    // A webhook's URL is its secret.
     alerts: alerts.webhook === undefined ? 'in the log' : { ...alerts, webhook: MASK },
     privacy: { ...privacy, ...(privacy.salt !== undefined && { salt: MASK }) },
     http: {
@@ -33,7 +33,7 @@ export function printable(config: Config): object {
 
 const MASK = '***';
 
-/** Whatever a kind of sink may come to be told: names like these hold secrets. */
+/** Keys with names like these hold secrets, in any type of sink. */
 const withoutSecrets = (settings: object): object =>
   Object.fromEntries(
     Object.entries(settings).map(([name, value]) => [
@@ -52,7 +52,7 @@ function printableStream({ filters, schedule, ...stream }: StreamConfig): object
   return { ...due, ...stream, ...Object.fromEntries(said), filters: filters.query };
 }
 
-/** As it would be typed: 900000 is 15m. */
+/** As a user would write it: 900000 is 15m. */
 function durationOf(ms: number): string {
   const units = [
     ['d', 86_400_000],
@@ -64,7 +64,7 @@ function durationOf(ms: number): string {
   return `${ms / size}${unit}`;
 }
 
-/** Who and where, without the password and without parameters, which may hold one too. */
+/** User, host and database, without the password and without parameters, which may hold one too. */
 function masked(url: string | undefined): string | undefined {
   if (url === undefined) return undefined;
   if (!/^postgres/.test(url)) {
@@ -75,12 +75,12 @@ function masked(url: string | undefined): string | undefined {
   return `postgresql://${user}${new URL(url).password === '' ? '' : `:${MASK}`}@${host}:${port}/${database}`;
 }
 
-/** What a person has to decide before the first sync. Everything else has a default that suits most. */
+/** What has to be decided before the first sync. Everything else has a default that suits most users. */
 export interface Choices {
   baseUrl: string;
   plan: string;
   requestsPerSecond: string | undefined;
-  /** The environment variables that hold the key and the database's URL: never those themselves. */
+  /** The names of the environment variables that hold the key and the database's URL, never the values. */
   keyVariable: string;
   databaseVariable: string;
   streams: readonly StreamName[];
@@ -88,7 +88,7 @@ export interface Choices {
   lake: string | undefined;
 }
 
-/** A config for a person to go on with: every line says what it is for. */
+/** A starting config with a comment on every line. */
 export function configTemplate(choices: Choices): string {
   const { baseUrl, plan, requestsPerSecond, keyVariable, databaseVariable, streams, since, lake } = choices;
   const database = `"\${${databaseVariable}:-}"`;
@@ -129,11 +129,11 @@ alerts: { webhook: "\${TRIBUTARY_ALERT_WEBHOOK:-}" }
 `;
 }
 
-/** How often the worker looks, and when it calls a stream late; leads and sales are read again every night, because imports backdate them. */
+/** Poll interval and lag target; leads and sales are read again every night, because imports backdate them. */
 const streamLine = (stream: StreamName): string =>
   stream === 'clicks'
     ? '      clicks: { every: 5m, maxLag: 1h }'
     : `      ${`${stream}:`.padEnd(6)} { every: 1m, maxLag: 1h, resweep: 90d }`;
 
-/** As a double-quoted YAML text: what was typed can never become YAML of its own. */
+/** As a double-quoted YAML string, so that an answer can never become YAML syntax. */
 const quoted = (text: string): string => JSON.stringify(text);

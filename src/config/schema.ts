@@ -18,7 +18,7 @@ import { http, name, optionalText, perSecondOf, plan, requestsPerSecond, soundAt
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
-/** A hundred years: beyond it somebody slipped on a key, and dates would leave the calendar. */
+/** A hundred years: anything longer is a typing error, and dates would leave the valid range. */
 const LONGEST_MS = 36_500 * DAY_MS;
 const isDuration = (text: string): boolean => (parseDuration(text) ?? Number.POSITIVE_INFINITY) <= LONGEST_MS;
 
@@ -95,7 +95,7 @@ const streamOf = (stream: StreamName) =>
 
 type Timing = Pick<z.output<ReturnType<typeof streamFields>>, 'every' | 'cron' | 'timezone' | 'maxLag' | 'settle'>;
 
-/** What is sound by itself and makes no sense together. */
+/** Settings that are valid alone and make no sense together. */
 function timingFaults({ every, cron, timezone, maxLag, settle }: Timing): Array<{ path: string; message: string }> {
   const faults: Array<{ path: string; message: string }> = [];
   if (cron !== undefined && every !== undefined)
@@ -120,7 +120,7 @@ const streams = z
   })
   .refine((chosen) => Object.keys(chosen).length > 0, {
     error: 'names no stream: name one, or leave it out to sync all three',
-    // A stream that is only mistyped is one fault, not two.
+    // A mistyped stream name is one fault, not two.
     when: ({ issues }) => issues.length === 0,
   });
 
@@ -275,10 +275,10 @@ function namespacesOf(sinks: Readonly<Record<string, z.output<typeof sink>>>): s
 
 export type ConfigIssue = z.core.$ZodIssue;
 export type Config = z.output<typeof configSchema>;
-/** As it is written: in a file, or as an object of the library. */
+/** The config as it is written, in a file or as an object for the library. */
 export type ConfigInput = z.input<typeof configSchema>;
 export const configJsonSchema = () => z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' });
-/** Why a text cannot be `since`, if it cannot. */
+/** Why a text is not a valid `since`, if it is not. */
 export const sinceFault = (text: string): string | undefined => since.safeParse(text).error?.issues[0]?.message;
 export type SourceConfig = Config['sources'][string];
 export type StreamConfig = z.output<ReturnType<typeof streamOf>>;

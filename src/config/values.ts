@@ -2,14 +2,14 @@ import { z } from 'zod';
 import { requestsPerSecond as budgetOf, PLAN_NAMES, SLOWEST } from '../api/plans.ts';
 import { parseInstant } from '../model/instant.ts';
 
-/** Kinds of values that several parts of the config share. */
+/** Value types that several parts of the config share. */
 
-/** Names become parts of SQL, paths and keys; these characters are safe in all of them. */
+/** Names are used in SQL, paths and keys; these characters are safe in all of them. */
 export const name = z
   .string()
   .regex(/^[a-z][a-z0-9_-]{0,39}$/, 'names are lower-case letters, digits, _ and -, at most 40');
 
-/** What the environment filled in is text; a number is meant. */
+/** Values from the environment are text, so numeric text is accepted as a number. */
 const number = z.union(
   [
     z.number(),
@@ -53,7 +53,7 @@ export const soundAt = (key: 'plan' | 'requestsPerSecond'): [(value: unknown) =>
   },
 ];
 
-/** What is wrong with the plan at any rate, or with the rate beside it; a rate that is no number has its own fault. */
+/** Faults of the plan, or of plan and rate together; a rate that is no number is reported elsewhere. */
 function planFault(source: unknown, key: 'plan' | 'requestsPerSecond'): string | undefined {
   const { plan, requestsPerSecond: rate } = source as { plan?: unknown; requestsPerSecond?: unknown };
   if (!PLAN_NAMES.some((known) => known === plan)) return undefined;
@@ -74,7 +74,7 @@ export function perSecondOf(source: Parameters<typeof budgetOf>[0]): number {
   return budget.value;
 }
 
-/** `http` of the config: where the control room listens, and who may come in. */
+/** `http` of the config: where the control room listens, and its tokens. */
 
 /** Shorter ones can be guessed. */
 const SHORTEST_TOKEN = 16;

@@ -1,20 +1,20 @@
 import { parseInstant } from './instant.ts';
 
 /**
- * A stream is data. Each field of the service is one line in `streams.ts`; from those lines come the columns that DDL,
+ * A stream is data. Each field of the service is one line in `streams.ts`, which gives the columns that DDL,
  * COPY, flattening, comments, the data dictionary and the privacy rules are derived from.
  */
 
-/** What a column holds, before any sink chooses its own type for it. */
+/** The logical type of a column; each sink maps it to a type of its own. */
 export type Kind = 'text' | 'integer' | 'number' | 'boolean' | 'timestamp' | 'json';
 
-/** Whose consent a value needs; `privacy` in the config says what becomes of each. */
+/** The sort of personal data; `privacy` in the config says how each is treated. */
 export type Personal = 'linkPassword' | 'ip' | 'customer';
 
-/** Reads a value of another shape; `other` is what the field's second name says, if anything. */
+/** Reads a value of another shape; `other` is the value under the field's second name, if any. */
 type Via = (value: unknown, other: unknown) => unknown;
 
-/** Where a value comes from: a path in the record, and how to read it where the shape differs. */
+/** Where a value comes from: a path in the record, and how to read it if the shape differs. */
 interface Origin {
   path: string;
   via?: Via;
@@ -23,18 +23,18 @@ interface Origin {
 export interface Column {
   name: string;
   kind: Kind;
-  /** In order of trust: the canonical path first, then its deprecated alias. */
+  /** The canonical path first, then its deprecated alias. */
   from: readonly Origin[];
   nullable: boolean;
   /** The column to use instead. */
   deprecated?: string;
-  /** Joined when the event is read (link, customer): it moves on its own and never makes an event "changed". */
+  /** Joined when the event is read (link, customer): it changes on its own and never makes an event "changed". */
   volatile?: true;
   personal?: Personal;
   doc: string;
 }
 
-/** One field of the service, as it stands in the tables of `streams.ts`. */
+/** One field of the service, as listed in `streams.ts`. */
 export interface Field {
   path: string;
   kind: Kind;
@@ -49,7 +49,7 @@ export interface Field {
 interface Alias {
   path: string;
   kind: Kind;
-  /** Only where the two differ in shape, not merely in type. */
+  /** Only if the two differ in shape, not merely in type. */
   toAlias?: Via;
   toCanonical?: Via;
 }
@@ -62,7 +62,7 @@ export function columnName(path: string): string {
     .toLowerCase();
 }
 
-/** A field is one column, or two when its deprecated alias has a name of its own. Aliases stand after all canonical columns. */
+/** A field is one column, or two if its deprecated alias has another column name. Aliases come after all canonical columns. */
 export function toColumns(fields: readonly Field[]): Column[] {
   return [...fields.map(canonicalColumn), ...fields.flatMap(aliasColumn)];
 }
@@ -108,10 +108,10 @@ const marks = (field: Field): Pick<Column, 'volatile' | 'personal'> => ({
   ...(field.personal && { personal: field.personal }),
 });
 
-/** What a row holds: text, integers (exact), booleans, instants as numbers, JSON as parsed. */
+/** A value of a row: text, integers (exact), booleans, instants as numbers, JSON as parsed. */
 export type Value = string | number | bigint | boolean | null | object;
 
-/** Says that a value does not fit its column; the caller keeps the value elsewhere. Distinct from null, which is "none". */
+/** Marks a value that does not fit its column; the caller keeps it elsewhere. Distinct from null, which means "none". */
 export const MISMATCH = Symbol('mismatch');
 
 type Coerced = Value | typeof MISMATCH;
@@ -138,7 +138,7 @@ export function coerce(kind: Kind, value: unknown): Coerced {
   }
 }
 
-/** Where a service has nothing to say it writes null, "" or an empty list; the deprecated field may say more. */
+/** A service writes null, "" or an empty list for "none"; the deprecated field may still have a value. */
 export const isNone = (value: Value): boolean =>
   value === null || value === '' || (Array.isArray(value) && value.length === 0);
 
@@ -153,7 +153,7 @@ function toInteger(value: unknown): Coerced {
   return Number.isSafeInteger(Number(value)) ? Number(value) : value;
 }
 
-/** What comes closest to a value that does not fit: a sum without it would run low. Null where nothing does. */
+/** The nearest value that fits, so that sums do not run low; null if there is none. */
 export function nearest(kind: Kind, value: unknown): Value {
   const number = typeof value === 'string' && /^-?\d{1,15}\.\d+$/.test(value) ? Number(value) : value;
   if (kind !== 'integer' || typeof number !== 'number') return null;

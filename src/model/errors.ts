@@ -1,10 +1,10 @@
 /**
  * Errors are grouped by what the caller does next, not by where they come from:
  * wait (RetryLater), stop the stream (StopStream), set the record aside (BadRecord),
- * ask the person (ConfigError), or leave (Cancelled).
+ * ask the user (ConfigError), or end (Cancelled).
  */
 
-/** Where it happened. Outer layers fill in what the inner ones could not know. */
+/** Where it happened. Outer layers add what the inner ones do not know. */
 export interface Where {
   source?: string;
   stream?: string;
@@ -14,14 +14,14 @@ export interface Where {
 
 export interface FaultDetails {
   where?: Where;
-  /** What is safe: the reader of an error wants to know this first. */
+  /** What was kept: readers of an error want to know this first. */
   kept?: string;
-  /** What the person can do now. */
+  /** What the user can do now. */
   next?: string;
   cause?: unknown;
 }
 
-/** What the service said, so far as it said anything. Never holds the key. */
+/** The service's answer, if there was one. Never holds the key. */
 export interface ServiceAnswer {
   status: number;
   code: string;
@@ -42,13 +42,13 @@ export abstract class Fault extends Error {
     this.next = details.next;
   }
 
-  /** Adds where it happened. What an inner layer said stays: it stood closer. */
+  /** Adds where it happened. What an inner layer set stays, as it knew best. */
   at(where: Where): this {
     Object.assign(this.where, { ...where, ...this.where });
     return this;
   }
 
-  /** The whole message for a person: where, what happened, what was kept, what to do. */
+  /** The full message: where, what happened, what was kept, what to do. */
   describe(): string {
     const { source, stream, window, sink } = this.where;
     const place = [[source, stream].filter(Boolean).join('/'), window, sink && `in ${sink}`].filter(Boolean).join(' ');
@@ -59,7 +59,7 @@ export abstract class Fault extends Error {
   }
 }
 
-/** The same request may succeed later: 429, 5xx, network faults, answers cut short. */
+/** The same request may succeed later: 429, 5xx, network errors, truncated answers. */
 export class RetryLater extends Fault {
   /** How long the service asked us to wait, already clamped. */
   readonly afterMs: number | undefined;
@@ -72,7 +72,7 @@ export class RetryLater extends Fault {
   }
 }
 
-/** Asking again as it is cannot help: the stream stops, its cursor stays. */
+/** Repeating the request cannot help: the stream stops, its cursor stays. */
 export class StopStream extends Fault {
   readonly answer: ServiceAnswer | undefined;
 
@@ -82,13 +82,13 @@ export class StopStream extends Fault {
   }
 }
 
-/** One record that cannot be used. It goes to quarantine with this reason; its page goes on. */
+/** One record that cannot be used. It goes to quarantine with this reason; the rest of its page is used. */
 export class BadRecord extends Fault {
-  /** What may be kept of the record: what is private is left out of it. */
+  /** The part of the record that may be kept, without private data. */
   remains: unknown;
 }
 
-/** The person asked for something that cannot be: every fault found, each with its place. */
+/** The request or the config is impossible: lists every fault found, each with its place. */
 export class ConfigError extends Fault {
   readonly faults: readonly string[];
 
@@ -105,15 +105,15 @@ export class Cancelled extends Fault {
   }
 }
 
-/** One line of the doctor: what was looked at, how it is, and what to do about it. */
+/** One line of `doctor`: what was checked, the result, and what to do about it. */
 export interface Finding {
-  /** `note`: it works, and somebody should know. `fault`: a sync would fail. */
+  /** `note`: it works, but deserves attention. `fault`: a sync would fail. */
   level: 'ok' | 'note' | 'fault';
-  /** What was looked at: `state`, `sink warehouse`, `source main`. */
+  /** What was checked: `state`, `sink warehouse`, `source main`. */
   subject: string;
   says: string;
   fix?: string | undefined;
-  /** Of a fault, who can fix it: whoever holds the config, the service, or time. */
+  /** Of a fault: fixed by the owner of the config, by the service, or by waiting. */
   fixBy?: 'config' | 'service' | 'later';
 }
 
@@ -121,7 +121,7 @@ export const ok = (subject: string, says: string): Finding => ({ level: 'ok', su
 
 export const note = (subject: string, says: string, fix?: string): Finding => ({ level: 'note', subject, says, fix });
 
-/** What an error of the house means for the doctor. Anything else is a bug and is thrown on. */
+/** One of our errors as a finding. Any other error is a bug and is rethrown. */
 export function findingOf(subject: string, error: unknown): Finding {
   if (!(error instanceof Fault)) throw error;
   const fixBy = error instanceof ConfigError ? 'config' : error instanceof StopStream ? 'service' : 'later';

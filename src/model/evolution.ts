@@ -6,8 +6,8 @@ import { bare, isObject, type JsonObject } from './json.ts';
 import type { Stream } from './streams.ts';
 
 /**
- * A field that nobody declared becomes a column: named by its path, typed by what was seen in it, widened when something
- * else comes. Pure; who remembers the columns and who alters tables is said elsewhere.
+ * An undeclared field becomes a column: named by its path, typed by the values seen, widened when other
+ * values come. Pure: `sync/evolver.ts` stores the columns and has the tables altered.
  */
 export interface EvolvedColumn {
   path: string;
@@ -15,17 +15,17 @@ export interface EvolvedColumn {
   kind: Kind;
 }
 
-/** What a batch makes necessary: a column that is new, or one that must hold more than before (`was`). */
+/** A schema change that a batch needs: a new column, or one that must be widened (`was`: its kind before). */
 export interface SchemaChange extends EvolvedColumn {
   was: Kind | undefined;
 }
 
-/** Postgres ends at 1,600 columns, and a service that sends a new key with every event must not get there. */
+/** Postgres allows 1,600 columns; a service that sends a new key with every event must not reach that. */
 export const MOST_EVOLVED = 300;
 
 const LONGEST_NAME = 63;
 
-/** Every Postgres table has these already. */
+/** System columns of every Postgres table. */
 const SYSTEM_COLUMNS: ReadonlySet<string> = new Set(['tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'ctid']);
 
 /** The kind that holds a value; undefined for none. */
@@ -39,7 +39,7 @@ export function kindOf(value: unknown): Kind | undefined {
       return Number.isSafeInteger(value) ? 'integer' : 'number';
     case 'string':
       if (value === '') return undefined;
-      // Digits alone are no date here: an id would turn into an instant.
+      // Digits alone are no date here: an id would become an instant.
       return /^\d{4}-\d\d-\d\d[T ]/.test(value) && parseInstant(value) !== undefined ? 'timestamp' : 'text';
     case 'object':
       return value === null ? undefined : 'json';
@@ -56,7 +56,7 @@ export function widen(a: Kind, b: Kind): Kind {
   return numbers.includes(a) && numbers.includes(b) ? 'number' : 'text';
 }
 
-/** What a batch shows that the known columns do not hold yet. */
+/** The schema changes that a batch needs. */
 export function findSchemaChanges(
   stream: Stream,
   known: readonly EvolvedColumn[],
@@ -76,7 +76,7 @@ export function findSchemaChanges(
   const taken = new Set([...stream.columns, ...known].map((column) => column.name));
   const changes: SchemaChange[] = [];
   let room = MOST_EVOLVED - known.length;
-  // In order of the path, so that the same batch teaches the same names wherever it is read.
+  // In order of the path, so that the same batch gives the same names everywhere.
   for (const [path, kind] of [...seen].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const column = byPath.get(path);
     if (column) {
@@ -92,7 +92,7 @@ export function findSchemaChanges(
   return changes;
 }
 
-/** The path rule, made a legal and unique name: where it had to be bent, a digest of the path keeps it apart from others. */
+/** A legal and unique column name from a path. If characters had to be replaced, a digest of the path keeps it unique. */
 export function nameFor(path: string, taken: ReadonlySet<string>): string {
   const plain = columnName(path);
   const safe = plain.replace(/[^a-z0-9_]/g, '_');
@@ -100,14 +100,14 @@ export function nameFor(path: string, taken: ReadonlySet<string>): string {
   if (safe === plain && plain.length <= LONGEST_NAME && /^[a-z]/.test(plain) && isFree) return plain;
   const digest = createHash('sha256').update(path).digest('hex');
   const stem = safe.replace(/^[^a-z]+/, '') || 'field';
-  // Longer only where somebody sent a field with the very name that the digest makes.
+  // Longer only if another field already has the name with the digest.
   for (let length = 8; ; length++) {
     const name = `${stem.slice(0, LONGEST_NAME - 1 - length)}_${digest.slice(0, length)}`;
     if (!taken.has(name) || length === LONGEST_NAME - 2) return name;
   }
 }
 
-/** The stream with its evolved columns behind the declared ones. */
+/** The stream with its evolved columns after the declared ones. */
 export function evolvedStream(stream: Stream, evolved: readonly EvolvedColumn[]): Stream {
   const columns = evolved.map(({ path, name, kind }): Column => {
     const isJoined = /^(?:link|customer)(?:\.|$)/.test(path);
@@ -123,7 +123,7 @@ export function evolvedStream(stream: Stream, evolved: readonly EvolvedColumn[])
   return { ...stream, columns: [...stream.columns, ...columns] };
 }
 
-/** Moves what has a column now out of `_extra` into its place. Rows without anything unknown only grow by nulls. */
+/** Moves values that have a column now out of `_extra`. Rows without unknown fields only gain nulls. */
 export function promote(stream: Stream, evolved: readonly EvolvedColumn[], rows: readonly Row[]): Row[] {
   if (evolved.length === 0) return [...rows];
   const declared = declaredPaths(stream);
@@ -149,7 +149,7 @@ interface Leaf {
   value: unknown;
 }
 
-/** The objects that columns look into; everything else that holds others is a value of its own. */
+/** The objects whose members are columns; any other object is a single value. */
 const PARENTS: ReadonlySet<string> = new Set(['click', 'link', 'customer', 'sale']);
 
 function* leaves(extra: JsonObject): Generator<Leaf> {
@@ -167,11 +167,11 @@ function* leaves(extra: JsonObject): Generator<Leaf> {
 /** A key may hold a dot itself: `"click.ua"` at the top is another field than `ua` inside `click`. */
 const topPath = (key: string): string => (PARENTS.has(key.split('.')[0] ?? '') ? key.replaceAll('.', '\\.') : key);
 
-/** `sale: {}` is no field of its own; it stays where it is. */
+/** `sale: {}` is not a field; it stays where it is. */
 const isEmptyParent = (path: string, value: unknown): boolean =>
   PARENTS.has(path) && isObject(value) && Object.keys(value).length === 0;
 
-/** What a declared column reads and could not hold (a type mismatch, a contradicting alias) stays in `_extra`: it has its column. */
+/** A declared column's value that did not fit (a type mismatch, a contradicting alias) stays in `_extra`: it needs no new column. */
 const declaredPaths = (stream: Stream): ReadonlySet<string> =>
   new Set(stream.columns.flatMap((column) => column.from.map(({ path }) => path)));
 

@@ -6,14 +6,14 @@ import { createExtra, type Extra, isObject, type JsonObject, refuseTooDeep } fro
 import { createRedact, createWithhold, DEFAULT_PRIVACY, type Privacy, type Treatment, treat } from './privacy.ts';
 import type { Stream } from './streams.ts';
 
-/** One event, flat: its values stand in the order of the stream's columns. */
+/** One event, flat: its values are in the order of the stream's columns. */
 export interface Row {
   id: string;
   at: Instant;
   values: readonly Value[];
   /** What no column holds: unknown fields, values that do not fit, aliases that contradict. */
   extra: JsonObject | null;
-  /** Columns whose alias said something else than the canonical field. The canonical value is in the row. */
+  /** Columns whose alias contradicted the canonical field. The row has the canonical value. */
   contradictions: readonly string[];
   /** Columns whose value did not fit their kind. */
   typeMismatches: readonly string[];
@@ -22,8 +22,8 @@ export interface Row {
 export type Flatten = (record: unknown) => Row;
 
 /**
- * Compiles a stream into the function that flattens its records. It never throws on odd data, except `BadRecord` where
- * there is no identity or time, or where the nesting has no end.
+ * Compiles a stream into the function that flattens its records. It never throws on odd data, except `BadRecord` if
+ * a record has no identity or time, or is nested too deeply.
  */
 export function createFlatten(stream: Stream, privacy: Privacy = DEFAULT_PRIVACY): Flatten {
   const { columns } = stream;
@@ -46,7 +46,7 @@ export function createFlatten(stream: Stream, privacy: Privacy = DEFAULT_PRIVACY
     for (const i of json) refuseTooDeep(values[i]);
 
     values[event] ||= stream.event;
-    // A click's own time says the same; on leads and sales it is the time of another event and cannot stand in.
+    // A click's own time is the same; on leads and sales it is the time of another event and no substitute.
     if (isClick) values[timestamp] ??= values[clickTime] ?? null;
     const at = values[timestamp];
     if (typeof at !== 'number') throw new BadRecord('the record has no time: `timestamp` is missing or cannot be read');
@@ -61,7 +61,7 @@ export function createFlatten(stream: Stream, privacy: Privacy = DEFAULT_PRIVACY
     if (given && given !== id) findings.extra.put(undefined, 'eventId', record.eventId);
     values[eventId] = id;
 
-    // Last, because the id of an event must not depend on the privacy settings of the day.
+    // Last, because the id of an event must not depend on the privacy settings.
     for (const { i, treatment } of treated) values[i] = treat(values[i] ?? null, treatment, privacy.salt);
     const { extra, contradictions, typeMismatches } = findings;
     return { id, at, values, extra: extra.take(), contradictions, typeMismatches };
@@ -71,7 +71,7 @@ export function createFlatten(stream: Stream, privacy: Privacy = DEFAULT_PRIVACY
     try {
       return flatten(record);
     } catch (error) {
-      // Recovery: the caller's. It gets what may be kept of the record, and need not know about privacy.
+      // Recovery: the caller's. It gets only what may be kept of the record, and need not know about privacy.
       if (error instanceof BadRecord) error.remains = redact(record);
       throw error;
     }
@@ -84,7 +84,7 @@ const treatmentOf = (column: Column, privacy: Privacy): Treatment =>
 const nameOf = (value: unknown): string =>
   value === null ? 'null' : Array.isArray(value) ? 'a list' : `a ${typeof value}`;
 
-/** What was noticed on the way, beside the values. */
+/** What flattening found besides the values. */
 interface Findings {
   extra: Extra;
   contradictions: string[];
@@ -99,7 +99,7 @@ function createReadColumns(columns: readonly Column[]): ReadColumns {
   const placeOf = (name: string): number => columns.findIndex((column) => column.name === name);
   const plans = columns.map((column) => ({
     kind: column.kind,
-    /** Where the one field of a column stands; -1 for a column with two. */
+    /** The position of a column's only field; -1 for a column with two. */
     at: column.from.length === 1 ? walk.placeOf(column.from[0]?.path ?? '') : -1,
     read: compile(column, walk, placeOf),
   }));
@@ -108,7 +108,7 @@ function createReadColumns(columns: readonly Column[]): ReadColumns {
     const raw = walk.read(record, findings.extra);
     const values = new Array<Value>(plans.length).fill(null);
     plans.forEach(({ kind, at, read }, i) => {
-      // Most columns have one field, which fits; for the others a call into their own reader is worth its price.
+      // Most columns have one field, which fits; only the others pay for a call to their own reader.
       const value = at < 0 ? MISMATCH : coerce(kind, raw[at]);
       values[i] = value === MISMATCH ? read(raw, findings, values) : value;
     });
@@ -126,7 +126,7 @@ function compile(column: Column, walk: Walk, placeOf: (name: string) => number):
   return repeated(column, walk.placeOf(second.path), placeOf(column.deprecated));
 }
 
-/** One field, one column, and a value that does not fit: it is counted and carried, and the nearest that fits stands in its place. */
+/** A value that does not fit its column: it is counted and kept in `_extra`, and the column gets the nearest value that fits. */
 function mismatch(column: Column, at: number, keep: Keep): Reader {
   return (raw, { extra, typeMismatches }) => {
     typeMismatches.push(column.name);
@@ -135,7 +135,7 @@ function mismatch(column: Column, at: number, keep: Keep): Reader {
   };
 }
 
-/** A field with a second name: the first that has a value is taken, and the other is kept where it disagrees. */
+/** A field with a second name: the first that has a value is taken, and the other is kept if it disagrees. */
 function paired(column: Column, walk: Walk): Reader {
   const { kind } = column;
   const places = column.from.map(({ path }) => walk.placeOf(path));
@@ -147,12 +147,12 @@ function paired(column: Column, walk: Walk): Reader {
   }));
   const [first = 0, second = 0] = places;
   const sameShape = origins.every(({ via }) => via === undefined);
-  // Where the shapes differ, the deprecated column is the one that can tell: two tag ids compare, a list and an id do not.
+  // If the shapes differ, the deprecated column's are compared: two tag ids compare, a list and an id do not.
   const tells = origins.at(-1)?.via === undefined;
   const name = column.deprecated ?? column.name;
 
   return (raw, { extra, contradictions, typeMismatches }) => {
-    // Both say the same, or only the first says anything: the usual case.
+    // Both are equal, or only the first has a value: the usual case.
     if (sameShape && (raw[second] === undefined || raw[second] === raw[first])) {
       const value = coerce(kind, raw[first]);
       if (value !== MISMATCH) return value;
@@ -164,7 +164,7 @@ function paired(column: Column, walk: Walk): Reader {
       if (given === undefined || given === null) continue;
       const value = coerce(kind, via ? via(given, raw[other]) : given);
       if (value === MISMATCH) {
-        // What was only derived stands whole in the column of its own field.
+        // A derived value is complete in the column of its own field.
         if (via) continue;
         fits = false;
         keep(extra, given);
@@ -181,12 +181,12 @@ function paired(column: Column, walk: Walk): Reader {
   };
 }
 
-/** A deprecated name repeats its canonical column, which has looked at both fields and reported what it found. */
+/** A deprecated column repeats its canonical column, which has read both fields and reported what it found. */
 function repeated({ kind }: Column, own: number, canonical: number): Reader {
   return (raw, _findings, values) => {
     const said = values[canonical] as Value;
     if (kind === 'text' && typeof said === 'string') return said;
-    // A number that is no boolean (`qr: 2`) says nothing to the canonical column and still fits this one.
+    // A number that is no boolean (`qr: 2`) does not fit the canonical column but fits this one.
     const value = coerce(kind, isNone(said) ? raw[own] : said);
     return value === MISMATCH ? null : value;
   };
@@ -202,18 +202,18 @@ function keeper(path: string): Keep {
 }
 
 /**
- * One pass over a record: each key is either a place that some column reads, or unknown and carried in `extra`.
- * Looking every path up on its own costs three times as much, and unknown keys would need a second pass.
+ * One pass over a record: each key is either read by some column, or unknown and kept in `extra`.
+ * Looking up every path on its own takes three times as long, and unknown keys would need a second pass.
  */
 interface Walk {
-  /** Where the value of a path stands in what `read` returns. */
+  /** The position of a path's value in what `read` returns. */
   placeOf(path: string): number;
   read(record: JsonObject, extra: Extra): unknown[];
 }
 
 type Place = number | Lookup<number>;
 
-/** Records are at most two deep where columns look: `timestamp`, `click.id`. */
+/** Columns read at most two levels: `timestamp`, `click.id`. */
 function createWalk(paths: Iterable<string>): Walk {
   const known = [...new Set(paths)];
   const top = createLookup(placesOf(known));
@@ -231,7 +231,7 @@ function createWalk(paths: Iterable<string>): Walk {
         if (typeof place === 'number') raw[place] = value;
         else if (place === undefined) extra.put(undefined, key, value);
         else if (isObject(value)) readInside(key, value, place, raw, extra);
-        // A string or a list where an object belongs is carried whole; null and "" only say that there is none.
+        // A string or a list in place of an object is kept whole; null and "" mean none.
         else if (value !== null && value !== '') extra.put(undefined, key, value);
       }
       return raw;
@@ -250,16 +250,16 @@ function readInside(parent: string, object: JsonObject, at: Lookup<number>, raw:
   }
 }
 
-/** What is known of the key that stands i-th in its object. */
+/** What is known of an object's i-th key. */
 type Lookup<T> = (i: number, key: string) => T | undefined;
 
-/** Records have their keys in the same order, nearly always: what stood i-th in the last one is tried first. */
+/** Nearly all records have their keys in the same order: the i-th key of the last one is tried first. */
 function createLookup<T>(known: ReadonlyMap<string, T>): Lookup<T> {
   const lastKeys: string[] = [];
   const lastFound: (T | undefined)[] = [];
   return (i, key) => {
     if (lastKeys[i] !== key) {
-      // Keys of a strange record are not worth remembering without end.
+      // A record with countless keys must not fill the memory.
       if (i > lastKeys.length || i > 1000) return known.get(key);
       lastKeys[i] = key;
       lastFound[i] = known.get(key);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Row } from './flatten.ts';
 import { STREAMS, type Stream, type StreamName } from './streams.ts';
 
-/** Whom or what a person asked to have erased. The id itself is not kept, only its digest. */
+/** A customer or click that must be erased. Only a digest of the id is kept. */
 export interface Forgotten {
   kind: 'customer' | 'click';
   digest: string;
@@ -12,8 +12,8 @@ export const digestOf = (id: string): string => createHash('sha256').update(id).
 
 /**
  * The columns of an event that are emptied when its customer or its click is forgotten. A customer's events lose who it was, what was
- * said of it, and the click that leads to its address; a click's leads and sales lose the address. Columns that nobody
- * declared may hold anything, so they go with `_extra`.
+ * said of it, and the click that leads to its address; a click's leads and sales lose the address. Undeclared columns
+ * may hold anything, so they are emptied with `_extra`.
  */
 export function isEmptied(kind: Forgotten['kind'], stream: StreamName): (column: string) => boolean {
   const declared = new Set(STREAMS[stream].columns.map(({ name }) => name));
@@ -25,8 +25,8 @@ const OF_CUSTOMER = /^(?:customer_.*|metadata|click_id|click_ip|ip)$/;
 const OF_CLICK = /^(?:click_ip|ip)$/;
 
 /**
- * Keeps what was forgotten forgotten: the service still has it, and the next sweep would bring it back. A forgotten click is
- * left out; events of a forgotten customer stay, without anything that says who it was.
+ * Keeps erased data out: the service still has it, and the next sweep would bring it back. A forgotten click is
+ * left out; events of a forgotten customer stay, without anything that identifies the person.
  */
 export function createScrub(stream: Stream, forgotten: readonly Forgotten[]): (rows: readonly Row[]) => readonly Row[] {
   if (forgotten.length === 0) return (rows) => rows;
@@ -49,7 +49,7 @@ export function createScrub(stream: Stream, forgotten: readonly Forgotten[]): (r
     });
 }
 
-/** Whether a record that was set aside names somebody or something forgotten, in whatever place. */
+/** Whether a record in quarantine mentions a forgotten customer or click, in any place. */
 export function createMentions(forgotten: readonly Forgotten[]): (record: unknown) => boolean {
   if (forgotten.length === 0) return () => false;
   const isForgotten = createIsForgotten(forgotten);
@@ -58,7 +58,7 @@ export function createMentions(forgotten: readonly Forgotten[]): (record: unknow
       return Array.isArray(value) ? value.some(mentions) : Object.entries(value).some((entry) => entry.some(mentions));
     }
     const text = String(value);
-    // A record that came as text: ids are words in it.
+    // In a record that came as text, ids are words.
     return isForgotten(text) || (/[^\w.-]/.test(text) && text.split(/[^\w.-]+/).some(isForgotten));
   };
   return mentions;

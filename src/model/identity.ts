@@ -4,8 +4,8 @@ import { bare, stringifyJson } from './json.ts';
 import type { Stream } from './streams.ts';
 
 /**
- * What tells two events without an id apart: fields that never change between two reads of the same event.
- * Never extend this list: the ids of rows already stored are made of it, and every such row would come again as a new one.
+ * The fields that identify an event without an id: they never change between two reads of the same event.
+ * Never extend this list: the ids of stored rows are derived from it, and every such row would be stored again as a new one.
  */
 const INVARIANT = [
   'event',
@@ -32,10 +32,10 @@ const INVARIANT = [
   'sale_payment_processor',
 ];
 
-/** Without one of these a hash would only say "something happened then". */
+/** Without one of these a hash would only mean "something happened then". */
 const TELLING = ['event_name', 'click_id', 'link_id', 'customer_id', 'sale_invoice_id'];
 
-/** An id for an event that came without one, or undefined where nothing tells it from others. */
+/** An id for an event that came without one, or undefined if nothing distinguishes it from others. */
 export function identify(stream: Stream, values: readonly Value[]): string | undefined {
   const own = bare();
   stream.columns.forEach((column, i) => {
@@ -46,7 +46,7 @@ export function identify(stream: Stream, values: readonly Value[]): string | und
   return hashed(stringifyJson(sorted(own)));
 }
 
-/** An index entry of Postgres ends at 2,700 bytes, and one character may take three. No id that a service makes is as long as this. */
+/** An index entry of Postgres holds 2,700 bytes, and one character may take three. No real id is as long as this. */
 export const LONGEST_ID = 600;
 
 /** The id as a key can hold it: one that is too long becomes a hash of itself, the same one every time. */
@@ -54,7 +54,7 @@ export const fitId = (id: string): string => (id.length <= LONGEST_ID ? id : has
 
 const hashed = (text: string): string => `h_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;
 
-/** Services leave a key out when it is empty, or do not: `metadata` absent, null, {} and [] are one. */
+/** Services may omit an empty key or not: `metadata` absent, null, {} and [] are the same. */
 const isEmpty = (value: Value): boolean =>
   isNone(value) || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
 

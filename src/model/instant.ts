@@ -1,16 +1,16 @@
 /**
  * An instant is a number: milliseconds since 1970 UTC, with a fraction where the service gave microseconds.
  * Services write instants in many forms (ISO with or without milliseconds or zone, a space for the T, epoch digits, the
- * text of a JavaScript Date). All of them are parsed here, once; nothing in the house compares timestamps as text.
+ * text of a JavaScript Date). All of them are parsed here; no other code compares timestamps as text.
  *
- * The finest grain is the microsecond, as in Postgres and Parquet; digits beyond it are cut off. A double carries
- * microseconds exactly from 1691 to 2248 (2^43 ms from 1970); outside of that, instants are whole milliseconds.
+ * The resolution is the microsecond, as in Postgres and Parquet; further digits are cut off. A double holds
+ * microseconds exactly from 1691 to 2248 (2^43 ms from 1970); outside that range, instants are whole milliseconds.
  */
 export type Instant = number;
 
 /**
  * The years 1 to 9999. Postgres and Parquet hold more, but ISO text of other years needs a sign and six digits, which
- * Postgres and most readers refuse: anything outside is a typing error of the service, not an instant.
+ * Postgres and most readers refuse: anything outside is an error of the service, not an instant.
  */
 export const EARLIEST: Instant = Date.parse('0001-01-01T00:00:00.000Z');
 export const LATEST: Instant = Date.parse('9999-12-31T23:59:59.999Z');
@@ -43,7 +43,7 @@ function fromText(text: string): Instant | undefined {
 
 /**
  * `2026-11-14T10:30:00.123Z`, which nearly every timestamp is, read digit by digit: the general form below takes ten times
- * as long, and there are nine of them in a record. What is rare (29 February, 24:00, :60) is left to the general form.
+ * as long, and a record has nine of them. Rare cases (29 February, 24:00, :60) are left to the general form.
  */
 function fromUsualIso(text: string): Instant | undefined {
   if (text.length !== 24 || text[4] !== '-' || text[7] !== '-' || text[10] !== 'T') return undefined;
@@ -55,13 +55,13 @@ function fromUsualIso(text: string): Instant | undefined {
   const minute = two(text, 14);
   const second = two(text, 17);
   const ms = two(text, 20) * 10 + (two(text, 21) % 10);
-  // Written so that NaN, which is what other than digits make, fails each of them.
+  // Written so that NaN, the result of anything but digits, fails each comparison.
   if (!(year >= 1 && day >= 1 && day <= (DAYS[month - 1] ?? 0))) return undefined;
   if (!(hour <= 23 && minute <= 59 && second <= 59 && ms >= 0)) return undefined;
   return (((dayNumber(year, month, day) * 24 + hour) * 60 + minute) * 60 + second) * 1000 + ms;
 }
 
-/** The number that two digits make, or NaN. */
+/** The value of two digits, or NaN. */
 function two(text: string, at: number): number {
   const tens = text.charCodeAt(at) - 48;
   const ones = text.charCodeAt(at + 1) - 48;
@@ -83,11 +83,11 @@ function fromEpoch(n: number): Instant | undefined {
   if (size < 1e11) return fromMicros(Math.round(n * 1e6));
   if (size < 1e14) return size < EXACT ? fromMicros(Math.round(n * 1000)) : inRange(Math.floor(n));
   if (size < 1e17) return fromMicros(Math.round(n));
-  // A double this large is only right to some hundred nanoseconds: the nearest microsecond is the one that was meant.
+  // A double this large is exact only to some hundred nanoseconds, so it is rounded to the nearest microsecond.
   return fromMicros(Math.round(n / 1000));
 }
 
-/** Nanoseconds are beyond what a double can hold: they are cut to microseconds while they are still exact. */
+/** A double cannot hold nanoseconds: they are cut to microseconds while they are still exact. */
 function fromLargeEpoch(n: bigint): Instant | undefined {
   if (n > -(10n ** 17n) && n < 10n ** 17n) return fromEpoch(Number(n));
   const micros = n / 1000n;
@@ -116,7 +116,7 @@ type Parts = readonly (number | undefined)[];
 function build(parts: Parts, micros: number, zone: string | undefined): Instant | undefined {
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts;
   const offset = offsetOf(zone);
-  // 24:00 is the end of a day and nothing follows it; :60 is a leap second, which every clock we feed calls the next minute.
+  // 24:00 is the end of a day, so no later minute follows; :60 is a leap second, which Postgres and Parquet count as the next minute.
   if (hour > 24 || (hour === 24 && minute + second + micros > 0)) return undefined;
   if (minute > 59 || second > 60 || offset === undefined) return undefined;
   const date = new Date(0);
@@ -127,7 +127,7 @@ function build(parts: Parts, micros: number, zone: string | undefined): Instant 
   return isExact ? fromMicros(ms * 1000 + micros) : inRange(ms + Math.floor(micros / 1000));
 }
 
-/** Milliseconds east of UTC; undefined for what no clock shows. */
+/** Milliseconds east of UTC; undefined for an impossible offset. */
 function offsetOf(zone: string | undefined): number | undefined {
   const m = /^([+-])(\d{2}):?(\d{2})?$/.exec(zone ?? '');
   if (!m) return 0;
@@ -136,7 +136,7 @@ function offsetOf(zone: string | undefined): number | undefined {
   return (m[1] === '-' ? -1 : 1) * (hours * 60 + minutes) * 60_000;
 }
 
-/** From here on microseconds are beyond what a double can count: whole milliseconds must not go by way of them. */
+/** Beyond this, a double cannot count microseconds, and whole milliseconds must not be converted through them. */
 const EXACT = 2 ** 43;
 
 function fromMicros(micros: number): Instant | undefined {
@@ -146,11 +146,11 @@ function fromMicros(micros: number): Instant | undefined {
 
 const inRange = (ms: number): Instant | undefined => (ms >= EARLIEST && ms < LATEST + 1 ? ms : undefined);
 
-/** `2026-11-14T10:30:00.123Z`; microseconds are printed only where there are some. */
+/** `2026-11-14T10:30:00.123Z`; microseconds are printed only if there are any. */
 export function toIso(instant: Instant): string {
   const floor = Math.floor(instant);
   const fraction = Math.round((instant - floor) * 1000);
-  // What is within half a microsecond of the next millisecond is that millisecond.
+  // Rounds up what is within half a microsecond of the next millisecond.
   const [ms, micros] = fraction === 1000 ? [floor + 1, 0] : [floor, fraction];
   const iso = new Date(ms).toISOString();
   return micros === 0 ? iso : `${iso.slice(0, -1)}${String(micros).padStart(3, '0')}Z`;
@@ -167,7 +167,7 @@ const UNITS: Readonly<Record<string, number>> = {
   w: 7 * 86_400_000,
 };
 
-/** Whole milliseconds, or undefined for what is no duration. */
+/** Whole milliseconds, or undefined if the text is no duration. */
 export function parseDuration(text: string): number | undefined {
   const m = DURATION.exec(text.trim());
   if (!m) return undefined;
@@ -175,8 +175,8 @@ export function parseDuration(text: string): number | undefined {
 }
 
 /**
- * `2026-11-01`, `2026-11-01T10:00Z`, `7d` (that long before now) or `now`. Text without a zone is UTC. Longer ago than
- * instants reach is no date.
+ * `2026-11-01`, `2026-11-01T10:00Z`, `7d` (that long before now) or `now`. Text without a zone is UTC. What lies before
+ * the range of instants is no date.
  */
 export function parseDate(text: string, now: Instant): Instant | undefined {
   if (text.trim() === 'now') return now;

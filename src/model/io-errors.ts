@@ -2,11 +2,11 @@ import { ConfigError, Fault, RetryLater } from './errors.ts';
 
 const KEPT = 'everything that was finished; a file is there whole or not at all';
 
-/** What a disk can refuse, and what a person can do about it. Whatever else a file system throws is a bug, and stays one. */
+/** Errors of a disk, and what a person can do about each. Any other error of the file system is a bug, and is not translated. */
 function diskFault(error: unknown, place: string): unknown {
   if (!(error instanceof Error) || error instanceof Fault || !('code' in error)) return error;
   const { code, syscall } = error as NodeJS.ErrnoException;
-  // Node's way to say that a folder of a read-only disk cannot be made.
+  // What Node throws when a folder cannot be made on a read-only disk.
   switch (code === 'ENOENT' && syscall === 'mkdir' ? 'EROFS' : code) {
     case 'ENOSPC':
     case 'EDQUOT':
@@ -39,7 +39,7 @@ function diskFault(error: unknown, place: string): unknown {
   }
 }
 
-/** The same thing, with every refusal of the disk told in words; so are those of whatever it hands out. */
+/** Wraps an object so that disk errors of its methods, and of the objects they return, are translated. */
 export function onDisk<T extends object>(place: string, thing: T): T {
   const told = (error: unknown): never => {
     throw diskFault(error, place);
@@ -67,14 +67,14 @@ async function* eachOf(items: AsyncIterable<unknown>, told: (error: unknown) => 
   }
 }
 
-/** A file in the making, or one that was opened: something with methods of its own. */
+/** An opened file or writer: an object with methods of its own. */
 const isThing = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && Object.values(value).some((part) => typeof part === 'function');
 
 const isIterable = (value: unknown): value is AsyncIterable<unknown> =>
   typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
 
-/** What the codes of a failed connection mean for a person. The first row that matches is told. */
+/** What the error codes of a failed connection mean. The first matching row is used. */
 export const NETWORK_MEANINGS: ReadonlyArray<{ codes: RegExp; what: string; next: string }> = [
   {
     codes: /^ECONNREFUSED$/,

@@ -2,22 +2,22 @@ import { randomUUID } from 'node:crypto';
 import { BadRecord } from './errors.ts';
 
 /**
- * JSON that keeps integers exact. JSON.parse turns 9007199254740993 into …992 without a word; ids and amounts of that size
+ * JSON that keeps integers exact. JSON.parse silently turns 9007199254740993 into …992; ids and amounts of that size
  * exist. Such integers become BigInt here and are written back as the same digits. 1e400, which no double
  * holds, becomes a text, and so does an integer that is too long for any database.
  *
  * JavaScript's own answer (the reviver's `context.source`, `JSON.rawJSON`) needs Node 21; until Node 20 is gone, large
  * integers travel through JSON.parse as marked strings. The mark is new in each process: metadata is written by
- * strangers, and one who knew the mark could make a number of a text, or a page that cannot be read.
+ * third parties, and one who knew the mark could turn a text into a number, or make a page unreadable.
  */
 const MARK = `int:${randomUUID()}:`;
 
-/** Digits of the longest integer that Postgres holds, in `numeric` as in jsonb; one more would fail its batch for ever. */
+/** Digits of the longest integer that Postgres stores, in `numeric` and in jsonb; one more would fail its batch for ever. */
 export const LONGEST_INTEGER = 131_072;
 
 /**
- * A string begins, or an integer of sixteen digits or more stands as a value: not the tail of a fraction or an exponent, not
- * a key, not a number with a leading zero. Or a number that may be beyond every double. What is not JSON must stay so.
+ * The start of a string, or an integer of sixteen digits or more as a value: not the tail of a fraction or an exponent, not
+ * a key, not a number with a leading zero. Or a number that may exceed every double. Invalid JSON must stay invalid.
  */
 const STRING_OR_LARGE = /"|(?<![\d.eE+-])-?(?:[1-9]\d{15,}|(?:0|[1-9]\d*)(?:\.\d+)?[eE]\+?\d{3,})(?=\s*(?:[,\]}]|$))/g;
 const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, 'g');
@@ -29,7 +29,7 @@ export function parseJson(text: string): unknown {
   return marked === text ? value : unmark(JSON.parse(marked));
 }
 
-/** Whether a number came out that may be another than the one that was written. Looking at values takes half as long as looking at the text. */
+/** Whether a parsed number may differ from the written one. Checking values takes half as long as checking the text. */
 function holdsBent(root: unknown): boolean {
   const open: object[] = [[root]];
   for (let object = open.pop(); object; object = open.pop()) {
@@ -41,7 +41,7 @@ function holdsBent(root: unknown): boolean {
   return false;
 }
 
-/** Steps over strings by hand: a pattern that matches a string of ten megabytes runs out of stack. */
+/** Skips strings by hand: a pattern that matches a string of ten megabytes overflows the stack. */
 function markLargeNumbers(text: string): string {
   const token = new RegExp(STRING_OR_LARGE);
   let marked = '';
@@ -51,7 +51,7 @@ function markLargeNumbers(text: string): string {
     if (found === '"') {
       token.lastIndex = endOfString(text, match.index);
     } else if (/[eE]/.test(found) ? !Number.isFinite(Number(found)) : !Number.isSafeInteger(Number(found))) {
-      // 1e400 is a number to JSON and infinite here, and infinity is written as null: it stays what it was as a text.
+      // 1e400 is valid JSON, but would become Infinity, which is written as null: it is kept as text.
       const isText = /[eE]/.test(found) || found.replace('-', '').length > LONGEST_INTEGER;
       marked += `${text.slice(done, match.index)}"${isText ? '' : MARK}${found}"`;
       done = token.lastIndex;
@@ -66,14 +66,14 @@ function endOfString(text: string, start: number): number {
   return end < 0 ? text.length : end + 1;
 }
 
-/** An odd number of backslashes before it escapes a quote; of an even number each second one is escaped itself. */
+/** A quote is escaped by an odd number of backslashes before it. */
 function isEscaped(text: string, quote: number): boolean {
   let first = quote;
   while (text[first - 1] === '\\') first--;
   return (quote - first) % 2 === 1;
 }
 
-/** Not a reviver of JSON.parse: that is recursive and runs out of stack on nesting that JSON.parse itself takes. */
+/** Not a reviver of JSON.parse: that recurses and overflows the stack on nesting that JSON.parse itself accepts. */
 function unmark(root: unknown): unknown {
   const holder = { root };
   const open: Record<string, unknown>[] = [holder];
@@ -86,13 +86,13 @@ function unmark(root: unknown): unknown {
   return holder.root;
 }
 
-/** Plain JSON.stringify is five times faster than one with a replacer, and BigInt is rare: it says so by throwing. */
+/** Plain JSON.stringify is five times faster than with a replacer. BigInt is rare, and makes it throw. */
 export function stringifyJson(value: unknown, indent?: number): string {
   try {
     return JSON.stringify(value, undefined, indent);
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    // Recovery: there is a BigInt inside; it travels as a marked string.
+    // Recovery: there is a BigInt inside; it is written by way of a marked string.
     const text = JSON.stringify(
       value,
       (_key, inner) => (typeof inner === 'bigint' ? `${MARK}${inner}` : inner),
@@ -102,17 +102,17 @@ export function stringifyJson(value: unknown, indent?: number): string {
   }
 }
 
-/** The net under the columns: whatever no column takes is carried at its own path. */
+/** Collects `_extra`: whatever no column takes is kept at its own path. */
 export type JsonObject = Record<string, unknown>;
 
 export interface Extra {
   /** Keeps a value under its key, at the top or inside `parent`. */
   put(parent: string | undefined, key: string, value: unknown): void;
-  /** All that was kept, or null when the columns took everything. */
+  /** Everything kept, or null if the columns took everything. */
   take(): JsonObject | null;
 }
 
-/** What privacy takes out of a value on its way into the net; undefined: all of it. */
+/** Removes personal data from a value before it is kept in `_extra`; undefined: all of it. */
 export type Withhold = (parent: string | undefined, key: string, value: unknown) => unknown;
 
 /** Objects are made without a prototype, so that a key called `__proto__` is a key like any other. */
@@ -142,8 +142,8 @@ export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * JSON.parse takes any depth; JSON.stringify and Postgres run out of stack after some thousand levels. Nothing that a
- * person made is as deep as this.
+ * JSON.parse accepts any depth; JSON.stringify and Postgres overflow their stacks after some thousand levels. No real
+ * data is nested as deeply as this.
  */
 const DEEPEST = 500;
 

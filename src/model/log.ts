@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** What the house needs of a logger; pino fits it, and so does a list in a test. */
+/** The logger that Tributary needs: pino fits, and so does a list in a test. */
 export interface Log {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
@@ -10,13 +10,13 @@ export interface Log {
 }
 
 /**
- * What the house does, for those who watch: metrics and traces. The work does not know who watches; where nobody does, it
+ * Spans of work, for metrics and traces. The work does not know its observers; without any, a span
  * costs a function call. Attributes hold names, windows and counts, never a key and nothing of a record.
  */
 export interface Span {
   name: 'run' | 'window' | 'request' | 'commit';
   attributes: Attributes;
-  /** What it is a part of. */
+  /** The span that this one is part of. */
   parent: Span | undefined;
 }
 
@@ -24,23 +24,23 @@ type Attributes = Readonly<Record<string, string | number | boolean>>;
 
 export interface SpanEnd {
   seconds: number;
-  /** What it threw, if it did. */
+  /** The error that it threw, if any. */
   error: unknown;
 }
 
-/** Told when a span begins; what it returns is told when the span ends. */
+/** Called when a span begins; the function it returns is called when the span ends. */
 type Observer = (span: Span) => (end: SpanEnd) => void;
 
 const observers = new Set<Observer>();
 const current = new AsyncLocalStorage<Span>();
 
-/** Returns how to stop. */
+/** Returns the function that unsubscribes. */
 export function observe(observer: Observer): () => void {
   observers.add(observer);
   return () => void observers.delete(observer);
 }
 
-/** Does the work; spans that begin inside of it are its parts. */
+/** Runs the work as a span; spans that begin inside it become its children. */
 export async function observed<T>(name: Span['name'], attributes: Attributes, work: () => Promise<T>): Promise<T> {
   if (observers.size === 0) return work();
   const span: Span = { name, attributes, parent: current.getStore() };

@@ -3,11 +3,11 @@ import { isIPv4, isIPv6 } from 'node:net';
 import type { Personal, Value } from './columns.ts';
 import { bare, isObject, type Withhold } from './json.ts';
 
-/** What becomes of a personal value before it leaves the flattener: no sink, file or log ever sees the original. */
+/** The treatment of a personal value before it leaves the flattener: no sink, file or log sees the original. */
 export type Treatment = 'keep' | 'drop' | 'hash' | 'truncate';
 
 export interface Privacy extends Readonly<Record<Personal, Treatment>> {
-  /** The secret that hashes are keyed with; whoever hashes needs one. */
+  /** The key of the hashes; required for `hash`. */
   readonly salt?: string | undefined;
 }
 
@@ -20,7 +20,7 @@ export const TREATMENTS: Readonly<Record<Personal, readonly Treatment[]>> = {
 
 export const DEFAULT_PRIVACY: Privacy = { linkPassword: 'drop', ip: 'keep', customer: 'keep' };
 
-/** Shorter ones could be found by trying them all. */
+/** Shorter ones could be found by brute force. */
 export const SHORTEST_SALT = 16;
 
 export const hashesAnything = (privacy: Privacy): boolean => SORTS.some((sort) => privacy[sort] === 'hash');
@@ -34,15 +34,15 @@ export function treat(value: Value, treatment: Treatment, salt?: string): Value 
   return treatment === 'hash' ? keyedHash(text, salt) : truncateIp(text);
 }
 
-/** A plain hash of an address or a password is undone by hashing all of them: there are only four billion IPv4 addresses. */
+/** Keyed, because a plain hash is undone by hashing all candidates: there are only four billion IPv4 addresses. */
 function keyedHash(text: string, salt: string | undefined): string {
   if (!salt) throw new Error('hashing personal data needs a salt');
   return createHmac('sha256', salt).update(text).digest('hex');
 }
 
 /**
- * The network of an address: 203.0.113.0, 2001:db8:1::. An IPv4 address in IPv6 dress (::ffff:203.0.113.9) is an IPv4
- * address. What is no address is dropped rather than guessed at.
+ * The network of an address: 203.0.113.0, 2001:db8:1::. An IPv4-mapped IPv6 address (::ffff:203.0.113.9) is an IPv4
+ * address. A text that is no address is dropped.
  */
 function truncateIp(text: string): Value {
   if (isIPv4(text)) return text.replace(/\d+$/, '0');
@@ -72,9 +72,9 @@ function parseGroups(text: string): number[] {
   });
 }
 
-/** Keeps personal data out of what no column holds: `_extra`, and records that are set aside. */
+/** Keeps personal data out of `_extra` and of records in quarantine. */
 
-/** What the fields of each sort may be called where no column finds them. */
+/** Names that fields of each sort may have where no column reads them. */
 const NAMES: Readonly<Record<Personal, string>> = {
   linkPassword: '[\\w-]*(?:password|passwd|passphrase)[\\w-]*',
   ip: '(?:(?:click|client|remote|visitor|user)[_-]?)?ip(?:[_-]?(?:address|addr|v?[46]))?',
@@ -84,9 +84,9 @@ const NAMES: Readonly<Record<Personal, string>> = {
 interface Rules {
   hidesNothing: boolean;
   hidesKey(key: string): boolean;
-  /** Whether a text holds JSON with such a key, however often it was encoded: it cannot be taken apart. */
+  /** Whether a text holds JSON with such a key, however often it was encoded. */
   hidesText(text: string): boolean;
-  /** Whether a text so much as mentions such a key. For what should be a link or a click, and came as text of any sort. */
+  /** Whether a text mentions such a key at all: for text in place of a link or click object. */
   isMentionedIn(text: string): boolean;
 }
 
@@ -106,11 +106,11 @@ function rulesOf(privacy: Privacy): Rules {
 
 const isPart = (key: string): boolean => key === 'link' || key === 'click';
 
-/** `hasPassword: true` and `password: null` tell nothing. */
+/** `hasPassword: true` and `password: null` reveal nothing. */
 const tellsNothing = (value: unknown): boolean => value === null || typeof value === 'boolean';
 
 /**
- * For the net under the columns: a link that comes as a list still holds its password. Unknown fields of a customer are
+ * For `_extra`: a link that comes as a list still holds its password. Unknown fields of a customer are
  * personal until a column says otherwise.
  */
 export function createWithhold(privacy: Privacy): Withhold {
@@ -135,7 +135,7 @@ export function createWithhold(privacy: Privacy): Withhold {
   };
 }
 
-/** Deep enough for anything that a person made; a record without a bottom would break JSON.stringify. */
+/** Deep enough for real data; deeper nesting would overflow the stack in JSON.stringify. */
 const DEEPEST = 60;
 
 /** `password=…`, `password: …` */
@@ -143,12 +143,12 @@ const SPOKEN = /pass(?:word|wd|phrase)[\\"'\s]*[:=]/i;
 
 const LEFT_OUT = '(left out)';
 
-/** What the tables keep of a customer, whatever the settings. */
+/** Fields of a customer that the tables always keep. */
 const OF_ANY_CUSTOMER: readonly string[] = ['id', 'externalId', 'country', 'createdAt'];
 
 /**
- * For a record that could not be used: what may be kept of it. Its shape is odd, so personal data is looked for everywhere.
- * What is hashed or cut in the tables is left out here: nobody joins on a record that is set aside.
+ * The part of an unusable record that may be kept. Its shape is odd, so personal data is searched for everywhere.
+ * Values that are hashed or truncated in the tables are left out: nobody joins on a record in quarantine.
  */
 export function createRedact(privacy: Privacy): (record: unknown) => unknown {
   const rules = rulesOf({ ...privacy, linkPassword: DEFAULT_PRIVACY.linkPassword });
@@ -170,7 +170,7 @@ export function createRedact(privacy: Privacy): (record: unknown) => unknown {
   return (record) => redact(record, DEEPEST, true);
 }
 
-/** What was left out of a record is unknown, not the words that stand in its place. */
+/** A removed value counts as unknown, not as the text that replaced it. */
 export function withoutLeftOut(value: unknown): unknown {
   if (Array.isArray(value)) return value.filter((inner) => !isLeftOut(inner)).map(withoutLeftOut);
   if (!isObject(value)) return value;

@@ -45,7 +45,7 @@ const CLICK: readonly Field[] = [
   { path: 'click.ip', kind: 'text', alias: 'ip', personal: 'ip', doc: 'IP address of the visitor. Personal data.' },
 ];
 
-/** Everything of a link but its id is joined when the event is read: a rename is no change of the event. */
+/** All fields of a link but its id are joined when the event is read: a rename is not a change of the event. */
 const LINK: readonly Field[] = [
   { path: 'link.id', kind: 'text', alias: 'link_id', doc: 'Unique id of the short link.' },
   ...joined([
@@ -132,7 +132,7 @@ const CUSTOMER: readonly Field[] = [
   ]),
 ];
 
-/** Not in the contract; what deployed services send. */
+/** Not in the contract, but sent by deployed services. */
 const SALE: readonly Field[] = [
   {
     path: 'sale.amount',
@@ -171,7 +171,7 @@ export interface Bookkeeping {
   doc: string;
 }
 
-/** Whose row it is: the first half of every key. */
+/** The source of the row: the first half of every key. */
 export const SOURCE: Bookkeeping = {
   name: '_source',
   kind: 'text',
@@ -207,7 +207,7 @@ function joined(fields: readonly Field[]): Field[] {
   return fields.map((field) => ({ ...field, volatile: true }));
 }
 
-/** Any of the tags may stand in the deprecated field; else the first one does. */
+/** The deprecated field may hold any of the tags; by default it is the first. */
 function tagIdOf(tags: unknown, given: unknown): unknown {
   const ids = (Array.isArray(tags) ? tags : []).map((tag: unknown) =>
     typeof tag === 'object' && tag !== null && 'id' in tag ? tag.id : undefined,
@@ -219,20 +219,20 @@ function tagsOfId(id: unknown): unknown {
   return id === '' || typeof id === 'object' ? undefined : [{ id }];
 }
 
-/** What events refer to and the service joins to them: one row each, as last seen. */
+/** Entities that events refer to and the service joins to them: one row each, as last seen. */
 export interface Entity {
   name: 'links' | 'customers';
   doc: string;
   key: string;
   columns: readonly Column[];
   /**
-   * What a reading must know at least one of to count: a deleted customer comes as a placeholder, an event of a deleted link
+   * A reading counts only if one of these is set: a deleted customer comes as a placeholder, an event of a deleted link
    * with nothing but its id, and neither must overwrite the real one.
    */
   knowledge: readonly string[];
 }
 
-/** What the placeholder of a deleted customer does not know. */
+/** Fields that the placeholder of a deleted customer lacks. */
 export const CUSTOMER_KNOWLEDGE: readonly string[] = ['customer_email', 'customer_avatar', 'customer_country'];
 
 export const ENTITIES: readonly Entity[] = [

@@ -1,6 +1,6 @@
 import { type Instant, toIso } from './instant.ts';
 
-/** A span of time `[start, end)` in UTC: it holds its start and not its end, so neighbours never share an event. */
+/** A span of time `[start, end)` in UTC: it includes its start and excludes its end, so adjacent windows never share an event. */
 export interface Window {
   start: Instant;
   end: Instant;
@@ -12,7 +12,7 @@ export const holds = (window: Window, at: Instant): boolean => at >= window.star
 
 export const startOfDay = (at: Instant): Instant => Math.floor(at / DAY_MS) * DAY_MS;
 
-/** For people: `2026-11-01 00:00 to 2026-11-02 00:00 UTC (exclusive)`, with seconds and their parts only where there are any. */
+/** For people: `2026-11-01 00:00 to 2026-11-02 00:00 UTC (exclusive)`, with seconds and fractions only if there are any. */
 export const describeRange = ({ start, end }: Window): string => `${moment(start)} to ${moment(end)} UTC (exclusive)`;
 
 const moment = (at: Instant): string =>
@@ -23,7 +23,7 @@ const moment = (at: Instant): string =>
 /** For machines: metadata of files. */
 export const describeWindow = ({ start, end }: Window): string => `[${toIso(start)}, ${toIso(end)})`;
 
-/** What the ledger says of a window in which nothing was shown: an empty answer proves nothing before a later poll confirms it. */
+/** The ledger's reason for a window without rows: an empty answer proves nothing before a later poll confirms it. */
 export const NOTHING_YET = 'nothing is there yet; the next poll confirms it';
 
 /** Arithmetic of the ledger: what is covered, what is missing, how far completeness reaches. Pure, so it can be proven. */
@@ -31,7 +31,7 @@ export interface Entry extends Window {
   certified: boolean;
   /** Rows that were read; an estimate once a later reading has cut the entry. */
   rows: number;
-  /** When this span was read, and, if it is certified, the oldest moment that any part of it was proven. */
+  /** When this span was read; if it is certified, when its part that was proven longest ago was proven. */
   readAt: Instant;
   provenAt: Instant | undefined;
   runId: string;
@@ -41,13 +41,13 @@ export interface Entry extends Window {
 }
 
 /**
- * Lays a new reading over the entries it meets and returns them as a new list, in order, without overlaps.
+ * Merges a new reading into the entries that it overlaps and returns them as a new list, in order, without overlaps.
  * The newest reading of a span replaces older ones, with one exception: what was proven stays proven when a later
  * reading could not prove it again, since a reading only adds rows.
  */
 export function overlay(entries: readonly Entry[], added: Entry): Entry[] {
   if (isEmpty(added)) return coalesce([...entries].sort((a, b) => a.start - b.start));
-  // What stays proven was read all the same: a re-sweep that proves nothing is due again later, not at once.
+  // A span that stays proven was still read: a re-sweep that proves nothing is due again later, not at once.
   const kept = entries.flatMap((entry) =>
     !added.certified && entry.certified ? [{ ...entry, readAt: readAgain(entry, added) }] : cutOut(entry, added),
   );
@@ -64,13 +64,13 @@ export function overlay(entries: readonly Entry[], added: Entry): Entry[] {
 const readAgain = (entry: Entry, added: Entry): Instant =>
   entry.start < added.end && entry.end > added.start ? Math.max(entry.readAt, added.readAt) : entry.readAt;
 
-/** One more than before; a run that comes by twice tries once. */
+/** One more than before; a run that reads a span twice counts once. */
 function triesOf(entries: readonly Entry[], added: Entry): number {
   const before = entries.filter((entry) => !entry.certified && entry.start < added.end && entry.end > added.start);
   return before.reduce((most, { tries = 1, runId }) => Math.max(most, runId === added.runId ? tries : tries + 1), 1);
 }
 
-/** The end of the unbroken run of certified spans from `since` on; undefined where nothing at all is proven there. */
+/** The end of the contiguous certified spans from `since` on; undefined if nothing is proven there. */
 export function completeThrough(entries: readonly Window[], since: Instant): Instant | undefined {
   let end = since;
   for (const entry of [...entries].sort((a, b) => a.start - b.start)) {
@@ -87,7 +87,7 @@ export function gaps(entries: readonly Window[], { start, end }: Window): Window
   return entries.reduce<Window[]>((open, entry) => open.flatMap((part) => subtract(part, entry)), [window]);
 }
 
-/** What is left of a span when another is cut out of it: nothing, one piece, or two. */
+/** A span minus another: nothing, one piece, or two. */
 function subtract<T extends Window>(span: T, cut: Window): T[] {
   if (isEmpty(cut) || cut.end <= span.start || cut.start >= span.end) return [span];
   const left = cut.start > span.start ? [{ ...span, end: cut.start }] : [];
@@ -96,7 +96,7 @@ function subtract<T extends Window>(span: T, cut: Window): T[] {
 }
 
 /**
- * Nobody knows how many of an entry's rows lie in a piece of it; its share of the time is the fairest guess. Keeping the
+ * How many of an entry's rows lie in a piece of it is unknown; its share of the time is the best estimate. Keeping the
  * whole number in each piece would count the same rows again with every poll that overlaps the last one.
  */
 function cutOut(entry: Entry, cut: Window): Entry[] {
@@ -108,7 +108,7 @@ function cutOut(entry: Entry, cut: Window): Entry[] {
 
 const isEmpty = ({ start, end }: Window): boolean => start >= end;
 
-/** Neighbours of one day and one state become one entry: a stream polled every minute would else leave 1,440 a day. */
+/** Joins adjacent entries of one day and state: a stream polled every minute would otherwise leave 1,440 a day. */
 function coalesce(entries: readonly Entry[]): Entry[] {
   const result: Entry[] = [];
   for (const entry of entries) {
@@ -142,14 +142,14 @@ function join(a: Entry, b: Entry): Entry {
   };
 }
 
-/** What is known of a span of time: proven, read and not proven, passed over, or not reached yet. */
+/** The state of a span of time: proven, read and not proven, skipped, or not reached yet. */
 export type CoverageState = 'certified' | 'uncertified' | 'gap' | 'open';
 
 export interface CoverageSpan extends Window {
   state: CoverageState;
 }
 
-/** The whole window, in order and without holes: every moment of it has one state. Neighbours of one state are one span. */
+/** The whole window, in order and without holes. Adjacent spans of one state are joined. */
 export function coverageSpans(
   entries: readonly Pick<Entry, 'start' | 'end' | 'certified'>[],
   whole: Window,

@@ -3,8 +3,8 @@ import { type Traits, wordAndNumber } from './traits.ts';
 import { answeredRange, refuse, type TimeRange } from './window.ts';
 
 /**
- * The model of the service: rows and a query give a page. It is pure, and whatever a trait leaves to chance is drawn from the
- * seed, the number of the request and the row's id. The HTTP sandbox and the simulation in memory both answer with it.
+ * The model of the service: rows and a query give a page. It is pure; randomness of traits is derived from the
+ * seed, the request's number and the row's id. The HTTP sandbox and the in-memory simulation both use it.
  */
 export interface Listed {
   readonly id: string;
@@ -29,11 +29,11 @@ export interface Moment {
   now: number;
 }
 
-/** What the model asks about a row. */
+/** What the model needs to know about a row. */
 export interface RowFacts<R> {
   /** Whether the filters of the query let it through. */
   filter?: ((row: R) => boolean) | undefined;
-  /** Taken out after LIMIT and OFFSET: it uses a place on its page and is not shown. */
+  /** Removed after LIMIT and OFFSET: it takes a place on its page and is not shown. */
   hidden?: ((row: R) => boolean) | undefined;
   /** Every page that holds it fails. */
   poison?: ((row: R) => boolean) | undefined;
@@ -78,12 +78,12 @@ export function listPage<R extends Listed>(
     refuse(500, 'a record could not be read');
   }
   const shown = facts.hidden ? cut.filter((row) => !facts.hidden?.(row)) : cut;
-  // What is outside of the answer and of the question: a stray that only the question holds is a row like any other.
+  // Rows outside both the answered and the requested range; a row inside the requested one is ordinary.
   const outside = { from: Math.min(range.from, query.start), until: Math.max(range.until, query.end) };
   return disturbed(withinSize(shown, traits, facts), { rows, range: outside, traits, moment, facts, ascending, limit });
 }
 
-/** The time that an answer names as now. */
+/** The current time according to an answer. */
 export function clockOf({ clockJitter = 0 }: Traits, { seed, request, now }: Moment): number {
   return now + Math.round((shareOf(`${request}`, `clock${seed}`) - 0.5) * 2 * clockJitter);
 }
@@ -92,7 +92,7 @@ export function clockOf({ clockJitter = 0 }: Traits, { seed, request, now }: Mom
 export const isInSeconds = ({ timestampForm }: Traits, { request }: Moment): boolean =>
   timestampForm === 'seconds' || (timestampForm === 'varies' && request % 2 === 0);
 
-/** What becomes of a page with a high number: `slow`, `empty`, `repeat`, or a status. */
+/** How pages with a high number are answered: `slow`, `empty`, `repeat`, or a status. */
 export function deepPage({ page }: PageQuery, { deepPages }: Traits): string | undefined {
   if (!deepPages) return undefined;
   const { word, number } = wordAndNumber(deepPages, DEEP);
@@ -137,7 +137,7 @@ interface Stretch<R> {
   high: number;
 }
 
-/** The rows that the query is about. Without anything to filter by, that is two binary searches. */
+/** The rows that the query selects. Without filters these are two binary searches. */
 function rowsIn<R extends Listed>(
   rows: readonly R[],
   range: TimeRange,
@@ -182,7 +182,7 @@ export function firstAt(rows: readonly Listed[], at: number): number {
 
 type Rank = ((row: Listed) => number) | undefined;
 
-/** What decides among equal instants, where that is not the stable order. */
+/** The sort key among equal instants, if it is not the stable order. */
 function tieRank(traits: Traits, { seed, request }: Moment, page: number, limit: number): Rank {
   const salt = traits.pagedTies
     ? `page${seed}/${page}/${limit}`
@@ -212,7 +212,7 @@ function slice<R extends Listed>(
   return ascending ? page : page.reverse();
 }
 
-/** Ties reach beyond the page: every group of equal instants that the slice touches is ordered whole, then cut. */
+/** Ties may extend beyond the page: every group of equal instants that the slice touches is sorted whole, then cut. */
 function rankedSlice<R extends Listed>({ rows, low, high }: Stretch<R>, from: number, to: number, rank: Rank): R[] {
   let first = from;
   let last = to;
@@ -250,7 +250,7 @@ interface Disturbance<R> {
   limit: number;
 }
 
-/** What happens to a page after it was made: rows repeated, rows from elsewhere, another order. */
+/** Distorts a finished page: repeated rows, rows from other ranges, another order. */
 function disturbed<R extends Listed>(
   page: R[],
   { rows, range, traits, moment, facts, ascending, limit }: Disturbance<R>,
@@ -269,7 +269,7 @@ function disturbed<R extends Listed>(
     const outside = rows.filter((row) => (row.at < range.from || row.at >= range.until) && canBeSeen(row));
     const stray = outside[Math.floor(chance('which') * outside.length)];
     if (stray) {
-      // Half of them where their time belongs, so that the answer still looks sorted.
+      // Half of them are inserted in order of time, so that the answer still looks sorted.
       const inLine = shown.findIndex(({ at }) => (ascending ? at > stray.at : at < stray.at));
       const anywhere = Math.floor(chance('where') * (shown.length + 1));
       shown = shown.toSpliced(chance('inLine') < 0.5 ? (inLine < 0 ? shown.length : inLine) : anywhere, 0, stray);

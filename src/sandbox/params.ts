@@ -157,7 +157,7 @@ function readTimezone(given = 'UTC'): string {
 
 type Value = string | null | undefined | readonly string[];
 
-/** Where each parameter looks. A link without partner has no group: it matches no value and survives every exclusion. */
+/** The field that each parameter filters by. A link without partner has no group: it matches no value and survives every exclusion. */
 const LOOK: Record<AdvancedName, (event: StoredEvent) => Value> = {
   domain: ({ click }) => click.link.domain,
   linkId: ({ click }) => click.link.id,
@@ -187,7 +187,7 @@ const LOOK: Record<AdvancedName, (event: StoredEvent) => Value> = {
 
 type Predicate = (event: StoredEvent) => boolean;
 
-/** The one predicate of all filters, or undefined when nothing filters: then a page needs no scan. */
+/** All filters as one predicate, or undefined without filters: then a page needs no scan. */
 export function filterOf(
   query: EventsQuery,
   clickOfCustomer: (id: string) => string | undefined,
@@ -205,11 +205,11 @@ export function filterOf(
   if (root !== undefined) tests.push(({ click }) => (click.link.key === '_root') === root);
   if (qr !== undefined) tests.push(({ click }) => (click.trigger === 'qr') === qr);
   if (customerId !== undefined) {
-    // A click carries no customer; the one that belongs to a customer is the click the customer came by.
+    // A click carries no customer; it belongs to the customer who came by it.
     const clickId = clickOfCustomer(customerId);
     tests.push(({ customer, id }) => (customer ? customer.id === customerId : id === clickId));
   }
-  // saleType is about sales only; on the other streams it selects nothing away.
+  // saleType applies to sales only; on other streams it filters nothing.
   if (saleType !== undefined) tests.push(({ sale }) => !sale || sale.first === (saleType === 'new'));
   if (metadata !== undefined) tests.push((event) => metadataValue(event, metadata.key) === metadata.value);
   return tests.length === 0 ? undefined : (event) => tests.every((test) => test(event));
@@ -239,7 +239,7 @@ const ERROR_STATUS = {
 } as const;
 type ErrorCode = keyof typeof ERROR_STATUS;
 
-/** An answer other than the list of events. Thrown by the service, written by the HTTP skin. */
+/** An answer other than the list of events. The service throws it, the HTTP server writes it. */
 export class HttpError extends Error {
   readonly status: number;
   readonly code: string;
@@ -256,7 +256,7 @@ export const envelope = (code: string, message: string): object => ({
   error: { code, message, doc_url: `https://docs.sandbox.invalid/api-reference/errors#${code.replaceAll('_', '-')}` },
 });
 
-/** Statuses outside the contract borrow the nearest code: a 503 is an internal error, a 405 a bad request. */
+/** Statuses outside the contract use the nearest code: a 503 is an internal error, a 405 a bad request. */
 export function codeOf(status: number): ErrorCode {
   const known = (Object.keys(ERROR_STATUS) as ErrorCode[]).find((code) => ERROR_STATUS[code] === status);
   return known ?? (status >= 500 ? 'internal_server_error' : 'bad_request');

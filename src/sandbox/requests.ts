@@ -1,25 +1,25 @@
-/** What a request looked like: for the log, and for faults that choose their victims. */
+/** A request, for the log and for faults that apply to some requests only. */
 export interface RequestInfo {
   method: string;
   path: string;
   query: Readonly<Record<string, string>>;
 }
 
-/** An answer that is played instead of the true one. Nothing set but `status`: the envelope of that status. */
+/** An answer that replaces the true one. With only `status` set: the error envelope of that status. */
 export interface FaultPlan {
   status?: number;
   code?: string;
   message?: string;
-  /** The body as it is; without it an envelope is written. */
+  /** The raw body; without it an error envelope is written. */
   body?: string;
   headers?: Readonly<Record<string, string>>;
-  /** Wait so long, then go on: with the true answer when no status is set. */
+  /** Wait this long first; then send the true answer if no status is set. */
   delayMs?: number;
   /** Never answer. The socket stays open until the client or the sandbox closes it. */
   hang?: boolean;
   /** Send half of the true answer, then break the connection. */
   cut?: boolean;
-  /** Break the connection without a word. */
+  /** Break the connection without an answer. */
   drop?: boolean;
   /** For how many requests (default 1). */
   times?: number;
@@ -28,7 +28,7 @@ export interface FaultPlan {
   when?: (request: RequestInfo) => boolean;
 }
 
-/** What a fault can say in JSON; `when` is for tests in this process. */
+/** The part of a fault that JSON can carry; `when` is for tests in this process. */
 export const FAULT_KEYS = [
   'status',
   'code',
@@ -46,9 +46,9 @@ export const FAULT_KEYS = [
 export interface Faults {
   add(...plans: FaultPlan[]): void;
   clear(): void;
-  /** How many faulty answers are still to come. */
+  /** How many faulty answers are left. */
   readonly pending: number;
-  /** The fault for this request, which is then used up by one. */
+  /** The fault for this request; counts it as used once. */
   take(request: RequestInfo): FaultPlan | undefined;
 }
 
@@ -77,7 +77,7 @@ export function createFaults(): Faults {
 }
 
 export interface LoggedRequest extends RequestInfo {
-  /** Arrival, in real time: budgets are kept in real time. */
+  /** Arrival in real time, which budgets are kept in. */
   at: number;
   /** 0 while the request is under way, or when the connection was broken instead of answered. */
   status: number;

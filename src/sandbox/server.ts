@@ -30,7 +30,7 @@ export interface SandboxOptions extends ServiceOptions {
   port?: number | undefined;
   apiKey?: string | undefined;
   plan?: Plan | undefined;
-  /** Instead of the plan's limit; null is no limit. */
+  /** Replaces the plan's limit; null: no limit. */
   requestsPerSecond?: number | null | undefined;
   limiter?: LimiterForm | undefined;
 }
@@ -52,10 +52,10 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const limit = options.requestsPerSecond === undefined ? planLimit(plan) : options.requestsPerSecond;
   const limiter = createLimiter();
   const closing = new AbortController();
-  // Every answer that waits listens to it; many may wait at once.
+  // Every delayed answer adds a listener, and many may be delayed at once.
   setMaxListeners(0, closing.signal);
 
-  /** Budgets are kept in real time; what the service says about them is told by its own clock. */
+  /** Budgets are kept in real time; the headers about them use the service's own clock. */
   const onServiceClock = (decision: RateDecision): RateDecision => ({
     ...decision,
     resetAt: decision.resetAt + service.now() - Date.now(),
@@ -122,10 +122,10 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   }
 
   const server = createServer((request, response) => {
-    // What is left to fail here is a connection that the client broke.
+    // The only thing that can still fail here is a connection that the client broke.
     handle(request, response).catch(() => response.destroy());
   });
-  // A client that spaces its requests must not find its idle connection closed under it.
+  // Idle connections stay open, for clients that space their requests.
   server.keepAliveTimeout = 60_000;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -147,7 +147,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   };
 }
 
-/** A bug of the sandbox is a 500 too, but one that says what it is. */
+/** A bug of the sandbox is a 500 too, but its message says so. */
 function httpErrorOf(error: unknown): { status: number; code: string; message: string } {
   if (error instanceof HttpError) return error;
   return { status: 500, code: 'internal_server_error', message: `the sandbox failed: ${String(error)}` };
@@ -160,7 +160,7 @@ function faultAnswer(fault: FaultPlan, service: SandboxService, limits: Headers)
   return { status, body: fault.body, headers: { 'Content-Type': 'application/json', ...headers } };
 }
 
-/** The answer with its tag, or no body for a client that has it already. */
+/** The answer with its ETag, or 304 without a body if the client has it already. */
 function tagged(answer: Answer, known: string | undefined): Answer {
   const tag = `W/"${createHash('sha256').update(answer.body).digest('base64url')}"`;
   const headers = { ...answer.headers, ETag: tag };
@@ -181,7 +181,7 @@ function checkKey(request: IncomingMessage, apiKey: string): void {
   if (given !== `Bearer ${apiKey}`) throw new HttpError('unauthorized', 'Invalid API key or access token.');
 }
 
-/** What stops a request with a good key: the address, the method, the plan, the permission. */
+/** Refuses a request with a valid key for its path, its method, the plan or a missing permission. */
 function checkAccess(request: IncomingMessage, path: string, plan: Plan, { forbidden }: Traits): void {
   if (path !== '/events') throw new HttpError('not_found', `Nothing is found at ${path}.`);
   if (request.method !== 'GET') throw new HttpError('bad_request', `${request.method} is not allowed here.`, 405);
@@ -193,12 +193,12 @@ const CONTROL_PREFIX = '/_sandbox/';
 const MOST_BYTES = 64 * 1024 * 1024;
 
 /**
- * The strings of the sandbox for users in another process:
- *   POST traits {"widen":"day","ties":null}          null takes a trait away, the others stay
+ * Controls for users in another process:
+ *   POST traits {"widen":"day","ties":null}          null removes a trait, the others stay
  *   POST faults [{"status":500,"times":3,"match":{"event":"leads"}}]
  *   POST events {"stream":"leads","records":[…]} or {"stream":"clicks","generate":100,"from":ms,"to":ms}
  *   GET  stats
- *   GET  truth                                       id and epoch milliseconds of every event that can be seen, by stream
+ *   GET  truth                                       id and epoch milliseconds of every visible event, by stream
  */
 async function control(service: SandboxService, request: IncomingMessage, path: string): Promise<Answer> {
   const call = `${request.method} ${path.slice(CONTROL_PREFIX.length)}`;
@@ -222,7 +222,7 @@ async function control(service: SandboxService, request: IncomingMessage, path: 
         return json(404, envelope('not_found', `the sandbox has no control ${call}`));
     }
   } catch (error) {
-    // A mistake of the person at the controls is theirs to read; anything else is a bug and goes up.
+    // A mistake in a control request is answered; anything else is a bug and is thrown.
     if (error instanceof ConfigError) return json(400, envelope('bad_request', error.describe()));
     if (error instanceof HttpError) return json(error.status, envelope(error.code, error.message));
     throw error;

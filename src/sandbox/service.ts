@@ -22,34 +22,34 @@ export interface ServiceOptions {
   live?: { perSecond: number } | undefined;
 }
 
-/** One page as text, so that the HTTP skin writes exactly what the service said. */
+/** One page as text, so that the HTTP server sends exactly what the service produced. */
 export interface EventsPage {
   body: string;
   rows: number;
   delayMs: number;
-  /** What the Date header says. */
+  /** The value of the Date header. */
   date: number;
 }
 
-/** The service without HTTP: what it holds, what it answers, and the strings a test can pull. */
+/** The service without HTTP: its data, its answers, and the controls for tests. */
 export interface SandboxService {
   /** Answers `GET /events`, or throws an HttpError. */
   list(params: URLSearchParams): EventsPage;
-  /** Truth: every event that any query could show now, as the API would show it, oldest first. Records share their links. */
+  /** The truth: every event that any query could show now, as the API would show it, oldest first. Records share their links. */
   events(stream: StreamName): JsonObject[];
   /** The same without the records. */
   truth(stream: StreamName): { id: string; at: number }[];
   /** Only the ids: `click.id` or `eventId`, oldest first; what was ingested twice is here twice. */
   ids(stream: StreamName): string[];
-  /** A late or backdated insert of a record in the API's shape; it is handed out as it is. */
+  /** Inserts a record in the API's shape, possibly late or backdated; it is returned unchanged. */
   add(stream: StreamName, record: JsonObject): void;
-  /** So many new generated events between the two instants (default: just now). Returns their ids. */
+  /** Generates this many new events between the two instants (default: just now). Returns their ids. */
   arrive(stream: StreamName, number: number, span?: { from: number; to: number }): string[];
   remove(stream: StreamName, id: string): boolean;
-  /** The link's events vanish. Returns how many. */
+  /** Removes the link's events. Returns how many. */
   deleteLink(linkId: string): number;
   renameLink(linkId: string, to: { domain?: string; key?: string; url?: string }): void;
-  /** Counters, lastClicked and updatedAt of every link move, as they do when clicks come. */
+  /** Changes counters, lastClicked and updatedAt of every link, as clicks do. */
   touchCounters(): void;
   /** Ids of events that were visible once and are gone: by remove, deleteLink, drift or vanish. */
   removed(stream: StreamName): string[];
@@ -63,7 +63,7 @@ export interface SandboxService {
   readonly requests: RequestLog['entries'];
   stats(): SandboxStats;
   now(): number;
-  /** Where the service answers; the HTTP skin says so when it listens. */
+  /** The service's own URL; the HTTP server sets it when it listens. */
   baseUrl: string;
 }
 
@@ -130,7 +130,7 @@ export function createSandboxService(options: ServiceOptions = {}): SandboxServi
     return taken.length;
   };
 
-  /** What other clients of the service do between two of our pages. */
+  /** What other clients of the service change between two of our pages. */
   function meanwhile(stream: StreamName): void {
     const { drift, vanish } = traits;
     if (drift) {

@@ -5,8 +5,8 @@ import { type Sandbox, type SandboxOptions, startSandbox } from './server.ts';
 export type SandboxThread = Pick<Sandbox, 'baseUrl' | 'apiKey' | 'close'>;
 
 /**
- * Starts the sandbox on its own thread. On ours it would count requests late whenever a page is being parsed, and refuse
- * well-spaced requests as a burst. The thread ends with the process, however that ends.
+ * Starts the sandbox on its own thread. On the main thread it would count requests late whenever a page is being parsed, and refuse
+ * well-spaced requests as a burst. The thread ends with the process.
  */
 export async function startSandboxThread(sandbox: Omit<SandboxOptions, 'now'>): Promise<SandboxThread> {
   const thread = new Worker(new URL('./thread.js', import.meta.url), { workerData: { sandbox } });
@@ -14,7 +14,7 @@ export async function startSandboxThread(sandbox: Omit<SandboxOptions, 'now'>): 
   return { baseUrl, apiKey, close: async () => void (await thread.terminate()) };
 }
 
-/** This file is also what that thread runs. */
+/** The thread runs this same file. */
 if (!isMainThread && workerData?.sandbox) {
   const { baseUrl, apiKey } = await startSandbox(workerData.sandbox as SandboxOptions);
   parentPort?.postMessage({ baseUrl, apiKey });

@@ -1,12 +1,12 @@
 import { ConfigError } from '../model/errors.ts';
 import { parseInstant } from '../model/instant.ts';
 
-/** One kind of value a trait can take: how it is described, read from text, and what the bare name means. */
+/** A type of trait value: its description, its parser, and what the bare name means. */
 interface Kind<T> {
   values: string;
-  /** What `name` without `=value` stands for; undefined when a value is needed. */
+  /** The value of `name` without `=value`; undefined if a value is required. */
   bare: string | undefined;
-  /** Undefined when the text is no such value. */
+  /** Undefined if the text is not such a value. */
   read(text: string): T | undefined;
 }
 
@@ -63,7 +63,7 @@ const address = (bare: string): Kind<string> => ({
   read: (text) => (URL.canParse(text) ? text : undefined),
 });
 
-/** `word`, or `word` with something after the sign: `fail@20`, `insert:3`, `day@-8`. The text itself is the value: it survives JSON. */
+/** `word`, or `word` with a parameter after the sign: `fail@20`, `insert:3`, `day@-8`. The value stays text, so that it survives JSON. */
 const worded =
   <S extends '@' | ':', N extends string | number>(sign: S, what: string, tail: RegExp) =>
   <const T extends string>(...words: readonly [T, ...T[]]): Kind<T | `${T}${S}${N}`> => ({
@@ -78,24 +78,24 @@ const worded =
 
 const wordAt = worded<'@', number>('@', 'N', /^\d+$/);
 const wordTimes = worded<':', number>(':', 'N', /^\d+$/);
-/** A unit of the calendar, in a zone that is so many hours ahead of UTC. */
+/** A calendar unit, in a zone that many hours ahead of UTC. */
 const unitInZone = worded<'@', number>('@', 'HOURS', /^[+-]?\d+(\.\d+)?$/);
 const wordWithin = worded<'@', string>('@', 'DURATION', /^\d+(\.\d+)?(ms|s|m|h|d)$/);
 
-/** So many of something, and a size: `3@100`. */
+/** A count and a size: `3@100`. */
 const countAt = (bare: number, size: number): Kind<`${number}@${number}`> => ({
   values: 'COUNT@N',
   bare: `${bare}@${size}`,
   read: (text) => (/^\d+@\d+$/.test(text) ? (text as `${number}@${number}`) : undefined),
 });
 
-/** The two parts of such a value. */
+/** Splits such a value. */
 export function wordAndNumber(text: string, fallback: number): { word: string; number: number } {
   const [word = '', number] = text.split(/[@:]/);
   return { word, number: number === undefined ? fallback : Number(number) };
 }
 
-/** The same, of a word with a duration. */
+/** Splits a word with a duration. */
 export function wordAndDuration(text: string, fallback: string): { word: string; ms: number } {
   const [word = '', time = fallback] = text.split('@');
   return { word, ms: duration(fallback).read(time) ?? 0 };
@@ -103,7 +103,7 @@ export function wordAndDuration(text: string, fallback: string): { word: string;
 
 const unit = unitInZone('day', 'hour', 'minute', 'second');
 
-/** Every field note as a switch. One row is the whole definition: its type, its parser and its line of help. */
+/** Every known behaviour of real services as a switch. A row defines its type, its parser and its line of help. */
 const SWITCHES = {
   widen: row(1, unit, 'start and end are widened to whole units, of UTC or of a zone (day@-8)'),
   widenStart: row(1, unit, 'only start is widened, or start otherwise than end'),
@@ -244,7 +244,7 @@ function row<T>(note: number, kind: Kind<T>, doc: string): TraitRow<T> {
 
 export const TRAIT_NAMES = Object.keys(SWITCHES) as TraitName[];
 
-/** For help texts: one line a trait, in the order of the field notes. */
+/** For help texts: one line for each trait. */
 export const TRAITS: readonly {
   name: TraitName;
   note: number;

@@ -14,7 +14,7 @@ export function askedWindow(query: EventsQuery, traits: Traits, now: number): { 
     query.interval === undefined && traits.defaultWindow !== undefined
       ? end - traits.defaultWindow
       : startOf(query.interval ?? '24h', end, query.timezone);
-  // Only a start that somebody asked for is refused; an interval begins where the service does.
+  // Only an explicit start is refused; an interval is cut to the service's beginning.
   return { start: Math.max(start, Math.min(traits.founded ?? start, end)), end };
 }
 
@@ -74,7 +74,7 @@ function localParts(at: number, timeZone: string): number[] {
   return (['year', 'month', 'day', 'hour', 'minute', 'second'] as const).map((type) => parts.get(type) ?? 0);
 }
 
-/** What the service compares `timestamp` with, in whole milliseconds. */
+/** The bounds that the service compares `timestamp` with, in whole milliseconds. */
 export interface TimeRange {
   /** First instant that belongs to the window. */
   from: number;
@@ -85,7 +85,7 @@ export interface TimeRange {
 const UNITS: Record<string, number> = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 const NOWHERE: TimeRange = { from: Number.POSITIVE_INFINITY, until: Number.NEGATIVE_INFINITY };
 
-/** The range that is answered when this one is asked for, or an HttpError. */
+/** The range that the service really answers for the requested one, or an HttpError. */
 export function answeredRange(asked: Asked, traits: Traits, now: number): TimeRange {
   let { start, end } = asked;
   if (start > end) {
@@ -123,7 +123,7 @@ interface Asked {
   end: number;
 }
 
-/** How far back, and how much at a time, the plan lets anybody look. Undefined where it shows nothing without a word. */
+/** Applies the plan's limits on age and length of a range. Undefined: the service answers with no rows, without an error. */
 function withinPlan({ start, end }: Asked, traits: Traits, now: number): Asked | undefined {
   if (traits.retention) {
     const { word, ms } = wordAndDuration(traits.retention, '30d');
@@ -154,7 +154,7 @@ const unitOf = (text: string): { ms: number; zoneMs: number } => {
   return { ms: UNITS[word] ?? 1, zoneMs: number * HOUR };
 };
 
-/** The begin of the unit that holds the instant. With sign −1, on a time line that runs backwards: so the next begin is found. */
+/** The start of the unit that holds the instant. Sign −1 mirrors the time line, which gives the start of the next unit. */
 function beginOf(at: number, text: string, sign = 1): number {
   const { ms, zoneMs } = unitOf(text);
   return Math.floor((at + sign * zoneMs) / ms) * ms - sign * zoneMs;

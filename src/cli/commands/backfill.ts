@@ -89,7 +89,7 @@ async function price(
   return EXIT.done;
 }
 
-/** The windows are cut here and read by whichever workers are there, now or later. */
+/** Cuts the range into windows, which any worker reads, now or later. */
 async function enqueue(
   { terminal, log, signal, document }: Context,
   app: SyncApp,
@@ -149,7 +149,7 @@ async function backfill(
   return report(outcomes, app, { terminal, document, json, asked: request.window });
 }
 
-/** What a backfill will cost, for the person who decides whether to start it on a Friday evening. */
+/** What a backfill will cost. */
 function describePrices(prices: readonly Price[], jobs: readonly StreamJob[], asked: BackfillRequest): string {
   const rows = prices.map((price) => [
     `${price.source}/${price.stream}`,

@@ -141,7 +141,7 @@ async function change(
       });
     }
     const sources = new Set(tracks.map(({ source }) => source));
-    // Several sinks of one source belong together; several sources are an accident.
+    // Several sinks of one source make sense; several sources are probably a mistake.
     if (sources.size > 1) {
       throw new ConfigError('several sources have this stream', { next: `add --source: ${[...sources].join(', ')}` });
     }

@@ -113,7 +113,7 @@ async function write(
     : await createFileTarget(options.out, { replace: options.force === true });
   const file = createRowFile(format, stream, target, { keepFormulas: options.keepFormulas === true, evolved });
   const line = createBackfillLine(terminal, 1, () => undefined);
-  // A pipe gets rows as they come; only a file can wait for the newest version of each.
+  // A pipe gets rows as they are read; only a file can wait for the newest version of each.
   const spool = isPipe ? undefined : await createSpool(`${options.out}.spool`);
   const report = await work({ file, ...(spool && { spool }) }, line.update).finally(() => line.clear());
   const say = isPipe ? (text: string): void => terminal.err(`${text}\n`) : terminal.out;
@@ -134,7 +134,7 @@ function formatOf(out: string): Format {
   });
 }
 
-/** For people: what is in the file, and how far it can be trusted. */
+/** For people: what is in the file, and how much of it is certified. */
 export function describeExport(report: ExportReport, out: string, window: Window): string {
   const { certified, rows, requests, doubts, rejected, changed, settledThrough } = report;
   return [

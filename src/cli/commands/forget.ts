@@ -98,7 +98,7 @@ const describePreview = (touched: Touched): string =>
     'next: the same without --dry-run',
   ].join('\n');
 
-/** The id is not repeated: this may end up in a log. */
+/** The id is not printed: the output may end up in a log. */
 function describe(kind: Erasure['kind'], touched: Touched): string {
   const rows = Object.entries(touched).map(([place, n]) => [place, figure(n)]);
   const isFound = Object.values(touched).some((n) => n > 0);

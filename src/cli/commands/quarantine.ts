@@ -145,7 +145,7 @@ async function drop(context: Context, ids: string[], options: Options): Promise<
   return EXIT.done;
 }
 
-/** One record by its id, as the control room names it; many by their number. */
+/** One record is named by its id, as in the control room; several by a count. */
 const entryOf = (verb: 'retry' | 'drop', records: readonly Quarantined[]): AuditEntry => ({
   ...byCommand(),
   action: `quarantine.${verb}`,
@@ -153,7 +153,7 @@ const entryOf = (verb: 'retry' | 'drop', records: readonly Quarantined[]): Audit
   detail: { records: records.length },
 });
 
-/** Records by stream, as the config reads each of them now. */
+/** Records by stream, with how the config reads each of them now. */
 function jobsOf(records: readonly Quarantined[], config: Config) {
   const keys = [...new Set(records.map(({ source, stream }) => `${source}/${stream}`))];
   return keys.map((key) => {
@@ -177,7 +177,7 @@ function filterOf(texts: readonly string[], { all, source }: Options) {
   return { ids: all ? undefined : idsOf(texts), source };
 }
 
-/** All that were named, or none: a number that is mistyped shall not pass as done. */
+/** All ids must exist, or nothing is done: a mistyped id must not be reported as done. */
 async function chosenOf(found: Promise<Quarantined[]>, ids: readonly string[]): Promise<Quarantined[]> {
   const records = await found;
   const missing = ids.filter((id) => !records.some((record) => record.id === Number(id)));
@@ -188,7 +188,7 @@ async function chosenOf(found: Promise<Quarantined[]>, ids: readonly string[]): 
 const unknown = (ids: readonly string[]): ConfigError =>
   new ConfigError(`there is no record ${ids.join(', ')} in quarantine`, { next: 'see tributary quarantine list' });
 
-/** Whatever the settings keep: a terminal is read over shoulders, and its text is pasted into tickets. */
+/** Masked whatever the privacy settings keep: others see the terminal, and its text is pasted into tickets. */
 const mask = createRedact({ linkPassword: 'drop', ip: 'drop', customer: 'drop' });
 
 const shown = (record: string, raw: boolean): unknown => {

@@ -72,7 +72,7 @@ const RUN_COLUMNS: ReadonlyArray<FittedColumn<RunRecord>> = [
 
 function describe(runs: readonly RunRecord[], limit: number, columns: number): string {
   if (runs.length === 0) return 'no run fits';
-  // One message each, the newest: the rest of them say the same, or are of the past.
+  // Only the newest message of each: older ones say the same, or no longer apply.
   const last = new Map([...runs].reverse().map((run) => [`${run.source}/${run.stream}`, run]));
   const messages = [...last]
     .map(([name, run]) => ({ name, reason: reasonOf(run) }))
@@ -86,7 +86,7 @@ function describe(runs: readonly RunRecord[], limit: number, columns: number): s
   ].join('\n');
 }
 
-/** Why a run did not end well, unless its state says it already. */
+/** Why a run failed, unless its state says so already. */
 function reasonOf({ message, state }: RunRecord): string | undefined {
   if (message !== null && message !== state) return message;
   return state === 'incomplete' ? 'not all windows are certified: tributary status says which, and why' : undefined;

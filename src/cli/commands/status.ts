@@ -72,7 +72,7 @@ async function status({ terminal, log, signal, document }: Context, options: Sta
   });
 }
 
-/** Ctrl-C ends the watching, which is what was asked. */
+/** Ctrl-C is the normal end of `--watch`. */
 const pause = (signal: AbortSignal): Promise<boolean> => sleep(WATCH_EVERY_MS, true, { signal }).catch(() => false);
 
 interface StatusView {
@@ -89,7 +89,7 @@ function describeStatus(
   return [
     tableOf(streams, columns),
     ...bars(streams, columns),
-    // What is true of the stream is said once, however many sinks it has.
+    // Facts of the stream are printed once, however many sinks it has.
     ...[...new Set([...sources.flatMap(useOf), ...streams.flatMap((one) => notesOn(one, streams))])].map((line) =>
       wrap(line, 2, columns),
     ),
@@ -112,7 +112,7 @@ const COLUMNS: ReadonlyArray<FittedColumn<StreamStatus>> = [
   { header: 'sink', of: (s) => s.sink ?? '' },
 ];
 
-/** The sink is worth its column only where there are several. */
+/** The sink is a column only if there are several. */
 const tableOf = (streams: readonly StreamStatus[], width: number): string =>
   fittedTable(
     COLUMNS.filter(({ header }) => header !== 'sink' || hasSeveralSinks(streams)),
@@ -123,7 +123,7 @@ const tableOf = (streams: readonly StreamStatus[], width: number): string =>
 const hasSeveralSinks = (streams: readonly StreamStatus[]): boolean =>
   new Set(streams.flatMap(({ sink }) => sink ?? [])).size > 1;
 
-/** One bar a stream and sink, from where it begins to now. */
+/** One bar for each stream and sink, from its beginning to now. */
 function bars(streams: readonly StreamStatus[], columns: number): string[] {
   const isMany = hasSeveralSinks(streams);
   const named = streams
@@ -176,10 +176,10 @@ function notesOn(status: StreamStatus, all: readonly StreamStatus[]): string[] {
   return lines.map((line) => `${source}/${stream}: ${line}`);
 }
 
-/** A screen full of windows says no more than the first of them. */
+/** More windows than this say no more than the first of them. */
 const MOST_SHOWN = 3;
 
-/** What backfills proved; the newest first, as it is what somebody has just asked for. The sink is named where another differs. */
+/** Windows that backfills proved, newest first, as those are of most interest. The sink is named if sinks differ. */
 function alsoComplete(
   { source, stream, sink, alsoComplete: own }: StreamStatus,
   all: readonly StreamStatus[],
@@ -196,7 +196,7 @@ function alsoComplete(
 const rangeOf = (range: { start: string; end: string } | undefined): string =>
   range ? describeRange({ start: Date.parse(range.start), end: Date.parse(range.end) }) : '';
 
-/** A filter can be as long as the service takes it; --json has all of it. */
+/** A filter can be long; --json has all of it. */
 const MOST_OF_FILTERS = 40;
 const shortened = (filters: string): string =>
   filters.length > MOST_OF_FILTERS ? `${filters.slice(0, MOST_OF_FILTERS)}…` : filters;
@@ -209,10 +209,10 @@ const MARKS: Readonly<Record<CoverageState, string>> = { certified: '█', uncer
 
 const COVERAGE_LEGEND = `${MARKS.certified} certified  ${MARKS.uncertified} read, not certified  ${MARKS.gap} gap  ${MARKS.open} not read yet`;
 
-/** These show even where they fill the smallest part of a cell: a bar that hides a gap is worse than none. */
+/** These states show even if they fill only a part of a cell: a bar must not hide a gap. */
 const GRAVE: readonly CoverageState[] = ['gap', 'uncertified'];
 
-/** Time from left to right, a cell for each equal part of it. */
+/** Time from left to right, in cells of equal length. */
 export function coverageBar(spans: readonly CoverageSpan[], width: number): string {
   const start = spans[0]?.start ?? 0;
   const step = ((spans.at(-1)?.end ?? start) - start) / width;

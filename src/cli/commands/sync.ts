@@ -49,7 +49,7 @@ export const registerSync: Register = (program, action) => {
   );
 };
 
-/** Syncs and prints what came of it; `demo` does the same. */
+/** Syncs and prints the result; `demo` uses it too. */
 export async function syncAndReport(
   { terminal, log, signal, document }: Context,
   app: SyncApp,
@@ -66,14 +66,14 @@ export async function syncAndReport(
   return report(outcomes, app, { terminal, document, json });
 }
 
-/** Prints what came of a sync or a backfill, and says it again by the exit code. */
+/** Prints the result of a sync or a backfill, and returns its exit code. */
 export function report(
   outcomes: readonly Outcome[],
   app: SyncApp,
   { terminal, document, json, asked }: Pick<Context, 'terminal' | 'document'> & { json: boolean; asked?: Window },
 ): ExitCode {
   if (json) terminal.out(document(summaryJson(outcomes, app), { error: gravestFault(outcomes) }));
-  // Where nothing at all was read, the message says everything.
+  // If nothing was read, the error message is enough.
   else if (outcomes.some(({ report: done, fault }) => !fault || done?.tally.read)) {
     const range = asked ? [describeRange(asked), ''] : [];
     const under = notes(outcomes, app, asked).map((line) =>
@@ -85,7 +85,7 @@ export function report(
   return gravest(outcomes.map(codeOf));
 }
 
-/** Of several streams the one that sets the exit code; what is only not certified yet is a reason to run again. */
+/** The stream that sets the exit code; a stream that is not certified yet is a reason to run again. */
 function gravestFault(outcomes: readonly Outcome[]): Fault | undefined {
   const code = gravest(outcomes.map(codeOf));
   const worst = outcomes.find((outcome) => outcome.fault && codeOf(outcome) === code);
@@ -98,7 +98,7 @@ function codeOf({ fault, report }: Outcome): ExitCode {
   return report?.state === 'done' ? EXIT.done : EXIT.incomplete;
 }
 
-/** Three streams that were refused for one reason are one message; how long each tried is no difference. */
+/** Streams that failed for the same reason share one message, however long each tried. */
 function messages(outcomes: readonly Outcome[]): string[] {
   const byReason = new Map<string, Outcome[]>();
   for (const outcome of outcomes) {
@@ -118,7 +118,7 @@ type Tally = StreamReport['tally'];
 interface FigureColumn {
   header: string;
   of: (tally: Tally) => number;
-  /** Shown only where it is not zero: a column that appears says that something deserves a look. */
+  /** Shown only if it is not zero: such a column deserves attention. */
   isRare?: true;
 }
 
@@ -141,13 +141,13 @@ const COMPLETE_THROUGH: LastColumn = {
   header: 'complete through',
   of: ({ cursor }) => throughOf(cursor?.completeThrough),
 };
-/** What somebody asked for is a range: today's watermark says nothing of it. */
+/** A backfill is about a range, which the watermark says nothing about. */
 const CERTIFIED: LastColumn = {
   header: 'certified',
   of: ({ range }) => (range ? percent(range.certified) : 'not all'),
 };
 
-/** The end of a sync or a backfill: what was read, what changed, what is complete. Times are UTC. */
+/** The summary of a sync or a backfill: what was read, what changed, what is complete. Times are UTC. */
 export function summaryTable(outcomes: readonly Outcome[], last: LastColumn = COMPLETE_THROUGH): string {
   const isNeeded = ({ of, isRare }: FigureColumn): boolean =>
     !isRare || outcomes.some(({ report }) => report && of(report.tally) > 0);
@@ -162,7 +162,7 @@ export function summaryTable(outcomes: readonly Outcome[], last: LastColumn = CO
   );
 }
 
-/** Notes under the table: budget, and whatever of the data deserves a look. Nothing to say is not said. */
+/** Notes under the table: budget, and data that deserves attention. */
 export function notes(outcomes: readonly Outcome[], app: SyncApp, asked?: Window): string[] {
   const budgets = sourcesOf(outcomes).map((source) => {
     const { requests, share, perSecond, pauses } = app.usage(source);
@@ -174,7 +174,7 @@ export function notes(outcomes: readonly Outcome[], app: SyncApp, asked?: Window
   return [...budgets, ...grouped(outcomes, asked), ...places, `state in ${app.stateName} · times in UTC`];
 }
 
-/** What is true of several streams is said once. */
+/** Joins notes that several streams share. */
 function grouped(outcomes: readonly Outcome[], asked: Window | undefined): string[] {
   const streams = new Map<string, string[]>();
   for (const outcome of outcomes) {
@@ -230,7 +230,7 @@ export function summaryJson(outcomes: readonly Outcome[], app: SyncApp): object 
   };
 }
 
-/** Of a backfill: what was read of what was asked for, and how much of it is certified. */
+/** For a backfill: how much of the range was read, and how much of it is certified. */
 const rangeJson = ({ window, certified }: NonNullable<StreamReport['range']>): object => ({
   from: toIso(window.start),
   to: toIso(window.end),

@@ -89,7 +89,7 @@ async function verify(context: Context, app: SyncApp, window: Window, options: V
   const pair = options.between && pairOf(options.between, sinks);
   const results: Repair[] = [];
   if (options.repair) await recordAudit(state, { ...byCommand(jobs), action: 'verification.repair' });
-  // One stream after the other: what is printed stands in the order that was asked for.
+  // One stream after the other, so that results are printed in the requested order.
   for (const job of jobs) {
     const before = pair ? await verifyBetween(deps, job, window, pair) : await verifyStream(deps, job, window);
     results.push(
@@ -123,7 +123,7 @@ function pairOf(names: readonly string[], sinks: readonly Sink[]): [Sink, Sink] 
 
 const SHOWN = 5;
 
-/** What a comparison found, and what came of the repair. */
+/** The differences found, and the result of the repair. */
 function describeRepair({ before, after, fault }: Repair): string {
   const lines = [describeResult(before)];
   if (fault) lines.push(`the repair was stopped: ${fault.describe()}`);

@@ -31,21 +31,21 @@ export const registerWorker: Register = (program, action) => {
   withJson(withConfig(command)).action(action(work));
 };
 
-/** A run that will not end shall not keep the process: its lease ends by itself, and what it read is read again. */
+/** A run that does not end must not keep the process alive: its lease expires, and what it read is read again. */
 const GONE_WITHIN_MS = 24_000;
 
-/** Works until the signal. */
+/** Runs the worker until the signal. */
 async function work(context: Context, options: CommonOptions): Promise<ExitCode> {
   const { terminal, log, signal } = context;
   const config = await configOf(terminal, options.config ?? DEFAULT_CONFIG);
   leaveInTime(signal);
-  // Only now: the help loads every command, and need not wait for the packages of the queue.
+  // Imported here: the help loads every command file, and should not wait for the queue's packages.
   const { runWorkerApp } = await import('../../app/worker.ts');
   await runWorkerApp({ config, log, signal, ...tellOf(context, options) });
   return EXIT.done;
 }
 
-/** Says what is doubtful in it, and what would travel in the clear: nobody runs `doctor` before every start. */
+/** Logs warnings about the config, and about connections without TLS: nobody runs `doctor` before every start. */
 async function configOf(terminal: Context['terminal'], path: string): Promise<Config> {
   const { config, warnings } = environment.config(path);
   const { clearFindings } = await import('../../app/doctor.ts');
@@ -56,12 +56,12 @@ async function configOf(terminal: Context['terminal'], path: string): Promise<Co
 
 export function leaveInTime(signal: AbortSignal): void {
   const leave = (): void => void setTimeout(() => process.exit(EXIT.done), GONE_WITHIN_MS).unref();
-  // One that came while the program was still being loaded does not come again.
+  // A signal that came while the program was loading is not repeated.
   if (signal.aborted) leave();
   else signal.addEventListener('abort', leave);
 }
 
-/** What a worker says of itself while it works. */
+/** The worker's log lines. */
 const tellOf = ({ terminal, document }: Context, { json }: CommonOptions) => ({
   onReady: ({ streams, queue, state }: { streams: number; queue: string; state: string }) =>
     terminal.err(`at work on ${counted(streams, 'stream')} · queue: ${queue} · state: ${state}\n`),
@@ -115,7 +115,7 @@ async function start(context: Context, options: CommonOptions): Promise<ExitCode
   const path = options.config ?? DEFAULT_CONFIG;
   const config = await configOf(terminal, path);
   leaveInTime(signal);
-  // Only here: a web server and a queue are more than all other commands need together.
+  // Imported here: the web server and the queue take longer to load than all other commands together.
   const { runStartApp } = await import('../../app/start.ts');
   await runStartApp({
     config,
@@ -128,7 +128,7 @@ async function start(context: Context, options: CommonOptions): Promise<ExitCode
           await room.reload(environment.config(path).config.http);
           log.warn({}, 'the tokens of the control room were read again');
         } catch (error) {
-          // Recovery: those of before stay in use; whoever edited the file is told.
+          // Recovery: the previous tokens stay in use; the log says why.
           if (!(error instanceof Fault)) throw error;
           log.error({ reason: error.describe() }, 'the config cannot be read; nothing was changed');
         }
@@ -139,7 +139,7 @@ async function start(context: Context, options: CommonOptions): Promise<ExitCode
   return EXIT.done;
 }
 
-/** Until the signal is aborted. On a terminal it means that somebody closed the window, and ends the process as ever. */
+/** Handles SIGHUP until the signal is aborted. On a terminal SIGHUP means that the window was closed, and ends the process. */
 function onHangUp(signal: AbortSignal, reload: () => Promise<void>): void {
   if (process.stdin.isTTY) return;
   process.on('SIGHUP', reload);

@@ -30,7 +30,7 @@ export interface Level {
   path: string;
   commands: Word[];
   options: Option[];
-  /** What may stand where an argument is expected. */
+  /** The possible values of an argument. */
   values: readonly string[];
 }
 
@@ -40,7 +40,7 @@ interface Word {
 }
 
 export interface Option extends Word {
-  /** `none`: a switch. Otherwise the words that fit behind it, a file, or something that only the person knows. */
+  /** `none`: a switch. Otherwise its possible values, a file, or free text. */
   value: 'none' | 'file' | 'any' | readonly string[];
 }
 
@@ -79,11 +79,11 @@ export function levelsOf(command: Command, path: readonly string[] = []): Level[
 const valueBehind = (flags: string, choices: readonly string[] | undefined): Option['value'] =>
   choices ?? (/<(?:FILE|PATH)>/.test(flags) ? 'file' : 'any');
 
-/** What a shell loads to complete our command line: plain text in which every command and option occurs. */
+/** The script that a shell loads for completion: plain text that contains every command and option. */
 export const SCRIPTS = { bash, zsh, fish } as const;
 type Shell = keyof typeof SCRIPTS;
 
-/** `sync` and `cursor set` as the shells below build them up, word by word. */
+/** `sync` and `cursor set`, as the scripts below build them, word by word. */
 const arms = (levels: readonly Level[], arm: (level: Level) => string): string => levels.map(arm).join('\n');
 
 const valueArms = (levels: readonly Level[], words: (values: readonly string[]) => string, file: string): string =>
@@ -101,7 +101,7 @@ const valueArms = (levels: readonly Level[], words: (values: readonly string[]) 
 const children = (levels: readonly Level[]): string =>
   levels.flatMap(({ path, commands }) => commands.map(({ name }) => `'${path}:${name}'`)).join('|');
 
-/** Walks over the words typed so far, to know which command they name. */
+/** Finds the command among the words typed so far. */
 const walk = (levels: readonly Level[], each: string): string => `
   for word in ${each}; do
     case "$at:$word" in
@@ -109,7 +109,7 @@ const walk = (levels: readonly Level[], each: string): string => `
     esac
   done`;
 
-/** What was typed before the word in hand. */
+/** The words before the one being completed. */
 const BASH_WORDS = `"\${COMP_WORDS[@]:1:COMP_CWORD-1}"`;
 const ZSH_WORDS = `"\${(@)words[2,CURRENT-1]}"`;
 
@@ -190,6 +190,6 @@ const wordsOf = ({ commands, options, values }: Level): string[] => [
   ...options.map(({ name }) => name),
 ];
 
-/** Inside single quotes: bash and zsh know no escape there and must leave them for a moment; fish does. */
+/** Escapes for single quotes: bash and zsh have no escape inside them and must close and reopen them; fish has one. */
 const quoted = (text: string): string => text.replaceAll("'", "'\\''");
 const quotedForFish = (text: string): string => text.replaceAll("'", "\\'");

@@ -8,7 +8,7 @@ import { type Context, EXIT, type ExitCode, type Register, withJson } from '../c
 import { syncAndReport } from '../commands/sync.ts';
 import { figure, table } from '../terminal.ts';
 
-/** Apart from `attribution`: a report over the real tables must never count rows of the demo. */
+/** Not `attribution`: a report over the real tables must never count rows of the demo. */
 const SCHEMA = 'demo';
 
 const EXAMPLES = `
@@ -40,7 +40,7 @@ async function demo(context: Context, json: boolean): Promise<ExitCode> {
   const sandbox = await startSandboxThread(untilToday(1));
   try {
     say(`the sandbox service plays a workspace on ${sandbox.baseUrl}`);
-    // The sandbox is at another port each time.
+    // The sandbox listens on another port each time.
     const config = demoConfig(sandbox.baseUrl, sandbox.apiKey);
     return await withSyncApp({ config, log, adopt: true }, async (app) => {
       say(`the tables are in an ${app.stateName}\n`);
@@ -53,7 +53,7 @@ async function demo(context: Context, json: boolean): Promise<ExitCode> {
   }
 }
 
-/** Everything that the demo left: rows, tables, cursors and runs. The rest of the database stays. */
+/** Removes what the demo left: rows, tables, cursors and runs. The rest of the database stays. */
 async function remove({ terminal, log, document }: Context, json: boolean): Promise<ExitCode> {
   const config = demoConfig('http://127.0.0.1:1', 'none');
   const touched = !hasState(config)
@@ -73,7 +73,7 @@ function demoConfig(baseUrl: string, apiKey: string): Config {
   return parseConfig(text, 'demo', {}).config;
 }
 
-/** A first question to the tables, as an analyst would ask it. */
+/** A first query, as an analyst would write it. */
 const TOP_LINKS = `
 select max(c.link_domain || '/' || c.link_key) as link, count(*) as clicks,
   (select count(*) from ${SCHEMA}.leads l where (l._source, l.link_id) = (c._source, c.link_id)) as leads,

@@ -59,7 +59,7 @@ export const registerInit: Register = (program, action) => {
 
 async function init({ terminal, signal, document }: Context, options: InitOptions): Promise<ExitCode> {
   const file = options.config ?? DEFAULT_CONFIG;
-  // Before anything is asked: nobody shall answer eight questions for nothing.
+  // Checked first: nobody should answer eight questions in vain.
   if (existsSync(file)) throw isThere(file);
   checkFlags(options);
   const answers = options.yes ? options : await askFor(options, terminal, signal);
@@ -67,9 +67,9 @@ async function init({ terminal, signal, document }: Context, options: InitOption
   const text = configTemplate(choices);
   const known = variables();
   const key = known[choices.keyVariable] || undefined;
-  // Not copied: that would read the file of every variable that names one, most of which are none of ours.
+  // Not copied: that would read the file of every `*_FILE` variable, most of which are not ours.
   if (!key) Object.defineProperty(known, choices.keyVariable, { value: 'not set yet' });
-  // Whatever is wrong with an answer is said in the words of the config, before a file is made of it.
+  // The config that the answers make is checked before a file is written.
   const { config } = parseConfig(text, file, known);
   const main = config.sources.main;
   if (!main) throw new Error('the template has a source main');
@@ -118,7 +118,7 @@ async function tryService(
   throw new StopStream(fault.says, details);
 }
 
-/** The answers as flags: nobody types them twice. Secrets are not among them, only the names of variables. */
+/** The answers as flags, so that nobody types them twice. They hold no secrets, only names of variables. */
 function again(answers: Answers, config: string | undefined): string {
   const flags = QUESTIONS.flatMap(({ name, fallback }) => {
     const answer = answers[name];
@@ -143,7 +143,7 @@ async function write(file: string, text: string): Promise<void> {
       next: 'choose another place with --config FILE',
     });
   }
-  // Recovery: a schema that is there stays; it only serves editors.
+  // Recovery: an existing schema stays; it only serves editors.
   await copyFile(SCHEMA, join(folder, 'tributary.schema.json'), constants.COPYFILE_EXCL).catch(() => {});
 }
 
@@ -153,7 +153,7 @@ const isThere = (file: string): ConfigError =>
     next: 'edit it, or write another: in a folder of its own, or with --config FILE',
   });
 
-/** What `init` was told, by flags or by answers. */
+/** The values from flags and answers. */
 export interface Answers {
   baseUrl?: string;
   plan?: string;
@@ -170,13 +170,13 @@ interface Question {
   asks: string;
   fallback?: string;
   isNeeded?(answers: Answers): boolean;
-  /** Why an answer cannot be; asked again. */
+  /** Why an answer is not valid; the question is repeated. */
   fault?(answer: string): string | undefined;
 }
 
 const flagOf = (name: keyof Answers): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
-/** In the words of the flags: the config they would become does not exist yet, and its lines mean nothing to anybody. */
+/** Names the flags: the config does not exist yet, so its lines would mean nothing. */
 function checkFlags(given: Answers): void {
   const faults = QUESTIONS.flatMap(({ name, fault }) => {
     const wrong = given[name] === undefined ? undefined : fault?.(given[name]);
@@ -196,7 +196,7 @@ const namesIn = (text: string): string[] =>
     .map((name) => name.trim())
     .filter(Boolean);
 
-/** What is no name may be the secret itself: it is refused and not repeated. */
+/** An answer that is no variable name may be the secret itself: it is refused and not repeated. */
 function variableFault(answer: string): string | undefined {
   if (/^[A-Za-z_][A-Za-z0-9_]{0,99}$/.test(answer)) return undefined;
   return 'takes the name of an environment variable, such as TRIBUTARY_API_KEY, not what it holds';
@@ -249,7 +249,7 @@ const QUESTIONS: readonly Question[] = [
   { name: 'lake', asks: 'Parquet files too? (a folder or s3://…; empty: none)', fallback: '', fault: lakeFault },
 ];
 
-/** Asks for what the flags left open. Where nobody can answer, the flags must say it. */
+/** Asks for values that no flag gave. Without a terminal, flags must give them. */
 async function askFor(given: Answers, terminal: Terminal, signal: AbortSignal): Promise<Answers> {
   if (!canAsk(terminal)) {
     throw new ConfigError('there is no terminal to ask on', {

@@ -64,7 +64,7 @@ function generatePartners(random: Random): Partner[] {
   }));
 }
 
-/** Null in a field that the contract calls a required string means "never"; render decides how to say that. */
+/** Null in a field that the contract calls a required string means "never"; `render.ts` decides how to write that. */
 function unfilteredFields(random: Random, index: number, now: number): JsonObject {
   const iso = (at: number): string => new Date(at).toISOString();
   const preview = index % 6 === 0;

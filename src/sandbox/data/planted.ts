@@ -6,7 +6,7 @@ import { type Reading, readEvent } from './shape.ts';
 import type { Json, JsonObject, NewEvent, StoredEvent } from './types.ts';
 import type { World } from './world.ts';
 
-/** Traits that are made of data: switching one on plants rows, switching it off takes them out again. */
+/** Traits that consist of data: switching one on adds rows, switching it off removes them. */
 const PLANTING = ['ties', 'duplicates', 'rewrites', 'dirty'] as const satisfies TraitName[];
 type Planting = (typeof PLANTING)[number];
 
@@ -89,7 +89,7 @@ function spreadOver(events: readonly StoredEvent[], number: number): StoredEvent
   );
 }
 
-/** One way a record can bite. `spoil` changes a sound record in place. */
+/** One kind of difficult record. `spoil` changes a sound record in place. */
 interface Bite {
   name: string;
   spoil(record: JsonObject): void;
@@ -169,7 +169,7 @@ const IN_METADATA: readonly Bite[] = [
   metadata('a key called __proto__', () => JSON.parse('{"__proto__":{"admin":true},"constructor":"x"}') as Json),
 ];
 
-/** Records that bite, one a way, each made of a sound record. */
+/** Difficult records, one of each kind, each made from a sound record. */
 function dirtyRecords(stream: StreamName, sound: (index: number) => JsonObject): JsonObject[] {
   const bites = stream === 'clicks' ? ANYWHERE : [...ANYWHERE, ...IN_METADATA];
   return bites.map((bite, index) => {
@@ -180,14 +180,14 @@ function dirtyRecords(stream: StreamName, sound: (index: number) => JsonObject):
 }
 
 const DAY = 86_400_000;
-/** After a long pause the service does not choke on its own arrivals. */
+/** Bounds the arrivals that are generated at once after a long pause. */
 const MOST_AT_ONCE = 50_000;
 
-/** Events that happen while the sandbox runs. No timer: whoever looks makes time pass. */
+/** Events that happen while the sandbox runs. There is no timer: they are generated when somebody reads. */
 interface Arrivals {
-  /** Lets happen what should have happened until now, and shows what has become visible. */
+  /** Generates the events that are due until now, and stores those that have become visible. */
   catchUp(now: number): void;
-  /** Takes in new events; with `lateness` they become visible later. */
+  /** Adds new events; with `lateness` they become visible later. */
   take(events: readonly NewEvent[], now: number): void;
   /** A generated event, backdated if the trait says so. */
   happen(stream: StreamName, at: number): NewEvent;

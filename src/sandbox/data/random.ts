@@ -1,4 +1,4 @@
-/** Everything generated derives from one seed, so that a failing test can be run again on the very same data. */
+/** Everything generated derives from one seed, so that a failing test can be repeated on the same data. */
 export interface Random {
   /** In [0, 1). */
   next(): number;
@@ -6,7 +6,7 @@ export interface Random {
   int(from: number, to: number): number;
   chance(share: number): boolean;
   pick<T>(items: readonly T[]): T;
-  /** Like pick, but the first items come far more often: traffic is never even. */
+  /** Like pick, but the first items come far more often, as real traffic does. */
   pickSkewed<T>(items: readonly T[]): T;
   id(prefix: string, length?: number): string;
   shuffle<T>(items: T[]): T[];
@@ -16,7 +16,7 @@ const LETTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZabcdefghjkmnpqrstvwxyz';
 
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
-  // mulberry32: small, fast, and good enough to look like life.
+  // mulberry32: small, fast, and random enough for test data.
   const next = (): number => {
     state = (state + 0x6d2b79f5) | 0;
     let t = Math.imul(state ^ (state >>> 15), 1 | state);
@@ -50,7 +50,7 @@ export function createRandom(seed: number): Random {
   };
 }
 
-/** A number in [0, 1) that belongs to a text: the same row is always chosen by the same trait. */
+/** A number in [0, 1) derived from a text, so that a trait always chooses the same rows. */
 export function shareOf(text: string, salt: string): number {
   let hash = 0x811c9dc5;
   for (const part of [salt, text]) {

@@ -6,7 +6,7 @@ import { shareOf } from './random.ts';
 import { type Read, type Reading, readEvent } from './shape.ts';
 import type { Click, Customer, Json, JsonObject, Link, NewEvent, StoredEvent } from './types.ts';
 
-/** One event as the API gives it now: link and customer joined at this moment, traits applied. */
+/** One event as the API returns it now: link and customer joined, traits applied. */
 export function render(event: StoredEvent, reading: Reading): Read {
   return event.raw ? structuredClone(event.raw) : reshape(readEvent(event, reading), event, reading.traits);
 }
@@ -17,13 +17,13 @@ interface Rendering {
   page(events: readonly StoredEvent[]): string;
 }
 
-/** The texts of one answer. Each is made once, whether it is weighed or written. */
+/** The JSON texts of one answer. Each is made once, whether for its size or for its content. */
 export function createRendering(reading: Reading): Rendering {
   const texts = new Map<StoredEvent, string>();
   const text = (event: StoredEvent): string => {
     const known = texts.get(event);
     if (known !== undefined) return known;
-    // Only records that were handed in can hold integers that JSON.stringify refuses.
+    // Only inserted records can hold integers that JSON.stringify refuses.
     const made = event.raw ? stringifyJson(event.raw) : JSON.stringify(render(event, reading));
     texts.set(event, made);
     return made;
@@ -53,8 +53,8 @@ const ALIASES: Readonly<Record<string, readonly ['click' | 'link', string]>> = {
 const SALE_ALIASES = ['saleAmount', 'invoice_id', 'payment_processor'];
 
 /**
- * The traits that change what a record looks like, each as one step. The record is this request's own and may be changed;
- * its link is shared with other records, so what is done to a link must not depend on the event, nor on how often.
+ * The traits that change the form of a record, each as one step. The record belongs to this request and may be changed;
+ * its link is shared with other records, so a change of the link must be idempotent and must not depend on the event.
  */
 function reshape(record: Read, event: StoredEvent, traits: Traits): Read {
   if (traits.timestampForm) record.timestamp = timestampIn(traits.timestampForm, event.at);
@@ -90,7 +90,7 @@ function timestampIn(form: NonNullable<Traits['timestampForm']>, at: number): st
   }
 }
 
-/** What `String(date)` gives on a server that runs in UTC, whatever zone this one runs in. */
+/** `String(date)` on a server that runs in UTC, whatever zone this one runs in. */
 function jsDate(date: Date): string {
   const [weekday, day, month, year, time] = date.toUTCString().replace(',', '').split(' ');
   return `${weekday} ${month} ${day} ${year} ${time} GMT+0000 (Coordinated Universal Time)`;
@@ -151,7 +151,7 @@ function part(record: Read, name: string): JsonObject {
   return value;
 }
 
-/** A record that was handed in, made findable: it keeps its text, and gets the facts that windows and filters look at. */
+/** An inserted record as an event: it keeps its text, and gets the fields that windows and filters use. */
 export function eventFromRecord(stream: StreamName, record: JsonObject, fallbackAt: number): NewEvent {
   const click = object(record.click);
   const link = object(record.link);

@@ -4,23 +4,23 @@ import { FIRST_NAMES, LAST_NAMES, WORKSPACE_ID } from './links.ts';
 import { shareOf } from './random.ts';
 import type { Click, Customer, Json, JsonObject, Link, StoredEvent } from './types.ts';
 
-/** One reading of the store. `count` moves with every request: what is volatile differs by it. */
+/** One reading of the store. `count` increases with every request; volatile values are derived from it. */
 export interface Reading {
   traits: Traits;
   baseUrl: string;
   count: number;
   now: number;
-  /** Links as they are at this moment: the events of one reading share them. */
+  /** Links as they are now; the events of one reading share them. */
   links: Map<Link, JsonObject>;
 }
 
 export type Read = JsonObject;
 
-/** Required dates that never come are this day: the contract knows no null there. */
+/** The value of required dates that have none: the contract allows no null there. */
 const NEVER = '2099-12-31T00:00:00.000Z';
 const EVENT_NAME = { clicks: 'click', leads: 'lead', sales: 'sale' } as const;
 
-/** The event in the contract's shape, field by field; traits that change the shape come afterwards. */
+/** The event in the contract's shape, field by field; traits that change the shape are applied afterwards. */
 export function readEvent(event: StoredEvent, reading: Reading): Read {
   const { click, customer, sale } = event;
   const moment = event.stream !== 'clicks' && reading.traits.clickTimeIsEventTime ? event.at : click.at;

@@ -1,6 +1,6 @@
 import type { StreamName } from '../../model/streams.ts';
 
-/** JSON as the service writes it; BigInt stands for integers that a double cannot hold. */
+/** JSON as the service writes it; integers that a double cannot hold are BigInt. */
 export type Json = null | boolean | number | bigint | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };
 
@@ -30,7 +30,7 @@ export interface Partner {
   tagIds: readonly string[];
 }
 
-/** A link is one object shared by all its events: what changes on it changes on every event that is read later. */
+/** A link is one object that all its events share: a change shows on every event that is read later. */
 export interface Link {
   id: string;
   domain: string;
@@ -63,7 +63,7 @@ export interface Link {
 export interface Customer {
   id: string;
   externalId: string;
-  /** Null: the service makes up a name whenever the customer is read. */
+  /** Null: the service invents a name whenever the customer is read. */
   name: string | null;
   email: string;
   country: string;
@@ -93,7 +93,7 @@ interface Sale {
   first: boolean;
 }
 
-/** The event's own part. Link and customer are references and are joined when the event is read, as the service does. */
+/** The event's own part. Link and customer are references that are joined when the event is read, as in the service. */
 export interface StoredEvent {
   stream: StreamName;
   at: number;
@@ -106,7 +106,7 @@ export interface StoredEvent {
   metadata?: Json;
   customer?: Customer;
   sale?: Sale;
-  /** A record that was handed in as it is, and is handed out as it is. */
+  /** An inserted record, which is returned unchanged. */
   raw?: JsonObject;
 }
 

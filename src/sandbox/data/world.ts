@@ -31,9 +31,9 @@ export interface World {
   customers: Customer[];
   store: Store;
   historyStart: number;
-  /** Makes an event that is not in the store yet. */
+  /** Makes an event without storing it. */
   make(stream: StreamName, at: number): NewEvent;
-  /** Stores events, and moves the counters of their links. */
+  /** Stores events, and updates the counters of their links. */
   put(events: readonly NewEvent[]): StoredEvent[];
 }
 
@@ -62,7 +62,7 @@ export function createWorld({ random, now, days, rows }: WorldOptions): World {
     const times = Array.from({ length: rows[stream] }, () => begin + Math.floor(random.next() * (now - begin)));
     // In order of time: a customer's first sale is the new one, the later ones are recurring.
     const [first] = put(times.sort((a, b) => a - b).map((at) => generator.event(stream, at)));
-    // No lead before the first click and no sale before the first lead; leads and sales stand on whole seconds.
+    // No lead comes before the first click and no sale before the first lead; leads and sales are at whole seconds.
     if (first) begin = Math.min(Math.ceil(first.at / 1000) * 1000 + 1000, now);
   }
   return { links, customers, store, historyStart, make: generator.event, put };
@@ -91,7 +91,7 @@ interface Store {
   remove(stream: StreamName, drop: (event: StoredEvent) => boolean): StoredEvent[];
 }
 
-/** From so many events on, one sort is cheaper than finding each its place. */
+/** From this many events on, one sort is cheaper than inserting each at its place. */
 const BULK = 64;
 
 function createStore(): Store {
@@ -100,7 +100,7 @@ function createStore(): Store {
 
   const lowerBound = (stream: StreamName, at: number): number => firstAt(lists[stream], at);
 
-  /** A new arrival stands after all events of its instant: the first index whose event is later. */
+  /** A new arrival goes after all events of its instant: the first index whose event is later. */
   const place = (event: StoredEvent): void => {
     const list = lists[event.stream];
     let index = lowerBound(event.stream, event.at);
@@ -133,8 +133,8 @@ function createStore(): Store {
 }
 
 /**
- * A history that ends with yesterday and is the same whenever the sandbox is started today. Ended at the very moment of the start, every
- * restart would show the same ids at other times, and a second sync would rightly call every row changed.
+ * A history that ends with yesterday is the same whenever the sandbox is started today. If it ended at the moment of the start, every
+ * restart would show the same ids at other times, and a second sync would rightly count every row as changed.
  */
 export function untilToday(seed: number): { seed: number; historyEnd: number } {
   const today = startOfDay(Date.now());
@@ -226,7 +226,7 @@ function createGenerator({ random, links, customers, clickBefore }: GeneratorPar
     };
   }
 
-  /** A few tries find one, as most customers exist by the time of most sales; else the first that there was. */
+  /** A few tries find one, as most customers exist by the time of most sales; else the first customer is taken. */
   function earlierCustomer(at: number): Customer | undefined {
     for (let tries = 0; tries < 8 && customers.length > 0; tries++) {
       const who = random.pick(customers);

@@ -21,19 +21,19 @@ import { type Design, entityDesign, streamDesign } from './format/schema.ts';
 import { indexTable, mergeEvents } from './merge-events.ts';
 import { type Draft, filesOf, inDraft, loadTable, type Table, type TableFile, type Warehouse } from './warehouse.ts';
 
-/** A lease is renewed by its fence; files can take longer than it lasts. */
+/** Checking the fence renews the lease; writing files can take longer than a lease lasts. */
 const BEAT_MS = 5000;
 
 /**
- * Rows are gathered and written in one transaction of the state: files first, which nobody sees; then ledger and cursor; last the
- * catalog, which names them. A crash anywhere before COMMIT leaves files that no snapshot names, and nothing else.
+ * Rows are gathered and written in one transaction of the state: files first, which readers do not see; then ledger and cursor; last the
+ * catalog, which refers to them. A crash before COMMIT leaves files that no snapshot lists, and nothing else.
  */
 export function openBatch(warehouse: Warehouse, stream: Stream): Batch {
   const { state } = warehouse;
   const rows: Row[] = [];
 
   const write = async (tx: Transaction, draft: Draft, advance: Advance, rejected: Parameters<typeof quarantine>[2]) => {
-    // Before the fence: whoever waits behind a long commit goes on renewing its lease meanwhile.
+    // Before the fence: a process that waits for a long commit can keep renewing its lease meanwhile.
     await lockTable(tx, warehouse, stream.name);
     await checkFence(tx, advance);
     const kept = await withoutForgotten(tx, advance.source, stream, rows);
@@ -50,7 +50,7 @@ export function openBatch(warehouse: Warehouse, stream: Stream): Batch {
     await applyAdvance(tx, advance);
     const summary = await provenSummary(tx, advance);
     const isSame = saysSame(currentSnapshot(table.metadata)?.summary ?? {}, summary);
-    // Elsewhere every commit leaves its name: that is how a table is known to be ahead of the state.
+    // In other catalogs every snapshot names its commit, so that recovery sees whether a table is ahead of the state.
     if (added.length + removed.length > 0 || !isSame || !warehouse.catalog.isInState) {
       const operation = removed.length === 0 ? 'append' : 'overwrite';
       const told = { ...summary, [`${COMMIT}${advance.source}`]: advance.commitId };
@@ -97,7 +97,7 @@ async function storeEntities(
 ): Promise<void> {
   if (rest.rows.length === 0) return;
   const now = await databaseNow(tx);
-  // In the same order everywhere, behind the stream's own table: two commits never wait for each other.
+  // Always in the same order, after the stream's own table, so that two commits cannot deadlock.
   for (const entity of entitiesOf(stream)) {
     await lockTable(tx, draft.warehouse, entity.name);
     const table = await preparedTable(tx, draft.warehouse, entityDesign(entity));
@@ -129,8 +129,8 @@ interface EntityMerge {
 }
 
 /**
- * Links and customers as last seen: the newest reading wins, a row that did not change is left alone, and what knows nothing never
- * overwrites what does. As the warehouse says it in SQL (`postgres/merge.ts`).
+ * Links and customers as last seen: the newest reading wins, an unchanged row is left alone, and an empty reading never
+ * overwrites a full one. `postgres/merge.ts` states the same rule in SQL.
  */
 async function mergeEntity(options: EntityMerge): Promise<{ added: DataFile[]; removed: TableFile[] }> {
   const { draft, table, entity, source, beat } = options;
@@ -177,7 +177,7 @@ async function mergeEntity(options: EntityMerge): Promise<{ added: DataFile[]; r
 /** Iceberg orders text by its bytes. */
 const bytesOf = (value: Value | undefined): Buffer => Buffer.from(String(value));
 
-/** By id: what the batch says of each, as a row of the table. */
+/** The entities of a batch by id, as rows of the table. */
 function readings({ table, entity, stream, source, rows, now }: EntityMerge): Map<string, LakeRow> {
   const newest = newestEntities(entity, stream, rows);
   const places = table.columns.map(({ name }) => stream.columns.findIndex((column) => column.name === name));

@@ -22,10 +22,10 @@ import {
   type Warehouse,
 } from './warehouse.ts';
 
-/** By this name readers find the tables. */
+/** The catalog name under which readers find the tables. */
 const CATALOG = 'tributary';
 
-/** As pyiceberg's SqlCatalog and Java's JdbcCatalog make them, and share them. */
+/** As pyiceberg's SqlCatalog and Java's JdbcCatalog create and share them. */
 const TABLES = `
   create table if not exists public.iceberg_tables (
     catalog_name varchar(255) not null, table_namespace varchar(255) not null, table_name varchar(255) not null,
@@ -35,7 +35,7 @@ const TABLES = `
     catalog_name varchar(255) not null, namespace varchar(255) not null, property_key varchar(255) not null,
     property_value varchar(1000) not null, primary key (catalog_name, namespace, property_key));`;
 
-/** One at a time: commits, compaction and erasure of one table. Held to the end of the transaction. */
+/** Serializes commits, compaction and erasure of one table. Held until the end of the transaction. */
 export const lockTable = async (tx: Queryable, { namespace }: Warehouse, table: string): Promise<void> => {
   await tx.query({
     text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
@@ -45,7 +45,7 @@ export const lockTable = async (tx: Queryable, { namespace }: Warehouse, table: 
 
 /** The catalog in the state's own database: a table changes in the same transaction as ledger and cursor. */
 export function createSqlCatalog(): Catalog {
-  // A version never changes, so the last one of each table need not be read again.
+  // A version never changes, so the last one of each table is cached.
   const known = new Map<string, Listed>();
 
   const write = async (draft: Draft, table: string, metadata: Metadata, version: number): Promise<Listed> => {
@@ -58,7 +58,7 @@ export function createSqlCatalog(): Catalog {
   return {
     isInState: true,
     async load(tx, warehouse, table) {
-      // Not by to_regclass: behind an advisory lock it may answer from what this connection knew before.
+      // Not by to_regclass: after waiting for an advisory lock it may answer from this connection's cache.
       const [there] = await tx.query({
         text: "select 1 from pg_catalog.pg_tables where schemaname = 'public' and tablename = 'iceberg_tables'",
       });
@@ -79,7 +79,7 @@ export function createSqlCatalog(): Catalog {
     },
     async create(tx, draft, design) {
       const { warehouse } = draft;
-      // Tables made by two at once collide in Postgres' own catalog, even with `if not exists`.
+      // Two processes that create a table at once collide in Postgres' own catalog, even with `if not exists`.
       await tx.query({ text: "select pg_advisory_xact_lock(hashtext('tributary iceberg catalog'))" });
       await tx.query({ text: TABLES });
       const location = locationOf(warehouse, tableFolder(warehouse, design.name));
@@ -126,15 +126,15 @@ const changedMeanwhile = ({ namespace }: Warehouse, table: string): RetryLater =
 
 export interface RestCatalogOptions {
   uri: string;
-  /** A secret: it goes into the header of each request and nowhere else. */
+  /** A secret: it is sent in the header of each request and used nowhere else. */
   token: string | undefined;
-  /** As the catalog calls it. */
+  /** The catalog's name for the warehouse. */
   warehouse: string | undefined;
 }
 
 const SILENCE_MS = 30_000;
 
-/** What the server answered. Without a status nobody knows whether it heard the request. */
+/** The server's answer. Without a status it is unknown whether the request arrived. */
 interface Answer {
   status: number | undefined;
   body: unknown;
@@ -142,7 +142,7 @@ interface Answer {
 
 /**
  * A catalog that speaks Iceberg's REST protocol: Polaris, Lakekeeper, Glue, S3 Tables. No transaction spans it and the state: a table
- * changes first, and says by which commit; a state that was never told of it is told by reading the table.
+ * changes first, and names the commit; if the state missed it, recovery reads it from the table.
  */
 export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOptions): Catalog {
   const base = uri.replace(/\/+$/, '');
@@ -162,7 +162,7 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
       const text = await response.text();
       return { status: response.status, body: text === '' ? undefined : parseJson(text) };
     } catch {
-      // Recovery: the caller's, who looks up what has become of the request.
+      // Recovery: the caller's, which looks up whether the request took effect.
       return { status: undefined, body: undefined };
     }
   };
@@ -181,7 +181,7 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
     try {
       return (await prefix) + steps.map(encodeURIComponent).join('/');
     } catch (error) {
-      // Recovery: the next one asks again.
+      // Recovery: the next call asks again.
       prefix = undefined;
       throw error;
     }
@@ -213,7 +213,7 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
         'stage-create': false,
       });
       if (status === 200) return listedOf(body);
-      // Made by somebody else in the same moment, or by a request whose answer was lost.
+      // Created by another process at the same moment, or by a request whose answer was lost.
       const there = await load(warehouse, design.name);
       if (!there) throw refused(base, status, `${namespace}.${design.name}`);
       return there;
@@ -227,11 +227,11 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
       if (status === 409) throw changedMeanwhile(warehouse, table);
       if (status !== undefined && status >= 400 && status < 500) throw refused(base, status, table);
       if (status === 200) {
-        // The table names them from now on, whatever becomes of the state.
+        // From now on the table refers to the files, even if the state's transaction fails.
         draft.made.length = 0;
         return listedOf(body);
       }
-      // Nobody knows whether it went through: that is looked up. Should nobody answer, the files stay, as orphans at worst.
+      // It is unknown whether the commit took effect, so it is looked up. Without an answer the files stay, as orphans at worst.
       draft.made.length = 0;
       const now = await load(warehouse, table);
       const wanted = currentSnapshot(metadata)?.['snapshot-id'];
@@ -250,7 +250,7 @@ const listedOf = (body: unknown): Listed => {
   return { location, metadata: { ...full, properties: full.properties ?? {}, ...logs } };
 };
 
-/** It is still the table that we know, at the snapshot that we began from. */
+/** Requires that it is the same table, at the snapshot that we started from. */
 const requirementsOf = (before: Metadata): object[] => [
   { type: 'assert-table-uuid', uuid: before['table-uuid'] },
   { type: 'assert-ref-snapshot-id', ref: 'main', 'snapshot-id': currentSnapshot(before)?.['snapshot-id'] ?? null },
@@ -262,7 +262,7 @@ function updatesOf(before: Metadata, after: Metadata): object[] {
   if (after['current-schema-id'] !== before['current-schema-id']) {
     const schema = after.schemas.find((one) => one['schema-id'] === after['current-schema-id']);
     updates.push({ action: 'add-schema', schema, 'last-column-id': after['last-column-id'] });
-    // The one that was added last.
+    // −1: the one that was added last.
     updates.push({ action: 'set-current-schema', 'schema-id': -1 });
   }
   const properties = Object.entries(after.properties).filter(([key, value]) => before.properties[key] !== value);

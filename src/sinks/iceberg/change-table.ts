@@ -34,19 +34,19 @@ import {
 const SMALL_FILES = 100;
 const MOST_SMALL = 16;
 
-/** What a table is to become. */
+/** The change of a table. */
 interface Change {
   operation: 'append' | 'overwrite' | 'delete' | 'replace';
   added: readonly DataFile[];
   removed: readonly TableFile[];
-  /** What the snapshot says besides the usual. */
+  /** Additional entries of the snapshot's summary. */
   summary: Readonly<Record<string, string>>;
   evolved?: Evolved;
-  /** Snapshots that go with this change; never the one that it makes. */
+  /** Snapshots that this change expires; never the one that it makes. */
   isExpired?(snapshot: Snapshot): boolean;
 }
 
-/** Writes the next version of a table and puts it into the catalog. */
+/** Writes the next version of a table and commits it to the catalog. */
 export async function changeTable(
   tx: Queryable,
   draft: Draft,
@@ -133,7 +133,7 @@ function createManifestWriter(
   };
 }
 
-/** The manifests without some of their files. Those that name a file that goes are rewritten, as one, which says so this once. */
+/** Removes files from manifests. Manifests that list a removed file are rewritten into one, which marks them as deleted in this snapshot. */
 async function withoutFiles(
   warehouse: Warehouse,
   { metadata, manifests }: Table,
@@ -147,7 +147,7 @@ async function withoutFiles(
   const entries: Entry[] = [];
   for (const manifest of live.filter(({ path }) => touched.has(path))) {
     for (const entry of await manifestFiles(warehouse, metadata, manifest)) {
-      // The bounds of a file that is gone help nobody, and would keep what may be somebody's name.
+      // The bounds of a removed file are useless, and could retain personal data.
       const file = gone.has(entry.file.path) ? { ...entry.file, columns: new Map() } : entry.file;
       entries.push(
         gone.has(file.path) ? { ...entry, status: 'deleted', snapshotId: id, file } : { ...entry, status: 'existing' },
@@ -158,7 +158,7 @@ async function withoutFiles(
   return entries.length === 0 ? kept : [...kept, await write(entries)];
 }
 
-/** Many small manifests become one. Those that this snapshot has just written stay: they say what it deleted. */
+/** Joins many small manifests into one. Those of this snapshot stay: they record what it deleted. */
 async function joinSmall(
   warehouse: Warehouse,
   metadata: Metadata,
@@ -220,12 +220,12 @@ const SINCE = 'tributary.since';
 const FILTERS = 'tributary.filters';
 const SET_ASIDE = 'tributary.set-aside';
 
-/** The last commit of each source, by its name: every snapshot carries them on. */
+/** The last commit of each source, by name; copied into every snapshot. */
 export const COMMIT = 'tributary.commit.';
 
 /**
- * What a snapshot says is proven: from `since` up to `complete-through` every event that `filters` let through is in it, but for
- * `set-aside` records that are in quarantine. For each source by name, and for all of them together as far as every one has come.
+ * What a snapshot states as proven: from `since` to `complete-through` it holds every event that passes `filters`, except
+ * `set-aside` records in quarantine. For each source by name, and for all together as far as every one has come.
  */
 export async function provenSummary(
   tx: Queryable,
@@ -255,7 +255,7 @@ export async function provenSummary(
   return summary;
 }
 
-/** Whether a snapshot says the same already. */
+/** Whether a snapshot states the same already. */
 export const saysSame = (
   summary: Readonly<Record<string, string>>,
   proven: Readonly<Record<string, string>>,

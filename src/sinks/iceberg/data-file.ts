@@ -22,11 +22,11 @@ import {
 import type { ColumnMetrics, DataFile } from './format/manifest.ts';
 import { type Draft, locationOf, newDataPath, pathOf, stageFile, type Table, type Warehouse } from './warehouse.ts';
 
-/** Which columns of the file hold JSON: to Parquet they are text, since that is what Iceberg has. */
+/** The metadata key that lists a file's JSON columns: they are text in Parquet, because Iceberg has no JSON type. */
 const JSON_COLUMNS = 'tributary.json';
 const COMPRESSION = 'zstd';
 
-/** A stretch of a new file: rows, which come sorted, or a group of another file whose bytes can be copied. */
+/** A piece of a new file: sorted rows, or a row group of another file whose bytes are copied. */
 export type Piece = { rows: readonly LakeRow[] } | { copy: StoredGroup; from: PartitionFile };
 
 export interface NewFile {
@@ -37,7 +37,7 @@ export interface NewFile {
   beat(): Promise<void>;
 }
 
-/** Writes a file that nobody sees before a snapshot names it. No rows are no file. */
+/** Writes a file, which readers do not see before a snapshot lists it. Without rows no file is written. */
 export async function writeDataFile(
   draft: Draft,
   { table, source, day, beat }: NewFile,
@@ -115,7 +115,7 @@ const notThere = (location: string): StopStream =>
     next: 'bring the file back from a backup; or erase the source with `tributary forget` and backfill',
   });
 
-/** The pieces of a file's next version: groups that nothing happens to are copied as they are. */
+/** The pieces of a file's next version: untouched row groups are copied as they are. */
 export async function* editedPieces(
   present: PartitionFile,
   columns: readonly FileColumn[],
@@ -147,7 +147,7 @@ const COMPARE: Readonly<Record<string, Compare>> = {
   double: (a, b) => doubleOf(a) - doubleOf(b),
 };
 
-/** What the groups say of each column, for the whole file. Iceberg's bytes of a value are those of Parquet's statistics. */
+/** Column statistics of the whole file, from those of its row groups. Iceberg encodes bounds as Parquet's statistics do. */
 function metricsOf(columns: readonly FileColumn[], groups: readonly PlacedGroup[]): Map<number, ColumnMetrics> {
   const metrics = new Map<number, ColumnMetrics>();
   for (const [i, { fieldId, type }] of leavesOf(columns).entries()) {

@@ -23,8 +23,8 @@ import {
 } from './warehouse.ts';
 
 /**
- * Erases from the tables, and from everything that was ever in them: snapshots, manifests with their bounds, files that a killed
- * writer left. Nobody can go back behind this moment. Says how many rows of which table were touched.
+ * Erases from the tables and their history: snapshots, manifests with their bounds, files that a killed
+ * writer left. Time travel to before this moment is no longer possible. Returns how many rows of which table were touched.
  */
 export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Record<string, number>> {
   const touched: Record<string, number> = {};
@@ -35,7 +35,7 @@ export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Rec
       await lockTable(tx, warehouse, design.name);
       const table = await loadTable(tx, warehouse, design);
       if (!table) return undefined;
-      // Behind the lock nobody is about to commit a file of this table: whatever is there and not named afterwards goes.
+      // While we hold the lock, nobody is about to commit a file of this table: files that no snapshot names afterwards are removed.
       const before = await everyFile(warehouse, design);
       const { rows, removed, added } = await eraseTable(tx, draft, table, erasure, victim);
       const listed = await changeTable(tx, draft, table, {

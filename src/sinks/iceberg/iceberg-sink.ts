@@ -35,9 +35,9 @@ import {
 
 interface IcebergSinkOptions {
   name: string;
-  /** Where cursors live, and the catalog. */
+  /** The state database: cursors, and the catalog. */
   state: Database;
-  /** A folder, or `s3://bucket/prefix`; the store is the same place. */
+  /** A folder, or `s3://bucket/prefix`; `store` reads and writes the same place. */
   warehouse: string;
   store: Store;
   namespace: string;
@@ -51,7 +51,7 @@ export type IcebergSink = SinkWith<'publishProgress' | 'erase' | 'check' | 'comp
 /** As for the lake: enough for a full row group. */
 const BATCH_ROWS = 20_000;
 
-/** A sink of Iceberg tables. Nothing is to be recovered: catalog, ledger and cursor change in one transaction. */
+/** A sink of Iceberg tables. With a SQL catalog there is nothing to recover: catalog, ledger and cursor change in one transaction. */
 export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
   const { name, state, warehouse: path, store, namespace, maintenance = MAINTENANCE, rest } = options;
   const catalog = rest ? createRestCatalog(rest) : createSqlCatalog();
@@ -72,7 +72,7 @@ export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
   };
 }
 
-/** Makes the tables that a stream needs, or gives them the columns that they lack. */
+/** Creates the tables that a stream needs, or adds missing columns. */
 async function prepareTables(warehouse: Warehouse, stream: Stream): Promise<void> {
   for (const design of [streamDesign(stream), ...entitiesOf(stream).map(entityDesign)]) {
     const there = await loadTable(warehouse.state, warehouse, design);
@@ -115,7 +115,7 @@ async function filesWith(warehouse: Warehouse, table: Table, names: readonly str
   );
 }
 
-/** A column that holds more has a number of its own: what old files have under the old one would be read as nothing. */
+/** A widened column has a new field id: without a rewrite, its values in old files would be read as null. */
 async function widenFiles(
   draft: Draft,
   table: Table,
@@ -137,12 +137,12 @@ async function widenFiles(
   return added;
 }
 
-/** Looks for rows in the table, by the same rule as a merge would, and changes nothing. */
+/** Compares rows with the table by the merge rule, and changes nothing. */
 async function compareTable(warehouse: Warehouse, comparison: Comparison): Promise<Difference[]> {
   const { stream, source, window, rows, isWhole } = comparison;
   const missing = (from: ReadonlyArray<{ id: string; at: number }>): Difference[] =>
     from.map(({ id, at }) => ({ kind: 'missing', id, at, columns: [] }));
-  // What the sink would add to the rows decides nothing.
+  // The sink's own columns do not take part in the comparison.
   const incoming = readyRows(createSanitizer(stream, UTF8_TEXT), source, rows, bookkeeping(0, ''));
   const track = await findTrack(warehouse.state, { sink: warehouse.name, stream: stream.name, source });
   const table = await loadTable(warehouse.state, warehouse, streamDesign(stream));
@@ -186,7 +186,7 @@ async function extra(file: PartitionFile, rows: ReadonlyMap<number, ReadonlySet<
   return found;
 }
 
-/** Rows as they were before they were stored, in order of time, a day's files at a time. */
+/** Rows without the sink's own columns, in order of time, a day's files at a time. */
 async function* readTable(warehouse: Warehouse, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> {
   const table = await loadTable(warehouse.state, warehouse, streamDesign(stream));
   if (!table) return;

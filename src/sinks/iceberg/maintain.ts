@@ -30,27 +30,27 @@ import {
 const HOUR_MS = 3_600_000;
 
 export interface Maintenance {
-  /** How long readers can go back. */
+  /** How far back readers can travel in time. */
   keepMs: number;
-  /** Files that no snapshot names are left alone for so long: somebody may be about to commit them. */
+  /** Files that no snapshot lists are kept this long: a writer may be about to commit them. */
   orphanMs: number;
   /** More small files than this of one day and source are joined. */
   mostSmall: number;
 }
 
-/** A poll leaves a small file. So many of one day and source become one; a file that has grown to this many rows is left alone. */
+/** Every poll leaves a small file. This many of one day and source are joined; a file with this many rows is left alone. */
 const MOST_SMALL_FILES = 8;
 const FULL_ROWS = 100_000;
 
 export const MAINTENANCE: Maintenance = { keepMs: 24 * HOUR_MS, orphanMs: 24 * HOUR_MS, mostSmall: MOST_SMALL_FILES };
 
-/** Every table that Tributary writes, as far as it is there. */
+/** Every existing table that Tributary writes. */
 export const designs = (): Design[] => [
   ...STREAM_NAMES.map((name) => streamDesign(STREAMS[name])),
   ...ENTITIES.map(entityDesign),
 ];
 
-/** Everything that can be done: for the command. */
+/** All maintenance, for the command. */
 export async function maintain(warehouse: Warehouse, maintenance: Maintenance): Promise<Maintained> {
   const done: Maintained = {};
   for (const design of designs()) {
@@ -65,7 +65,7 @@ export async function maintain(warehouse: Warehouse, maintenance: Maintenance): 
   return done;
 }
 
-/** After a run: what has become due in the tables that it wrote to, and no more, since the next run waits. */
+/** After a run: only what is due in the tables it wrote to, because the next run waits. */
 export async function maintainAfterCommit(
   warehouse: Warehouse,
   stream: StreamName,
@@ -78,7 +78,7 @@ export async function maintainAfterCommit(
     const oldest = Math.min(
       ...expirable(table.metadata, maintenance.keepMs).map((snapshot) => snapshot['timestamp-ms']),
     );
-    // An hour's worth at a time: looking for files that nobody names any more means reading every manifest.
+    // At most once an hour: finding unreferenced files means reading every manifest.
     if (oldest > Date.now() - maintenance.keepMs - HOUR_MS) continue;
     await expire(warehouse, design, maintenance.keepMs);
     await removeOrphans(warehouse, design, maintenance.orphanMs);
@@ -90,7 +90,7 @@ async function joinCrowded(warehouse: Warehouse, design: Design, { mostSmall }: 
   for (;;) {
     const table = await loadTable(warehouse.state, warehouse, design);
     if (!table || crowded(await filesOf(warehouse, table, {}), mostSmall).length === 0) return joined;
-    // One day at a time: a sync that wants to write waits for one, not for all.
+    // One day at a time, so that a sync waits for one day, not for all.
     joined += await inDraft(warehouse, async (tx, draft) => {
       await lockTable(tx, warehouse, design.name);
       const now = await loadTable(tx, warehouse, design);
@@ -102,7 +102,7 @@ async function joinCrowded(warehouse: Warehouse, design: Design, { mostSmall }: 
   }
 }
 
-/** Links and customers are as last seen: nothing is proven of them. */
+/** Links and customers are as last seen, so no completeness is stated for them. */
 export const summaryOf = async (tx: Queryable, { name }: Warehouse, design: Design): Promise<Record<string, string>> =>
   design.isByDay ? provenSummary(tx, { sink: name, stream: design.name as StreamName }) : {};
 
@@ -125,14 +125,14 @@ async function expire(warehouse: Warehouse, design: Design, keepMs: number): Pro
   });
 }
 
-/** Removes files of a table that neither a snapshot nor the catalog leads to, once they are old enough. */
+/** Removes a table's unreferenced files once they are old enough. */
 async function removeOrphans(warehouse: Warehouse, design: Design, orphanMs: number): Promise<number> {
   const { store } = warehouse;
   const folder = tableFolder(warehouse, design.name);
   await store.removeLeftovers(folder);
   const old: string[] = [];
   for await (const { path, modifiedAt } of store.list(folder)) if (modifiedAt < Date.now() - orphanMs) old.push(path);
-  // Looked up behind the list: whatever was named meanwhile is not taken for an orphan.
+  // References are read after the listing, so that a file committed meanwhile is not taken for an orphan.
   const table = await loadTable(warehouse.state, warehouse, design);
   if (!table) return 0;
   const named = await namedFiles(warehouse, table);
@@ -141,7 +141,7 @@ async function removeOrphans(warehouse: Warehouse, design: Design, orphanMs: num
   return orphans.length;
 }
 
-/** Every file that the metadata leads to. */
+/** Every file that the metadata refers to. */
 export async function namedFiles(warehouse: Warehouse, { location, metadata }: Listed): Promise<Set<string>> {
   const named = new Set([location, ...metadata['metadata-log'].map((entry) => entry['metadata-file'])]);
   for (const snapshot of metadata.snapshots) {
@@ -156,7 +156,7 @@ export async function namedFiles(warehouse: Warehouse, { location, metadata }: L
   return new Set([...named].map((one) => pathOf(warehouse, one)));
 }
 
-/** Small files that are worth joining, by day and source: more of like size than `most`. */
+/** Small files that are worth joining, by day and source: more than `most` of similar size. */
 function crowded(files: readonly TableFile[], most: number): TableFile[][] {
   const groups = new Map<string, TableFile[]>();
   for (const entry of files) {
@@ -170,7 +170,7 @@ function crowded(files: readonly TableFile[], most: number): TableFile[][] {
     .filter((group) => group.length > most);
 }
 
-/** The smallest, up to one that is more than all of them together and as much again: it would be rewritten for too little. */
+/** The smallest files, up to one that is twice as large as all smaller ones together: rewriting it would gain too little. */
 function likeSized(files: readonly TableFile[]): TableFile[] {
   const taken: TableFile[] = [];
   let sum = 0;
@@ -182,7 +182,7 @@ function likeSized(files: readonly TableFile[]): TableFile[] {
   return taken;
 }
 
-/** Joins files of one day and source. What the table holds stays the same, and so do older snapshots. */
+/** Joins files of one day and source. The table's rows and older snapshots stay the same. */
 async function joinFiles(
   tx: Queryable,
   draft: Draft,
@@ -215,7 +215,7 @@ interface Range {
 }
 
 /**
- * The rows of several files in order, no more at once than a few groups have. Groups that stand alone in their stretch of the order are
+ * The rows of several files in order, with no more than a few row groups in memory. Groups that overlap no other are
  * copied as they are; the others are merged, a slice at a time.
  */
 async function* joinedPieces(table: Table, files: readonly PartitionFile[]): AsyncGenerator<Piece> {

@@ -35,8 +35,8 @@ export interface Merged {
 }
 
 /**
- * Merges a batch into a table. Files that hold an event which changed are rewritten, with the groups that nothing happens to copied
- * as they are; what is new gets a file of its own for each day. The table does not know of them yet.
+ * Merges a batch into a table. Files that hold a changed event are rewritten, with untouched row groups copied
+ * as they are; new events get a new file for each day. The table does not refer to these files yet.
  */
 export async function mergeEvents(tx: Queryable, options: MergeOptions): Promise<Merged> {
   const { draft, table, track, stream, advance, beat } = options;
@@ -94,7 +94,7 @@ const dayOf = (partition: number): number => Math.floor(partition / 24);
 
 const placeOf = ({ columns }: Table, wanted: string): number => columns.findIndex(({ name }) => name === wanted);
 
-/** What a sink that was renamed, or whose state was lost, finds in the table: which day each event is in. */
+/** Rebuilds the index from the table, for a sink that was renamed or whose state was lost: which day each event is in. */
 export async function indexTable(
   tx: Queryable,
   warehouse: Warehouse,
@@ -115,7 +115,7 @@ export async function indexTable(
   }
 }
 
-/** What the table holds beyond the stream's columns must be learnt first; and what it lacks must be made. */
+/** Throws if the table and the stream have different columns: the stream must be evolved or the table altered first. */
 function checkShape(stream: Stream, { columns, design }: Table): void {
   unitedColumns(stream, columns);
   const there = new Set(columns.map(({ name }) => name));
@@ -145,13 +145,13 @@ export interface Survey {
 }
 
 export interface Surveyed {
-  /** Files in which something is different. */
+  /** Files with a row to change. */
   works: Array<{ entry: TableFile; findings: Findings }>;
-  /** Ids of events that the table has. */
+  /** Ids of events that are in the table. */
   stored: Set<string>;
 }
 
-/** What the files say about events that are in them already, and about windows that were read whole. Nothing is changed. */
+/** Compares a batch with the rows of the files: known events, and rows missing from windows that were read whole. Changes nothing. */
 export async function surveyTable(
   tx: Queryable,
   warehouse: Warehouse,
@@ -184,7 +184,7 @@ export async function surveyTable(
     const candidates = [...(sought.get(entry.file.day ?? 0)?.values() ?? [])];
     return { entry, oldest, newest, hits: candidates.filter(({ at }) => at >= oldest && at <= newest).length };
   });
-  // Most events come again with the time they had: the files that hold those times are looked into first, and mostly alone.
+  // Most events come again with an unchanged time: the files that hold those times are read first, and usually suffice.
   for (const { entry, oldest, newest } of files.sort((a, b) => b.hits - a.hits)) {
     await beat();
     const open = wholes.filter(({ start, end }) => start <= newest && end > oldest);
@@ -206,7 +206,7 @@ export async function surveyTable(
   return found;
 }
 
-/** When the first and the last event of a file happened. */
+/** The times of a file's first and last event. */
 export function timesOf({ file }: TableFile, time: number): { oldest: Instant; newest: Instant } {
   const { lower, upper } = file.columns.get(time) ?? {};
   const instant = (bytes: Buffer | undefined, none: number): Instant =>

@@ -11,44 +11,44 @@ import { decodeManifestList, type Manifest } from './format/manifest-list.ts';
 import { currentSnapshot, type Metadata, type PartitionSpec, presentColumns } from './format/metadata.ts';
 import { columnsIn, type Design } from './format/schema.ts';
 
-/** What everything that works on the tables needs to know of them. */
+/** What all operations on the tables need. */
 export interface Warehouse {
   /** The sink's name in the config. */
   name: string;
   store: Store;
-  /** Of the folder or bucket that the store keeps: `file:///…` or `s3://…`, without a slash at the end. */
+  /** The URL of the store's folder or bucket: `file:///…` or `s3://…`, without a slash at the end. */
   uri: string;
   namespace: string;
-  /** Where cursors live, and the index that says which day an event was written to. */
+  /** The state database: cursors, and the index of the day that each event was written to. */
   state: Database;
   catalog: Catalog;
 }
 
-/** A table as the catalog has it. */
+/** A table, as the catalog returns it. */
 export interface Listed {
-  /** Of the metadata: a new one with every change. */
+  /** The location of the metadata file: a new one with every change. */
   location: string;
   metadata: Metadata;
 }
 
-/** Who says which version of a table counts. */
+/** Decides which version of a table is current. */
 export interface Catalog {
-  /** It changes in the transactions of the state. Else a table may be ahead of what the state was told. */
+  /** Whether it changes in the state's own transactions. If not, a table may be ahead of the state. */
   readonly isInState: boolean;
   load(tx: Queryable, warehouse: Warehouse, table: string): Promise<Listed | undefined>;
   create(tx: Queryable, draft: Draft, design: Design): Promise<Listed>;
-  /** Puts the next version in the place of the one it was made from; where another is there by now, that one stays. */
+  /** Replaces the version that `next` was made from. If another one is current by now, nothing changes. */
   replace(tx: Queryable, draft: Draft, table: string, before: Listed, metadata: Metadata): Promise<Listed>;
 }
 
-/** Readers get whole addresses: a relative path would be looked for wherever they happen to run. */
+/** Files are referred to by absolute URLs: readers would resolve a relative path against their own directory. */
 export const warehouseUri = (path: string): string =>
   path.startsWith('s3://') ? path.replace(/\/+$/, '') : `file://${resolve(path)}`;
 
 export const locationOf = ({ uri }: Warehouse, path: string): string => `${uri}/${path}`;
 
 export function pathOf({ uri, name }: Warehouse, location: string): string {
-  // Java writes file:/ with as many slashes as it likes.
+  // Java writes file:/ with one to three slashes.
   const address = location.replace(/^file:\/+/, 'file:///');
   if (address.startsWith(`${uri}/`)) return address.slice(uri.length + 1);
   throw new ConfigError(`the catalog says that a file is at ${location}, which is not below ${uri}`, {
@@ -61,19 +61,19 @@ export function pathOf({ uri, name }: Warehouse, location: string): string {
 export const tableFolder = ({ namespace }: Warehouse, table: string): string => `${namespace}/${table}`;
 
 /**
- * Files on their way into a table. They are never replaced: whatever is made here is new, and seen by nobody before the catalog says so.
- * Where that does not happen, they are taken away again.
+ * Files on their way into a table. A file is never overwritten, and readers do not see it before the catalog refers to it.
+ * If that does not happen, the files are removed.
  */
 export interface Draft {
   warehouse: Warehouse;
   made: string[];
-  /** Files that nobody needs once this is committed. */
+  /** Files that are obsolete once this is committed. */
   obsolete: string[];
 }
 
 type Run = (attempt: (tx: Transaction) => Promise<unknown>) => Promise<unknown>;
 
-/** A transaction of the state with new files: where it fails, they are taken away again. */
+/** A transaction of the state with new files, which are removed if it fails. */
 export async function inDraft<T>(
   warehouse: Warehouse,
   work: (tx: Transaction, draft: Draft) => Promise<T>,
@@ -85,7 +85,7 @@ export async function inDraft<T>(
     try {
       return await work(tx, draft);
     } catch (error) {
-      // Recovery: the caller's. Whether a COMMIT that failed went through nobody knows: then the files stay, as orphans at worst.
+      // Recovery: the caller's. If it is unknown whether a COMMIT took effect, the files stay, as orphans at worst.
       await remove(draft.made, warehouse);
       throw error;
     }
@@ -94,7 +94,7 @@ export async function inDraft<T>(
   return result as T;
 }
 
-/** Best effort: what stays is an orphan, which `maintain` removes. */
+/** Best effort: what is left is an orphan, which `maintain` removes. */
 async function remove(paths: readonly string[], { store }: Warehouse): Promise<void> {
   for (const path of paths) await store.delete(path).catch(() => undefined);
 }
@@ -146,7 +146,7 @@ export interface DayRange {
   last: number;
 }
 
-/** A file of the present snapshot, and the manifest that names it. */
+/** A file of the current snapshot, and the manifest that lists it. */
 export interface TableFile extends Entry {
   manifest: Manifest;
 }
@@ -172,17 +172,17 @@ const changedByOthers = ({ name, namespace }: Warehouse, table: string): ConfigE
     next: 'rewrite its data files without deletes and by day(timestamp); only Tributary should write to this table',
   });
 
-/** Where a new file of a source goes. */
+/** The path of a new file of a source. */
 export function newDataPath(warehouse: Warehouse, { design }: Table, source: string, day: number | undefined): string {
   const date = day === undefined ? '' : `/${design.sortedBy}_day=${new Date(day * DAY_MS).toISOString().slice(0, 10)}`;
   return `${tableFolder(warehouse, design.name)}/data${date}/${fileName(`${source}-${randomUUID()}`)}`;
 }
 
-/** Whose rows a file holds: a file has those of one source. Undefined for a file that somebody else wrote. */
+/** The source of a file's rows: a file has those of one source. Undefined for a file of another writer. */
 export const sourceOf = ({ path }: DataFile): string | undefined =>
   /\/([^/]+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet$/.exec(path)?.[1];
 
-/** The files of a source, of some days where they are given. */
+/** The files of a source, limited to `days` if given. */
 export async function filesOf(
   warehouse: Warehouse,
   table: Table,
@@ -209,7 +209,7 @@ export const specOf = (metadata: Metadata): PartitionSpec =>
     fields: [],
   };
 
-/** The files that a manifest names and that are still there. */
+/** The files that a manifest lists as present. */
 export async function manifestFiles(warehouse: Warehouse, metadata: Metadata, manifest: Manifest): Promise<Entry[]> {
   const entries = decodeManifest(await readBytes(warehouse, manifest.path), specOf(metadata), manifest);
   return entries.filter(({ status }) => status !== 'deleted');

@@ -3,13 +3,13 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import avsc from 'avsc';
 
 /**
- * Avro container files, and the one home of `avsc`. The container is written here because Iceberg keeps its field ids as attributes
- * of the schema, and avsc leaves attributes that it does not know out of the header.
+ * Avro container files, and the only user of `avsc`. The container is written here because Iceberg keeps its field ids as attributes
+ * of the schema, and avsc drops unknown attributes from the header.
  */
 const MAGIC = Buffer.from('Obj\x01', 'latin1');
 const SYNC_BYTES = 16;
 
-/** A number as long as that is exact: the snapshot ids of other writers fill 63 bits. */
+/** A number if that is exact, else a bigint: snapshot ids of other writers use 63 bits. */
 export type Long = number | bigint;
 
 const LONG = avsc.types.LongType.__with({
@@ -36,7 +36,7 @@ const COUNT = avsc.Type.forSchema('int');
 
 /** A type that may be null. */
 export const optional = (type: unknown) => ['null', type];
-/** A field with Iceberg's number, which readers know it by. */
+/** A field with Iceberg's field id, by which readers find it. */
 export const field = (id: number, name: string, type: unknown) =>
   Array.isArray(type) ? { name, type, default: null, 'field-id': id } : { name, type, 'field-id': id };
 
@@ -62,7 +62,7 @@ export interface AvroFile<T> {
   records: T[];
 }
 
-/** By the schema that the file was written with: other writers have other fields, and the same names. */
+/** Decoded by the schema that the file was written with: other writers use the same names with other fields. */
 export function decodeAvro<T>(bytes: Buffer): AvroFile<T> {
   if (!bytes.subarray(0, MAGIC.length).equals(MAGIC)) throw new RangeError('it does not begin as an Avro file');
   const head = HEADER.decode(bytes, MAGIC.length) as { value: Record<string, Buffer>; offset: number };

@@ -1,6 +1,6 @@
 import { decodeAvro, encodeAvro, field, type Long, optional } from './avro.ts';
 
-/** A manifest as the list of a snapshot tells of it. */
+/** A manifest, as the manifest list of a snapshot describes it. */
 export interface Manifest {
   path: string;
   bytes: number;
@@ -12,7 +12,7 @@ export interface Manifest {
   added: Counted;
   existing: Counted;
   deleted: Counted;
-  /** The first and the last day of its files; undefined where there are no partitions. */
+  /** The first and the last day of its files; undefined in a table without partitions. */
   days: { first: number; last: number } | undefined;
 }
 

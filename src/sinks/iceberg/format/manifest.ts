@@ -2,7 +2,7 @@ import { decodeAvro, encodeAvro, field, type Long, optional } from './avro.ts';
 import type { Manifest } from './manifest-list.ts';
 import type { PartitionSpec, Schema } from './metadata.ts';
 
-/** A data file as a manifest tells of it. Bounds are in Iceberg's bytes, by field id. */
+/** A data file, as a manifest describes it. Bounds are in Iceberg's binary form, by field id. */
 export interface DataFile {
   path: string;
   /** Days from 1970; undefined in a table without partitions. */
@@ -22,11 +22,11 @@ export interface ColumnMetrics {
   upper: Buffer | undefined;
 }
 
-/** A file of the table, and since when. */
+/** A file of the table, with the snapshot that added it. */
 export interface Entry {
   status: 'existing' | 'added' | 'deleted';
   snapshotId: Long;
-  /** Undefined for what is being added: the catalog gives it its place in the order. */
+  /** Undefined for files that are being added: they inherit the number when the catalog commits. */
   sequence: Long | undefined;
   fileSequence: Long | undefined;
   file: DataFile;
@@ -154,7 +154,7 @@ function entryRecord(spec: PartitionSpec, { status, file, ...entry }: Entry): En
   };
 }
 
-/** The files that a manifest holds, with what they inherit from it. */
+/** The files of a manifest, with the values they inherit from it. */
 export function decodeManifest(bytes: Buffer, spec: PartitionSpec, from: Manifest): Entry[] {
   return decodeAvro<EntryRecord>(bytes).records.map((record) => {
     const { data_file: file } = record;

@@ -5,7 +5,7 @@ import { type Design, type Evolved, evolveSchema, type Present, type Schema } fr
 
 export type { Schema } from './schema.ts';
 
-/** The metadata of a table, format version 2: what the specification calls its fields, as far as we use them. */
+/** The metadata of a table, format version 2: the specification's fields, as far as we use them. */
 export interface Metadata {
   'format-version': number;
   'table-uuid': string;
@@ -48,10 +48,10 @@ export interface Snapshot {
   'schema-id': number;
 }
 
-/** Which columns hold JSON: Iceberg has no type for it. */
+/** The table property that lists the columns with JSON: Iceberg has no type for it. */
 const JSON_COLUMNS = 'tributary.json-columns';
 
-/** So many versions of the metadata are kept for readers that are about to open one; older ones are removed. */
+/** How many versions of the metadata are kept for readers that are about to open one. */
 export const METADATA_KEPT = 20;
 
 const FIRST_PARTITION_ID = 1000;
@@ -111,7 +111,7 @@ export function newMetadata(design: Design, location: string, now: number): Meta
   };
 }
 
-/** What the metadata says of the columns. */
+/** The columns, as the metadata describes them. */
 export function presentColumns(metadata: Metadata): Present {
   const schema = metadata.schemas.find((one) => one['schema-id'] === metadata['current-schema-id']);
   if (!schema) throw new RangeError(`it has no schema ${metadata['current-schema-id']}`);
@@ -123,7 +123,7 @@ export function presentColumns(metadata: Metadata): Present {
   };
 }
 
-/** The metadata with other columns. The schema before stays: older snapshots are read by it. */
+/** The metadata with a new schema. The previous one stays, because older snapshots are read by it. */
 export function withColumns(metadata: Metadata, { schema, lastColumnId, json }: Evolved): Metadata {
   const id = Math.max(...metadata.schemas.map((one) => one['schema-id'])) + 1;
   return {
@@ -147,19 +147,19 @@ export function withSnapshot(metadata: Metadata, snapshot: Snapshot): Metadata {
   };
 }
 
-/** Without snapshots that nobody asked to keep: what a branch or tag names stays, whoever made it. */
+/** Removes snapshots, except those that a branch or tag refers to, whoever made it. */
 export function withoutSnapshots(metadata: Metadata, isExpired: (snapshot: Snapshot) => boolean): Metadata {
   const named = new Set(Object.values(metadata.refs).map((ref) => String(ref['snapshot-id'])));
   const snapshots = metadata.snapshots.filter(
     (snapshot) => named.has(String(snapshot['snapshot-id'])) || !isExpired(snapshot),
   );
   const kept = new Set(snapshots.map((snapshot) => String(snapshot['snapshot-id'])));
-  // From the first gap backwards the log would tell of moments that nobody can go back to.
+  // The log starts after the last removed snapshot: an entry before a gap would name a time that readers cannot go back to.
   const gap = metadata['snapshot-log'].findLastIndex((entry) => !kept.has(String(entry['snapshot-id'])));
   return { ...metadata, snapshots, 'snapshot-log': metadata['snapshot-log'].slice(gap + 1) };
 }
 
-/** As the next version: it remembers where the one before is. */
+/** The next version, which records the location of the previous one. */
 export function nextVersion(metadata: Metadata, before: string, now: number): Metadata {
   const log = [
     ...metadata['metadata-log'],
@@ -171,5 +171,5 @@ export function nextVersion(metadata: Metadata, before: string, now: number): Me
 export const currentSnapshot = (metadata: Metadata): Snapshot | undefined =>
   metadata.snapshots.find(({ 'snapshot-id': id }) => String(id) === String(metadata['current-snapshot-id']));
 
-/** Positive, and exact in every language that reads JSON numbers as doubles. */
+/** Positive, and exact where JSON numbers are read as doubles. */
 export const newSnapshotId = (): number => Number(BigInt(`0x${randomUUID().replaceAll('-', '').slice(0, 13)}`)) + 1;

@@ -3,12 +3,12 @@ import { widen } from '../../../model/evolution.ts';
 import { BOOKKEEPING, type Entity, SOURCE, type Stream } from '../../../model/streams.ts';
 import { type FileColumn, leavesOf } from '../../parquet/format/index.ts';
 
-/** A table as we want it, derived from the one list of columns. */
+/** The table that we need, derived from the stream's columns. */
 export interface Design {
   name: string;
   doc: string;
   key: readonly [string, string];
-  /** What its files are sorted by; a table of events is cut into days by it as well. */
+  /** The column that files are sorted by; a table of events is also partitioned by its day. */
   sortedBy: string;
   isByDay: boolean;
   columns: readonly DesignColumn[];
@@ -87,7 +87,7 @@ const TYPES = {
   boolean: 'boolean',
 } as const;
 
-/** The columns of a table that is there. */
+/** The columns of an existing table. */
 export interface Present {
   schema: Schema;
   lastColumnId: number;
@@ -95,14 +95,14 @@ export interface Present {
 }
 
 export interface Evolved extends Present {
-  /** Columns that hold more than before. Iceberg cannot make a text of an integer: they have a new id, and files are rewritten. */
+  /** Columns that were widened. Iceberg cannot promote an integer to text: they get a new id, and files are rewritten. */
   widened: readonly string[];
   isChanged: boolean;
 }
 
 /**
- * The schema of a table once it has the columns of its design. A field keeps its id for ever; a new one gets the next that was never
- * used. What only the table knows (the state was lost, or the field comes no more) stays, behind the others.
+ * The schema of a table with all columns of its design. A field keeps its id; a new one gets the next that was never
+ * used. Columns that only the table knows (the state was lost, or the service no longer sends the field) stay, after the others.
  */
 export function evolveSchema(design: Design, present: Present | undefined): Evolved {
   const before = new Map(present?.schema.fields.map((field) => [field.name, field]));
@@ -122,7 +122,7 @@ export function evolveSchema(design: Design, present: Present | undefined): Evol
       fields.push({
         id: held?.id ?? ++lastColumnId,
         name: leaf.name,
-        // Rows that are there have no value for a new column.
+        // Existing rows have no value for a new column.
         required: held ? held.required : present === undefined && !leaf.nullable,
         type: TYPES[leaf.type],
         doc:
@@ -151,7 +151,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   boolean: 'boolean',
 };
 
-/** The columns of a table's files, as the codec wants them. */
+/** The columns of a table's files, in the codec's form. */
 export function columnsIn({ schema, json }: Pick<Present, 'schema' | 'json'>): FileColumn[] {
   const byName = new Map(schema.fields.map((field) => [field.name, field]));
   const columns: FileColumn[] = [];
