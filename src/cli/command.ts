@@ -13,14 +13,14 @@ export interface Context {
   log: Log;
   /** Aborted by the first Ctrl-C or SIGTERM. */
   signal: AbortSignal;
-  /** Prints the result for machines: JSON in the envelope that every command shares. */
+  /** The result for machines: JSON text in the envelope that every command shares. */
   document(body: object, options?: DocumentOptions): string;
 }
 
 interface DocumentOptions {
-  /** Prints one of many results, each on its own line. */
+  /** On one line, as one of many results. */
   isLine?: boolean;
-  /** The errors that kept the command from doing everything. */
+  /** What kept the command from doing everything. */
   error?: Fault | undefined;
 }
 

@@ -30,7 +30,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   sandbox: async () => (await import('./setup/sandbox.ts')).registerSandbox,
 };
 
-/** `completion` prints the options of all commands, so it loads all of them. */
+/** Not in the list above: `completion` needs all commands, so it is loaded with all of them. */
 const completion = async (): Promise<Register> => (await import('./setup/completion.ts')).registerCompletion;
 
 const EXAMPLES = `
@@ -50,7 +50,7 @@ export interface Surroundings extends Pick<Context, 'terminal' | 'signal'> {
 /** Runs one command line and returns its exit code. Every error is caught here and printed as one message. */
 export async function run(argv: readonly string[], { terminal, signal, createLog }: Surroundings): Promise<ExitCode> {
   let code: ExitCode = EXIT.done;
-  // Whether errors are printed as JSON, which must be known before the command line is parsed.
+  // The command's name in JSON errors, also if the command line cannot be parsed.
   let name = argv.find((word) => !word.startsWith('-')) ?? '';
   const action: Action =
     (work) =>

@@ -92,7 +92,7 @@ export function findSchemaChanges(
   return changes;
 }
 
-/** A legal and unique column name from a path. If characters had to be replaced, a digest of the path keeps it unique. */
+/** A legal and unique column name from a path. If the plain name is illegal or taken, a digest of the path is appended. */
 export function nameFor(path: string, taken: ReadonlySet<string>): string {
   const plain = columnName(path);
   const safe = plain.replace(/[^a-z0-9_]/g, '_');

@@ -45,7 +45,7 @@ async function work(context: Context, options: CommonOptions): Promise<ExitCode>
   return EXIT.done;
 }
 
-/** Logs warnings about the config, and about connections without TLS: nobody runs `doctor` before every start. */
+/** Prints warnings about the config and about connections without TLS: nobody runs `doctor` before every start. */
 async function configOf(terminal: Context['terminal'], path: string): Promise<Config> {
   const { config, warnings } = environment.config(path);
   const { clearFindings } = await import('../../app/doctor.ts');

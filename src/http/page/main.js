@@ -13,7 +13,7 @@ import { schema } from './views/schema.js';
 import { stream } from './views/stream.js';
 import { streams } from './views/streams.js';
 
-/** An address that leads nowhere says so. @type {View} */
+/** The view for an unknown address. @type {View} */
 const unknown = {
   title: () => 'Not found',
   news: [],
@@ -29,7 +29,7 @@ const VIEWS = { '': streams, stream, backfills, runs, run, budget, quarantine, s
 const place = (id) => document.getElementById(id);
 
 const frame = drawFrame(place);
-/** There is something to listen to only for those who are signed in. @type {(() => void) | undefined} */
+/** Closes the live connection, which exists only while signed in. @type {(() => void) | undefined} */
 let stopListening;
 
 const screen = createScreen(place('main'), {
@@ -73,7 +73,7 @@ function begin() {
   });
 }
 
-/** The link that the server prints has the token behind the `#`. It is taken out of the address, so that it is in no history. */
+/** The link that the server prints has the token after the `#`. It is removed from the address, so that it stays in no history. */
 function takeToken() {
   const token = /^#token=(.+)$/.exec(location.hash)?.[1];
   if (token) history.replaceState(null, '', '#/');
@@ -88,7 +88,7 @@ async function start() {
     if (signedIn) begin();
     else askForToken();
   } catch {
-    // Recovery: the page came, so the server was there a moment ago. It is asked again until it answers.
+    // Recovery: the page was served, so the server was up a moment ago. It is tried again until it answers.
     frame.gone();
     setTimeout(start, 2000);
   }
@@ -96,7 +96,7 @@ async function start() {
 
 attachThemeSwitch(place('theme'));
 place('skip').onclick = (/** @type {Event} */ event) => {
-  event.preventDefault(); // Its address would be taken for that of a view.
+  event.preventDefault(); // Its fragment would be taken for the address of a view.
   place('main').focus();
 };
 place('sign-out').onclick = () => signOut().then(askForToken, frame.gone);

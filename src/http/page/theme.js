@@ -1,2 +1,2 @@
-// Before anything is painted, so that nobody who chose the dark sees a flash of light. Not a module: those run later.
+// Runs before the first paint, so that dark mode does not flash white. Not a module, because modules run later.
 document.documentElement.dataset.theme = localStorage.getItem('theme') ?? 'auto';

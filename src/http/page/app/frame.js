@@ -8,17 +8,17 @@ import { duration, figure, minute, percent } from '../parts/words.js';
 import { href } from './screen.js';
 import { post } from './session.js';
 
-/** Which of the ways a view belongs to. @type {Readonly<Record<string, string>>} */
+/** The navigation entry of views that have none of their own. @type {Readonly<Record<string, string>>} */
 const WAYS = { stream: '', run: 'runs' };
 
 /**
- * What stands around every view: where we are, whether the server is there, and what is wrong with it.
+ * The frame around every view: navigation, connection state and problems.
  * @param {(id: string) => HTMLElement} place
  */
 export function drawFrame(place) {
   const [ways, live, notices] = [place('ways'), place('live'), place('notices')];
   let heardAt = new Date();
-  /** What there is to say, by what it is about: each once. @type {Map<'server' | 'fault' | 'parts', string>} */
+  /** The notices, one for each topic. @type {Map<'server' | 'fault' | 'parts', string>} */
   const said = new Map();
 
   function draw() {
@@ -27,7 +27,7 @@ export function drawFrame(place) {
 
   /** @param {'server' | 'fault' | 'parts'} about @param {string} [text] */
   function say(about, text) {
-    if (said.get(about) === text) return; // Said already: a screen reader shall not say it again.
+    if (said.get(about) === text) return; // Shown already: a screen reader must not repeat it.
     if (text) said.set(about, text);
     else said.delete(about);
     draw();
@@ -54,13 +54,13 @@ export function drawFrame(place) {
       say('server');
       say('fault');
     },
-    /** News come by themselves. */
+    /** Live updates are connected. */
     live() {
       mark('live', 'Live');
       say('server');
     },
     gone() {
-      // As long as news came, what is shown was up to date.
+      // While updates came, what is shown was up to date.
       if (live.dataset.state === 'live') heardAt = new Date();
       const since = minute(heardAt.toISOString());
       mark('waiting', 'Waiting');
@@ -108,7 +108,7 @@ export function drawFrame(place) {
 
 const THEMES = ['auto', 'light', 'dark'];
 
-/** Light or dark as the system says, unless somebody chose; the choice stays in this browser. @param {HTMLButtonElement} button */
+/** Light or dark as the system is set, unless the user chose; the choice is stored in this browser. @param {HTMLButtonElement} button */
 export function attachThemeSwitch(button) {
   const root = document.documentElement;
   const name = () => {
@@ -123,10 +123,10 @@ export function attachThemeSwitch(button) {
   name();
 }
 
-/** The view itself must stay in sight, however many backfills wait. */
+/** The view itself must stay visible, however many backfills wait. */
 const SHOWN = 4;
 
-/** What is being read at this moment, above every view. @param {HTMLElement} place @param {Overview} overview */
+/** What is being read now, above every view. @param {HTMLElement} place @param {Overview} overview */
 export function drawNow(place, { activities, now }) {
   if (activities.length === 0) return clearNow(place);
   place.hidden = false;
@@ -136,7 +136,7 @@ export function drawNow(place, { activities, now }) {
   morphChildren(place, [h('h2', { class: 'small' }, 'Now'), h('ul', { class: 'plain' }, rows)]);
 }
 
-/** Nothing of it stays behind for whoever is not signed in. @param {HTMLElement} place */
+/** Cleared on sign-out. @param {HTMLElement} place */
 export function clearNow(place) {
   place.hidden = true;
   place.replaceChildren();

@@ -6,8 +6,8 @@ import { currentSession, get } from './session.js';
 const AGAIN_MS = 2000;
 
 /**
- * The server's news. The browser reconnects by itself while the server is away; where it gives up (a proxy answered, or we are not
- * signed in any more), we ask who we are and start over.
+ * Live updates. The browser reconnects by itself while the server is down; when it gives up (a proxy answered, or we are not
+ * signed in any more), the session is checked and the connection opened again.
  * @param {{
  *   onOverview(overview: Overview): void,
  *   onReadiness(readiness: Readiness): void,
@@ -53,7 +53,7 @@ export function listen({ onOverview, onReadiness, onNews, onState, onSignedOut }
       if (signedIn) connect();
       else onSignedOut();
     } catch {
-      // Recovery: still away. It is asked again until it answers.
+      // Recovery: still down. It is tried again until it answers.
       setTimeout(askAgain, AGAIN_MS);
     }
   }
@@ -65,7 +65,7 @@ export function listen({ onOverview, onReadiness, onNews, onState, onSignedOut }
   };
 }
 
-/** The newest overview that came, by asking or by itself, and when. */
+/** The newest overview, loaded or received, and when. */
 /** @type {{ overview: Overview, at: number } | undefined} */
 let kept;
 
@@ -82,7 +82,7 @@ export function forgetOverview() {
 export const knownOverview = () => kept?.overview;
 
 /**
- * The overview, whenever it is looked at: the server sends it when something changed, and time goes by without a word from it.
+ * The overview with present ages: the server sends it only on changes, while ages keep growing.
  * @param {AbortSignal} [signal]
  * @returns {Promise<() => Overview>}
  */
@@ -101,7 +101,7 @@ const aged = (overview, seconds) => ({
   })),
 });
 
-/** Names of sources that the server knows. */
+/** The names of the server's sources. */
 export async function sourceNames() {
   const overview = (await latestOverview())();
   return [...new Set(overview.streams.map(({ source }) => source))];

@@ -11,9 +11,9 @@ import { h, morphChildren } from '../parts/dom.js';
  * }} View
  */
 
-/** News come in bursts, and one look is enough for all of them. */
+/** Updates come in bursts, and one reload is enough for all of them. */
 const SETTLE_MS = 400;
-/** How far behind a stream is grows without any news. */
+/** A stream's lag grows without any update from the server. */
 const REDRAW_MS = 10_000;
 
 /**
@@ -24,13 +24,13 @@ const REDRAW_MS = 10_000;
 export function createScreen(main, { onLoaded, onFault }) {
   /** @type {{ view: View, address: Address, data: unknown } | undefined} */
   let shown;
-  /** What was asked for last: on its way, or shown. News must not lead back to what was left. @type {{ view: View, address: Address } | undefined} */
+  /** The last requested view, loading or shown. An update must not bring back a view that was left. @type {{ view: View, address: Address } | undefined} */
   let wanted;
   let loading = new AbortController();
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let soon;
   let isLoading = false;
-  /** News came that could not be followed at once. */
+  /** An update came while another load was under way. */
   let isStale = false;
 
   function draw() {
@@ -72,7 +72,7 @@ export function createScreen(main, { onLoaded, onFault }) {
     }
   }
 
-  /** A new view begins at its top, for eyes and for screen readers. */
+  /** A new view starts at its top, on screen and for screen readers. */
   function arrive() {
     scrollTo(0, 0);
     main.focus({ preventScroll: true });
@@ -81,7 +81,7 @@ export function createScreen(main, { onLoaded, onFault }) {
   function refresh() {
     clearTimeout(soon);
     soon = undefined;
-    // What is on its way is not thrown away for newer news: where they come fast, nothing would ever arrive.
+    // A running load is not aborted for newer updates: if they come fast, none would ever finish.
     isStale = document.hidden || isLoading;
     if (wanted && !isStale) void show(wanted.view, wanted.address, { quietly: true });
   }
@@ -102,7 +102,7 @@ export function createScreen(main, { onLoaded, onFault }) {
       const isOurs = wanted && (news.includes('everything') || wanted.view.news.some((each) => news.includes(each)));
       if (isOurs) soon ??= setTimeout(refresh, SETTLE_MS);
     },
-    /** Nothing of what was shown stays: it is for those who are signed in. @param {Node[]} nodes */
+    /** Replaces everything shown, as it is only for those who are signed in. @param {Node[]} nodes */
     replace(nodes) {
       loading.abort();
       clearTimeout(soon);
@@ -117,7 +117,7 @@ export function createScreen(main, { onLoaded, onFault }) {
 }
 
 /**
- * Everything a view shows follows from the address: it can be kept, sent to somebody, and gone back from.
+ * Everything a view shows is in its address, so it can be bookmarked, shared, and left with the back button.
  * `#/stream/main/clicks?zoom=year` is the view `stream`, the parts `main` and `clicks`, and a query.
  * @typedef {{ view: string, parts: string[], query: Record<string, string> }} Address
  */
@@ -142,10 +142,10 @@ export function href(path, query = {}) {
   return `#/${path.map((part) => encodeURIComponent(part)).join('/')}${tail}`;
 }
 
-/** The same place with another query. @param {Address} address @param {Record<string, string | number | null>} changes */
+/** The same view with another query. @param {Address} address @param {Record<string, string | number | null>} changes */
 export const here = ({ view, parts, query }, changes) => href([view, ...parts], { ...query, ...changes });
 
-/** A percent sign that somebody typed is no reason to show nothing. @param {string} text */
+/** A malformed percent escape is taken as it is. @param {string} text */
 function decoded(text) {
   try {
     return decodeURIComponent(text);

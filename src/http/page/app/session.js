@@ -1,7 +1,7 @@
 /** @import { ApiError, Session } from '../../api-types.ts' */
 import { h } from '../parts/dom.js';
 
-/** The server answered, and it was not a yes. `status` says whose turn it is; see ApiError. */
+/** An error answer of the server; see ApiError for the meaning of `status`. */
 export class Refused extends Error {
   /** @param {ApiError['error']} error */
   constructor({ status, message, kept, next }) {
@@ -10,13 +10,13 @@ export class Refused extends Error {
   }
 }
 
-/** Nobody answered. */
+/** The server did not answer. */
 export class Unreachable extends Error {}
 
 /** @type {Session | undefined} */
 let session;
 
-/** Who we are to the server; asked once, and again when it may have changed. */
+/** The session, loaded once, and again when it may have changed. */
 export async function currentSession({ refresh = false } = {}) {
   if (!session || refresh) session = /** @type {Session} */ (await send('GET', '/api/session'));
   return session;
@@ -53,7 +53,7 @@ export const post = (path, body = {}) => change('POST', path, body);
 export const remove = (path) => change('DELETE', path);
 
 /**
- * A change. The server may have been restarted since we asked for the CSRF token: a refusal is worth one more try with a new one.
+ * Sends a change. The CSRF token may be out of date after a restart of the server, so a refusal is retried once with a new one.
  * @param {string} method
  * @param {string} path
  * @param {object} [body]
@@ -70,7 +70,7 @@ async function change(method, path, body) {
 }
 
 /**
- * Addresses are relative to the page: a proxy may serve all of it under a path of its own.
+ * URLs are relative to the page, because a proxy may serve it under any path.
  * @param {string} method
  * @param {string} path
  * @param {object} [body]
@@ -91,13 +91,13 @@ async function send(method, path, body, signal) {
     throw signal?.aborted ? error : new Unreachable('the server does not answer', { cause: error });
   });
   if (response.status === 204) return undefined;
-  const answer = await response.json().catch(() => null); // A proxy's page, perhaps: the status has to say it.
+  const answer = await response.json().catch(() => null); // Not JSON, perhaps a proxy's page: the status must do.
   if (response.ok && answer !== null) return answer;
   const { status } = response;
   throw new Refused({ status, message: `the server answered ${status}`, kept: null, next: null, ...answer?.error });
 }
 
-/** Asks for the token, which the server turns into a session cookie; it is kept nowhere here. @param {() => void} onSignedIn */
+/** The sign-in form. The server exchanges the token for a session cookie; the page does not store it. @param {() => void} onSignedIn */
 export function loginForm(onSignedIn) {
   const fault = h('p', { class: 'trouble', role: 'alert' });
   const input = /** @type {HTMLInputElement} */ (

@@ -5,7 +5,7 @@ import { h } from './dom.js';
 const SECONDS = 6;
 
 /**
- * Does something, and says how it went where everybody notices: at the foot of the page, and aloud.
+ * Runs an action and reports the result in a notice, which screen readers announce.
  * @param {string} done What to say when it went well.
  * @param {() => Promise<unknown>} act
  */
@@ -14,7 +14,7 @@ export async function announce(done, act) {
     await act();
     say(done, 'good');
   } catch (error) {
-    // Recovery: nothing was changed, and whoever pressed the button reads why.
+    // Recovery: nothing was changed; the notice shows the reason.
     say(/** @type {Error} */ (error).message, 'bad');
   }
 }
@@ -28,7 +28,7 @@ function say(text, kind) {
 }
 
 /**
- * Asks before something that cannot be taken back. Escape, and anything but a clear yes, is no.
+ * Asks before something that cannot be undone. Escape, and anything but an explicit yes, is no.
  * @param {string} question
  * @param {string} consequence
  * @param {string} yes
@@ -43,7 +43,7 @@ export function confirmed(question, consequence, yes, name) {
     oninput(/** @type {{ target: HTMLInputElement }} */ { target }) {
       agree.disabled = target.value.trim() !== name;
     },
-    // Enter would press the first button, which is the one that keeps.
+    // Enter would press the first button, which cancels.
     onkeydown(/** @type {KeyboardEvent} */ event) {
       if (event.key !== 'Enter') return;
       event.preventDefault();
@@ -80,7 +80,7 @@ export function confirmed(question, consequence, yes, name) {
   });
 }
 
-/** Makes a stream due now; the worker takes it up. @param {{ source: string, stream: StreamName }} of */
+/** Makes a stream due now; the worker runs it. @param {{ source: string, stream: StreamName }} of */
 export const syncNow = ({ source, stream }) =>
   h(
     'button',
@@ -113,7 +113,7 @@ export function recordActions({ id }, onGone = () => {}) {
       leave();
     });
   };
-  /** The button goes with its record: who uses the keyboard goes on at the top of the view. */
+  /** The button disappears with its record, so keyboard focus moves to the top of the view. */
   const leave = () => {
     document.getElementById('main')?.focus({ preventScroll: true });
     onGone();

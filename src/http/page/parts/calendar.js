@@ -3,7 +3,7 @@ import { h } from './dom.js';
 import { addMonths, DAY_MS, dayOf, daysIn, monthOf, shortMonth, spokenDay, spokenMonth } from './words.js';
 
 /**
- * Three ways to look at the days of a track. Each draws one grid; none has more than a year of cells.
+ * Three views of a track's days: month, year, all. Each draws one grid of at most a year's cells.
  * @typedef {{ days: ReadonlyMap<string, DayState>, at: string, chosen: string | undefined, toDay(day: string): string, toMonth(month: string): string }} Look
  */
 
@@ -45,7 +45,7 @@ export function yearGrid(look) {
   });
 }
 
-/** Each above the week that it begins in. @param {string} year @param {number} lead */
+/** Month names, each above the week that it starts in. @param {string} year @param {number} lead */
 const monthHeads = (year, lead) =>
   Array.from({ length: 12 }, (_, i) => {
     const days = (Date.UTC(Number(year), i, 1) - Date.UTC(Number(year), 0, 1)) / DAY_MS;
@@ -119,10 +119,10 @@ export function allGrid(look) {
  * @property {number} column Where it stands in its row; 1 is the row's name.
  */
 
-/** What stands above a column. @typedef {{ text: string, column: number }} Head */
+/** The heading of a column. @typedef {{ text: string, column: number }} Head */
 
 /**
- * Cells that arrow keys walk through: one stop on the way of the tab key, however many days there are.
+ * A grid that arrow keys move through; it is a single tab stop, however many days there are.
  * @param {{ kind: string, label: string, heads: Head[], rows: { name: string, cells: Cell[] }[], chosen: string | undefined, steps: Record<string, (at: string) => string> }} options
  */
 export function grid({ kind, label, heads, rows, chosen, steps }) {
@@ -175,7 +175,7 @@ const walk = (steps) => (/** @type {KeyboardEvent} */ event) => {
   const from = /** @type {HTMLElement} */ (event.target).dataset.key;
   const step = steps[event.key];
   if (!from || !step || event.altKey || event.ctrlKey || event.metaKey) return;
-  event.preventDefault(); // Otherwise the page scrolls under the walker.
+  event.preventDefault(); // Otherwise arrow keys also scroll the page.
   const board = /** @type {HTMLElement} */ (event.currentTarget);
   const cell = board.querySelector(`[role=gridcell][data-key="${CSS.escape(step(from))}"]`);
   if (cell instanceof HTMLElement) cell.focus();
@@ -190,7 +190,7 @@ export const STATE_WORDS = {
   gap: 'never read, though later days were',
 };
 
-/** From calm to worst: a span of days is as bad as the worst of them. */
+/** From best to worst: a span of days has the worst state in it. */
 const ORDER = /** @type {const} */ (['certified', 'open', 'quarantined', 'uncertified', 'gap']);
 
 /** @param {Iterable<DayState>} states @returns {DayState | undefined} */
@@ -209,7 +209,7 @@ export function daysOf({ days }) {
   return each;
 }
 
-/** How many days of each state, the worst first: `2 gap, 30 certified`. @param {Iterable<DayState>} states */
+/** The number of days by state, worst first: `2 gap, 30 certified`. @param {Iterable<DayState>} states */
 export function tallyOf(states) {
   /** @type {Partial<Record<DayState, number>>} */
   const tally = {};
@@ -220,10 +220,10 @@ export function tallyOf(states) {
     .join(', ');
 }
 
-/** A stretch of days at a glance, one element for each run of like days: years of a calm stream are one. */
+/** A bar of days, with one element for each run of equal days: years of a healthy stream are one element. */
 /** @param {readonly DayRun[]} runs @param {number} days How many the strip is wide; a younger track leaves room at its left. */
 export function strip(runs, days) {
-  // Days that nobody asked for lie between a backfill and the beginning too: places are told by dates, not by counting.
+  // Days that were never requested lie between a backfill and the beginning, so positions come from dates, not from counting.
   let at = Date.parse(runs.at(-1)?.date ?? '') + ((runs.at(-1)?.count ?? 0) - days) * DAY_MS;
   const parts = runs.flatMap(({ date, count, state }) => {
     const before = Math.round((Date.parse(date) - at) / DAY_MS);

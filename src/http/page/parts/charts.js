@@ -11,8 +11,8 @@ import { counted, DAY_MS, dayOf, figure, minute, shortFigure, time } from './wor
  */
 
 /**
- * Bars over time, stacked. The drawing stretches with the page, so words and numbers stand around it; screen readers and
- * those who want the numbers find them in a table below.
+ * A stacked bar chart over time. The drawing stretches with the page, so labels are placed around it; screen readers and
+ * those who want the numbers get a table below.
  * @param {{ label: string, layers: Layer[], slots: Slot[], top: number, topText: string, mark?: string, say(n: number): string, when(at: string): string }} options
  */
 export function bars({ label, layers, slots, top, topText, mark, say, when }) {
@@ -37,7 +37,7 @@ export function bars({ label, layers, slots, top, topText, mark, say, when }) {
     h(
       'div',
       { class: 'bars-foot small muted' },
-      // The year goes without saying, and at phone width there is no room to say it.
+      // Without the year: at phone width there is no room for it.
       ends.map(({ at }) => time(at, when(at).slice(5))),
     ),
     h(
@@ -111,7 +111,7 @@ function column(values, { layers, top, x, title }) {
 }
 
 /**
- * Every stretch between two moments, known or not.
+ * Every interval between two times, with data or not.
  * @template P
  * @param {{ from: string, to: string, stepMs: number, points: readonly P[], atOf(point: P): string, slot(points: P[]): Omit<Slot, 'at'> }} options
  * @returns {Slot[]}
@@ -132,7 +132,7 @@ export function slotsOf({ from, to, stepMs, points, atOf, slot }) {
 
 const STREAMS = ['clicks', 'leads', 'sales'];
 
-/** New rows per hour or per day, by when they were brought. @param {Rows} rows @param {Address} address */
+/** New rows per hour or day of their sync. @param {Rows} rows @param {Address} address */
 export function rowsChart({ per, from, to, series }, address) {
   const streams = STREAMS.filter((name) => series.some(({ stream }) => stream === name));
   const points = series.flatMap(({ stream, points }) => points.map((point) => ({ stream, point })));
@@ -177,8 +177,8 @@ export function rowsChart({ per, from, to, series }, address) {
 }
 
 /**
- * Where the scale ends: a first sync brings a hundred times what a day brings, and must not flatten all other bars. Bars that go
- * beyond it are cut off, and said so.
+ * The top of the scale: a first sync brings a hundred times the rows of a day, and must not flatten all other bars. Bars
+ * beyond it are cut off and marked.
  * @param {readonly number[]} totals
  */
 function scaleOf(totals) {

@@ -3,12 +3,12 @@
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-/** Events that views answer; `morph` carries them over to the element that stays. */
+/** Events that views handle; `morph` moves their handlers to the element that stays. */
 export const HANDLERS = /** @type {const} */ (['onclick', 'onchange', 'onsubmit', 'onkeydown']);
 
 /**
- * An HTML element. Children are nodes or text: nothing that came from the service is ever read as markup. `vars` are CSS
- * variables: the content policy forbids style attributes, and the object model is the way it leaves open.
+ * An HTML element. Children are nodes or text, so data is never parsed as markup. `vars` are CSS
+ * variables, set through the object model because the content security policy forbids style attributes.
  * @param {string} tag
  * @param {Props} [props]
  * @param {...(Child | Child[])} children
@@ -53,9 +53,9 @@ function fill(element, props, children) {
 }
 
 /**
- * Makes what is on the page like what was drawn again, and leaves alone what is the same: focus, scroll position, text being
- * selected and opened details survive a live change. Children with a `data-key` are found again wherever they moved to; an element
- * with `data-keep` looks after itself.
+ * Updates the page to match the new drawing and leaves alone what is the same: focus, scroll position, selected
+ * text and opened details survive a live update. Children with a `data-key` are matched wherever they moved to; an element
+ * with `data-keep` is left alone.
  * @param {Element} parent
  * @param {Node[]} fresh
  */
@@ -64,7 +64,7 @@ export function morphChildren(parent, fresh) {
   const keyed = new Map();
   for (const child of [...parent.children]) {
     const key = keyOf(child);
-    // First what is gone: whatever comes after it then need not be moved, and an element that is moved loses its focus.
+    // Removals first: then later elements need not be moved, and a moved element loses its focus.
     if (key && !keys.has(key)) child.remove();
     else if (key) keyed.set(key, child);
   }
@@ -104,9 +104,9 @@ function morph(old, fresh) {
 
 /** @param {Element} old @param {Element} fresh */
 function morphAttributes(old, fresh) {
-  // By their names: `attributes` would make a node of each, and keep it.
+  // By name: `attributes` would create and keep a node for each.
   for (const name of old.getAttributeNames()) {
-    // Whether details are open is the reader's business; styles go through the object model below.
+    // The user opens and closes details; styles are set through the object model below.
     if (!fresh.hasAttribute(name) && name !== 'open' && name !== 'style') old.removeAttribute(name);
   }
   for (const name of fresh.getAttributeNames()) {

@@ -3,7 +3,7 @@ import { h } from './dom.js';
 import { duration } from './words.js';
 
 /**
- * Only where something is wrong: a page full of badges has none. The sign says it to those who do not see the colour.
+ * A badge, only if something is wrong. The sign is for those who do not see the colour.
  * @param {string} text
  * @param {'warn' | 'bad'} [weight]
  */
@@ -11,7 +11,7 @@ export const badge = (text, weight = 'bad') =>
   h('span', { class: `badge ${weight}` }, h('span', { 'aria-hidden': 'true' }, weight === 'bad' ? '▲' : '●'), text);
 
 /**
- * A few words of which one holds, as links: the choice is part of the address.
+ * A choice between a few words, as links: the choice is part of the address.
  * @param {string} label
  * @param {{ name: string, to: string, isChosen: boolean }[]} choices
  */
@@ -22,7 +22,7 @@ export const choice = (label, choices) =>
     choices.map(({ name, to, isChosen }) => h('a', { href: to, 'aria-current': isChosen && 'true' }, name)),
   );
 
-/** Names and what is known of them; what is unknown has no name either. @param {[string, Child][]} pairs */
+/** Pairs of name and value; pairs without a value are left out. @param {[string, Child][]} pairs */
 export const facts = (pairs) =>
   h(
     'dl',
@@ -40,7 +40,7 @@ export const dateField = (id, label, value) =>
   field(id, label, h('input', { id, name: id, type: 'date', value, required: true }));
 
 /**
- * How a view begins: what it is, or how things stand, in one line; and one more for those who want it.
+ * The heading of a view: its title or state in one line, and an optional second line.
  * @param {string} title
  * @param {Child | Child[]} [more]
  * @param {Child} [crumb]
@@ -67,7 +67,7 @@ export const progressBar = (label, share) =>
   });
 
 /**
- * How far behind, and how that stands to what was promised. Without a target there is no bar: nothing to be full.
+ * A stream's lag against its target. Without a target there is no bar.
  * @param {{ lagSeconds: number | null, maxLagSeconds: number | null }} stream
  */
 export function lag({ lagSeconds, maxLagSeconds }) {

@@ -12,8 +12,8 @@ import { duration, figure, fromNow, time } from './words.js';
  */
 
 /**
- * A table; at phone width each row is a card with its figures named. The roles are said outright, because a row that is not laid out
- * as a row is none to a screen reader.
+ * A table; at phone width each row is a card with labelled figures. Roles are explicit, because a row that is not laid out
+ * as a row is not announced as one by screen readers.
  * @template R
  * @param {{ label: string, columns: Column<R>[], rows: readonly R[], keyOf(row: R): string | number, isDense?: boolean }} options
  */
@@ -84,7 +84,7 @@ export const runsTable = (runs, { isOneStream = false } = {}) =>
 /** @type {Column<RunRow>} */
 const streamColumn = { name: 'Stream', kind: 'fit', cell: ({ source, stream }) => `${source}/${stream}` };
 
-/** Done is what is expected, and needs no colour. @param {RunRow} run */
+/** `done` is the normal case and needs no badge. @param {RunRow} run */
 export const outcome = ({ state, message, quarantined, tooManyRequests }) =>
   h(
     'span',
@@ -96,7 +96,7 @@ export const outcome = ({ state, message, quarantined, tooManyRequests }) =>
   );
 
 /**
- * Fields that narrow a list; what is chosen goes into the address.
+ * Filters of a list; the choice is part of the address.
  * @param {Address} address
  * @param {{ name: string, label: string, values: readonly string[] }[]} fields
  */
@@ -123,7 +123,7 @@ export const filters = (address, fields) =>
     }),
   );
 
-/** The way to older entries and back. @param {Address} address @param {string | null} next @param {string} noun */
+/** Links to older entries and back. @param {Address} address @param {string | null} next @param {string} noun */
 export const older = (address, next, noun) =>
   (next || address.query.before) &&
   h(
@@ -133,7 +133,7 @@ export const older = (address, next, noun) =>
     next && h('a', { class: 'button', href: here(address, { before: next }) }, `Older ${noun}`),
   );
 
-/** What is doubtful about filters, where there is something. @param {readonly string[]} warnings */
+/** Warnings about filters, if any. @param {readonly string[]} warnings */
 export const doubtList = (warnings) =>
   warnings.length === 0
     ? []
@@ -145,7 +145,7 @@ export const doubtList = (warnings) =>
         ),
       ];
 
-/** What is wrong and needs a person; nothing at all where nothing is. @param {readonly Trouble[]} troubles */
+/** Problems that need a person, if any. @param {readonly Trouble[]} troubles */
 export function troubleList(troubles) {
   if (troubles.length === 0) return [];
   return [

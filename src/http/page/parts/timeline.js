@@ -53,12 +53,12 @@ export function timeline(track, address) {
 /** @param {string | undefined} asked @param {string} first @param {string} last @returns {keyof typeof GRIDS} */
 function zoomOf(asked, first, last) {
   if (asked === 'all' || asked === 'year' || asked === 'month') return asked;
-  // At phone width a year of days is too small to be touched.
+  // At phone width the days of a year are too small to tap.
   const isNarrow = matchMedia('(width < 40rem)').matches;
   return isNarrow || Date.parse(last) - Date.parse(first) < SHORT_HISTORY_MS ? 'month' : 'year';
 }
 
-/** From a year to one of its months: the newest that is known. @param {string} at @param {string} last */
+/** The month to show when zooming in from a year: the newest with data. @param {string} at @param {string} last */
 const inMonth = (at, last) => (at.length > 4 ? at : last.startsWith(at) ? monthOf(last) : `${at}-12`);
 
 /** @param {'year' | 'month'} zoom @param {string} at @param {[string, string]} ends @param {Address} address */

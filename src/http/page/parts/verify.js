@@ -10,7 +10,7 @@ import { counted, DAY_MS, dayOf, figure, fromNow, percent, range } from './words
 const FORMATS = { csv: 'CSV', ndjson: 'NDJSON', parquet: 'Parquet' };
 
 /**
- * What can be asked of the service for some days of a stream: whether the sinks hold the same, and the days as a file.
+ * The panel for a range of days of a stream: compare sinks with the service, and export.
  * @param {{ source: string, stream: StreamName }} of
  * @param {Verification | null} verification The last one of this stream.
  */
@@ -28,7 +28,7 @@ export const rangePanel = (of, verification) =>
     verification && verdict(of, verification),
   );
 
-/** It looks after itself: news do not take away what somebody is typing. @param {{ source: string, stream: StreamName }} of */
+/** Not redrawn by live updates, so that they do not discard what somebody is typing. @param {{ source: string, stream: StreamName }} of */
 function form({ source, stream }) {
   const form = /** @type {HTMLFormElement} */ (
     h(
@@ -66,14 +66,14 @@ function form({ source, stream }) {
   return form;
 }
 
-/** The browser takes it from here, as with any link to a file. @param {string} href */
+/** The browser downloads it, as with any link to a file. @param {string} href */
 function download(href) {
   const link = /** @type {HTMLAnchorElement} */ (h('a', { href, download: true }));
   link.click();
 }
 
 /**
- * What came of a comparison, or how far it is.
+ * The result of a comparison, or its progress.
  * @param {{ source: string, stream: StreamName }} of
  * @param {Verification} verification
  */
@@ -117,13 +117,13 @@ function outcome({ state, progress, repair }, report) {
   return `${all}: ${report.repaired ? 'repaired, and ' : ''}as it should be in ${sinks.map(({ sink }) => sink).join(', ')}`;
 }
 
-/** Of a sink, or of a day in it. @param {{ missing: number, extra: number, different: number }} counts */
+/** The counts of a sink, or of one of its days. @param {{ missing: number, extra: number, different: number }} counts */
 const isOff = ({ missing, extra, different }) => missing + extra + different > 0;
 
 /** @param {Verification} verification @param {RepairReport | undefined} report */
 const isRepairable = ({ state, repair }, report) => state === 'done' && !repair && report?.sinks.some(isOff);
 
-/** Nothing where nothing differs. @param {VerifyReport} report */
+/** A table of differences, or nothing if there are none. @param {VerifyReport} report */
 const differences = ({ sinks }) =>
   sinks.some(isOff) &&
   table({

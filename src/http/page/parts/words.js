@@ -1,6 +1,6 @@
 import { h } from './dom.js';
 
-/** How numbers, spans of time and names are said everywhere. */
+/** Formatting of numbers, durations and names. */
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
@@ -8,20 +8,20 @@ const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFraction
 /** `12,345` @param {number} n */
 export const figure = (n) => whole.format(n);
 
-/** `12.3K`, for axes and tight places. @param {number} n */
+/** `12.3K`, for axes and narrow places. @param {number} n */
 export const shortFigure = (n) => short.format(n);
 
 /** A count and its noun: `1 row`, `2 rows`. @param {number} n @param {string} noun */
 export const counted = (n, noun) => `${figure(n)} ${noun}${n === 1 ? '' : 's'}`;
 
-/** Nearly nothing is not nothing, and nearly all is not all. @param {number} share */
+/** A percentage; nearly zero is not shown as 0, nor nearly all as 100. @param {number} share */
 export function percent(share) {
   if (share > 0 && share < 0.01) return '< 1 %';
   if (share < 1 && share > 0.99) return '> 99 %';
   return `${Math.round(share * 100)} %`;
 }
 
-/** `45 s`, `12 min`, `3 h 20 min`, `2 days 4 h`: as the command line says it. @param {number} seconds */
+/** `45 s`, `12 min`, `3 h 20 min`, `2 days 4 h`: as on the command line. @param {number} seconds */
 export function duration(seconds) {
   if (seconds < 1) return '< 1 s';
   if (seconds < 90) return `${Math.round(seconds)} s`;
@@ -32,10 +32,10 @@ export function duration(seconds) {
   return hours % 24 === 0 ? `${hours / 24} days` : `${Math.floor(hours / 24)} days ${hours % 24} h`;
 }
 
-/** With a capital, as a title has it. @param {string} word */
+/** Capitalized, for titles. @param {string} word */
 export const titled = (word) => `${word[0]?.toUpperCase() ?? ''}${word.slice(1)}`;
 
-/** Times are UTC, like everything in the tables; the viewer's own time is what the pointer finds. */
+/** Times are UTC, as in the tables; the tooltip shows the viewer's local time. */
 
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
 const fullDay = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeZone: 'UTC' });
@@ -47,10 +47,10 @@ export const DAY_MS = 86_400_000;
 /** `2026-11-15 04:20` @param {string} iso */
 export const minute = (iso) => iso.slice(0, 16).replace('T', ' ');
 
-/** A day where it begins at midnight. @param {string} iso */
+/** Only the day if the time is midnight. @param {string} iso */
 export const dayOrMinute = (iso) => (iso.slice(11, 19) === '00:00:00' ? iso.slice(0, 10) : minute(iso));
 
-/** As ranges are said everywhere. @param {string} from @param {string} to */
+/** A range, as it is printed everywhere. @param {string} from @param {string} to */
 export const range = (from, to) => `${dayOrMinute(from)} to ${dayOrMinute(to)} (exclusive)`;
 
 /** `2026-11-15` @param {Date | number | string} at */
@@ -79,7 +79,7 @@ export const time = (iso, text = minute(iso)) =>
     text,
   );
 
-/** `5 min ago`, `in 2 min`, by the pointer when exactly. @param {string} iso */
+/** `5 min ago`, `in 2 min`, with the exact time as tooltip. @param {string} iso */
 export function fromNow(iso) {
   const seconds = (Date.now() - Date.parse(iso)) / 1000;
   if (Math.abs(seconds) < 5) return time(iso, 'now');
@@ -89,5 +89,5 @@ export function fromNow(iso) {
 /** How many days the month has. @param {string} at `2026-11` */
 export const daysIn = (at) => new Date(Date.UTC(Number(at.slice(0, 4)), Number(at.slice(5, 7)), 0)).getUTCDate();
 
-/** The month so many months on. @param {string} at @param {number} by */
+/** The month `by` months later. @param {string} at @param {number} by */
 export const addMonths = (at, by) => monthOf(Date.UTC(Number(at.slice(0, 4)), Number(at.slice(5, 7)) - 1 + by, 1));

@@ -11,7 +11,7 @@ import { badge, dateField, field, opening, progressBar } from '../parts/elements
 import { doubtList, table } from '../parts/tables.js';
 import { counted, DAY_MS, dayOf, duration, figure, fromNow, percent, range } from '../parts/words.js';
 
-/** Reading a range of dates, on purpose. @type {View} */
+/** Backfills: the form, the running ones and the finished ones. @type {View} */
 export const backfills = {
   title: () => 'Backfills',
   news: ['backfills'],
@@ -124,8 +124,8 @@ const actions = ({ id, source, stream, actions }) =>
 const STREAMS = ['clicks', 'leads', 'sales'];
 
 /**
- * First the price, then the start: whoever changes a field is asked for the price again. It looks after itself, so that news do not
- * take away what somebody is typing.
+ * First the price, then the start; a changed field needs a new price. The form is not redrawn by live updates, so that they do not
+ * discard what somebody is typing.
  * @param {readonly string[]} sources
  * @param {Record<string, string>} query What is filled in already.
  */

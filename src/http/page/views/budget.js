@@ -7,7 +7,7 @@ import { h } from '../parts/dom.js';
 import { badge, choice, opening } from '../parts/elements.js';
 import { counted, duration, figure, minute, percent } from '../parts/words.js';
 
-/** How far back, and how many minutes to a bar: about a hundred bars each. */
+/** The time ranges, with the minutes of a bar: about a hundred bars each. */
 const SPANS = /** @type {const} */ ({
   hour: { name: '1 hour', minutes: 60, step: 1 },
   day: { name: '24 hours', minutes: 1440, step: 15 },
@@ -18,7 +18,7 @@ const LANES = /** @type {const} */ (['fresh', 'repair', 'backfill']);
 /** @param {string | undefined} name */
 const spanOf = (name) => (name === 'hour' || name === 'week' ? name : 'day');
 
-/** What the plan grants, and what was made of it. @type {View} */
+/** What the plan grants, and how much was used. @type {View} */
 export const budget = {
   title: () => 'Budget',
   news: ['budget'],
@@ -59,7 +59,7 @@ function keyPanel({ sources, perSecond, pausedSeconds, points }, { now, minutes,
       mark: found.reduce((sum, { tooManyRequests }) => sum + tooManyRequests, 0),
     }),
   });
-  // A budget that is hardly used is shown from near by, or there would be nothing to see.
+  // A budget that is hardly used gets a smaller scale, or there would be nothing to see.
   const most = Math.max(1, ...slots.map(({ values }) => values?.reduce((a, b) => a + b, 0) ?? 0));
   const top = most * 4 < allowed ? Math.ceil(most * 1.25) : allowed;
   const requests = points.reduce((sum, point) => sum + point.requests, 0);

@@ -17,7 +17,7 @@ const byOf = (asked) => BY.find((name) => name === asked) ?? 'clicks';
 /** @param {string | undefined} asked */
 const daysOf = (asked) => DAYS.find((days) => String(days) === asked) ?? 30;
 
-/** Which links did best, by the synced tables. @type {View} */
+/** Top links, from the synced tables. @type {View} */
 export const links = {
   title: () => 'Links',
   news: ['coverage'],
@@ -78,7 +78,7 @@ const nameOf = ({ linkId, shortLink }, share) =>
     h('span', { class: 'bar', 'aria-hidden': 'true', vars: { '--share': String(share) } }),
   );
 
-/** A code that is none would be an error of Intl. @param {TopLink['revenue'][number]} sum */
+/** Intl throws on an invalid currency code. @param {TopLink['revenue'][number]} sum */
 const money = ({ currency, amount }) =>
   /^[a-z]{3}$/.test(currency ?? '')
     ? new Intl.NumberFormat('en', { style: 'currency', currency: currency ?? '', currencyDisplay: 'code' }).format(

@@ -8,7 +8,7 @@ import { badge, facts, notThere, opening, progressBar } from '../parts/elements.
 import { filters, older, outcome, runsTable, table } from '../parts/tables.js';
 import { counted, duration, figure, time, titled } from '../parts/words.js';
 
-/** One run, with everything that was odd about it. @type {View} */
+/** One run, with its errors, contradictions and schema changes. @type {View} */
 export const run = {
   title: ({ parts }) => `Run ${parts[0]}`,
   news: ['runs'],
@@ -76,7 +76,7 @@ const range = ({ windows: read }) => {
   return first && last && h('span', {}, time(first.start), ' to ', time(last.end), ' (exclusive)');
 };
 
-/** In order, as a timeline of rows: what each came to. @param {RunDetail} run */
+/** The windows of the run in order, with their results. @param {RunDetail} run */
 function windows({ windows: read }) {
   if (read.length === 0) return [];
   const most = Math.max(1, ...read.map(({ rows }) => rows));
@@ -112,7 +112,7 @@ const proof = (certified, tries, note) =>
     note && h('span', { class: 'muted small' }, note),
   );
 
-/** Nothing where there is nothing. @param {string} title @param {Record<string, number>} byColumn */
+/** A section of counts, or nothing if there are none. @param {string} title @param {Record<string, number>} byColumn */
 function counts(title, byColumn) {
   const rows = Object.entries(byColumn);
   if (rows.length === 0) return [];
@@ -136,7 +136,7 @@ function counts(title, byColumn) {
 
 const LIMIT = 50;
 
-/** What was done when, and what it cost. @type {View} */
+/** The list of runs. @type {View} */
 export const runs = {
   title: () => 'Runs',
   news: ['runs'],
@@ -165,7 +165,7 @@ export const runs = {
   },
 };
 
-/** Who changed what. @type {View} */
+/** The audit trail. @type {View} */
 export const audit = {
   title: () => 'Audit',
   news: [],

@@ -7,7 +7,7 @@ import { opening } from '../parts/elements.js';
 import { filters, table } from '../parts/tables.js';
 import { time } from '../parts/words.js';
 
-/** Fields that the service began to send. @type {View} */
+/** Columns that were added for new fields of the service. @type {View} */
 export const schema = {
   title: () => 'Schema',
   news: ['schema'],

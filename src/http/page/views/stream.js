@@ -25,7 +25,7 @@ export const stream = {
   async load({ parts: [source, stream], query }, signal) {
     const of = { source, stream };
     const overview = await latestOverview(signal);
-    // Nothing more is asked about a stream that is nowhere: the view says so.
+    // For an unknown stream nothing more is loaded, and the view says so.
     if (!find(overview(), source, stream)) return { overview };
     const [coverage, rows, runs, verified] = await Promise.all([
       get('/api/coverage', of, signal),
@@ -87,7 +87,7 @@ async function lastVerification(source, stream, signal) {
   return last ? get(`/api/verifications/${last.id}`, {}, signal) : null;
 }
 
-/** The one of the address, or the first. @param {Coverage} coverage @param {string | undefined} sink */
+/** The track of the sink in the address, or the first. @param {Coverage} coverage @param {string | undefined} sink */
 const trackOf = ({ tracks }, sink) => tracks.find((track) => track.sink === sink) ?? tracks[0];
 
 /** @param {StreamOverview} stream */
@@ -116,7 +116,7 @@ const standing = (stream) =>
 
 const MOST_RANGES = 3;
 
-/** What backfills proved besides; the sink is named where there are several. @param {StreamOverview} stream */
+/** Windows that backfills proved besides; the sink is named if there are several. @param {StreamOverview} stream */
 const alsoComplete = ({ sinks }) => {
   const lines = sinks.flatMap(({ sink, alsoComplete: ranges }) =>
     ranges.map(({ start, end }) => `${range(start, end)}${sinks.length > 1 ? `, ${sink}` : ''}`),
@@ -127,7 +127,7 @@ const alsoComplete = ({ sinks }) => {
   return lines.length > 0 && h('span', {}, ...newest.map((line) => h('div', { 'data-key': line }, line)));
 };
 
-/** Everything that can be done with a stream, in one place. @param {StreamOverview} stream */
+/** The actions on a stream. @param {StreamOverview} stream */
 const actionBar = (stream) =>
   h(
     'div',

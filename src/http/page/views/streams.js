@@ -15,7 +15,7 @@ const STRIP_DAYS = 90;
 
 /** @typedef {{ overview: () => Overview, coverage: Coverage, rows: Rows }} Data */
 
-/** How everything stands. @type {View} */
+/** The state of all streams. @type {View} */
 export const streams = {
   title: () => 'Streams',
   news: ['overview', 'coverage', 'runs'],
@@ -114,7 +114,7 @@ const nameCell = ({ source, stream, configured, parked, quarantined, uncertified
     !configured && h('span', { class: 'muted small' }, 'not in the config'),
   );
 
-/** A promise, with where it begins and what it is about. @param {StreamOverview} stream */
+/** How far a stream is complete, from when on and with which filters. @param {StreamOverview} stream */
 const completeCell = ({ completeThrough, since, filters }) =>
   completeThrough &&
   since &&
@@ -141,7 +141,7 @@ const rowsCell = ({ rows, rowsToday }) =>
     h('span', { class: 'muted small' }, `+${shortFigure(rowsToday)} today`),
   );
 
-/** Which sink it is matters only where there are several. @param {TrackCoverage[]} tracks */
+/** The sink is named only if there are several. @param {TrackCoverage[]} tracks */
 const strips = (tracks) =>
   tracks.map(({ source, stream, sink, days }) =>
     h(
