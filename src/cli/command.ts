@@ -70,7 +70,7 @@ export function exitCodeOf(fault: Fault): ExitCode {
 }
 
 /** Of several streams the most severe code wins: interrupted, then usage, refused, incomplete. */
-export function gravest(codes: readonly ExitCode[]): ExitCode {
+export function mostSevere(codes: readonly ExitCode[]): ExitCode {
   const order: readonly ExitCode[] = [EXIT.interrupted, EXIT.usage, EXIT.refused, EXIT.incomplete];
   return order.find((code) => codes.includes(code)) ?? EXIT.done;
 }

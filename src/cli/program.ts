@@ -43,12 +43,12 @@ Examples:
 Exit codes: 0 done · 1 a bug of tributary · 2 usage or config · 3 the service
 refused · 4 incomplete, run it again · 130 interrupted, nothing lost`;
 
-export interface Surroundings extends Pick<Context, 'terminal' | 'signal'> {
+export interface RunOptions extends Pick<Context, 'terminal' | 'signal'> {
   createLog: () => Log;
 }
 
 /** Runs one command line and returns its exit code. Every error is caught here and printed as one message. */
-export async function run(argv: readonly string[], { terminal, signal, createLog }: Surroundings): Promise<ExitCode> {
+export async function run(argv: readonly string[], { terminal, signal, createLog }: RunOptions): Promise<ExitCode> {
   let code: ExitCode = EXIT.done;
   // The command's name in JSON errors, also if the command line cannot be parsed.
   let name = argv.find((word) => !word.startsWith('-')) ?? '';

@@ -58,7 +58,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
   let ended = new Set<string>();
   let refreshedAt = 0;
   const listeners: Array<() => void> = [];
-  const tellAll = (): void => {
+  const notifyAll = (): void => {
     for (const listener of listeners) listener();
   };
   const tokens = (): Token[] => all.filter(({ expiresAt }) => (expiresAt ?? Number.POSITIVE_INFINITY) > now());
@@ -67,9 +67,9 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
   const refresh = async (): Promise<void> => {
     refreshedAt = now();
     const stored = await readEndedSessions(state);
-    const isNews = [...stored].some((digest) => !ended.has(digest));
+    const hasNew = [...stored].some((digest) => !ended.has(digest));
     ended = new Set([...ended, ...stored]);
-    if (isNews) tellAll();
+    if (hasNew) notifyAll();
   };
   /** Recovery: what was read before still holds, and the next poll tries again. */
   const refreshSoon = (): void => {
@@ -127,7 +127,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
     },
     async signOut({ id, expiresAt }, isSecure) {
       ended.add(digestOf(id));
-      tellAll();
+      notifyAll();
       await endSession(state, digestOf(id), expiresAt);
       return cookieText('', 0, isSecure);
     },
@@ -140,7 +140,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
     },
     replaceTokens(tokens) {
       all = tokens;
-      tellAll();
+      notifyAll();
     },
     onChange: (listener) => void listeners.push(listener),
     refresh,

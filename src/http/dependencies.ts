@@ -65,7 +65,7 @@ export function createDependencies({ probe, queue }: { probe: Queryable; queue: 
     },
     async check(part) {
       const fault = await faultOf(part);
-      if (fault !== null) throw awayError(places[part], fault);
+      if (fault !== null) throw unavailable(places[part], fault);
     },
     async watch(work, parts = ['state', 'queue']) {
       // The loser of the race may still reject later; without a handler that would end the process.
@@ -77,7 +77,7 @@ export function createDependencies({ probe, queue }: { probe: Queryable; queue: 
           const faults: Array<string | null> = await Promise.all(parts.map(faultOf));
           const at = faults.findIndex((fault) => fault !== null);
           const part = parts[at];
-          if (part) throw awayError(places[part], faults[at] ?? '');
+          if (part) throw unavailable(places[part], faults[at] ?? '');
         }
       };
       const watching = away();
@@ -91,7 +91,7 @@ export function createDependencies({ probe, queue }: { probe: Queryable; queue: 
   };
 }
 
-const awayError = (place: string, why: string): HttpError =>
+const unavailable = (place: string, why: string): HttpError =>
   new HttpError(503, `${place} is away: ${why}`, {
     kept: 'what was asked may have been done in part',
     next: 'it is tried again by itself; look at /readyz',

@@ -28,12 +28,12 @@ export function addEndpoint(app: FastifyInstance, route: Route, deps: Deps): voi
       const either = eitherSignal(gone.signal, deps.signal);
       const asked = {
         ...checked,
-        ...surroundings(request, reply),
+        ...requestContext(request, reply),
         onWrongToken: () => deps.onWrongToken(request),
         signal: either.signal,
       } as Asked;
       try {
-        const answer = await deps.dependencies.watch(handled(deps, route, asked), uses);
+        const answer = await deps.dependencies.watch(runHandler(deps, route, asked), uses);
         reply.status(status).header('cache-control', 'no-store');
         return await (answer instanceof FileAnswer ? sendFile(reply, answer) : reply.send(answer));
       } finally {
@@ -43,7 +43,7 @@ export function addEndpoint(app: FastifyInstance, route: Route, deps: Deps): voi
   });
 }
 
-const surroundings = (request: FastifyRequest, reply: FastifyReply) => ({
+const requestContext = (request: FastifyRequest, reply: FastifyReply) => ({
   visitor: request.visitor,
   address: request.ip,
   // Behind a proxy that speaks TLS, the cookie must be marked Secure. A client that forges the header harms only itself.
@@ -51,7 +51,7 @@ const surroundings = (request: FastifyRequest, reply: FastifyReply) => ({
   setCookie: (cookie: string) => void reply.header('set-cookie', cookie),
 });
 
-function handled({ state }: Deps, { audit, handle }: Route, asked: Asked): Promise<object | undefined> {
+function runHandler({ state }: Deps, { audit, handle }: Route, asked: Asked): Promise<object | undefined> {
   const note = audit?.(asked);
   if (!note) return handle(asked);
   const entry = { actor: asked.visitor?.name ?? 'nobody', from: asked.address, ...note };
@@ -151,7 +151,7 @@ const WRONG_TOKENS_A_MINUTE = 10;
 
 interface Guard {
   /** Throws if the request is not allowed. It decides by the matched route, because a path can be written in many ways. */
-  letIn(request: FastifyRequest): Promise<void>;
+  authorize(request: FastifyRequest): Promise<void>;
   /** Counts a wrong token, and throws after too many from one address. A right token is never refused for it. */
   onWrongToken(request: FastifyRequest): Promise<void>;
 }
@@ -163,7 +163,7 @@ export async function createGuard(app: FastifyInstance, access: Access): Promise
   const countSame = app.createRateLimit({
     max: 1,
     timeWindow: 60_000,
-    keyGenerator: (request) => `${addressOf(request)} ${digestOf(givenBy(request))}`,
+    keyGenerator: (request) => `${addressOf(request)} ${digestOf(tokensOf(request))}`,
   });
   app.decorateRequest('visitor', undefined);
 
@@ -181,7 +181,7 @@ export async function createGuard(app: FastifyInstance, access: Access): Promise
 
   return {
     onWrongToken,
-    async letIn(request) {
+    async authorize(request) {
       const { headers, method, is404 } = request;
       const { role, anySite } = request.routeOptions.config;
       access.checkHost(headers);
@@ -209,5 +209,5 @@ export async function createGuard(app: FastifyInstance, access: Access): Promise
 }
 
 /** All tokens of a request together: a new wrong token beside a known one is still a new guess. */
-const givenBy = ({ headers, body }: FastifyRequest): string =>
+const tokensOf = ({ headers, body }: FastifyRequest): string =>
   JSON.stringify([headers.authorization, (body as { token?: unknown } | undefined)?.token]);

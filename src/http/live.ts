@@ -26,134 +26,138 @@ export type LiveEvent =
 /** Publishes changes to all subscribers. The state is polled once for all of them, and not at all without any. */
 export interface Live {
   /** Calls `send` with text for the event stream until the returned function is called. `lastId`: the last event that the browser received. */
-  listen(send: (text: string) => void, lastId: string | undefined): () => void;
+  subscribe(send: (text: string) => void, lastId: string | undefined): () => void;
   /** Publishes a change that polling the state cannot see. */
   changed(topic: Topic): void;
   close(): void;
 }
 
 export interface LiveTimings {
-  lookMs: number;
-  beatMs: number;
+  pollMs: number;
+  heartbeatMs: number;
 }
 
-const LIVE_TIMINGS: LiveTimings = { lookMs: 2000, beatMs: 15_000 };
+const LIVE_TIMINGS: LiveTimings = { pollMs: 2000, heartbeatMs: 15_000 };
 
-/** A browser that lost its connection reconnects after this long, and gets what it missed. */
+/** Polling goes on this long after the last subscriber left, so that a browser that reconnects gets what it missed. */
 const GRACE_MS = 60_000;
 
 /** Enough for a browser that was away for some minutes; after longer it starts over. Few, because all are sent in one write. */
-const REMEMBERED = 200;
-const REMEMBERED_CHARACTERS = 400_000;
+const KEPT_EVENTS = 200;
+const KEPT_CHARACTERS = 400_000;
 
-interface Told {
+interface Published {
   number: number;
   text: string;
 }
 
-export function createLive(deps: ControlDeps, { lookMs, beatMs }: LiveTimings = LIVE_TIMINGS): Live {
+export function createLive(deps: ControlDeps, { pollMs, heartbeatMs }: LiveTimings = LIVE_TIMINGS): Live {
   // Numbers start over with every process, so ids carry the name of the process.
-  const era = randomBytes(4).toString('hex');
-  const listeners = new Set<(text: string) => void>();
-  const told: Told[] = [];
+  const processId = randomBytes(4).toString('hex');
+  const subscribers = new Set<(text: string) => void>();
+  const recent: Published[] = [];
   let count = 0;
-  let remembered = 0;
-  let looking: AbortController | undefined;
-  let resting: NodeJS.Timeout | undefined;
-  let last: Partial<Record<'overview' | 'readiness', { mark: string; event: LiveEvent }>> = {};
-  let marks: Marks | undefined;
+  let keptCharacters = 0;
+  let polling: AbortController | undefined;
+  let stopTimer: NodeJS.Timeout | undefined;
+  let last: Partial<Record<'overview' | 'readiness', { fingerprint: string; event: LiveEvent }>> = {};
+  let fingerprints: Fingerprints | undefined;
 
-  const tell = (event: LiveEvent): void => {
+  const publish = (event: LiveEvent): void => {
     count += 1;
-    const text = textOf(`${era}.${count}`, event);
-    told.push({ number: count, text });
-    remembered += text.length;
-    while (told.length > REMEMBERED || remembered > REMEMBERED_CHARACTERS) remembered -= told.shift()?.text.length ?? 0;
-    for (const send of listeners) send(text);
+    const text = textOf(`${processId}.${count}`, event);
+    recent.push({ number: count, text });
+    keptCharacters += text.length;
+    while (recent.length > KEPT_EVENTS || keptCharacters > KEPT_CHARACTERS)
+      keptCharacters -= recent.shift()?.text.length ?? 0;
+    for (const send of subscribers) send(text);
   };
 
-  const tellNews = (event: Extract<LiveEvent, { event: 'overview' | 'readiness' }>, mark: string): void => {
-    const isNews = last[event.event]?.mark !== mark;
-    last = { ...last, [event.event]: { mark, event } };
-    if (isNews) tell(event);
+  const publishIfChanged = (
+    event: Extract<LiveEvent, { event: 'overview' | 'readiness' }>,
+    fingerprint: string,
+  ): void => {
+    const hasChanged = last[event.event]?.fingerprint !== fingerprint;
+    last = { ...last, [event.event]: { fingerprint, event } };
+    if (hasChanged) publish(event);
   };
 
-  const look = async (): Promise<void> => {
+  const poll = async (): Promise<void> => {
     const readiness = await deps.dependencies.readiness();
-    tellNews({ event: 'readiness', data: readiness }, markOf(readiness));
+    publishIfChanged({ event: 'readiness', data: readiness }, readinessFingerprint(readiness));
     if (readiness.parts.some(({ part, ok }) => part === 'state' && !ok)) return;
     const overview = await deps.dependencies.watch(readOverview(deps), ['state']);
-    tellNews({ event: 'overview', data: overview }, overviewMark(overview));
-    const now = await deps.dependencies.watch(readMarks(deps.state), ['state']);
-    const topics = marks ? changedTopics(marks, now) : [];
-    marks = now;
-    if (topics.length > 0) tell({ event: 'changed', data: { topics } });
+    publishIfChanged({ event: 'overview', data: overview }, overviewFingerprint(overview));
+    const now = await deps.dependencies.watch(readFingerprints(deps.state), ['state']);
+    const topics = fingerprints ? changedTopics(fingerprints, now) : [];
+    fingerprints = now;
+    if (topics.length > 0) publish({ event: 'changed', data: { topics } });
   };
 
-  const keepLooking = async (signal: AbortSignal): Promise<void> => {
+  const keepPolling = async (signal: AbortSignal): Promise<void> => {
     do {
       try {
-        await look();
+        await poll();
       } catch (error) {
         // Recovery: the state has just gone down; the next poll reports it, or finds it back.
         const reason = error instanceof Error ? error.message : String(error);
-        if (error instanceof Fault) deps.log.debug({ reason }, 'nothing to tell');
-        else deps.log.error({ err: error }, 'a bug kept the page from its news');
+        if (error instanceof Fault) deps.log.debug({ reason }, 'live updates wait for the state');
+        else deps.log.error({ err: error }, 'live updates met a bug');
       }
-    } while (await sleep(lookMs, true, { signal }).catch(() => false));
+    } while (await sleep(pollMs, true, { signal }).catch(() => false));
   };
 
-  const beat = setInterval(() => {
-    for (const send of listeners) send(': still here\n\n');
-  }, beatMs).unref();
+  const heartbeat = setInterval(() => {
+    for (const send of subscribers) send(': still here\n\n');
+  }, heartbeatMs).unref();
 
   return {
-    listen(send, lastId) {
+    subscribe(send, lastId) {
       send('retry: 2000\n\n');
       const missed = missedSince(lastId);
       if (missed) for (const { text } of missed) send(text);
       else {
-        const first = [last.overview, last.readiness].flatMap((news) => (news && looking ? [news.event] : []));
-        const id = `${era}.${count}`;
+        const first = [last.overview, last.readiness].flatMap((news) => (news && polling ? [news.event] : []));
+        const id = `${processId}.${count}`;
         if (lastId !== undefined) send(textOf(id, { event: 'reset', data: {} }));
         for (const event of first) send(textOf(id, event));
       }
-      listeners.add(send);
-      clearTimeout(resting);
-      if (!looking) {
+      subscribers.add(send);
+      clearTimeout(stopTimer);
+      if (!polling) {
         // Without subscribers nothing was polled: what is known is old, so it is polled and published again.
         last = {};
-        marks = undefined;
-        looking = new AbortController();
-        void keepLooking(looking.signal);
+        fingerprints = undefined;
+        polling = new AbortController();
+        void keepPolling(polling.signal);
       }
       return () => {
-        listeners.delete(send);
-        if (listeners.size > 0) return;
-        resting = setTimeout(rest, GRACE_MS).unref();
+        subscribers.delete(send);
+        if (subscribers.size > 0) return;
+        stopTimer = setTimeout(stopPolling, GRACE_MS).unref();
       };
     },
-    changed: (topic) => tell({ event: 'changed', data: { topics: [topic] } }),
+    changed: (topic) => publish({ event: 'changed', data: { topics: [topic] } }),
     close() {
-      clearInterval(beat);
-      clearTimeout(resting);
-      listeners.clear();
-      rest();
+      clearInterval(heartbeat);
+      clearTimeout(stopTimer);
+      subscribers.clear();
+      stopPolling();
     },
   };
 
-  function rest(): void {
-    looking?.abort();
-    looking = undefined;
+  function stopPolling(): void {
+    polling?.abort();
+    polling = undefined;
   }
 
   /** Undefined: what was missed is no longer kept, or the browser is new. */
-  function missedSince(lastId: string | undefined): Told[] | undefined {
-    const [theirs, number] = lastId?.split('.') ?? [];
-    if (theirs !== era || !looking || !/^\d+$/.test(number ?? '')) return undefined;
+  function missedSince(lastId: string | undefined): Published[] | undefined {
+    const [process, number] = lastId?.split('.') ?? [];
+    if (process !== processId || !polling || !/^\d+$/.test(number ?? '')) return undefined;
     const from = Number(number);
-    if (from < (told[0]?.number ?? count + 1) - 1) return undefined;
-    return told.filter((one) => one.number > from);
+    if (from < (recent[0]?.number ?? count + 1) - 1) return undefined;
+    return recent.filter((one) => one.number > from);
   }
 }
 
@@ -161,16 +165,16 @@ const textOf = (id: string, { event, data }: LiveEvent): string =>
   `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 
 /** Ages change all the time, and are no reason to publish. */
-const markOf = ({ parts }: Readiness): string => parts.map(({ name, ok }) => `${name} ${ok}`).join();
+const readinessFingerprint = ({ parts }: Readiness): string => parts.map(({ name, ok }) => `${name} ${ok}`).join();
 
 export type Topic = 'coverage' | 'runs' | 'backfills' | 'quarantine' | 'schema' | 'budget' | 'verifications';
 
 /** A short text for each topic that changes when the topic does. */
-type Marks = Readonly<Record<Exclude<Topic, 'verifications'>, string>>;
+type Fingerprints = Readonly<Record<Exclude<Topic, 'verifications'>, string>>;
 
 /** Uses indexes and small tables only: it runs every few seconds, however long the history is. */
-async function readMarks(state: Queryable): Promise<Marks> {
-  const [row] = await state.query<Record<Exclude<keyof Marks, 'backfills'>, string | null>>({
+async function readFingerprints(state: Queryable): Promise<Fingerprints> {
+  const [row] = await state.query<Record<Exclude<keyof Fingerprints, 'backfills'>, string | null>>({
     text: `
       select
         (select string_agg(concat_ws(' ', source, stream, sink, complete_through, updated_at), ',') from tributary.cursors) as coverage,
@@ -197,11 +201,11 @@ async function readMarks(state: Queryable): Promise<Marks> {
   };
 }
 
-const changedTopics = (before: Marks, after: Marks): Topic[] =>
-  (Object.keys(after) as Array<keyof Marks>).filter((topic) => before[topic] !== after[topic]);
+const changedTopics = (before: Fingerprints, after: Fingerprints): Topic[] =>
+  (Object.keys(after) as Array<keyof Fingerprints>).filter((topic) => before[topic] !== after[topic]);
 
 /** Whether anything besides ages has changed. */
-const overviewMark = (overview: Overview): string =>
+const overviewFingerprint = (overview: Overview): string =>
   digest(JSON.stringify({ ...overview, now: '' }, (key, value) => (key === 'lagSeconds' ? 0 : value)));
 
 const digest = (text: string | null | undefined): string =>
@@ -222,7 +226,7 @@ interface Events {
   close(): void;
 }
 
-const MOST_LISTENERS = 200;
+const MOST_SUBSCRIBERS = 200;
 const RETRY_SECONDS = 30;
 /** More than a browser gets at once that reconnects after minutes. */
 const MOST_WAITING_BYTES = 1_000_000;
@@ -232,29 +236,29 @@ const CHECK_MS = 2000;
 /** The last one keeps proxies such as nginx from buffering events. */
 const HEADERS = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' };
 
-export function createEvents(live: Pick<Live, 'listen'>, access: Pick<Access, 'holds' | 'onChange'>): Events {
-  const listeners = new Map<ServerResponse, Visitor>();
-  const showOut = (): void => {
-    for (const [raw, visitor] of listeners) if (!access.holds(visitor)) raw.end();
+export function createEvents(live: Pick<Live, 'subscribe'>, access: Pick<Access, 'holds' | 'onChange'>): Events {
+  const subscribers = new Map<ServerResponse, Visitor>();
+  const disconnectExpired = (): void => {
+    for (const [raw, visitor] of subscribers) if (!access.holds(visitor)) raw.end();
   };
-  access.onChange(showOut);
-  const checking = setInterval(showOut, CHECK_MS).unref();
+  access.onChange(disconnectExpired);
+  const checking = setInterval(disconnectExpired, CHECK_MS).unref();
   return {
     checkRoom() {
-      if (listeners.size < MOST_LISTENERS) return;
-      throw new HttpError(503, `${MOST_LISTENERS} pages listen already`, {
+      if (subscribers.size < MOST_SUBSCRIBERS) return;
+      throw new HttpError(503, `${MOST_SUBSCRIBERS} pages listen already`, {
         next: 'close some of them; everything else of the API answers as ever',
         retryAfter: RETRY_SECONDS,
       });
     },
     serve(raw, headers, { visitor, lastId }) {
-      listeners.set(raw, visitor);
+      subscribers.set(raw, visitor);
       raw.writeHead(200, { ...headers, ...HEADERS });
       // A sleeping browser does not read: its connection is dropped, and it starts over when it wakes up.
       const send = (text: string) => (raw.writableLength > MOST_WAITING_BYTES ? raw.destroy() : raw.write(text));
-      const leave = live.listen(send, lastId);
+      const leave = live.subscribe(send, lastId);
       raw.once('close', () => {
-        listeners.delete(raw);
+        subscribers.delete(raw);
         leave();
       });
     },

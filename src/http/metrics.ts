@@ -145,13 +145,13 @@ interface Figure {
 /** What cannot be read now is left out, not reported as zero: a stream whose lag is unknown is not up to date. */
 async function readFigures(deps: Deps): Promise<{ figures: Figure[]; isStateUp: boolean; isQueueUp: boolean }> {
   const { watch } = deps.dependencies;
-  const ofTheState = async (): Promise<Figure[]> => [
+  const stateFigures = async (): Promise<Figure[]> => [
     ...(await streamFigures(deps)),
     ...(await windowFigures(deps.state)),
     ...(await budgetFigures(deps)),
   ];
   const [ofState, ofQueue] = await Promise.all([
-    orNothing(watch(ofTheState(), ['state'])),
+    orNothing(watch(stateFigures(), ['state'])),
     orNothing(watch(queueFigures(deps.queue), ['queue'])),
   ]);
   return {

@@ -57,7 +57,7 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   const verifications = createVerificationRuns(deps, () => live.changed('verifications'));
 
   const refuse = async (error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const answer = errorAnswer(error) ?? errorAnswer(await awayOf(error)) ?? BUG;
+    const answer = errorAnswer(error) ?? errorAnswer(await unavailableError(error)) ?? BUG;
     const { status } = answer.error;
     if (answer === BUG) deps.log.error({ err: error, path: request.routeOptions.url }, 'a request met a bug');
     if (status === 401 && isBoard(request)) return reply.redirect(`${base}/`, 303);
@@ -66,7 +66,7 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
     return reply.headers(SECURITY_HEADERS).status(status).header('cache-control', 'no-store').send(answer);
   };
   /** An unforeseen error may be caused by a dependency that is down. */
-  const awayOf = async (error: unknown): Promise<unknown> => {
+  const unavailableError = async (error: unknown): Promise<unknown> => {
     const { parts } = await deps.dependencies.readiness();
     const away = parts.find(({ ok }) => !ok);
     return away ? new HttpError(503, `${away.name} is away: ${away.message}`, { next: 'look at /readyz' }) : error;
@@ -105,7 +105,7 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({ ...SECURITY_HEADERS, vary: 'accept-encoding' });
     try {
-      await guard.letIn(request);
+      await guard.authorize(request);
       if (request.is404) refuseUnknown(request, reply);
       // Bull Board asks the queue directly, and would wait as long as the queue hangs.
       if (isBoard(request) && request.routeOptions.url?.startsWith(`${QUEUES_PATH}/api/`))

@@ -80,7 +80,7 @@ export function listPage<R extends Listed>(
   const shown = facts.hidden ? cut.filter((row) => !facts.hidden?.(row)) : cut;
   // Rows outside both the answered and the requested range; a row inside the requested one is ordinary.
   const outside = { from: Math.min(range.from, query.start), until: Math.max(range.until, query.end) };
-  return disturbed(withinSize(shown, traits, facts), { rows, range: outside, traits, moment, facts, ascending, limit });
+  return distorted(withinSize(shown, traits, facts), { rows, range: outside, traits, moment, facts, ascending, limit });
 }
 
 /** The current time according to an answer. */
@@ -131,7 +131,7 @@ function isAscending({ ascending }: PageQuery, { sortOrder }: Traits, { seed, re
   return ascending;
 }
 
-interface Stretch<R> {
+interface SortedSlice<R> {
   rows: readonly R[];
   low: number;
   high: number;
@@ -144,7 +144,7 @@ function rowsIn<R extends Listed>(
   traits: Traits,
   { seed, request, now }: Moment,
   { filter }: RowFacts<R>,
-): Stretch<R> {
+): SortedSlice<R> {
   const low = firstAt(rows, range.from);
   const high = Math.max(low, firstAt(rows, range.until));
   const tests: ((row: R) => boolean)[] = filter ? [filter] : [];
@@ -193,7 +193,7 @@ function tieRank(traits: Traits, { seed, request }: Moment, page: number, limit:
 }
 
 function slice<R extends Listed>(
-  { rows, low, high }: Stretch<R>,
+  { rows, low, high }: SortedSlice<R>,
   place: { offset: number; limit: number; ascending: boolean },
   traits: Traits,
   rank: Rank,
@@ -213,7 +213,7 @@ function slice<R extends Listed>(
 }
 
 /** Ties may extend beyond the page: every group of equal instants that the slice touches is sorted whole, then cut. */
-function rankedSlice<R extends Listed>({ rows, low, high }: Stretch<R>, from: number, to: number, rank: Rank): R[] {
+function rankedSlice<R extends Listed>({ rows, low, high }: SortedSlice<R>, from: number, to: number, rank: Rank): R[] {
   let first = from;
   let last = to;
   while (first > low && rows[first - 1]?.at === rows[from]?.at) first -= 1;
@@ -251,7 +251,7 @@ interface Disturbance<R> {
 }
 
 /** Distorts a finished page: repeated rows, rows from other ranges, another order. */
-function disturbed<R extends Listed>(
+function distorted<R extends Listed>(
   page: R[],
   { rows, range, traits, moment, facts, ascending, limit }: Disturbance<R>,
 ): R[] {
@@ -265,8 +265,8 @@ function disturbed<R extends Listed>(
     shown = shown.flatMap((row) => (shareOf(row.id, `repeat${seed}/${request}`) < repeatRows ? [row, row] : [row]));
   }
   if (strays && chance('stray') < strays) {
-    const canBeSeen = (row: R): boolean => !facts.hidden?.(row) && !facts.poison?.(row);
-    const outside = rows.filter((row) => (row.at < range.from || row.at >= range.until) && canBeSeen(row));
+    const isVisible = (row: R): boolean => !facts.hidden?.(row) && !facts.poison?.(row);
+    const outside = rows.filter((row) => (row.at < range.from || row.at >= range.until) && isVisible(row));
     const stray = outside[Math.floor(chance('which') * outside.length)];
     if (stray) {
       // Half of them are inserted in order of time, so that the answer still looks sorted.

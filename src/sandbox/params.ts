@@ -158,7 +158,7 @@ function readTimezone(given = 'UTC'): string {
 type Value = string | null | undefined | readonly string[];
 
 /** The field that each parameter filters by. A link without partner has no group: it matches no value and survives every exclusion. */
-const LOOK: Record<AdvancedName, (event: StoredEvent) => Value> = {
+const FIELD_OF: Record<AdvancedName, (event: StoredEvent) => Value> = {
   domain: ({ click }) => click.link.domain,
   linkId: ({ click }) => click.link.id,
   tenantId: ({ click }) => click.link.tenantId,
@@ -194,8 +194,8 @@ export function filterOf(
 ): Predicate | undefined {
   const tests: Predicate[] = [];
   for (const [name, { exclude, values }] of query.advanced) {
-    const look = LOOK[name];
-    tests.push((event) => holds(look(event), values) !== exclude);
+    const fieldOf = FIELD_OF[name];
+    tests.push((event) => holds(fieldOf(event), values) !== exclude);
   }
   const { key, externalId, customerId, programId, tagIds, root, qr, saleType, metadata } = query;
   if (key !== undefined) tests.push(({ click }) => click.link.key === key);

@@ -6,7 +6,7 @@ export interface RequestInfo {
 }
 
 /** An answer that replaces the true one. With only `status` set: the error envelope of that status. */
-export interface FaultPlan {
+export interface FaultRule {
   status?: number;
   code?: string;
   message?: string;
@@ -41,20 +41,20 @@ export const FAULT_KEYS = [
   'drop',
   'times',
   'match',
-] as const satisfies (keyof FaultPlan)[];
+] as const satisfies (keyof FaultRule)[];
 
 export interface Faults {
-  add(...plans: FaultPlan[]): void;
+  add(...plans: FaultRule[]): void;
   clear(): void;
   /** How many faulty answers are left. */
   readonly pending: number;
   /** The fault for this request; counts it as used once. */
-  take(request: RequestInfo): FaultPlan | undefined;
+  take(request: RequestInfo): FaultRule | undefined;
 }
 
 export function createFaults(): Faults {
-  let queue: { plan: FaultPlan; left: number }[] = [];
-  const hits = ({ match, when }: FaultPlan, request: RequestInfo): boolean =>
+  let queue: { plan: FaultRule; left: number }[] = [];
+  const hits = ({ match, when }: FaultRule, request: RequestInfo): boolean =>
     Object.entries(match ?? {}).every(([name, value]) => request.query[name] === value) && (when?.(request) ?? true);
   return {
     add(...plans) {

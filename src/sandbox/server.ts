@@ -21,7 +21,7 @@ import {
 } from './answer.ts';
 import type { JsonObject } from './data/types.ts';
 import { codeOf, envelope, HttpError } from './params.ts';
-import { FAULT_KEYS, type FaultPlan } from './requests.ts';
+import { FAULT_KEYS, type FaultRule } from './requests.ts';
 import { createSandboxService, type SandboxService, type ServiceOptions } from './service.ts';
 import { parseTrait, type Traits } from './traits.ts';
 
@@ -67,7 +67,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     const info = { method: request.method ?? '', path: url.pathname, query: Object.fromEntries(url.searchParams) };
     const entry = service.log.arrived(info);
     let headers: Headers = {};
-    let fault: FaultPlan | undefined;
+    let fault: FaultRule | undefined;
     let answer: Answer;
     let rows = 0;
     let date: number | undefined;
@@ -153,7 +153,7 @@ function httpErrorOf(error: unknown): { status: number; code: string; message: s
   return { status: 500, code: 'internal_server_error', message: `the sandbox failed: ${String(error)}` };
 }
 
-function faultAnswer(fault: FaultPlan, service: SandboxService, limits: Headers): Answer {
+function faultAnswer(fault: FaultRule, service: SandboxService, limits: Headers): Answer {
   const { status = 200, code = codeOf(status), message = `Injected fault: ${status}.` } = fault;
   const headers = { ...limits, ...fault.headers };
   if (fault.body === undefined) return errorAnswer({ status, code, message }, service.traits.errorBody, headers);
@@ -237,13 +237,13 @@ function changedTraits(current: Traits, changes: JsonObject): Traits {
   return next;
 }
 
-function readFaults(value: unknown): FaultPlan[] {
+function readFaults(value: unknown): FaultRule[] {
   const list = Array.isArray(value) ? value : [value];
   return list.map((plan) => {
     const odd = Object.keys(object(plan)).find((name) => !FAULT_KEYS.some((known) => known === name));
     if (odd !== undefined)
       throw new HttpError('bad_request', `a fault has no "${odd}"; it has ${FAULT_KEYS.join(', ')}`);
-    return plan as FaultPlan;
+    return plan as FaultRule;
   });
 }
 

@@ -138,8 +138,8 @@ export function createSandboxService(options: ServiceOptions = {}): SandboxServi
       const span = now() - world.historyStart;
       for (let i = 0; i < number; i++) {
         if (word !== 'delete') world.put([world.make(stream, world.historyStart + Math.floor(random.next() * span))]);
-        const victim = word === 'insert' ? undefined : store.all(stream)[random.int(0, store.all(stream).length - 1)];
-        if (victim) take(stream, (event) => event === victim);
+        const existing = word === 'insert' ? undefined : store.all(stream)[random.int(0, store.all(stream).length - 1)];
+        if (existing) take(stream, (event) => event === existing);
       }
     }
     if (vanish && reads % vanish === 0 && world.links.length > 1) service.deleteLink(random.pick(world.links).id);

@@ -64,7 +64,7 @@ const address = (bare: string): Kind<string> => ({
 });
 
 /** `word`, or `word` with a parameter after the sign: `fail@20`, `insert:3`, `day@-8`. The value stays text, so that it survives JSON. */
-const worded =
+const wordWithParameter =
   <S extends '@' | ':', N extends string | number>(sign: S, what: string, tail: RegExp) =>
   <const T extends string>(...words: readonly [T, ...T[]]): Kind<T | `${T}${S}${N}`> => ({
     values: `${words.length > 1 ? `(${words.join('|')})` : words[0]}[${sign}${what}]`,
@@ -76,11 +76,11 @@ const worded =
     },
   });
 
-const wordAt = worded<'@', number>('@', 'N', /^\d+$/);
-const wordTimes = worded<':', number>(':', 'N', /^\d+$/);
+const wordAt = wordWithParameter<'@', number>('@', 'N', /^\d+$/);
+const wordTimes = wordWithParameter<':', number>(':', 'N', /^\d+$/);
 /** A calendar unit, in a zone that many hours ahead of UTC. */
-const unitInZone = worded<'@', number>('@', 'HOURS', /^[+-]?\d+(\.\d+)?$/);
-const wordWithin = worded<'@', string>('@', 'DURATION', /^\d+(\.\d+)?(ms|s|m|h|d)$/);
+const unitInZone = wordWithParameter<'@', number>('@', 'HOURS', /^[+-]?\d+(\.\d+)?$/);
+const wordWithin = wordWithParameter<'@', string>('@', 'DURATION', /^\d+(\.\d+)?(ms|s|m|h|d)$/);
 
 /** A count and a size: `3@100`. */
 const countAt = (bare: number, size: number): Kind<`${number}@${number}`> => ({

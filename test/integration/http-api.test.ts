@@ -191,7 +191,7 @@ describe('the API says what the tables say', () => {
     expect(paged).toEqual(runs.map(({ id }) => id));
     expect((await get<Runs>('/api/runs?state=failed')).runs).toEqual([]);
     expect((await get<Runs>('/api/runs?kind=sync&stream=clicks')).runs.length).toBeGreaterThan(0);
-    expect(await get(`/api/runs/${paged[0]}`)).toMatchObject({ id: paged[0], misfits: {} });
+    expect(await get(`/api/runs/${paged[0]}`)).toMatchObject({ id: paged[0], typeMismatches: {} });
     expect((await ask('GET', '/api/runs/none')).status).toBe(404);
   });
 

@@ -110,7 +110,7 @@ describe.skipIf(!hasRedis)('many who listen', () => {
   it('do not fill the memory: one that does not read is dropped, the others go on', async () => {
     const sends = new Set<(text: string) => void>();
     const live = {
-      listen(send: (text: string) => void) {
+      subscribe(send: (text: string) => void) {
         send('retry: 2000\n\n');
         sends.add(send);
         return () => sends.delete(send);

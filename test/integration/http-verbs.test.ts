@@ -64,7 +64,7 @@ describe('verify', () => {
     const found = await ended(await started({}));
     expect(found).toMatchObject({ state: 'done', clean: true, progress: 1, message: null });
     expect(
-      found.verdicts.map(({ stream, sinks }) => [stream, sinks.map(({ sink, missing }) => [sink, missing])]),
+      found.results.map(({ stream, sinks }) => [stream, sinks.map(({ sink, missing }) => [sink, missing])]),
     ).toEqual(
       ['clicks', 'leads', 'sales'].map((stream) => [
         stream,
@@ -76,7 +76,7 @@ describe('verify', () => {
     );
     const { verifications } = await get<Verifications>('/api/verifications');
     expect(verifications.map(({ id }) => id)).toEqual([found.id]);
-    expect(verifications[0]).not.toHaveProperty('verdicts');
+    expect(verifications[0]).not.toHaveProperty('results');
   });
 
   it('says what is missing, by service and by the other sink, and repairs it', async () => {
@@ -88,13 +88,13 @@ describe('verify', () => {
     expect(found).toMatchObject({
       state: 'done',
       clean: false,
-      verdicts: [{ sinks: [{ sink: 'warehouse', missing: 5 }] }],
+      results: [{ sinks: [{ sink: 'warehouse', missing: 5 }] }],
     });
-    expect(found.verdicts[0]?.sinks[0]?.examples).toHaveLength(5);
+    expect(found.results[0]?.sinks[0]?.examples).toHaveLength(5);
     const between = await ended(await started({ streams: ['leads'], between: ['lake', 'warehouse'] }));
-    expect(between.verdicts[0]).toMatchObject({ against: 'lake', requests: 0, sinks: [{ missing: 5 }] });
+    expect(between.results[0]).toMatchObject({ against: 'lake', requests: 0, sinks: [{ missing: 5 }] });
     const repaired = await ended(await started({ ...one, repair: true }));
-    expect(repaired).toMatchObject({ clean: true, verdicts: [{ repaired: { sinks: [{ missing: 0 }] } }] });
+    expect(repaired).toMatchObject({ clean: true, results: [{ repaired: { sinks: [{ missing: 0 }] } }] });
   });
 
   it('is one at a time, can be watched and cancelled, and tells what stopped it', async () => {
@@ -102,7 +102,7 @@ describe('verify', () => {
     const id = await started({ streams: ['sales'] });
     expect(await statusOf('/api/verifications', RANGE)).toBe(409);
     expect(await statusOf(`/api/verifications/${id}/cancel`, undefined)).toBe(200);
-    expect(await ended(id)).toMatchObject({ state: 'cancelled', clean: null, verdicts: [] });
+    expect(await ended(id)).toMatchObject({ state: 'cancelled', clean: null, results: [] });
     expect(await statusOf(`/api/verifications/${id}/cancel`, undefined)).toBe(409);
     sandbox.service.faults.clear();
     sandbox.service.faults.add({ status: 403, message: 'not on this plan', times: 10 });

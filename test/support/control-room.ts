@@ -11,7 +11,7 @@ export interface ControlRoom {
   close(): Promise<void>;
 }
 
-const LIVE_PACE = { lookMs: 300, beatMs: 5000 };
+const LIVE_PACE = { pollMs: 300, heartbeatMs: 5000 };
 
 /** `tributary start` in this process, on a free port, with everything looked at more often. */
 export async function startControlRoom(

@@ -27,7 +27,7 @@ export async function startHttpRoom(config: Config): Promise<HttpRoom> {
   const onAnyPort = { ...config, http: { ...config.http, token, port: 0 } };
   const withToken = (headers: Record<string, string> = {}) =>
     'cookie' in headers || 'authorization' in headers ? headers : { ...headers, authorization: `Bearer ${token}` };
-  const { url, close } = await startControlRoom(onAnyPort, { lookMs: 200, beatMs: 500 });
+  const { url, close } = await startControlRoom(onAnyPort, { pollMs: 200, heartbeatMs: 500 });
   const get: HttpRoom['get'] = (path, headers) =>
     fetch(url + path, { headers: withToken(headers), redirect: 'manual' });
   const json = async <T>(path: string, headers?: Record<string, string>): Promise<T> => {

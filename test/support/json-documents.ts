@@ -72,7 +72,7 @@ const backfill = object({
   certified: number(),
 });
 const differences = { missing: number(), extra: number(), different: number(), events: number() };
-const verdict = object({
+const comparison = object({
   ...track,
   from: moment,
   to: moment.describe('exclusive'),
@@ -146,7 +146,9 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
     rejected: number(),
     changed: number(),
   },
-  verify: { streams: list(verdict.extend({ repaired: orNull(verdict), error: orNull(object({ message: text() })) })) },
+  verify: {
+    streams: list(comparison.extend({ repaired: orNull(comparison), error: orNull(object({ message: text() })) })),
+  },
   worker: {
     ...track,
     runId: text(),

@@ -139,7 +139,7 @@ function answerOf(data: ReturnType<typeof pageData>, path: string, query: URLSea
     return {
       ...data.runs.find((run) => run.id === id),
       contradictions: { click_country: 3 },
-      misfits: {},
+      typeMismatches: {},
       schemaChanges: ['clicks.click_ua added as text'],
       windows: [
         {
@@ -153,7 +153,7 @@ function answerOf(data: ReturnType<typeof pageData>, path: string, query: URLSea
         },
       ],
     };
-  if (area === 'verifications') return { ...verification(data.overview.now), verdicts: [verdict] };
+  if (area === 'verifications') return { ...verification(data.overview.now), results: [comparison] };
   if (area === 'quarantine') {
     return {
       id: Number(id),
@@ -190,7 +190,7 @@ const verification = (at: string): object => ({
 });
 
 const counts = { events: 4821, missing: 3, extra: 0, different: 1 };
-const verdict = {
+const comparison = {
   source: 'main',
   stream: 'clicks',
   ...RANGE,

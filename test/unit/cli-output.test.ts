@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createLog, lineForPeople } from '../../src/app/environment.ts';
 import type { SyncApp } from '../../src/app/index.ts';
-import { EXIT, exitCodeOf, gravest } from '../../src/cli/command.ts';
+import { EXIT, exitCodeOf, mostSevere } from '../../src/cli/command.ts';
 import { notes, summaryJson, summaryTable } from '../../src/cli/commands/sync.ts';
 import { createProgressLine, describeTerm, fittedTable, type Terminal, table, wrap } from '../../src/cli/terminal.ts';
 import { emptyTally, type Tally } from '../../src/cursor/runs.ts';
@@ -90,12 +90,12 @@ describe('exit codes', () => {
     expect(faults.map(exitCodeOf)).toEqual([2, 3, 4, 4, 130]);
   });
 
-  it('are that of the gravest stream', () => {
-    expect(gravest([])).toBe(EXIT.done);
-    expect(gravest([0, 4, 0])).toBe(4);
-    expect(gravest([4, 3])).toBe(3);
-    expect(gravest([3, 2, 4])).toBe(2);
-    expect(gravest([2, 130])).toBe(130);
+  it('are that of the mostSevere stream', () => {
+    expect(mostSevere([])).toBe(EXIT.done);
+    expect(mostSevere([0, 4, 0])).toBe(4);
+    expect(mostSevere([4, 3])).toBe(3);
+    expect(mostSevere([3, 2, 4])).toBe(2);
+    expect(mostSevere([2, 130])).toBe(130);
   });
 });
 

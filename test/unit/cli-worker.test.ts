@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { leaveInTime } from '../../src/cli/commands/worker.ts';
+import { exitInTime } from '../../src/cli/commands/worker.ts';
 
 /** A worker is gone within 25 s of SIGTERM, whatever keeps it. */
 
@@ -12,7 +12,7 @@ afterEach(() => void vi.useRealTimers());
 
 it('leaves in time when it is told to', () => {
   const stop = new AbortController();
-  leaveInTime(stop.signal);
+  exitInTime(stop.signal);
   vi.advanceTimersByTime(60_000);
   expect(exit).not.toHaveBeenCalled();
   stop.abort();
@@ -21,7 +21,7 @@ it('leaves in time when it is told to', () => {
 });
 
 it('leaves in time when it was told to before it had begun', () => {
-  leaveInTime(AbortSignal.abort());
+  exitInTime(AbortSignal.abort());
   vi.advanceTimersByTime(25_000);
   expect(exit).toHaveBeenCalledWith(0);
 });

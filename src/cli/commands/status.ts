@@ -210,7 +210,7 @@ const MARKS: Readonly<Record<CoverageState, string>> = { certified: '█', uncer
 const COVERAGE_LEGEND = `${MARKS.certified} certified  ${MARKS.uncertified} read, not certified  ${MARKS.gap} gap  ${MARKS.open} not read yet`;
 
 /** These states show even if they fill only a part of a cell: a bar must not hide a gap. */
-const GRAVE: readonly CoverageState[] = ['gap', 'uncertified'];
+const SEVERE: readonly CoverageState[] = ['gap', 'uncertified'];
 
 /** Time from left to right, in cells of equal length. */
 export function coverageBar(spans: readonly CoverageSpan[], width: number): string {
@@ -224,7 +224,7 @@ export function coverageBar(spans: readonly CoverageSpan[], width: number): stri
       time: Math.min(span.end, cell.end) - Math.max(span.start, cell.start),
     }));
     const present = parts.filter(({ time }) => time > 0).sort((a, b) => b.time - a.time);
-    const grave = GRAVE.find((state) => present.some((part) => part.state === state));
-    return MARKS[grave ?? present[0]?.state ?? 'open'];
+    const severe = SEVERE.find((state) => present.some((part) => part.state === state));
+    return MARKS[severe ?? present[0]?.state ?? 'open'];
   }).join('');
 }

@@ -14,7 +14,7 @@ import {
   type ExitCode,
   errorJson,
   exitCodeOf,
-  gravest,
+  mostSevere,
   parseStreams,
   type Register,
   withConfig,
@@ -72,7 +72,7 @@ export function report(
   app: SyncApp,
   { terminal, document, json, asked }: Pick<Context, 'terminal' | 'document'> & { json: boolean; asked?: Window },
 ): ExitCode {
-  if (json) terminal.out(document(summaryJson(outcomes, app), { error: gravestFault(outcomes) }));
+  if (json) terminal.out(document(summaryJson(outcomes, app), { error: mostSevereFault(outcomes) }));
   // If nothing was read, the error message is enough.
   else if (outcomes.some(({ report: done, fault }) => !fault || done?.tally.read)) {
     const range = asked ? [describeRange(asked), ''] : [];
@@ -82,12 +82,12 @@ export function report(
     terminal.out([...range, summaryTable(outcomes, asked && CERTIFIED), '', ...under].join('\n'));
   }
   for (const message of messages(outcomes)) terminal.err(`${message}\n`);
-  return gravest(outcomes.map(codeOf));
+  return mostSevere(outcomes.map(codeOf));
 }
 
 /** The stream that sets the exit code; a stream that is not certified yet is a reason to run again. */
-function gravestFault(outcomes: readonly Outcome[]): Fault | undefined {
-  const code = gravest(outcomes.map(codeOf));
+function mostSevereFault(outcomes: readonly Outcome[]): Fault | undefined {
+  const code = mostSevere(outcomes.map(codeOf));
   const worst = outcomes.find((outcome) => outcome.fault && codeOf(outcome) === code);
   if (worst?.fault || code === EXIT.done) return worst?.fault;
   return new RetryLater('not all windows are certified', { next: 'run it again; tributary status says which' });

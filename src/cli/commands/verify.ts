@@ -23,7 +23,7 @@ import {
   EXIT,
   type ExitCode,
   exitCodeOf,
-  gravest,
+  mostSevere,
   parseStreams,
   parseWindow,
   type Register,
@@ -99,7 +99,7 @@ async function verify(context: Context, app: SyncApp, window: Window, options: V
   line.clear();
   if (options.json) terminal.out(document({ streams: results.map(reportRepair) }));
   else terminal.out(results.map(describeRepair).join('\n\n'));
-  return gravest(results.map(codeOf));
+  return mostSevere(results.map(codeOf));
 }
 
 function codeOf(repair: Repair): ExitCode {

@@ -32,16 +32,16 @@ export const registerWorker: Register = (program, action) => {
 };
 
 /** A run that does not end must not keep the process alive: its lease expires, and what it read is read again. */
-const GONE_WITHIN_MS = 24_000;
+const EXIT_WITHIN_MS = 24_000;
 
 /** Runs the worker until the signal. */
 async function work(context: Context, options: CommonOptions): Promise<ExitCode> {
   const { terminal, log, signal } = context;
   const config = await configOf(terminal, options.config ?? DEFAULT_CONFIG);
-  leaveInTime(signal);
+  exitInTime(signal);
   // Imported here: the help loads every command file, and should not wait for the queue's packages.
   const { runWorkerApp } = await import('../../app/worker.ts');
-  await runWorkerApp({ config, log, signal, ...tellOf(context, options) });
+  await runWorkerApp({ config, log, signal, ...reporters(context, options) });
   return EXIT.done;
 }
 
@@ -54,15 +54,15 @@ async function configOf(terminal: Context['terminal'], path: string): Promise<Co
   return config;
 }
 
-export function leaveInTime(signal: AbortSignal): void {
-  const leave = (): void => void setTimeout(() => process.exit(EXIT.done), GONE_WITHIN_MS).unref();
+export function exitInTime(signal: AbortSignal): void {
+  const leave = (): void => void setTimeout(() => process.exit(EXIT.done), EXIT_WITHIN_MS).unref();
   // A signal that came while the program was loading is not repeated.
   if (signal.aborted) leave();
   else signal.addEventListener('abort', leave);
 }
 
 /** The worker's log lines. */
-const tellOf = ({ terminal, document }: Context, { json }: CommonOptions) => ({
+const reporters = ({ terminal, document }: Context, { json }: CommonOptions) => ({
   onReady: ({ streams, queue, state }: { streams: number; queue: string; state: string }) =>
     terminal.err(`at work on ${counted(streams, 'stream')} · queue: ${queue} · state: ${state}\n`),
   onRun: (report: StreamReport) => terminal.out(json ? document(runJson(report), { isLine: true }) : runLine(report)),
@@ -114,7 +114,7 @@ async function start(context: Context, options: CommonOptions): Promise<ExitCode
   const { terminal, log, signal } = context;
   const path = options.config ?? DEFAULT_CONFIG;
   const config = await configOf(terminal, path);
-  leaveInTime(signal);
+  exitInTime(signal);
   // Imported here: the web server and the queue take longer to load than all other commands together.
   const { runStartApp } = await import('../../app/start.ts');
   await runStartApp({
@@ -134,7 +134,7 @@ async function start(context: Context, options: CommonOptions): Promise<ExitCode
         }
       });
     },
-    ...tellOf(context, options),
+    ...reporters(context, options),
   });
   return EXIT.done;
 }

@@ -7,7 +7,7 @@ import {
   type Context,
   EXIT,
   type ExitCode,
-  gravest,
+  mostSevere,
   type Register,
   withConfig,
   withJson,
@@ -44,7 +44,7 @@ async function doctor({ terminal, log, signal, document }: Context, options: Com
   if (loaded.config) findings.push(...(await examine({ config: loaded.config, log, signal, onFinding })));
   if (options.json) terminal.out(document({ findings }));
   else terminal.out(`\n${summary(findings)}`);
-  return gravest(findings.map(codeOf));
+  return mostSevere(findings.map(codeOf));
 }
 
 function load(file: string): { config?: LoadedConfig['config']; findings: Finding[] } {

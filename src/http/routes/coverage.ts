@@ -132,7 +132,7 @@ async function readCoverage(state: Queryable, query: z.infer<typeof CoverageQuer
         stream: one.stream,
         sink: one.sink,
         since: toIso(since),
-        days: stretches(within(spans, window)).flatMap((stretch) => dayRuns(stretch, days)),
+        days: adjacentSpans(within(spans, window)).flatMap((stretch) => dayRuns(stretch, days)),
       };
     }),
   };
@@ -230,7 +230,7 @@ const historyBefore = (entries: ReadonlyArray<Window & { certified: boolean }>, 
     }));
 
 /** Adjacent spans, without holes. */
-function stretches(spans: readonly CoverageSpan[]): CoverageSpan[][] {
+function adjacentSpans(spans: readonly CoverageSpan[]): CoverageSpan[][] {
   const all: CoverageSpan[][] = [];
   for (const span of spans) {
     const last = all.at(-1);

@@ -78,7 +78,7 @@ export function exportRoute(deps: Deps): Route {
             onProgress: refuseTooMany,
           })
             .catch((error: unknown) => {
-              tellOfEnd(deps.log, job, error);
+              logFailure(deps.log, job, error);
               throw error;
             })
             .finally(() => {
@@ -133,7 +133,7 @@ function refuseTooMany({ rows }: { rows: number }): void {
 }
 
 /** The answer may have begun and can no longer carry an error, so it is logged. A client that disconnected is not. */
-function tellOfEnd(log: Log, { source, stream }: StreamJob, error: unknown): void {
+function logFailure(log: Log, { source, stream }: StreamJob, error: unknown): void {
   if (error instanceof Cancelled) return;
   if (error instanceof Fault) log.warn({ source, stream, reason: error.message }, 'an export was broken off');
   else log.error({ source, stream, err: error }, 'an export met a bug');

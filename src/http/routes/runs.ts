@@ -58,7 +58,7 @@ const RunDetail = named(
   'RunDetail',
   RunRow.extend({
     contradictions: byName(count).describe('per column: how often an alias contradicted its canonical field'),
-    misfits: byName(count).describe('per column: how often a value did not fit'),
+    typeMismatches: byName(count).describe('per column: how often a value did not fit'),
     schemaChanges: list(text),
     windows: list(
       object({
@@ -118,13 +118,13 @@ async function readRuns(state: Queryable, query: z.infer<typeof RunsQuery>): Pro
 
 async function readRun(state: Queryable, id: string): Promise<RunDetail> {
   const [found] = await state.query<{ source: string; stream: string } & Omit<RunDetail, keyof RunRow | 'windows'>>({
-    text: 'select source, stream, contradictions, misfits, schema_changes as "schemaChanges" from tributary.runs where id = $1',
+    text: 'select source, stream, contradictions, misfits as "typeMismatches", schema_changes as "schemaChanges" from tributary.runs where id = $1',
     values: [id],
   });
   const [run] = found ? await listRuns(state, { id, limit: 1 }) : [];
   if (!found || !run) throw new HttpError(404, 'there is no such run');
-  const { contradictions, misfits, schemaChanges } = found;
-  return { ...toRow(run), contradictions, misfits, schemaChanges, windows: await readWindows(state, id) };
+  const { contradictions, typeMismatches, schemaChanges } = found;
+  return { ...toRow(run), contradictions, typeMismatches, schemaChanges, windows: await readWindows(state, id) };
 }
 
 /** The kinds and states that the table's constraints allow. */

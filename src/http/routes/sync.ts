@@ -74,7 +74,7 @@ export const syncRoutes = (deps: Deps): Route[] => [
     }),
     async handle({ body, signal }) {
       const asked = { at: Date.now(), streams: chooseStreams(deps.streams, body) };
-      return lookUntilDone(deps, asked, {
+      return waitUntilDone(deps, asked, {
         seconds: body.wait,
         signal,
         // The scheduler skips a stream that a backfill holds, so the request is repeated until the stream has a run.
@@ -91,7 +91,7 @@ export const syncRoutes = (deps: Deps): Route[] => [
     role: 'read',
     query: object({ wait }),
     answer: SyncStarted,
-    handle: ({ id, query, signal }) => lookUntilDone(deps, parseId(id), { seconds: query.wait, signal }),
+    handle: ({ id, query, signal }) => waitUntilDone(deps, parseId(id), { seconds: query.wait, signal }),
   }),
 ];
 
@@ -106,19 +106,19 @@ interface Waiting {
   start?(streams: Asked['streams']): Promise<void>;
 }
 
-async function lookUntilDone(
+async function waitUntilDone(
   { state, streams }: Pick<Deps, 'state' | 'streams'>,
   asked: Asked,
   { seconds, signal, start }: Waiting,
 ): Promise<SyncStarted> {
-  const isAsked = ({ source, stream: name }: Asked['streams'][number]): boolean =>
+  const isRequested = ({ source, stream: name }: Asked['streams'][number]): boolean =>
     asked.streams.some((one) => one.source === source && one.stream === name);
-  const doubtful = warningsOf(streams.filter(isAsked));
+  const filterWarnings = warningsOf(streams.filter(isRequested));
   const until = Date.now() + seconds * 1000;
   await start?.(asked.streams);
   for (;;) {
     const found = await look(state, asked);
-    if (found.done || Date.now() >= until) return { ...found, warnings: doubtful };
+    if (found.done || Date.now() >= until) return { ...found, warnings: filterWarnings };
     await sleep(LOOK_EVERY_MS, undefined, { signal }).catch((cause: unknown) => {
       throw new Cancelled('whoever waited for the sync has gone', { cause });
     });

@@ -79,7 +79,7 @@ export const VerificationHead = object({
 export const Verification = named(
   'Verification',
   VerificationHead.extend({
-    verdicts: list(
+    results: list(
       object({
         ...result,
         repaired: orNull(object(result)),
@@ -154,7 +154,7 @@ export function createVerificationRuns({ state, log, signal }: Deps, onChange: (
           ? await verifyBetween(deps, job, window, between)
           : await verifyStream(deps, job, window);
         results.push(repair ? await repairStream(deps, job, before) : { before, after: undefined, fault: undefined });
-        update({ progress: results.length / jobs.length, verdicts: results.map(reportRepair) });
+        update({ progress: results.length / jobs.length, results: results.map(reportRepair) });
       }
       update({ state: 'done', clean: results.every(isSound) });
     } catch (error) {
@@ -219,5 +219,5 @@ const begun = ({ jobs, window, repair }: VerifyJob): Verification => ({
   clean: null,
   message: null,
   warnings: jobs.flatMap((job) => job.warnings),
-  verdicts: [],
+  results: [],
 });

@@ -33,7 +33,7 @@ export const verificationRoutes = (deps: Deps, runs: VerificationRuns): Route[] 
     summary: 'Comparisons that this process was asked for since it started, the newest first.',
     role: 'read',
     answer: Verifications,
-    handle: async () => ({ verifications: runs.all().map(({ verdicts: _, ...head }) => head) }),
+    handle: async () => ({ verifications: runs.all().map(({ results: _, ...head }) => head) }),
   }),
   route({
     method: 'POST',

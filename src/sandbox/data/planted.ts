@@ -20,7 +20,7 @@ const HOUR = 3_600_000;
 
 export function createPlanted(world: World): Planted {
   const rows = new Map<Planting, Set<StoredEvent>>();
-  const inForce = new Map<Planting, unknown>();
+  const active = new Map<Planting, unknown>();
   const marked = { poison: new Set<StoredEvent>(), fragile: new Set<StoredEvent>() };
   const numbers = { poison: 0, fragile: 0 };
 
@@ -39,11 +39,11 @@ export function createPlanted(world: World): Planted {
     isFragile: (event) => marked.fragile.has(event),
     apply(traits, now) {
       for (const trait of PLANTING) {
-        if (inForce.get(trait) === traits[trait]) continue;
+        if (active.get(trait) === traits[trait]) continue;
         const old = rows.get(trait);
         if (old) for (const stream of STREAM_NAMES) world.store.remove(stream, (event) => old.has(event));
         rows.set(trait, new Set(world.put(makers[trait](traits, now))));
-        inForce.set(trait, traits[trait]);
+        active.set(trait, traits[trait]);
       }
       const wanted = { poison: traits.poison ?? 0, fragile: Number.parseInt(traits.fragile ?? '0', 10) };
       for (const mark of ['poison', 'fragile'] as const) {
@@ -90,7 +90,7 @@ function spreadOver(events: readonly StoredEvent[], number: number): StoredEvent
 }
 
 /** One kind of difficult record. `spoil` changes a sound record in place. */
-interface Bite {
+interface DifficultRecord {
   name: string;
   spoil(record: JsonObject): void;
 }
@@ -100,7 +100,7 @@ const TEXT_THAT_BREAKS_COPY = 'tab\there\nnewline\r\n\\. \\N back\\slash "quote"
 
 const part = (record: JsonObject, name: string): JsonObject => record[name] as JsonObject;
 
-const ANYWHERE: readonly Bite[] = [
+const ANYWHERE: readonly DifficultRecord[] = [
   {
     name: 'NUL',
     spoil(record) {
@@ -148,14 +148,14 @@ const ANYWHERE: readonly Bite[] = [
   },
 ];
 
-const metadata = (name: string, make: () => Json): Bite => ({
+const metadata = (name: string, make: () => Json): DifficultRecord => ({
   name,
   spoil(record) {
     record.metadata = make();
   },
 });
 
-const IN_METADATA: readonly Bite[] = [
+const IN_METADATA: readonly DifficultRecord[] = [
   metadata('NUL and lone surrogates in metadata', () => ({ 'key\u0000': 'a\u0000b', half: '\ud83d' })),
   metadata('metadata over 1 MB', () => ({ blob: 'x'.repeat(1_100_000) })),
   metadata('metadata that is a string', () => 'plan=team'),
@@ -171,8 +171,8 @@ const IN_METADATA: readonly Bite[] = [
 
 /** Difficult records, one of each kind, each made from a sound record. */
 function dirtyRecords(stream: StreamName, sound: (index: number) => JsonObject): JsonObject[] {
-  const bites = stream === 'clicks' ? ANYWHERE : [...ANYWHERE, ...IN_METADATA];
-  return bites.map((bite, index) => {
+  const kinds = stream === 'clicks' ? ANYWHERE : [...ANYWHERE, ...IN_METADATA];
+  return kinds.map((bite, index) => {
     const record = sound(index);
     bite.spoil(record);
     return record;

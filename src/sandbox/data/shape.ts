@@ -166,6 +166,6 @@ function readCustomer(customer: Customer, { traits, count }: Reading): JsonObjec
 const isDeleted = (customer: Customer, share: number): boolean => shareOf(customer.id, 'deleted') < share;
 
 function generatedName(id: string, reading: number): string {
-  const turn = Math.floor(shareOf(id, 'name') * FIRST_NAMES.length) + reading;
-  return `${FIRST_NAMES[turn % FIRST_NAMES.length]} ${LAST_NAMES[turn % LAST_NAMES.length]}`;
+  const index = Math.floor(shareOf(id, 'name') * FIRST_NAMES.length) + reading;
+  return `${FIRST_NAMES[index % FIRST_NAMES.length]} ${LAST_NAMES[index % LAST_NAMES.length]}`;
 }

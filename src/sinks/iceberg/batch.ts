@@ -13,7 +13,7 @@ import { databaseNow, enterTrack, settleTrack } from '../parquet/event-index.ts'
 import { createReshape, type LakeRow } from '../parquet/partition-file.ts';
 import { type Batch, type Receipt, resolveInDoubt, ShapeChanged } from '../sink.ts';
 import { lockTable } from './catalog.ts';
-import { COMMIT, changeTable, provenSummary, saysSame } from './change-table.ts';
+import { COMMIT, changeTable, provenSummary, statesSame } from './change-table.ts';
 import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import { currentSnapshot } from './format/metadata.ts';
@@ -39,7 +39,7 @@ export function openBatch(warehouse: Warehouse, stream: Stream): Batch {
     const kept = await withoutForgotten(tx, advance.source, stream, rows);
     const table = await preparedTable(tx, warehouse, streamDesign(stream));
     const { id: track, isUnsettled: isNew } = await enterTrack(tx, advance);
-    const isBehind = !warehouse.catalog.isInState && toldBy(table, advance) !== (await lastCommit(tx, advance));
+    const isBehind = !warehouse.catalog.isInState && lastCommitOf(table, advance) !== (await lastCommit(tx, advance));
     if (isNew || isBehind) await indexTable(tx, warehouse, table, track, advance.source);
     const beat = createBeat(tx, advance);
     const { receipt, added, removed } = await mergeEvents(tx, {
@@ -49,12 +49,12 @@ export function openBatch(warehouse: Warehouse, stream: Stream): Batch {
     await quarantine(tx, advance, rejected);
     await applyAdvance(tx, advance);
     const summary = await provenSummary(tx, advance);
-    const isSame = saysSame(currentSnapshot(table.metadata)?.summary ?? {}, summary);
+    const isSame = statesSame(currentSnapshot(table.metadata)?.summary ?? {}, summary);
     // In other catalogs every snapshot names its commit, so that recovery sees whether a table is ahead of the state.
     if (added.length + removed.length > 0 || !isSame || !warehouse.catalog.isInState) {
       const operation = removed.length === 0 ? 'append' : 'overwrite';
-      const told = { ...summary, [`${COMMIT}${advance.source}`]: advance.commitId };
-      await changeTable(tx, draft, table, { operation, added, removed, summary: told });
+      const summaryWithCommit = { ...summary, [`${COMMIT}${advance.source}`]: advance.commitId };
+      await changeTable(tx, draft, table, { operation, added, removed, summary: summaryWithCommit });
     }
     await settleTrack(tx, track);
     return receipt;
@@ -78,7 +78,7 @@ export function openBatch(warehouse: Warehouse, stream: Stream): Batch {
   };
 }
 
-const toldBy = ({ metadata }: Table, { source }: Advance): string | undefined =>
+const lastCommitOf = ({ metadata }: Table, { source }: Advance): string | undefined =>
   currentSnapshot(metadata)?.summary[`${COMMIT}${source}`];
 
 async function preparedTable(tx: Transaction, warehouse: Warehouse, design: Design): Promise<Table> {

@@ -256,7 +256,7 @@ export async function provenSummary(
 }
 
 /** Whether a snapshot states the same already. */
-export const saysSame = (
+export const statesSame = (
   summary: Readonly<Record<string, string>>,
   proven: Readonly<Record<string, string>>,
 ): boolean => {

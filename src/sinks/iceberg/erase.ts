@@ -9,7 +9,7 @@ import { changeTable } from './change-table.ts';
 import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import type { Design } from './format/schema.ts';
-import { designs, namedFiles, summaryOf } from './maintain.ts';
+import { designs, referencedFiles, summaryOf } from './maintain.ts';
 import {
   type Draft,
   filesOf,
@@ -48,7 +48,7 @@ export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Rec
       return { rows, before, listed };
     });
     if (!done) continue;
-    await removeUnnamed(warehouse, design, done.before, done.listed);
+    await removeUnreferenced(warehouse, design, done.before, done.listed);
     touched[`${warehouse.namespace}.${design.name}`] = done.rows;
   }
   return touched;
@@ -69,13 +69,13 @@ async function everyFile(warehouse: Warehouse, design: Design): Promise<string[]
   return paths;
 }
 
-async function removeUnnamed(
+async function removeUnreferenced(
   warehouse: Warehouse,
   design: Design,
   paths: readonly string[],
   listed: Listed,
 ): Promise<void> {
-  const named = await namedFiles(warehouse, listed);
+  const named = await referencedFiles(warehouse, listed);
   for (const path of paths) if (!named.has(path)) await warehouse.store.delete(path);
   await warehouse.store.removeLeftovers(tableFolder(warehouse, design.name));
 }

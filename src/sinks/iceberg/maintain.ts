@@ -135,14 +135,14 @@ async function removeOrphans(warehouse: Warehouse, design: Design, orphanMs: num
   // References are read after the listing, so that a file committed meanwhile is not taken for an orphan.
   const table = await loadTable(warehouse.state, warehouse, design);
   if (!table) return 0;
-  const named = await namedFiles(warehouse, table);
+  const named = await referencedFiles(warehouse, table);
   const orphans = old.filter((path) => !named.has(path));
   for (const path of orphans) await store.delete(path);
   return orphans.length;
 }
 
 /** Every file that the metadata refers to. */
-export async function namedFiles(warehouse: Warehouse, { location, metadata }: Listed): Promise<Set<string>> {
+export async function referencedFiles(warehouse: Warehouse, { location, metadata }: Listed): Promise<Set<string>> {
   const named = new Set([location, ...metadata['metadata-log'].map((entry) => entry['metadata-file'])]);
   for (const snapshot of metadata.snapshots) {
     const list = snapshot['manifest-list'];

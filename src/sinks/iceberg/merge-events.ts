@@ -55,14 +55,14 @@ export async function mergeEvents(tx: Queryable, options: MergeOptions): Promise
   });
 
   const [added, removed]: [DataFile[], TableFile[]] = [[], []];
-  const homeless: LakeRow[] = incoming.filter(({ id }) => !stored.has(id)).map(({ row }) => row);
-  const news = homeless.length;
+  const newRows: LakeRow[] = incoming.filter(({ id }) => !stored.has(id)).map(({ row }) => row);
+  const news = newRows.length;
   let changed = 0;
   for (const { entry, findings } of works) {
     changed += countOf(findings.changed) + countOf(findings.moved);
     const present = await openDataFile(draft.warehouse, entry.file);
     try {
-      homeless.push(...(await extractMoved(present, findings, rule, table.columns)));
+      newRows.push(...(await extractMoved(present, findings, rule, table.columns)));
       const pieces = editedPieces(present, table.columns, editsOf(findings, rule, table.columns, now));
       const file = await writeDataFile(draft, { table, source: advance.source, day: entry.file.day, beat }, pieces);
       removed.push(entry);
@@ -73,7 +73,7 @@ export async function mergeEvents(tx: Queryable, options: MergeOptions): Promise
     const gone = [...findings.moved.values()].flatMap((rows) => [...rows.values()].map(({ key }) => key));
     if (gone.length > 0) await dropKeys(tx, track, partitionOf(entry.file.day ?? 0), gone);
   }
-  for (const [day, rows] of byDay(table, homeless)) {
+  for (const [day, rows] of byDay(table, newRows)) {
     const file = await writeDataFile(draft, { table, source: advance.source, day, beat }, [{ rows }]);
     if (file) added.push(file);
     const id = placeOf(table, 'event_id');
@@ -158,21 +158,21 @@ export async function surveyTable(
   table: Table,
   { source, track, incoming, wholes, rule, beat }: Survey,
 ): Promise<Surveyed> {
-  const homes = await findHomes(
+  const partitions = await findHomes(
     tx,
     track,
     incoming.map(({ key }) => key),
   );
-  const sought = new Map<number, Map<string, Incoming>>();
+  const expected = new Map<number, Map<string, Incoming>>();
   for (const one of incoming) {
-    for (const partition of homes.get(one.key) ?? []) {
+    for (const partition of partitions.get(one.key) ?? []) {
       const day = dayOf(partition);
-      const known = sought.get(day) ?? new Map<string, Incoming>();
-      sought.set(day, known.set(one.id, one));
+      const known = expected.get(day) ?? new Map<string, Incoming>();
+      expected.set(day, known.set(one.id, one));
     }
   }
   const days: DayRange[] = [
-    ...[...sought.keys()].map((day) => ({ first: day, last: day })),
+    ...[...expected.keys()].map((day) => ({ first: day, last: day })),
     ...wholes.map(({ start, end }) => ({ first: Math.floor(start / DAY_MS), last: Math.floor((end - 1) / DAY_MS) })),
   ];
   const found: Surveyed = { works: [], stored: new Set() };
@@ -181,14 +181,14 @@ export async function surveyTable(
   const time = table.columns[placeOf(table, 'timestamp')]?.fieldIds?.[0] ?? 0;
   const files = (await filesOf(warehouse, table, { source, days })).map((entry) => {
     const { oldest, newest } = timesOf(entry, time);
-    const candidates = [...(sought.get(entry.file.day ?? 0)?.values() ?? [])];
+    const candidates = [...(expected.get(entry.file.day ?? 0)?.values() ?? [])];
     return { entry, oldest, newest, hits: candidates.filter(({ at }) => at >= oldest && at <= newest).length };
   });
   // Most events come again with an unchanged time: the files that hold those times are read first, and usually suffice.
   for (const { entry, oldest, newest } of files.sort((a, b) => b.hits - a.hits)) {
     await beat();
     const open = wholes.filter(({ start, end }) => start <= newest && end > oldest);
-    const here = sought.get(entry.file.day ?? 0) ?? new Map<string, Incoming>();
+    const here = expected.get(entry.file.day ?? 0) ?? new Map<string, Incoming>();
     if (here.size === 0 && open.length === 0) continue;
     const present = await openDataFile(warehouse, entry.file);
     try {

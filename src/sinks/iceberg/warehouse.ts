@@ -189,13 +189,13 @@ export async function filesOf(
   { source, days }: { source?: string; days?: readonly DayRange[] },
 ): Promise<TableFile[]> {
   const found: TableFile[] = [];
-  const isMeant = ({ first, last }: DayRange): boolean =>
+  const overlaps = ({ first, last }: DayRange): boolean =>
     days === undefined || days.some((range) => range.first <= last && first <= range.last);
   for (const manifest of table.manifests) {
-    if (manifest.days && !isMeant(manifest.days)) continue;
+    if (manifest.days && !overlaps(manifest.days)) continue;
     for (const entry of await manifestFiles(warehouse, table.metadata, manifest)) {
       const { day } = entry.file;
-      if (day !== undefined && !isMeant({ first: day, last: day })) continue;
+      if (day !== undefined && !overlaps({ first: day, last: day })) continue;
       const owner = sourceOf(entry.file);
       if (source === undefined || owner === undefined || owner === source) found.push({ ...entry, manifest });
     }

@@ -85,9 +85,9 @@ async function judge(scene: Scene, world: World, step: string): Promise<string[]
   let [lost, doubled] = [0, 0];
   try {
     await command.again(world);
-    const verdict = await command.judge(world);
-    faults.push(...verdict.faults);
-    ({ lost, doubled } = verdict);
+    const judgement = await command.judge(world);
+    faults.push(...judgement.faults);
+    ({ lost, doubled } = judgement);
   } catch (error) {
     // Recovery: told with the others; one case must not hide the rest.
     faults.push(error instanceof Error ? error.message : String(error));

@@ -9,7 +9,7 @@ import type { Found, Site } from './sites.ts';
 import type { World } from './world.ts';
 
 /** What must hold after a kill, and what must hold once the same was run again. Each fault is a sentence; none is the aim. */
-export interface Verdict {
+export interface Judgement {
   faults: string[];
   lost: number;
   doubled: number;
@@ -65,33 +65,33 @@ export async function judgeKilled(world: World): Promise<string[]> {
 }
 
 /** Once it was run again: what the service has is there, each event once, as it is now; and nothing else is. */
-export async function judgeEnd(world: World): Promise<Verdict> {
-  const verdict: Verdict = { faults: [], lost: 0, doubled: 0 };
+export async function judgeEnd(world: World): Promise<Judgement> {
+  const judgement: Judgement = { faults: [], lost: 0, doubled: 0 };
   for (const site of world.sites) {
     await site.look?.();
     for (const stream of world.streams) {
-      await judgeEvents(world, site, stream, verdict);
-      await judgeWatermark(world, site, stream, verdict);
+      await judgeEvents(world, site, stream, judgement);
+      await judgeWatermark(world, site, stream, judgement);
     }
-    await judgeCustomers(world, site, verdict);
-    for (const left of await site.leftovers()) verdict.faults.push(`${site.name}: ${left} was left behind`);
+    await judgeCustomers(world, site, judgement);
+    for (const left of await site.leftovers()) judgement.faults.push(`${site.name}: ${left} was left behind`);
   }
   const running = await world.grounds.state.db.query<{ stream: string }>({
     text: `select stream from tributary.runs where source = $1 and (state = 'running' or finished_at is null)`,
     values: [world.source],
   });
-  for (const { stream } of running) verdict.faults.push(`a run of ${stream} is called running, and none is`);
-  for (const file of await scratchOf(world)) verdict.faults.push(`${file} was left on the local disk`);
+  for (const { stream } of running) judgement.faults.push(`a run of ${stream} is called running, and none is`);
+  for (const file of await scratchOf(world)) judgement.faults.push(`${file} was left on the local disk`);
   const held = await world.grounds.state.db.query<{ stream: string }>({
     text: 'select stream from tributary.leases where source = $1 and expires_at > clock_timestamp()',
     values: [world.source],
   });
-  for (const { stream } of held) verdict.faults.push(`${stream} is held, and nobody is at work`);
-  return verdict;
+  for (const { stream } of held) judgement.faults.push(`${stream} is held, and nobody is at work`);
+  return judgement;
 }
 
 /** Once a source was forgotten: nothing of it is anywhere. */
-export async function judgeGone(world: World): Promise<Verdict> {
+export async function judgeGone(world: World): Promise<Judgement> {
   const faults: string[] = [];
   for (const site of world.sites) {
     await site.look?.();
@@ -106,7 +106,7 @@ export async function judgeGone(world: World): Promise<Verdict> {
   return { faults, lost: 0, doubled: 0 };
 }
 
-async function judgeEvents(world: World, site: Site, stream: StreamName, verdict: Verdict): Promise<void> {
+async function judgeEvents(world: World, site: Site, stream: StreamName, judgement: Judgement): Promise<void> {
   const where = `${site.name}/${stream}`;
   const found = await site.events(stream);
   const there = new Map(found.map((event) => [event.id, event]));
@@ -119,20 +119,20 @@ async function judgeEvents(world: World, site: Site, stream: StreamName, verdict
     return mine && (mine.at !== event.at || mine.name !== event.name || mine.customer !== customer);
   });
   const doubled = found.length - there.size;
-  verdict.lost += lost.length;
-  verdict.doubled += doubled;
-  if (lost.length > 0) verdict.faults.push(`${where}: ${lost.length} events are missing: ${lost.slice(0, 3)}`);
-  if (doubled > 0) verdict.faults.push(`${where}: ${doubled} events are there twice`);
-  if (invented.length > 0) verdict.faults.push(`${where}: nobody knows of ${invented.slice(0, 3)}`);
+  judgement.lost += lost.length;
+  judgement.doubled += doubled;
+  if (lost.length > 0) judgement.faults.push(`${where}: ${lost.length} events are missing: ${lost.slice(0, 3)}`);
+  if (doubled > 0) judgement.faults.push(`${where}: ${doubled} events are there twice`);
+  if (invented.length > 0) judgement.faults.push(`${where}: nobody knows of ${invented.slice(0, 3)}`);
   if (other.length > 0) {
     const [first] = other as [Found];
     const [is, ought] = [there.get(first.id), first].map((event) => JSON.stringify(event));
-    verdict.faults.push(`${where}: ${other.length} events have another content: ${is}, not ${ought}`);
+    judgement.faults.push(`${where}: ${other.length} events have another content: ${is}, not ${ought}`);
   }
 }
 
 /** It is the end of the unbroken certified time, reaches as far as the last run could prove, and is shown beside the data. */
-async function judgeWatermark(world: World, site: Site, stream: StreamName, { faults }: Verdict): Promise<void> {
+async function judgeWatermark(world: World, site: Site, stream: StreamName, { faults }: Judgement): Promise<void> {
   const where = `${site.name}/${stream}`;
   const cursor = await cursorOf(world, site, stream);
   if (!cursor?.through) return void faults.push(`${where}: has no watermark`);
@@ -149,7 +149,7 @@ async function judgeWatermark(world: World, site: Site, stream: StreamName, { fa
     faults.push(`${where}: another watermark is shown beside the data`);
 }
 
-async function judgeCustomers(world: World, site: Site, { faults }: Verdict): Promise<void> {
+async function judgeCustomers(world: World, site: Site, { faults }: Judgement): Promise<void> {
   const stored = await site.customers?.();
   if (!stored) return;
   const of = world.streams.flatMap((stream) => truthOf(world, stream).map(({ customer }) => customer));

@@ -8,7 +8,7 @@ import { forget } from '../../../src/sync/maintain/forget.ts';
 import type { Outcome } from '../../../src/sync/sync-stream.ts';
 import { backfill, statesOf, sync } from '../engine.ts';
 import { silentLog } from '../silent-log.ts';
-import { judgeEnd, judgeGone, truthOf, type Verdict } from './checks.ts';
+import { type Judgement, judgeEnd, judgeGone, truthOf } from './checks.ts';
 import type { Task } from './child.ts';
 import type { World, WorldOptions } from './world.ts';
 
@@ -21,7 +21,7 @@ export interface Command {
   task(world: World): Task;
   /** The same once more, to its end. */
   again(world: World): Promise<void>;
-  judge(world: World): Promise<Verdict>;
+  judge(world: World): Promise<Judgement>;
 }
 
 const MINUTE = 60_000;

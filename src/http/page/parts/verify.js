@@ -25,7 +25,7 @@ export const rangePanel = (of, verification) =>
       h('span', { class: 'small muted' }, 'Both read from the service; syncs go first.'),
     ),
     form(of),
-    verification && verdict(of, verification),
+    verification && comparison(of, verification),
   );
 
 /** Not redrawn by live updates, so that they do not discard what somebody is typing. @param {{ source: string, stream: StreamName }} of */
@@ -77,12 +77,12 @@ function download(href) {
  * @param {{ source: string, stream: StreamName }} of
  * @param {Verification} verification
  */
-export function verdict(of, verification) {
-  const { state, from, to, finishedAt, message, verdicts } = verification;
-  const report = verdicts.find(({ source, stream }) => source === of.source && stream === of.stream);
+export function comparison(of, verification) {
+  const { state, from, to, finishedAt, message, results } = verification;
+  const report = results.find(({ source, stream }) => source === of.source && stream === of.stream);
   return h(
     'div',
-    { class: 'verdict', 'data-key': 'verdict' },
+    { class: 'comparison', 'data-key': 'comparison' },
     h(
       'p',
       { class: 'row' },

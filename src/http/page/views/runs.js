@@ -25,8 +25,18 @@ export const run = {
         '#/runs',
         'Runs',
       );
-    const { id, kind, source, stream, startedAt, finishedAt, durationSeconds, contradictions, misfits, schemaChanges } =
-      one;
+    const {
+      id,
+      kind,
+      source,
+      stream,
+      startedAt,
+      finishedAt,
+      durationSeconds,
+      contradictions,
+      typeMismatches,
+      schemaChanges,
+    } = one;
     return [
       opening(`${titled(kind)} of ${source}/${stream}`, `Run ${id}`, h('a', { href: '#/runs' }, '‹ Runs')),
       h(
@@ -51,7 +61,7 @@ export const run = {
       ),
       ...windows(one),
       ...counts('Fields that contradicted their alias', contradictions),
-      ...counts('Values that did not fit their column', misfits),
+      ...counts('Values that did not fit their column', typeMismatches),
       ...(schemaChanges.length === 0
         ? []
         : [
