@@ -13,7 +13,7 @@ import type { Erasure } from './sinks/sink.ts';
 import type { StreamJob, SyncDeps, SyncProgress } from './sync/job.ts';
 import { forget, type Touched } from './sync/maintain/forget.ts';
 import { moveCursor, resetCursor } from './sync/maintain/move-cursor.ts';
-import { type Repair, repairStream, verifyStream } from './sync/maintain/verify.ts';
+import { type Repair, verifyJob } from './sync/maintain/verify.ts';
 import { type Price, priceBackfill } from './sync/price.ts';
 import { readStatus, type StreamStatus } from './sync/status.ts';
 import { backfillAll, type Outcome, syncAll } from './sync/sync-stream.ts';
@@ -111,12 +111,7 @@ export function createTributary(options: TributaryOptions = {}): Tributary {
       ),
     verify: (range, { repair = false, ...options } = {}) =>
       syncing(options, (deps, jobs) =>
-        Promise.all(
-          jobs.map(async (job) => {
-            const before = await verifyStream(deps, job, windowOf(range));
-            return repair ? repairStream(deps, job, before) : { before, after: undefined, fault: undefined };
-          }),
-        ),
+        Promise.all(jobs.map((job) => verifyJob(deps, job, windowOf(range), { repair }))),
       ),
     status: () => withApp({ config, log }, ({ state }) => readStatus(state)),
     runs: (filter = {}) => withApp({ config, log }, ({ state }) => listRuns(state, { limit: 100, ...filter })),

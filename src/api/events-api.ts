@@ -119,7 +119,7 @@ export function createEventsApi({ client, limiter, log, source = '', retries = {
       try {
         return await page(query, options);
       } catch (error) {
-        throw error instanceof Fault ? error.at({ stream: query.stream }) : error;
+        throw error instanceof Fault ? error.at({ ...(source && { source }), stream: query.stream }) : error;
       }
     },
     stats: () => ({ ...stats }),

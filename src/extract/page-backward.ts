@@ -29,6 +29,9 @@ export async function* newestPage(
   if (oldest?.at === newest) {
     const page = await fetcher.attempt({ order: 'asc', start: Math.floor(newest) - 1, step: firstStep(half) });
     if (page) yield page;
+    // More rows share that instant than fit a page: a later page shows older ones behind them, and so in which order they come.
+    if (!evidence.knowsEnd && first.count >= first.query.limit && (yield* showsOlder(fetcher, first, newest)))
+      yield* halvedUntilShown(fetcher, Math.floor(newest) - HOUR_MS, undefined, half);
     if (!evidence.knowsEnd && evidence.isNew && !isRecent) yield* latestHours();
   } else if (evidence.isNew || isRecent) {
     // Starts get rounded up, and then nothing shows: from further back each time.
@@ -45,6 +48,24 @@ export async function* newestPage(
   function latestHours(): AsyncGenerator<PageResult, PageResult | undefined> {
     return halvedUntilShown(fetcher, fetcher.clock.now() - NARROW_MS / 2, undefined, limit);
   }
+}
+
+/** Whether the pages behind the first one, which are full of one instant, come to rows that are older. */
+async function* showsOlder(
+  fetcher: PageFetcher,
+  { query }: PageResult,
+  newest: Instant,
+): AsyncGenerator<PageResult, boolean> {
+  for (let number = 2; number <= MOST_PAGES; number++) {
+    const step = { page: number, limit: query.limit };
+    const page = await fetcher.attempt({ order: 'desc', start: query.start, step });
+    if (!page) return false;
+    yield page;
+    const oldest = lineOf(page)[0]?.at;
+    if (oldest === undefined || oldest < newest) return oldest !== undefined;
+    if (page.count < query.limit) return false;
+  }
+  return false;
 }
 
 /** Enough to see whether something is newer. */

@@ -90,7 +90,9 @@ export async function* readTail(
   const settled = Math.min((serverNow ?? clock.now()) - settleMs, evidence.settledThrough);
   // Not the last of them, so that several show and their order can be told.
   const known = first ? [...new Set(lineOf(first).flatMap(({ at }) => (at < settled ? [at] : [])))] : [];
-  profile.anchorAt = known.at(-3) ?? known[0] ?? profile.anchorAt;
+  const [only] = known.length === 1 ? known : [];
+  const older = only === undefined ? [] : evidence.seenBefore(only);
+  profile.anchorAt = older[2] ?? older.at(-1) ?? known.at(-3) ?? known[0] ?? profile.anchorAt;
   return {
     certified: provenFrom(evidence, request, settled),
     isOnePage: pages === 1,

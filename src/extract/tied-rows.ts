@@ -40,8 +40,9 @@ export async function* countTiedRows(fetcher: PageFetcher, tied: TiedRows): Asyn
     const pages = yield* onePass(fetcher, tied, order, Math.max(1, longest - shorter));
     const count = countOf(pages, tied.at);
     if ((count && evidence.admitCount(tied.at, count)) || tied.isDone?.()) return true;
-    // Nothing shows behind it, and where everything ends is not known: no pass more would tell.
-    if (count?.isOpen && !evidence.knowsEnd && pass >= tied.orders.length) return false;
+    // Nothing shows behind it: from one side only, or where the end of everything is not known, no pass more would tell.
+    if (count?.isOpen && (!evidence.knowsEnd || tied.orders.length === 1) && pass >= tied.orders.length - 1)
+      return false;
     const least = pages.find((page) => page.count < page.query.limit)?.count ?? longest;
     if (!isCut && (!count || count.isOpen) && least < longest && least >= longest / MOST_CUT) {
       // Pages hold fewer rows than were asked for, and more lie behind: then this is what a page holds.

@@ -4,6 +4,7 @@ import { connect } from '../../src/cursor/database/index.ts';
 import { type Finished, freshPlace } from '../support/cli.ts';
 import { serve, type TestServer } from '../support/http-server.ts';
 import { freshDatabase } from '../support/postgres.ts';
+import { smallSandbox } from '../support/sandbox.ts';
 
 /** What the service says beyond its rows, as a person meets it with the built binary: refusals, and how long to wait. */
 
@@ -43,6 +44,39 @@ describe('a refusal', () => {
     expect(code).toBe(3);
     expect(text).not.toMatch(/explains it|javascript/);
     await database.drop();
+  });
+});
+
+describe('one source of two is refused', () => {
+  it('verify and the price of a backfill name it; verify compares the other', async () => {
+    const refusing = await answering(422, {}, { code: 'unprocessable_entity', message: 'end lies in the future' });
+    const [sandbox, place, database] = await Promise.all([
+      smallSandbox({ rows: { clicks: 50 } }),
+      freshPlace(),
+      freshDatabase(),
+    ]);
+    await place.config(
+      `sources:
+  first: { baseUrl: "${refusing.baseUrl}", apiKey: a-key, plan: business, streams: { clicks: {} } }
+  second: { baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: business, streams: { clicks: {} }, since: 5d }
+state: { url: "${database.url}" }
+`,
+    );
+    await place.run(['sync', '--config', 't.yaml', '--source', 'second']);
+    const verified = await place.run(['verify', '--config', 't.yaml', '--from', '3d', '--to', 'now']);
+    expect(verified.code).toBe(3);
+    expect(inOneLine(verified)).toContain('first/clicks: the service answered 422: end lies in the future');
+    expect(inOneLine(verified)).toContain('warehouse: as it should be');
+    const json = await place.run(['verify', '--config', 't.yaml', '--from', '3d', '--to', 'now', '--json']);
+    const { streams } = JSON.parse(json.stdout);
+    expect(streams.map(({ source, error }: { source: string; error: unknown }) => [source, error !== null])).toEqual([
+      ['first', true],
+      ['second', false],
+    ]);
+    const priced = await place.run(['backfill', '--dry-run', '--config', 't.yaml', '--from', '3d', '--to', 'now']);
+    expect(priced.code).toBe(3);
+    expect(inOneLine(priced)).toContain('first/clicks: the service answered 422: end lies in the future');
+    await Promise.all([sandbox.close(), database.drop()]);
   });
 });
 

@@ -72,14 +72,14 @@ export const MUTANTS: readonly Mutant[] = [
   answer(
     'newest confirmed',
     'any second answer',
-    'return haveOtherEdges(claim, other) && other.query.start !== claim.query.start && shown?.id === newest.id;',
+    'if (!haveOtherEdges(claim, other) || other.query.start === claim.query.start) return false;',
     'return true;',
   ),
   answer(
     'newest confirmed',
     'by the same page size',
-    'return haveOtherEdges(claim, other) && other.query.start',
-    'return other.query.start',
+    'if (!haveOtherEdges(claim, other) || other.query.start',
+    'if (other.query.start',
   ),
   answer(
     'newest confirmed',
@@ -87,7 +87,19 @@ export const MUTANTS: readonly Mutant[] = [
     "if (other.query.order === 'asc' && other.count >= other.query.limit) return false;",
     '',
   ),
-  answer('newest confirmed', 'by another row', ' && shown?.id === newest.id;', ';'),
+  answer('newest confirmed', 'from the same start', ' || other.query.start === claim.query.start) return', ') return'),
+  answer(
+    'newest confirmed',
+    'by another row',
+    'return shown?.id === newest.id || (isTold && shown?.at === newest.at);',
+    'return true;',
+  ),
+  answer(
+    'newest confirmed',
+    'by another row of its time',
+    '(isTold && shown?.at === newest.at)',
+    'shown?.at === newest.at',
+  ),
   answer(
     'newest confirmed',
     'by the latest hours, at first',
@@ -98,8 +110,26 @@ export const MUTANTS: readonly Mutant[] = [
   answer(
     'newest confirmed',
     'one instant, like any page',
-    'if (isOneInstant(claim)) {',
+    'if (isOneInstant(claim) && !isTold) {',
     'if (isOneInstant(claim) && claim.count < 0) {',
+  ),
+  answer(
+    'newest confirmed',
+    'one instant, its order told by a page of that instant',
+    ' && insideOf(line) !== undefined;',
+    ';',
+  ),
+  answer(
+    'newest confirmed',
+    'one instant, its order told by another question',
+    'isLater && query.start === claim.query.start && query.end === claim.query.end',
+    'isLater',
+  ),
+  answer(
+    'newest confirmed',
+    'one instant, its order told by older rows',
+    'return isSame && line.at(-1)?.at === newestRow(claim)?.at &&',
+    'return isSame &&',
   ),
   answer(
     'newest confirmed',

@@ -15,6 +15,7 @@ import {
   type Observation,
   type PageQuery,
   type Stamped,
+  tellsOrder,
   WIDENED_MS,
 } from '../../src/extract/proof/answer.ts';
 import { Certified, prove } from '../../src/extract/proof/certified.ts';
@@ -287,6 +288,43 @@ describe('newest, confirmed: a second question with other edges shows the same n
     expect(confirmsNewest(tied, ascending(tie(30, 'a'), { start: -5000 }), true)).toBe(false);
     expect(confirmsNewest(tied, ascending(tie(30, 'a', 'b', 'c'), { limit: 3 }), true)).toBe(false);
     expect(confirmsNewest(tied, ascending([]), true)).toBe(false);
+  });
+
+  describe('on a page full of one instant, once a later page of the same question has shown older rows', () => {
+    const full = newest(tie(30, 'a', 'b'), { limit: 2 });
+    const later = (shown: readonly Shown[], query: Partial<PageQuery> = {}) =>
+      newest(shown, { limit: 2, page: 2, ...query });
+    const older = [...tie(30, 'c'), 20];
+
+    it('its order is told: by that question alone, sorted as asked', () => {
+      expect(tellsOrder(full, later(older))).toBe(true);
+      expect(tellsOrder(full, later(tie(30, 'c', 'd')))).toBe(false);
+      expect(tellsOrder(full, later([20, 19]))).toBe(false);
+      expect(tellsOrder(full, later(older, { page: 1 }))).toBe(false);
+      expect(tellsOrder(full, later(older, { limit: 3 }))).toBe(false);
+      expect(tellsOrder(full, later(older, { start: 5 }))).toBe(false);
+      expect(tellsOrder(full, later(older, { end: NOW + 5 }))).toBe(false);
+      // Oldest first, whatever was asked: that instant is the oldest.
+      expect(tellsOrder(full, later([...tie(30, 'c'), 40]))).toBe(false);
+    });
+
+    it('another start and limit with the same newest time confirm it, and nothing less', () => {
+      const again = (shown: readonly Shown[], query: Partial<PageQuery> = {}) =>
+        newest(shown, { start: 10, limit: 1, ...query });
+      expect(confirmsNewest(full, again(tie(30, 'c')), true, true)).toBe(true);
+      expect(confirmsNewest(full, again(tie(30, 'c')), true, false)).toBe(false);
+      expect(confirmsNewest(full, again([31]), true, true)).toBe(false);
+      expect(confirmsNewest(full, again(tie(30, 'c'), { start: full.query.start }), true, true)).toBe(false);
+      expect(confirmsNewest(full, again(tie(30, 'c', 'd'), { limit: 3 }), true, true)).toBe(false);
+    });
+
+    it('together they say where everything ends', () => {
+      const latest = newest([], narrow);
+      const again = newest(tie(30, 'c'), { start: 10, limit: 1 });
+      expect(evidenceOf([full, later(older), again, latest]).knowsEnd).toBe(true);
+      expect(evidenceOf([full, again, latest]).knowsEnd).toBe(false);
+      expect(evidenceOf([full, later(older), latest]).knowsEnd).toBe(false);
+    });
   });
 
   it('a claim waits until it is confirmed, and then counts', () => {

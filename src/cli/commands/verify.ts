@@ -9,14 +9,7 @@ import { describeRange, type Window } from '../../model/window.ts';
 import type { Sink } from '../../sinks/sink.ts';
 import type { SyncDeps } from '../../sync/job.ts';
 import { type SinkResult, totalOf, type VerifyResult } from '../../sync/maintain/comparison.ts';
-import {
-  isSound,
-  type Repair,
-  repairStream,
-  reportRepair,
-  verifyBetween,
-  verifyStream,
-} from '../../sync/maintain/verify.ts';
+import { isSound, type Repair, reportRepair, verifyJob } from '../../sync/maintain/verify.ts';
 import {
   type CommonOptions,
   type Context,
@@ -86,16 +79,12 @@ async function verify(context: Context, app: SyncApp, window: Window, options: V
     terminal.err(`${source}/${stream}: waits for ${holder}, which has the stream\n`);
   };
   const deps: SyncDeps = { state, sinks, log, signal, holder: holderOf('verify'), onProgress: line.update, onWait };
-  const pair = options.between && pairOf(options.between, sinks);
+  const between = options.between && pairOf(options.between, sinks);
+  const { repair = false } = options;
   const results: Repair[] = [];
-  if (options.repair) await recordAudit(state, { ...byCommand(jobs), action: 'verification.repair' });
+  if (repair) await recordAudit(state, { ...byCommand(jobs), action: 'verification.repair' });
   // One stream after the other, so that results are printed in the requested order.
-  for (const job of jobs) {
-    const before = pair ? await verifyBetween(deps, job, window, pair) : await verifyStream(deps, job, window);
-    results.push(
-      options.repair ? await repairStream(deps, job, before) : { before, after: undefined, fault: undefined },
-    );
-  }
+  for (const job of jobs) results.push(await verifyJob(deps, job, window, { repair, between }));
   line.clear();
   if (options.json) terminal.out(document({ streams: results.map(reportRepair) }));
   else terminal.out(results.map(describeRepair).join('\n\n'));
@@ -125,6 +114,8 @@ const SHOWN = 5;
 
 /** The differences found, and the result of the repair. */
 function describeRepair({ before, after, fault }: Repair): string {
+  // Where nothing could be compared, the fault is all there is to say.
+  if (fault && before.sinks.length === 0) return fault.describe();
   const lines = [describeResult(before)];
   if (fault) lines.push(`the repair was stopped: ${fault.describe()}`);
   if (after) lines.push('after the repair:', describeResult(after));

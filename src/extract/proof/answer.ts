@@ -139,20 +139,31 @@ export function newestOfAll(
  * newest of a second question too, with another limit, that begins right there. Where the end was proven before, the page shows rows that are known, and
  * that is the proof; after a long silence it stands unless a question for the latest hours shows something newer.
  */
-export function confirmsNewest(claim: Observation, other: Observation, isNew: boolean): boolean {
+export function confirmsNewest(claim: Observation, other: Observation, isNew: boolean, isTold = false): boolean {
   const newest = newestRow(claim);
   if (!newest || other.query.page !== 1 || other.query.end < other.answeredAt) return false;
   // Oldest first, a full page ends where it is full.
   if (other.query.order === 'asc' && other.count >= other.query.limit) return false;
   const shown = newestRow(other);
-  if (isOneInstant(claim)) {
+  if (isOneInstant(claim) && !isTold) {
     // In which order it came cannot be told: the other order, from right there, must show nothing newer.
     const isRightThere =
       other.query.order === 'asc' && other.query.start <= newest.at && other.query.start >= newest.at - 2 * SHOWN_MS;
     return isRightThere && haveOtherEdges(claim, other) && shown !== undefined && shown.at <= newest.at;
   }
   if (!isNew && isOfLatest(other)) return showsNothingNewer(other, newest.at);
-  return haveOtherEdges(claim, other) && other.query.start !== claim.query.start && shown?.id === newest.id;
+  if (!haveOtherEdges(claim, other) || other.query.start === claim.query.start) return false;
+  // Rows of one instant may stand in another order each time.
+  return shown?.id === newest.id || (isTold && shown?.at === newest.at);
+}
+
+/** A later page of the same question ends with older rows: so the claim's page of one instant did come newest first. */
+export function tellsOrder(claim: Observation, other: Observation): boolean {
+  const { query } = other;
+  const line = inOrder(other) ?? [];
+  const isLater = query.order === 'desc' && query.page > 1 && query.limit === claim.query.limit;
+  const isSame = isLater && query.start === claim.query.start && query.end === claim.query.end;
+  return isSame && line.at(-1)?.at === newestRow(claim)?.at && insideOf(line) !== undefined;
 }
 
 /** A question for the latest hours alone: what is answered from an archive, or cut short, shows itself there. */

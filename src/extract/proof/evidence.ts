@@ -16,6 +16,7 @@ import {
   type Stamped,
   type Stretch,
   showsNothingNewer,
+  tellsOrder,
 } from './answer.ts';
 import { allTiesSeen, aroundUnreadable, type Count, type Unreadable } from './counting.ts';
 
@@ -57,6 +58,8 @@ export class Evidence {
   #newestSeen: Instant | undefined;
   /** Newest pages that wait to be confirmed. */
   #claims: Observation[] = [];
+  /** Claims of one instant whose order another page has told. */
+  readonly #told = new Set<Observation>();
   /** Newest rows that two questions agreed on. */
   readonly #agreed = new Set<string>();
   #latest: Observation | undefined;
@@ -118,7 +121,7 @@ export class Evidence {
     if (!newest) return;
     const isStale = newestOfAll(answer, line, this.#newestSeen) === undefined;
     const isSame = (claim: Observation): boolean => inOrder(claim)?.at(-1)?.id === line.at(-1)?.id;
-    const isAgreed = this.#claims.some((claim) => isSame(claim) && confirmsNewest(claim, answer, this.isNew));
+    const isAgreed = this.#claims.some((claim) => isSame(claim) && this.#isConfirmed(claim, answer));
     if (isAgreed) this.#agreed.add(line.at(-1)?.id ?? '');
     if ((isAgreed && this.#isQuietSince(line, answer)) || !(isStale || needsConfirmation(answer, this.isNew))) {
       this.#knowsEnd = true;
@@ -134,11 +137,16 @@ export class Evidence {
       const line = inOrder(claim) ?? [];
       const newest = newestOfAll(claim, line, this.#newestSeen);
       const id = line.at(-1)?.id ?? '';
-      if (confirmsNewest(claim, answer, this.isNew)) this.#agreed.add(id);
+      if (tellsOrder(claim, answer)) this.#told.add(claim);
+      if (this.#isConfirmed(claim, answer)) this.#agreed.add(id);
       if (!newest || !this.#agreed.has(id) || !this.#isQuietSince(line, answer)) continue;
       this.#knowsEnd = true;
       this.#add(newest, claim);
     }
+  }
+
+  #isConfirmed(claim: Observation, answer: Observation): boolean {
+    return confirmsNewest(claim, answer, this.isNew, this.#told.has(claim));
   }
 
   /** On a stream that is new, a newest row that is old has to be so for a question of the latest hours, too. */

@@ -6,14 +6,7 @@ import { toIso } from '../../model/instant.ts';
 import type { Window } from '../../model/window.ts';
 import type { Sink } from '../../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../../sync/job.ts';
-import {
-  isSound,
-  type Repair,
-  repairStream,
-  reportRepair,
-  verifyBetween,
-  verifyStream,
-} from '../../sync/maintain/verify.ts';
+import { isSound, type Repair, reportRepair, verifyJob } from '../../sync/maintain/verify.ts';
 import {
   count,
   day,
@@ -150,10 +143,7 @@ export function createVerificationRuns({ state, log, signal }: Deps, onChange: (
     };
     try {
       for (const job of jobs) {
-        const before = between
-          ? await verifyBetween(deps, job, window, between)
-          : await verifyStream(deps, job, window);
-        results.push(repair ? await repairStream(deps, job, before) : { before, after: undefined, fault: undefined });
+        results.push(await verifyJob(deps, job, window, { repair, between }));
         update({ progress: results.length / jobs.length, results: results.map(reportRepair) });
       }
       update({ state: 'done', clean: results.every(isSound) });

@@ -4,7 +4,7 @@ import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { hasShownRows, readLedger } from '../../cursor/ledger.ts';
 import { readProfile } from '../../cursor/sources.ts';
 import { createUndelivered, type Reader } from '../../extract/reader.ts';
-import { ConfigError, type Fault } from '../../model/errors.ts';
+import { Cancelled, ConfigError, Fault } from '../../model/errors.ts';
 import { evolvedStream, promote } from '../../model/evolution.ts';
 import type { Row } from '../../model/flatten.ts';
 import { toIso } from '../../model/instant.ts';
@@ -134,11 +134,36 @@ const tooYoung = (window: Window): ConfigError =>
     next: 'choose an earlier --to: what is younger may still be on its way',
   });
 
-/** `after` is the same comparison once what differed was read again; absent where nothing did. A fault stopped the repair. */
+/** `after` is the same comparison once what differed was read again; absent where nothing did. A fault stopped the one or the other. */
 export type Repair = { before: VerifyResult } & (
   | { after: VerifyResult | undefined; fault: undefined }
   | { after: undefined; fault: Fault }
 );
+
+/**
+ * Compares one stream, and repairs it where that is wanted. Where the service refuses it, or cannot be reached, the fault is the result:
+ * the others can be compared even so.
+ */
+export async function verifyJob(
+  deps: SyncDeps,
+  job: StreamJob,
+  window: Window,
+  { repair = false, between }: { repair?: boolean; between?: readonly [Sink, Sink] | undefined },
+): Promise<Repair> {
+  const { source, stream } = job;
+  try {
+    const before = between ? await verifyBetween(deps, job, window, between) : await verifyStream(deps, job, window);
+    return repair ? await repairStream(deps, job, before) : { before, after: undefined, fault: undefined };
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    const fault = error.at({ source, stream });
+    if (fault instanceof Cancelled || fault instanceof ConfigError) throw fault;
+    // Recovery: nothing of this stream could be compared, and the result says why.
+    const { name: against } = between?.[0] ?? { name: 'the service' };
+    const nothing = createVerifyResult({ source, stream, window, against, sinks: [] }).close(0);
+    return { before: { ...nothing, doubts: [{ ...window, note: fault.message }] }, after: undefined, fault };
+  }
+}
 
 /** Reads again what differs, then compares again: a repair counts only when it is proven. */
 export async function repairStream(deps: SyncDeps, job: StreamJob, before: VerifyResult): Promise<Repair> {
