@@ -103,8 +103,8 @@ export interface WindowOptions {
 
 export const withWindow = (command: Command): Command =>
   command
-    .requiredOption('--from <DATE>', 'the beginning: 2026-11-01, 2026-11-01T10:00Z, 7d (ago), now')
-    .requiredOption('--to <DATE>', 'the end, which is not part of it');
+    .requiredOption('--from <DATE>', 'the start of the range: 2026-11-01, 2026-11-01T10:00Z, 7d (ago), now')
+    .requiredOption('--to <DATE>', 'the end of the range, exclusive');
 
 /** `[from, to)` in UTC. */
 export function parseWindow({ from, to }: WindowOptions, now: Instant = Date.now()): Window {

@@ -62,12 +62,12 @@ const streamFields = (stream: StreamName) =>
       .describe('of cron; default UTC'),
     maxLag: duration.optional().describe('how far behind the stream may be before an alert is sent'),
     lookback: duration.default(15 * MINUTE_MS).describe('how far before the watermark each poll reads again'),
-    settle: duration.default(10 * MINUTE_MS).describe('how late events may arrive; nothing younger is called complete'),
+    settle: duration.default(10 * MINUTE_MS).describe('how late events may arrive; nothing younger is certified'),
     resweep: duration.optional().describe('how far back to read again every night, for backdated events'),
     unknownFields: z
       .enum(UNKNOWN_FIELDS)
       .default('evolve')
-      .describe('a field nobody declared: evolve makes it a column, extra keeps it in _extra, freeze stops the stream'),
+      .describe('undeclared fields: evolve makes them columns, extra keeps them in _extra, freeze stops the stream'),
     filters: z
       .record(z.string(), z.unknown())
       .default({})
@@ -171,16 +171,16 @@ const parquetSink = z.strictObject({
   type: z.literal('parquet'),
   path: place.describe('a folder, or s3://bucket/prefix'),
   partition: z.enum(['day', 'hour']).default('day').describe('a file each; hour is for above 100,000 events a day'),
-  compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd').describe('how files are packed'),
+  compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd').describe('the compression of files'),
 });
 
-const sqlCatalog = z.strictObject({ type: z.literal('sql').describe('in the state database, by the name tributary') });
+const sqlCatalog = z.strictObject({ type: z.literal('sql').describe('in the state database, as catalog tributary') });
 
 const restCatalog = z.strictObject({
   type: z.literal('rest').describe('a server that speaks Iceberg REST'),
   uri: baseUrl('where it answers, without /v1: https, or http on a loopback host'),
   token: optionalText.describe('a secret: take it from the environment'),
-  warehouse: optionalText.describe('as the catalog calls it, where it asks for one'),
+  warehouse: optionalText.describe("the catalog's name for it, if it needs one"),
 });
 
 const icebergSink = z.strictObject({
@@ -190,7 +190,7 @@ const icebergSink = z.strictObject({
   catalog: z
     .discriminatedUnion('type', [sqlCatalog, restCatalog], { error: 'must be sql or rest' })
     .default({ type: 'sql' })
-    .describe('who says which version of a table counts: sql or rest'),
+    .describe('the Iceberg catalog: sql or rest'),
 });
 
 const SINKS = [postgresSink, parquetSink, icebergSink] as const;
@@ -209,7 +209,7 @@ const privacy = z
         (text) => text === undefined || text.length >= SHORTEST_SALT,
         `must have at least ${SHORTEST_SALT} characters`,
       )
-      .describe('a secret that hashes are keyed with: needed where anything is hashed; take it from the environment'),
+      .describe('the key of the hashes, required for hash: a secret, take it from the environment'),
   })
   .refine(({ salt, ...treatments }) => salt !== undefined || !hashesAnything(treatments), {
     path: ['salt'],
@@ -264,8 +264,8 @@ export const configSchema = z.strictObject({
     })
     .default({ url: undefined })
     .describe('for the worker; absent: the queue lives in the state database'),
-  alerts: alerts.prefault({}).describe('for the worker: who is told when something needs a person'),
-  privacy: privacy.prefault({}).describe('what becomes of personal data before it is written anywhere'),
+  alerts: alerts.prefault({}).describe('for the worker: where to send alerts'),
+  privacy: privacy.prefault({}).describe('how personal data is treated before it is written anywhere'),
   http: http.prefault({}).describe('for start: health, metrics and the dashboard'),
 });
 

@@ -92,11 +92,11 @@ const namedToken = z.strictObject({
     .refine((text) => parseInstant(text) !== undefined, 'must be a date such as 2027-01-01')
     .transform((text) => parseInstant(text))
     .optional()
-    .describe('from this moment on it is refused'),
+    .describe('when it expires'),
 });
 
 export const http = z.strictObject({
-  host: z.string().default('127.0.0.1').describe('where to listen; any but a loopback address needs a token'),
+  host: z.string().default('127.0.0.1').describe('the address to listen on; any but a loopback address needs a token'),
   port: number
     .refine((port) => Number.isInteger(port) && port >= 0 && port <= 65_535, 'must be a port number')
     .default(7070)
@@ -113,10 +113,10 @@ export const http = z.strictObject({
   trustProxy: z
     .union([z.boolean(), z.array(z.string())])
     .default(false)
-    .describe('whether a proxy in front is believed about the address of a request: true, or the addresses of proxies'),
+    .describe('whether to trust X-Forwarded headers of a proxy: true, or the addresses of proxies'),
   basePath: z
     .string()
     .regex(/^(?:\/[A-Za-z0-9._~-]+)*$/, 'must be a path such as /etl, without a slash at its end')
     .default('')
-    .describe('the path that a proxy serves it under, such as /etl'),
+    .describe('the path under which a proxy serves it, such as /etl'),
 });

@@ -73,7 +73,7 @@ export function schemaOf(shape: z.ZodType): JsonSchema {
 }
 
 /** The notes that a command would print. */
-export const warnings = list(text).describe('what is doubtful about the filters of these streams');
+export const warnings = list(text).describe('warnings about the filters of these streams');
 
 /** A request that cannot be answered; the status says why. */
 export class HttpError extends Fault {

@@ -92,7 +92,7 @@ export function createDependencies({ probe, queue }: { probe: Queryable; queue: 
 }
 
 const unavailable = (place: string, why: string): HttpError =>
-  new HttpError(503, `${place} is away: ${why}`, {
+  new HttpError(503, `${place} is unavailable: ${why}`, {
     kept: 'what was asked may have been done in part',
     next: 'it is tried again by itself; look at /readyz',
     retryAfter: 5,

@@ -188,7 +188,7 @@ export async function createGuard(app: FastifyInstance, access: Access): Promise
       if (!anySite) access.checkSite(headers);
       const isRead = method === 'GET' || method === 'HEAD';
       if (role === undefined && !isRead && !is404)
-        throw new HttpError(405, 'the view of the queues is for looking only', { next: 'use the verbs of the API' });
+        throw new HttpError(405, 'the view of the queues is read-only', { next: 'use the API' });
       const who = access.identify(headers);
       if (who !== 'wrong') request.visitor = who;
       if (role === 'open') return;

@@ -247,7 +247,7 @@ export function createEvents(live: Pick<Live, 'subscribe'>, access: Pick<Access,
     checkRoom() {
       if (subscribers.size < MOST_SUBSCRIBERS) return;
       throw new HttpError(503, `${MOST_SUBSCRIBERS} pages listen already`, {
-        next: 'close some of them; everything else of the API answers as ever',
+        next: 'close some of them; the rest of the API is not affected',
         retryAfter: RETRY_SECONDS,
       });
     },

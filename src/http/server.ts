@@ -69,7 +69,9 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   const unavailableError = async (error: unknown): Promise<unknown> => {
     const { parts } = await deps.dependencies.readiness();
     const away = parts.find(({ ok }) => !ok);
-    return away ? new HttpError(503, `${away.name} is away: ${away.message}`, { next: 'look at /readyz' }) : error;
+    return away
+      ? new HttpError(503, `${away.name} is unavailable: ${away.message}`, { next: 'look at /readyz' })
+      : error;
   };
 
   const refuseUnknown = ({ url }: FastifyRequest, reply: FastifyReply): never => {

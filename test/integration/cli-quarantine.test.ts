@@ -82,8 +82,8 @@ describe('quarantine', () => {
   it.each([
     [['show', '99'], 'there is no record 99 in quarantine'],
     [['show', 'first'], 'an id is a number'],
-    [['retry'], 'say which records'],
-    [['retry', '1', '--all'], 'say which records'],
+    [['retry'], 'no records were named'],
+    [['retry', '1', '--all'], 'no records were named'],
     [['drop', '1', '99'], 'there is no record 99 in quarantine'],
   ])('%j is refused, and nothing happens', async (args, message) => {
     const { code, stderr } = await aside(...args);

@@ -61,7 +61,7 @@ describe('a dependency that hangs', () => {
       expect((await within(room.get('/healthz'))).status).toBe(200);
       expect((await within(room.get('/api/overview'))).status).toBe(200);
       for (const asked of [room.send('POST', '/api/sync', { streams: ['leads'] }), room.get('/queues/api/queues')])
-        expect(await messageOf(await within(asked))).toEqual([503, expect.stringMatching(/the queue.*is away/)]);
+        expect(await messageOf(await within(asked))).toEqual([503, expect.stringMatching(/the queue.*is unavailable/)]);
     } finally {
       process.kill(pid, 'SIGCONT');
     }
@@ -78,10 +78,10 @@ describe('a dependency that hangs', () => {
       for (const path of ['/api/overview', '/api/runs', '/api/coverage', '/api/audit'])
         expect([path, await messageOf(await within(room.get(path)))]).toEqual([
           path,
-          [503, expect.stringMatching(/Postgres.*is away/)],
+          [503, expect.stringMatching(/Postgres.*is unavailable/)],
         ]);
       const sync = await messageOf(await within(room.send('POST', '/api/sync', { streams: ['leads'] })));
-      expect(sync).toEqual([503, expect.stringMatching(/Postgres.*is away/)]);
+      expect(sync).toEqual([503, expect.stringMatching(/Postgres.*is unavailable/)]);
     } finally {
       await line.heal();
     }

@@ -44,10 +44,10 @@ Examples:
   tributary backfill --from 2026-07-01 --to 2026-10-01 --queue     for workers
   tributary backfill clicks --from 90d --to now --force            read again
 
-It reads only what is not certified yet, and lets syncs go first: where one has
-the stream it waits, and says for whom. --to is exclusive. Ctrl-C loses nothing:
-run it again and it goes on. A range before "since" shows in tributary status
-and in coverage as also complete.`;
+It reads only what is not certified yet, and gives way to syncs: if one holds
+the stream, it waits and says for which. --to is exclusive. Ctrl-C loses
+nothing: run it again to continue. A range before "since" shows in tributary
+status and in coverage as also complete.`;
 
 type BackfillOptions = CommonOptions &
   WindowOptions & { dryRun?: boolean; plan?: boolean; queue?: boolean; force?: boolean; wait?: boolean };
@@ -56,12 +56,12 @@ export const registerBackfill: Register = (program, action) => {
   const command = program
     .command('backfill')
     .description('read a range of dates into the sinks')
-    .argument('[stream...]', 'clicks, leads, sales (default: all that the config has)')
-    .option('--dry-run', 'only say what it would cost: rows, requests, time on each plan')
+    .argument('[stream...]', 'clicks, leads, sales (default: all streams of the config)')
+    .option('--dry-run', 'only estimate the cost: rows, requests, time on each plan')
     .addOption(new Option('--plan', 'an older name of --dry-run').hideHelp())
-    .option('--queue', 'give it to the workers instead of reading here')
+    .option('--queue', 'enqueue it for the workers instead of running it here')
     .option('--force', 'read again what is certified already')
-    .option('--no-wait', 'for scripts: exit code 4 where a sync holds a stream for more than half a minute')
+    .option('--no-wait', 'for scripts: exit with code 4 if a sync holds a stream for more than half a minute')
     .addHelpText('after', EXAMPLES);
   withJson(withSink(withSource(withConfig(withWindow(command))))).action(
     action(async (context, names: string[], options: BackfillOptions) => {
@@ -186,19 +186,19 @@ function describeSource(source: string, prices: readonly Price[], jobs: readonly
 
 const BACKFILLS_EXAMPLES = `
 Examples:
-  tributary backfills                  those in the queue, and how far each is
+  tributary backfills                  queued backfills and their progress
   tributary backfills pause 20261113180000-3fa9c1
   tributary backfills retry 20261113180000-3fa9c1   only the windows that failed
 
-tributary backfill --queue gives one to the workers. What a backfill has read
-stays, whatever becomes of it. "certified" is the share of the range that every
-sink has proven. "to" is exclusive. Times are UTC.`;
+tributary backfill --queue adds one. What a backfill has read stays, also if it
+is cancelled. "certified" is the share of the range that is proven in every
+sink. "to" is exclusive. Times are UTC.`;
 
 const VERBS = {
-  pause: { does: 'stop after the current page; the rest waits', done: 'is paused' },
-  resume: { does: 'go on with one that is paused', done: 'goes on' },
-  cancel: { does: 'end one for good; what it has read stays', done: 'is cancelled' },
-  retry: { does: 'read again the windows that failed, and only those', done: 'tries its failed windows again' },
+  pause: { does: 'pause after the current page; the rest waits', done: 'is paused' },
+  resume: { does: 'resume a paused backfill', done: 'goes on' },
+  cancel: { does: 'cancel it for good; what it has read stays', done: 'is cancelled' },
+  retry: { does: 'read only the failed windows again', done: 'tries its failed windows again' },
 } as const;
 
 type Verb = keyof typeof VERBS;
@@ -210,7 +210,7 @@ export const registerBackfills: Register = (program, action) => {
     .addHelpText('after', BACKFILLS_EXAMPLES);
   const list = command
     .command('list', { isDefault: true })
-    .description('those in the queue, and how far each is')
+    .description('queued backfills and their progress')
     .addHelpText('after', '\nExample:\n  tributary backfills list --json');
   withJson(withConfig(list)).action(action(listAll));
   for (const [verb, { does }] of Object.entries(VERBS) as Array<[Verb, (typeof VERBS)[Verb]]>) {

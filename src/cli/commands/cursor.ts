@@ -38,9 +38,8 @@ Examples:
   tributary cursor set clicks --to 2026-11-01 --sink lake
 
 Moving back is safe: rows stay, and the next sync reads again from there. Moving
-forward calls time complete that nobody has read; that needs --force, and the
-ledger says so ever after. It is refused while a sync is under way. Times are
-UTC.`;
+forward marks time as complete that was never read; that needs --force, and the
+ledger records it. It is refused while a sync is running. Times are UTC.`;
 
 const RESET = `
 Examples:

@@ -38,9 +38,9 @@ Examples:
   tributary export sales --from 30d --to now --out de.csv --filter country=DE
   tributary export leads --from 1d --to now --out - | jq .event_name
 
-It leaves no state; where there is one, whoever was forgotten in it is left out.
-It says whether every event of the range is proven to be in the file (exit code
-0) or not (4). --to is exclusive.`;
+It keeps no state. If there is a state database, forgotten customers and clicks
+are left out. It says whether every event of the range is proven to be in the
+file (exit code 0) or not (4). --to is exclusive.`;
 
 type ExportOptions = WindowOptions & {
   config?: string;
@@ -58,7 +58,7 @@ export const registerExport: Register = (program, action) => {
     .description('write a range of dates into one file: Parquet, CSV or NDJSON')
     .argument('<stream>', 'clicks, leads or sales')
     .requiredOption('--out <FILE>', 'a .parquet, .csv or .ndjson file; - is NDJSON on standard output')
-    .option('--filter <NAME=VALUE...>', "a query parameter of the service; on top of the config's filters")
+    .option('--filter <NAME=VALUE...>', "a query parameter of the service, in addition to the config's filters")
     .option('--force', 'replace the file if it exists')
     .option('--keep-formulas', 'CSV: leave cells that begin with = + - @ as they are')
     .addHelpText('after', EXAMPLES);

@@ -24,11 +24,11 @@ Examples:
   tributary forget --source main --customer cus_8pQ2 --dry-run
   tributary forget --source old-eu --everything     the source: rows and cursors
 
-A forgotten customer's leads and sales stay, without anything that says who it
-was; a forgotten click is deleted. Both stay forgotten: the service still has
-them, and later syncs leave them out. It is done in every sink of the config,
-also while a sync is running, and cannot be undone: on a terminal it asks first.
---dry-run reads the sinks and counts the events that it would touch.`;
+A forgotten customer's leads and sales stay, without anything that identifies
+the person; a forgotten click is deleted. Both stay forgotten: the service still
+has them, and later syncs leave them out. It applies to every sink of the
+config, also while a sync is running, and cannot be undone: on a terminal it
+asks first. --dry-run reads the sinks and counts the affected events.`;
 
 interface ForgetOptions extends CommonOptions, SafetyOptions {
   source: string;
@@ -40,7 +40,7 @@ interface ForgetOptions extends CommonOptions, SafetyOptions {
 export const registerForget: Register = (program, action) => {
   const command = program
     .command('forget')
-    .description('erase a customer, a click or a whole source, and say what was touched')
+    .description('erase a customer, a click or a whole source, and report what was erased')
     .requiredOption('--source <NAME>', 'the source that it is in')
     .option('--customer <ID>', 'a customer, by its id')
     .option('--click <ID>', 'a click, by its id')
@@ -80,7 +80,9 @@ export const registerForget: Register = (program, action) => {
 function erasureOf({ source, customer, click, everything }: ForgetOptions): Erasure {
   const asked = [customer, click, everything].filter((one) => one !== undefined);
   if (asked.length !== 1) {
-    throw new ConfigError('say what to forget', { next: 'give one of --customer ID, --click ID or --everything' });
+    throw new ConfigError('nothing to forget was named', {
+      next: 'give one of --customer ID, --click ID or --everything',
+    });
   }
   if (asked[0] === '') throw new ConfigError('the id is empty', { next: 'give the id as it stands in the tables' });
   if (customer !== undefined) return { source, kind: 'customer', id: customer };

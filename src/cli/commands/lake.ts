@@ -11,19 +11,19 @@ Examples:
   tributary lake rewrite clicks --json
 
 A file keeps the columns that were known when it was last written. Readers that
-unite columns by name need nothing; for others this gives old files the columns
-of today, as nulls. Files that have them are not touched. It may run beside a
-sync, and again after it was interrupted.`;
+merge schemas by name need nothing; for others this adds the current columns to
+old files, as nulls. Files that have them are not rewritten. It may run during a
+sync, and can be repeated after an interruption.`;
 
 export const registerLake: Register = (program, action) => {
   const lake = program
     .command('lake')
-    .description('look after lakes of Parquet files')
+    .description('maintain lakes of Parquet files')
     .addHelpText('after', LAKE_EXAMPLES);
   const command = lake
     .command('rewrite')
-    .description('bring old Parquet files up to the columns of today')
-    .argument('[stream...]', `${STREAM_NAMES.join(', ')}; all of them where none is named`)
+    .description('add the current columns to old Parquet files')
+    .argument('[stream...]', `${STREAM_NAMES.join(', ')}; all if none is named`)
     .addHelpText('after', LAKE_EXAMPLES);
   withJson(withSink(withConfig(command))).action(
     action(async ({ terminal, log, document }, names: string[], options: CommonOptions) => {
@@ -66,19 +66,19 @@ Examples:
   tributary iceberg maintain           every table of every Iceberg sink
   tributary iceberg maintain --json
 
-A sync joins small files and lets go of snapshots that are older than a day, a
-little at a time. This does all of it at once: joins every day's small files,
-lets go of old snapshots, and removes files that no snapshot names. It may run
-beside a sync and beside readers, and again after it was interrupted.`;
+A sync joins small files and expires snapshots that are older than a day, a
+little at a time. This does all of it at once: it joins every day's small files,
+expires old snapshots, and removes files that no snapshot lists. It may run
+during a sync or a query, and can be repeated after an interruption.`;
 
 export const registerIceberg: Register = (program, action) => {
   const iceberg = program
     .command('iceberg')
-    .description('look after Iceberg tables')
+    .description('maintain Iceberg tables')
     .addHelpText('after', ICEBERG_EXAMPLES);
   const command = iceberg
     .command('maintain')
-    .description('join small files, let go of old snapshots, remove what nobody names')
+    .description('join small files, expire old snapshots, remove unreferenced files')
     .addHelpText('after', ICEBERG_EXAMPLES);
   withJson(withSink(withConfig(command))).action(
     action(async ({ terminal, log }, options: CommonOptions) => {

@@ -42,8 +42,8 @@ Examples:
   tributary quarantine retry 17 18
   tributary quarantine retry --all       after an upgrade
 
-Reads the kept records once more. What is sound now is written into every sink
-and leaves the quarantine; the rest stays, with its reason.`;
+Processes the kept records again. Those that are valid now are written to every
+sink and leave the quarantine; the rest stay, with their reasons.`;
 
 const DROP = `
 Examples:
@@ -76,7 +76,7 @@ export const registerQuarantine: Register = (program, action) => {
   ).action(action((context, id: string, options: Options) => show(context, id, options)));
   const chosen = (command: Command): Command =>
     common(withSource(command.argument('[id...]', 'numbers in the list').option('--all', 'all of them')));
-  chosen(quarantine.command('retry').description('try to use records once more').addHelpText('after', RETRY)).action(
+  chosen(quarantine.command('retry').description('process records again').addHelpText('after', RETRY)).action(
     action((context, ids: string[], options: Options) => retry(context, ids, options)),
   );
   chosen(
@@ -172,7 +172,9 @@ function idsOf(texts: readonly string[]): number[] {
 
 function filterOf(texts: readonly string[], { all, source }: Options) {
   if (texts.length > 0 === (all === true)) {
-    throw new ConfigError('say which records', { next: 'give their numbers, or --all; see tributary quarantine list' });
+    throw new ConfigError('no records were named', {
+      next: 'give their numbers, or --all; see tributary quarantine list',
+    });
   }
   return { ids: all ? undefined : idsOf(texts), source };
 }

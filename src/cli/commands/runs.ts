@@ -23,7 +23,7 @@ Examples:
   tributary runs --stream sales --state refused --since 7d
   tributary runs --limit 500 --json | jq '.runs[].requests'
 
-The newest first. The same rows are in the table tributary.runs. Times are UTC.`;
+Newest first. The same rows are in the table tributary.runs. Times are UTC.`;
 
 interface RunsOptions extends CommonOptions {
   stream?: string;
@@ -37,7 +37,7 @@ export const registerRuns: Register = (program, action) => {
     .command('runs')
     .description('the history of runs: what each read, changed and cost')
     .addOption(new Option('--stream <NAME>', 'only this stream').choices(STREAM_NAMES))
-    .addOption(new Option('--state <STATE>', 'only runs that ended so').choices(RUN_STATES))
+    .addOption(new Option('--state <STATE>', 'only runs in this state').choices(RUN_STATES))
     .option('--since <DATE>', 'only runs that began since: 2026-11-01, 7d')
     .option('--limit <N>', 'how many at most', parseCount('--limit'), 20)
     .addHelpText('after', RUNS_EXAMPLES);
@@ -100,8 +100,8 @@ Examples:
   tributary audit
   tributary audit --limit 500 --json | jq '.entries[] | select(.actor == "ops")'
 
-Every change that somebody asked for, by a command or in the control room: who,
-what and from where, the newest first. Times are UTC.`;
+Every change made by a command or in the control room: who, what and from where,
+newest first. Times are UTC.`;
 
 export const registerAudit: Register = (program, action) => {
   const command = program

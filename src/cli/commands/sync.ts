@@ -30,14 +30,14 @@ Examples:
   tributary sync leads sales --source eu  two streams of one source
   tributary sync --json > summary.json    for a script
 
-Run it again whenever you like: it goes on from what is certified.`;
+Run it again at any time: it continues from what is certified.`;
 
 export const registerSync: Register = (program, action) => {
   const command = program
     .command('sync')
     .description('bring the tables up to date')
-    .argument('[stream...]', 'clicks, leads, sales (default: all that the config has)')
-    .option('--adopt', 'a source whose baseUrl changed is the same service at a new address: go on with its rows')
+    .argument('[stream...]', 'clicks, leads, sales (default: all streams of the config)')
+    .option('--adopt', 'accept a changed baseUrl as the same service at a new address, and continue with its rows')
     .addHelpText('after', EXAMPLES);
   withJson(withSink(withSource(withConfig(command)))).action(
     action(async (context, names: string[], { adopt = false, ...options }: CommonOptions & { adopt?: boolean }) => {

@@ -35,10 +35,9 @@ Examples:
   tributary verify sales --from 2026-10-01 --to 2026-11-01 --repair
   tributary verify --from 30d --to now --between warehouse lake
 
-It reads the range from the service again and says, day by day, what a sink
-lacks, has too much of, or has with another content. Counters and names of links
-and customers move on their own and do not count. Exit code 0: all is as it
-should be; 4: it is not.`;
+It reads the range from the service again and lists, day by day, rows that are
+missing, extra or different in a sink. Counters and names of links and customers
+change on their own and are not compared. Exit code 0: no differences; 4: some.`;
 
 type VerifyOptions = CommonOptions & WindowOptions & { repair?: boolean; between?: string[] };
 
@@ -46,7 +45,7 @@ export const registerVerify: Register = (program, action) => {
   const command = program
     .command('verify')
     .description('compare what the sinks hold with the service, or with each other')
-    .argument('[stream...]', 'clicks, leads, sales (default: all that the config has)')
+    .argument('[stream...]', 'clicks, leads, sales (default: all streams of the config)')
     .option('--repair', 'read again what differs, and compare again')
     .option('--between <SINK...>', 'compare two sinks with each other, without asking the service')
     .addHelpText('after', EXAMPLES);

@@ -19,14 +19,14 @@ Examples:
   tributary worker                        keeps every stream of the config fresh
   tributary worker --json >> runs.ndjson  a line of JSON for each run
 
-Start it as often as you like, on as many machines: workers that share a state
+Run any number of workers, on any number of machines: workers that share a state
 database share the work. On Ctrl-C or SIGTERM the worker commits what it has
 read and exits; nothing is lost.`;
 
 export const registerWorker: Register = (program, action) => {
   const command = program
     .command('worker')
-    .description('keep the tables fresh, by the schedules of the config')
+    .description('keep the tables up to date, by the schedules of the config')
     .addHelpText('after', WORKER_EXAMPLES);
   withJson(withConfig(command)).action(action(work));
 };
@@ -96,9 +96,9 @@ Examples:
   tributary start                      then open the link that it prints
   tributary start --json >> runs.ndjson
 
-The worker, and its control room: a page, /api, /metrics, /healthz, /readyz and
-/queues. It is for this machine only, unless http.host and http.token say
-otherwise. Without http.token a token is made at the first start, in
+Runs the worker and the control room: a page, /api, /metrics, /healthz, /readyz
+and /queues. It listens on this machine only, unless http.host and http.token
+are set. Without http.token a token is made at the first start, in
 .tributary/http-token. SIGHUP reads http.token and http.tokens again. On Ctrl-C
 or SIGTERM the worker commits what it has read and exits; nothing is lost.`;
 

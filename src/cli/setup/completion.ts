@@ -13,7 +13,7 @@ Examples:
 export const registerCompletion: Register = (program, action) => {
   program
     .command('completion')
-    .description('print what a shell needs to complete commands and options')
+    .description('print a completion script for a shell')
     .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(SCRIPTS)))
     .addHelpText('after', EXAMPLES)
     .action(

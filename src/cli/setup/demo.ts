@@ -14,7 +14,7 @@ const SCHEMA = 'demo';
 const EXAMPLES = `
 Examples:
   tributary demo
-  tributary demo --remove     take away all that it left
+  tributary demo --remove     remove everything it created
 
 Starts the sandbox service and an embedded Postgres, syncs all three streams
 inside the plan's budget, and shows a first query. It needs no key, no Redis and
@@ -24,7 +24,7 @@ no Postgres. Its rows live apart from yours: source demo, in a schema of its own
 export const registerDemo: Register = (program, action) => {
   const command = program
     .command('demo')
-    .description('see it work: the sandbox service into an embedded Postgres')
+    .description('try it: sync the sandbox service into an embedded Postgres')
     .option('--remove', 'remove its rows, tables and cursors again')
     .addHelpText('after', EXAMPLES);
   withJson(command).action(

@@ -19,15 +19,15 @@ Examples:
   tributary doctor
   tributary doctor --config staging.yaml --json
 
-Looks at the config, the state, each sink, the queue, each service, the disk and
-Node. It changes nothing and asks each service once. Every line is ok, a note,
-or a fault with its fix. Exit codes: 0 all well, perhaps with notes · 2 the
-config or a database needs you · 3 the service refuses · 4 something is away.`;
+Checks the config, the state, each sink, the queue, each service, the disk and
+Node. It changes nothing and sends each service one request. Every line is ok, a
+note, or a fault with its fix. Exit codes: 0 no faults · 2 the config or a
+database needs fixing · 3 the service refuses · 4 something does not answer.`;
 
 export const registerDoctor: Register = (program, action) => {
   const command = program
     .command('doctor')
-    .description('look at everything a sync needs, and say what to fix')
+    .description('check everything a sync needs, and say what to fix')
     .addHelpText('after', EXAMPLES);
   withJson(withConfig(command)).action(action(doctor));
 };

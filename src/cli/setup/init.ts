@@ -25,7 +25,7 @@ Examples:
 
 The key itself is never written: the config names the environment variable that
 holds it. If that is set, the service is asked once, and a config that would not
-work is not written. A file that is there already is never touched.`;
+work is not written. An existing file is never overwritten.`;
 
 interface InitOptions extends Answers {
   config?: string;
@@ -37,22 +37,22 @@ interface InitOptions extends Answers {
 export const registerInit: Register = (program, action) => {
   const command = program
     .command('init')
-    .description('write a config: asks the few things it needs, and tries them')
-    .option('--base-url <URL>', 'where the service answers')
+    .description('write a config by answering a few questions, and test it')
+    .option('--base-url <URL>', "the service's base URL")
     .addOption(
       new Option(
         '--plan <NAME>',
         'the plan of the workspace; the service asks for business or higher, pro may be refused (403)',
       ).choices(PLAN_NAMES.filter((p) => p !== 'free')),
     )
-    .option('--requests-per-second <N>', 'for enterprise, or for less than the plan grants')
+    .option('--requests-per-second <N>', "required for enterprise; also to stay below the plan's rate")
     .option('--key-variable <NAME>', 'variable that holds the key (default: TRIBUTARY_API_KEY)')
     .option('--database-variable <NAME>', 'variable that holds the URL (default: DATABASE_URL)')
     .option('--streams <NAMES>', 'with commas: clicks,leads,sales (default: all)')
     .option('--since <DATE>', 'where the first sync begins (default: 30d)')
     .option('--lake <PATH>', 'also Parquet files: a folder, or s3://bucket/prefix')
-    .option('--yes', 'ask nothing: defaults for what is not given')
-    .option('--untested', 'do not ask the service whether it works')
+    .option('--yes', 'do not prompt: use defaults for missing values')
+    .option('--untested', 'do not test the connection to the service')
     .addHelpText('after', EXAMPLES);
   withJson(withConfig(command)).action(action(init));
 };
@@ -182,7 +182,7 @@ function checkFlags(given: Answers): void {
     const wrong = given[name] === undefined ? undefined : fault?.(given[name]);
     return wrong === undefined ? [] : [`${flagOf(name)} ${wrong}`];
   });
-  if (faults.length > 0) throw new ConfigError('these cannot be:', { faults, next: 'see tributary init --help' });
+  if (faults.length > 0) throw new ConfigError('invalid values:', { faults, next: 'see tributary init --help' });
 }
 
 function streamsFault(answer: string): string | undefined {

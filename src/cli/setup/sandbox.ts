@@ -20,7 +20,7 @@ Examples:
   tributary sandbox --trait widen=day --trait shuffleTies --trait ties=5000
   tributary sandbox --port 0 --json   one line, {"baseUrl","apiKey"}
 
-Traits, each a way in which deployed services differ from the contract:
+Traits: behaviours in which deployed services differ from the contract:
 ${TRAITS.map(describeTrait).join('\n')}`;
 
 const PLANS = ['free', 'pro', 'business', 'advanced', 'enterprise'] as const;
@@ -42,16 +42,16 @@ const collect = (value: string, all: string[] = []): string[] => [...all, value]
 export const registerSandbox: Register = (program, action) => {
   const command = program
     .command('sandbox')
-    .description('play the service over real HTTP on 127.0.0.1, on generated data')
+    .description('simulate the service over HTTP on 127.0.0.1, with generated data')
     .option('--port <N>', 'port to listen on; 0 takes a free one', whole('port', 65_535), 8787)
-    .option('--seed <N>', 'what the data is generated from, with the date', whole('seed', 1_000_000_000), 1)
-    .addOption(new Option('--plan <NAME>', 'whose limits it enforces').choices(PLANS).default('business'))
+    .option('--seed <N>', 'seed of the generated data, with the date', whole('seed', 1_000_000_000), 1)
+    .addOption(new Option('--plan <NAME>', 'the plan whose limits it enforces').choices(PLANS).default('business'))
     .option('--clicks <N>', 'clicks of history', whole('clicks', 2_000_000), 12_000)
     .option('--leads <N>', 'leads of history', whole('leads', 2_000_000), 1500)
     .option('--sales <N>', 'sales of history', whole('sales', 2_000_000), 500)
     .option('--days <N>', 'days that the history spans, up to yesterday', whole('days', 36_500), 30)
     .option('--live <N>', 'new events per second', number('live', 10_000), 0)
-    .option('--trait <NAME[=VALUE]>', 'a way of deployed services; may be repeated', collect)
+    .option('--trait <NAME[=VALUE]>', 'a behaviour of deployed services; may be repeated', collect)
     .addHelpText('after', EXAMPLES);
   withJson(command).action(
     action(async ({ terminal, signal, document }, flags: SandboxFlags) => {

@@ -12,7 +12,7 @@ export const registerSchema: Register = (program, action) => {
   program
     .command('schema')
     .description('print the tables and their columns')
-    .addOption(new Option('--format <FORMAT>', 'how to print them').choices(SCHEMA_FORMATS).default('sql'))
+    .addOption(new Option('--format <FORMAT>', 'the output format').choices(SCHEMA_FORMATS).default('sql'))
     .addOption(new Option('--json', 'the same as --format json'))
     .addHelpText('after', EXAMPLES)
     .action(

@@ -32,7 +32,7 @@ const TopLink = object({
   sales: count,
   revenue: list(
     object({
-      currency: orNull(text).describe('in lower case; null: the service named none'),
+      currency: orNull(text).describe('in lower case; null: the service gave none'),
       amount: z.number().describe('in the currency itself: dollars, yen'),
     }),
   ).describe('value of the sales, currency by currency'),
@@ -168,7 +168,7 @@ export function rowsRoute({ state }: Pick<ControlDeps, 'state'>): Route {
   return route({
     method: 'GET',
     path: '/api/rows',
-    summary: 'Rows by the hour or day in which runs brought them. Unless told: the last 48 hours, or 30 days.',
+    summary: 'Rows by the hour or day in which runs brought them. Default: the last 48 hours, or 30 days.',
     role: 'read',
     query: RowsQuery,
     answer: Rows,

@@ -53,9 +53,9 @@ const Backfill = named(
     windows: object({ queued: count, running: count, done: count, failed: count }),
     progress: share.describe('of its windows'),
     rows: count,
-    certified: share.describe('of its range: what every sink has proven'),
+    certified: share.describe('share of the range that is proven in every sink'),
     rowsPerSecond: orNull(figure).describe('of its windows lately'),
-    etaSeconds: orNull(figure).describe('null where it does not run, or no window of it has been read yet'),
+    etaSeconds: orNull(figure).describe('null if it is not running, or has read no window yet'),
     message: orNull(text),
     actions: list(oneOf(BACKFILL_ACTIONS)).describe('what can be done with it now'),
   }),
@@ -98,8 +98,8 @@ export type BackfillPrice = PriceReport & { warnings: string[] };
 const BackfillRequest = named(
   'BackfillRequest',
   object({
-    source: shortText.optional().describe('all sources unless told'),
-    streams: list(stream).max(3).optional().describe('all streams unless told'),
+    source: shortText.optional().describe('default: all sources'),
+    streams: list(stream).max(3).optional().describe('default: all streams'),
     from: date,
     to: date.describe('exclusive'),
     force: flag.default(false).describe('also what is proven complete already'),
@@ -130,7 +130,7 @@ export const backfillRoutes = (deps: Deps): Route[] => [
   route({
     method: 'GET',
     path: '/api/backfills',
-    summary: 'Backfills that were given to the queue, the newest first.',
+    summary: 'Queued and finished backfills, newest first.',
     role: 'read',
     answer: Backfills,
     handle: async () => ({ backfills: await listBackfills(deps.state) }),
@@ -138,7 +138,7 @@ export const backfillRoutes = (deps: Deps): Route[] => [
   route({
     method: 'POST',
     path: '/api/backfills/price',
-    summary: 'What a backfill would cost. Looking takes a few requests to the service, and some seconds.',
+    summary: 'Estimates the cost of a backfill, with a few requests to the service. It takes some seconds.',
     role: 'operator',
     body: BackfillRequest,
     answer: BackfillPrice,
@@ -147,7 +147,7 @@ export const backfillRoutes = (deps: Deps): Route[] => [
   route({
     method: 'POST',
     path: '/api/backfills',
-    summary: 'Gives a backfill to the queue: one for each stream.',
+    summary: 'Enqueues a backfill for each stream.',
     role: 'operator',
     uses: ['state', 'queue'],
     body: BackfillRequest,

@@ -97,7 +97,7 @@ export const coverageRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] =
   route({
     method: 'GET',
     path: '/api/coverage/windows',
-    summary: 'The windows of at most 31 days, with what is known of each.',
+    summary: 'The windows of at most 31 days, with the state of each.',
     role: 'read',
     query: WindowsQuery,
     answer: CoverageWindows,

@@ -72,7 +72,7 @@ export function diagnosticsRoutes({ state, examine, config, signal }: Diagnostic
     route({
       method: 'GET',
       path: '/api/doctor',
-      summary: 'Looks at everything that a sync needs, and says what to fix. It asks each service once.',
+      summary: 'Checks everything that a sync needs, and says what to fix. It sends each service one request.',
       role: 'operator',
       // The doctor itself reports what is down.
       uses: [],
@@ -105,7 +105,7 @@ export function diagnosticsRoutes({ state, examine, config, signal }: Diagnostic
     route({
       method: 'GET',
       path: '/api/schema-changes',
-      summary: 'Columns that came, and columns that grew, the newest first.',
+      summary: 'Columns that were added or widened, newest first.',
       role: 'read',
       query: object({ stream: stream.optional(), limit: limit(100) }),
       answer: SchemaChanges,
@@ -130,9 +130,9 @@ const Budget = named(
     step: count,
     keys: list(
       object({
-        sources: list(text).describe('a key is told by its sources; empty: one that the config no longer has'),
+        sources: list(text).describe('the sources that use the key; empty: a key that is no longer in the config'),
         perSecond: figure,
-        pausedSeconds: orNull(figure).describe('after a 429: how long everybody still waits'),
+        pausedSeconds: orNull(figure).describe('after a 429: how long all requests still wait'),
         points: list(
           object({
             at: moment,
@@ -142,7 +142,7 @@ const Budget = named(
             pauses: count,
             share: figure.describe('of what the budget would have allowed'),
           }),
-        ).describe('stretches without a request have no point'),
+        ).describe('intervals without requests have no point'),
       }),
     ),
   }),

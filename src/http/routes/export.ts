@@ -39,7 +39,7 @@ const ExportQuery = object({
   )
     .max(20)
     .default([])
-    .describe("NAME=VALUE, a query parameter of the service; on top of the config's"),
+    .describe("NAME=VALUE, a query parameter of the service, in addition to the config's"),
   keepFormulas: flag.default(false).describe('CSV: leaves cells that begin with = + - @ as they are'),
 });
 
@@ -182,7 +182,7 @@ async function drained(body: PassThrough, signal: AbortSignal, patienceMs: numbe
   try {
     await once(body, 'drain', { signal });
   } catch (cause) {
-    throw new Cancelled('whoever wanted this file has gone, or stopped reading', { cause });
+    throw new Cancelled('the client disconnected, or stopped reading', { cause });
   } finally {
     clearTimeout(late);
   }

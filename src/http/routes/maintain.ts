@@ -45,9 +45,9 @@ export type Cursors = z.infer<typeof Cursors>;
 const CursorRequest = named(
   'CursorRequest',
   object({
-    source: shortText.optional().describe('needed where several sources have the stream'),
+    source: shortText.optional().describe('required if several sources have the stream'),
     streams: list(stream).min(1).max(3),
-    sink: shortText.optional().describe('every sink unless told'),
+    sink: shortText.optional().describe('default: every sink'),
   }),
 );
 const CursorMove = named(

@@ -61,7 +61,7 @@ const StreamOverview = named(
   object({
     source: text,
     stream,
-    configured: flag.describe('false: the config names it no more'),
+    configured: flag.describe('false: it is no longer in the config'),
     since: orNull(moment).describe('where completeness is counted from, in every sink'),
     ...progress,
     filters: orNull(text).describe('as in country=US,CA&trigger=-qr; null: every event is read'),
@@ -86,8 +86,8 @@ const Overview = named(
     now: moment,
     version: text,
     activities: list(Activity).describe('syncs and backfills under way'),
-    troubles: list(Trouble).describe('what needs a person, the oldest first'),
-    streams: list(StreamOverview).describe('those of the config, and those that the state still knows'),
+    troubles: list(Trouble).describe('what needs a person, oldest first'),
+    streams: list(StreamOverview).describe('the streams of the config, and those that are still in the state'),
   }),
 );
 
@@ -100,7 +100,7 @@ export const overviewRoute = (deps: ControlDeps): Route =>
   route({
     method: 'GET',
     path: '/api/overview',
-    summary: 'How every stream stands, and what needs a person.',
+    summary: 'The state of every stream, and what needs a person.',
     role: 'read',
     answer: Overview,
     handle: () => readOverview(deps),

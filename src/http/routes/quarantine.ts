@@ -64,7 +64,7 @@ export const quarantineRoutes = (deps: Deps): Route[] => [
   route({
     method: 'GET',
     path: '/api/quarantine',
-    summary: 'Records that could not be used, the newest first.',
+    summary: 'Records that could not be used, newest first.',
     role: 'read',
     query: QuarantineQuery,
     answer: Quarantine,

@@ -70,7 +70,7 @@ const RunDetail = named(
         tries: count,
         note: orNull(text),
       }),
-    ).describe('those of the ledger that this run read last, at most 200'),
+    ).describe('the windows of the ledger that this run read last, at most 200'),
   }),
 );
 
@@ -93,7 +93,7 @@ export const runsRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
   route({
     method: 'GET',
     path: '/api/runs',
-    summary: 'The history of runs, the newest first.',
+    summary: 'The history of runs, newest first.',
     role: 'read',
     query: RunsQuery,
     answer: Runs,
@@ -102,7 +102,7 @@ export const runsRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
   route({
     method: 'GET',
     path: '/api/runs/{id}',
-    summary: 'One run, with what was odd about its records.',
+    summary: 'One run, with contradictions and type mismatches of its records.',
     role: 'read',
     answer: RunDetail,
     handle: ({ id }) => readRun(state, id),
@@ -157,7 +157,7 @@ export const Activity = named(
     source: text,
     stream,
     startedAt: moment,
-    progress: orNull(share).describe('null where nobody can know it'),
+    progress: orNull(share).describe('null if it cannot be known'),
     rows: orNull(count),
     rowsPerSecond: orNull(figure),
     etaSeconds: orNull(figure),

@@ -11,7 +11,7 @@ const Session = named(
     signedIn: flag,
     name: orNull(text).describe('of the token that was given'),
     role: orNull(oneOf(ROLES)),
-    csrf: orNull(text).describe('goes into the header x-csrf-token of every change that a browser asks for'),
+    csrf: orNull(text).describe('browsers send it in the header x-csrf-token with every change'),
   }),
 );
 const SignIn = named('SignIn', object({ token: longText }));
@@ -30,7 +30,7 @@ export function sessionRoutes(access: Access, record: (entry: AuditEntry) => Pro
     route({
       method: 'GET',
       path: '/api/session',
-      summary: 'Who one is signed in as, and the CSRF token that changes need.',
+      summary: 'The signed-in user, and the CSRF token that changes need.',
       role: 'open',
       answer: Session,
       handle: async ({ visitor }) => describe(visitor),
@@ -38,7 +38,7 @@ export function sessionRoutes(access: Access, record: (entry: AuditEntry) => Pro
     route({
       method: 'POST',
       path: '/api/session',
-      summary: 'Signs in: a token for a cookie.',
+      summary: 'Signs in: exchanges a token for a session cookie.',
       role: 'open',
       body: SignIn,
       answer: Session,
@@ -58,7 +58,7 @@ export function sessionRoutes(access: Access, record: (entry: AuditEntry) => Pro
     route({
       method: 'DELETE',
       path: '/api/session',
-      summary: 'Signs out, for good: the cookie is worth nothing any more, whoever kept it.',
+      summary: 'Signs out for good: no copy of the cookie is valid any more.',
       role: 'metrics',
       status: 204,
       audit: () => ({ action: 'session.end' }),
@@ -94,7 +94,7 @@ export const auditRoute = ({ state }: Pick<ControlDeps, 'state'>): Route =>
   route({
     method: 'GET',
     path: '/api/audit',
-    summary: 'Every change that somebody asked for, the newest first: who, what, when, from where.',
+    summary: 'Every change made by a person, newest first: who, what, when, from where.',
     role: 'admin',
     query: object({
       limit: limit(50),

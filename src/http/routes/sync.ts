@@ -30,8 +30,8 @@ const wait = z.int().min(0).max(LONGEST_WAIT_SECONDS).default(0).describe('secon
 const SyncRequest = named(
   'SyncRequest',
   object({
-    source: shortText.optional().describe('all sources unless told'),
-    streams: list(stream).max(3).optional().describe('all streams unless told'),
+    source: shortText.optional().describe('default: all sources'),
+    streams: list(stream).max(3).optional().describe('default: all streams'),
     wait,
   }),
 );
@@ -41,12 +41,12 @@ const SyncStarted = named(
   object({
     id: text.describe('for GET /api/sync/{id}'),
     done: flag.describe('every run has ended'),
-    ok: flag.describe('every run has ended well'),
+    ok: flag.describe('every run has succeeded'),
     streams: list(
       object({
         source: text,
         stream,
-        runId: orNull(text).describe('null: the worker has not taken it up yet'),
+        runId: orNull(text).describe('null: the worker has not started it yet'),
         state: orNull(oneOf(RUN_STATES)),
         message: orNull(text).describe('what stopped the run, or what of it is not certified and why'),
       }),
@@ -62,7 +62,7 @@ export const syncRoutes = (deps: Deps): Route[] => [
   route({
     method: 'POST',
     path: '/api/sync',
-    summary: 'Streams are due now, and the worker takes them up. Those that are at it already are left to end.',
+    summary: 'Makes streams due now, so that the worker runs them. Runs under way are left to end.',
     role: 'operator',
     uses: ['state', 'queue'],
     body: SyncRequest,
@@ -87,7 +87,7 @@ export const syncRoutes = (deps: Deps): Route[] => [
   route({
     method: 'GET',
     path: '/api/sync/{id}',
-    summary: 'How far the runs of a sync have come that somebody asked for.',
+    summary: 'The progress of a sync that was started with POST /api/sync.',
     role: 'read',
     query: object({ wait }),
     answer: SyncStarted,
@@ -120,7 +120,7 @@ async function waitUntilDone(
     const found = await look(state, asked);
     if (found.done || Date.now() >= until) return { ...found, warnings: filterWarnings };
     await sleep(LOOK_EVERY_MS, undefined, { signal }).catch((cause: unknown) => {
-      throw new Cancelled('whoever waited for the sync has gone', { cause });
+      throw new Cancelled('the client disconnected while it waited for the sync', { cause });
     });
     await start?.(found.streams.filter(({ runId }) => runId === null));
   }

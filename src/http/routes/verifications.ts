@@ -11,16 +11,16 @@ export type Verifications = z.infer<typeof Verifications>;
 const VerifyRequest = named(
   'VerifyRequest',
   object({
-    source: shortText.optional().describe('all sources unless told'),
-    streams: list(stream).max(3).optional().describe('all streams unless told'),
-    sink: shortText.optional().describe('every sink unless told'),
+    source: shortText.optional().describe('default: all sources'),
+    streams: list(stream).max(3).optional().describe('default: all streams'),
+    sink: shortText.optional().describe('default: every sink'),
     from: date,
     to: date,
     repair: flag.default(false).describe('reads again what differs, and compares again'),
     between: list(shortText)
       .length(2)
       .optional()
-      .describe('two sinks: the second is compared with the first, and the service is not asked'),
+      .describe('two sinks: the second is compared with the first, without requests to the service'),
   }),
 );
 
@@ -30,7 +30,7 @@ export const verificationRoutes = (deps: Deps, runs: VerificationRuns): Route[] 
   route({
     method: 'GET',
     path: '/api/verifications',
-    summary: 'Comparisons that this process was asked for since it started, the newest first.',
+    summary: 'Comparisons of this process since it started, newest first.',
     role: 'read',
     answer: Verifications,
     handle: async () => ({ verifications: runs.all().map(({ results: _, ...head }) => head) }),

@@ -295,6 +295,6 @@ function refused(base: string, status: number | undefined, what: string): RetryL
     status === undefined
       ? `the Iceberg catalog at ${base} did not answer for ${what}`
       : `the Iceberg catalog at ${base} answered ${status} for ${what}`,
-    { kept: 'whatever was committed before', next: 'run again once the catalog is well' },
+    { kept: 'whatever was committed before', next: 'run again once the catalog works' },
   );
 }
