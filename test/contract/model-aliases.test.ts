@@ -5,14 +5,14 @@ import {
   type ContractField,
   FIELDS,
   LINK_OBJECT,
-  NOTE_20,
+  OBSERVED,
   sample,
   snake,
 } from '../support/contract-fields.ts';
 import { flat, recordWith } from '../support/flat.ts';
 
 const deprecated = [...CLICK_EVENT, ...LINK_OBJECT].filter(({ use }) => use !== undefined);
-const sales = NOTE_20.filter(({ use }) => use !== undefined);
+const sales = OBSERVED.filter(({ use }) => use !== undefined);
 
 /** The canonical field, its alias, and the columns of both. */
 function pairOf(alias: ContractField): { canonical: ContractField; columns: [canonical: string, alias: string] } {

@@ -8,7 +8,7 @@ import {
   FIELDS,
   LEAD_EVENT,
   LINK_OBJECT,
-  NOTE_20,
+  OBSERVED,
   sample,
   snake,
 } from '../support/contract-fields.ts';
@@ -90,12 +90,12 @@ describe('Link object', () => {
   });
 });
 
-describe('Sale event (note 20)', () => {
-  it.each(named(NOTE_20))('%s', (_path, field) => landsInItsColumn(field));
+describe('Sale event (observed)', () => {
+  it.each(named(OBSERVED))('%s', (_path, field) => landsInItsColumn(field));
 });
 
 describe('the columns', () => {
-  it.each(STREAM_NAMES)('of %s are the fields of the contract and of note 20, and no others', (stream) => {
+  it.each(STREAM_NAMES)('of %s are the fields of the contract and those observed, and no others', (stream) => {
     const here = FIELDS.filter((field) => field.streams.includes(stream) || field.path === 'eventId');
     const names = STREAMS[stream].columns.map((column) => column.name);
     expect(new Set(names)).toEqual(new Set(here.map(({ path }) => snake(path))));

@@ -1,7 +1,7 @@
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
 import { contractTable } from './contract.ts';
 
-/** One row of the contract's field tables, or of note 20 of the field notes. */
+/** One row of the contract's field tables, or an observed field. */
 export interface ContractField {
   path: string;
   type: string;
@@ -29,11 +29,11 @@ export const LEAD_EVENT = table('Lead event (`event` = `lead`)', '', CONVERSIONS
 export const CLICK_OBJECT = table('Click object', 'click.', STREAM_NAMES);
 export const LINK_OBJECT = table('Link object', 'link.', STREAM_NAMES);
 
-/** The sale is not in the contract: note 20 says what was seen. */
+/** Fields that are not in the contract, but that deployed services send. */
 const seen = (streams: readonly StreamName[], fields: Record<string, string>): ContractField[] =>
   Object.entries(fields).map(([path, type]) => ({ path, type, use: undefined, streams }));
 
-export const NOTE_20: readonly ContractField[] = [
+export const OBSERVED: readonly ContractField[] = [
   ...seen(CONVERSIONS, {
     'customer.id': 'string',
     'customer.externalId': 'string',
@@ -59,7 +59,7 @@ export const FIELDS: readonly ContractField[] = [
   ...[...CLICK_EVENT, ...LEAD_EVENT].filter(({ path }) => path !== 'click' && path !== 'link'),
   ...CLICK_OBJECT,
   ...LINK_OBJECT,
-  ...NOTE_20,
+  ...OBSERVED,
 ];
 
 /** `click.refererUrl` → `click_referer_url`. Written again here, so that the model is not checked against itself. */
