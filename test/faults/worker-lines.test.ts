@@ -146,7 +146,7 @@ describe.skipIf(!hasRedis).each(PEERS.filter((peer) => faultsFor(peer).length > 
   });
 
   // After faults of the line to a queue in the state, BullMQ's own farewell does not come to its end. The command line does not wait for
-  // it (GONE_WITHIN_MS of cli/commands/worker.ts); this process would.
+  // it (EXIT_WITHIN_MS of cli/commands/worker.ts); this process would.
   it.runIf(peer !== 'state')('and leaves when it is asked to, with nothing but warnings behind it', async () => {
     scene.worker.child.kill('SIGTERM');
     const { code, text } = await scene.worker.done;

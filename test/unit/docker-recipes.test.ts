@@ -76,7 +76,7 @@ describe('the systemd unit', () => {
 /** What a worker takes at most before it leaves by itself. */
 function secondsToStop(): number {
   const [, milliseconds = ''] =
-    /GONE_WITHIN_MS = ([\d_]+)/.exec(readFileSync('src/cli/commands/worker.ts', 'utf8')) ?? [];
+    /EXIT_WITHIN_MS = ([\d_]+)/.exec(readFileSync('src/cli/commands/worker.ts', 'utf8')) ?? [];
   expect(milliseconds).not.toBe('');
   return Number(milliseconds.replaceAll('_', '')) / 1000;
 }
