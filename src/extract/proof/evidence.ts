@@ -45,10 +45,8 @@ export type Admission =
 const EDGE_ROWS = 6;
 const MOST_REMEMBERED = 400;
 
-/**
- * What the answers of one run have shown, kept as stretches of time and a few rows at their edges: memory does not grow with pages.
- * The default is unproven: an answer that breaks a rule is evidence of nothing.
- */
+/** What the answers of one run have shown, as stretches of time and a few rows at their edges: memory does not grow with pages. The
+ * default is unproven: an answer that breaks a rule is evidence of nothing. */
 export class Evidence {
   readonly #known: Known;
   /** In order, none touching another. */
