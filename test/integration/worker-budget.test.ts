@@ -64,8 +64,8 @@ it('three workers and a backfill of the command line share one budget, and the b
   if (ended) expect([ended.code, ended.stderr]).toEqual([0, expect.any(String)]);
 
   const { requests } = sandbox.service;
-  // None on a calm machine; beside the rest of the suite a process may be held up between its turn and its departure.
-  expect(requests.filter(({ status }) => status === 429).length).toBeLessThanOrEqual(1);
+  // None on a calm machine. A busy one may hold a process up between its turn and its departure; four budgets of their own would be refused most of the time.
+  expect(requests.filter(({ status }) => status === 429).length).toBeLessThanOrEqual(requests.length / 20);
   const used =
     requests.filter(({ at }) => at >= from && at < to - 1500).length / (((to - 1500 - from) / 1000) * PER_SECOND);
   expect(used).toBeGreaterThan(0.5);
