@@ -1,22 +1,22 @@
 import { RetryLater } from '../model/errors.ts';
 
-/** Who goes first: the tail of today, then repairs, then history. */
+/** By priority: today's tail, then repairs, then history. */
 export const LANES = ['fresh', 'repair', 'backfill'] as const;
 export type Lane = (typeof LANES)[number];
 
 /**
  * The rules of a key's budget, as steps from one state to the next: of the row that all processes share, or of a process on its own.
  *
- * **Never one too many.** The requests of a budget of N a second form N chains: each one leaves a second and `MARGIN` after the N-th
- * before it really left. Any second then holds at most one request of each chain, however late single ones were. Only the way
- * to the service can bring two of a chain closer: the margin, 25 ms, is for that.
+ * **Never one too many.** The requests of a budget of N a second form N chains: each one is sent a second and `MARGIN` after the N-th
+ * before it was really sent. Any second then holds at most one request of each chain, however late single ones were. Only the network
+ * can bring two of a chain closer: the margin, 25 ms, is for that.
  *
- * **Spaced.** Even gaps keep the chains apart. Lateness of up to half a gap does not move the plan: counting each request from
+ * **Spaced.** Even gaps keep the chains apart. Lateness of up to half a gap does not shift the schedule: counting each request from
  * the one right before it would lose N times as much to timers that fire late.
  *
- * **A 429** pauses every lane once. Then one request goes alone, and with its answer the pace is back. One 429 by chance costs no
+ * **A 429** pauses every lane once. Then one request is sent alone, and its answer restores the pace. One 429 by chance costs no
  * more than that. Those that follow within ten seconds widen the gaps; each that follows within ten minutes adds `CAUTION` to every distance
- * for half an hour, since the way to this service varies by more than the margin.
+ * for half an hour, because the network's delay varies by more than the margin.
  */
 export const MARGIN = 0.025;
 export const CAUTION = 0.03;
@@ -27,47 +27,47 @@ const CAUTIOUS_MS = 1_800_000;
 /** The plan's rate as a distance, in milliseconds. */
 export const gapOf = (perSecond: number): number => (1000 / perSecond) * (1 + MARGIN);
 
-/** Of budgets above this, so many requests are chained, and the time between two of a chain is shorter. */
+/** Larger budgets have this many chains, with a shorter time between two requests of a chain. */
 const MOST_CHAINS = 16;
 
 const WIDEN = 1.5;
 const WIDEST = 4;
 const STREAK_MS = 10_000;
-/** Where the service names no time: the first pause, doubled by each one of a streak. */
+/** If the service names no time: the first pause, doubled by each further one of a streak. */
 const FIRST_PAUSE_MS = 2000;
 const LONGEST_PAUSE_MS = 16_000;
 
-/** How long the others wait for the answer to a probe: its process may be gone. */
+/** How long others wait for the answer to a probe, whose process may have ended. */
 const PROBE_MS = 5000;
-/** On a cold connection a request arrives late, with the next one close behind it. The others wait for this handshake only. */
+/** On a cold connection a request arrives late, with the next one close behind it. Others wait for this handshake only. */
 const COLD_MS = 500;
-/** A rate that nobody has asked with for this long no longer counts. */
+/** A rate that no process has used for this long no longer counts. */
 const CAREFUL_MS = 10_000;
-/** No slot is taken so long ahead, by however many processes. */
+/** No slot is taken this far ahead, by however many processes. */
 const FAR_AHEAD_MS = 60_000;
 
 /** Times are milliseconds of one clock, 0 for never. */
 export interface BudgetState {
   /** Counts the steps. */
   version: number;
-  /** The most careful of the rates that were asked with of late. */
+  /** The lowest of the rates that were used recently. */
   perSecond: number;
   carefulUntil: number;
-  /** The plan: when the next one may leave. */
+  /** The schedule: when the next request may be sent. */
   nextAt: number;
-  /** When the last ones left or will leave, the newest first. */
+  /** When the last requests were or will be sent, newest first. */
   leftAt: readonly number[];
   /** Counts the slots. */
   slots: number;
   pausedUntil: number;
-  /** Rises with every pause. The 429 of a request that left in an earlier era starts no new one. */
+  /** Increases with every pause. The 429 of a request that was sent in an earlier era starts no new one. */
   era: number;
   /** Pauses that followed each other closely. */
   streak: number;
-  /** Added to every distance, for so long. */
+  /** Added to every distance, until the time below. */
   caution: number;
   cautiousUntil: number;
-  /** The next one is a probe. */
+  /** The next request is a probe. */
   isProbing: boolean;
   aloneUntil: number;
 }
@@ -77,16 +77,16 @@ export const unused = (perSecond: number): BudgetState => ({
   ...{ era: 0, streak: 0, caution: 0, cautiousUntil: 0, isProbing: false, aloneUntil: 0 },
 });
 
-/** The request may leave at that time. */
+/** The request may be sent at that time. */
 export interface Slot {
   at: number;
   number: number;
   era: number;
-  /** Nobody else leaves before it is answered: a probe after a pause, or the first on a cold connection. */
+  /** No other request is sent before it is answered: a probe after a pause, or the first on a cold connection. */
   isAlone: boolean;
 }
 
-/** Not yet: ask again after so long. */
+/** Not yet: ask again after this long. */
 export interface Wait {
   waitMs: number;
 }
@@ -94,7 +94,7 @@ export interface Wait {
 type Step<T> = [BudgetState, T];
 
 export function takeSlot(before: BudgetState, rate: number, isCold: boolean, now: number): Step<Slot | Wait> {
-  // A clock that was set back: what it said of the future is void.
+  // The clock was set back: times in its future are void.
   const isVoid = (before.leftAt[0] ?? 0) > now + FAR_AHEAD_MS;
   const state = isVoid ? { ...unused(rate), era: before.era, version: before.version } : before;
 
@@ -104,14 +104,14 @@ export function takeSlot(before: BudgetState, rate: number, isCold: boolean, now
   const isStrained = state.streak > 1 && now - state.pausedUntil < STREAK_MS;
   const gap = calmGap * (isStrained ? Math.min(WIDEN ** (state.streak - 1), WIDEST) : 1);
 
-  // Neither for the end of a pause nor for the answer to a probe is a slot taken ahead: both may take longer.
+  // No slot is taken ahead for the end of a pause or the answer to a probe: both may take longer.
   if (state.pausedUntil > now) return [state, { waitMs: state.pausedUntil - now }];
   if (state.aloneUntil > now) return [state, { waitMs: Math.min(state.aloneUntil - now, gap / 4) }];
 
   const chains = Math.min(Math.max(Math.floor(perSecond), 1), MOST_CHAINS);
   const chainFreeAt = (state.leftAt[chains - 1] ?? 0) + calmGap * chains;
   const at = Math.max(state.nextAt, chainFreeAt, now);
-  // Nor are wide gaps: each of many processes would hold one for later, and keep all of them slow long after the strain.
+  // Nor for widened gaps: each of many processes would hold a slot for later, and keep all of them slow long afterwards.
   if (isStrained && at > now + gap) return [state, { waitMs: at - gap - now }];
   const slot = { at, number: state.slots + 1, era: state.era, isAlone: state.isProbing || isCold };
   const taken = changed(state, {
@@ -128,14 +128,14 @@ const changed = (state: BudgetState, change: Partial<BudgetState>): BudgetState 
   version: state.version + 1,
 });
 
-/** A request left later than its slot: the next of its chain is counted from when it really did, and none is close behind. */
+/** A request was sent later than its slot: the next of its chain is counted from the real time, and none follows closely. */
 function leaveLate(state: BudgetState, { number }: Slot, at: number): Step<void> {
   const leftAt = state.leftAt.map((left, i) => (i === state.slots - number ? Math.max(left, at) : left));
   const nextAt = Math.max(state.nextAt, at + gapOf(state.perSecond) / 2);
   return [changed(state, { leftAt, nextAt }), undefined];
 }
 
-/** The request that went alone was answered: the others may go. */
+/** The request that was sent alone was answered: the others may be sent. */
 const endAlone = (state: BudgetState, { era }: Slot): Step<void> => [
   era === state.era ? changed(state, { aloneUntil: 0 }) : state,
   undefined,
@@ -143,13 +143,13 @@ const endAlone = (state: BudgetState, { era }: Slot): Step<void> => [
 
 interface TooManyRequests {
   afterMs: number | undefined;
-  /** Without one it is news from elsewhere. */
+  /** Undefined: the 429 was received elsewhere. */
   era: number | undefined;
-  /** It went alone: somebody else uses the key, and more distance would not help. */
+  /** It was sent alone: somebody else uses the key, and more distance would not help. */
   wasAlone: boolean;
 }
 
-/** One pause for all. A 429 of a request that left in an earlier era belongs to the pause that ended that era. */
+/** One pause for all. A 429 of a request that was sent in an earlier era belongs to the pause that ended that era. */
 function pauseAll(
   state: BudgetState,
   { afterMs, era = state.era, wasAlone }: TooManyRequests,
@@ -171,13 +171,13 @@ function pauseAll(
 
 /** Where a budget's state is kept. */
 export interface BudgetStore {
-  /** Now, on the clock that the state is kept by, as well as this process can tell. */
+  /** The present time on the state's clock, as well as this process can tell. */
   now(): number;
   /** One atomic step. What it did is counted in `budget_use`. */
   change<T>(step: (state: BudgetState, now: number) => Step<T>, counted?: Lane | 'too_many'): Promise<T>;
 }
 
-/** The state of a process on its own, where there is no database to share it through. */
+/** The state of a single process, without a database to share it. */
 export function createOwnStore(perSecond: number, now: () => number = monotonic): BudgetStore {
   let state = unused(perSecond);
   return {
@@ -200,7 +200,7 @@ export interface Budget {
   left(slot: Slot): void;
   /** It was answered with anything but a 429. */
   answered(slot: Slot): void;
-  /** The service said 429: a pause for every lane. */
+  /** The service answered 429: every lane pauses. */
   tooMany(afterMs: number | undefined, slot?: Slot): Promise<void>;
   /** The newest era that this process knows of. */
   era(): number;
@@ -208,11 +208,11 @@ export interface Budget {
   pauses(): number;
 }
 
-/** A request that leaves later than this is reported late. */
+/** A request that is sent later than this is reported as late. */
 const LATE_MS = 5;
 
 export function createBudget(perSecond: number, store: BudgetStore = createOwnStore(perSecond)): Budget {
-  /** A 429 that could not be told to the others yet. */
+  /** A 429 that could not be shared with other processes yet. */
   let untold: TooManyRequests | undefined;
   let firstEra: number | undefined;
   let era = 0;
@@ -239,11 +239,11 @@ export function createBudget(perSecond: number, store: BudgetStore = createOwnSt
     },
     left(slot) {
       const at = store.now();
-      // Recovery: none needed. The next of its chain leaves a little early, and the margin is for that.
+      // Recovery: none needed. The next of its chain is sent a little early, which the margin covers.
       if (at - slot.at > LATE_MS) store.change((state) => leaveLate(state, slot, at)).catch(() => {});
     },
     answered(slot) {
-      // Recovery: the others wait until its time has passed.
+      // Recovery: others wait until its time has passed.
       if (slot.isAlone) store.change((state) => endAlone(state, slot)).catch(() => {});
     },
     async tooMany(afterMs, slot) {
@@ -252,7 +252,7 @@ export function createBudget(perSecond: number, store: BudgetStore = createOwnSt
         await tell(refused);
       } catch (error) {
         if (!(error instanceof RetryLater)) throw error;
-        // Recovery: it is told before anything else is asked for. Until then nobody of this process gets a slot.
+        // Recovery: it is shared before the next slot is taken; until then no request of this process gets a slot.
         untold = refused;
       }
     },

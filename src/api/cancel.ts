@@ -2,12 +2,12 @@ import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Cancelled, RetryLater } from '../model/errors.ts';
 
-/** What the caller of an aborted signal gets; the reason travels along as the cause. */
+/** The error for an aborted signal, with the signal's reason as its cause. */
 export const cancelled = (signal: AbortSignal): Cancelled => new Cancelled('interrupted', { cause: signal.reason });
 
 /**
- * Calls back once when the signal aborts; returns the way to stop listening. One signal stands for a whole run, so more
- * than ten requests listen to it at a time: Node would print a warning about a leak that is none.
+ * Calls back once when the signal aborts; returns the function that stops listening. One signal serves a whole run, so more
+ * than ten requests listen to it at a time: Node would warn of a leak that does not exist.
  */
 export function onAbort(signal: AbortSignal | undefined, listener: () => void): () => void {
   if (!signal) return () => {};
@@ -30,9 +30,9 @@ export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 export interface Timeouts {
   /** Until the answer begins: deep pages are slow to start. */
   headersMs: number;
-  /** Between two pieces of the body: a stalled connection says nothing for ever. */
+  /** Between two chunks of the body: a stalled connection sends nothing for ever. */
   idleMs: number;
-  /** All of it: a body that drips byte by byte is never idle. */
+  /** In total: a body that comes byte by byte is never idle. */
   totalMs: number;
 }
 
@@ -81,7 +81,7 @@ export function createDeadline({ headersMs, idleMs, totalMs }: Timeouts, caller?
 const seconds = (ms: number): string => `${ms / 1000} s`;
 
 /**
- * A signal that follows several others until it is let go. Not AbortSignal.any: that would leave something behind on the signal of
+ * A signal that follows several others until it is let go. Not AbortSignal.any: that would leak a little on the signal of
  * the process with every run.
  */
 export function eitherSignal(...signals: readonly AbortSignal[]): { signal: AbortSignal; letGo(): void } {

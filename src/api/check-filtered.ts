@@ -3,20 +3,20 @@ import type { Row } from '../model/flatten.ts';
 import type { Stream } from '../model/streams.ts';
 import { findParam, type Param } from './params.ts';
 
-/** What rows show of the filters that they were asked for with. */
+/** What rows show about the filters of their request. */
 export interface FilterCheck {
   rows: number;
-  /** Filters that were not kept, with a value that a row had instead. */
+  /** Filters that the service ignored, with a value that a row had instead. */
   broken: readonly { name: string; asked: string; got: string }[];
-  /** Included values that no row had: perhaps mistyped, perhaps the service does not know them. */
+  /** Included values that no row had: mistyped, or unknown to the service. */
   unseen: readonly { name: string; value: string }[];
-  /** Filters whose effect no column shows: whether the service kept them cannot be told. */
+  /** Filters whose effect no column shows, so that they cannot be checked. */
   hidden: readonly string[];
 }
 
 /**
  * Compares rows with the filters that were sent. A service that does not know a parameter ignores it and shows everything; one that does
- * not know a value shows nothing. Neither is an error to it. With `before`, a page adds to what earlier ones showed.
+ * not know a value shows nothing. Neither gives an error. With `before`, a page adds to what earlier ones showed.
  */
 export function checkFiltered(
   stream: Stream,
@@ -52,7 +52,7 @@ export function checkFiltered(
   };
 }
 
-/** Why the rows cannot be called complete for these filters, for a person; undefined where nothing speaks against it. */
+/** Why the rows cannot be certified for these filters; undefined if nothing speaks against it. */
 export function doubtOf({ rows, broken, unseen }: FilterCheck): string | undefined {
   const [first] = broken;
   if (first) {
@@ -66,7 +66,7 @@ export function doubtOf({ rows, broken, unseen }: FilterCheck): string | undefin
 interface Test {
   name: string;
   asked: string;
-  /** Where in a row it shows; nowhere for some. */
+  /** The columns that show it, if any. */
   places: readonly number[];
   included: readonly string[];
   excluded: readonly string[];
@@ -86,11 +86,11 @@ function testOf({ columns }: Stream, name: string, asked: string): Test[] {
 const plain = ({ advanced, prefix = '' }: Param, value: string): string =>
   value.slice((advanced && value.startsWith('-') ? 1 : 0) + (value.startsWith(prefix) ? prefix.length : 0));
 
-/** A link without campaign, folder or partner has none; what is missing of a click was not told. */
+/** A link without campaign, folder or partner really has none; a missing field of a click is unknown. */
 const isShown = (column: string | undefined, value: Value): boolean =>
   column?.startsWith('link_') === true || (value !== null && value !== '');
 
-/** Services differ in upper and lower case (`Mobile`, `mobile`) and do not mean another value by it. */
+/** Services differ in upper and lower case (`Mobile`, `mobile`); the value is the same. */
 function textsOf(value: Value): string[] {
   if (value === null || value === '') return [];
   if (Array.isArray(value)) return value.flatMap((one: unknown) => textsOf(idOf(one)));

@@ -8,18 +8,18 @@ export interface ServiceToCheck {
   baseUrl: string;
   apiKey: string;
   requestsPerSecond: number;
-  /** Any one that the source syncs. */
+  /** Any stream that the source syncs. */
   stream: StreamName;
 }
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 const PATIENCE_MS = 15_000;
-/** Tributary goes by the service's clock; beyond this, whoever reads our times beside others' will wonder. */
+/** Tributary uses the service's clock; a larger difference would confuse people who compare our times with others. */
 const MOST_SKEW_MS = 60_000;
 const SOON_DAYS = 21;
 
-/** One cheap request tells whether the service is there, whether it takes the key, and what it says of budget and time. */
+/** Checks with one cheap request whether the service answers, whether it accepts the key, and what it reports about budget and time. */
 export async function checkService(service: ServiceToCheck, signal: AbortSignal): Promise<Finding[]> {
   const subject = `source ${service.name}`;
   const started = Date.now();
@@ -40,7 +40,7 @@ export async function checkService(service: ServiceToCheck, signal: AbortSignal)
   }
 }
 
-/** The limit is described per hour and counts seconds in practice: it is compared, never computed with. */
+/** The limit is documented per hour but counts seconds in practice: it is compared, never used for pacing. */
 function budgetFinding(subject: string, perSecond: number, limit: string | undefined): Finding {
   if (limit === undefined) return ok(subject, `paced at ${perSecond}/s; the service names no limit`);
   const both = `paced at ${perSecond}/s; the service names a limit of ${limit}`;
@@ -56,7 +56,7 @@ function clockFinding(subject: string, serverNow: number | undefined, ours: numb
   return note(subject, who, 'let this machine keep time by NTP; syncs go by the clock of the service meanwhile');
 }
 
-/** That the certificate is trusted has been seen by the request; how long it will be is seen here. */
+/** The request showed that the certificate is trusted; this checks how long it stays valid. */
 async function tlsFindings(subject: string, url: URL): Promise<Finding[]> {
   if (url.protocol !== 'https:') return [];
   const found = await new Promise<{ protocol: string | null; until: number } | undefined>((resolve) => {
@@ -71,7 +71,7 @@ async function tlsFindings(subject: string, url: URL): Promise<Finding[]> {
     };
     socket.on('error', giveUp).on('timeout', giveUp);
   });
-  // Recovery: the request went through, perhaps by way of a proxy; there is nothing to warn of.
+  // Recovery: the request succeeded, perhaps through a proxy; there is nothing to warn about.
   if (!found || Number.isNaN(found.until)) return [];
   const days = Math.floor((found.until - Date.now()) / DAY_MS);
   const says = `${found.protocol ?? 'TLS'}, certificate valid for ${days} more days`;

@@ -24,13 +24,13 @@ export interface Page {
   serverNow: Instant | undefined;
   /** Size of the answer after decompression. */
   bytes: number;
-  /** The limit that the service names. For people: what it counts differs from service to service. */
+  /** The limit that the service reports. For people only: its unit differs from service to service. */
   namedLimit?: string;
   /** From sending the request to the parsed answer, without waiting for the limiter. */
   tookMs: number;
 }
 
-/** One GET, one page or one typed error. No pacing and no second try: those belong to the layers around it. */
+/** One GET gives one page or one typed error. Pacing and retries belong to the layers around it. */
 export interface Client {
   get(query: EventsQuery, signal?: AbortSignal): Promise<Page>;
 }
@@ -68,11 +68,11 @@ export function createClient({ baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BOD
     deadline.headersCame();
     const { status } = response;
     if (status >= 300 && status < 400) {
-      response.body?.cancel().catch(() => {}); // Nobody reads it; whether the connection survives is of no interest.
+      response.body?.cancel().catch(() => {}); // Nobody reads it; whether the connection survives does not matter.
       throw redirectFault({ status, headers: response.headers }, url, redact);
     }
     if (!response.ok) {
-      // The status alone decides what happens next: a body that cannot be read to its end is as good as none.
+      // The status alone decides what happens next: a body that cannot be read completely is ignored.
       const body = await readBody(response, MAX_ERROR_BYTES, progress, deadline.signal).catch(() => ({ text: '' }));
       throw toFault({ status, headers: response.headers, text: body.text }, redact);
     }
@@ -97,7 +97,7 @@ export function createClient({ baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BOD
           deadline.chunkCame();
         });
       } catch (error) {
-        // Whatever failed after the caller left failed because of it.
+        // What fails after the caller aborted failed because of that.
         if (signal?.aborted) throw error instanceof Cancelled ? error : cancelled(signal);
         if (error instanceof Fault) throw error;
         if (deadline.signal.aborted) throw deadline.signal.reason;
@@ -117,7 +117,7 @@ function tooLarge(status: number, maxBytes: number): StopStream {
   });
 }
 
-/** The records of a 200, or the error that says what came instead of a list. */
+/** The records of a 200, or an error that describes what came instead of a list. */
 function readRecords(reply: Reply, redact: Redact): readonly unknown[] {
   const value = parse(reply.text, redact);
   if (Array.isArray(value)) return value;
@@ -136,7 +136,7 @@ function parse(text: string, redact: Redact): unknown {
     return parseJson(text);
   } catch {
     // The parser's own error quotes the body, and with it a key that the body may echo: it is not passed on.
-    // An answer cut short and a maintenance page pass by themselves, so this may be tried again.
+    // Truncated answers and maintenance pages are temporary, so this may be retried.
     throw new RetryLater(`the service answered 200 with ${describeBody(text, redact)}, which is not JSON`, {
       next: 'run it again later; if it stays, check baseUrl and any proxy between',
     });
@@ -147,14 +147,14 @@ interface Body {
   text: string;
   /** Bytes after decompression, as far as they were read. */
   bytes: number;
-  /** There was more than allowed; reading stopped there. */
+  /** The body was larger than allowed; reading stopped there. */
   cut: boolean;
 }
 
 /**
- * Reads a body as text, up to a limit that is held while reading: a few kilobytes can unpack to gigabytes, and a length
- * that was announced proves nothing. `chunkCame` hears of every piece, with the bytes so far. The signal is listened to here
- * too: a request that is aborted between its headers and its first piece can leave fetch's own reading waiting for ever.
+ * Reads a body as text, up to a limit that is enforced while reading: a few kilobytes can unpack to gigabytes, and a length
+ * that was announced proves nothing. `chunkCame` is called for every chunk, with the bytes so far. The signal is watched here
+ * too: a request that is aborted between its headers and its first chunk can leave fetch's own reading waiting for ever.
  */
 export async function readBody(
   response: Response,
@@ -170,11 +170,11 @@ export async function readBody(
     if (signal.aborted) reject(signal.reason);
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });
   });
-  aborted.catch(() => {}); // Thrown where it is awaited; a body that was read to its end awaits it no more.
+  aborted.catch(() => {}); // Thrown where it is awaited; a body that was read to its end no longer awaits it.
   for (;;) {
     const { done, value } = await Promise.race([reader.read(), aborted]);
     if (done || bytes + value.length > maxBytes) {
-      // Cancelling closes the connection, so that the rest is neither sent nor unpacked; how that goes is of no interest.
+      // Cancelling closes the connection, so that the rest is neither sent nor unpacked; its own errors do not matter.
       if (!done) reader.cancel().catch(() => {});
       return { text: decode(chunks), bytes, cut: !done };
     }
@@ -184,10 +184,10 @@ export async function readBody(
   }
 }
 
-/** JSON.parse refuses the byte order mark that some put in front. */
+/** JSON.parse refuses the byte order mark that some services send. */
 const BYTE_ORDER_MARK = '\ufeff';
 const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true });
-/** Below this, looking for a plain half costs more than it saves. */
+/** Below this size, looking for a plain ASCII half costs more than it saves. */
 const PIECE_BYTES = 4096;
 
 function decode(chunks: readonly Uint8Array[]): string {
@@ -195,11 +195,11 @@ function decode(chunks: readonly Uint8Array[]): string {
   return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
 }
 
-/** Plain ASCII is copied, which is five times faster than decoding; an accent here and there must not spoil the whole page. */
+/** Plain ASCII is copied, which is five times faster than decoding; a few accents must not slow down the whole page. */
 function decodePiece(bytes: Buffer): string {
   if (isAscii(bytes)) return bytes.toString('latin1');
   if (bytes.length < PIECE_BYTES) return UTF8.decode(bytes);
-  // Between two characters. Where no such place comes, this is no text, and is decoded as a whole.
+  // Split between two characters. Without such a place this is not text, and is decoded as a whole.
   let middle = bytes.length >> 1;
   while (((bytes[middle] ?? 0) & 0xc0) === 0x80) middle++;
   if (middle === bytes.length) return UTF8.decode(bytes);
@@ -218,14 +218,14 @@ export interface EventsQuery {
 }
 
 /**
- * The query as it is sent. Nothing is left to the service's defaults: deployed services differ in what they assume
+ * The query as it is sent. Nothing is left to the service's defaults, because deployed services differ in them
  * (an `end` without `start` is ignored, the default interval is 24 h or 30 d). A query that cannot be right is refused
  * here, before it costs a request or returns the wrong events.
  */
 export function toSearchParams(query: EventsQuery): URLSearchParams {
   const fixed = checkParams({
     event: query.stream,
-    // Outwards to whole milliseconds: a row more is dropped by its key, a row less would be lost.
+    // Rounded outwards to whole milliseconds: an extra row is dropped by its key, a missing row would be lost.
     start: isoMillis(Math.floor(query.start)),
     end: isoMillis(Math.ceil(query.end)),
     timezone: 'UTC',
@@ -242,7 +242,7 @@ export function toSearchParams(query: EventsQuery): URLSearchParams {
   return new URLSearchParams({ ...fixed.query, ...filters.query });
 }
 
-/** Undefined where it is no instant of the years 0 to 9999: the check above then names it as missing. */
+/** Undefined if it is no instant of the years 0 to 9999: the check above then reports it as missing. */
 function isoMillis(ms: number): string | undefined {
   const date = new Date(ms);
   const year = date.getUTCFullYear();

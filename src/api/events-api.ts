@@ -5,7 +5,7 @@ import { cancelled, sleep } from './cancel.ts';
 import type { Client, EventsQuery, Page } from './client.ts';
 import type { Lane, Limiter } from './limiter.ts';
 
-/** Pages of events: paced, tried again where that can help. The one place in the house that retries a request. */
+/** Pages of events: paced, and retried if that can help. The only place that retries a request. */
 export interface EventsApi {
   page(query: EventsQuery, options: PageOptions): Promise<Page>;
   stats(): ApiStats;
@@ -14,12 +14,12 @@ export interface EventsApi {
 export interface PageOptions {
   lane: Lane;
   signal?: AbortSignal | undefined;
-  /** Fewer tries than usual, where the caller has its own use for a failure. */
+  /** Fewer tries than usual, if the caller can handle a failure itself. */
   tries?: number | undefined;
 }
 
 export interface ApiStats {
-  /** Requests sent, the repeated ones among them. */
+  /** Requests sent, retries included. */
   requests: number;
   retries: number;
   tooManyRequests: number;
@@ -30,7 +30,7 @@ export interface EventsApiOptions {
   client: Client;
   limiter: Limiter;
   log: Log;
-  /** For whoever watches. */
+  /** Labels the spans. */
   source?: string;
   retries?: { tries?: number; firstWaitMs?: number };
 }
@@ -58,7 +58,7 @@ export function createEventsApi({ client, limiter, log, source = '', retries = {
     return page;
   }
 
-  /** A 429 is waited out by the limiter, which holds every lane back; all else waits here, as long as the service asked. */
+  /** After a 429 the limiter waits, for every lane; all other waits happen here, as long as the service asked. */
   function waitMs(error: RetryLater, attempts: number): number {
     if (error.answer?.status === 429) return 0;
     if (error.afterMs !== undefined) return error.afterMs;
@@ -81,7 +81,7 @@ export function createEventsApi({ client, limiter, log, source = '', retries = {
         retries: tries - 1,
         // The whole wait is slept below; p-retry's own would come on top of what the service asked for.
         minTimeout: 0,
-        // What never left had no turn, and the limiter has asked for one for long enough.
+        // A request that was never sent got no turn, and the limiter has already tried for long enough.
         shouldRetry: ({ error }) => error instanceof RetryLater && hasLeft,
         async onFailedAttempt({ error, attemptNumber, retriesLeft }) {
           attempts = attemptNumber;
@@ -98,7 +98,7 @@ export function createEventsApi({ client, limiter, log, source = '', retries = {
               status: error.answer?.status,
               code: error.answer?.code,
               attempt: attemptNumber,
-              // The pause after a 429 is the limiter's; where the service named no time, only the limiter knows it.
+              // The pause after a 429 is the limiter's; if the service named no time, only the limiter knows it.
               waitMs: isTooMany ? error.afterMs : Math.round(wait),
             },
             `trying again${isTooMany ? ' when the pause of this key is over' : ''}: ${error.message}`,

@@ -7,14 +7,14 @@ interface ParamFault {
   message: string;
 }
 
-/** `query` holds only what is sound; it may be sent only when there are no faults. */
+/** `query` holds only valid parameters; it may be sent only if there are no faults. */
 export interface CheckedParams {
   query: Record<string, string>;
   faults: ParamFault[];
   warnings: string[];
 }
 
-/** Checks what a person may filter a stream by. Every fault is found at once, each with its place. Never throws. */
+/** Checks the filters of a stream. All faults are reported at once, each with its place. Never throws. */
 export function checkFilters(stream: StreamName, filters: unknown): CheckedParams {
   const checked = check(stream, filters, (param) =>
     param.reserved ? `${param.name} is set by the reader itself: ${param.reserved}` : undefined,
@@ -87,7 +87,7 @@ function isMapping(value: unknown): value is Mapping {
   return prototype === Object.prototype || prototype === null;
 }
 
-/** What may be filtered by, in the order of the contract. */
+/** The parameters that can be used as filters, in the order of the contract. */
 export const FILTERS: readonly Param[] = PARAMS.filter(({ reserved }) => !reserved);
 
 /** The filters of a stream as a JSON schema, for editors. */
@@ -108,20 +108,20 @@ function valueSchema({ type, values = [], closed, advanced, maxLength, doc, depr
   return {
     ...told,
     type: ['string', 'number', 'array'],
-    // Words that the service may add to are offered, not demanded.
+    // Values that the service may add to are suggested, not required.
     ...(values.length > 0 && { examples: values }),
     ...(closed && { pattern: `^${word}(,${word})*$`, items: { pattern: `^${word}$` } }),
   };
 }
 
-/** What one value became: the text to send, what is wrong with it (with its place in a list), what is worth a warning. */
+/** The result for one value: the text to send, its faults (with their place in a list), and warnings. */
 interface ReadValue {
   text?: string;
   faults: Array<{ index?: number; message: string }>;
   warnings: string[];
 }
 
-/** Reads one value, as YAML or a command line gave it, into the text that is sent for this parameter. */
+/** Converts one value, from YAML or a command line, into the text that is sent for this parameter. */
 function readValue(param: Param, value: unknown): ReadValue {
   if (Array.isArray(value)) return param.advanced ? readList(param, value) : refuse('takes one value, not a list');
   const scalar = scalarText(param, value);
@@ -136,7 +136,7 @@ function readSingle(param: Param, text: string): ReadValue {
   return problem ? refuse(problem) : { text, faults: [], warnings: unusual(param, text) };
 }
 
-/** A list as YAML writes it: each entry is one value, so a comma inside would silently become two. */
+/** A YAML list: each entry is one value, so a comma inside would silently become two. */
 function readList(param: Param, list: readonly unknown[]): ReadValue {
   if (list.length === 0) return refuse('is an empty list: name at least one value, or leave the parameter out');
   const faults: ReadValue['faults'] = [];
@@ -152,7 +152,7 @@ function readList(param: Param, list: readonly unknown[]): ReadValue {
 
 /** A text in the service's own syntax: `US`, `US,CA`, `-US`, `-US,-CA`. */
 function readCommaText(param: Param, text: string): ReadValue {
-  // Codes and known words can be told apart; in free text `Washington, D.C.` is one name, and the service would look for two.
+  // Codes and known words can be split safely; in free text `Washington, D.C.` is one name, and the service would look for two.
   if (!param.values && !param.form && /,\s/.test(text)) {
     return refuse(`${holdsComma(text)}. If two are meant, write a list, or no blank after the comma`);
   }
@@ -178,7 +178,7 @@ function join(param: Param, entries: readonly string[], excluding: boolean): Rea
 
 const isExclusion = (entry: string): boolean => entry.startsWith('-');
 
-/** YAML turns unquoted words into numbers, booleans and nothing; only what survives that unharmed is taken. */
+/** YAML turns unquoted words into numbers, booleans and null; only values that survive this unchanged are accepted. */
 function scalarText(param: Param, value: unknown): { text: string } | { fault: string } {
   switch (typeof value) {
     case 'string':
@@ -197,10 +197,10 @@ function scalarText(param: Param, value: unknown): { text: string } | { fault: s
   }
 }
 
-/** What is wrong with a text as a value of this parameter, or undefined. */
+/** Why a text is not a valid value of this parameter, or undefined. */
 function checkText(param: Param, text: string): string | undefined {
   if (text.trim() === '') return 'is empty';
-  // A lone surrogate would be sent as U+FFFD: another value than the one that was asked for.
+  // A lone surrogate would be sent as U+FFFD: another value than the requested one.
   if (/[\p{Cc}\p{Surrogate}]/u.test(text)) return 'holds a control character or half a character';
   if (param.type === 'boolean')
     return /^(true|false)$/.test(text) ? undefined : `must be true or false, not ${quote(text)}`;
@@ -232,11 +232,11 @@ function isTimeZone(text: string): boolean {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: text }) !== undefined;
   } catch {
-    return false; // Intl has no other way to say that it does not know a zone.
+    return false; // Intl throws on an unknown zone.
   }
 }
 
-/** Vocabularies grow on the service's side (a new trigger, `Unknown` as a country): unknown words are sent, and said. */
+/** The service may know more values (a new trigger, `Unknown` as a country): unknown ones are sent, with a warning. */
 function unusual({ type, values, form }: Param, text: string): string[] {
   if (type === 'string' && values && !values.includes(text)) {
     return [`${quote(text)} is none of the known values (${values.join(', ')}); it is sent as it is`];
@@ -247,7 +247,7 @@ function unusual({ type, values, form }: Param, text: string): string[] {
 
 const quote = (text: string): string => JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 
-/** The known name that a mistyped one is closest to, or undefined where none is close enough to be worth saying. */
+/** The known name closest to a mistyped one, or undefined if none is close. */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   const typed = simple(name.slice(0, 100));
   let best: { name: string; distance: number } | undefined;
@@ -258,7 +258,7 @@ export function nearest(name: string, known: Iterable<string>): string | undefin
   return best && best.distance <= Math.max(1, Math.floor(best.name.length / 2)) ? best.name : undefined;
 }
 
-/** `utmSource`, `utm-source` and `UTM_SOURCE` are one slip, not four. */
+/** Case and separators do not count: `utmSource`, `utm-source` and `UTM_SOURCE` are the same. */
 const simple = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '');
 
 function editDistance(a: string, b: string): number {

@@ -5,36 +5,36 @@ import { cancelled, onAbort, sleep } from './cancel.ts';
 
 export type { Lane } from './budget.ts';
 
-/** Lets the requests of one key go, each in its turn. */
+/** Paces the requests of one key. */
 export interface Limiter {
   /** Runs the task in its turn. A task that fails with a 429 pauses every lane. */
   run<T>(lane: Lane, task: () => Promise<T>, signal?: AbortSignal): Promise<T>;
-  /** Pauses every lane, as a 429 does: for one that was met elsewhere. */
+  /** Pauses every lane, as a 429 does: for a 429 that was received elsewhere. */
   pause(afterMs?: number): Promise<void>;
   usage(): Usage;
-  /** Rejects requests that still wait. Requests in flight go on; their own signal ends them. */
+  /** Rejects waiting requests. Requests in flight continue until their own signal ends them. */
   close(): void;
 }
 
 export interface LimiterOptions {
   requestsPerSecond: number;
-  /** The budget that all processes share, or, left out, this process's own. */
+  /** The budget that all processes share; by default this process's own. */
   budget?: Budget;
-  /** Requests under way at a time: a bound on memory and connections when the service is slow. */
+  /** Concurrent requests: bounds memory and connections when the service is slow. */
   maxConcurrent?: number;
 }
 
 /** Two seconds' worth, so that a slow service does not slow the pace. */
 const underWay = (perSecond: number): number => Math.max(16, Math.ceil(2 * perSecond));
-/** An idle connection is closed after four seconds or more: a request after that pays for a new one. */
+/** Idle connections are closed after four seconds or more; a request after that needs a new one. */
 const WARM_MS = 3000;
 /** How long a turn waits for a budget that cannot be reached: a database restarts in less. */
 const PATIENCE_MS = 10_000;
 const ASK_AGAIN_MS = 250;
-/** A slot that is reached later than this is not used: the next of its chain may have been granted by then. */
+/** A slot that is reached later than this is not used: the next slot of its chain may have been granted by then. */
 const TOO_LATE_MS = 500;
 const CLOCK_CHECK_MS = 1000;
-/** Every so many turns the request that has waited longest goes, so that no lane starves: a first sync can be busy for hours. */
+/** Every this many turns the request that has waited longest is sent, so that no lane starves: a first sync can take hours. */
 const FAIR = 4;
 
 /** A request that waits for its turn. */
@@ -45,8 +45,8 @@ interface Waiting {
 }
 
 /**
- * Bottleneck keeps the turns: one at a time, spaced by the plan's rate. In its turn a process takes a slot of the budget that all
- * share, and sends its most urgent request. A turn belongs to no request before that: a request that is aborted while it waits costs
+ * Bottleneck gives out turns: one at a time, spaced by the plan's rate. In its turn a process takes a slot of the budget that all
+ * share, and sends its most urgent request. A turn is bound to no request before that: a request that is aborted while it waits costs
  * nothing, and one that comes during a pause does not wait behind less urgent ones. (Bottleneck's priorities are fixed when a job is queued, and starve the lanes below a busy one.)
  */
 export function createLimiter(options: LimiterOptions): Limiter {
@@ -61,10 +61,10 @@ export function createLimiter(options: LimiterOptions): Limiter {
   let turnsTaken = 0;
   let answeredAt = Number.NEGATIVE_INFINITY;
 
-  /** Rejected only by `stop`: then who waits was turned away, or has a turn in the new queue. */
+  /** Rejected only by `stop`: then waiting requests were rejected too, or have a turn in the new queue. */
   const queueTurn = (): void => void turns.schedule(takeTurn).catch(() => {});
 
-  /** Bottleneck counts on the wall clock: set back by an hour, it would let nobody go for an hour. */
+  /** Bottleneck uses the wall clock: if that is set back by an hour, it would stop for an hour. */
   let clockOffset = Date.now() - performance.now();
   const clockCheck = setInterval(() => {
     const offset = Date.now() - performance.now();
@@ -87,7 +87,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     const patience = performance.now() + PATIENCE_MS;
     for (let next = first(); next && !closing.signal.aborted; next = first()) {
       if (running.size >= maxConcurrent) {
-        await Promise.race(running).catch(() => {}); // Its own caller hears of it; here it only leaves room.
+        await Promise.race(running).catch(() => {}); // Its own caller gets the error; here only the free place matters.
         continue;
       }
       const isCold = running.size === 0 && performance.now() - answeredAt > WARM_MS;
@@ -96,7 +96,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
         if ('waitMs' in turn) await rest(turn.waitMs);
         else if (await reach(turn)) return send(turn);
       } catch (error) {
-        // Recovery: ask again for a while. Never send without a slot: other processes would get the 429.
+        // Recovery: try again for a while. Never send without a slot: other processes would get the 429.
         if (error instanceof RetryLater && performance.now() < patience) await rest(ASK_AGAIN_MS);
         else next.leave(error);
       }
@@ -105,7 +105,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
 
   const rest = (ms: number): Promise<void> => sleep(Math.max(1, Math.ceil(ms)), closing.signal).catch(() => {}); // Closed: the loop sees that.
 
-  /** Sleeps until the slot opens. False if it woke too late or a pause began: the slot is lost, and another one is asked for. */
+  /** Sleeps until the slot's time. False if it woke too late or a pause began: the slot is lost, and another one is taken. */
   async function reach(slot: Slot): Promise<boolean> {
     const early = slot.at - budget.now();
     if (early > 0) await rest(early);
@@ -116,7 +116,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     const next = first();
     turnsTaken++;
     if (next) next.start(slot);
-    else budget.answered(slot); // All have left: one slot is lost, and nobody waits for its answer.
+    else budget.answered(slot); // No request is waiting any more: the slot is lost, and nobody waits for its answer.
   }
 
   async function execute<T>(task: () => Promise<T>, slot: Slot): Promise<T> {
@@ -212,7 +212,7 @@ function createUsageMeter(requestsPerSecond: number): UsageMeter {
     },
     read(pauses) {
       const activeSeconds = (activeMs + (present > 0 ? performance.now() - since : 0)) / 1000;
-      // A lone request takes a moment but stands for a whole gap: short bursts of activity would show more than all.
+      // A single request takes a moment but accounts for a whole gap: short bursts would otherwise show more than 100 %.
       const share = requests > 0 ? Math.min(1, requests / (requestsPerSecond * activeSeconds)) : undefined;
       return { requests, activeSeconds, share, pauses };
     },

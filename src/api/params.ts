@@ -2,16 +2,16 @@ import type { StreamName } from '../model/streams.ts';
 
 /**
  * Every query parameter of `GET /events`, as data. Checking, docs/configuration.md, the editor's JSON schema and the check of filtered rows
- * are read from this table and from nowhere else: a parameter that the service adds is one line here.
+ * are all derived from this table: a new parameter of the service is one line here.
  */
 export interface Param {
   name: string;
   type: 'string' | 'enum' | 'boolean' | 'number';
   doc: string;
-  /** An enum refuses every other value. On a string they are those known so far, and others bring a warning; unless they are `closed`. */
+  /** An enum refuses every other value. For a string these are the known values, and others give a warning unless they are `closed`. */
   values?: readonly string[];
   closed?: true;
-  /** The form a value has. `strict`: anything else is refused, but for what is known `inTheField`; otherwise it brings a warning. */
+  /** The form of a value. `strict`: anything else is refused, except values known `inTheField`; otherwise it gives a warning. */
   form?: {
     fits(text: string): boolean;
     text: string;
@@ -26,17 +26,17 @@ export interface Param {
   max?: number;
   maxLength?: number;
   prefix?: string;
-  /** Another parameter, with exactly one included value, without which this one means nothing. */
+  /** Another parameter that this one requires, with exactly one included value. */
   needs?: string;
-  /** Another parameter that says the same: only one of the two can be meant. */
+  /** Another parameter with the same meaning: only one of the two may be given. */
   conflicts?: string;
-  /** Columns of a row that show whether it passed; one of them is enough. Absent: rows do not show it. */
+  /** Columns that show whether a row passed the filter; one of them is enough. Absent: rows do not show it. */
   columns?: readonly string[];
-  /** The streams it works on; absent: all. */
+  /** The streams it applies to; absent: all. */
   streams?: readonly StreamName[];
   /** Still accepted; the text says what to use instead. */
   deprecated?: string;
-  /** The reader sets it itself; the text says what a person uses instead. */
+  /** Set by the reader itself; the text says what to use instead. */
   reserved?: string;
 }
 
@@ -51,12 +51,12 @@ const CODES = (
 ).split(' ');
 
 const ASSIGNED: ReadonlySet<string> = new Set(CODES);
-/** Codes of everyday use that are none of ISO's own. */
+/** Codes in everyday use that are not ISO codes. */
 const EVERYDAY: Readonly<Record<string, string>> = { UK: 'GB', EL: 'GR', ENG: 'GB', USA: 'US', UAE: 'AE' };
 
 const isCountry = (text: string): boolean => ASSIGNED.has(text);
 
-/** The code that somebody meant who wrote it in other letters, in everyday use, or as the country's English name. */
+/** The ISO code for another spelling, an everyday code, or the country's English name. */
 function countryMeant(text: string): string | undefined {
   const upper = text.toUpperCase();
   if (isCountry(upper)) return upper;

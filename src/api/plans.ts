@@ -1,7 +1,7 @@
 /** The plans of the contract. Analytics endpoints, `GET /events` among them, have a budget of their own per second. */
 export interface Plan {
   name: PlanName;
-  /** All other endpoints; undefined where the contract says "custom". */
+  /** All other endpoints; undefined if the contract says "custom". */
   standardPerMinute: number | undefined;
   analyticsPerSecond: number | 'none' | 'custom';
 }
@@ -17,7 +17,7 @@ export const PLANS: Readonly<Record<PlanName, Plan>> = {
   enterprise: { name: 'enterprise', standardPerMinute: undefined, analyticsPerSecond: 'custom' },
 };
 
-/** One request in 100 s is the slowest that still makes progress; above 1000/s somebody meant another unit. */
+/** One request in 100 s is the slowest that still makes progress; above 1000/s the unit is probably wrong. */
 export const SLOWEST = 0.01;
 const FASTEST = 1000;
 

@@ -11,7 +11,7 @@ const FORBIDDEN_NEXT: Readonly<Record<ForbiddenMeaning, string>> = {
   permission: 'give this key permission to read analytics, or use a key that has it',
 };
 
-/** Every error code of the contract. `stop`: asking again as it is cannot help. */
+/** Every error code of the contract. `stop`: repeating the request cannot help. */
 interface ServiceCode {
   code: string;
   status: number;
@@ -33,24 +33,24 @@ export const SERVICE_CODES: readonly ServiceCode[] = [
   { code: 'internal_server_error', status: 500, recovery: 'retry', next: 'run it again later' },
 ];
 
-/** Statuses outside the contract that pass by themselves: request timeout, too early, whatever a gateway says. */
+/** Temporary statuses outside the contract: request timeout, too early, gateway errors. */
 const passes = (status: number): boolean => status === 408 || status === 425 || status >= 500;
 
-/** Usage is looked for first: "monthly usage exceeded, upgrade your plan" is about usage. */
+/** Usage is matched first: "monthly usage exceeded, upgrade your plan" is about usage. */
 export function forbiddenMeaning(message: string): ForbiddenMeaning {
   if (/exceed|usage|quota|monthly/i.test(message)) return 'usage';
   if (/\bplan\b|upgrade|subscri|\btier\b|\bbusiness\b/i.test(message)) return 'plan';
   return 'permission';
 }
 
-/** An answer of the service, read as far as it could be. */
+/** An answer of the service, as far as it could be read. */
 export interface Reply {
   status: number;
   headers: { get(name: string): string | null };
   text: string;
 }
 
-/** What a refusal means for the caller: stop, or wait. The status decides; a 200 is judged by the code it carries. */
+/** What an error answer means for the caller: stop, or wait. The status decides; for a 200, the error code it carries. */
 export function toFault(reply: Reply, redact: Redact): Fault {
   const envelope = readEnvelope(reply.text);
   const known = SERVICE_CODES.find((row) => row.code === envelope?.code);
@@ -77,7 +77,7 @@ export function toFault(reply: Reply, redact: Redact): Fault {
   return new RetryLater(message, { answer, afterMs, next: (row?.next ?? 'run it again later') + more });
 }
 
-/** The redirect is refused, because whoever it points to would receive the key. */
+/** A redirect is refused, because its target would receive the key. */
 export function redirectFault(reply: Omit<Reply, 'text'>, requested: URL, redact: Redact): StopStream {
   const location = reply.headers.get('location');
   const known = location && URL.canParse(location, requested.href);
@@ -92,7 +92,7 @@ export function redirectFault(reply: Omit<Reply, 'text'>, requested: URL, redact
   );
 }
 
-/** What came instead of what was expected, for a person: never more than its beginning. */
+/** Describes an unexpected answer: never more than its beginning. */
 export function describeBody(text: string, redact: Redact): string {
   if (text.trim() === '') return 'an empty body';
   return `${/^\s*<(!doctype|html|head|body|\?xml)/i.test(text) ? 'an HTML page' : 'a body'} that begins ${beginningOf(text, redact)}`;
@@ -100,7 +100,7 @@ export function describeBody(text: string, redact: Redact): string {
 
 /**
  * The beginning of a body. What begins like JSON, in whatever encoding, may hold events, and with them addresses, names and a link's password: its
- * shape says enough. The key is masked first, because a quote in it would end a text too early.
+ * shape is enough. The key is masked first, because a quote in it would end a text too early.
  */
 export function beginningOf(text: string, redact: Redact): string {
   if (!/^[\s\0\ufeff\ufffd]*[[{]/.test(text))
@@ -109,10 +109,10 @@ export function beginningOf(text: string, redact: Redact): string {
   return redact(redact(text.slice(0, LOOKED_AT), LOOKED_AT).replace(/"(?:[^"\\]|\\.)*(?:"(\s*:)?|\\?…?$)/gs, mask));
 }
 
-/** Pages for developers show the record that they stumbled over, as JSON and often in the letters of HTML. */
+/** Error pages for developers show the record at fault, as JSON and often HTML-escaped. */
 const JSON_VALUE_WITHIN = /((?:"|&quot;)\s*:\s*)("|&quot;)(?:(?!\2).)*(?:\2|$)/gs;
 
-/** Bodies can be megabytes; of their beginning more is needed than is shown, since masking makes it shorter. */
+/** Bodies can be megabytes; more than the shown part is read, because masking shortens it. */
 const LOOKED_AT = 4000;
 
 interface Envelope {
@@ -147,18 +147,18 @@ function tryParse(text: string): unknown {
   }
 }
 
-/** Never zero, which would hammer; never millennia, which a garbled header asks for. */
+/** Never zero, which would hammer the service; never millennia, as a garbled header may say. */
 const SHORTEST_MS = 1000;
 const LONGEST_MS = 120_000;
 
-/** Below this, digits count seconds to wait; from here on (the year 2001) they are a point in time. */
+/** Smaller numbers are seconds to wait; from here on (the year 2001) they are a point in time. */
 const FIRST_EPOCH_SECOND = 1e9;
 
 /**
- * How long the service asks us to wait, or undefined where it says nothing usable. `Retry-After` comes as seconds, an
+ * How long the service asks us to wait, or undefined if it says nothing usable. `Retry-After` comes as seconds, an
  * HTTP date, epoch seconds or epoch milliseconds; `X-RateLimit-Reset` as epoch seconds or milliseconds. Points in time are
- * measured against `now`, the service's own clock where it gave one: ours may be minutes off. `X-RateLimit-Limit` is
- * never looked at: it is described per hour and is per second in practice.
+ * measured against `now`, the service's own clock if it gave one: ours may be minutes off. `X-RateLimit-Limit` is
+ * never used: it is documented per hour and is per second in practice.
  */
 export function retryAfterMs(headers: { get(name: string): string | null }, now: Instant): number | undefined {
   return waitOf(headers.get('retry-after'), now) ?? untilReset(headers.get('x-ratelimit-reset'), now);
@@ -175,7 +175,7 @@ function untilReset(header: string | null, now: Instant): number | undefined {
   return Number(text) < FIRST_EPOCH_SECOND ? undefined : until(text, now);
 }
 
-/** A moment that has passed says nothing about how long to wait. */
+/** A time in the past says nothing about how long to wait. */
 function until(text: string, now: Instant): number | undefined {
   const moment = parseInstant(text);
   return moment === undefined || moment < now ? undefined : clamp(moment - now);
@@ -184,14 +184,14 @@ function until(text: string, now: Instant): number | undefined {
 const clamp = (ms: number): number => Math.min(Math.max(ms, SHORTEST_MS), LONGEST_MS);
 
 /**
- * A failed connection as an error that may be tried again, or undefined where the failure is none of the network: a bug must
- * not be retried as if it were weather. The original error is described, not carried along: what a library hangs on its
- * errors is not ours to vouch for, and the key was in that request.
+ * A failed connection as a retryable error, or undefined if it is not a network failure: a bug must
+ * not be retried. The original error is described, not attached: a library may attach anything to its
+ * errors, and the request held the key.
  */
 export function networkFault(error: unknown, url: URL, bytesRead: number): RetryLater | undefined {
   const cause = networkCause(error);
   if (!cause) return undefined;
-  // What began as HTTP and went wrong in the middle was cut there.
+  // A parse error after the answer began means that it was truncated.
   const row = meaningOf(bytesRead > 0 && cause.code.startsWith('HPE_') ? 'ECONNRESET' : cause.code);
   const place = `${url.hostname}:${url.port || (url.protocol === 'https:' ? 443 : 80)}`;
   const after = bytesRead > 0 ? ` after ${bytesRead} bytes of the answer` : '';
@@ -200,24 +200,24 @@ export function networkFault(error: unknown, url: URL, bytesRead: number): Retry
   });
 }
 
-/** fetch wraps whatever the network did in `fetch failed` or `terminated`, with the real error as its cause. */
+/** fetch wraps network errors in `fetch failed` or `terminated`, with the real error as the cause. */
 function networkCause(error: unknown): { code: string; message: string } | undefined {
   if (!(error instanceof TypeError) || !/^(fetch failed|terminated)$/.test(error.message)) return undefined;
   const cause = error.cause instanceof Error ? error.cause : error;
-  // Node 24 gives this error a name and no code.
+  // In Node 24 this error has a name but no code.
   const fallback = cause.name === 'HTTPParserError' ? 'HPE_INVALID' : '';
   return { code: 'code' in cause && typeof cause.code === 'string' ? cause.code : fallback, message: cause.message };
 }
 
-/** Makes text of the service fit to be shown: one line, of bounded length, without the key. */
+/** Makes text of the service safe to show: one line, of bounded length, without the key. */
 export type Redact = (text: string, maxLength?: number) => string;
 
 const SHOWN = 120;
 
 /**
- * Services echo the key in error messages and on HTML pages. Every text of theirs passes through here before it reaches
- * an error or a log line. The order matters: invisible characters go first, or a key cut by one would slip
- * through the mask; the length goes last, or half a key would remain at the edge.
+ * Services echo the key in error messages and on HTML pages. All their text passes through here before it reaches
+ * an error or a log line. The order matters: invisible characters are removed first, or a key split by one would slip
+ * through the mask; the length is cut last, or half a key would remain at the edge.
  */
 export function createRedact(key: string): Redact {
   const forms = [...new Set([key, encodeURIComponent(key), JSON.stringify(key).slice(1, -1)])];

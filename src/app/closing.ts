@@ -1,4 +1,4 @@
-/** What was opened puts its closer here, on the next line. */
+/** Closers of opened resources: each is pushed right after opening. */
 export type Closers = Array<() => Promise<void> | void>;
 
 /** Closes what the work opened, in the opposite order, also when something further on fails to open. */
@@ -8,7 +8,7 @@ export async function closing<T>(work: (closers: Closers) => Promise<T>): Promis
   try {
     result = await work(closers);
   } catch (error) {
-    // Recovery: why the work failed is what its caller needs; what fails to close after it is a consequence.
+    // Recovery: the caller needs the reason why the work failed; errors of closing are a consequence.
     await closeAll(closers).catch(() => {});
     throw error;
   }
@@ -16,14 +16,14 @@ export async function closing<T>(work: (closers: Closers) => Promise<T>): Promis
   return result;
 }
 
-/** Every closer gets its turn, whatever becomes of the others; the first failure is thrown when all are done. */
+/** Every closer runs, even if others fail; the first error is thrown when all are done. */
 export async function closeAll(closers: Closers): Promise<void> {
   const failures: unknown[] = [];
   for (const closer of closers.splice(0).reverse()) {
     try {
       await closer();
     } catch (error) {
-      // Recovery: kept until the rest is closed, since a connection left open would keep the process alive.
+      // Recovery: kept until the rest is closed, because an open connection would keep the process alive.
       failures.push(error);
     }
   }

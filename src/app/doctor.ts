@@ -20,13 +20,13 @@ interface DoctorDeps {
   config: Config;
   log: Log;
   signal: AbortSignal;
-  /** Where the state is, for a process that has it open. */
+  /** The URL of the state, for a process that has it open. */
   stateUrl?: string;
-  /** Told of every finding as soon as it is made: a server that does not answer takes its time. */
+  /** Called for every finding at once: a server that does not answer takes a while. */
   onFinding(finding: Finding): void;
 }
 
-/** Looks at everything a sync needs. Each part is looked at whatever became of the others, and nothing is changed. */
+/** Checks everything a sync needs. Each part is checked whatever the others gave, and nothing is changed. */
 export async function examine({ config, log, signal, stateUrl, onFinding }: DoctorDeps): Promise<Finding[]> {
   const findings: Finding[] = [];
   const tell = (found: readonly Finding[]): void => {
@@ -38,7 +38,7 @@ export async function examine({ config, log, signal, stateUrl, onFinding }: Doct
   await withUntouched({ config, log, stateUrl }, async ({ state, sink }) => {
     const found = await checkState(state, MIGRATIONS, stateNameOf(config));
     tell(found);
-    // Every sink keeps its progress there: what a dead database does to them is no fault of theirs.
+    // Every sink keeps its progress in the state: a dead database is reported once, not for each of them.
     if (found.some(isAway)) return;
     for (const name of Object.keys(config.sinks)) tell(await checkSink(name, sink));
     tell(await profileFindings(state, Object.keys(config.sources)));
@@ -56,7 +56,7 @@ export async function examine({ config, log, signal, stateUrl, onFinding }: Doct
 
 const isAway = ({ level, fixBy }: Finding): boolean => level === 'fault' && fixBy === 'later';
 
-/** Loaded where there is a Redis or a server of one's own: the doctor of most configs needs none of it. */
+/** Imported only if the config names a Redis or a Postgres server. */
 async function queueFindingsOf({ queue: { url }, state }: Config): Promise<Finding[]> {
   try {
     if (url === undefined) {
@@ -71,7 +71,7 @@ async function queueFindingsOf({ queue: { url }, state }: Config): Promise<Findi
   }
 }
 
-/** Connections that others on the network could read. */
+/** Connections without TLS. */
 export function clearFindings({ state, sinks, queue }: Config): Finding[] {
   const databases: Array<[subject: string, url: string | undefined]> = [
     ['state', state.url],
@@ -94,7 +94,7 @@ export function clearFindings({ state, sinks, queue }: Config): Finding[] {
 
 const PLAIN_DATABASE = 'add ?sslmode=verify-full to its URL (and sslrootcert for a CA of your own)';
 
-/** Folders that data goes to; what is on other machines is theirs to watch. */
+/** Local folders that data goes to; other machines watch their own disks. */
 function foldersOf({ state, sinks }: Config): string[] {
   const paths = Object.values(sinks).flatMap((sink) =>
     sink.type === 'parquet' ? [sink.path] : sink.type === 'iceberg' ? [sink.warehouse] : [],
@@ -112,7 +112,7 @@ async function checkSink(name: string, open: (name: string) => Promise<Sink>): P
   }
 }
 
-/** Names that now lead to another service than the one their rows came from. */
+/** Sources whose name now refers to another service than the one their rows came from. */
 async function movedFindings(state: Database, { sources }: Config): Promise<Finding[]> {
   const [has] = await state.query<{ table: boolean }>({
     text: `select to_regclass('tributary.sources') is not null as table`,
@@ -128,7 +128,7 @@ async function movedFindings(state: Database, { sources }: Config): Promise<Find
   }));
 }
 
-/** What earlier syncs noticed of the servers. */
+/** What earlier syncs found out about the services. */
 async function profileFindings(state: Database, sources: readonly string[]): Promise<Finding[]> {
   const profiles = await readKnownProfiles(state);
   return profiles
@@ -152,11 +152,11 @@ export function checkNode(version: string): Finding {
 }
 
 const GIB = 2 ** 30;
-/** A day of a busy source, with its indexes; and what a database needs to go on at all. */
+/** Room for a day of a busy source with its indexes; and the least that a database needs to keep running. */
 const LITTLE = 2 * GIB;
 const TOO_LITTLE = GIB / 4;
 
-/** The free space where a folder is, or will be made. */
+/** The free space at a folder that exists or will be created. */
 export async function checkDisk(folder: string): Promise<Finding> {
   let there = resolve(folder);
   while (!existsSync(there)) there = dirname(there);

@@ -4,11 +4,11 @@ import type { Environment } from '../config/document.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 
-/** The one place that reads the environment. It loads next to nothing, since every start passes through here. */
+/** The only place that reads the environment. It imports little, because every start loads it. */
 
 /**
- * With secrets from files, as containers get them: where `NAME` is not set and `NAME_FILE` is, it is the path of a file that holds the
- * value. A file is read only when its variable is asked for.
+ * With secrets from files, as in containers: if `NAME` is not set and `NAME_FILE` is, that is the path of a file that holds the
+ * value. A file is read only when its variable is used.
  */
 export function variables(): Environment {
   const filled: Record<string, string | undefined> = { ...process.env };
@@ -40,13 +40,13 @@ export const logOfEnvironment = (): Log =>
 
 /** For the S3 client, which reads credentials and region by itself. */
 export function s3Settings(): { pathStyle: boolean } {
-  // It would warn every user of Node 20 that its own later versions will not run there.
+  // Suppresses the SDK's warning that its later versions will not support Node 20.
   process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
-  // Whoever names another server than Amazon's has one that knows buckets only as the first step of a path.
+  // Servers other than Amazon's usually support buckets only as the first part of a path.
   return { pathStyle: Boolean(process.env.AWS_ENDPOINT_URL_S3 || process.env.AWS_ENDPOINT_URL) };
 }
 
-/** The names are OpenTelemetry's own; its packages read the rest of them. */
+/** OpenTelemetry's own variables; its packages read the rest of them. */
 export const wantsTraces = (): boolean =>
   process.env.OTEL_SDK_DISABLED !== 'true' &&
   process.env.OTEL_TRACES_EXPORTER !== 'none' &&
@@ -56,18 +56,18 @@ export const serviceName = (): string => process.env.OTEL_SERVICE_NAME || 'tribu
 
 export const wantsNoColour = (): boolean => (process.env.NO_COLOR ?? '') !== '' || process.env.TERM === 'dumb';
 
-/** Of this package. */
+/** This package's version. */
 export function ownVersion(): string {
   const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(file) as { version: string }).version;
 }
 
-/** Keys that hold secrets are taken out, whatever object carries them here. */
+/** Keys that hold secrets are removed from every logged object. */
 const SECRETS = ['apiKey', 'authorization', 'password', 'salt', 'token', 'url'].flatMap((key) => [key, `*.${key}`]);
 
 const LEVELS = [...Object.values(pino.levels.labels), 'silent'];
 
-/** The one home of pino. Lines go to standard error, because standard output belongs to results: text for a person, else JSON. */
+/** The only user of pino. Lines go to standard error, because standard output is for results: text on a terminal, else JSON. */
 export function createLog({ level, isForPeople }: { level: string; isForPeople: boolean }): Log {
   if (!LEVELS.includes(level)) {
     throw new ConfigError('TRIBUTARY_LOG is none of the log levels', { next: `use one of: ${LEVELS.join(', ')}` });
@@ -88,6 +88,6 @@ interface Line {
 export function lineForPeople(json: string): string {
   const { level, msg, source, stream } = JSON.parse(json) as Line;
   const place = [source, stream].filter(Boolean).join('/');
-  // The line is cleared first: a progress line may stand there.
+  // Clears the line first, as it may hold a progress line.
   return `\r\x1b[2K${pino.levels.labels[level]}: ${place ? `${place}: ` : ''}${msg}\n`;
 }

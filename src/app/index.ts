@@ -25,12 +25,12 @@ import { logOfEnvironment, ownVersion, serviceName, variables, wantsNoColour, wa
 import { type Choice, type ChosenStream, chooseStreams, createJob, openBudgets } from './jobs.ts';
 import { type ChosenSink, chooseSinks, openSink, openSinks } from './sinks.ts';
 
-/** The one place that puts the parts together. */
+/** The only place that wires the parts together. */
 
 export const environment = {
   log: logOfEnvironment,
   noColour: wantsNoColour,
-  /** For commands that have nothing to do without a source. */
+  /** For commands that need a source. */
   config: (path: string): LoadedConfig => withSources(loadConfig(path, variables()), path),
   configOrDefaults: (path: string | undefined): LoadedConfig => loadConfigOrDefaults(path, variables()),
 };
@@ -42,20 +42,20 @@ function withSources(loaded: LoadedConfig, path: string): LoadedConfig {
   });
 }
 
-/** Who changes something by a command: the user and the machine, for the audit trail. */
+/** The user and the machine of a command, for the audit trail. */
 export const byCommand = (jobs: ReadonlyArray<Pick<StreamJob, 'source' | 'stream'>> = []) => ({
   actor: userInfo().username,
   from: hostname(),
   ...(jobs.length > 0 && { target: jobs.map(({ source, stream }) => `${source}/${stream}`).join(', ') }),
 });
 
-/** Where the embedded database lives, next to where the command is run. */
+/** The folder of the embedded database, in the current directory. */
 export const STATE_DIR = '.tributary';
 
-/** Whether there can be anything to look at: a command that only reads shall not create a database for it. */
+/** Whether a state may exist: a command that only reads must not create a database. */
 export const hasState = ({ state }: Config): boolean => state.url !== undefined || existsSync(STATE_DIR);
 
-/** For people: which database the state is in, without user and password. */
+/** For people: the state's database, without user and password. */
 export function stateNameOf({ state: { url } }: Config): string {
   if (url === undefined) return `embedded Postgres in ${STATE_DIR}/`;
   const { host, pathname } = new URL(url);
@@ -65,15 +65,15 @@ export function stateNameOf({ state: { url } }: Config): string {
 export interface App {
   state: Database;
   stateName: string;
-  /** Holds the password: for whatever else lives in that database, not for messages. */
+  /** With the password: for connections to that database, never for messages. */
   stateUrl: string;
 }
 
-/** An app with something to sync, and somewhere to put it. */
+/** An app with streams and sinks. */
 export interface SyncApp extends App {
   sinks: readonly Sink[];
   jobs: readonly StreamJob[];
-  /** One of them with further filters, on the same budget. */
+  /** One of the streams with additional filters, on the same budget. */
   narrow(job: Pick<StreamJob, 'source' | 'stream'>, filters: Readonly<Record<string, string>>): StreamJob;
   /** How the request budget of a source has been used so far. */
   usage(source: string): Usage & { perSecond: number };
@@ -83,13 +83,13 @@ export interface SyncAppOptions {
   config: Config;
   log: Log;
   choice?: Choice;
-  /** Somebody said that sources with another address than before are the same services. */
+  /** The user confirmed that sources with a changed address are the same services. */
   adopt?: boolean;
-  /** Comes in beside a process that has the embedded server: for work that lets syncs go first. */
+  /** Shares the embedded server with the process that runs it: for work that gives way to syncs. */
   beside?: boolean;
 }
 
-/** Opens what a sync needs, runs it, and closes everything again. What was chosen is checked before anything is touched. */
+/** Opens what a sync needs, runs it, and closes everything again. The choice is checked before anything is opened. */
 export async function withSyncApp<T>(
   { config, log, choice = {}, adopt = false, beside = false }: SyncAppOptions,
   work: (app: SyncApp) => Promise<T>,
@@ -133,7 +133,7 @@ async function adopted(state: Database, streams: readonly ChosenStream[]): Promi
   }
 }
 
-/** For commands that only ask the service: no state, no sink, and a pace of their own. */
+/** For commands that only use the service: no state, no sink, and a budget of their own. */
 export function withJobs<T>(
   { config, log, choice }: { config: Config; log: Log; choice: Choice },
   work: (jobs: readonly StreamJob[]) => Promise<T>,
@@ -146,14 +146,14 @@ export function withJobs<T>(
   });
 }
 
-/** What an export takes over from the state: who is left out, and which unknown fields have columns in the tables. */
+/** What an export uses from the state: who is left out, and which unknown fields have columns in the tables. */
 export interface ExportRules {
   scrub(rows: readonly Row[]): Promise<readonly Row[]>;
   evolved: readonly EvolvedColumn[];
 }
 
 /**
- * Who was forgotten is still in the service, and must not come back in a file. Where there is a state its list is read, as it
+ * Forgotten customers are still in the service, and must not come back in a file. If there is a state, its list is read as it
  * is: an export changes nothing in it. A state that cannot be read ends the export.
  */
 export async function readExportRules(
@@ -170,7 +170,7 @@ export async function readExportRules(
   });
 }
 
-/** For commands that change what is stored without asking the service. Leases keep them and a sync apart, so both may be here. */
+/** For commands that change stored data without the service. Leases keep them apart from syncs, so both may run at once. */
 export function withSinks<T>(
   { config, log }: { config: Config; log: Log },
   work: (app: Pick<SyncApp, 'state' | 'sinks'>) => Promise<T>,
@@ -181,12 +181,12 @@ export function withSinks<T>(
   });
 }
 
-/** For commands that only read the state: they use the embedded server of another process, if one has it. */
+/** For commands that only read the state: they use the embedded server of another process, if one runs it. */
 export function withApp<T>({ config, log }: { config: Config; log: Log }, work: (app: App) => Promise<T>): Promise<T> {
   return closing(async (closers) => work(await openState(config, { log, attach: true }, closers)));
 }
 
-/** For the doctor: the state as it is, not brought up to date; in a folder that is removed again where there is none yet. */
+/** For `doctor`: the state as it is, without migrations; if there is none yet, in a temporary folder. */
 export function withUntouched<T>(
   { config, log, stateUrl: known }: { config: Config; log: Log; stateUrl?: string | undefined },
   work: (app: { state: Database; sink(name: string): Promise<Sink> }) => Promise<T>,
@@ -205,7 +205,7 @@ export function withUntouched<T>(
   });
 }
 
-/** Where nobody asked for traces, not even their packages are loaded. */
+/** Without traces, not even their packages are loaded. */
 async function openTraces(closers: Closers): Promise<void> {
   if (!wantsTraces()) return;
   const { startTraces } = await import('./traces.ts');

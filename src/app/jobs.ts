@@ -14,12 +14,12 @@ import type { Log } from '../model/log.ts';
 import { STREAM_NAMES, STREAMS, type StreamName } from '../model/streams.ts';
 import { BEFORE_ALL, resolveSince, type StreamJob } from '../sync/job.ts';
 
-/** What a person chose to sync. What is left open means all of it. */
+/** What the user chose to sync. An omitted choice means all. */
 export interface Choice {
   source?: string | undefined;
   streams?: readonly StreamName[];
   sink?: string | undefined;
-  /** On top of those of the config. */
+  /** In addition to the config's. */
   filters?: Readonly<Record<string, string>>;
 }
 
@@ -30,7 +30,7 @@ export interface ChosenStream {
   settings: StreamConfig;
 }
 
-/** The streams of the config that were chosen, at least one. */
+/** The chosen streams of the config, at least one. */
 export function chooseStreams(config: Config, { source: only, streams = [] }: Choice): ChosenStream[] {
   const names = Object.keys(config.sources);
   if (names.length === 0) {
@@ -48,7 +48,7 @@ export function chooseStreams(config: Config, { source: only, streams = [] }: Ch
         return settings && isChosen ? [{ name, source, stream, settings }] : [];
       }),
     );
-  // A stream that exists but is configured nowhere would otherwise end as a success that did nothing.
+  // A stream that no source has configured would otherwise succeed without doing anything.
   const idle = streams.filter((stream) => !chosen.some((one) => one.stream === stream));
   if (idle.length > 0) {
     const where = only === undefined ? 'no source of the config' : `source "${only}" does not`;
@@ -71,8 +71,8 @@ export interface Budgets {
 }
 
 /**
- * One limiter per key: sources that share a key share its budget, and the most careful of them sets the pace. With a state,
- * its turns come from there and are shared with all other processes; without one, the process keeps its own pace.
+ * One limiter per key: sources that share a key share its budget, at the lowest of their rates. With a state,
+ * its slots come from there and are shared with all other processes; without one, the process keeps its own pace.
  */
 export function openBudgets(config: Config, state?: Database): Budgets {
   const perSecond = new Map<string, number>();
@@ -126,7 +126,7 @@ export function createJob(
     warnings: warnings.map((warning) => `${name}/${stream}: ${warning}`),
     policy: { lookbackMs: settings.lookback, settleMs: settings.settle, resweepMs: settings.resweep },
     createReader: (profile, since, { settleMs = settings.settle, hasShown } = {}) => {
-      // Found by what the service refuses; one that refuses nothing has not told where its history begins.
+      // Known from what the service refused; a service that refuses no start does not reveal where its history begins.
       const earliest = source.since === 'all' && since > BEFORE_ALL ? since : undefined;
       return createReader({ api, stream, filters, profile, flatten, earliest, settleMs, hasShown });
     },
@@ -138,14 +138,14 @@ export function createJob(
   };
 }
 
-/** One text for one meaning, whatever the order in the config. */
+/** A canonical text, whatever the order in the config. */
 const describeFilters = (filters: Readonly<Record<string, string>>): string =>
   Object.entries(filters)
     .map(([name, value]) => `${name}=${value}`)
     .sort()
     .join('&');
 
-/** Those of a command on top of those of the config, checked together. What the config is warned of was said when it was read. */
+/** A command's filters in addition to the config's, checked together. Warnings about the config were given when it was read. */
 function soundFilters(
   stream: StreamName,
   own: Filters,

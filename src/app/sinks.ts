@@ -6,7 +6,7 @@ import type { Closers } from './closing.ts';
 import { s3Settings } from './environment.ts';
 import { unknownName } from './jobs.ts';
 
-/** The sinks of the config, opened as each wants to be. */
+/** Opens the sinks of the config by their type. */
 
 type SinkSettings = Config['sinks'][string];
 export type ChosenSink = [name: string, settings: SinkSettings];
@@ -63,13 +63,13 @@ function openWarehouse(
   state: Database,
   closers: Closers,
 ): Sink {
-  // One database, one transaction: that it is the same one can only be told by the URL.
+  // In the state's database, data and cursor share a transaction. Only equal URLs tell that it is the same database.
   const db = url === undefined || url === config.state.url ? state : connect({ url });
   if (db !== state) closers.push(() => db.close());
   return createPostgresSink({ name, db, schema, state, partition });
 }
 
-/** Loaded where there is one: most starts need no Parquet. */
+/** Imported on demand: most starts need no Parquet. */
 async function openLake(
   name: string,
   { path, partition, compression }: SinkSettings & { type: 'parquet' },

@@ -16,21 +16,21 @@ import { ownVersion } from './environment.ts';
 import { STATE_DIR } from './index.ts';
 import { runWorkerApp, type WorkerApp, type WorkerAppOptions } from './worker.ts';
 
-/** Puts the control room beside the worker. */
+/** Runs the control room beside the worker. */
 
 export interface StartOptions extends Omit<WorkerAppOptions, 'beside'> {
-  /** Told where the page can be opened, and by which link without typing the token. */
+  /** Called with the page's URL, and with a link that signs in. */
   onListening?(url: string, room: ControlRoom): void;
   /** For tests. */
   liveTimings?: LiveTimings;
-  /** Where the token is kept that is made where the config names none. */
+  /** The folder of the generated token, if the config names none. */
   tokenFolder?: string;
 }
 
 export interface ControlRoom {
-  /** With the token behind a `#`, where no server and no proxy sees it. Undefined: the config names the tokens. */
+  /** With the token after the `#`, which no server or proxy sees. Undefined: the config names the tokens. */
   link: string | undefined;
-  /** Tokens as a config that was read again has them. */
+  /** Replaces the tokens by those of a reloaded config. */
   reload(http: Config['http']): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export async function runStartApp({
   ...options
 }: StartOptions): Promise<void> {
   const { config, signal } = options;
-  // Before anything is opened: a server that others could read must not have been there for a moment.
+  // Checked before anything is opened: an unprotected server must not be reachable for even a moment.
   checkBinding(config.http);
   let metrics: Metrics | undefined;
   await runWorkerApp({
@@ -75,7 +75,7 @@ export async function runStartApp({
         });
         return () => closeAll(closers);
       } catch (error) {
-        // Recovery: what was opened so far would keep the process from ending.
+        // Recovery: closes what was opened so far, which would keep the process alive.
         await closeAll(closers).catch(() => {});
         throw error;
       }
@@ -83,7 +83,7 @@ export async function runStartApp({
   });
 }
 
-/** The name of `http.token`, or of the token that was made at the first start, in the audit trail. */
+/** The audit trail's name for `http.token` or the generated token. */
 const OWNER = 'owner';
 
 const namesTokens = ({ token, tokens }: Config['http']): boolean =>
@@ -99,7 +99,7 @@ const tokensIn = ({ token: named, tokens }: Config['http'], token = named): Toke
   })),
 ];
 
-/** What is shown waits for nobody who writes: a few connections of its own. */
+/** Views use a few connections of their own, so that they do not wait for syncs. */
 const CONNECTIONS = 4;
 
 function controlDeps(

@@ -5,12 +5,12 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { observe, type Span } from '../model/log.ts';
 
-/** How long a collector has to answer, tries and all: a command that has ended must not wait for one that is away. */
+/** How long a collector has to answer, retries included: a finished command must not wait for a dead collector. */
 const WAIT_MS = 2000;
 
 /**
- * The one home of OpenTelemetry: what the house says it does, sent as traces. Where to, and how many of them, its own
- * environment variables say. Loaded only where they do. Returns how to stop, with everything sent.
+ * The only user of OpenTelemetry: sends spans as traces. Target and sampling are set by its own
+ * environment variables; loaded only if they are set. Returns the function that flushes and stops.
  */
 export function startTraces({ service, version }: { service: string; version: string }): () => Promise<void> {
   const provider = new BasicTracerProvider({
@@ -27,7 +27,7 @@ export function startTraces({ service, version }: { service: string; version: st
     const own = tracer.startSpan(span.name, { kind, attributes: named(span) }, under);
     open.set(span, own);
     return ({ error }) => {
-      // Its kind, not its words: they may quote what the service said.
+      // The error's class, not its message, which may quote the service.
       if (error !== undefined) {
         own.setStatus({ code: SpanStatusCode.ERROR });
         own.setAttribute('error.type', error instanceof Error ? error.name : 'unknown');
@@ -39,7 +39,7 @@ export function startTraces({ service, version }: { service: string; version: st
   return async () => {
     stop();
     const sent = provider.shutdown().catch(() => {});
-    // Recovery: a collector that is away costs its traces, and of the command a moment.
+    // Recovery: without a collector the traces are lost, and the command ends a moment later.
     await Promise.race([sent, sleep(WAIT_MS, undefined, { ref: false })]);
   };
 }

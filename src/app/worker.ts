@@ -11,7 +11,7 @@ import type { StreamReport } from '../sync/run.ts';
 import { closing } from './closing.ts';
 import { type SyncApp, withApp, withSyncApp } from './index.ts';
 
-/** Puts the worker together from the config. */
+/** Builds the worker from the config. */
 
 export interface WorkerAppOptions {
   config: Config;
@@ -19,13 +19,13 @@ export interface WorkerAppOptions {
   signal: AbortSignal;
   onRun?(report: StreamReport): void;
   onReady?(about: { streams: number; queue: string; state: string }): void;
-  /** Something that lives beside the worker, such as its web page. What it returns is called at the end. */
+  /** Something that runs beside the worker, such as its web page. The function it returns is called at the end. */
   beside?(app: WorkerApp): Promise<() => Promise<void>>;
   /** For tests. */
   timings?: Partial<Timings>;
 }
 
-/** What the worker is made of, for whatever stands beside it. */
+/** The worker's parts, for what runs beside it. */
 export interface WorkerApp extends SyncApp {
   queue: JobQueue;
   scheduled: readonly ScheduledStream[];
@@ -61,7 +61,7 @@ export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
   return withSyncApp({ config, log }, run);
 }
 
-/** For commands that give work to the queue, or look at it. */
+/** For commands that use the queue. */
 export function withQueue<T>(
   { config, log }: { config: Config; log: Log },
   work: (deps: BackfillDeps & { queue: JobQueue }) => Promise<T>,
@@ -89,7 +89,7 @@ function scheduledStreamsOf(config: Config, { jobs }: Pick<SyncApp, 'jobs'>): Sc
   });
 }
 
-/** Long enough to tell two configs apart, too short to search for a key that would fit. */
+/** Long enough to distinguish two configs, too short to search for a matching key. */
 const FINGERPRINT_DIGITS = 12;
 
 function fingerprintOf({ baseUrl, apiKey }: SourceConfig, { filters, unknownFields }: StreamConfig): string {

@@ -24,27 +24,27 @@ import {
 /** One file for an analyst, written row by row from the first to the last. */
 export interface RowFile {
   write(rows: readonly Row[]): Promise<void>;
-  /** Everything was written. Returns once the file is whole and in its place. */
+  /** Returns once the file is complete and in its place. */
   finish(metadata: Readonly<Record<string, string>>): Promise<void>;
   /** Leaves nothing behind. */
   abandon(): Promise<void>;
 }
 
-/** Where bytes go: a file that appears whole or not at all, or standard output. */
+/** The target of bytes: a file that appears complete or not at all, or standard output. */
 export interface ByteTarget {
   write(bytes: Uint8Array | string): Promise<void>;
   finish(): Promise<void>;
   abandon(): Promise<void>;
 }
 
-/** The columns of an export: those of the stream, and what no column holds. */
+/** The columns of an export: those of the stream, and `_extra`. */
 const exportColumns = (stream: Stream): string[] => [...stream.columns.map(({ name }) => name), '_extra'];
 
 export const FORMATS = ['parquet', 'csv', 'ndjson'] as const;
 export type Format = (typeof FORMATS)[number];
 
 interface RowFileOptions extends CsvOptions {
-  /** Fields that nobody declared and that have columns in the tables: here they have the same. */
+  /** Undeclared fields that have columns in the tables get the same columns here. */
   evolved: readonly EvolvedColumn[];
 }
 
@@ -83,14 +83,14 @@ interface CsvOptions {
   keepFormulas: boolean;
 }
 
-/** RFC 4180: commas, quotes where needed, one header line. Nothing at all is null; an empty text is "". */
+/** RFC 4180: commas, quotes where needed, one header line. An empty cell is null; an empty text is "". */
 function createCsvFile(stream: Stream, target: ByteTarget, { keepFormulas }: CsvOptions): RowFile {
   const kinds = kindsOf(stream);
   const cell = (value: Value, kind: Kind): string => {
     if (value === null) return '';
     if (kind === 'timestamp' && typeof value === 'number') return toIso(value);
     const text = kind === 'json' ? stringifyJson(value) : String(value);
-    // Numbers and times cannot be formulas: only what a stranger wrote can.
+    // Numbers and times cannot be formulas; only text can.
     const isStrangers = kind === 'text' || kind === 'json';
     return quoted(isStrangers && !keepFormulas && FORMULA.test(text) ? `'${text}` : text);
   };
@@ -98,7 +98,7 @@ function createCsvFile(stream: Stream, target: ByteTarget, { keepFormulas }: Csv
   return textFile(target, header, (values) => kinds.map((kind, i) => cell(values[i] ?? null, kind)).join(','));
 }
 
-/** What spreadsheets take for the beginning of a formula; a tab or a line break before it does not stop them. */
+/** The start of a formula for spreadsheets, also after a tab or a line break. */
 const FORMULA = /^[\s]*[=+\-@]/;
 
 const quoted = (text: string): string =>
@@ -167,7 +167,7 @@ function createParquetFile(stream: Stream, target: ByteTarget, compression: Comp
   };
 }
 
-/** A file that is there whole or not at all: it is written beside its place and moved when it is finished. */
+/** A file that appears complete or not at all: it is written beside its place and renamed at the end. */
 export async function createFileTarget(path: string, { replace }: { replace: boolean }): Promise<ByteTarget> {
   if (!replace && (await exists(path))) {
     throw new ConfigError(`${path} exists already`, { next: 'choose another --out, or add --force to replace it' });
@@ -193,7 +193,7 @@ export async function createFileTarget(path: string, { replace }: { replace: boo
 async function openOrSay(partial: string, path: string): Promise<FileHandle> {
   try {
     const file = await open(partial, 'w', 0o600);
-    // Also where an earlier one was left behind: customers stand in it.
+    // Also for a file that an earlier export left behind, as it holds personal data.
     await file.chmod(0o600);
     return file;
   } catch (cause) {
@@ -209,7 +209,7 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Standard output: the reader decides how fast; one that goes away ends the writing quietly. */
+/** Standard output, with backpressure; a closed pipe ends the writing quietly. */
 export function createStreamTarget(out: Writable): ByteTarget {
   let isGone = false;
   out.once('error', () => {
@@ -227,7 +227,7 @@ export function createStreamTarget(out: Writable): ByteTarget {
 
 const drained = (out: Writable): Promise<void> => new Promise((resolve) => void out.once('drain', () => resolve()));
 
-/** Rows that wait on disk, to be read again once in the order in which they came. */
+/** Rows buffered on disk, to be read once in the order in which they came. */
 export interface Spool {
   add(rows: readonly Row[]): Promise<void>;
   replay(): AsyncIterable<readonly Row[]>;
@@ -235,7 +235,7 @@ export interface Spool {
 }
 
 export async function createSpool(path: string): Promise<Spool> {
-  // It may hold personal data: nobody else may read it, and what a killed export left behind is replaced.
+  // It may hold personal data: only the owner may read it, and the file of a killed export is replaced.
   const file = await open(path, 'w+', 0o600);
   const lengths: number[] = [];
   const disk = onDisk(path, {

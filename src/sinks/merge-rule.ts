@@ -7,7 +7,7 @@ import { bare, stringifyJson } from '../model/json.ts';
 import type { Entity, Stream } from '../model/streams.ts';
 
 /**
- * What makes an event "changed", for every sink alike: a field of the event itself. Links and customers are joined by the service
+ * What makes an event "changed", in every sink: a field of the event itself. Links and customers are joined by the service
  * at the time of reading, and a deprecated column only repeats another.
  */
 export const ownColumns = (stream: Stream): Column[] =>
@@ -21,8 +21,8 @@ export const joinedKeys = (stream: Stream): string[] => [
 ];
 
 /**
- * Which of two readings of an event counts, for every sink alike. Of two runs the later one: an event's time may move back. Within a run
- * the one with the newer time, and of equal times the last: the service shows both, in whichever order they are read.
+ * Which of two readings of an event counts, in every sink. Of two runs the later one: an event's time may move back. Within a run
+ * the one with the newer time, and of equal times the last one: the service shows both, in any order.
  */
 interface Reading {
   at: Instant;
@@ -37,7 +37,7 @@ export const outdates = (stored: Reading & { isMissing: boolean }, read: Reading
 export const outdatesSql = (runId: string): string =>
   `(t._missing_since is null and t._run_id = ${runId} and t."timestamp" > s."timestamp")`;
 
-/** The reading of each event of a batch that counts: a batch is of one run. By the id as it will be stored. */
+/** The reading of each event that counts, within a batch of one run. By the id as it will be stored. */
 export function newestById(rows: readonly Row[]): Map<string, Row> {
   const newest = new Map<string, Row>();
   for (const row of rows) {
@@ -67,10 +67,10 @@ export function newestEntities(entity: Entity, stream: Stream, rows: readonly Ro
   return [...newest.values()];
 }
 
-/** Where a row says which of its columns hold something else than the service sent. Part of the data: readers query it. */
+/** The key of `_extra` that lists columns whose text was sanitized. It is part of the data: readers query it. */
 export const SANITIZED = '_mended';
 
-/** What becomes of text, and of the text of JSON, that a sink cannot hold as it is. */
+/** How a sink replaces characters that it cannot store, in text and in the text of JSON. */
 interface TextRules {
   text(text: string): string;
   json(text: string): string;
@@ -89,15 +89,15 @@ export const UTF8_TEXT: TextRules = {
 };
 
 export interface Sanitizer {
-  /** One row after the other, as they are asked for: what stands in front, the stream's columns, `_extra`; JSON as text. */
+  /** The rows one by one: the values in front, the stream's columns, `_extra`; JSON as text. */
   all(rows: readonly Row[], front?: readonly Value[]): Generator<Value[]>;
-  /** How many rows were changed so far. */
+  /** How many rows were sanitized so far. */
   sanitized(): number;
 }
 
 /**
- * Rows as the sink can hold them. What it cannot becomes U+FFFD, and `_extra` names the columns where that happened, so that nobody
- * takes them for what the service sent. An event's id is the same in every sink: it follows Postgres everywhere.
+ * Rows as the sink can store them. Other characters become U+FFFD, and `_extra` names the columns where that happened, so that nobody
+ * takes them for the service's text. An event's id is the same in every sink: it follows the rule of Postgres.
  */
 export function createSanitizer({ columns }: Stream, rules: TextRules): Sanitizer {
   let count = 0;

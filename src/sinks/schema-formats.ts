@@ -3,13 +3,13 @@ import { ENTITIES, STREAM_NAMES, STREAMS } from '../model/streams.ts';
 import { entityTable, streamTable, type Table, tableDefinition } from './postgres/table.ts';
 import { coverageView, dailyLinkPerformanceView, type View, viewDefinition } from './postgres/views.ts';
 
-/** The tables and their columns, as each reader wants them. */
+/** The tables and their columns, in each output format. */
 
-/** A DBA, a person, a program, a dbt project. */
+/** For a DBA, a person, a program, a dbt project. */
 export const SCHEMA_FORMATS = ['sql', 'markdown', 'json', 'dbt'] as const;
 export type SchemaFormat = (typeof SCHEMA_FORMATS)[number];
 
-/** As every config has it that says nothing else. */
+/** The config's default. */
 const SCHEMA = 'attribution';
 
 export const printSchema = (format: SchemaFormat): string => PRINTERS[format]();
@@ -28,14 +28,14 @@ const PRINTERS: Readonly<Record<SchemaFormat, () => string>> = {
   dbt: () => toDbt(SCHEMA),
 };
 
-/** The one view that reads the state. On a database that has none yet it would fail, and take everything before it along. */
+/** The only view that reads the state. On a database without one it would fail, and abort the whole script. */
 const COVERAGE_WHERE_CURSORS_ARE = `-- Reads the cursors of the sink "warehouse". Where they are not in this database yet, the first sync makes it.
 do $do$ begin
 if to_regclass('tributary.cursors') is not null then execute $view$
 ${viewDefinition(SCHEMA, coverageView(SCHEMA, 'warehouse', true))}
 $view$; end if; end $do$;`;
 
-/** The tables described for people and tools, from the same columns that make them. */
+/** Descriptions of the tables, from the same columns that make them. */
 
 interface Described extends Table {
   details: ReadonlyMap<string, Column>;
@@ -58,7 +58,7 @@ in the service’s API. *joined*: the service looks the value up when an event i
 read, and a new value does not make the event count as changed. A field that nobody declared becomes a column of its own, listed in
 \`tributary.columns\`. This page is generated (\`npm run generate\`).`;
 
-/** Each column is described once: where it is shared, above the tables that share it. */
+/** Each column is described once; shared ones above the tables that share them. */
 export function toMarkdown(): string {
   const streams = TABLES.filter(({ name }) => name in STREAMS);
   const shown = new Set<string>();
@@ -92,7 +92,7 @@ const rowPer = (doc: string): string => doc.replace(/^One row per /, '').replace
 
 const has = ({ columns }: Described, name: string): boolean => columns.some((column) => column.name === name);
 
-/** Deprecated names repeat a column: a line names them all. */
+/** Deprecated names repeat a column, so one line lists them all. */
 function described(columns: Table['columns'], table: Described | undefined, shown: Set<string>): string[] {
   const own = columns.filter(({ name }) => !shown.has(name));
   for (const { name } of own) shown.add(name);

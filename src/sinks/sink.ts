@@ -9,42 +9,42 @@ import type { Stream, StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
 
 /**
- * Where rows go. The order of data and cursor is the sink's business and lives in `commit`: whatever happens in between,
+ * Where rows go. `commit` decides the order in which data and cursor are written: whatever happens in between,
  * a cursor never claims more than the sink holds. This is all that a sink must do; `Abilities` are what it may do besides.
  */
 export interface Sink extends Partial<Abilities> {
   readonly name: string;
   /** For people: where the data is. */
   readonly place: string;
-  /** Rows that a commit should hold: enough to load at full speed, few enough that two batches bound the memory. */
+  /** Rows per commit: enough to load at full speed, few enough that two batches fit in memory. */
   readonly batchRows: number;
-  /** Makes or brings up to date what the stream needs. Safe to call by several processes at once. */
+  /** Creates or migrates what the stream needs. Safe to call from several processes at once. */
   prepare(stream: Stream): Promise<void>;
   open(stream: Stream): Promise<Batch>;
   close(): Promise<void>;
 }
 
-/** What only some sinks can do. Where it is optional, callers write `sink.recover?.(…)`; where it is the point, `abilityOf`. */
+/** What only some sinks can do. Callers that can do without write `sink.recover?.(…)`; others use `abilityOf`. */
 export interface Abilities {
   /** After a crash between data and cursor: brings the cursor up to what the sink holds. Called with the lease, before reading. */
   recover(track: LeasedTrack): Promise<void>;
   /** After a run: publishes how far the stream is complete, beside the data. */
   publishProgress(track: Omit<LeasedTrack, 'epoch'>): Promise<void>;
-  /** Erases what somebody asked to have forgotten. Returns how many rows of which place were touched. */
+  /** Erases a customer, a click or a source. Returns the number of affected rows by place. */
   erase(erasure: Erasure): Promise<Record<string, number>>;
-  /** For `doctor`: whether the sink can create, write and read, tried out without leaving anything behind. */
+  /** For `doctor`: tests whether the sink can create, write and read, and leaves nothing behind. */
   check(): Promise<readonly Finding[]>;
-  /** What the sink holds of a window, compared with rows that ought to be there. Nothing is changed. */
+  /** Compares a window of the sink with the rows that it should hold. Changes nothing. */
   compare(comparison: Comparison): Promise<Difference[]>;
   /** The rows of a window in order of time, a few thousand at a time: for comparing two sinks. */
   read(stream: Stream, source: string, window: Window): AsyncGenerator<Row[]>;
-  /** Brings files that were written with fewer columns up to the present ones. */
+  /** Rewrites files that were written with fewer columns. */
   rewrite(streams: readonly StreamName[]): Promise<Rewrites>;
-  /** Joins small files and removes what no reader can get at any more. */
+  /** Joins small files and removes those that no reader can use any more. */
   maintain(): Promise<Maintained>;
 }
 
-/** A sink for which these abilities are known to exist. */
+/** A sink that is known to have these abilities. */
 export type SinkWith<A extends keyof Abilities> = Sink & Pick<Abilities, A>;
 
 const WITHOUT: Readonly<Record<keyof Abilities, string>> = {
@@ -75,11 +75,11 @@ export interface Comparison {
   window: Window;
   /** In the stream's columns. */
   rows: readonly Row[];
-  /** The rows are all that the window has, so any other row of the sink is extra. */
+  /** The rows are complete for the window, so any other row of the sink is extra. */
   isWhole: boolean;
 }
 
-/** An event that is not as it should be. */
+/** A difference between the sink and the service. */
 export interface Difference {
   /** Missing in the sink; extra in the sink and not marked as vanished; or stored with other content. */
   kind: 'missing' | 'extra' | 'different';
@@ -94,7 +94,7 @@ export type Erasure = { source: string } & ({ kind: 'customer' | 'click'; id: st
 /** By stream: how many files there are, and how many of them were rewritten. */
 export type Rewrites = Record<string, { files: number; rewritten: number; rows: number }>;
 
-/** By table: files that were joined, snapshots that were let go, files that were removed, and files that there are now. */
+/** By table: files joined, snapshots expired, files removed, and files that are left. */
 export type Maintained = Record<string, { joined: number; expired: number; removed: number; files: number }>;
 
 interface LeasedTrack {
@@ -104,8 +104,8 @@ interface LeasedTrack {
 }
 
 /**
- * Another process changed the columns since this one looked; `wider` names those that hold more by now. Nothing was written. The
- * caller takes over the columns, prepares again and writes the batch.
+ * Another process changed the columns meanwhile; `wider` names those that were widened. Nothing was written. The
+ * caller reads the new columns, prepares again and writes the batch.
  */
 export class ShapeChanged extends RetryLater {
   readonly wider: Readonly<Record<string, Kind>>;
@@ -122,14 +122,14 @@ export class ShapeChanged extends RetryLater {
   }
 }
 
-/** Rows on their way in. Nothing is visible before `commit`; after `abort` nothing ever was. */
+/** Rows being written. Nothing is visible before `commit`, and nothing at all after `abort`. */
 export interface Batch {
   write(rows: readonly Row[]): Promise<void>;
   commit(advance: Advance, rejected?: readonly Rejected[]): Promise<Receipt>;
   abort(): Promise<void>;
 }
 
-/** What a commit did. New, changed and unchanged add up to the distinct events of the batch. */
+/** The result of a commit. New, changed and unchanged add up to the distinct events of the batch. */
 export interface Receipt {
   new: number;
   changed: number;
