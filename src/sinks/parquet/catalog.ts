@@ -20,7 +20,7 @@ interface Catalog {
 interface CatalogStream {
   doc: string;
   files: string;
-  /** Files that were written with other columns say another version in their own metadata. */
+  /** Files that were written with other columns have another version in their metadata. */
   schema: string;
   columns: CatalogColumn[];
 }
@@ -40,7 +40,7 @@ const PARQUET: Readonly<Record<Kind, string>> = {
   json: 'JSON (a string, for readers that do not know it)',
 };
 
-/** Writes the catalogue, where it is not up to date. Also the place where a lake of another layout is refused. */
+/** Writes the catalogue if it is out of date. Refuses a lake of another layout. */
 export async function prepareLake(lake: Lake, stream: Stream): Promise<void> {
   await lake.state.transaction(async (tx) => {
     await lockCatalog(tx, lake);
@@ -62,7 +62,7 @@ export async function prepareLake(lake: Lake, stream: Stream): Promise<void> {
   });
 }
 
-/** Streams are prepared side by side, and all of them stand in one file. */
+/** Streams are prepared concurrently, but share one file. */
 export async function lockCatalog(tx: Queryable, { name }: Lake): Promise<void> {
   await tx.query({
     text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
@@ -75,7 +75,7 @@ function parse(text: string): Catalog {
     const catalog = JSON.parse(text) as Partial<Catalog>;
     if (catalog.partition && catalog.streams) return catalog as Catalog;
   } catch {
-    // Recovery: the same as for a file that is JSON and something else.
+    // Recovery: treated like valid JSON that is not our catalogue.
   }
   throw new ConfigError(`${CATALOG} in the lake was not written by Tributary`, {
     kept: 'the file as it is; nothing was written',
@@ -118,7 +118,7 @@ function describe(stream: Stream, present: CatalogStream | undefined): CatalogSt
   };
 }
 
-/** What is complete of each stream, beside the data, as rows that `read_json` takes. It may be a run behind, never ahead. */
+/** The coverage of each stream, beside the data, as rows for `read_json`. It may be a run behind, never ahead. */
 const COVERAGE = '_coverage.json';
 
 export async function showCoverage(lake: Lake, { source, stream }: Pick<Track, 'source' | 'stream'>): Promise<void> {
@@ -126,13 +126,13 @@ export async function showCoverage(lake: Lake, { source, stream }: Pick<Track, '
   if (row) await replaceRow(lake, { source, stream }, row);
 }
 
-/** A source that is gone is not shown any more. */
+/** An erased source is no longer shown. */
 export const hideCoverage = (lake: Lake, of: Pick<Track, 'source' | 'stream'>): Promise<void> => replaceRow(lake, of);
 
 async function replaceRow(lake: Lake, of: Pick<Track, 'source' | 'stream'>, row?: CoverageRow): Promise<void> {
   await lake.state.transaction(async (tx) => {
     await lockCatalog(tx, lake);
-    // Here, because every run passes: nothing else removes leftovers of this file and of the catalogue.
+    // Done here because every run comes by: nothing else removes leftovers of this file and of the catalogue.
     await lake.store.removeLeftovers();
     const text = await lake.store.readText(COVERAGE);
     const rows = text === undefined ? [] : (JSON.parse(text) as CoverageRow[]);
@@ -145,7 +145,7 @@ async function replaceRow(lake: Lake, of: Pick<Track, 'source' | 'stream'>, row?
   });
 }
 
-/** What stands in the lake for whoever finds it. */
+/** The README of the lake. */
 export const README = (scheme: Scheme): string => `# A lake of events
 
 Clicks, leads and sales of a link-attribution service, kept in sync by Tributary. One Parquet file per ${scheme} (UTC) and source:

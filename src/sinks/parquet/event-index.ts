@@ -9,11 +9,11 @@ import { fileName, type Lake, type Partition, partitionAt } from './lake.ts';
 import { META, openPartition, type PartitionFile, timesOf } from './partition-file.ts';
 
 /**
- * Which file an event is in, kept in the state: the same event may come again with the time of another day, and must be found where
- * it was first written. The files have the last word; a row here says where to look.
+ * The index of the file that each event is in, kept in the state: an event may come again with the time of another day, and must be found where
+ * it was first written. The files are authoritative; the index only says where to look.
  */
 
-/** A file as it was last written. */
+/** A file, as it was last written. */
 export interface KnownFile {
   partition: Partition;
   identity: string;
@@ -23,15 +23,15 @@ export interface FileRecord extends KnownFile {
   rows: number;
   oldest: Instant | undefined;
   newest: Instant | undefined;
-  /** The version before it is still in it: see `layout.ts`. */
+  /** It still holds its previous version: see `layout.ts`. */
   holdsBefore: boolean;
 }
 
-/** 64 bits of a digest. Two events that share them are told apart in the file. */
+/** 64 bits of a digest. The file distinguishes events that collide. */
 export const keyOf = (eventId: string): bigint => createHash('sha256').update(eventId).digest().readBigInt64BE(0);
 
 /**
- * Marks the track before any file is replaced. Returns true if an earlier writer was stopped after its mark, or if the track is new:
+ * Marks the track before any file is replaced. Returns true if an earlier writer stopped after its mark, or if the track is new:
  * then the files have to be compared with the index.
  */
 export async function enterTrack(state: Queryable, track: Track): Promise<{ id: number; isUnsettled: boolean }> {
@@ -44,7 +44,7 @@ export async function settleTrack(tx: Queryable, id: number): Promise<void> {
   await tx.query({ text: 'update tributary.lake_tracks set unsettled = false where id = $1', values: [id] });
 }
 
-/** One at a time: a commit, `forget` and `lake rewrite` may want to replace the same file. Held to the end of the transaction. */
+/** Serializes a commit, `forget` and `lake rewrite`, which may replace the same file. Held until the end of the transaction. */
 export async function lockTrack(tx: Queryable, { sink, stream, source }: Track): Promise<void> {
   await tx.query({
     text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
@@ -68,7 +68,7 @@ export async function sourcesIn(state: Queryable, sink: string, stream: StreamNa
   return found.map(({ source }) => source);
 }
 
-/** Everything about a source that is gone. */
+/** Removes everything about an erased source. */
 export async function dropTrack(tx: Queryable, id: number): Promise<void> {
   for (const table of ['lake_keys', 'lake_files']) {
     await tx.query({ text: `delete from tributary.${table} where track = $1`, values: [id] });
@@ -76,7 +76,7 @@ export async function dropTrack(tx: Queryable, id: number): Promise<void> {
   await tx.query({ text: 'delete from tributary.lake_tracks where id = $1', values: [id] });
 }
 
-/** The files as they were last written: of these partitions, or of all. */
+/** The files of these partitions, or of all, as they were last written. */
 export async function knownFiles(
   tx: Queryable,
   track: number,
@@ -91,7 +91,7 @@ export async function knownFiles(
   return new Map(files.map(({ partition, identity }) => [partition, identity]));
 }
 
-/** Partitions that nothing was written to for a while and whose files still hold more than they speak of. */
+/** Partitions that were not written to for a while and whose files still hold a previous version. */
 export async function quietPartitions(
   state: Queryable,
   track: number,
@@ -107,7 +107,7 @@ export async function quietPartitions(
   return found.map(({ partition }) => partition);
 }
 
-/** The partitions that hold events of these windows, wherever they would belong by their time. */
+/** The partitions that hold events of these windows, also those that were first written elsewhere. */
 export async function partitionsWithin(tx: Queryable, track: number, windows: readonly Window[]): Promise<Partition[]> {
   if (windows.length === 0) return [];
   const found = await tx.query<{ partition: Partition }>({
@@ -120,7 +120,7 @@ export async function partitionsWithin(tx: Queryable, track: number, windows: re
   return found.map(({ partition }) => partition);
 }
 
-/** Where events with these keys may be. */
+/** The partitions that may hold events with these keys. */
 export async function findHomes(
   tx: Queryable,
   track: number,
@@ -191,7 +191,7 @@ export async function databaseNow(tx: Queryable): Promise<Instant> {
 const isoOf = (instant: Instant | undefined): string | null => (instant === undefined ? null : toIso(instant));
 
 const upsertTrack = ({ sink, stream, source }: Track): Sql => ({
-  // The inner select sees the row as it was before this statement.
+  // The inner select sees the row before this statement changes it.
   text: `
     insert into tributary.lake_tracks as t (sink, stream, source, unsettled) values ($1, $2, $3, true)
     on conflict (sink, stream, source) do update set unsettled = true
@@ -207,8 +207,8 @@ const insertKeys = (track: number, partition: Partition, keys: readonly bigint[]
 });
 
 /**
- * Brings the index up to the files: after a commit that was cut short between the two, when the state was lost, or when somebody put
- * other files in their place. Only files that differ from what is known of them are read, and of those only the ids.
+ * Rebuilds the index from the files: after a commit that was interrupted between the two, when the state was lost, or when somebody put
+ * other files in their place. Only files that differ from the index are read, and of those only the ids.
  */
 export async function reconcile(tx: Queryable, lake: Lake, track: Track, id: number): Promise<void> {
   await lake.store.removeLeftovers(track.stream, fileName(track.source));

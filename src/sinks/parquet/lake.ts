@@ -5,18 +5,18 @@ import type { StreamName } from '../../model/streams.ts';
 import type { Compression } from './format/index.ts';
 import type { Store } from './store/store.ts';
 
-/** What everything that works on a lake needs to know of it. */
+/** What all operations on a lake need. */
 export interface Lake {
   /** The sink's name in the config. */
   name: string;
   store: Store;
-  /** Where cursors live, and the index that says which file an event is in. */
+  /** The state database: cursors, and the index of the file that each event is in. */
   state: Database;
   scheme: Scheme;
   compression: Compression;
 }
 
-/** How a lake is cut into files: one a day or one an hour, in UTC, in folders that every reader of Hive layouts knows. */
+/** How a lake is partitioned: by UTC day or hour, in the Hive layout. */
 export type Scheme = 'day' | 'hour';
 
 /** The first hour of a partition, counted from 1970. */
@@ -39,7 +39,7 @@ export function filePath(scheme: Scheme, stream: StreamName, source: string, par
   return `${stream}/${partitionPath(scheme, partition)}/${fileName(source)}`;
 }
 
-/** The name becomes part of a path: whatever could lead elsewhere is refused, wherever the name came from. */
+/** The name becomes part of a path, so anything that could lead elsewhere is refused. */
 export function fileName(source: string): string {
   if (/^[\w-][\w.-]*$/.test(source)) return `${source}.parquet`;
   throw new ConfigError(`"${source}" cannot be the name of a file`, {
@@ -50,7 +50,7 @@ export function fileName(source: string): string {
 
 const PATH = /^(?:clicks|leads|sales)\/date=(\d{4}-\d\d-\d\d)(?:\/hour=(\d\d))?\/[^/]+$/;
 
-/** The partition of a file, by its path; undefined for a path that this scheme does not make. */
+/** The partition of a file by its path; undefined for a path of another scheme. */
 export function partitionAt(scheme: Scheme, path: string): Partition | undefined {
   const [, date, hour] = PATH.exec(path) ?? [];
   if (date === undefined || (hour !== undefined) !== (scheme === 'hour')) return undefined;
@@ -58,7 +58,7 @@ export function partitionAt(scheme: Scheme, path: string): Partition | undefined
   return Number.isNaN(partition) ? undefined : partition;
 }
 
-/** What is wrong with the path of a lake; undefined where nothing is. */
+/** Why a path is not valid for a lake, or undefined. */
 export function lakePathFault(path: string): string | undefined {
   if (/(^|[\\/])\.\.([\\/]|$)/.test(path)) return 'must not climb with ..: write where the folder really is';
   if (/\p{Cc}/u.test(path)) return 'must not hold control characters';

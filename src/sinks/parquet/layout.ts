@@ -2,17 +2,17 @@ import type { Instant } from '../../model/instant.ts';
 import { MAGIC, type ParquetFile } from './format/index.ts';
 
 /**
- * Where in the next file everything stands. Some readers open a file twice: once to see how long it is and what is in it, and a moment
- * later, by its name, to read that. DuckDB is one, Spark another. For them the next file must be the present one as far as that goes:
- * its groups and its footer stay where they are, also those groups that are replaced, and what is new goes behind it, or where
- * the version before the present one had something. So each file holds two versions: the new one and the one before.
+ * The layout of the next file. Some readers open a file twice: once to read its length and footer, and a moment
+ * later, by its name, to read the rows; DuckDB and Spark do. For them the next file must contain the current one unchanged:
+ * its groups and its footer stay where they are, replaced groups included, and new data goes after it, or where
+ * the version before the current one had data. So each file holds two versions: the new one and the previous one.
  */
 interface Layout {
-  /** What is copied from the present file, each to where it was. */
+  /** The parts copied from the current file, each to its old position. */
   readonly kept: readonly Stretch[];
-  /** Where so many bytes have room. */
+  /** A position with room for this many bytes. */
   place(length: number): number;
-  /** Behind everything: where the footer goes. */
+  /** The position of the footer, after everything else. */
   end(): number;
 }
 
@@ -21,7 +21,7 @@ export interface Stretch {
   end: number;
 }
 
-/** Room that is not used may be as large as what is; small files may have more of it. */
+/** Unused space may be as large as used space; small files may have more of it. */
 const SPARE_BYTES = 4 * 1024 * 1024;
 
 export function createLayout(
@@ -34,7 +34,7 @@ export function createLayout(
   return isWasteful ? freshLayout() : layoutAround([...groups, { start: footerAt, end: present.size }]);
 }
 
-/** Everything rewritten, without what was replaced: nothing that was erased may stay in a file. */
+/** A fresh layout without replaced data: nothing that was erased may stay in a file. */
 export const freshLayout = (): Layout => layoutAround([]);
 
 function layoutAround(kept: readonly Stretch[]): Layout {
@@ -59,26 +59,26 @@ function layoutAround(kept: readonly Stretch[]): Layout {
   };
 }
 
-/** Large enough to compress and to be skipped by readers, small enough to be held in memory whole. */
+/** Large enough to compress well and to be skipped by readers, small enough to fit in memory. */
 export const GROUP_ROWS = 20_000;
 
-/** A row group of the present file. */
+/** A row group of the current file. */
 export interface PresentGroup {
   rows: number;
   oldest: Instant;
   newest: Instant;
-  /** Something in it changes: its bytes cannot be copied. */
+  /** Some of its rows change, so its bytes cannot be copied. */
   isTouched: boolean;
 }
 
-/** A stretch of the new file: a group copied as it is, or groups and new rows that are written together, in order of time. */
+/** A piece of the new file: a copied group, or groups and new rows that are written together, in order of time. */
 export type Segment<R> = { copy: number } | { groups: readonly number[]; added: readonly R[] };
 
 /**
- * How a partition's next file is made of the present one. New rows go where their time belongs, so that the file stays sorted; groups
- * that they do not fall into are copied. Rows that follow all others make a group of their own, and join the one before as soon as
- * that is not larger: groups grow like the digits of a binary counter, so a row is written again only a few times before it comes
- * to rest in a large group, however small the batches are.
+ * How a partition's next file is made from the current one. New rows are inserted by time, so that the file stays sorted; groups
+ * that they do not fall into are copied. Rows that follow all others form a new group, and are joined with the one before as soon as
+ * that is not larger: groups grow like the digits of a binary counter, so a row is rewritten only a few times before it ends up
+ * in a large group, however small the batches are.
  */
 export function planSegments<R>(
   groups: readonly PresentGroup[],
@@ -86,7 +86,7 @@ export function planSegments<R>(
 ): Segment<R>[] {
   const pieces: Piece<R>[] = [];
   let next = 0;
-  /** The rows up to a moment, in order of time. */
+  /** The rows up to a time, in order. */
   const takeBefore = (end: Instant): R[] => {
     const first = next;
     while (next < added.length && (added[next]?.at ?? end) < end) next++;
@@ -94,7 +94,7 @@ export function planSegments<R>(
   };
   groups.forEach(({ rows, oldest, newest, isTouched }, i) => {
     const between = takeBefore(oldest);
-    // A few rows before a group go into it: a group of their own would cost every reader more than they are worth.
+    // A few rows before a group are added to it: a group of their own would cost every reader more.
     const isFew = between.length < rows && between.length + rows <= GROUP_ROWS;
     if (between.length > 0 && !isFew) pieces.push(newPiece(between));
     const inside = [...(isFew ? between : []), ...takeBefore(newest)];
@@ -116,7 +116,7 @@ interface Piece<R> {
 
 const newPiece = <R>(added: R[]): Piece<R> => ({ groups: [], added, rows: added.length, isTouched: true });
 
-/** Joins what is written anyway with neighbours that are not larger, as far as one group holds them. */
+/** Joins rewritten pieces with neighbours that are not larger, up to the size of a group. */
 function grown<R>(pieces: readonly Piece<R>[]): Piece<R>[] {
   const done: Piece<R>[] = [];
   for (const piece of pieces) {
@@ -142,7 +142,7 @@ const join = <R>(a: Piece<R>, b: Piece<R>): Piece<R> => ({
   isTouched: true,
 });
 
-/** Cuts rows that are too many for one group into even parts: a full group and a crumb would be written again sooner. */
+/** Cuts rows that exceed one group into even parts: a full group and a tiny one would be rewritten sooner. */
 export function evenParts<R>(rows: readonly R[]): R[][] {
   const parts = Math.ceil(rows.length / GROUP_ROWS);
   const size = Math.ceil(rows.length / Math.max(1, parts));

@@ -26,19 +26,19 @@ import { fileName, filePath, type Lake, type Partition, partitionAt } from './la
 import { type LakeRow, META, openPartition, type PartitionFile, widestColumns } from './partition-file.ts';
 import { type Edit, rewrite } from './rewrite.ts';
 
-/** What is to become of a file that stays where it is and gets no new rows. */
+/** The rewrite of a file that gets no new rows. */
 interface Rework {
   columns: readonly FileColumn[];
   edits: ReadonlyMap<number, Edit>;
-  /** Keys of events that leave the file. */
+  /** Keys of events that are removed from the file. */
   dropped: readonly bigint[];
 }
 
 type Visit = (file: PartitionFile, tx: Queryable) => Promise<Rework | 'leave' | 'remove'>;
 
-/** Visits every file of a track, each in a transaction of its own: a sync that wants to write waits for one file, not for all. */
+/** Visits every file of a track, each in its own transaction, so that a sync waits for one file, not for all. */
 async function visitFiles(lake: Lake, track: Track, visit: Visit): Promise<void> {
-  // An unfinished file of a killed writer may hold what is to be erased, and no later sync is certain to remove it.
+  // A temporary file of a killed writer may hold data to be erased, and no later sync is certain to remove it.
   await lake.state.transaction(async (tx) => {
     await lockTrack(tx, track);
     await lake.store.removeLeftovers(track.stream, fileName(track.source));
@@ -64,7 +64,7 @@ async function visitFile(lake: Lake, track: Track, partition: Partition, visit: 
   });
 }
 
-/** An index that lacks these changes is not wrong: it only says where to look, and no event is new. */
+/** An index without these changes is not wrong: it only says where to look, and no event is new. */
 async function fulfil(
   tx: Queryable,
   lake: Lake,
@@ -101,12 +101,12 @@ const remake = (lake: Lake, present: PartitionFile, { columns, edits }: Rework) 
     beat: async () => {},
   });
 
-/** Nobody who opened the version before is still about to read it; and late events have mostly come. */
+/** After this long no reader still uses the previous version, and most late events have come. */
 const QUIET_SECONDS = 3600;
-/** A run should end soon; the next one goes on. */
+/** Limits the work per run; the next one continues. */
 const MOST = 8;
 
-/** Files of partitions that have come to rest are rewritten without their version before: half the size, and nothing else changes. */
+/** Rewrites files of quiet partitions without their previous version: half the size, and nothing else changes. */
 export async function tidy(
   lake: Lake,
   { source, stream }: Pick<Track, 'source' | 'stream'>,
@@ -122,7 +122,7 @@ export async function tidy(
   }
 }
 
-/** Files are written with the columns of their day. This gives old ones the columns of today, as nulls, and the kinds they have by now. */
+/** Files have the columns of the time they were written. This adds the current columns to old files, as nulls, and widens their kinds. */
 export async function rewriteLake(lake: Lake, streams: readonly StreamName[]): Promise<Rewrites> {
   const done: Rewrites = {};
   for (const name of streams) {
@@ -143,14 +143,14 @@ export async function rewriteLake(lake: Lake, streams: readonly StreamName[]): P
   return done;
 }
 
-/** Rewrites only the partitions that hold it, each at once. Says how many rows of which file were touched. */
+/** Rewrites only the partitions that hold the data. Returns how many rows of which file were touched. */
 export async function erase(lake: Lake, erasure: Erasure): Promise<Record<string, number>> {
   const touched: Record<string, number> = {};
   for (const stream of STREAM_NAMES) {
     const track = { sink: lake.name, stream, source: erasure.source };
     const victim = victimOf(erasure, stream);
     if (victim === undefined) continue;
-    // Before the first file is removed: if this is interrupted, the published coverage must not call the rest complete.
+    // Before the first file is removed: after an interruption, the published coverage must not claim that the rest is complete.
     if (victim === 'all') await hideCoverage(lake, track);
     await visitFiles(lake, track, async (file, tx) => {
       if (victim === 'all') {
@@ -172,7 +172,7 @@ export async function erase(lake: Lake, erasure: Erasure): Promise<Record<string
   return touched;
 }
 
-/** Rows by the value of a column: they lose what `empties` says, or go. */
+/** Selects rows by the value of a column: the columns of `empties` are cleared, or the rows deleted. */
 export interface Victim {
   column: string;
   id: string;
@@ -210,7 +210,7 @@ export async function eraseIn(
     if (hits > 0) edits.set(i, edit);
     found += hits;
   }
-  // Nobody can say what the version before holds that is still in the file: it is rewritten without it.
+  // The file's previous version may hold anything, so the file is rewritten without it.
   const isClean = found === 0 && file.metadata[META.before] !== 'yes';
   const dropped = empties ? [] : [keyOf(id)];
   return { rework: isClean ? 'leave' : { columns, edits, dropped }, rows: found };

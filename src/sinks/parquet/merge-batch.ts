@@ -24,7 +24,7 @@ import { type Rewritten, rewrite } from './rewrite.ts';
 import { ReplacedMeanwhile } from './store/store.ts';
 import { editsOf, extractMoved, type Findings, type Incoming, survey } from './survey.ts';
 
-/** Each attempt may find another file replaced. After this many, the error tells that something keeps replacing them. */
+/** Each attempt may find another file replaced. After this many, the error says that something keeps replacing them. */
 const MOST_ATTEMPTS = 3;
 
 interface MergeOptions {
@@ -39,15 +39,15 @@ interface MergeOptions {
 }
 
 /**
- * Merges a batch into the files. First every file that may hold one of its events is looked into; then those in which something
- * is new or different are rewritten, beside the present ones; when all of them are on disk, one after the other takes its place.
+ * Merges a batch into the files. First every file that may hold one of its events is read; then those in which something
+ * is new or different are rewritten beside the current ones; when all are on disk, they are published one after the other.
  */
 export async function mergeBatch(tx: Queryable, options: MergeOptions): Promise<Receipt> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await mergeKnown(tx, options);
     } catch (error) {
-      // Recovery: a file is not the one that the index knows. It was put back, or another state database writes here too. Nothing was
+      // Recovery: a file is not the one in the index. It was restored, or another state database writes here too. Nothing was
       // replaced yet: compare all files with the index and merge once more, up to the limit of attempts.
       if (!(error instanceof UnknownFile) || attempt === MOST_ATTEMPTS) throw error;
       await reconcile(tx, options.lake, options.advance, options.track);
@@ -86,7 +86,7 @@ interface Sought {
   known: ReadonlyMap<Partition, string>;
 }
 
-/** What the files say about events that are in them already. */
+/** Compares the batch with the rows of the files. */
 async function surveyAll(
   options: MergeOptions,
   { incoming, candidates, wholes, known }: Sought,
@@ -127,7 +127,7 @@ const keyOfIncoming = ({ key }: Incoming): bigint => key;
 
 const countOf = (notes: Findings['changed']): number => [...notes.values()].reduce((sum, rows) => sum + rows.size, 0);
 
-/** Where the index says that events may be; and the files of windows that were read whole, for what these no longer show. */
+/** The files that may hold events of the batch; and those of windows that were read completely, to find vanished rows. */
 export async function candidatesIn(
   db: Queryable,
   track: number,
@@ -152,7 +152,7 @@ export async function candidatesIn(
   return candidates;
 }
 
-/** The distinct events of a batch as rows of a file, with what the sink adds to them behind. */
+/** The distinct events of a batch as rows of a file, followed by the sink's own columns. */
 export function readyRows(
   sanitizer: Sanitizer,
   source: string,
@@ -169,17 +169,17 @@ export function readyRows(
   return ready;
 }
 
-/** What is to be done to one partition. */
+/** The work for one partition. */
 interface Work {
   path: string;
-  /** The file that the index knows there. Any other has events that the index does not know of. */
+  /** The file in the index. Any other file may hold events that are not in the index. */
   known: string | undefined;
   /** What was found in it. */
   findings: Findings | undefined;
   added: Incoming[];
 }
 
-/** Found before anything is replaced: the file is not the one that the index knows. */
+/** Thrown before anything is replaced: the file is not the one in the index. */
 class UnknownFile extends ReplacedMeanwhile {}
 
 interface Options {
@@ -196,7 +196,7 @@ interface Ready extends Rewritten {
   over: string | undefined;
 }
 
-/** All new files are on disk before the first takes its place. What is left of them after an error is taken away again. */
+/** All new files are on disk before the first is published. After an error, the rest are removed. */
 async function replaceFiles(
   tx: Queryable,
   options: Options,
@@ -241,7 +241,7 @@ async function prepareFile(options: Options, work: Work, now: Instant): Promise<
   }
 }
 
-/** What the file says of itself. The window is the last that was merged into it. */
+/** The file's metadata. The window is the last one merged into it. */
 function metadataOf({ source, stream, runId, spans }: Advance, present: PartitionFile | undefined) {
   const first = spans[0];
   const last = spans.at(-1);

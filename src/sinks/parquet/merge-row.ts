@@ -6,13 +6,13 @@ import { joinedKeys, outdates, ownColumns, POSTGRES_TEXT, SANITIZED } from '../m
 import type { FileColumn } from './format/index.ts';
 import type { LakeRow } from './partition-file.ts';
 
-/** What the warehouse says in SQL (`postgres/merge.ts`), for rows in memory. */
+/** The merge for rows in memory; `postgres/merge.ts` has the same in SQL. */
 export interface MergeRule {
-  /** The columns that decide; `differing` takes stored rows of these alone. */
+  /** The columns that decide; `differing` takes stored rows of these columns only. */
   readonly deciding: readonly string[];
-  /** The columns that a reading changes; none where it is what is stored, or outdated by it. */
+  /** The columns that a reading changes; none if it equals the stored row, or is older. */
   differing(stored: LakeRow, read: LakeRow): string[];
-  /** The stored row with what was read; both in the columns given. */
+  /** The stored row merged with the reading; both in the given columns. */
   merge(stored: LakeRow, read: LakeRow): LakeRow;
 }
 
@@ -72,9 +72,9 @@ type Same = (a: Value, b: Value) => boolean;
 const isSame: Same = (a, b) => a === b;
 
 const SAME: Partial<Record<FileColumn['kind'], Same>> = {
-  // To the microsecond, which is what a file holds.
+  // To the microsecond, which is the resolution of a file.
   timestamp: (a, b) => a === b || (a !== null && b !== null && micros(a) === micros(b)),
-  // As the warehouse would hold it: a text that one sink has to sanitize and another keeps is the same text.
+  // As Postgres would store it: a text that one sink sanitizes and another keeps counts as equal.
   text: (a, b) =>
     a === b || (a !== null && b !== null && POSTGRES_TEXT.text(String(a)) === POSTGRES_TEXT.text(String(b))),
   json: (a, b) => a === b || (a !== null && b !== null && canonical(String(a)) === canonical(String(b))),
@@ -82,7 +82,7 @@ const SAME: Partial<Record<FileColumn['kind'], Same>> = {
 
 const micros = (instant: Value): number => Math.round(Number(instant) * 1000);
 
-/** What is unknown of link and customer is joined too. Where nothing else was unknown, `{}` is as good as none. */
+/** Unknown fields of link and customer are joined too. If nothing else was unknown, `{}` equals none. */
 function createOwnExtra(stream: Stream): (extra: Value | undefined) => string | null {
   const joined = new Set([...joinedKeys(stream), SANITIZED]);
   return (extra) => {
@@ -96,7 +96,7 @@ function createOwnExtra(stream: Stream): (extra: Value | undefined) => string | 
 
 const canonical = (text: string): string => sorted(parseJson(POSTGRES_TEXT.json(text)));
 
-/** One text for equal values, whatever the order of their keys. */
+/** A canonical text, whatever the order of keys. */
 function sorted(value: unknown): string {
   if (typeof value === 'bigint') return String(value);
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
@@ -105,5 +105,5 @@ function sorted(value: unknown): string {
   return `{${entries.sort().join()}}`;
 }
 
-/** The moment and the run are written into a row that is new or changed. */
+/** Time and run are written into new and changed rows. */
 export const bookkeeping = (now: Instant, runId: string): Value[] => [now, now, runId, null];

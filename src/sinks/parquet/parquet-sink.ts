@@ -21,7 +21,7 @@ import type { Store } from './store/store.ts';
 /** A sink of Parquet files. It has no `recover`: every commit first checks whether the one before was interrupted. */
 export type ParquetSink = SinkWith<Exclude<keyof Abilities, 'recover' | 'maintain'>>;
 
-/** Half a row group: the next one joins it, and two batches with what they are made of stay small. */
+/** Half a row group: the next batch joins it, and two batches with their sources stay small. */
 const BATCH_ROWS = 10_000;
 
 export function createParquetSink(lake: Lake): ParquetSink {
@@ -45,7 +45,7 @@ export function createParquetSink(lake: Lake): ParquetSink {
   };
 }
 
-/** Tries out what a commit does to the lake: write, read, remove. Nothing stays. */
+/** Tests what a commit does to the lake: write, read, remove. Leaves nothing behind. */
 export async function checkLake(store: Store, subject: string): Promise<Finding[]> {
   const path = `_doctor-${randomUUID()}.txt`;
   try {
@@ -67,20 +67,20 @@ export async function checkLake(store: Store, subject: string): Promise<Finding[
 /** A folder, or `s3://bucket/prefix`. */
 export async function openStore(path: string, { pathStyle }: { pathStyle: boolean }): Promise<Store> {
   if (!path.startsWith('s3://')) return createFolderStore(path);
-  // Loaded only where it is needed: the client of S3 is larger than everything else together.
+  // Imported on demand: the S3 client is larger than everything else together.
   const { createS3Store } = await import('./store/s3-store.ts');
   return createS3Store({ url: path, pathStyle });
 }
 
-/** A lease is renewed by its fence; files can take longer than it lasts. */
+/** Checking the fence renews the lease; writing files can take longer than a lease lasts. */
 const BEAT_MS = 5000;
 
 /**
  * Collects rows and commits them in one transaction of the state. The files are replaced inside it, before the ledger is written: a
- * crash in between leaves rows that the ledger does not know; when their window is read again, merging them changes nothing. A mark
+ * crash in between leaves rows that are not in the ledger; when their window is read again, merging them changes nothing. A mark
  * that is set before the transaction makes the next commit repair the index first.
  *
- * @param met Tracks whose files were compared with the index by this process.
+ * @param met Tracks whose files this process has compared with the index.
  */
 function openBatch(lake: Lake, stream: Stream, met: Set<number>): Batch {
   const { state } = lake;

@@ -9,31 +9,31 @@ import { ShapeChanged } from '../sink.ts';
 import { type FileColumn, type ParquetFile, readFooter, readGroup, type StoredGroup } from './format/index.ts';
 import type { OpenFile, Store } from './store/store.ts';
 
-/** Metadata that every file of ours carries; whose it is decides whether we may touch it. */
+/** Metadata of each of our files; its source decides whether we may touch it. */
 export const META = {
   source: 'tributary.source',
   stream: 'tributary.stream',
   schema: 'tributary.schema',
   run: 'tributary.run',
   window: 'tributary.window',
-  /** Whether the file still holds the version before: see `layout.ts`. */
+  /** Whether the file still holds its previous version: see `layout.ts`. */
   before: 'tributary.before',
 } as const;
 
-/** A partition's present file, open. */
+/** A partition's current file, opened. */
 export interface PartitionFile {
   readonly path: string;
   readonly identity: string;
   readonly file: ParquetFile;
-  /** Rows of a group, or of some of its columns, in the order asked for. JSON comes as text. */
+  /** Rows of a group, or only some columns in the given order. JSON comes as text. */
   rows(group: StoredGroup, names?: readonly string[]): Promise<LakeRow[]>;
   readonly size: number;
-  /** A stretch of the file, a piece at a time. */
+  /** A range of the file, a chunk at a time. */
   bytes(stretch: { start: number; end: number }): AsyncIterable<Uint8Array>;
   close(): Promise<void>;
 }
 
-/** More columns than this are read with their whole group. */
+/** For more columns than this the whole group is read. */
 const MANY = 4;
 
 const COPY_BYTES = 1024 * 1024;
@@ -65,7 +65,7 @@ export function partitionFile(path: string, open: OpenFile, file: ParquetFile): 
     file,
     async rows(group, names) {
       if (!names || names.length < MANY) return readGroup(open, asText, group, names);
-      // All of it at once: every column would be a request of its own, and in a bucket each takes its time.
+      // The whole group at once: in a bucket every column would be a request of its own.
       const bytes = await open.read(group.start, group.end);
       const held = {
         ...open,
@@ -80,7 +80,7 @@ export function partitionFile(path: string, open: OpenFile, file: ParquetFile): 
   };
 }
 
-/** When the first and the last event of a group happened. */
+/** The times of a group's first and last event. */
 export function timesOf(group: StoredGroup): { oldest: Instant; newest: Instant } {
   const range = group.ranges.get('timestamp');
   if (typeof range?.min !== 'number' || typeof range.max !== 'number') throw new Error('a group without times');
@@ -97,7 +97,7 @@ const notOurs = (path: string, source: string): ConfigError =>
 /** One row of a file: values in the order of its columns, JSON as text. */
 export type LakeRow = Value[];
 
-/** What every row of every file has. */
+/** The sink's own columns, in every file. */
 const ALWAYS: ReadonlySet<string> = new Set([
   'event',
   'timestamp',
@@ -114,8 +114,8 @@ export const columnsOf = ({ columns }: Stream): FileColumn[] =>
   }));
 
 /**
- * The columns of a file once rows of the stream are in it: of each the kind that holds both. A column that only the file knows (the
- * state was lost, or the field comes no more) stays, behind the others.
+ * The united columns of a file and a stream: each with the kind that holds both. A column that only the file has (the
+ * state was lost, or the service no longer sends the field) stays, after the others.
  */
 export function widestColumns(stream: Stream, present: readonly FileColumn[]): FileColumn[] {
   const found = new Map(present.map((column) => [column.name, column]));
@@ -127,7 +127,7 @@ export function widestColumns(stream: Stream, present: readonly FileColumn[]): F
   return [...columns, ...found.values()];
 }
 
-/** The same, where rows of the stream are about to be written: what the file holds beyond the stream's kinds must be learnt first. */
+/** The same before writing: throws if the file has wider kinds than the stream, which must be evolved first. */
 export function unitedColumns(stream: Stream, present: readonly FileColumn[]): FileColumn[] {
   const columns = widestColumns(stream, present);
   const wider = stream.columns.flatMap(({ name, kind }): Array<[string, Kind]> => {
@@ -138,7 +138,7 @@ export function unitedColumns(stream: Stream, present: readonly FileColumn[]): F
   return columns;
 }
 
-/** Brings rows of a file into the columns of another: new ones are null, and what must hold more does. */
+/** Converts rows to other columns: new ones are null, and widened ones are converted. */
 export function createReshape(from: readonly FileColumn[], to: readonly FileColumn[]): (row: LakeRow) => LakeRow {
   const places = to.map(({ name, kind }) => {
     const at = from.findIndex((column) => column.name === name);
@@ -153,12 +153,12 @@ export function createReshape(from: readonly FileColumn[], to: readonly FileColu
     });
 }
 
-/** How a value is carried into a wider kind without loss, as the warehouse does it; undefined where nothing is to be done. */
+/** Converts a value to a wider kind without loss, as the warehouse does; undefined if no conversion is needed. */
 function carrier(from: Kind, to: Kind): ((value: Value) => Value) | undefined {
   if (from === to || (from === 'integer' && to === 'number')) return undefined;
   const asText = (value: Value): string => (from === 'timestamp' ? microIso(value as number) : String(value));
   if (to === 'text') return asText;
-  // JSON travels as text: a number is its own JSON, a text needs its quotes.
+  // JSON is text here: a number is its own JSON, a text needs quotes.
   const isPlain = from === 'integer' || from === 'number' || from === 'boolean';
   return to === 'json' ? (value) => (isPlain ? String(value) : stringifyJson(asText(value))) : undefined;
 }
@@ -168,11 +168,11 @@ function microIso(instant: number): string {
   return iso.length === 24 ? `${iso.slice(0, -1)}000Z` : iso;
 }
 
-/** Told to the codec, this lets JSON through as the text it is stored as: parsing it only to write it again would be the larger part of a rewrite. */
+/** Makes the codec pass JSON through as text: parsing it only to write it again would be the larger part of a rewrite. */
 export const jsonAsText = (columns: readonly FileColumn[]): FileColumn[] =>
   columns.map((column) => (column.kind === 'json' ? { ...column, kind: 'text', isUnordered: true } : column));
 
-/** A short name for a set of columns, for people who wonder which files are of which. */
+/** A short name for a set of columns, so that people can tell which files have which. */
 export const schemaVersion = (columns: readonly FileColumn[]): string =>
   createHash('sha256')
     .update(columns.map(({ name, kind }) => `${name} ${kind}`).join())

@@ -16,8 +16,8 @@ import { type Findings, survey } from './survey.ts';
 const HOUR_MS = 3_600_000;
 
 /**
- * Rows as they were before they were stored, in order of time. An hour at a time, which bounds the memory; from every file that may
- * have some of it, since an event stays where it was first written. Those that have vanished from the service are left out.
+ * Rows without the sink's own columns, in order of time. An hour at a time, which bounds the memory; from every file that may
+ * hold some of it, because an event stays in its first file. Rows that have vanished from the service are left out.
  */
 export async function* readLake(lake: Lake, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> {
   const track = await findTrack(lake.state, { sink: lake.name, stream: stream.name, source });
@@ -39,7 +39,7 @@ export async function* readLake(lake: Lake, stream: Stream, source: string, wind
   }
 }
 
-/** The rows of a window out of files that are open, an hour at a time. */
+/** The rows of a window from open files, an hour at a time. */
 export async function* rowsInOrder(
   files: readonly PartitionFile[],
   stream: Stream,
@@ -59,7 +59,7 @@ interface OpenFile {
   rowsIn(window: Window): Promise<Row[]>;
 }
 
-/** A group holds several hours: the last ones that were decoded are kept. */
+/** A group holds several hours, so the last decoded ones are kept. */
 const GROUPS_KEPT = 2;
 
 function openRows(partition: PartitionFile, stream: Stream): OpenFile {
@@ -108,10 +108,10 @@ function openRows(partition: PartitionFile, stream: Stream): OpenFile {
   };
 }
 
-/** Looks for rows in the files, by the same rule as a merge would, and changes nothing. */
+/** Compares rows with the files by the merge rule, and changes nothing. */
 export async function compareLake(lake: Lake, question: Comparison): Promise<Difference[]> {
   const { stream, source, window, rows, isWhole } = question;
-  // What the sink would add to the rows decides nothing.
+  // The sink's own columns do not take part in the comparison.
   const incoming = readyRows(createSanitizer(stream, UTF8_TEXT), source, rows, bookkeeping(0, ''));
   const track = await findTrack(lake.state, { sink: lake.name, stream: stream.name, source });
   const wholes = isWhole ? [window] : [];

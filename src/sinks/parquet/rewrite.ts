@@ -22,7 +22,7 @@ import {
 } from './partition-file.ts';
 import type { Staged, Store } from './store/store.ts';
 
-/** What becomes of the rows of one group, in the new columns. What it leaves out is gone. */
+/** Maps the rows of one group to the new columns. Rows that it omits are deleted. */
 export type Edit = (rows: readonly LakeRow[]) => LakeRow[];
 
 interface Rewrite {
@@ -30,10 +30,10 @@ interface Rewrite {
   path: string;
   present: PartitionFile | undefined;
   columns: readonly FileColumn[];
-  /** By the number of the group. */
+  /** By the index of the group. */
   edits: ReadonlyMap<number, Edit>;
   added: readonly LakeRow[];
-  /** Leaves nothing of what was replaced in the new file. */
+  /** Whether the new file must hold nothing of what was replaced. */
   isFresh?: boolean;
   compression: Compression;
   metadata: Readonly<Record<string, string>>;
@@ -41,17 +41,17 @@ interface Rewrite {
   beat(): Promise<void>;
 }
 
-/** A partition's next file: written, on disk, read back, and not seen by anybody yet. */
+/** A partition's next file: written, synced, read back, and not published yet. */
 export interface Rewritten {
   staged: Staged;
   rows: number;
   oldest: Instant | undefined;
   newest: Instant | undefined;
-  /** The version before it is still in it. */
+  /** It still holds the previous version. */
   holdsBefore: boolean;
 }
 
-/** In bounded memory: whatever the size of the file, no more than a group and the rows on their way into it are held at once. */
+/** In bounded memory: whatever the size of the file, only a group and its new rows are held at once. */
 export async function rewrite(options: Rewrite): Promise<Rewritten> {
   const staged = await options.store.stage(options.path);
   try {
@@ -65,7 +65,7 @@ export async function rewrite(options: Rewrite): Promise<Rewritten> {
   }
 }
 
-/** A group of the new file, and when its first and its last event happened. */
+/** A group of the new file, with the times of its first and last event. */
 interface Written extends PlacedGroup {
   start: number;
   oldest: Instant;
@@ -132,7 +132,7 @@ function segmentsOf({ present, columns, edits, added }: Rewrite, groups: readonl
   );
 }
 
-/** Its schema; and whether it still holds the version before: that may have what somebody wants erased. */
+/** Its schema; and whether it still holds the previous version, which may contain data to be erased. */
 const marksOf = (columns: readonly FileColumn[], isKept: boolean): Record<string, string> => ({
   [META.schema]: schemaVersion(columns),
   [META.before]: isKept ? 'yes' : 'no',
@@ -146,7 +146,7 @@ function extentOf(groups: readonly Written[]): Pick<Rewritten, 'oldest' | 'newes
   };
 }
 
-/** Before anybody sees it: what is on disk is a file, and holds what was put in. */
+/** Before publishing: checks that the file on disk is valid and holds what was written. */
 async function checkReadable(staged: Staged, path: string, rows: number): Promise<void> {
   const open = await staged.finish();
   try {

@@ -5,7 +5,7 @@ import type { MergeRule } from './merge-row.ts';
 import { createReshape, type LakeRow, type PartitionFile, timesOf } from './partition-file.ts';
 import type { Edit } from './rewrite.ts';
 
-/** An event on its way in, as a row of its file. */
+/** An incoming event, as a row of its file. */
 export interface Incoming {
   id: string;
   key: bigint;
@@ -13,17 +13,17 @@ export interface Incoming {
   row: LakeRow;
 }
 
-/** An event that is stored otherwise. */
+/** An event that is stored with other values. */
 export interface Changed extends Incoming {
   columns: readonly string[];
 }
 
-/** What a batch means for the rows of one file. Row numbers are those of the group. */
+/** What a batch changes in the rows of one file. Row numbers are within the group. */
 export interface Findings {
   /** Events that are in this file. */
   found: Set<string>;
   changed: Map<GroupNumber, Map<RowNumber, Changed>>;
-  /** Events that changed their time: they may belong into another group. */
+  /** Events whose time changed: they may belong to another group. */
   moved: Map<GroupNumber, Map<RowNumber, Changed>>;
   missing: Map<GroupNumber, Set<RowNumber>>;
 }
@@ -35,15 +35,15 @@ export interface Question {
   rule: MergeRule;
   /** Events that may be in this file. */
   candidates: readonly Incoming[];
-  /** Windows that were read whole: an event of theirs that was not shown has vanished. */
+  /** Windows that were read completely: an event of theirs that was not shown has vanished. */
   wholes: readonly Window[];
   /** Every id of the batch. */
   shown: ReadonlySet<string>;
 }
 
 /**
- * Looks into a file without changing it. Only groups whose times can match are decoded, and of those only the columns that decide;
- * what is not found there (an event whose time has changed) is looked for by its id in the rest.
+ * Compares a batch with a file, without changing it. Only groups whose times can match are decoded, and of those only the columns that decide;
+ * events that are not found there (their time has changed) are searched for by id in the other groups.
  */
 export async function survey(partition: PartitionFile, question: Question): Promise<Findings> {
   const { rule, candidates, wholes, shown } = question;
@@ -53,7 +53,7 @@ export async function survey(partition: PartitionFile, question: Question): Prom
   const [idAt, timeAt, missingAt] = ['event_id', 'timestamp', '_missing_since'].map((name) =>
     rule.deciding.indexOf(name),
   ) as [number, number, number];
-  // A file that was written before a column came has none of it.
+  // A file may be older than a column.
   const here = new Set(partition.file.columns.map(({ name }) => name));
   const names = rule.deciding.filter((name) => here.has(name));
   const spread = createSpread(rule.deciding, names);
@@ -100,14 +100,14 @@ function note<T>(notes: Map<GroupNumber, Map<RowNumber, T>>, group: GroupNumber,
   notes.set(group, known.set(row, value));
 }
 
-/** Puts values of some columns where they stand among all; the others are null. */
+/** Expands values of some columns to rows of all columns; the others are null. */
 function createSpread(all: readonly string[], some: readonly string[]): (row: LakeRow) => LakeRow {
   if (all.length === some.length) return (row) => row;
   const places = all.map((name) => some.indexOf(name));
   return (row) => places.map((at) => (at < 0 ? null : (row[at] ?? null)));
 }
 
-/** Whether sorted times have one within the ends, which count. */
+/** Whether any of the sorted times lies within the bounds, both inclusive. */
 function hasBetween(times: readonly Instant[], oldest: Instant, newest: Instant): boolean {
   let [low, high] = [0, times.length];
   while (low < high) {
@@ -118,7 +118,7 @@ function hasBetween(times: readonly Instant[], oldest: Instant, newest: Instant)
   return low < times.length && (times[low] ?? 0) <= newest;
 }
 
-/** What the findings of a survey do to the groups they were made in. */
+/** Turns the findings of a survey into edits of the groups. */
 export function editsOf(
   findings: Findings,
   rule: MergeRule,
@@ -144,7 +144,7 @@ export function editsOf(
   );
 }
 
-/** Events whose time has changed, merged: they leave their group and are put where their new time belongs. */
+/** Merged events whose time has changed: they leave their group and are inserted by their new time. */
 export async function extractMoved(
   present: PartitionFile,
   findings: Findings,

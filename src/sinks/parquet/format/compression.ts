@@ -27,7 +27,7 @@ export async function packer(compression: Compression): Promise<Pack> {
   }
 }
 
-/** By Parquet's names. Snappy is missing because the reader brings it. */
+/** By Parquet's names, without snappy, which the reader has built in. */
 export async function unpackers(): Promise<Record<'ZSTD' | 'GZIP', Unpack>> {
   return {
     ZSTD: zstdDecompressSync ? (bytes) => zstdDecompressSync(bytes) : (await loadWasm()).unpack,
@@ -45,14 +45,14 @@ const NO_DICTIONARY = new Uint8Array();
 
 let wasm: Promise<Wasm> | undefined;
 
-/** Older Nodes get zstd as WebAssembly, once, when it is first needed. */
+/** Older versions of Node load zstd as WebAssembly, once, when it is first needed. */
 function loadWasm(): Promise<Wasm> {
   wasm ??= init().then(() => {
-    // A context that is kept saves a third of the time that one for each page takes.
+    // Reusing the context takes a third less time than one for each page.
     const context = createCCtx();
     return {
       pack: (bytes) => compressUsingDict(context, bytes, NO_DICTIONARY, LEVEL),
-      // What was packed as a stream does not say how long it was; the page does.
+      // Data compressed as a stream does not record its length; the page header does.
       unpack: (bytes, length) => decompress(bytes, { defaultHeapSize: length }),
     };
   });
@@ -60,8 +60,8 @@ function loadWasm(): Promise<Wasm> {
 }
 
 /**
- * Reading is hyparquet's work. Left to itself it makes Dates of instants, bends large integers in JSON and swallows a byte order
- * mark at the beginning of a text; so it is told how to read each.
+ * hyparquet does the reading. By default it makes Dates of instants, rounds large integers in JSON and drops a byte order
+ * mark at the start of a text; these parsers replace its own.
  */
 export type Metadata = FileMetaData;
 export type Element = SchemaElement;
@@ -80,7 +80,7 @@ export function parseMetadata(footer: Uint8Array): Metadata {
 
 type ReadColumn = (name: string) => Promise<ArrayLike<unknown>>;
 
-/** Columns of the only group that the metadata tells of: integers and instants as BigInt, text as text, JSON parsed. */
+/** Columns of the single group in the metadata: integers and instants as BigInt, text as text, JSON parsed. */
 export async function openGroup(
   metadata: Metadata,
   read: (start: number, end: number) => Promise<Uint8Array>,
@@ -102,6 +102,6 @@ export async function openGroup(
   return (column) => scan.readColumn({ column, rowStart: 0, rowEnd });
 }
 
-/** Small Buffers of Node lie in a larger one that they share. */
+/** Small Node Buffers share a larger ArrayBuffer. */
 const ownBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): ArrayBuffer =>
   buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;

@@ -1,7 +1,7 @@
 import { Bytes } from './thrift.ts';
 import type { Bound, LeafType, Stored } from './types.ts';
 
-/** How a value stands in a page when nothing is done to it. Booleans do not stand alone: see `packBits`. */
+/** Plain encoding of a value. Booleans are packed together: see `packBits`. */
 type Put = (out: Bytes, value: Stored) => void;
 
 export const PUT: Readonly<Record<Exclude<LeafType, 'boolean'>, Put>> = {
@@ -24,7 +24,7 @@ const putBigInt = (out: Bytes, value: bigint): void =>
 
 /**
  * Milliseconds with a fraction become whole microseconds, in halves of 32 bits: the year 9999 is beyond what a double holds in
- * microseconds, and a BigInt for each of nine instants a row would be the slowest part of all.
+ * microseconds, and a BigInt for each of a row's nine instants would be the slowest part of all.
  */
 function putMicros(out: Bytes, instant: number): void {
   const whole = Math.floor(instant);
@@ -46,19 +46,19 @@ export function packBits(values: readonly Stored[]): Uint8Array {
 export function plainBytes(put: Put, value: Stored): Uint8Array {
   const out = new Bytes();
   put(out, value);
-  // A copy of its own: the view would keep a kilobyte alive for each bound of each column of each group.
+  // Copied: a view would keep a kilobyte alive for each bound of each column of each group.
   return new Uint8Array(out.view());
 }
 
-/** Fewer equal values than this are packed bit by bit together with their neighbours. */
+/** Shorter runs of equal values are bit-packed together with their neighbours. */
 const RUN = 8;
 
-/** Numbers of a few bits, such as levels and places in a dictionary. */
+/** Numbers of a few bits, such as levels and dictionary indexes. */
 type SmallNumbers = Uint8Array | Uint32Array;
 
 /**
- * Parquet's hybrid of runs and bit packing. A run is its length and the value; everything else is packed in groups of eight.
- * Columns of events are often all null, never null, or the same for long: those cost a handful of bytes.
+ * Parquet's RLE/bit-packing hybrid. A run is its length and the value; everything else is packed in groups of eight.
+ * Columns of events are often all null, never null, or constant for long: those take a handful of bytes.
  */
 export function encodeRuns(values: SmallNumbers, width: number): Uint8Array {
   const out = new Bytes();
@@ -84,7 +84,7 @@ function runFrom(values: SmallNumbers, at: number): number {
   return end - at;
 }
 
-/** In steps of eight, because only the last group may be filled up. */
+/** In steps of eight, because only the last group may be padded. */
 function packedUntil(values: SmallNumbers, at: number): number {
   let end = at + RUN;
   while (end < values.length && !isRun(values, end)) end += RUN;
@@ -115,22 +115,22 @@ function writeValue(out: Bytes, value: number, width: number): void {
   for (let shift = 0; shift < width; shift += 8) out.uint8((value >>> shift) & 0xff);
 }
 
-/** Bits that the numbers below `count` need; never none, which some readers do not expect. */
+/** The bits that numbers below `count` need; at least one, because some readers do not expect zero. */
 export const bitsFor = (count: number): number => Math.max(1, 32 - Math.clz32(count - 1));
 
 export interface Dictionary {
   entries: Stored[];
-  /** For each value, which entry it is. */
+  /** The entry of each value. */
   places: Uint32Array;
 }
 
-/** After so many values it is clear enough whether a column repeats itself. */
+/** After this many values it is clear whether a column repeats its values. */
 const PROBE = 1000;
 const MOST_ENTRIES = 2 ** 16;
 
 /**
- * Most columns of an event tell of its link, its country, its browser: few values, again and again. They are written once, and
- * each row says which. Where half of the values or more are new (ids, times), that would only add to the size.
+ * Most columns of an event (link, country, browser) have few distinct values. These are written once, and
+ * each row refers to one. If half of the values or more are distinct (ids, times), a dictionary would only add to the size.
  */
 export function findDictionary(values: readonly Stored[]): Dictionary | undefined {
   const known = new Map<Stored, number>();
@@ -153,7 +153,7 @@ export function findDictionary(values: readonly Stored[]): Dictionary | undefine
   return known.size === 0 ? undefined : { entries: [...known.keys()], places };
 }
 
-/** Longer bounds make the footer large and help no reader. */
+/** Longer bounds enlarge the footer without helping readers. */
 const LONGEST = 64;
 const LAST_CODE_POINT = 0x10ffff;
 
@@ -173,7 +173,7 @@ function numberBounds(type: 'integer' | 'timestamp' | 'double', values: readonly
     else if (value > max) max = value;
   }
   const bound = (value: number | bigint): Bound => ({ bytes: plainBytes(PUT[type], value), isExact: true });
-  // There are two zeros, and Parquet wants the bounds to hold both, whichever was met.
+  // There are two zeros, and Parquet requires bounds to include both.
   if (type === 'double') return { min: bound(min === 0 ? -0 : min), max: bound(max === 0 ? 0 : max) };
   return { min: bound(min), max: bound(max) };
 }
@@ -182,7 +182,7 @@ function textBounds(values: readonly string[]): Bounds {
   let min: string | undefined;
   let max: string | undefined;
   for (const value of values) {
-    // As it will be stored: half a surrogate pair sorts elsewhere than the U+FFFD that is written for it.
+    // As it will be stored: half a surrogate pair sorts differently from the U+FFFD that replaces it.
     const text = value.isWellFormed() ? value : value.toWellFormed();
     if (min === undefined || compareText(text, min) < 0) min = text;
     if (max === undefined || compareText(text, max) > 0) max = text;
@@ -201,7 +201,7 @@ export function compareText(a: string, b: string): number {
     const x = a.charCodeAt(i);
     const y = b.charCodeAt(i);
     if (x === y) continue;
-    // A surrogate stands for a code point above all that need none.
+    // A surrogate means a code point above all others.
     if (isSurrogate(x) !== isSurrogate(y)) return isSurrogate(x) ? 1 : -1;
     return x - y;
   }
@@ -216,7 +216,7 @@ function cutDownwards(text: string): Bound {
   return { bytes: Buffer.from(points ?? text, 'utf8'), isExact: points === undefined };
 }
 
-/** A text that is larger: the last character that can be raised is raised, and what follows is cut off. */
+/** A larger text: the last character that can be incremented is, and the rest is cut off. */
 function cutUpwards(text: string): Bound | undefined {
   const kept = cut(text);
   if (kept === undefined) return { bytes: Buffer.from(text, 'utf8'), isExact: true };
@@ -224,13 +224,13 @@ function cutUpwards(text: string): Bound | undefined {
   for (let last = points.pop(); last !== undefined; last = points.pop()) {
     const raised = (last.codePointAt(0) ?? 0) + 1;
     if (raised > LAST_CODE_POINT) continue;
-    // Behind U+D7FF come the halves of pairs; one of those is written as U+FFFD, which is larger still.
+    // After U+D7FF come the surrogates, which are written as U+FFFD, a larger character.
     return { bytes: Buffer.from(points.join('') + String.fromCodePoint(raised), 'utf8'), isExact: false };
   }
   return undefined;
 }
 
-/** The beginning of a text that is too long for a bound; undefined for one that is not. */
+/** The beginning of a text that is too long for a bound; undefined if it is short enough. */
 function cut(text: string): string | undefined {
   if (text.length <= LONGEST) return undefined;
   const isPair = isSurrogate(text.charCodeAt(LONGEST - 1)) && text.charCodeAt(LONGEST - 1) < 0xdc00;

@@ -11,31 +11,31 @@ import {
   type PlacedGroup,
 } from './types.ts';
 
-/** Who wrote the file. Readers look here for bugs of known writers; we look here for files that are not ours to replace. */
+/** The writer of the file. Readers use it for known bugs; we use it to recognize files that are not ours to replace. */
 export const CREATED_BY = 'tributary version 1';
 
-/** Parquet's numbers for the compressions. */
+/** Parquet's codes for the compressions. */
 const CODEC: Readonly<Record<Compression, number>> = { snappy: 1, gzip: 2, zstd: 6 };
 
 const VERSION = 1;
-/** The bounds follow the order of the column's type; without this, readers do not trust those of text. */
+/** Bounds follow the order of the column's type; without this, readers do not trust the bounds of text. */
 const TYPE_ORDER = struct({ 1: struct({}) });
 
-/** The entry of the metadata that says a second time where groups and footer are: what was moved or cut is noticed. */
+/** The metadata entry that repeats the positions of groups and footer, so that a truncated or altered file is detected. */
 export const PLACES = 'tributary.places';
 
 export const placesText = (groups: ReadonlyArray<{ start: number; end: number }>, footerAt: number): string =>
   [...groups.map(({ start, end }) => `${start}-${end}`), footerAt].join();
 
 export interface Places {
-  /** Of each group; none of them is empty. */
+  /** The groups, none of them empty. */
   starts: readonly number[];
   footerAt: number;
 }
 
 /**
- * The end of a file: all that is known of the groups, its length, and MAGIC again. They stand one after the
- * other behind MAGIC, unless `places` says where each of them is.
+ * The end of a file: the description of the groups, its length, and MAGIC again. Groups are stored one after the
+ * other after MAGIC, unless `places` gives their positions.
  */
 export function encodeFooter(
   columns: readonly FileColumn[],
@@ -118,7 +118,7 @@ const INT64 = 2;
 const DOUBLE = 5;
 const BYTE_ARRAY = 6;
 
-/** Parquet's numbers for its physical types. */
+/** Parquet's codes for its physical types. */
 export const PHYSICAL: Readonly<Record<LeafType, number>> = {
   text: BYTE_ARRAY,
   json: BYTE_ARRAY,
@@ -133,7 +133,7 @@ const OPTIONAL = 1;
 
 const NOTHING = struct({});
 
-/** What the bytes mean, said twice: many readers look only for the older word. Integers, doubles and booleans mean themselves. */
+/** The logical type, written twice: many readers only know the older form. Integers, doubles and booleans need none. */
 const MEANING: Partial<Record<LeafType, { converted: number; logical: Thrift }>> = {
   text: { converted: 0, logical: struct({ 1: NOTHING }) },
   json: { converted: 19, logical: struct({ 12: NOTHING }) },
@@ -160,8 +160,8 @@ function encodeLeaf({ name, type, nullable, fieldId }: Leaf): Thrift {
 }
 
 /**
- * Whether groups of one file can stand in a file with these columns as they are. A column more, another kind, even another place
- * among the others, and they cannot: then their rows must be read and rewritten.
+ * Whether groups of one file can be copied into a file with these columns. With another column, another kind, or even another order
+ * they cannot: then their rows must be read and rewritten.
  */
 export function fitsSchema(file: { columns: readonly FileColumn[] }, columns: readonly FileColumn[]): boolean {
   const there = leavesOf(file.columns);

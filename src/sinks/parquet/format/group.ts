@@ -15,7 +15,7 @@ import {
   storeLeaf,
 } from './types.ts';
 
-/** Rows, each with a value for every column, as a row group. No rows are no group: its bytes are none, and the footer leaves it out. */
+/** Encodes rows, each with a value for every column, as a row group. Without rows it has no bytes, and the footer omits it. */
 export async function encodeGroup(
   columns: readonly FileColumn[],
   rows: ReadonlyArray<readonly Value[]>,
@@ -33,16 +33,16 @@ export async function encodeGroup(
   return { rows: rows.length, length: out.length, chunks, bytes: out.view() };
 }
 
-/** Parquet's numbers for the encodings used here. */
+/** Parquet's codes for the encodings used here. */
 export const ENCODING = { plain: 0, runs: 3, dictionary: 8 } as const;
 
 const DATA_PAGE = 0;
 const DICTIONARY_PAGE = 2;
 
-/** A page is unpacked whole: where values are long, several keep readers' memory small. */
+/** Readers decompress whole pages: long values are split into several, which keeps their memory small. */
 const PAGE_BYTES = 1024 * 1024;
 
-/** Writes one leaf of a group behind what `out` holds of it already, and tells where and what. */
+/** Appends one leaf of a group to `out`, and returns its description. */
 function writeChunk(
   out: Bytes,
   leaf: Leaf,
@@ -127,7 +127,7 @@ function* plainPages(leaf: Leaf, { levels, values }: StoredLeaf): Generator<{ bo
   }
 }
 
-/** Which rows have a value; a column that is never null says nothing. */
+/** Which rows have a value; not written for a column that is never null. */
 function putLevels(out: Bytes, { nullable }: Leaf, levels: Uint8Array): void {
   if (!nullable) return;
   const runs = encodeRuns(levels, 1);
@@ -137,7 +137,7 @@ function putLevels(out: Bytes, { nullable }: Leaf, levels: Uint8Array): void {
 
 const LONGEST_MS = 25;
 
-/** To be called between columns: lets other work run where the last time is a while ago. Leases are renewed then. */
+/** Called between columns: yields to other work, such as renewing leases, if the last time was a while ago. */
 export function createYield(): () => Promise<void> {
   let began = performance.now();
   return async () => {

@@ -1,5 +1,5 @@
 /**
- * Parquet, read and written without touching a disk or a network: see `types.ts` for the words. Our own, because groups that did not
+ * Reads and writes Parquet without touching a disk or a network; `types.ts` explains the terms. Our own, because groups that did not
  * change are copied from file to file as bytes, which no writer on npm can, and because it encodes about twice as fast as the
  * fastest of them (`npm run bench:parquet`).
  */

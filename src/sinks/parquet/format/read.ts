@@ -22,19 +22,19 @@ import {
   type StoredGroup,
 } from './types.ts';
 
-/** Enough for the footer of most files, so that one request brings it. */
+/** Enough for the footer of most files, so that one request suffices. */
 const TAIL_BYTES = 128 * 1024;
 /** The footer's length, four bytes, and MAGIC. */
 const ENDING = 8;
 
-/** What a file says of itself. Throws at what is torn, and at what somebody else wrote: neither may be merged or replaced. */
+/** Reads a file's description. Throws if the file is damaged or was written by another program: neither may be merged or replaced. */
 export async function readFooter(source: ByteSource): Promise<ParquetFile> {
   const footer = await readEnding(source);
   try {
     return readMetadata(source, parseMetadata(footer), source.size - footer.length);
   } catch (error) {
     if (error instanceof Fault) throw error;
-    // Recovery: none; what is said of the file tells the person how to get its rows back.
+    // Recovery: none; the error says how to get the file's rows back.
     throw torn(source, 'its footer cannot be read', error);
   }
 }
@@ -54,7 +54,7 @@ function readMetadata(source: ByteSource, metadata: Metadata, footerAt: number):
 /** Without the version. */
 const WRITER = CREATED_BY.replace(/\d+$/, '');
 
-/** The footer with its length and MAGIC behind it. */
+/** The footer with its length and MAGIC. */
 async function readEnding(source: ByteSource): Promise<Uint8Array> {
   const { size } = source;
   if (size < MAGIC.length + ENDING) throw torn(source, `it has ${size} bytes`);
@@ -70,7 +70,7 @@ async function readEnding(source: ByteSource): Promise<Uint8Array> {
 
 const isMagic = (bytes: Uint8Array): boolean => Buffer.compare(bytes, MAGIC) === 0;
 
-/** Between MAGIC and the footer, in any order and with room between them, but each in a place of its own. */
+/** Groups lie between MAGIC and the footer, in any order and with gaps, but must not overlap. */
 function checkPlaces(source: ByteSource, groups: readonly StoredGroup[], footerAt: number): void {
   let at = MAGIC.length;
   for (const { start, end } of [...groups].sort((a, b) => a.start - b.start)) {
@@ -80,7 +80,7 @@ function checkPlaces(source: ByteSource, groups: readonly StoredGroup[], footerA
   if (at > footerAt) throw torn(source, 'its groups reach into its footer');
 }
 
-/** The footer of a file in our words: what `footer.ts` writes, read back. */
+/** The footer in our own types: the inverse of `footer.ts`. */
 function readColumns(source: ByteSource, metadata: Metadata): FileColumn[] {
   const columns = metadata.schema
     .slice(1)
@@ -160,7 +160,7 @@ function rangesOf(leaves: readonly Leaf[], entries: readonly ChunkEntry[]): Map<
   const ranges = new Map<string, Range>();
   leaves.forEach(({ name, type }, i) => {
     const { min_value: min, max_value: max } = entries[i]?.statistics ?? {};
-    // The bounds of doubles are not those of the numbers: see `storeLeaf`.
+    // The bounds of doubles are not exact bounds of the numbers: see `storeLeaf`.
     if (min === undefined || max === undefined || type === 'double') return;
     ranges.set(name, { min: restoreEnd(type, min), max: restoreEnd(type, max) });
   });
@@ -172,7 +172,7 @@ function restoreEnd(type: LeafType, value: unknown): Value {
   return Buffer.from(value as Uint8Array).toString('utf8');
 }
 
-/** A file that is not what it should be: reading it again does not help, and replacing it could lose what it holds. */
+/** A damaged or foreign file: reading it again does not help, and replacing it could lose its rows. */
 function torn(source: ByteSource, why: string, cause?: unknown): StopStream {
   return new StopStream(`${nameOf(source)} is no whole Parquet file: ${why}`, {
     kept: 'the file as it is',
@@ -191,8 +191,8 @@ function foreign(source: ByteSource, why: string): StopStream {
 const nameOf = ({ name }: ByteSource): string => name ?? 'a file of the lake';
 
 /**
- * The rows of a group, each with a value for every column of the file, or for the named ones in the order of the names. Rows share
- * what is the same in them: JSON that repeats is one object.
+ * The rows of a group, with a value for every column of the file, or for the named ones in the order of the names. Rows share
+ * equal values: JSON that repeats is one object.
  */
 export async function readGroup(
   source: ByteSource,
@@ -204,9 +204,9 @@ export async function readGroup(
   const kinds = new Map(file.columns.map(({ name, kind }) => [name, kind]));
   const missing = wanted.find((name) => !kinds.has(name));
   if (missing !== undefined) throw new Error(`${source.name ?? 'the file'} has no column ${missing}`);
-  // All of it in one request, or only what was asked for.
+  // The whole group in one request, or only the named columns.
   const whole = names ? undefined : await source.read(group.start, group.end);
-  // As if the group stood alone in a file: right behind MAGIC.
+  // As if the group were alone in a file, right after MAGIC.
   const shift = group.start - MAGIC.length;
   let failure: unknown;
   const read = async (start: number, end: number): Promise<Uint8Array> => {
@@ -214,7 +214,7 @@ export async function readGroup(
     try {
       return await source.read(start + shift, end + shift);
     } catch (error) {
-      // Recovery: the caller's; it must not be taken for a fault of the file.
+      // Recovery: the caller's; it must not be reported as a damaged file.
       failure = error;
       throw error;
     }
@@ -232,7 +232,7 @@ export async function readGroup(
     }
   } catch (error) {
     if (error === failure) throw error;
-    // Recovery: none; what is said of the file tells the person how to get its rows back.
+    // Recovery: none; the error says how to get the file's rows back.
     throw torn(source, `a group of ${group.rows} rows at byte ${group.start} cannot be read`, error);
   }
   return rows;

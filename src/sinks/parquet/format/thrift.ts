@@ -1,6 +1,6 @@
 const FIRST_SIZE = 1024;
 
-/** Bytes that grow at the end. Everything in Parquet is little-endian. */
+/** A growing byte buffer. Everything in Parquet is little-endian. */
 export class Bytes {
   #buffer = Buffer.allocUnsafe(FIRST_SIZE);
   #length = 0;
@@ -14,7 +14,7 @@ export class Bytes {
     this.#buffer[this.#length++] = value;
   }
 
-  /** Seven bits a byte, the smallest first; for whole numbers up to 2^53. */
+  /** A varint: seven bits a byte, least significant first; for whole numbers up to 2^53. */
   varint(value: number): void {
     this.#reserve(8);
     let rest = value;
@@ -42,7 +42,7 @@ export class Bytes {
     this.#length = this.#buffer.writeDoubleLE(value, this.#length);
   }
 
-  /** The length in four bytes, then the text. What is half a surrogate pair becomes U+FFFD. */
+  /** The length in four bytes, then the text. Half a surrogate pair becomes U+FFFD. */
   text(value: string): void {
     // Three bytes hold any UTF-16 unit.
     this.#reserve(4 + value.length * 3);
@@ -57,7 +57,7 @@ export class Bytes {
     this.#length += bytes.length;
   }
 
-  /** What was written; it stays valid only as long as nothing more is. */
+  /** The bytes written so far; valid only until the next write. */
   view(): Uint8Array {
     return this.#buffer.subarray(0, this.#length);
   }
@@ -72,7 +72,7 @@ export class Bytes {
 }
 
 /**
- * Thrift's compact protocol, the part of it that Parquet's headers and footer are written in. A value knows its type and how to
+ * The part of Thrift's compact protocol that Parquet's headers and footer use. A value knows its type and how to
  * write itself; a struct is its fields by number, and those that are undefined are left out.
  */
 export interface Thrift {
@@ -89,14 +89,14 @@ const I64 = 6;
 const BINARY = 8;
 const LIST = 9;
 const STRUCT = 12;
-/** Longer lists, and fields further apart, write the number on its own. */
+/** Longer lists, and fields further apart, write the number separately. */
 const SHORT = 15;
 
 const zigzag = (value: number): number => (value < 0 ? -2 * value - 1 : 2 * value);
 
 export const i32 = (value: number): Thrift => ({ type: I32, write: (out) => out.varint(zigzag(value)) });
 export const i64 = (value: number): Thrift => ({ type: I64, write: (out) => out.varint(zigzag(value)) });
-/** As a field only: there the type is the value. */
+/** Only as a field, where the type is the value. */
 export const bool = (value: boolean): Thrift => ({ type: value ? TRUE : FALSE, write: () => {} });
 export const text = (value: string): Thrift => binary(Buffer.from(value, 'utf8'));
 
@@ -131,11 +131,11 @@ export function struct(fields: Fields): Thrift {
     type: STRUCT,
     write(out) {
       let last = 0;
-      // Whole numbers as keys come in ascending order.
+      // Integer keys of an object are in ascending order.
       for (const [key, value] of Object.entries(fields)) {
         if (value === undefined) continue;
         const id = Number(key);
-        // No field of Parquet's structs is more than fifteen after the one before.
+        // In Parquet's structs, consecutive field ids differ by at most fifteen.
         out.uint8(((id - last) << 4) | value.type);
         value.write(out);
         last = id;

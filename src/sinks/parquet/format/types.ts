@@ -2,8 +2,8 @@ import type { Kind, Value } from '../../../model/columns.ts';
 import { stringifyJson } from '../../../model/json.ts';
 
 /**
- * The words of the Parquet codec. A file is MAGIC, row groups, and a footer that says where everything stands.
- * Inside a group all places are counted from its first byte: that is what makes a group movable.
+ * The terms of the Parquet codec. A file is MAGIC, row groups, and a footer with all positions.
+ * Positions inside a group are relative to its first byte, which makes a group movable.
  */
 export type Compression = 'zstd' | 'snappy' | 'gzip';
 
@@ -11,27 +11,27 @@ export interface FileColumn {
   name: string;
   kind: Kind;
   nullable: boolean;
-  /** Where a table format knows columns by number: one for each leaf (see `Leaf`). */
+  /** For table formats that identify columns by id: one for each leaf (see `Leaf`). */
   fieldIds?: readonly number[];
-  /** Its values have no order that helps a reader: none is written. */
+  /** Its values have no useful order, so no bounds are written. */
   isUnordered?: true;
 }
 
-/** An end of what a column holds within a group, in the bytes that Parquet compares by. */
+/** A bound of a column within a group, in the bytes that Parquet compares by. */
 export interface Bound {
   bytes: Uint8Array;
-  /** False where a long text was cut: then the bound lies beyond the value and is none itself. */
+  /** False if a long text was cut: then the bound lies beyond the value. */
   isExact: boolean;
 }
 
-/** One leaf (see `Leaf`) of one group, as the footer tells of it. */
+/** One leaf (see `Leaf`) of one group, as the footer describes it. */
 export interface Chunk {
-  /** From the group's first byte. */
+  /** Relative to the group's first byte. */
   at: number;
   length: number;
-  /** What the pages and their headers would take without compression. */
+  /** The size of the pages and their headers without compression. */
   unpacked: number;
-  /** From the group's first byte; undefined where the values stand as they are. */
+  /** From the group's first byte; undefined without a dictionary. */
   dictionaryAt: number | undefined;
   dataAt: number;
   compression: Compression;
@@ -42,7 +42,7 @@ export interface Chunk {
   max: Bound | undefined;
 }
 
-/** A group that stands in a file, or will: everything the footer needs to know of it. */
+/** A group with its position in a file: everything the footer needs. */
 export interface PlacedGroup {
   rows: number;
   length: number;
@@ -50,28 +50,28 @@ export interface PlacedGroup {
   chunks: readonly Chunk[];
 }
 
-/** A group on its way into a file. Once its bytes are written, keep only what a PlacedGroup holds. */
+/** A group that is being written. Once its bytes are written, keep only its PlacedGroup. */
 export interface EncodedGroup extends PlacedGroup {
   bytes: Uint8Array;
 }
 
-/** Where the values of a column lie. Of a long text these are the ends of a range that holds all values, not values themselves. */
+/** The range of a column's values. For long text these bounds include all values, but need not be values themselves. */
 export interface Range {
   min: Value;
   max: Value;
 }
 
-/** A group as it was found in a file: its bytes can be copied into another file of the same columns as they are. */
+/** A group of an existing file: its bytes can be copied into another file with the same columns. */
 export interface StoredGroup extends PlacedGroup {
   /** Of the file. */
   start: number;
   end: number;
-  /** By name: columns of text, integers and instants that hold a value at all. */
+  /** By name: columns of text, integers and instants with at least one value. */
   ranges: ReadonlyMap<string, Range>;
 }
 
 export interface ParquetFile {
-  /** Where the footer begins; it ends with the file. */
+  /** The start of the footer; it ends with the file. */
   footerAt: number;
   columns: readonly FileColumn[];
   rows: number;
@@ -79,9 +79,9 @@ export interface ParquetFile {
   groups: readonly StoredGroup[];
 }
 
-/** Bytes that can be read from any place: a file, or an object in S3. */
+/** Random access to bytes: a file, or an object in S3. */
 export interface ByteSource {
-  /** For messages: a path or an address. */
+  /** For messages: a path or a URL. */
   readonly name?: string;
   readonly size: number;
   read(start: number, end: number): Promise<Uint8Array>;
@@ -90,12 +90,12 @@ export interface ByteSource {
 export const MAGIC: Uint8Array = Buffer.from('PAR1', 'latin1');
 
 /**
- * A leaf is a column as Parquet knows it. Every column of ours is one leaf, except those of numbers, which are two.
+ * A leaf is a column of Parquet. Each of our columns is one leaf, except numbers, which are two.
  *
- * A number of JSON is a double or, from 2^53 on, an exact integer of any length. No type of Parquet holds both: DOUBLE bends
+ * A number of JSON is a double or, from 2^53 on, an exact integer of any length. No Parquet type holds both: DOUBLE rounds
  * 9007199254740993, and DECIMAL has no room for 0.0033333333333333335 beside it. As text they would be exact, and every sum in a BI
- * tool would break the day a column of integers gets its first fraction. So a number stands in a DOUBLE, and where that is not the
- * whole truth `_exact_<name>` has all the digits. Columns of the service never begin with an underscore.
+ * tool would break the day a column of integers gets its first fraction. So a number is stored as a DOUBLE, and if that is not
+ * exact, `_exact_<name>` has all the digits. Columns of the service never begin with an underscore.
  */
 export interface Leaf {
   name: string;
@@ -103,9 +103,9 @@ export interface Leaf {
   nullable: boolean;
   fieldId?: number | undefined;
   isUnordered?: true | undefined;
-  /** Which of the file's columns it belongs to. */
+  /** The index of the file's column that it belongs to. */
   column: number;
-  /** What stands in the file for a value; null for nothing, undefined for a value that is not of this column's kind. */
+  /** The stored form of a value; null for none, undefined for a value that is not of this column's kind. */
   store: (value: Value) => Stored | null | undefined;
 }
 
@@ -120,7 +120,7 @@ export function leavesOf(columns: readonly FileColumn[]): Leaf[] {
     const [fieldId, exactId] = fieldIds ?? [];
     if (kind !== 'number') return [{ name, type: kind, nullable, fieldId, isUnordered, column, store: STORE[kind] }];
     return [
-      // An integer of four hundred digits has no double at all.
+      // An integer of four hundred digits exceeds every double.
       { name, type: 'double', nullable: true, fieldId, column, store: storeDouble },
       { name: exactName(name), type: 'text', nullable: true, fieldId: exactId, column, store: storeDigits },
     ];
@@ -139,7 +139,7 @@ const isInt64 = (value: Value): value is number | bigint =>
   typeof value === 'bigint' ? BigInt.asIntN(64, value) === value : Number.isSafeInteger(value);
 
 function storeDouble(value: Value): number | null | undefined {
-  // Adding zero makes -0 the zero that Postgres and JSON take it for; a dictionary could not tell them apart.
+  // Adding zero turns -0 into 0, as Postgres and JSON do; a dictionary could not distinguish them.
   if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : undefined;
   if (typeof value !== 'bigint') return undefined;
   const nearest = Number(value);
@@ -148,7 +148,7 @@ function storeDouble(value: Value): number | null | undefined {
 
 const storeDigits = (value: Value): string | null => (typeof value === 'bigint' ? String(value) : null);
 
-/** JSON.stringify escapes half a surrogate pair, which few parsers take. Escapes are read in pairs: `\\ud800` is none. */
+/** JSON.stringify escapes half a surrogate pair, which few parsers accept. Backslashes are read in pairs: `\\ud800` is no escape. */
 function wellFormed(json: string): string {
   if (!json.includes('\\ud')) return json;
   return json.replace(/\\(?:ud[89a-f][0-9a-f]{2}|.)/g, (pair) => (pair.length > 2 ? '\ufffd' : pair));
@@ -170,7 +170,7 @@ export function storeLeaf(
     const value = rows[row]?.[column] ?? null;
     const stored = value === null ? null : store(value);
     if (stored === null) continue;
-    // The value itself stays out of the message: it may be anybody's name.
+    // The value itself is not in the message: it may be personal data.
     if (stored === undefined) throw new TypeError(`column ${name} (${type}) cannot hold this ${typeof value}`);
     levels[row] = 1;
     values.push(stored);
@@ -179,7 +179,7 @@ export function storeLeaf(
   return { levels, values };
 }
 
-/** An integer is a number as long as that is exact. */
+/** An integer is a number if that is exact, else a bigint. */
 export function restoreInteger(value: bigint): number | bigint {
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : value;

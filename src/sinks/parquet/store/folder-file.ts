@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { RetryLater } from '../../../model/errors.ts';
 import type { OpenFile } from './store.ts';
 
-/** A file of the local disk, read from any place. */
+/** Random access to a local file. */
 export async function openFile(handle: FileHandle, name: string): Promise<OpenFile> {
   const stats = await handle.stat({ bigint: true });
   return {
@@ -25,7 +25,7 @@ export async function openFile(handle: FileHandle, name: string): Promise<OpenFi
   };
 }
 
-/** A file that was replaced is another inode, or was written at another time. */
+/** A replaced file has another inode or another modification time. */
 export const identityOf = ({ ino, mtimeNs, size }: { ino: bigint; mtimeNs: bigint; size: bigint }): string =>
   `${ino}-${mtimeNs}-${size}`;
 
@@ -38,8 +38,8 @@ export async function writeAt(handle: FileHandle, bytes: Uint8Array, at: number)
 const ENDING = '.lock';
 
 /**
- * A rename asks no questions. So whoever replaces a file holds this lock while it looks whether the file is still the one it has
- * read, and renames. Writers that share a state database never meet here; this is for those that do not.
+ * A rename is unconditional. So a writer holds this lock while it checks that the file is still the one it has
+ * read, and renames. It is for writers that do not share a state database; those that do never meet here.
  */
 export async function lockFile(target: string, file: string): Promise<{ release(): Promise<void> }> {
   const lock = join(dirname(target), `.${basename(target)}${ENDING}`);
@@ -47,7 +47,7 @@ export async function lockFile(target: string, file: string): Promise<{ release(
   const mine = join(dirname(target), held.name);
   const take = async (): Promise<boolean> => {
     try {
-      // Linked, not opened: it comes into being with its holder's name in it, whenever we are killed.
+      // Linked, not created: the lock file always contains its holder's name, even if we are killed at any point.
       await writeFile(mine, held.name, { mode: 0o600 });
       await link(mine, lock);
       return true;
@@ -76,30 +76,30 @@ export async function lockFile(target: string, file: string): Promise<{ release(
   };
 }
 
-/** Of whatever file: what it holds says whose it is. */
+/** The content of a lock file names its holder. */
 export const isLock = (name: string): boolean => name.endsWith(ENDING);
 
-/** Its holder, whose name it holds, was killed. */
+/** Whether its holder was killed. */
 export async function isLeft(lock: string): Promise<boolean> {
   try {
     return isAbandoned(await readFile(lock, 'utf8'), (await stat(lock)).mtimeMs);
   } catch (error) {
-    // Recovery: it was given back in this moment.
+    // Recovery: the lock was released at this moment.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return true;
     throw error;
   }
 }
 
 /**
- * Files that nobody shall see carry the name of the process that makes them, so that those of a process that was killed can be told
- * from those of one at work: `.main.parquet.4711@host.3.tmp`.
+ * Temporary files carry the name of their process, so that those of a killed process can be told
+ * from those of a running one: `.main.parquet.4711@host.3.tmp`.
  */
 const PATTERN = /^\.(.+)\.(\d+)@([^/]+)\.\d+\.(?:tmp|lock)$/;
 
-/** Of a process on another machine nobody knows whether it is there. Nobody writes a file for so long without touching it. */
+/** Whether a process on another machine is alive is unknown. No writer leaves its file untouched for this long. */
 const ABANDONED_AFTER_MS = 10 * 60_000;
 
-/** Ours that are in use: in a container every process may have the same number. */
+/** Files of this process that are in use: in containers several processes may have the same id. */
 const inUse = new Set<string>();
 let count = 0;
 
@@ -108,7 +108,7 @@ export interface Held {
   release(): void;
 }
 
-/** A name for a file of ours that is not finished. */
+/** The name of a temporary file. */
 export function holdName(name: string, ending: 'tmp' | 'lock'): Held {
   count += 1;
   const held = `.${name}.${process.pid}@${hostname()}.${count}.${ending}`;
@@ -116,7 +116,7 @@ export function holdName(name: string, ending: 'tmp' | 'lock'): Held {
   return { name: held, release: () => void inUse.delete(held) };
 }
 
-/** Whether a file is of our making and its maker is gone. */
+/** Whether a file is one of our temporary files and its process has ended. */
 export function isAbandoned(name: string, mtimeMs: number): boolean {
   const [, , pid, host] = PATTERN.exec(name) ?? [];
   if (pid === undefined || inUse.has(name)) return false;
@@ -129,7 +129,7 @@ function isGone(pid: number): boolean {
     process.kill(pid, 0);
     return false;
   } catch (error) {
-    // EPERM: it is there, and another user's.
+    // EPERM: the process is alive and belongs to another user.
     return (error as NodeJS.ErrnoException).code === 'ESRCH';
   }
 }

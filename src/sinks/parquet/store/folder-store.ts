@@ -27,26 +27,26 @@ import {
 } from './folder-file.ts';
 import { type Listed, ReplacedMeanwhile, type Staged, type Store } from './store.ts';
 
-/** What is in a lake may be personal: nobody else reads it unless somebody says so. */
+/** A lake may hold personal data: by default only its owner can read it. */
 const PRIVATE = { folder: 0o700, file: 0o600 };
 const SHARED = { folder: 0o750, file: 0o640 };
 const SETGID = 0o2000;
 
-/** A lake in a folder. A rename within one directory is atomic: whoever looks finds the old file or the new one, whole. */
+/** A lake in a folder. A rename within one directory is atomic: readers see the old file or the new one, complete. */
 export function createFolderStore(path: string): Store {
   const root = resolve(path);
 
-  /** A folder that its owner has given to a group by the usual sign (`chmod g+rxs`) is for that group to read. */
+  /** If the owner has opened the folder to a group (`chmod g+rxs`), files are readable by that group. */
   const modes = async (): Promise<typeof PRIVATE> => ((await stat(root)).mode & SETGID ? SHARED : PRIVATE);
 
-  /** Where a file belongs. A link that leads out of the lake would let us write, or delete, somewhere else. */
+  /** The path of a file. A symbolic link out of the lake would let us write or delete somewhere else. */
   const locate = async (file: string): Promise<string> => {
     const target = resolve(root, file);
     const folder = dirname(target);
     await mkdir(root, { recursive: true, mode: PRIVATE.folder });
     const realRoot = await realpath(root);
     const isInside = (real: string): boolean => real === realRoot || real.startsWith(`${realRoot}${sep}`);
-    // Looked at before anything is made, or the folders of the file would be made behind the link.
+    // Checked first, or the file's folders would be created behind the link.
     if (!target.startsWith(`${root}${sep}`) || !isInside(await nearestReal(folder))) throw leadsOut(file);
     await mkdir(folder, { recursive: true, mode: (await modes()).folder });
     if (!isInside(await realpath(folder))) throw leadsOut(file);
@@ -57,7 +57,7 @@ export function createFolderStore(path: string): Store {
     const target = await locate(file);
     const held = holdName(basename(target), 'tmp');
     const temp = join(dirname(target), held.name);
-    // Whoever else made a file of this name: it is not ours to overwrite.
+    // A file of this name from another writer is not ours to overwrite.
     return stageAt(await open(temp, 'wx', (await modes()).file), { root, temp, target, file, held });
   };
 
@@ -118,7 +118,7 @@ export function createFolderStore(path: string): Store {
   });
 }
 
-/** Where a folder really is, or would be: the part of its path that is there already. */
+/** The real path of a folder, or of its nearest existing parent. */
 const nearestReal = async (folder: string): Promise<string> =>
   (await realpath(folder).catch(ifAbsent)) ?? nearestReal(dirname(folder));
 
@@ -145,7 +145,7 @@ function stageAt(handle: FileHandle, { root, temp, target, file, held }: Place):
         if ((await identityAt(target, file)) !== over) throw new ReplacedMeanwhile(file);
         await rename(temp, target);
         isThere = false;
-        // The name is an entry of the folder: without this, a power cut could bring back the old file.
+        // Syncs the folder, which holds the name: without this, a power cut could bring back the old file.
         await syncFolders(root, dirname(target), over === undefined);
         return identityOf(await lstat(target, { bigint: true }));
       } finally {
@@ -175,7 +175,7 @@ async function identityAt(target: string, file: string): Promise<string | undefi
   return stats && identityOf(stats);
 }
 
-/** The folder, and those above it where they may be as new as the file. */
+/** The folder, and its parents, which may be as new as the file. */
 async function syncFolders(root: string, folder: string, isNew: boolean): Promise<void> {
   const handle = await open(folder, 'r');
   try {
@@ -191,12 +191,12 @@ interface Entry {
   entry: string;
 }
 
-/** The catalogue, what goes with it, and what is left of writing them. */
+/** The catalogue, the files beside it, and their temporary files. */
 async function* filesBeside(root: string): AsyncGenerator<Entry> {
   for (const entry of (await readdir(root).catch(ifAbsent)) ?? []) yield { path: entry, entry };
 }
 
-/** Every entry below a folder that is no folder itself. Links are not followed. */
+/** Every file below a folder. Links are not followed. */
 async function* walk(root: string, folder: string): AsyncGenerator<Entry> {
   const entries = await readdir(join(root, folder), { withFileTypes: true }).catch(ifAbsent);
   for (const entry of (entries ?? []).sort((a, b) => (a.name < b.name ? -1 : 1))) {
@@ -207,7 +207,7 @@ async function* walk(root: string, folder: string): AsyncGenerator<Entry> {
 }
 
 function ifAbsent(error: unknown): undefined {
-  // Recovery: there is none, which is an answer.
+  // Recovery: a missing folder is empty.
   if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
   throw error;
 }

@@ -14,17 +14,17 @@ import { Upload } from '@aws-sdk/lib-storage';
 import { ConfigError, type Fault, RetryLater } from '../../../model/errors.ts';
 import { meaningOf } from '../../../model/io-errors.ts';
 
-/** The one home of the S3 client. Everything else sees these few functions, and errors of the house. */
+/** The only user of the S3 client. Everything else uses these few functions, and gets our own errors. */
 export interface Bucket {
   list(prefix: string): AsyncIterable<{ key: string; identity: string; modifiedAt: number }>;
   head(key: string): Promise<{ size: number; identity: string } | undefined>;
   read(key: string, start: number, end: number, identity?: string): Promise<Uint8Array>;
-  /** Puts an object in the place of another, or where there is none; not where something else is, or nothing any more. */
+  /** Replaces the given object, or creates a new one. Refused if another object is there, or the given one is gone. */
   put(key: string, body: Body, condition: Condition): Promise<{ identity: string } | 'replaced' | 'removed'>;
   putText(key: string, text: string): Promise<void>;
-  /** Only if it is still the same object, where an identity is given. */
+  /** Only if it is still the same object, if an identity is given. */
   remove(key: string, identity?: string): Promise<void>;
-  /** Ends uploads below a prefix that nobody will finish: their parts are paid for and seen by nobody. */
+  /** Aborts abandoned multipart uploads below a prefix: their parts cost money and are invisible. */
   abortUploads(prefix: string, isLeft: (upload: { key: string; begunAt: number }) => boolean): Promise<void>;
   close(): void;
 }
@@ -37,14 +37,14 @@ export interface Body {
 export interface Condition {
   /** The identity of the object to be replaced. */
   over: string | undefined;
-  /** Goes with the object, so that whoever put it can be told. */
+  /** Stored with the object, so that its writer can be recognized. */
   mark: string;
 }
 
-/** Files above this size go in parts, two at a time: what is held in memory is bounded. */
+/** Larger files are uploaded in parts, two at a time, which bounds the memory. */
 const PART_BYTES = 8 * 1024 * 1024;
 const MARK = 'tributary-mark';
-/** The client would wait for ever for a server that says nothing; the transaction of the state waits with it. */
+/** The client would wait for ever for a silent server, and the state's transaction with it. */
 const CONNECT_MS = 10_000;
 const SILENCE_MS = 30_000;
 
@@ -68,7 +68,7 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
     }
   };
 
-  /** A refusal of HEAD has no body that could say why; that of another request has. */
+  /** An error answer to HEAD has no body with the reason; that of another request has. */
   const explained = (error: unknown): Promise<unknown> =>
     client.send(new ListObjectsV2Command({ Bucket: name, MaxKeys: 1 })).then(
       () => error,
@@ -89,9 +89,9 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
     }
   };
 
-  /** Where the last request of an upload was refused, it leaves the parts. */
+  /** A refused upload leaves its parts behind. */
   const abort = (key: string, id: string): Promise<unknown> =>
-    // Recovery: what cannot be ended now is found when leftovers are looked for.
+    // Recovery: what cannot be aborted now is removed with the leftovers later.
     client.send(new AbortMultipartUploadCommand({ ...at(key), UploadId: id })).catch(() => undefined);
 
   return {
@@ -119,7 +119,7 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
       return bytes;
     },
     async put(key, { stream, size }, { over, mark }) {
-      // Some servers list uploads only to who names the whole key; whoever may replace this file is the only one to upload it.
+      // Some servers list uploads only for a complete key; the writer that may replace this file is the only one that uploads it.
       if (size > PART_BYTES) await abortUploads(key, (found) => found.key === key);
       const upload = new Upload({
         client,
@@ -138,9 +138,9 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
         return { identity: (await upload.done()).ETag ?? '' };
       } catch (error) {
         if (upload.uploadId !== undefined) await abort(key, upload.uploadId);
-        // Amazon says 404 where the object of the condition is gone, or an upload that somebody else has ended.
+        // Amazon answers 404 if the object of the condition is gone, or if somebody else aborted the upload.
         if (!isRefused(error) && !isAbsent(error)) throw s3Fault(error, name);
-        // Recovery: the request may have been sent twice, and the first have done its work.
+        // Recovery: the request may have been sent twice, and the first one have succeeded.
         const there = await head(key);
         if (there?.Metadata?.[MARK] === mark) return { identity: there.ETag ?? '' };
         return there || over === undefined ? 'replaced' : 'removed';
@@ -171,14 +171,14 @@ interface S3Error {
 
 const statusOf = (error: unknown): number | undefined => (error as S3Error).$metadata?.httpStatusCode;
 
-/** By name: some servers say 404 of a bucket or a key that they do not know, too. */
+/** By error name: some servers answer 404 for an unknown bucket or access key, too. */
 const isAbsent = (error: unknown): boolean =>
   statusOf(error) === 404 && ['NotFound', 'NoSuchKey', 'NoSuchUpload'].includes((error as S3Error).name ?? '');
 
-/** The condition of a request did not hold, or somebody else was at it in the same moment. */
+/** The condition of a request failed, or another writer was active at the same moment. */
 const isRefused = (error: unknown): boolean => [409, 412].includes(statusOf(error) ?? 0);
 
-/** What a person can do about what the server said, by its own names. The rest of 401 and 403 is about rights. */
+/** What to do about each error of the server, by its name. All other 401 and 403 are about permissions. */
 const REFUSALS: Readonly<Record<string, { what: string; next: string }>> = {
   NoSuchBucket: { what: 'there is no such bucket', next: 'create the bucket, or correct path of the sink' },
   InvalidAccessKeyId: { what: 'the access key is unknown there', next: 'correct AWS_ACCESS_KEY_ID, or the profile' },
@@ -224,7 +224,7 @@ function s3Fault(error: unknown, bucket: string): Fault {
   });
 }
 
-/** Where no server answered, the client speaks of sockets and of itself. */
+/** Without an answer, the client's error is about sockets. */
 function lineSays({ name, code = '' }: S3Error): string | undefined {
   if (name === 'TimeoutError') return 'it does not answer';
   const meaning = meaningOf(code);

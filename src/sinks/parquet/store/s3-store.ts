@@ -16,12 +16,12 @@ export interface S3StoreOptions {
   pathStyle: boolean;
 }
 
-/** By our clock and the server's: an hour between them must not end what somebody is sending. */
+/** Longer than clocks may differ, so that an upload in progress is not aborted. */
 const LEFT_AFTER_MS = 24 * 60 * 60_000;
 
 /**
- * A lake in S3-compatible storage. There is no rename: a file is made on the local disk and put in its place by one conditional
- * request, which fails if anybody has put another one there meanwhile. Credentials and region come by the usual chain.
+ * A lake in S3-compatible storage. There is no rename: a file is made on the local disk and stored by one conditional
+ * request, which fails if another writer was faster. Credentials and region come from the SDK's usual chain.
  */
 export function createS3Store({ url, pathStyle }: S3StoreOptions): Store {
   const { name, prefix } = parseUrl(url);
@@ -50,7 +50,7 @@ export function createS3Store({ url, pathStyle }: S3StoreOptions): Store {
     writeText: (path, text) => bucket.putText(keyOf(path), text),
     async removeLeftovers(folder, own) {
       await scratch.removeLeftovers();
-      // Only files of a folder are sent in parts.
+      // Only files below a folder are uploaded in parts.
       if (folder === undefined) return;
       const isOwn = (key: string): boolean => own !== undefined && key.endsWith(`/${own}`);
       await bucket.abortUploads(
@@ -80,7 +80,7 @@ async function openObject(bucket: Bucket, key: string, path: string): Promise<Op
     name: path,
     size: found.size,
     identity: found.identity,
-    // Of this very object: one that was replaced meanwhile is another file.
+    // Reads this very version: an object that was replaced meanwhile is another file.
     read: (start, end) => bucket.read(key, start, end, found.identity),
     close: async () => {},
   };
@@ -99,7 +99,7 @@ async function stageObject({ bucket, scratch, key, path }: Place): Promise<Stage
     write: (bytes, at) => file.write(bytes, at),
     finish: () => file.finish(),
     async publish(over) {
-      // Should the answer be lost and the request be sent again, the mark tells our own object from another's.
+      // If the answer is lost and the request repeated, the mark tells our own object from another writer's.
       const mark = randomUUID();
       const { size } = await stat(file.path);
       const put = await bucket.put(key, { stream: createReadStream(resolve(file.path)), size }, { over, mark });
@@ -110,10 +110,10 @@ async function stageObject({ bucket, scratch, key, path }: Place): Promise<Stage
   };
 }
 
-/** Files on the local disk on their way to somewhere else. */
+/** Temporary files on the local disk. */
 export interface Scratch {
   create(name: string): Promise<ScratchFile>;
-  /** Removes those of processes that are gone. */
+  /** Removes those of ended processes. */
   removeLeftovers(): Promise<void>;
 }
 
@@ -124,7 +124,7 @@ export interface ScratchFile {
   discard(): Promise<void>;
 }
 
-/** One folder per user, which nobody else may look into: what is on its way may be personal. */
+/** One folder per user, readable by nobody else: the files may hold personal data. */
 const FOLDER = join(tmpdir(), `tributary-lake-${process.getuid?.() ?? 'user'}`);
 
 export function openScratch(): Scratch {

@@ -5,21 +5,21 @@ import type { ByteSource } from '../format/index.ts';
 export interface Store {
   /** For people. */
   readonly place: string;
-  /** Every file below a folder, however deep; or those of one name. */
+  /** Every file below a folder, at any depth; or those of one name. */
   list(folder: string, name?: string): AsyncIterable<Listed>;
   open(path: string): Promise<OpenFile | undefined>;
   /** A new file that nobody sees yet. */
   stage(path: string): Promise<Staged>;
-  /** Only if it is still the same file. */
+  /** Deletes a file if it is still the same one. */
   remove(path: string, identity: string): Promise<void>;
-  /** Whatever is there: for files that are never replaced. */
+  /** Deletes unconditionally: for files that are never replaced. */
   delete(path: string): Promise<void>;
   readText(path: string): Promise<string | undefined>;
   /** Replaces a small file, whole. */
   writeText(path: string, text: string): Promise<void>;
   /**
-   * Removes what writers that are gone left behind below a folder, or, without one, beside the folders; and nothing else. Of files of
-   * the name `own` nobody but the caller is a writer now.
+   * Removes what ended writers left behind below a folder or, without one, beside the folders; and nothing else. For files of
+   * the name `own` the caller is the only writer now.
    */
   removeLeftovers(folder?: string, own?: string): Promise<void>;
   close(): Promise<void>;
@@ -31,25 +31,25 @@ export interface Listed {
   modifiedAt: number;
 }
 
-/** A file as it was when it was opened. Its identity changes whenever somebody replaces it. */
+/** A file as it was when it was opened. Its identity changes whenever it is replaced. */
 export interface OpenFile extends ByteSource {
   readonly identity: string;
   close(): Promise<void>;
 }
 
-/** A file that is being made. It is seen under its name only once it is published, and then whole. */
+/** A file that is being written. It appears under its name only when it is published, complete. */
 export interface Staged {
-  /** At a place of the file. What nothing is written to reads as zeros. */
+  /** Writes at a position. Gaps read as zeros. */
   write(bytes: Uint8Array, at: number): Promise<void>;
-  /** Everything is on disk; what was written can be read. */
+  /** Everything is on disk, and can be read back. */
   finish(): Promise<OpenFile>;
-  /** Puts it in the place of the file it was made from; undefined: where there was none. Returns its identity. */
+  /** Replaces the file that it was made from; undefined: there must be none. Returns its identity. */
   publish(over: string | undefined): Promise<string>;
-  /** Leaves nothing behind. After `publish` there is nothing left to do. */
+  /** Removes the file, unless it was published. */
   discard(): Promise<void>;
 }
 
-/** Two writers of one partition: the second is refused, not merged blindly. */
+/** Two writers met on a partition: the second is refused, not merged blindly. */
 export class ReplacedMeanwhile extends RetryLater {
   constructor(path: string, what: 'replaced' | 'removed' = 'replaced') {
     super(`${path} was ${what} by another writer while this one was working on it`, {
