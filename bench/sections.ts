@@ -10,4 +10,5 @@ export const SECTIONS: Readonly<Record<string, () => Promise<Section>>> = {
   f: async () => (await import('./sections/growth.ts')).growth,
   g: async () => (await import('./sections/freshness.ts')).freshness,
   h: async () => (await import('./sections/footprint.ts')).footprint,
+  i: async () => (await import('./sections/idle.ts')).idle,
 };

@@ -84,6 +84,7 @@ export interface Slot {
   era: number;
   /** No other request is sent before it is answered: a probe after a pause, or the first on a cold connection. */
   isAlone: boolean;
+  isProbe: boolean;
 }
 
 /** Not yet: ask again after this long. */
@@ -113,7 +114,13 @@ export function takeSlot(before: BudgetState, rate: number, isCold: boolean, now
   const at = Math.max(state.nextAt, chainFreeAt, now);
   // Nor for widened gaps: each of many processes would hold a slot for later, and keep all of them slow long afterwards.
   if (isStrained && at > now + gap) return [state, { waitMs: at - gap - now }];
-  const slot = { at, number: state.slots + 1, era: state.era, isAlone: state.isProbing || isCold };
+  const slot = {
+    at,
+    number: state.slots + 1,
+    era: state.era,
+    isAlone: state.isProbing || isCold,
+    isProbe: state.isProbing,
+  };
   const taken = changed(state, {
     ...{ perSecond, carefulUntil: isCareful ? now + CAREFUL_MS : state.carefulUntil },
     ...{ slots: slot.number, leftAt: [at, ...state.leftAt].slice(0, MOST_CHAINS), isProbing: false },
@@ -129,17 +136,15 @@ const changed = (state: BudgetState, change: Partial<BudgetState>): BudgetState 
 });
 
 /** A request was sent later than its slot: the next of its chain is counted from the real time, and none follows closely. */
-function leaveLate(state: BudgetState, { number }: Slot, at: number): Step<void> {
+function leaveLate(state: BudgetState, { number }: Slot, at: number): BudgetState {
   const leftAt = state.leftAt.map((left, i) => (i === state.slots - number ? Math.max(left, at) : left));
   const nextAt = Math.max(state.nextAt, at + gapOf(state.perSecond) / 2);
-  return [changed(state, { leftAt, nextAt }), undefined];
+  return changed(state, { leftAt, nextAt });
 }
 
-/** The request that was sent alone was answered: the others may be sent. */
-const endAlone = (state: BudgetState, { era }: Slot): Step<void> => [
-  era === state.era ? changed(state, { aloneUntil: 0 }) : state,
-  undefined,
-];
+/** The request that was sent alone was answered: the others may be sent, unless another was sent alone since. */
+const endAlone = (state: BudgetState, { era, number }: Slot): BudgetState =>
+  era === state.era && number === state.slots ? changed(state, { aloneUntil: 0 }) : state;
 
 interface TooManyRequests {
   afterMs: number | undefined;
@@ -214,6 +219,9 @@ const LATE_MS = 5;
 export function createBudget(perSecond: number, store: BudgetStore = createOwnStore(perSecond)): Budget {
   /** A 429 that could not be shared with other processes yet. */
   let untold: TooManyRequests | undefined;
+  /** A request that went alone on a cold connection and was answered. The next turn tells: mostly nobody waits to hear it. */
+  let ended: Slot | undefined;
+  const lateAt = new WeakMap<Slot, number>();
   let firstEra: number | undefined;
   let era = 0;
 
@@ -233,18 +241,32 @@ export function createBudget(perSecond: number, store: BudgetStore = createOwnSt
       untold = undefined;
       const taking = (state: BudgetState, now: number): Step<Slot | Wait> => {
         seen(state.era);
-        return takeSlot(state, perSecond, isCold, now);
+        const isOver = ended !== undefined && state.aloneUntil > now;
+        return takeSlot(isOver ? endAlone(state, ended as Slot) : state, perSecond, isCold, now);
       };
-      return store.change(taking, lane);
+      const turn = await store.change(taking, lane);
+      ended = undefined;
+      return turn;
     },
     left(slot) {
       const at = store.now();
+      if (at - slot.at <= LATE_MS) return;
       // Recovery: none needed. The next of its chain is sent a little early, which the margin covers.
-      if (at - slot.at > LATE_MS) store.change((state) => leaveLate(state, slot, at)).catch(() => {});
+      if (!slot.isAlone) store.change((state) => [leaveLate(state, slot, at), undefined]).catch(() => {});
+      // Told with its answer: until then nobody follows it.
+      else lateAt.set(slot, at);
     },
     answered(slot) {
+      if (!slot.isAlone) return;
+      const late = lateAt.get(slot);
+      if (!slot.isProbe && late === undefined) {
+        ended = slot;
+        return;
+      }
+      const over = (state: BudgetState): BudgetState =>
+        endAlone(late === undefined ? state : leaveLate(state, slot, late), slot);
       // Recovery: others wait until its time has passed.
-      if (slot.isAlone) store.change((state) => endAlone(state, slot)).catch(() => {});
+      store.change((state) => [over(state), undefined]).catch(() => {});
     },
     async tooMany(afterMs, slot) {
       const refused = { afterMs, era: slot?.era, wasAlone: slot?.isAlone === true };

@@ -38,8 +38,15 @@ const explained = (connection: BudgetConnection): BudgetConnection => ({
 const HOUR_MS = 3_600_000;
 
 /**
- * A step reads the row, decides, and writes it back unless another process has done so meanwhile; then it tries again. No lock is
- * held between the two statements, so a process that is busy or stopped in between blocks nobody.
+ * How far our idea of the database's clock may be off, beyond the time that a question takes, for a slot to be taken by it. Each answer
+ * puts it right, so a request that then leaves later than its slot says so.
+ */
+const CLOCK_OFF_MS = 50;
+
+/**
+ * A step decides by the row as this process knows it and writes it back, unless another process has changed it meanwhile; then the same
+ * statement brings the row as it is, and the step is tried again. Most steps are one statement. No lock is held between two
+ * of them, so a process that is busy or stopped in between blocks nobody.
  *
  * The clock is the database's. Processes on several machines share no other; theirs may be minutes apart and may jump, and
  * two clocks cannot keep a distance of 250 ms.
@@ -49,6 +56,8 @@ function createSharedStore(connection: BudgetConnection, keyHash: string, perSec
   let usualTrip = Number.POSITIVE_INFINITY;
   /** The database's clock minus our own, as of the last answer. */
   let offset = 0;
+  /** The row as it was last seen. */
+  let known: BudgetState | undefined;
   let sweptAt = Number.NEGATIVE_INFINITY;
 
   /** Creates the row where it is missing; and once in a while somebody must take away what is old. */
@@ -58,29 +67,39 @@ function createSharedStore(connection: BudgetConnection, keyHash: string, perSec
     sweptAt = performance.now();
   }
 
-  async function read(): Promise<Row | undefined> {
+  const ourNow = (): number => performance.now() + offset;
+
+  /** Every answer brings the row, if there is one, and the time. */
+  async function ask(sql: Sql): Promise<Row | undefined> {
     const askedAt = performance.now();
-    const [row] = await connection.query<Row>(readRow(keyHash));
+    const [row] = await connection.query<Row>(sql);
     usualTrip = Math.min(performance.now() - askedAt, usualTrip * 1.1);
     if (row) offset = row.now - (askedAt + usualTrip);
+    known = row && { ...unused(perSecond), ...row.state };
     return row;
   }
 
   return {
-    now: () => performance.now() + offset,
+    now: ourNow,
     async change(step, counted) {
       if (performance.now() - sweptAt > HOUR_MS) await prepare();
+      let seen: Row | undefined;
       for (;;) {
-        const row = await read();
-        if (!row) {
-          await prepare();
+        if (!known) {
+          seen = await ask(readRow(keyHash));
+          if (!seen) await prepare();
           continue;
         }
-        const state = { ...unused(perSecond), ...row.state };
-        const [next, result] = step(state, row.now);
-        if (next === state && counted !== 'too_many') return result;
-        const [saved] = await connection.query<object>(writeRow(keyHash, state, next, counted));
-        if (saved) return result;
+        const [before, now] = [known, seen?.now ?? ourNow()];
+        const [next, result] = step(before, now);
+        const isNothing = next === before && counted !== 'too_many';
+        // That there is nothing to do, as while everybody waits, is decided by the row as it is.
+        if (isNothing && seen) return result;
+        const clock = seen ? undefined : { now, mostMs: usualTrip + CLOCK_OFF_MS };
+        seen = await ask(isNothing ? readRow(keyHash) : writeRow(keyHash, before, next, { counted, clock }));
+        if (!seen?.saved) continue;
+        known = next;
+        return result;
       }
     },
   };
@@ -89,6 +108,7 @@ function createSharedStore(connection: BudgetConnection, keyHash: string, perSec
 interface Row {
   state: Partial<BudgetState>;
   now: number;
+  saved: boolean;
 }
 
 const createRow = (keyHash: string, perSecond: number): Sql => ({
@@ -96,19 +116,26 @@ const createRow = (keyHash: string, perSecond: number): Sql => ({
   values: [keyHash, perSecond],
 });
 
+const NOW = '(extract(epoch from clock_timestamp()) * 1000)::float8';
+
 const readRow = (keyHash: string): Sql => ({
-  text: `
-    select state, (extract(epoch from clock_timestamp()) * 1000)::float8 as now
-    from tributary.budgets where key_hash = $1`,
+  text: `select state, ${NOW} as now, false as saved from tributary.budgets where key_hash = $1`,
   values: [keyHash],
 });
 
-/** Also counts what happened, for `budget_use`: a slot of a lane, a 429, and a pause that it began. */
-function writeRow(keyHash: string, before: BudgetState, after: BudgetState, counted: string | undefined): Sql {
+interface Writing {
+  /** What happened, for `budget_use`: a slot of a lane, or a 429 and the pause that it began. */
+  counted: string | undefined;
+  /** The time that the step was decided by, where nobody has asked for it just now: it must still be about right. */
+  clock: { now: number; mostMs: number } | undefined;
+}
+
+/** Writes the row if it is still the one that the step began with. Brings it as it was before. */
+function writeRow(keyHash: string, before: BudgetState, after: BudgetState, { counted, clock }: Writing): Sql {
   const books = `,
     counted as (
       insert into tributary.budget_use as u (key_hash, minute, per_second, ${counted}, pauses)
-      select key_hash, date_trunc('minute', clock_timestamp()), $4, 1, $6::int from saved
+      select key_hash, date_trunc('minute', clock_timestamp()), $4, 1, $7::int from saved
       on conflict (key_hash, minute) do update
       set per_second = excluded.per_second, ${counted} = u.${counted} + 1, pauses = u.pauses + excluded.pauses
     )`;
@@ -116,11 +143,13 @@ function writeRow(keyHash: string, before: BudgetState, after: BudgetState, coun
     text: `
       with saved as (
         update tributary.budgets set state = $3, per_second = $4, paused_until = to_timestamp($5::float8 / 1000)
-        where key_hash = $1 and coalesce((state->>'version')::int, 0) = $2 returning key_hash
+        where key_hash = $1 and coalesce((state->>'version')::int, 0) = $2
+          and ${NOW}::numeric <@ coalesce($6::numrange, numrange(null, null)) returning key_hash
       )${counted ? books : ''}
-      select 1 from saved`,
+      select state, ${NOW} as now, exists (select from saved) as saved from tributary.budgets where key_hash = $1`,
     values: [
       ...[keyHash, before.version, JSON.stringify(after), after.perSecond, after.pausedUntil],
+      clock ? `[${clock.now - CLOCK_OFF_MS},${clock.now + clock.mostMs}]` : null,
       ...(counted ? [after.era - before.era] : []),
     ],
   };

@@ -2,7 +2,7 @@ import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
 import { instantOf, type Sql } from './database/sql.ts';
-import type { Track } from './ledger.ts';
+import type { Track, Tracks } from './ledger.ts';
 
 /** How far a stream has come in a sink. */
 export interface Cursor {
@@ -11,29 +11,43 @@ export interface Cursor {
   newestSeen: Instant | undefined;
 }
 
-export async function readCursor(db: Queryable, { source, stream, sink }: Track): Promise<Cursor | undefined> {
-  type Found = { since: Instant; through: Instant | null; newest: Instant | null };
-  const [row] = await db.query<Found>({
-    text: `
-      select ${instantOf('since')} as since, ${instantOf('complete_through')} as through,
-        ${instantOf('newest_seen')} as newest
-      from tributary.cursors where source = $1 and stream = $2 and sink = $3`,
-    values: [source, stream, sink],
-  });
-  if (!row) return undefined;
-  return {
-    since: row.since,
-    completeThrough: row.through ?? undefined,
-    newestSeen: row.newest ?? undefined,
-  };
+export async function readCursor(db: Queryable, { sink, ...track }: Track): Promise<Cursor | undefined> {
+  return (await readCursors(db, { ...track, sinks: [sink] })).get(sink);
+}
+
+/** By sink, in their order; undefined where nothing was ever written. */
+export async function readCursors(
+  db: Queryable,
+  { source, stream, sinks }: Tracks,
+): Promise<Map<string, Cursor | undefined>> {
+  return cursorsOf(sinks, await db.query<CursorRow>({ text: SELECT_CURSORS, values: [source, stream, sinks] }));
+}
+
+export interface CursorRow {
+  sink: string;
+  since: Instant;
+  through: Instant | null;
+  newest: Instant | null;
+}
+
+/** Of source $1 and stream $2 in the sinks $3. */
+export const SELECT_CURSORS = `
+  select sink, ${instantOf('since')} as since, ${instantOf('complete_through')} as through, ${instantOf('newest_seen')} as newest
+  from tributary.cursors where source = $1 and stream = $2 and sink = any($3)`;
+
+export function cursorsOf(sinks: readonly string[], rows: readonly CursorRow[]): Map<string, Cursor | undefined> {
+  const found = new Map(
+    rows.map(({ sink, since, through, newest }) => [
+      sink,
+      { since, completeThrough: through ?? undefined, newestSeen: newest ?? undefined },
+    ]),
+  );
+  return new Map(sinks.map((sink) => [sink, found.get(sink)]));
 }
 
 /** Where several sinks stand together: no further than the one that is furthest behind. */
-export async function lowestCursor(
-  db: Queryable,
-  { source, stream, sinks }: { source: string; stream: StreamName; sinks: readonly string[] },
-): Promise<Cursor | undefined> {
-  const cursors = await Promise.all(sinks.map((sink) => readCursor(db, { source, stream, sink })));
+export async function lowestCursor(db: Queryable, tracks: Tracks): Promise<Cursor | undefined> {
+  const cursors = [...(await readCursors(db, tracks)).values()];
   const known = cursors.filter((cursor) => cursor !== undefined);
   if (known.length === 0) return undefined;
   return {

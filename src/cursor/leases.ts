@@ -21,7 +21,8 @@ export interface Lease {
   isWanted(): Promise<boolean>;
   /** Hands the stream to whoever waits for it, and takes it again afterwards. No commit may be under way. */
   giveWay(signal: AbortSignal): Promise<void>;
-  release(): Promise<void>;
+  /** Also as a part of a transaction. If that fails, the lease has to be released again, by itself. */
+  release(tx?: Queryable): Promise<void>;
 }
 
 export interface LeaseOptions {
@@ -29,6 +30,8 @@ export interface LeaseOptions {
   givesWay?: boolean;
   /** Ends the waiting for a holder that gives way. */
   signal?: AbortSignal | undefined;
+  /** What is done in the transaction that takes the lease: reads what only the holder changes, and records that it began. */
+  onTaken?: ((tx: Queryable, epoch: number) => Promise<void>) | undefined;
   /** With it, waiting has no limit, and the holder is reported after a moment. Without it, waiting ends after half a minute. */
   onWait?: ((holder: string) => void) | undefined;
 }
@@ -67,9 +70,10 @@ export async function acquireLease(
   source: string,
   stream: StreamName,
   holder: string,
-  { givesWay = false, signal, onWait }: LeaseOptions = {},
+  { givesWay = false, signal, onWait, onTaken }: LeaseOptions = {},
 ): Promise<Lease> {
-  const claim = { source, stream, holder, givesWay };
+  const again = { source, stream, holder, givesWay };
+  const claim = { ...again, onTaken };
   let epoch = await waitForLease(db, claim, signal, onWait ? Number.POSITIVE_INFINITY : PATIENCE_MS, onWait);
   const renewal = keepRenewing(async () => (await db.query(renewUnlocked(source, stream, epoch))).length > 0);
   return {
@@ -86,11 +90,11 @@ export async function acquireLease(
       await db.query(giveBackLease(source, stream, epoch));
       // The waiting process looks again within this time; a holder that took the stream back at once would starve it.
       await pause(3 * LOOK_AGAIN_MS, until);
-      epoch = await waitForLease(db, claim, until, Number.POSITIVE_INFINITY);
+      epoch = await waitForLease(db, again, until, Number.POSITIVE_INFINITY);
     },
-    async release() {
+    async release(tx = db) {
       renewal.stop();
-      await db.query(giveBackLease(source, stream, epoch));
+      await tx.query(giveBackLease(source, stream, epoch));
     },
   };
 }
@@ -122,6 +126,7 @@ interface Claim {
   stream: StreamName;
   holder: string;
   givesWay: boolean;
+  onTaken?: LeaseOptions['onTaken'];
 }
 
 /**
@@ -202,9 +207,13 @@ async function take(db: Database, claim: Claim): Promise<{ epoch: number } | und
   return takeFree(db, claim);
 }
 
-async function takeFree(db: Database, claim: Claim): Promise<{ epoch: number } | undefined> {
-  const [taken] = await db.query<{ epoch: number }>(takeExpired(claim));
-  return taken ?? (await db.query<{ epoch: number }>(insertLease(claim)))[0];
+function takeFree(db: Database, claim: Claim): Promise<{ epoch: number } | undefined> {
+  return db.transaction(async (tx) => {
+    const [expired] = await tx.query<{ epoch: number }>(takeExpired(claim));
+    const taken = expired ?? (await tx.query<{ epoch: number }>(insertLease(claim)))[0];
+    if (taken) await claim.onTaken?.(tx, taken.epoch);
+    return taken;
+  });
 }
 
 /** Only of a process on this machine can we know that it is gone. */

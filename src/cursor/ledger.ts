@@ -13,6 +13,11 @@ export interface Track {
   sink: string;
 }
 
+/** The same in several sinks. */
+export interface Tracks extends Omit<Track, 'sink'> {
+  sinks: readonly string[];
+}
+
 /** What a commit says about progress. It is written in the same transaction as the rows wherever that is possible. */
 export interface Advance extends Track {
   /** Names this commit, so that its outcome can be looked up. */
@@ -40,14 +45,11 @@ export interface Span extends Window {
 export async function applyAdvance(tx: Queryable, advance: Advance): Promise<void> {
   await checkFence(tx, advance);
   const [{ now } = { now: 0 }] = await tx.query<{ now: number }>(databaseNow());
-  for (const { note, certified: proof, rows, start, end } of advance.spans) {
-    const certified = proof !== undefined;
-    if (certified && !Certified.covers(proof, { start, end }))
+  for (const span of advance.spans) {
+    if (span.certified && !Certified.covers(span.certified, span))
       throw new Error('a window was called complete without its proof');
-    const met = await tx.query<LedgerRow>(deleteTouching(advance, { start, end }));
-    const provenAt = certified ? now : undefined;
-    const added: Entry = { start, end, certified, rows, readAt: now, provenAt, runId: advance.runId, note };
-    await tx.query(insertEntries(advance, overlay(met.map(toEntry), added)));
+    const met = await tx.query<LedgerRow>(deleteTouching(advance, span));
+    await tx.query(insertEntries(advance, overlay(met.map(toEntry), entryOf(span, advance.runId, now))));
   }
   const [cursor] = await tx.query<{ since: Instant; through: Instant | null }>(upsertCursor(advance));
   if (!cursor) throw new Error('the cursor was written and did not come back');
@@ -56,6 +58,12 @@ export async function applyAdvance(tx: Queryable, advance: Advance): Promise<voi
   if (reached !== undefined) await tx.query(moveWatermark(advance, reached));
 }
 
+/** What the ledger says of a window once it is committed. */
+export const entryOf = ({ start, end, certified, rows, note }: Span, runId: string, now: Instant): Entry => ({
+  ...{ start, end, certified: certified !== undefined, rows, note, runId },
+  ...{ readAt: now, provenAt: certified ? now : undefined },
+});
+
 /** Reads back an advance from the text that its commit wrote. The certificates were checked then; the text holds their windows. */
 export const readBack = (advance: Advance): Advance => ({
   ...advance,
@@ -63,8 +71,16 @@ export const readBack = (advance: Advance): Advance => ({
 });
 
 /** The ledger of a track from an instant on, in order. */
-export async function readLedger(db: Queryable, track: Track, from: Instant): Promise<Entry[]> {
-  return (await db.query<LedgerRow>(selectEntries(track, from))).map(toEntry);
+export async function readLedger(db: Queryable, { sink, ...track }: Track, from: Instant): Promise<Entry[]> {
+  return (await readLedgers(db, { ...track, sinks: [sink] }, from)).get(sink) ?? [];
+}
+
+/** The same of a stream in several sinks. */
+export async function readLedgers(db: Queryable, tracks: Tracks, from: Instant): Promise<Map<string, Entry[]>> {
+  const ledgers = new Map<string, Entry[]>(tracks.sinks.map((sink) => [sink, []]));
+  const rows = await db.query<LedgerRow & { sink: string }>(selectEntries(tracks, from));
+  for (const row of rows) ledgers.get(row.sink)?.push(toEntry(row));
+  return ledgers;
 }
 
 /** Whether rows were ever read with the current filters: other filters start a new ledger. */
@@ -161,11 +177,11 @@ const certifiedAfter = (track: Track, from: Instant): Sql => ({
   values: [...keyOf(track), toIso(from)],
 });
 
-const selectEntries = (track: Track, from: Instant): Sql => ({
+const selectEntries = ({ source, stream, sinks }: Tracks, from: Instant): Sql => ({
   text: `
-    select ${ENTRY} from tributary.windows
-    where source = $1 and stream = $2 and sink = $3 and end_at > $4 order by start_at`,
-  values: [...keyOf(track), toIso(from)],
+    select sink, ${ENTRY} from tributary.windows
+    where source = $1 and stream = $2 and sink = any($3) and end_at > $4 order by start_at`,
+  values: [source, stream, sinks, toIso(from)],
 });
 
 const moveWatermark = (track: Track, reached: Instant): Sql => ({

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
-import { type Sql, storableText } from './database/sql.ts';
+import { instantOf, type Sql, storableText } from './database/sql.ts';
 
 /** What a run did, as the `runs` table and the summary show it. */
 export interface Tally {
@@ -53,10 +53,12 @@ export const newRunId = (now: number = Date.now()): string =>
 
 /**
  * The caller holds the lease of the stream: whatever else of its kind is still called running has died. A backfill that gave way to
- * a sync is alive.
+ * a sync is alive. Returns when it began, by the database's clock.
  */
-export async function startRun(db: Queryable, run: Run): Promise<void> {
-  await db.query(insertRun(run));
+export async function startRun(db: Queryable, run: Run): Promise<Instant> {
+  const [row] = await db.query<{ at: Instant }>(insertRun(run));
+  if (!row) throw new Error('the run was written and did not come back');
+  return row.at;
 }
 
 export async function finishRun(
@@ -74,7 +76,8 @@ const insertRun = ({ id, kind, source, stream }: Run): Sql => ({
     with died as (
       update tributary.runs set state = 'interrupted', finished_at = now(), message = $5
       where source = $3 and stream = $4 and kind = $2 and state = 'running')
-    insert into tributary.runs (id, kind, source, stream) values ($1, $2, $3, $4)`,
+    insert into tributary.runs (id, kind, source, stream) values ($1, $2, $3, $4)
+    returning ${instantOf('started_at')} as at`,
   values: [id, kind, source, stream, 'the process ended without a word; what it committed is kept'],
 });
 

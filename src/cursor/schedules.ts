@@ -40,13 +40,13 @@ export async function writeSchedules(db: Queryable, wanted: readonly Planned[]):
 export const readSchedules = (db: Queryable): Promise<Due[]> =>
   db.query<Due>({ text: `select ${DUE} from tributary.schedules order by next_run_at` });
 
-export async function readSchedule(db: Queryable, source: string, stream: StreamName): Promise<DueStream | undefined> {
-  return (await db.query<DueStream>(selectSchedule(source, stream)))[0];
-}
-
-/** Claims a due stream: true for one of all who saw it due at the same time. */
-export async function claimDue(db: Queryable, due: Due, next: Instant): Promise<boolean> {
-  return (await db.query(claimDueSql(due, next))).length > 0;
+/** Claims a stream if it is due within `earlyMs`: one of all who see it due at the same time gets it, as it was before. */
+export async function claimDue(
+  db: Queryable,
+  { source, stream }: Pick<Due, 'source' | 'stream'>,
+  claim: { earlyMs: number; forMs: number },
+): Promise<DueStream | undefined> {
+  return (await db.query<DueStream>(claimDueSql(source, stream, claim)))[0];
 }
 
 export async function scheduleNext(
@@ -100,21 +100,19 @@ const deleteOthers = (wanted: readonly Planned[]): Sql => ({
 
 const DUE = `source, stream, failures, ${instantOf('next_run_at')} as "nextRunAt", ${instantOf('clock_timestamp()')} as now`;
 
-const selectSchedule = (source: string, stream: string): Sql => ({
-  text: `
-    select ${DUE},
-      exists (select from tributary.parked p where p.source = $1 and p.stream in ($2, '*')) as "isParked",
-      (select holder from tributary.leases l where l.source = $1 and l.stream = $2 and expires_at > clock_timestamp()) as holder
-    from tributary.schedules where source = $1 and stream = $2`,
-  values: [source, stream],
-});
-
 /** Compares with the value that was read, not with the clock: of two workers that read the same value, one finds it changed. */
-const claimDueSql = ({ source, stream, nextRunAt }: Due, next: Instant): Sql => ({
+const claimDueSql = (source: string, stream: string, { earlyMs, forMs }: { earlyMs: number; forMs: number }): Sql => ({
   text: `
-    update tributary.schedules set next_run_at = $4::timestamptz
-    where source = $1 and stream = $2 and ${instantOf('next_run_at')} = $3::float8 returning source`,
-  values: [source, stream, nextRunAt, toIso(next)],
+    with due as materialized (
+      select ${DUE}, next_run_at as seen_at,
+        exists (select from tributary.parked p where p.source = $1 and p.stream in ($2, '*')) as "isParked",
+        (select holder from tributary.leases l where l.source = $1 and l.stream = $2 and expires_at > clock_timestamp()) as holder
+      from tributary.schedules
+      where source = $1 and stream = $2 and next_run_at <= clock_timestamp() + make_interval(secs => $3::float8 / 1000))
+    update tributary.schedules s set next_run_at = clock_timestamp() + make_interval(secs => $4::float8 / 1000)
+    from due where s.source = $1 and s.stream = $2 and s.next_run_at = due.seen_at
+    returning due.source, due.stream, due.failures, due."nextRunAt", due.now, due."isParked", due.holder`,
+  values: [source, stream, earlyMs, forMs],
 });
 
 /** What the worker has written down of a stream: when it is due, and whether it waits for a person. */

@@ -134,24 +134,30 @@ export interface LeasedStream {
  * A window is complete only for what was asked. When the filters of a stream change, nothing is proven any more: the ledger
  * starts over, and every event that the new filters let through is read. Rows stay. Returns whether that was so.
  */
-export async function acceptFilters(db: Database, lease: LeasedStream, filters: string): Promise<boolean> {
-  // Only whoever holds the stream changes them, so the look needs no transaction.
-  const [known] = await db.query<{ filters: string }>(readFilters(lease));
-  if (known?.filters === filters) return false;
+export async function changeFilters(
+  db: Database,
+  lease: LeasedStream,
+  { from, to }: { from: string | undefined; to: string },
+): Promise<boolean> {
+  if (from === to) return false;
   return db.transaction(async (tx) => {
     await checkFence(tx, lease);
-    await tx.query(writeFilters(lease, filters));
-    if (!known) return false;
+    await tx.query(writeFilters(lease, to));
+    if (from === undefined) return false;
     await tx.query(forgetWindows(lease));
     await tx.query(forgetWatermarks(lease));
     return true;
   });
 }
 
-const readFilters = ({ source, stream }: LeasedStream): Sql => ({
-  text: 'select filters from tributary.filters where source = $1 and stream = $2',
-  values: [source, stream],
-});
+/** Only whoever holds the stream changes them. */
+export async function readFilters(db: Queryable, source: string, stream: StreamName): Promise<string | undefined> {
+  const [known] = await db.query<{ filters: string }>({
+    text: 'select filters from tributary.filters where source = $1 and stream = $2',
+    values: [source, stream],
+  });
+  return known?.filters;
+}
 
 const writeFilters = ({ source, stream }: LeasedStream, filters: string): Sql => ({
   text: `

@@ -9,7 +9,7 @@ import {
   readBackfillWindows,
   type WindowEnd,
 } from '../cursor/backfills.ts';
-import type { Database } from '../cursor/database/index.ts';
+import type { Database, Queryable } from '../cursor/database/index.ts';
 import { giveBackOwn } from '../cursor/leases.ts';
 import {
   claimDue,
@@ -18,7 +18,6 @@ import {
   isLeased,
   park,
   readParked,
-  readSchedule,
   scheduleNext,
   unpark,
   WHOLE_SOURCE,
@@ -63,11 +62,11 @@ export async function runDueStream(
 ): Promise<StreamReport | undefined> {
   const { state, scheduled, timings } = deps;
   const entry = scheduled.get(streamKey(source, stream));
-  const due = await readSchedule(state, source, stream);
-  if (!entry || !due || due.nextRunAt > due.now + EARLY_MS) return undefined;
-  const slot = nextRun(entry.schedule, Math.max(due.now, due.nextRunAt));
+  if (!entry) return undefined;
   // While the run goes on, its next time is only a recheck: if this worker dies, another one finds the stream due then.
-  if (!(await claimDue(state, due, Math.min(slot, due.now + timings.recheckMs)))) return undefined;
+  const forMs = Math.min(timings.recheckMs, entry.job.everyMs);
+  const due = await claimDue(state, { source, stream }, { earlyMs: EARLY_MS, forMs });
+  if (!due) return undefined;
   const probes = due.isParked ? await admit(state, due, timings) : [];
   if (!probes) return undefined;
 
@@ -77,18 +76,23 @@ export async function runDueStream(
   let fault: Fault | undefined;
   try {
     if (due.holder === deps.holder) await giveBackOwn(state, source, stream, deps.holder);
-    report = await syncStream({ ...deps, signal }, entry.job);
+    const onEnd = (tx: Queryable): Promise<void> => {
+      // A run that began a little early must not be due again for the same time.
+      const at = nextRun(entry.schedule, Math.max(databaseNow(), due.nextRunAt));
+      return scheduleNext(tx, due, { at, failures: 0 });
+    };
+    report = await syncStream({ ...deps, signal, onEnd }, entry.job);
     fault = report.fault;
   } catch (error) {
     if (!(error instanceof Fault)) {
       // A bug: the caller reports it. The stream is tried again, because the next events may not trigger it.
-      await scheduleNext(state, due, { at: slot, failures: due.failures + 1 });
+      await scheduleNext(state, due, { at: nextRun(entry.schedule, databaseNow()), failures: due.failures + 1 });
       throw error;
     }
     // Recovery: the run could not start. The kind of fault decides what follows, as for a run that ended with it.
     fault = error.at({ source, stream });
   }
-  await settle(deps, entry, { due, fault, now: databaseNow(), probes });
+  if (fault || probes.length > 0) await settle(deps, entry, { due, fault, now: databaseNow(), probes });
   return report;
 }
 

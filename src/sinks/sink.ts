@@ -26,8 +26,8 @@ export interface Sink extends Partial<Abilities> {
 
 /** What only some sinks can do. Callers that can do without write `sink.recover?.(…)`; others use `abilityOf`. */
 export interface Abilities {
-  /** After a crash between data and cursor: brings the cursor up to what the sink holds. Called with the lease, before reading. */
-  recover(track: LeasedTrack): Promise<void>;
+  /** After a crash between data and cursor: brings the cursor up to what the sink holds. Called with the lease, before reading. Returns whether it moved. */
+  recover(track: LeasedTrack): Promise<boolean>;
   /** After a run: publishes how far the stream is complete, beside the data. */
   publishProgress(track: Omit<LeasedTrack, 'epoch'>): Promise<void>;
   /** Erases a customer, a click or a source. Returns the number of affected rows by place. */
@@ -121,6 +121,10 @@ export class ShapeChanged extends RetryLater {
     this.wider = wider;
   }
 }
+
+/** The columns of a stream as one text, to tell whether they changed. */
+export const describeColumns = ({ columns }: Stream): string =>
+  columns.map(({ name, kind }) => `${name} ${kind}`).join();
 
 /** Rows being written. Nothing is visible before `commit`, and nothing at all after `abort`. */
 export interface Batch {

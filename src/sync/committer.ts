@@ -8,7 +8,7 @@ import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
 import type { Stream } from '../model/streams.ts';
-import { type Batch, type Receipt, ShapeChanged, type Sink } from '../sinks/sink.ts';
+import { type Batch, describeColumns, type Receipt, ShapeChanged, type Sink } from '../sinks/sink.ts';
 import type { Evolver } from './evolver.ts';
 
 /** Carries what one reading brings into every sink that wants it. */
@@ -30,7 +30,8 @@ interface CommitterOptions {
   base: () => RunBase;
   tally: Tally;
   serverNow: () => Instant;
-  onCommit: (through: Instant | undefined) => void;
+  /** Told of the windows that a sink has committed. */
+  onCommit: (sink: string, spans: readonly Span[]) => void;
 }
 
 /**
@@ -114,7 +115,7 @@ interface SinkCommitterOptions {
   evolver: Evolver;
   base: () => RunBase;
   serverNow: () => Instant;
-  onCommit: (through: Instant | undefined) => void;
+  onCommit: CommitterOptions['onCommit'];
   /** Where what the commits did is counted, if it is. */
   tally?: Tally;
 }
@@ -130,7 +131,7 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
 
   /** Creates the table at the first row, and again when columns are added: a refused key must leave no empty tables. */
   const prepare = async (stream: Stream): Promise<void> => {
-    const wanted = stream.columns.map(({ name, kind }) => `${name} ${kind}`).join();
+    const wanted = describeColumns(stream);
     if (wanted === shape) return;
     await sink.prepare(stream);
     shape = wanted;
@@ -143,7 +144,7 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
     const advance = { ...base(), commitId: randomUUID(), stream: stream.name, sink: sink.name, spans, newestSeen };
     const receipt = await open.commit(advance, rejected);
     if (tally) countReceipt(tally, receipt, rejected.length);
-    onCommit(spans.findLast((span) => span.certified)?.end);
+    onCommit(sink.name, spans);
   };
 
   const carry = async (pending: Pending): Promise<void> => {

@@ -2,7 +2,14 @@ import { readEvolved, recordSchemaChanges } from '../cursor/columns.ts';
 import type { Database } from '../cursor/database/index.ts';
 import type { Kind } from '../model/columns.ts';
 import { StopStream } from '../model/errors.ts';
-import { evolvedStream, findSchemaChanges, promote, type SchemaChange, widen } from '../model/evolution.ts';
+import {
+  type EvolvedColumn,
+  evolvedStream,
+  findSchemaChanges,
+  promote,
+  type SchemaChange,
+  widen,
+} from '../model/evolution.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Stream } from '../model/streams.ts';
 
@@ -23,6 +30,8 @@ export interface EvolverOptions {
   source: string;
   runId: string;
   unknownFields: UnknownFields;
+  /** The columns as they were a moment ago: good for the first batch. */
+  known?: readonly EvolvedColumn[];
   /** Told of every change, for the run's record. */
   onSchemaChange(change: SchemaChange): void;
 }
@@ -30,11 +39,13 @@ export interface EvolverOptions {
 export function createEvolver(options: EvolverOptions): Evolver {
   const { state, stream, source, runId, unknownFields, onSchemaChange } = options;
   const record = { stream: stream.name, source, runId };
+  let { known } = options;
   return {
     async evolve(rows) {
       if (unknownFields === 'extra') return { stream, rows: [...rows] };
-      // Read again for every batch: another source may have changed the same table meanwhile.
-      let evolved = await readEvolved(state, stream.name);
+      // Read again for every further batch: another source may have changed the same table meanwhile.
+      let evolved = known ?? (await readEvolved(state, stream.name));
+      known = undefined;
       const news = findSchemaChanges(stream, evolved, rows);
       if (news.length > 0 && unknownFields === 'freeze') throw frozen(source, stream, news);
       if (news.length > 0) {

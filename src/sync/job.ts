@@ -1,5 +1,5 @@
 import type { EventsApi } from '../api/events-api.ts';
-import type { Database } from '../cursor/database/index.ts';
+import type { Database, Queryable } from '../cursor/database/index.ts';
 import type { Probe } from '../extract/probe.ts';
 import type { Profile, Reader } from '../extract/reader.ts';
 import { StopStream } from '../model/errors.ts';
@@ -58,6 +58,8 @@ export interface SyncDeps {
   /** Called with the holder that a backfill waits for. With it the backfill waits as long as needed, without it half a minute. */
   onWait?(waiting: { source: string; stream: StreamName; holder: string }): void;
   onProgress(progress: SyncProgress): void;
+  /** Done in the transaction that ends a run, unless a fault ended it. */
+  onEnd?(tx: Queryable): Promise<void>;
 }
 
 export interface SyncProgress {

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Cursor, lowestCursor, readCursor } from '../cursor/cursors.ts';
+import { type Cursor, lowestCursor } from '../cursor/cursors.ts';
 import { acquireLease, type Lease } from '../cursor/leases.ts';
-import { hasShownRows, readLedger } from '../cursor/ledger.ts';
+import { readLedgers } from '../cursor/ledger.ts';
 import { emptyTally, finishRun, newRunId, type RunKind, type RunState, startRun, type Tally } from '../cursor/runs.ts';
-import { acceptFilters, readProfile, writeProfile } from '../cursor/sources.ts';
+import { changeFilters, writeProfile } from '../cursor/sources.ts';
 import type { Reader } from '../extract/reader.ts';
 import { Cancelled, Fault, RetryLater, StopStream } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';
@@ -13,6 +13,7 @@ import { describeRange, type Window } from '../model/window.ts';
 import { type Committer, createCommitter } from './committer.ts';
 import { createEvolver, describeSchemaChange } from './evolver.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
+import { createLedgers, type Known, type Ledgers, readKnown } from './known.ts';
 import { type Unproven, unsettled } from './windows-to-read.ts';
 
 /** A run under way: it holds the lease, counts, and knows which window it is in. */
@@ -20,6 +21,10 @@ export interface OpenRun {
   id: string;
   lease: Lease;
   tally: Tally;
+  /** As it was when the lease was taken. */
+  known: Known;
+  /** The database's clock. */
+  now(): Instant;
   /** Requests sent by this run so far. */
   requests(): number;
   /** Records which window is being read, for error messages. */
@@ -54,23 +59,35 @@ export async function withRun(
   kind: RunKind,
   work: (run: OpenRun) => Promise<Ended>,
 ): Promise<StreamReport> {
-  const { state, sinks, log } = deps;
+  const { state, log } = deps;
   const { source, stream } = job;
+  const id = newRunId();
   const tally = emptyTally();
   const asked = job.requests();
+  const tracks = tracksOf(deps, job);
   let window: Window | undefined;
   let ended: Ended & { fault?: Fault } = { state: 'failed', unproven: [] };
 
+  let began: { known: Known; at: Instant; elapsed(): number } | undefined;
   // A backfill waits for syncs, so that it never delays fresh data.
   const lease = await acquireLease(state, source, stream, deps.holder, {
     givesWay: kind !== 'sync',
     signal: deps.signal,
     ...(kind !== 'sync' && deps.onWait && { onWait: (holder) => deps.onWait?.({ source, stream, holder }) }),
+    async onTaken(tx) {
+      const at = await startRun(tx, { id, kind, source, stream });
+      const start = performance.now();
+      began = { at, elapsed: () => performance.now() - start, known: await readKnown(tx, tracks) };
+    },
   });
+  if (!began) throw new Error('a lease was taken, and the run did not begin');
+  const { known, at, elapsed } = began;
   const run: OpenRun = {
-    id: newRunId(),
+    id,
     lease,
     tally,
+    known,
+    now: () => at + elapsed(),
     requests: () => job.requests().requests - asked.requests,
     enter(next) {
       window = next;
@@ -81,27 +98,36 @@ export async function withRun(
     if (!ended.fault) throw error;
     log.warn({ source, stream, run: run.id, reason: String(error) }, 'the end of the run could not be written down');
   };
-  const readCursor = () => lowestCursor(state, { source, stream, sinks: sinks.map((sink) => sink.name) });
+  /** All in one: whoever finds the lease free finds the run ended, and its next time set. */
+  const end = (): Promise<Cursor | undefined> =>
+    state.transaction(async (tx) => {
+      await finishRun(tx, id, ended.state, tally, ended.fault?.message ?? summaryOf(ended.unproven));
+      if (!ended.fault && ended.state !== 'failed') await deps.onEnd?.(tx);
+      await lease.release(tx);
+      return lowestCursor(tx, tracks);
+    });
+  let cursor: Cursor | undefined;
   try {
-    await startRun(state, { id: run.id, kind, source, stream });
     ended = await observed('run', { source, stream, kind, run: run.id }, () => work(run));
   } catch (error) {
     // Recovery: a bug is rethrown. Any other fault ends this stream alone and is reported with what was kept.
     if (!(error instanceof Fault)) throw error;
     error.at({ source, stream, ...(window && { window: describeRange(window) }) });
     // If the database itself failed, the progress is unknown.
-    error.kept ??= await readCursor().then(keptOf, () => COMMITTED);
+    error.kept ??= await lowestCursor(state, tracks).then(keptOf, () => COMMITTED);
     ended = { state: stateOf(error), unproven: [], fault: error };
   } finally {
     const now = job.requests();
     tally.requests = now.requests - asked.requests;
     tally.tooManyRequests = now.tooManyRequests - asked.tooManyRequests;
-    await finishRun(state, run.id, ended.state, tally, ended.fault?.message ?? summaryOf(ended.unproven))
-      .finally(() => lease.release())
+    cursor = await end()
+      .catch(async (error: unknown) => {
+        await lease.release();
+        throw error;
+      })
       .catch(unlessStopped);
   }
   log.info({ source, stream, run: run.id, state: ended.state, rows: tally.read, new: tally.new }, 'run ended');
-  const cursor = await readCursor().catch(unlessStopped);
   return { source, stream, runId: run.id, tally, cursor, ...ended, fault: ended.fault };
 }
 
@@ -128,8 +154,9 @@ const COMMITTED = 'every row that was committed; the next run goes on from there
 /** What a sync and a backfill share: a reader, the cursors, and a committer into the sinks. */
 interface Reading {
   since: Instant;
-  /** By sink, as they stood when the run began; undefined where nothing was ever written. */
-  cursors: ReadonlyMap<string, Cursor | undefined>;
+  /** As they stood when the run began. */
+  cursors: Known['cursors'];
+  ledgers: Pick<Ledgers, 'of'>;
   reader: Reader;
   committer: Committer;
 }
@@ -141,17 +168,16 @@ export async function withReading(
   run: OpenRun,
   work: (reading: Reading) => Promise<Window>,
 ): Promise<Ended> {
-  const { state, sinks, log, signal, onProgress } = deps;
+  const { state, sinks, signal, onProgress } = deps;
   const { source, stream } = job;
-  for (const sink of sinks) await sink.recover?.({ source, stream, epoch: run.lease.epoch });
-  if (await acceptFilters(state, { source, stream, epoch: run.lease.epoch }, job.filters)) {
-    log.warn({ source, stream, filters: job.filters }, 'the filters have changed: what is complete is counted again');
-  }
-  const cursors = new Map<string, Cursor | undefined>();
-  for (const { name: sink } of sinks) cursors.set(sink, await readCursor(state, { source, stream, sink }));
-  const since = await job.findSince(earliest([...cursors.values()]), signal);
-  const known = await readProfile(state, source, stream);
-  const reader = job.createReader(known, since, { hasShown: await hasShownRows(state, job) });
+  const tracks = tracksOf(deps, job);
+  const { epoch } = run.lease;
+  const { cursors, profile, hasShown, evolved, ...known } = await bringKnownUpToDate(deps, job, run);
+  const since = await job.findSince(known.since, signal);
+  // A `since` that moved back opens older time, where backfills may have been.
+  const isOlder = known.since !== undefined && since < known.since;
+  const ledgers = createLedgers(isOlder ? await readLedgers(state, tracks, since) : known.ledgers, run.id, run.now);
+  const reader = job.createReader(profile, since, { hasShown });
   const committer = createCommitter({
     sinks,
     evolver: createEvolver({
@@ -160,36 +186,59 @@ export async function withReading(
       source,
       runId: run.id,
       unknownFields: job.unknownFields,
+      known: evolved,
       onSchemaChange: (change) => void run.tally.schemaChanges.push(describeSchemaChange(change)),
     }),
     base: () => ({ source, runId: run.id, epoch: run.lease.epoch, since }),
     tally: run.tally,
     serverNow: reader.serverNow,
-    onCommit: (through) => onProgress({ source, stream, rows: run.tally.read, requests: run.requests(), through }),
+    onCommit(sink, spans) {
+      ledgers.add(sink, spans);
+      const through = spans.findLast((span) => span.certified)?.end;
+      onProgress({ source, stream, rows: run.tally.read, requests: run.requests(), through });
+    },
   });
   let asked: Window = { start: since, end: since };
   try {
-    asked = await work({ since, cursors, reader, committer });
+    asked = await work({ since, cursors, ledgers, reader, committer });
   } finally {
     // What was read and proven before an error or Ctrl-C is kept.
     await committer.flush();
     for (const sink of sinks) await sink.publishProgress?.({ source, stream });
-    const profile = reader.profile();
-    if (!isDeepStrictEqual(profile, known)) await writeProfile(state, source, stream, profile);
+    const learned = reader.profile();
+    if (!isDeepStrictEqual(learned, profile)) await writeProfile(state, source, stream, learned);
   }
   const fault = committer.fault();
   if (fault) throw fault;
   // The ledger says what came of it, not this run alone: a window that waits for its next try is not complete either.
   const open = new Map<Instant, Unproven>();
+  // A backfill reads before `since`, and while it gave way a sync may have proven more.
+  const isAllOurs = run.lease.epoch === epoch && asked.start >= since;
+  const others = isAllOurs ? undefined : await readLedgers(state, tracks, asked.start);
   for (const { name: sink } of sinks) {
-    const entries = await readLedger(state, { source, stream, sink }, asked.start);
+    const entries = others?.get(sink) ?? ledgers.of(sink);
     for (const part of unsettled(entries, asked)) open.set(part.start, part);
   }
   const unproven = [...open.values()].sort((a, b) => a.start - b.start);
   return { state: unproven.length > 0 ? 'incomplete' : 'done', unproven };
 }
 
-const earliest = (cursors: ReadonlyArray<Cursor | undefined>): Instant | undefined => {
-  const known = cursors.flatMap((cursor) => (cursor ? [cursor.since] : []));
-  return known.length === 0 ? undefined : Math.min(...known);
-};
+/** After a crash between two databases, and with filters that have changed, the state is not what it was when the lease was taken. */
+async function bringKnownUpToDate(deps: SyncDeps, job: StreamJob, run: OpenRun): Promise<Known> {
+  const { state, sinks, log } = deps;
+  const { source, stream, filters } = job;
+  const lease = { source, stream, epoch: run.lease.epoch };
+  let isStale = false;
+  for (const sink of sinks) if (await sink.recover?.(lease)) isStale = true;
+  if (await changeFilters(state, lease, { from: run.known.filters, to: filters })) {
+    log.warn({ source, stream, filters }, 'the filters have changed: what is complete is counted again');
+    isStale = true;
+  }
+  return isStale ? readKnown(state, tracksOf(deps, job)) : run.known;
+}
+
+const tracksOf = ({ sinks }: Pick<SyncDeps, 'sinks'>, { source, stream }: Pick<StreamJob, 'source' | 'stream'>) => ({
+  source,
+  stream,
+  sinks: sinks.map(({ name }) => name),
+});

@@ -1,4 +1,3 @@
-import { readLedger } from '../cursor/ledger.ts';
 import type { Reader, Slice, TailEnd } from '../extract/reader.ts';
 import { Fault } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
@@ -45,14 +44,14 @@ function forAll(jobs: readonly StreamJob[], work: (job: StreamJob) => Promise<St
 /** Brings one stream of a source up to date in every sink. */
 export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport> =>
   withRun(deps, job, 'sync', (run) =>
-    withReading(deps, job, run, async ({ since, cursors, reader, committer }) => {
-      const { state, log, signal } = deps;
+    withReading(deps, job, run, async ({ since, cursors, ledgers, reader, committer }) => {
+      const { log, signal } = deps;
       const { source, stream, policy } = job;
       const sinks = [...cursors].map(([sink, cursor]) => ({
         sink,
         completeThrough: cursor?.completeThrough,
         newestSeen: cursor?.newestSeen,
-        ledger: () => readLedger(state, { source, stream, sink }, since),
+        ledger: async () => ledgers.of(sink),
       }));
       const onWindow: typeof run.enter = (window) => {
         log.debug({ source, stream, window: describeRange(window) }, 'sweeping');

@@ -1,74 +1,75 @@
-import pg from 'pg';
-import { expect, it } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, inject, it } from 'vitest';
 import { withSyncApp } from '../../src/app/index.ts';
+import type { Config } from '../../src/config/index.ts';
+import { connect } from '../../src/cursor/database/index.ts';
 import { writeSchedules } from '../../src/cursor/schedules.ts';
 import { runDueStream } from '../../src/jobs/run-job.ts';
 import { byStreamKey, TIMINGS } from '../../src/jobs/schedule.ts';
-import { configFor, openEngine, syncAllDone } from '../support/engine.ts';
+import { stateDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
+import { workerConfig } from '../support/workers.ts';
 
-/** What most polls cost: nothing is new. Statements are counted as the server gets them; a transaction is what lies between two of its ends. */
+/** What most polls cost: nothing is new. Transactions are counted by the server itself, everything that a poll causes included. */
 
-const POLLS = 5;
+const SOURCES = ['a', 'b', 'c'];
+const MORE_POLLS = 2;
+/** Longer than a connection to the service is taken for warm: polls that are minutes apart never find one. */
+const APART_MS = 3100;
 
-it('asks the database little when there is nothing new', async () => {
-  const engine = await openEngine();
-  const sandbox = await smallSandbox({ rows: { clicks: 60, leads: 30, sales: 30 }, days: 3 });
-  const config = configFor(engine, sandbox);
-  await syncAllDone(config);
-  const statements: string[] = [];
-  let asked = 0;
-  const original = pg.Client.prototype.query;
-  await withSyncApp({ config, log: silentLog }, async (app) => {
-    const [job] = app.jobs;
-    if (!job) throw new Error('a job');
-    const plan = { job, schedule: 'every 1 ms from 0', maxLagMs: undefined, fingerprint: 'x' };
-    const { source, stream } = job;
-    await writeSchedules(app.state, [{ source, stream, plan: plan.schedule }]);
-    const deps = {
-      state: app.state,
-      sinks: app.sinks,
-      log: silentLog,
-      holder: 'me',
-      onProgress: () => {},
-      timings: TIMINGS,
-    };
-    const poll = async (): Promise<void> => {
-      await new Promise((resolve) => setTimeout(resolve, 5));
-      const report = await runDueStream(
-        { ...deps, scheduled: byStreamKey([plan]) },
-        { source, stream },
-        new AbortController().signal,
-      );
-      expect(report?.state).toBe('done');
-    };
-    // The first ones learn.
-    await poll();
-    await poll();
-    pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]) {
-      const [sql] = args as [string | { text?: string }];
-      statements.push((typeof sql === 'string' ? sql : (sql.text ?? 'copy')).replace(/\s+/g, ' ').trim());
-      return (original as (...all: unknown[]) => unknown).apply(this, args);
-    } as never;
-    asked = sandbox.service.requests.length;
-    try {
-      for (let count = 0; count < POLLS; count += 1) await poll();
-    } finally {
-      pg.Client.prototype.query = original;
+/** One process, from its start to its end: so many idle polls of every source. */
+const pollAll = (config: Config, polls: number, apartMs = APART_MS): Promise<void> =>
+  withSyncApp({ config, log: silentLog }, async ({ state, sinks, jobs }) => {
+    const plans = jobs.map((job) => ({ job, schedule: 'every 1 ms from 0', maxLagMs: undefined, fingerprint: 'x' }));
+    await writeSchedules(
+      state,
+      plans.map(({ job: { source, stream }, schedule }) => ({ source, stream, plan: schedule })),
+    );
+    const scheduled = byStreamKey(plans);
+    const deps = { state, sinks, log: silentLog, holder: 'me', onProgress: () => {}, timings: TIMINGS, scheduled };
+    for (let poll = 0; poll < polls; poll += 1) {
+      await sleep(apartMs);
+      for (const job of jobs) {
+        const report = await runDueStream(deps, job, new AbortController().signal);
+        expect(report?.state).toBe('done');
+      }
     }
   });
-  expect(sandbox.service.requests.length - asked).toBe(POLLS);
-  await engine.close();
-  let isOpen = false;
-  // How often the budget is asked follows the clock, not the poll.
-  const transactions = statements
-    .filter((text) => !text.includes('tributary.budgets'))
-    .filter((text) => {
-      const isInside = isOpen;
-      if (text.startsWith('BEGIN')) isOpen = true;
-      if (text === 'COMMIT' || text === 'ROLLBACK') isOpen = false;
-      return !isInside;
-    }).length;
-  expect(transactions / POLLS).toBeLessThanOrEqual(20);
+
+it('a poll that finds nothing new costs six transactions and one request', async () => {
+  const home = await stateDatabase();
+  const sandbox = (seed: number) => smallSandbox({ rows: { clicks: 60, leads: 0, sales: 0 }, days: 3, seed });
+  const sandboxes = await Promise.all(SOURCES.map((_, i) => sandbox(i + 1)));
+  const config = workerConfig({
+    stateUrl: home.url,
+    queueUrl: undefined,
+    sandboxes: Object.fromEntries(SOURCES.map((name, i) => [name, sandboxes[i] ?? never()])),
+    streams: ['clicks'],
+  });
+  const name = new URL(home.url).pathname.slice(1);
+  const server = connect({ url: inject('postgresUrl'), max: 1 });
+  const transactions = async (): Promise<number> => {
+    const text = 'select xact_commit + xact_rollback as n from pg_stat_database where datname = $1';
+    return (await server.query<{ n: number }>({ text, values: [name] }))[0]?.n ?? never();
+  };
+  const requests = (): number => sandboxes.reduce((sum, { service }) => sum + service.requests.length, 0);
+  /** Connections report what they did when they end, so each measurement is a process of its own. */
+  const cost = async (polls: number): Promise<{ transactions: number; requests: number }> => {
+    const before = { transactions: await transactions(), requests: requests() };
+    await pollAll(config, polls);
+    return { transactions: (await transactions()) - before.transactions, requests: requests() - before.requests };
+  };
+  // The first ones read, and learn what is usual.
+  await pollAll(config, 2, 10);
+  const [few, more] = [await cost(1), await cost(1 + MORE_POLLS)];
+  await server.close();
+  await home.drop();
+  const polls = MORE_POLLS * SOURCES.length;
+  expect((more.requests - few.requests) / polls).toBe(1);
+  expect((more.transactions - few.transactions) / polls).toBeLessThanOrEqual(6);
 });
+
+function never(): never {
+  throw new Error('it is there');
+}

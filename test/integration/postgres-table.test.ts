@@ -89,15 +89,14 @@ it('brings an older table up to date without losing its rows or its columns', as
 });
 
 it('puts back a column that somebody dropped, even one that is never empty', async () => {
-  const sink = sinkIn('repaired');
-  await sink.prepare(STREAMS.clicks);
+  await sinkIn('repaired').prepare(STREAMS.clicks);
   await place.db.query({
     text: `
       insert into repaired.clicks (_source, event_id, event, "timestamp", _first_synced_at, _synced_at, _run_id)
       values ('s', 'e', 'click', now(), now(), now(), 'r');
       alter table repaired.clicks drop column click_city, drop column _run_id`,
   });
-  await sink.prepare(STREAMS.clicks);
+  await sinkIn('repaired').prepare(STREAMS.clicks);
   const names = (await columnsOf('repaired', STREAMS.clicks)).map((column) => column.name);
   expect(names).toEqual(expect.arrayContaining(['click_city', '_run_id']));
   expect(await place.db.query({ text: 'select event_id, _run_id from repaired.clicks' })).toEqual([

@@ -30,8 +30,7 @@ const valuesOf = async (stream: string, source: string, name: string): Promise<u
   ).map(({ value }) => value);
 
 /** A sink that does something else between prepare and commit, once. */
-function withMeanwhile(meanwhile: () => Promise<unknown>): Sink {
-  const sink = place.createSink();
+function withMeanwhile(meanwhile: () => Promise<unknown>, sink: Sink = place.createSink()): Sink {
   let isDone = false;
   return {
     ...sink,
@@ -80,6 +79,44 @@ it('puts back a column that somebody drops between prepare and commit', async ()
   expect(await valuesOf('sales', late.source, 'dropped')).toEqual(['2']);
 });
 
+it('sees what another process did to tables that this one prepared long ago', async () => {
+  const sink = place.createSink();
+  const other = await feedInto(place.createSink(), 'clicks');
+  const mine = await feedInto(sink, 'clicks');
+  await mine.send([recordOf('a', { grown: 1 })]);
+  const widens = () => other.send([recordOf('wide', { grown: 'x' })]);
+  const late = await feedInto(withMeanwhile(widens, sink), 'clicks');
+  await late.send([recordOf('b', { grown: 2 })]);
+  expect(await valuesOf('clicks', late.source, 'grown')).toEqual(['2']);
+});
+
+it('makes tables and views again that somebody dropped, in a process that made them before', async () => {
+  const own = await postgresPlace({ schema });
+  try {
+    const feed = await openFeed({ state: own.state, sinks: [own.createSink()], stream: 'leads' });
+    const names = async (): Promise<unknown[]> =>
+      (
+        await own.db.query<{ n: string }>({
+          text: `select relname as n from pg_class where relnamespace = '${schema}'::regnamespace and relkind in ('r', 'v') order by 1`,
+        })
+      ).map(({ n }) => n);
+    await feed.send([recordOf('a')]);
+    const all = await names();
+    await own.db.query({ text: `drop view ${schema}.coverage` });
+    // The first commit after that notices, the next run looks closely.
+    for (const id of ['b', 'c']) await feed.send([recordOf(id)]);
+    expect(await names()).toEqual(all);
+    for (const gone of [`table ${schema}.leads`, `schema ${schema}`]) {
+      await own.db.query({ text: `drop ${gone} cascade` });
+      expect(await feed.send([recordOf('d')])).toMatchObject({ new: 1 });
+      await feed.send([recordOf('d')]);
+      expect(await names()).toEqual(all);
+    }
+  } finally {
+    await own.close();
+  }
+});
+
 it('gets on with a table that knows more than a state that is new', async () => {
   await (await feedInto(place.createSink(), 'leads')).send([recordOf('a', { lost: 1 }), recordOf('b', { lost: 'x' })]);
   const home = await stateDatabase();
@@ -111,7 +148,7 @@ it.each([
     });
     const act =
       moment === 'prepare'
-        ? sink.prepare(STREAMS.sales)
+        ? odd.createSink().prepare(STREAMS.sales)
         : writer.commit([rowOf(STREAMS.sales, 'a', NOON, { sale_amount: 5 })]);
     await expect(act).rejects.toThrow(ConfigError);
     await expect(act).rejects.toThrow(

@@ -154,25 +154,26 @@ describe.each([
         grant select on attribution.coverage, attribution.daily_link_performance to ${reader}`,
     });
     try {
-      const sink = createPostgresSink({
-        name: 'warehouse',
-        db,
-        schema: 'attribution',
-        state: isElsewhere ? state.db : db,
-      });
+      const openSink = () =>
+        createPostgresSink({
+          name: 'warehouse',
+          db,
+          schema: 'attribution',
+          state: isElsewhere ? state.db : db,
+        });
       const asReader = () =>
         db.transaction(async (tx) => {
           await tx.query({ text: `set local role ${reader}` });
           await tx.query({ text: 'select * from attribution.daily_link_performance limit 1' });
           return tx.query({ text: 'select stream from attribution.coverage' });
         });
-      await sink.prepare(STREAMS.clicks);
+      await openSink().prepare(STREAMS.clicks);
       expect(await asReader()).toHaveLength(STREAM_NAMES.length);
       // As after an upgrade that changes their text.
       await db.query({
         text: `comment on view attribution.coverage is 'older'; comment on view attribution.daily_link_performance is 'older'`,
       });
-      await sink.prepare(STREAMS.clicks);
+      await openSink().prepare(STREAMS.clicks);
       expect(await asReader()).toHaveLength(STREAM_NAMES.length);
     } finally {
       await db.query({ text: `drop owned by ${reader}; drop role ${reader}` });

@@ -123,6 +123,25 @@ it('lets a request on a cold connection arrive before the next one', async () =>
   expect((await go()).waited).toBeGreaterThan(480);
 });
 
+it('tells of the answer on a cold connection with its next turn, and never ends the turn of another', async () => {
+  const store = createOwnStore(4, () => now);
+  let steps = 0;
+  const counting = { ...store, change: ((...step) => (steps++, store.change(...step))) as typeof store.change };
+  const [one, other] = [createBudget(4, counting), createBudget(4, counting)];
+  const cold = (await one.take('fresh', true)) as Slot;
+  pass(GAP);
+  one.answered(cold);
+  expect(steps).toBe(1);
+  expect(await one.take('fresh', false)).toMatchObject({ number: 2 });
+
+  pass(10_000);
+  one.answered((await one.take('fresh', true)) as Slot);
+  pass(10_000);
+  expect(await other.take('fresh', true)).toMatchObject({ number: 4, isAlone: true });
+  pass(GAP);
+  expect('waitMs' in (await one.take('fresh', false))).toBe(true);
+});
+
 it('is back at the pace right after one 429: it costs its pause, the probe, and no more', async () => {
   await go();
   await budget.tooMany(1000);

@@ -10,7 +10,7 @@ import type { Row } from '../../model/flatten.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { type Entity, entitiesOf, type Stream } from '../../model/streams.ts';
 import { createSanitizer, newestById, newestEntities, POSTGRES_TEXT, type Sanitizer } from '../merge-rule.ts';
-import { type Batch, type Receipt, resolveInDoubt } from '../sink.ts';
+import { type Batch, type Receipt, resolveInDoubt, ShapeChanged } from '../sink.ts';
 import { picked, selectChanged, sendSeen } from './compare.ts';
 import { encodeCopy } from './copy-encoder.ts';
 import {
@@ -37,16 +37,26 @@ export interface BatchOptions {
   /** Where cursors live. The same object as `db` when data and state share a database: then a commit is one transaction. */
   state: Database;
   partition: Partition;
+  preparation: Preparation;
+}
+
+/** What this process knows of the tables since it prepared them. Others may change them at any time. */
+interface Preparation {
+  /** Whether tables and views are still as they were prepared for the stream. Asked while the stream's table is locked. */
+  holds(tx: Transaction, stream: Stream): Promise<boolean>;
+  /** They are not: the next preparation looks closely. */
+  forget(stream: Stream): void;
 }
 
 /** Collects rows and writes them in one short transaction: none stays open while a page is requested. */
-export function openBatch({ db, schema, state, partition }: BatchOptions, stream: Stream): Batch {
+export function openBatch({ db, schema, state, partition, preparation }: BatchOptions, stream: Stream): Batch {
   const rows: Row[] = [];
+  const target = { schema, stream, partition, preparation };
 
   /** If the state is in another database, the data is committed first, with a receipt that recovery reads after a crash. */
   const storeElsewhere = async (kept: readonly Row[], advance: Advance): Promise<Receipt> => {
     const work = async (tx: Transaction): Promise<Receipt> => {
-      const receipt = await store(tx, { schema, stream, partition, rows: kept }, advance);
+      const receipt = await store(tx, { ...target, rows: kept }, advance);
       await writeReceipt(tx, schema, advance);
       return receipt;
     };
@@ -74,7 +84,7 @@ export function openBatch({ db, schema, state, partition }: BatchOptions, stream
         await checkFence(tx, advance);
         const kept = await withoutForgotten(tx, advance.source, stream, rows);
         const receipt = isHere
-          ? await store(tx, { schema, stream, partition, rows: kept }, advance)
+          ? await store(tx, { ...target, rows: kept }, advance)
           : await storeElsewhere(kept, advance);
         if (isHere) await quarantine(tx, advance, rejected);
         await applyAdvance(tx, advance);
@@ -93,7 +103,7 @@ function* instantsOf(rows: readonly Row[]): Generator<Instant> {
   for (const { at } of rows) yield at;
 }
 
-interface StoreOptions extends Target {
+interface StoreOptions extends Target, Pick<BatchOptions, 'preparation'> {
   /** In the order they were read. The same event may come twice. */
   rows: readonly Row[];
 }
@@ -102,7 +112,7 @@ interface StoreOptions extends Target {
 async function store(tx: Transaction, options: StoreOptions, advance: Advance): Promise<Receipt> {
   const { schema, stream, partition, rows } = options;
   const { source, runId, spans } = advance;
-  await holdShape(tx, schema, stream);
+  await holdShape(tx, options);
   const distinct = newestById(rows);
   const ids = [...distinct.keys()];
   const found =
@@ -152,11 +162,23 @@ function* keysOf(source: string, rows: readonly Row[]): Generator<Value[]> {
 }
 
 /** Locks the columns of the table until the end of the transaction and checks that the rows fit them. */
-async function holdShape(tx: Transaction, schema: string, stream: Stream): Promise<void> {
-  await tx.query({ text: `lock table only ${tableName(schema, stream)} in row exclusive mode` });
+async function holdShape(tx: Transaction, { schema, stream, preparation }: StoreOptions): Promise<void> {
+  try {
+    await tx.query({ text: `lock table only ${tableName(schema, stream)} in row exclusive mode` });
+  } catch (error) {
+    // Recovery: somebody dropped the table or its schema; both are made again.
+    if (!MISSING.has((error as { code?: string }).code ?? '')) throw error;
+    preparation.forget(stream);
+    throw new ShapeChanged(stream.name, {});
+  }
+  if (await preparation.holds(tx, stream)) return;
+  preparation.forget(stream);
   const present = await describeTable(tx, schema, stream.name);
   if (present) checkShape(stream, present);
 }
+
+/** No such table, no such schema. */
+const MISSING = new Set(['42P01', '3F000']);
 
 interface KnownRows {
   rows: readonly Row[];

@@ -3,6 +3,8 @@ import type { Kind, Value } from '../../model/columns.ts';
 const HEADER = Buffer.concat([Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1'), Buffer.alloc(8)]);
 const TRAILER = Buffer.from([0xff, 0xff]);
 const CHUNK_BYTES = 256 * 1024;
+/** Most batches are those of polls, with a few rows: they fit in one small chunk, which is one write. */
+const FIRST_CHUNK_BYTES = 16 * 1024;
 const SHORT = 48;
 /** Three bytes hold any UTF-16 unit. */
 const MOST_BYTES = 3;
@@ -15,26 +17,31 @@ const EPOCH_2000_MS = 946_684_800_000;
  * twice as fast to load. Our own, because pg-copy-streams-binary loads a quarter as many rows a second. Values are such as Postgres can hold, JSON as text: see `merge-rule.ts`.
  */
 export function* encodeCopy(kinds: readonly Kind[], rows: Iterable<readonly Value[]>): Generator<Buffer> {
-  yield HEADER;
   const writer = new Writer();
+  writer.raw(HEADER);
   for (const values of rows) {
     writer.int16(kinds.length);
     for (let i = 0; i < kinds.length; i++) writer.value(kinds[i] as Kind, values[i] ?? null);
     if (writer.full.length > 0) yield* writer.full.splice(0);
   }
+  writer.raw(TRAILER);
   yield* writer.full;
   yield writer.rest();
-  yield TRAILER;
 }
 
 /** A class, because every cell of every row comes through here: fields cost a third less than variables around functions. */
 class Writer {
   readonly full: Buffer[] = [];
-  private chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+  private chunk = Buffer.allocUnsafe(FIRST_CHUNK_BYTES);
   private used = 0;
 
   rest(): Buffer {
     return this.chunk.subarray(0, this.used);
+  }
+
+  raw(bytes: Buffer): void {
+    this.reserve(bytes.length);
+    this.used += bytes.copy(this.chunk, this.used);
   }
 
   int16(value: number): void {
@@ -103,9 +110,9 @@ class Writer {
   }
 
   private bytes(value: Buffer): void {
-    this.reserve(4 + value.length);
+    this.reserve(4);
     this.int32(value.length);
-    this.used += value.copy(this.chunk, this.used);
+    this.raw(value);
   }
 
   private boolean(value: boolean): void {

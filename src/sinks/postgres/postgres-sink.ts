@@ -4,13 +4,13 @@ import { quoteIdent } from '../../cursor/database/sql.ts';
 import { applyAdvance, readCoverage } from '../../cursor/ledger.ts';
 import { versionFinding } from '../../cursor/migrations/migrate.ts';
 import { ConfigError, type Finding, findingOf, ok } from '../../model/errors.ts';
-import { ENTITIES, STREAM_NAMES, STREAMS, type Stream } from '../../model/streams.ts';
-import type { Abilities, SinkWith } from '../sink.ts';
+import { ENTITIES, STREAM_NAMES, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
+import { type Abilities, describeColumns, type SinkWith } from '../sink.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
 import { findDifferences, readRows } from './compare.ts';
 import { erase } from './erase.ts';
 import { keysTable } from './months.ts';
-import { copyCursor, createReceipts, cursorCopy, dropReceipt, readReceipt } from './receipts.ts';
+import { copyCursor, createReceipts, cursorCopy, dropReceipt, RECEIPTS, readReceipt } from './receipts.ts';
 import {
   alterTable,
   checkLayout,
@@ -23,13 +23,14 @@ import {
   evolvedNames,
   lockSchema,
   type Partition,
+  readShape,
   streamTable,
   type Table,
   tableComment,
 } from './table.ts';
 import { coverageView, dailyLinkPerformanceView, type View, viewComment, viewDefinition } from './views.ts';
 
-interface PostgresSinkOptions extends Omit<BatchOptions, 'partition'> {
+interface PostgresSinkOptions extends Omit<BatchOptions, 'partition' | 'preparation'> {
   name: string;
   partition?: Partition;
 }
@@ -42,20 +43,36 @@ export type PostgresSink = SinkWith<Exclude<keyof Abilities, 'rewrite' | 'mainta
 export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
   const { name, db, schema, state, partition = 'none' } = options;
   const isStateHere = db === state;
+  const warehouse = { db, schema, sink: name, isStateHere, partition };
+  /** By stream: the columns that were asked for, and the shape of the whole warehouse that they were found in. */
+  const prepared = new Map<StreamName, { columns: string; shape: string }>();
+
+  const preparation: BatchOptions['preparation'] = {
+    async holds(tx, stream) {
+      const known = prepared.get(stream.name);
+      if (!known || known.columns !== describeColumns(stream)) return false;
+      return (await shapeOf(tx, warehouse)) === known.shape;
+    },
+    forget: (stream) => void prepared.delete(stream.name),
+  };
   return {
     name,
     place: `Postgres schema ${schema} (${[...STREAM_NAMES, 'links', 'customers'].join(', ')})`,
     batchRows: BATCH_ROWS,
-    prepare: (stream) => prepareWarehouse({ db, schema, sink: name, isStateHere, partition }, stream),
-    open: async (stream) => openBatch({ db, schema, state, partition }, stream),
+    async prepare(stream) {
+      const columns = describeColumns(stream);
+      if (prepared.get(stream.name)?.columns === columns) return;
+      prepared.set(stream.name, { columns, shape: await prepareWarehouse(warehouse, stream) });
+    },
+    open: async (stream) => openBatch({ db, schema, state, partition, preparation }, stream),
     async recover({ source, stream, epoch }) {
-      if (isStateHere) return;
+      if (isStateHere) return false;
       const track = { source, stream, sink: name };
       const receipt = await readReceipt(db, schema, track);
+      if (!receipt || (await lastCommit(state, track)) === receipt.commitId) return false;
       // The data was committed but the state was never told: tell it now, under our own lease.
-      if (receipt && (await lastCommit(state, track)) !== receipt.commitId) {
-        await state.transaction((tx) => applyAdvance(tx, { ...receipt, epoch }));
-      }
+      await state.transaction((tx) => applyAdvance(tx, { ...receipt, epoch }));
+      return true;
     },
     async publishProgress({ source, stream }) {
       if (isStateHere) return;
@@ -136,10 +153,27 @@ interface Warehouse {
   partition: Partition;
 }
 
-/** Makes or brings up to date everything that the sink needs: all tables and views, and this stream's in its present shape. */
-async function prepareWarehouse(warehouse: Warehouse, stream: Stream): Promise<void> {
-  const { db, schema, sink, isStateHere, partition } = warehouse;
-  await db.transaction(async (tx) => {
+/** Of every table and view that the sink needs. */
+function shapeOf(tx: Queryable, warehouse: Warehouse): Promise<string> {
+  const { schema, partition, isStateHere } = warehouse;
+  const keys = partition === 'none' ? [] : STREAM_NAMES.map((name) => keysTable(STREAMS[name]).name);
+  const beside = isStateHere ? [] : [RECEIPTS, cursorCopy.name];
+  const others = [...ENTITIES, ...viewsOf(warehouse)].map(({ name }) => name);
+  return readShape(tx, schema, [...STREAM_NAMES, ...others, ...keys, ...beside]);
+}
+
+const viewsOf = ({ schema, sink, isStateHere }: Warehouse): View[] => [
+  coverageView(schema, sink, isStateHere),
+  dailyLinkPerformanceView(schema),
+];
+
+/**
+ * Makes or brings up to date everything that the sink needs: all tables and views, and this stream's in its present shape. Returns
+ * the shape of it all.
+ */
+function prepareWarehouse(warehouse: Warehouse, stream: Stream): Promise<string> {
+  const { db, schema, isStateHere, partition } = warehouse;
+  return db.transaction(async (tx) => {
     await tx.query(lockSchema(schema));
     await ensureSchema(tx, schema);
     if (!isStateHere) {
@@ -155,9 +189,8 @@ async function prepareWarehouse(warehouse: Warehouse, stream: Stream): Promise<v
       for (const name of STREAM_NAMES) await bringUpToDate(tx, schema, keysTable(STREAMS[name]));
     }
     for (const entity of ENTITIES) await bringUpToDate(tx, schema, entityTable(entity));
-    for (const view of [coverageView(schema, sink, isStateHere), dailyLinkPerformanceView(schema)]) {
-      await ensureView(tx, schema, view);
-    }
+    for (const view of viewsOf(warehouse)) await ensureView(tx, schema, view);
+    return shapeOf(tx, warehouse);
   });
 }
 

@@ -9,7 +9,7 @@ import { CURSOR_COPY } from './views.ts';
  * If tables and state are in two databases, no transaction spans both. So the transaction of the data also writes a receipt with what
  * the state is about to be told. After a crash in between, recovery reads the receipt and tells the state.
  */
-const RECEIPTS = '_receipts';
+export const RECEIPTS = '_receipts';
 
 export const createReceipts = (schema: string): string => `
   create table if not exists ${quoteIdent(schema)}.${quoteIdent(RECEIPTS)} (

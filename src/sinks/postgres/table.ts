@@ -196,6 +196,21 @@ export async function describeTable(tx: Queryable, schema: string, name: string)
   return present && { ...present, columns: Object.assign(bare() as Record<string, string>, present.columns) };
 }
 
+/** Which of these tables and views there are, with which columns of which types: one text that changes with any of them. */
+export async function readShape(tx: Queryable, schema: string, names: readonly string[]): Promise<string> {
+  const [found] = await tx.query<{ shape: string | null }>({
+    text: `
+      select string_agg(c.relname::text || ' ' || c.relkind::text || ' ' || a.columns, ', ' order by c.relname collate "C") as shape
+      from pg_class c join pg_namespace n on n.oid = c.relnamespace,
+      lateral (
+        select md5(string_agg(attname::text || ' ' || atttypid || ' ' || atttypmod, ',' order by attnum)) as columns
+        from pg_attribute where attrelid = c.oid and attnum > 0 and not attisdropped) a
+      where n.nspname = $1 and c.relname = any($2)`,
+    values: [schema, names],
+  });
+  return found?.shape ?? '';
+}
+
 /**
  * Binary COPY carries no types: an integer copied into a `numeric` column is silently stored as another number. So the types are
  * checked first.
