@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Budget, type BudgetState, type BudgetStore, createBudget, unused } from '../api/budget.ts';
 import { Cancelled, RetryLater } from '../model/errors.ts';
-import type { Database, Queryable, Session } from './database/index.ts';
+import type { Database, Session } from './database/index.ts';
 import type { Sql } from './database/sql.ts';
 
 /** The budgets that all processes on this state database share: one row per key. */
@@ -159,99 +159,10 @@ function writeRow(keyHash: string, before: BudgetState, after: BudgetState, { co
 export const keyHashOf = (apiKey: string): string =>
   createHash('sha256').update(`tributary budget ${apiKey}`).digest('hex').slice(0, 32);
 
-/** How the budget of a key was used by all processes, in one stretch of time. */
-interface BudgetUse {
-  keyHash: string;
-  /** When the stretch begins, ISO in UTC. */
-  from: string;
-  perSecond: number;
-  requests: number;
-  byLane: { fresh: number; repair: number; backfill: number };
-  tooManyRequests: number;
-  pauses: number;
-  /** Requests as a share of what the budget would have allowed in the whole stretch, work or none. */
-  share: number;
-}
-
-interface BudgetUseOptions {
-  /** All keys, unless one is named. */
-  keyHash?: string;
-  /** How far back, in minutes; 60 unless told. Seven days are kept. */
-  minutes?: number;
-  /** Minutes to a row: 1 for a curve, as many as `minutes` for one figure. */
-  step?: number;
-}
-
-/** Stretches without a request have no row. The last one is still running: its share is of what has passed. */
-export async function readBudgetUse(db: Queryable, options: BudgetUseOptions = {}): Promise<BudgetUse[]> {
-  const { keyHash, minutes = 60, step = 1 } = options;
-  const rows = await db.query<UseRow>(selectUse(keyHash, minutes, step));
-  return rows.map((row) => ({
-    keyHash: row.key_hash,
-    from: row.from_at.toISOString(),
-    perSecond: row.per_second,
-    requests: row.fresh + row.repair + row.backfill,
-    byLane: { fresh: row.fresh, repair: row.repair, backfill: row.backfill },
-    tooManyRequests: row.too_many,
-    pauses: row.pauses,
-    share: (row.fresh + row.repair + row.backfill) / (row.per_second * row.seconds),
-  }));
-}
-
-/** How the budget of a key stands now. */
-interface BudgetNow {
-  keyHash: string;
-  perSecond: number;
-  /** Seconds left of the pause; null where there is none. */
-  pausedSeconds: number | null;
-}
-
-export async function readBudgets(db: Queryable): Promise<BudgetNow[]> {
-  const rows = await db.query<{ key_hash: string; per_second: number; paused: number }>({
-    text: `
-      select key_hash, per_second, extract(epoch from paused_until - clock_timestamp())::float8 as paused
-      from tributary.budgets order by key_hash`,
-  });
-  return rows.map(({ key_hash, per_second, paused }) => ({
-    keyHash: key_hash,
-    perSecond: per_second,
-    pausedSeconds: paused > 0 ? paused : null,
-  }));
-}
-
 /** What is older than seven days. */
 const forgetOldUse: Sql = {
   text: `delete from tributary.budget_use where minute < clock_timestamp() - interval '7 days'`,
 };
-
-interface UseRow {
-  key_hash: string;
-  from_at: Date;
-  per_second: number;
-  fresh: number;
-  repair: number;
-  backfill: number;
-  too_many: number;
-  pauses: number;
-  seconds: number;
-}
-
-/** Stretches are counted back from the end of this minute. */
-const selectUse = (keyHash: string | undefined, minutes: number, step: number): Sql => ({
-  text: `
-    with clock as materialized (select clock_timestamp() as now),
-    placed as (
-      select u.*, now, (extract(epoch from date_trunc('minute', now) - minute) / 60)::int / $3::int as stretch
-      from tributary.budget_use u, clock
-      where minute > now - make_interval(mins => $2) and key_hash = coalesce($1, key_hash)
-    )
-    select key_hash, date_trunc('minute', now) - make_interval(mins => (stretch + 1) * $3 - 1) as from_at,
-      max(per_second) as per_second, sum(fresh)::int as fresh, sum(repair)::int as repair, sum(backfill)::int as backfill,
-      sum(too_many)::int as too_many, sum(pauses)::int as pauses,
-      ($3 * 60 - case when stretch = 0 then 60 - extract(second from now) else 0 end)::float8 as seconds
-    from placed group by key_hash, stretch, now order by key_hash, stretch desc`,
-  values: [keyHash ?? null, minutes, step],
-});
 
 /**
  * A connection of its own to the state, opened when it is needed and reopened when it was lost. In the pool a query for the budget

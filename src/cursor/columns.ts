@@ -6,7 +6,7 @@ import type { Sql } from './database/sql.ts';
 
 /** The columns that grew out of fields nobody declared. The table is a log: every change stays, the last word counts. */
 export async function readEvolved(db: Queryable, stream: StreamName): Promise<EvolvedColumn[]> {
-  return db.query<{ path: string; name: string; kind: Kind }>(selectEvolved(stream));
+  return db.query<{ path: string; name: string; kind: Kind }>({ text: selectEvolved('$1'), values: [stream] });
 }
 
 /** Of a state as it is, which may be empty. */
@@ -35,12 +35,9 @@ export async function recordSchemaChanges(
 }
 
 /** In the order in which they were first seen: the order of columns never changes. */
-const selectEvolved = (stream: StreamName): Sql => ({
-  text: `
-    select path, (array_agg(name order by id desc))[1] as name, (array_agg(kind order by id desc))[1] as kind
-    from tributary.columns where stream = $1 group by path order by min(id)`,
-  values: [stream],
-});
+export const selectEvolved = (stream: string): string => `
+  select path, (array_agg(name order by id desc))[1] as name, (array_agg(kind order by id desc))[1] as kind
+  from tributary.columns where stream = ${stream} group by path order by min(id)`;
 
 const insertSchemaChange = (
   stream: StreamName,

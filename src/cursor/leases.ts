@@ -1,11 +1,10 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { readFileSync, readlinkSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 import { Cancelled, RetryLater } from '../model/errors.ts';
+import type { Instant } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Database, Queryable } from './database/index.ts';
 import type { Sql } from './database/sql.ts';
+import { isDead } from './holders.ts';
 
 /**
  * Two writers never meet on a stream. A lease says who may write; its epoch rises with every holder and is checked inside
@@ -38,27 +37,6 @@ export interface LeaseOptions {
 
 const LEASE_SECONDS = 60;
 const RENEW_SECONDS = LEASE_SECONDS / 4;
-
-/**
- * Names this process, for others who find a stream taken. Containers may share a host name and all have a process 1, so the name ends
- * in the boot and namespace that the process id belongs to.
- */
-export const holderOf = (command: string): string =>
-  `tributary ${command} (process ${process.pid} on ${hostname()}, ${processSpace}-${instance})`;
-
-const instance = randomBytes(3).toString('hex');
-const processSpace = identifyProcessSpace();
-
-/** Where a process id means the same process: one boot of one machine, and in it one namespace of process ids. */
-function identifyProcessSpace(): string {
-  let space = hostname();
-  try {
-    space = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8') + readlinkSync('/proc/self/ns/pid');
-  } catch {
-    // Recovery: no Linux, so no containers that share this kernel; the host name tells machines apart.
-  }
-  return createHash('sha256').update(space).digest('hex').slice(0, 8);
-}
 
 /** How long a holder may take to finish its commit before it gives way, and how often the waiting process looks again. */
 const PATIENCE_MS = 30_000;
@@ -164,13 +142,16 @@ async function pause(ms: number, signal: AbortSignal | undefined): Promise<void>
   }
 }
 
-/** The fence: inside the transaction of every commit. The row stays locked until then, so nobody takes over in between. */
+/**
+ * The fence: inside the transaction of every commit. The row stays locked until then, so nobody takes over in between. Returns when the
+ * transaction began, by the database's clock.
+ */
 export async function checkFence(
   tx: Queryable,
   { source, stream, epoch }: Pick<Lease, 'source' | 'stream' | 'epoch'>,
-): Promise<void> {
-  const held = await tx.query(renewHeld(source, stream, epoch));
-  if (held.length > 0) return;
+): Promise<{ now: Instant }> {
+  const [held] = await tx.query<{ now: Instant }>(renewHeld(source, stream, epoch));
+  if (held) return held;
   throw new RetryLater('this process was away too long and lost the stream: another may have taken it over', {
     where: { source, stream },
     kept: 'everything committed so far; this batch was not written',
@@ -214,19 +195,6 @@ function takeFree(db: Database, claim: Claim): Promise<{ epoch: number } | undef
     if (taken) await claim.onTaken?.(tx, taken.epoch);
     return taken;
   });
-}
-
-/** Only of a process on this machine can we know that it is gone. */
-function isDead(holder: string): boolean {
-  const [, pid, space] = /\(process (\d+) on .*, ([0-9a-f]{8})-[0-9a-f]{6}\)$/.exec(holder) ?? [];
-  if (space !== processSpace || Number(pid) === process.pid) return false;
-  try {
-    process.kill(Number(pid), 0);
-    return false;
-  } catch (error) {
-    // EPERM: it is there, and another user's.
-    return error instanceof Error && 'code' in error && error.code === 'ESRCH';
-  }
 }
 
 /** Somebody else has the stream: whoever did not wait for it may ask again. */
@@ -279,7 +247,7 @@ const renewHeld = (source: string, stream: string, epoch: number): Sql => ({
   text: `
     update tributary.leases set expires_at = ${inSeconds}
     where source = $1 and stream = $2 and epoch = $3 and expires_at > clock_timestamp()
-    returning epoch`,
+    returning floor(extract(epoch from now()) * 1000)::bigint as now`,
   values: [source, stream, epoch],
 });
 

@@ -43,8 +43,7 @@ export interface Span extends Window {
 
 /** Checks the fence, writes the windows into the ledger, and moves the cursor as far as the ledger proves. */
 export async function applyAdvance(tx: Queryable, advance: Advance): Promise<void> {
-  await checkFence(tx, advance);
-  const [{ now } = { now: 0 }] = await tx.query<{ now: number }>(databaseNow());
+  const { now } = await checkFence(tx, advance);
   for (const span of advance.spans) {
     if (span.certified && !Certified.covers(span.certified, span))
       throw new Error('a window was called complete without its proof');
@@ -77,20 +76,31 @@ export async function readLedger(db: Queryable, { sink, ...track }: Track, from:
 
 /** The same of a stream in several sinks. */
 export async function readLedgers(db: Queryable, tracks: Tracks, from: Instant): Promise<Map<string, Entry[]>> {
-  const ledgers = new Map<string, Entry[]>(tracks.sinks.map((sink) => [sink, []]));
-  const rows = await db.query<LedgerRow & { sink: string }>(selectEntries(tracks, from));
+  const values = [tracks.source, tracks.stream, tracks.sinks, toIso(from)];
+  return ledgersOf(tracks.sinks, await db.query<SinkLedgerRow>({ text: selectEntries('$4'), values }));
+}
+
+export type SinkLedgerRow = LedgerRow & { sink: string };
+
+/** Of source $1 and stream $2 in the sinks $3, what ends after a moment, in order. */
+export const selectEntries = (from: string): string => `
+  select sink, ${ENTRY} from tributary.windows
+  where source = $1 and stream = $2 and sink = any($3) and end_at > ${from} order by start_at`;
+
+export function ledgersOf(sinks: readonly string[], rows: readonly SinkLedgerRow[]): Map<string, Entry[]> {
+  const ledgers = new Map<string, Entry[]>(sinks.map((sink) => [sink, []]));
   for (const row of rows) ledgers.get(row.sink)?.push(toEntry(row));
   return ledgers;
 }
 
 /** Whether rows were ever read with the current filters: other filters start a new ledger. */
 export async function hasShownRows(db: Queryable, { source, stream }: Omit<Track, 'sink'>): Promise<boolean> {
-  const [found] = await db.query<{ any: boolean }>({
-    text: 'select exists (select from tributary.windows where source = $1 and stream = $2 and rows > 0) as any',
-    values: [source, stream],
-  });
+  const [found] = await db.query<{ any: boolean }>({ text: `select ${HAS_ROWS} as any`, values: [source, stream] });
   return found?.any ?? false;
 }
+
+/** Of source $1 and stream $2. */
+export const HAS_ROWS = 'exists (select from tributary.windows where source = $1 and stream = $2 and rows > 0)';
 
 interface LedgerRow extends Window {
   state: string;
@@ -177,21 +187,12 @@ const certifiedAfter = (track: Track, from: Instant): Sql => ({
   values: [...keyOf(track), toIso(from)],
 });
 
-const selectEntries = ({ source, stream, sinks }: Tracks, from: Instant): Sql => ({
-  text: `
-    select sink, ${ENTRY} from tributary.windows
-    where source = $1 and stream = $2 and sink = any($3) and end_at > $4 order by start_at`,
-  values: [source, stream, sinks, toIso(from)],
-});
-
 const moveWatermark = (track: Track, reached: Instant): Sql => ({
   text: 'update tributary.cursors set complete_through = $4 where source = $1 and stream = $2 and sink = $3',
   values: [...keyOf(track), toIso(reached)],
 });
 
 const orNull = (instant: Instant | undefined): string | null => (instant === undefined ? null : toIso(instant));
-
-const databaseNow = (): Sql => ({ text: 'select floor(extract(epoch from now()) * 1000)::bigint as now' });
 
 /**
  * What is promised of a stream in a sink: every event from `since` up to `complete_through` that the filters let through is there,

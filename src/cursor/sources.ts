@@ -80,7 +80,7 @@ async function keepAddresses(db: Queryable, sources: readonly SourceAddress[]): 
 export const UNKNOWN_SERVER: Profile = { ...UNKNOWN_PROFILE, pageRows: MAX_LIMIT };
 
 /** Three columns for people who look; everything else as it is. */
-interface Stored {
+export interface Stored {
   granularity: Profile['granularity'];
   tickMs: number;
   pageRows: number;
@@ -92,12 +92,13 @@ const STORED = 'granularity, tick_ms as "tickMs", page_rows as "pageRows", facts
 const toProfile = ({ facts, ...columns }: Stored): Profile => ({ ...UNKNOWN_SERVER, ...facts, ...columns });
 
 export async function readProfile(db: Queryable, source: string, stream: StreamName): Promise<Profile> {
-  const [row] = await db.query<Stored>({
-    text: `select ${STORED} from tributary.profiles where source = $1 and stream = $2`,
-    values: [source, stream],
-  });
-  return row ? toProfile(row) : UNKNOWN_SERVER;
+  return profileOf(await db.query<Stored>({ text: SELECT_PROFILE, values: [source, stream] }));
 }
+
+/** Of source $1 and stream $2: one row or none. */
+export const SELECT_PROFILE = `select ${STORED} from tributary.profiles where source = $1 and stream = $2`;
+
+export const profileOf = ([row]: readonly Stored[]): Profile => (row ? toProfile(row) : UNKNOWN_SERVER);
 
 export async function writeProfile(db: Queryable, source: string, stream: StreamName, profile: Profile): Promise<void> {
   const { granularity, tickMs, pageRows, ...facts } = profile;
@@ -150,14 +151,8 @@ export async function changeFilters(
   });
 }
 
-/** Only whoever holds the stream changes them. */
-export async function readFilters(db: Queryable, source: string, stream: StreamName): Promise<string | undefined> {
-  const [known] = await db.query<{ filters: string }>({
-    text: 'select filters from tributary.filters where source = $1 and stream = $2',
-    values: [source, stream],
-  });
-  return known?.filters;
-}
+/** Of source $1 and stream $2: one value or none. Only whoever holds the stream changes it. */
+export const SELECT_FILTERS = 'select filters from tributary.filters where source = $1 and stream = $2';
 
 const writeFilters = ({ source, stream }: LeasedStream, filters: string): Sql => ({
   text: `

@@ -1,8 +1,16 @@
-import { readEvolved } from '../cursor/columns.ts';
-import { type Cursor, readCursors } from '../cursor/cursors.ts';
+import { selectEvolved } from '../cursor/columns.ts';
+import { type Cursor, type CursorRow, cursorsOf, SELECT_CURSORS } from '../cursor/cursors.ts';
 import type { Queryable } from '../cursor/database/index.ts';
-import { entryOf, hasShownRows, readLedgers, type Span, type Tracks } from '../cursor/ledger.ts';
-import { readFilters, readProfile } from '../cursor/sources.ts';
+import {
+  entryOf,
+  HAS_ROWS,
+  ledgersOf,
+  type SinkLedgerRow,
+  type Span,
+  selectEntries,
+  type Tracks,
+} from '../cursor/ledger.ts';
+import { profileOf, SELECT_FILTERS, SELECT_PROFILE, type Stored } from '../cursor/sources.ts';
 import type { Profile } from '../extract/reader.ts';
 import type { EvolvedColumn } from '../model/evolution.ts';
 import type { Instant } from '../model/instant.ts';
@@ -24,20 +32,36 @@ export interface Known {
 }
 
 /** Everything at once, inside the transaction that takes the lease: most polls need no further look at the state. */
-export async function readKnown(db: Queryable, tracks: Tracks): Promise<Known> {
-  const { source, stream } = tracks;
-  const cursors = await readCursors(db, tracks);
-  const since = earliest([...cursors.values()]);
+export async function readKnown(db: Queryable, { source, stream, sinks }: Tracks): Promise<Known> {
+  const [found] = await db.query<Found>({ text: SELECT_KNOWN, values: [source, stream, sinks] });
+  if (!found) throw new Error('a select without a table has one row');
+  const cursors = cursorsOf(sinks, found.cursors);
   return {
+    filters: found.filters ?? undefined,
     cursors,
-    since,
-    ledgers: await readLedgers(db, tracks, since ?? 0),
-    filters: await readFilters(db, source, stream),
-    profile: await readProfile(db, source, stream),
-    hasShown: await hasShownRows(db, tracks),
-    evolved: await readEvolved(db, stream),
+    since: earliest([...cursors.values()]),
+    ledgers: ledgersOf(sinks, found.entries),
+    profile: profileOf(found.profile),
+    hasShown: found.shown,
+    evolved: found.evolved,
   };
 }
+
+interface Found {
+  filters: string | null;
+  cursors: CursorRow[];
+  entries: SinkLedgerRow[];
+  profile: Stored[];
+  shown: boolean;
+  evolved: EvolvedColumn[];
+}
+
+const listOf = (select: string): string => `(select coalesce(json_agg(one), '[]') from (${select}) one)`;
+
+const SELECT_KNOWN = `
+  select (${SELECT_FILTERS}) as filters, ${listOf(SELECT_CURSORS)} as cursors, ${listOf(SELECT_PROFILE)} as profile,
+    ${HAS_ROWS} as shown, ${listOf(selectEvolved('$2'))} as evolved,
+    ${listOf(selectEntries(`coalesce((select min(to_timestamp(since / 1000)) from (${SELECT_CURSORS}) c), '-infinity')`))} as entries`;
 
 const earliest = (cursors: ReadonlyArray<Cursor | undefined>): Instant | undefined => {
   const known = cursors.flatMap((cursor) => (cursor ? [cursor.since] : []));

@@ -3,13 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Budget, gapOf, type Slot } from '../../src/api/budget.ts';
 import { createLimiter } from '../../src/api/limiter.ts';
-import {
-  keyHashOf,
-  openSharedBudgets,
-  readBudgets,
-  readBudgetUse,
-  type SharedBudgets,
-} from '../../src/cursor/budgets.ts';
+import { readBudgets, readBudgetUse } from '../../src/cursor/budget-use.ts';
+import { keyHashOf, openSharedBudgets, type SharedBudgets } from '../../src/cursor/budgets.ts';
 import { connect } from '../../src/cursor/database/index.ts';
 import { RetryLater } from '../../src/model/errors.ts';
 import { type Engine, openEngine } from '../support/engine.ts';

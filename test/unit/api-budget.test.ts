@@ -126,7 +126,13 @@ it('lets a request on a cold connection arrive before the next one', async () =>
 it('tells of the answer on a cold connection with its next turn, and never ends the turn of another', async () => {
   const store = createOwnStore(4, () => now);
   let steps = 0;
-  const counting = { ...store, change: ((...step) => (steps++, store.change(...step))) as typeof store.change };
+  const counting: typeof store = {
+    ...store,
+    change(...step) {
+      steps += 1;
+      return store.change(...step);
+    },
+  };
   const [one, other] = [createBudget(4, counting), createBudget(4, counting)];
   const cold = (await one.take('fresh', true)) as Slot;
   pass(GAP);

@@ -2,7 +2,7 @@ import { byCommand, environment, type SyncApp, withSyncApp } from '../../app/ind
 import { unknownName } from '../../app/jobs.ts';
 import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { recordAudit } from '../../cursor/audit.ts';
-import { holderOf } from '../../cursor/leases.ts';
+import { holderOf } from '../../cursor/holders.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import { describeRange, type Window } from '../../model/window.ts';

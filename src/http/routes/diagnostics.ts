@@ -1,4 +1,4 @@
-import { readBudgets, readBudgetUse } from '../../cursor/budgets.ts';
+import { readBudgets, readBudgetUse } from '../../cursor/budget-use.ts';
 import { toIso } from '../../model/instant.ts';
 import { printSchema, SCHEMA_FORMATS, type SchemaFormat } from '../../sinks/schema-formats.ts';
 import { count, figure, limit, list, moment, named, object, oneOf, orNull, stream, text, z } from '../answers.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { eitherSignal } from '../../api/cancel.ts';
-import { holderOf } from '../../cursor/leases.ts';
+import { holderOf } from '../../cursor/holders.ts';
 import { Cancelled, Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import type { Window } from '../../model/window.ts';
