@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { expect, it } from 'vitest';
+import { run } from '../../src/cli/program.ts';
+import { createTerminal } from '../../src/cli/terminal.ts';
+import { silentLog } from '../support/silent-log.ts';
 
 /** What is loaded before a command is chosen is paid by every start, also by those that print one line. */
 
@@ -47,3 +50,16 @@ it.each(['cli/commands/status.ts', 'cli/commands/runs.ts', 'cli/commands/cursor.
     expect([...loadedBy(file).packages].filter((name) => heavy.test(name))).toEqual([]);
   },
 );
+
+it('the help of every command is written by the build, as the command prints it itself', async () => {
+  const built = JSON.parse(readFileSync('dist/cli/help.json', 'utf8')) as Record<string, string>;
+  const helpOf = async (path: string): Promise<string> => {
+    const lines: string[] = [];
+    const terminal = { ...createTerminal(true), out: (text: string) => void lines.push(text) };
+    const argv = [...path.split(' ').filter(Boolean), '--help'];
+    await run(argv, { terminal, signal: new AbortController().signal, createLog: () => silentLog });
+    return lines.join('\n');
+  };
+  for (const path of ['', 'sync', 'backfills', 'cursor set', 'iceberg']) expect(built[path]).toBe(await helpOf(path));
+  expect(Object.keys(built).length).toBeGreaterThan(25);
+});

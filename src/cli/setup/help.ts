@@ -1,0 +1,38 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import type { Command } from 'commander';
+import type { Action } from '../command.ts';
+import { HELP_FILE, loadProgram, run } from '../program.ts';
+import type { Terminal } from '../terminal.ts';
+
+/** The last step of the build: writes the help of every command into one file, as the commands themselves print it. */
+export async function writeHelp(): Promise<void> {
+  rmSync(HELP_FILE, { force: true });
+  const noAction: Action = () => async () => {};
+  const program = await loadProgram([], noAction, printTo([]));
+  const texts: Record<string, string> = {};
+  for (const path of pathsOf(program)) {
+    const lines: string[] = [];
+    const printed = { terminal: printTo(lines), signal: new AbortController().signal, createLog: nobodyLogs };
+    await run([...path, '--help'], printed);
+    texts[path.join(' ')] = lines.join('\n');
+  }
+  writeFileSync(HELP_FILE, JSON.stringify(texts));
+}
+
+const pathsOf = (command: Command): string[][] => [
+  [],
+  ...command.commands.flatMap((child) => pathsOf(child).map((path) => [child.name(), ...path])),
+];
+
+const printTo = (lines: string[]): Terminal => ({
+  out: (text) => void lines.push(text),
+  err: () => {},
+  hasReader: () => true,
+  isInteractive: false,
+  isScreen: false,
+  columns: 80,
+});
+
+const nobodyLogs = (): never => {
+  throw new Error('a help text needs no log');
+};
