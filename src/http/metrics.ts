@@ -121,7 +121,7 @@ function measureLoop(registry: Registry): ReturnType<typeof monitorEventLoopDela
   histogram.enable();
   new Gauge({
     name: 'tributary_event_loop_delay_seconds',
-    help: 'Delay of the event loop since the last look: median, 99th percentile, and the longest.',
+    help: 'Delay of the event loop since the last scrape: median, 99th percentile, and the longest.',
     labelNames: ['stat'],
     registers: [registry],
     collect() {
