@@ -182,7 +182,7 @@ function checkFlags(given: Answers): void {
     const wrong = given[name] === undefined ? undefined : fault?.(given[name]);
     return wrong === undefined ? [] : [`${flagOf(name)} ${wrong}`];
   });
-  if (faults.length > 0) throw new ConfigError('these values cannot be used:', { faults, next: 'see tributary init --help' });
+  if (faults.length > 0) throw new ConfigError('these cannot be used:', { faults, next: 'see tributary init --help' });
 }
 
 function streamsFault(answer: string): string | undefined {
