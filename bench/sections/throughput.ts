@@ -1,13 +1,22 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { createClient } from '../../src/api/client.ts';
+import type { Row } from '../../src/model/flatten.ts';
+import { createParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
+import { jsonAsText } from '../../src/sinks/parquet/partition-file.ts';
+import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
+import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
+import type { Partition } from '../../src/sinks/postgres/table.ts';
+import type { Sink } from '../../src/sinks/sink.ts';
+import { WRITERS } from '../parquet/writers.ts';
 import { type Service, withService } from '../service/start.ts';
 import { withSyncsApart } from '../support/apart.ts';
-import { pagesOf, rowsOf, stream } from '../support/clicks.ts';
+import { COLUMNS, pagesOf, preparedCopy, rawCopy, rowsOf, storedRows, stream } from '../support/clicks.ts';
 import type { Place } from '../support/engine.ts';
 import { type Home, withHome } from '../support/home.ts';
+import { loadAll } from '../support/loader.ts';
 import { inTurns, median, ratioOf, timed } from '../support/measure.ts';
 import { count, type Report, ratio, type Section, type Size, type Table } from '../support/report.ts';
-import { intoParquet } from './throughput/parquet.ts';
-import { intoPostgres } from './throughput/postgres.ts';
 
 /** (c) Rows a second without a limit, beside what the machine can do at all with the same rows. */
 export const throughput: Section = {
@@ -41,7 +50,7 @@ async function readAll({ baseUrl, since }: Service, pages: number): Promise<void
 }
 
 /** What the ways into a sink need. */
-export interface Ground {
+interface Ground {
   home: Home;
   service: Service;
   /** In a process of its own; returns seconds. */
@@ -101,5 +110,77 @@ async function measure(ground: Ground, number: number, size: Size): Promise<Repo
         least: 0.6,
       },
     ],
+  };
+}
+
+/**
+ * Ways into Postgres. The fastest thing that it can do with the same rows is one binary COPY of bytes that are ready, into an identical
+ * table with the same indexes. Every work begins with empty tables, except those that bring the same rows again.
+ */
+function intoPostgres({ home: { db, url }, service, sync }: Ground, rows: readonly Row[]) {
+  const prepared = preparedCopy(rows);
+  let sink: Sink;
+  let syncs = 0;
+
+  const empty = async (partition: Partition = 'none'): Promise<void> => {
+    await db.query({ text: 'drop schema if exists attribution cascade' });
+    sink = createPostgresSink({ name: 'warehouse', db, schema: 'attribution', state: db, partition });
+    await sink.prepare(stream);
+  };
+  const load = (batch?: number): Promise<number> => timed(() => loadAll(db, sink, rows, batch));
+  const loadNew = async (partition: Partition, batch?: number): Promise<number> => {
+    await empty(partition);
+    return load(batch);
+  };
+
+  return {
+    'raw COPY': async () => {
+      await empty();
+      await db.query({ text: 'create table attribution.raw (like attribution.clicks including all)' });
+      return timed(() => db.transaction((tx) => tx.copyIn(rawCopy('attribution.raw'), prepared)));
+    },
+    'the sink, new rows': () => loadNew('none'),
+    'the sink, the same rows again': () => load(),
+    'the sink, new rows, batches of 1,000': () => loadNew('none', 1000),
+    'the sink, new rows, batches of 20,000': () => loadNew('none', 20_000),
+    'the sink in months, new rows': () => loadNew('month'),
+    'the sink in months, the same rows again': () => load(),
+    'the whole way into Postgres': async () => {
+      await empty();
+      // Another source each time: nothing is known of it.
+      const source = `warehouse-${++syncs}`;
+      return sync({ ...service, url, source, sinks: { warehouse: { type: 'postgres' } } });
+    },
+  };
+}
+
+/** Ways into Parquet files. DuckDB writes the same rows, as a program has them, into one file. */
+function intoParquet({ home: { dir, db, url }, service, sync }: Ground, rows: readonly Row[]) {
+  const table = { columns: [...jsonAsText(COLUMNS)], rows: [...storedRows(rows)] };
+  let lakes = 0;
+
+  /** A lake that nobody has written to. */
+  const fresh = async (): Promise<{ name: string; path: string }> => {
+    await rm(join(dir, `lake-${lakes}`), { recursive: true, force: true });
+    const name = `lake-${++lakes}`;
+    return { name, path: join(dir, name) };
+  };
+  const write = (name: string) => () => timed(() => WRITERS[name]?.(table, join(dir, 'bench.parquet')));
+
+  return {
+    'DuckDB, data chunks': write('DuckDB data chunks → COPY, zstd'),
+    'DuckDB, appender': write('DuckDB appender → COPY, zstd'),
+    'our encoder': write('ours, zstd'),
+    'the lake, new rows': async () => {
+      const { name, path } = await fresh();
+      const store = createFolderStore(path);
+      const sink = createParquetSink({ name, state: db, scheme: 'day', compression: 'zstd', store });
+      await sink.prepare(stream);
+      return timed(() => loadAll(db, sink, rows));
+    },
+    'the whole way into Parquet': async () => {
+      const { name: source, path } = await fresh();
+      return sync({ ...service, url, source, sinks: { lake: { type: 'parquet', path } } });
+    },
   };
 }
