@@ -42,7 +42,7 @@ export function faultsOf(candidate: Candidate): string[] {
     faults.push(`version ${version} is older than ${newer}, which has been released`);
   if (notesFor(version, candidate.changelog) === undefined)
     faults.push(`CHANGELOG.md has no text under a heading "## ${version}"`);
-  // npm holds a provenance statement against this address and refuses the package where they differ.
+  // npm compares a provenance statement with this address and refuses the package if they differ.
   if (addressOf(manifest) === undefined)
     faults.push('package.json names no repository: npm refuses provenance without it');
   for (const key of ['license', 'engines'] as const)

@@ -28,7 +28,7 @@ function movedOf(sources: readonly SourceAddress[], known: ReadonlyMap<string, s
   });
 }
 
-/** At the door of everything that asks the service: a name that is new is kept, one that has moved is refused. */
+/** Called before the service is used: a new name is stored, one whose address changed is refused. */
 export async function checkSources(db: Queryable, sources: readonly SourceAddress[]): Promise<void> {
   const known = await knownAddresses(db);
   const [moved] = movedOf(sources, known);

@@ -73,8 +73,8 @@ async function endure(scene: Scene): Promise<Check[]> {
   const diary = (await readDiary(scene, keeper.pid)).filter(({ at }) => at >= from);
   const atRest = await settle(scene);
   say(`${atRest.what}: ${atRest.found}`);
-  const goodbyes = await Promise.all([keeper, ...workers].map(leaveNicely));
-  const badEnds = [...ends.badEnds, ...goodbyes.filter((bad) => bad !== undefined)];
+  const exits = await Promise.all([keeper, ...workers].map(leaveNicely));
+  const badEnds = [...ends.badEnds, ...exits.filter((bad) => bad !== undefined)];
   const complaints = complaintsOf(scene, [KEEPER, ...VICTIMS]);
   const bugs = [...complaints.keys()].filter((message) => message.includes('bug'));
 

@@ -211,7 +211,7 @@ it('a server without TLS, where the URL asks for it: you are asked', async () =>
   await db.close();
 });
 
-it('a server with a certificate that nobody vouches for: you are asked', async () => {
+it('a server with an untrusted certificate: the user has to act', async () => {
   const authority = createAuthority();
   const secureContext = createSecureContext(authority.sign({ isSelfSigned: true }));
   const server = createServer((socket) => {

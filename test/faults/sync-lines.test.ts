@@ -17,7 +17,7 @@ const MUST_SURVIVE = ['latency', 'a slow line'];
 /** What nobody can get round by trying again. */
 const MUST_STOP = ['reset', 'half-open', 'refused'];
 
-/** Few bytes, so that the middle of a run is certainly met. */
+/** Few bytes, so that the fault falls into the middle of a run. */
 const HALFWAY: Readonly<Record<Peer, number>> = { service: 90_000, state: 500_000, warehouse: 250_000, s3: 100_000 };
 
 /** The most connections that a run may open once the line is broken: docs/troubleshooting.md names what they come from. */
@@ -64,7 +64,7 @@ function expectClear({ stderr, text }: Finished, peer: Peer): void {
   expect(text).not.toContain(KEY);
 }
 
-async function breakAndMend({ fault, peer, moment }: Case) {
+async function breakAndRestore({ fault, peer, moment }: Case) {
   const broken = LINE_FAULTS[fault];
   if (!broken) throw new Error(`no fault ${fault}`);
   const scene = await openWireScene(peer, s3);
@@ -79,7 +79,7 @@ async function breakAndMend({ fault, peer, moment }: Case) {
 }
 
 it.each(CASES.map((each) => ({ name: nameOf(each), ...each })))('$name', { timeout: 180_000 }, async (each) => {
-  const { stopped, hasFailed, attempts, again, sums } = await breakAndMend(each);
+  const { stopped, hasFailed, attempts, again, sums } = await breakAndRestore(each);
   recordCase({ suite: 'wire', name: each.name, survived: again.code === 0 && stopped.code !== 1, ...sums });
 
   expect(hasFailed, stopped.text).toBe(true);

@@ -145,7 +145,7 @@ describe.skipIf(!hasRedis).each(PEERS.filter((peer) => faultsFor(peer).length > 
     expect(attempts).toBeLessThanOrEqual(MOST_A_SECOND * seconds);
   });
 
-  // After faults of the line to a queue in the state, BullMQ's own farewell does not come to its end. The command line does not wait for
+  // After faults of the line to a queue in the state, BullMQ's own close() never finishes. The command line does not wait for
   // it (EXIT_WITHIN_MS of cli/commands/worker.ts); this process would.
   it.runIf(peer !== 'state')('and leaves when it is asked to, with nothing but warnings behind it', async () => {
     scene.worker.child.kill('SIGTERM');

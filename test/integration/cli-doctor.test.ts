@@ -202,7 +202,7 @@ describe('doctor and rights', () => {
 });
 
 describe('doctor and TLS', () => {
-  it('says how long the certificate lasts, and refuses one that nobody vouches for', async () => {
+  it('says how long the certificate lasts, and refuses one that is not trusted', async () => {
     const [key, cert] = [join(place.dir, 'key.pem'), join(place.dir, 'cert.pem')];
     const args = `req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 9 -subj /CN=localhost -addext subjectAltName=DNS:localhost`;
     execFileSync('openssl', [...args.split(' '), '-keyout', key, '-out', cert], { stdio: 'ignore' });

@@ -66,7 +66,7 @@ describe('installed into an empty folder', () => {
     ]);
   });
 
-  it('is a library by one door', async () => {
+  it('is a library with one entry point', async () => {
     expect(await node(`console.log(typeof (await import('tributary-sync')).createTributary)`)).toMatchObject({
       stdout: 'function\n',
     });

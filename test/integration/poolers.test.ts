@@ -59,7 +59,7 @@ describe.runIf(hasPgBouncer)('PgBouncer in transaction mode', () => {
     for (const [row] of seen) expect([{ synchronous_commit: row?.synchronous_commit }]).toEqual(usual);
   });
 
-  it('is refused at the door by a worker whose queue would be behind it, and by the doctor', async () => {
+  it('is refused at the start by a worker whose queue would be behind it, and by the doctor', async () => {
     await write({ url: bouncer.url });
     const refused = await place.run(['worker', '--config', 't.yaml']);
     expect(refused.code, refused.text).toBe(2);

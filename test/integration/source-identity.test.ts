@@ -36,7 +36,7 @@ async function run(sandbox: Sandbox, baseUrl: string, ...args: string[]) {
 const rowsStored = async (): Promise<object[]> =>
   db.query({ text: 'select event_id, _missing_since from attribution.leads order by 1' });
 
-it('refuses another service under the same name at every door, until it is adopted', async () => {
+it('every command refuses another service under the same name, until it is adopted', async () => {
   // Mistyped at first, and corrected: nothing was read from there.
   expect((await run(one, 'http://127.0.0.1:9', 'sync')).code).not.toBe(0);
   expect((await run(one, one.baseUrl, 'sync')).code).toBe(0);

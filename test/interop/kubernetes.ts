@@ -7,7 +7,7 @@ import { openDesk } from './built.ts';
 import { type Found, must, type Part, run, withClosers } from './part.ts';
 import { goProgram, goVersion, pythonVersions, pythonWith } from './tools.ts';
 
-/** The manifest deploy/kubernetes.yaml and what the chart renders, held against the schemas of Kubernetes; their configs are sound. */
+/** The manifest deploy/kubernetes.yaml and what the chart renders, checked against the schemas of Kubernetes; their configs are valid. */
 
 const CHART = 'charts/tributary';
 const HELM = 'helm.sh/helm/v3/cmd/helm@latest';

@@ -16,7 +16,7 @@ import { workerConfig } from './workers.ts';
 export interface OperatorScene {
   sandbox: Sandbox;
   redis: TestRedis;
-  /** Before the door: nobody has signed in yet. */
+  /** Nobody has signed in yet. */
   seen: Visit;
   close(): Promise<void>;
 }

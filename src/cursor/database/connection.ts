@@ -173,9 +173,9 @@ function integer(text: string): number | bigint {
   return Number.isSafeInteger(number) ? number : BigInt(text);
 }
 
-/** How long it may take to reach the server, and to say goodbye to it. */
+/** How long it may take to reach the server, and to close the connection. */
 const CONNECT_MS = 10_000;
-const GOODBYE_MS = 5000;
+const CLOSE_WITHIN_MS = 5000;
 
 /** The timeout is for reaching the server. Given to the pool, it would also fail work that only waits for a free connection. */
 class Client extends pg.Client {
@@ -186,9 +186,9 @@ class Client extends pg.Client {
     this.on('error', () => {});
   }
 
-  /** A server behind a dead line never says goodbye, and its socket would keep the process alive. The timer itself must not. */
+  /** A server behind a dead connection never confirms the close, and its socket would keep the process alive. The timer itself must not. */
   override end(callback?: (error: Error) => void): Promise<void> {
-    const cut = setTimeout(() => this.connection.stream.destroy(), GOODBYE_MS).unref();
+    const cut = setTimeout(() => this.connection.stream.destroy(), CLOSE_WITHIN_MS).unref();
     this.connection.once('end', () => clearTimeout(cut));
     return super.end(callback as never) as unknown as Promise<void>;
   }
