@@ -68,6 +68,7 @@ export function createCommitter(options: CommitterOptions): Committer {
 
   return {
     async add(slice, chosen) {
+      await each(chosen, (committer) => committer.room());
       countOddValues(tally, slice);
       await each(chosen, (committer) => committer.add(slice));
     },
@@ -101,6 +102,8 @@ function countOddValues(tally: Tally, { rows }: Slice): void {
 
 /** Carries slices into one sink: batches of a few pages, each committed while the next is being read. */
 interface SinkCommitter {
+  /** Waits while one batch is being committed and a second one is full: many chains read at a time, and each would fill another. */
+  room(): Promise<void>;
   add(slice: Slice): Promise<void>;
   /** Commits what is left and waits for it. */
   flush(): Promise<void>;
@@ -128,6 +131,8 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
   let batch = newBatch();
   let shape = '';
   let underWay: Promise<void> = Promise.resolve();
+  /** Until the batch that was sent last begins to be committed. */
+  let waiting: Promise<void> | undefined;
 
   /** Creates the table at the first row, and again when columns are added: a refused key must leave no empty tables. */
   const prepare = async (stream: Stream): Promise<void> => {
@@ -176,10 +181,19 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
   const send = (): Promise<void> => {
     const ready = batch;
     batch = newBatch();
-    return queue(() => carry(ready));
+    const before = queue(() => carry(ready));
+    waiting = before;
+    const begins = (): void => {
+      if (waiting === before) waiting = undefined;
+    };
+    before.then(begins, begins);
+    return before;
   };
 
   return {
+    async room() {
+      while (waiting) await waiting;
+    },
     async add(slice) {
       collect(batch, slice, serverNow());
       if (batch.rows.length >= sink.batchRows) await send();
