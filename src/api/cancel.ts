@@ -84,9 +84,9 @@ const seconds = (ms: number): string => `${ms / 1000} s`;
  * A signal that follows several others until it is let go. Not AbortSignal.any: that would leak a little on the signal of
  * the process with every run.
  */
-export function eitherSignal(...signals: readonly AbortSignal[]): { signal: AbortSignal; letGo(): void } {
+export function eitherSignal(...signals: readonly AbortSignal[]): { signal: AbortSignal; release(): void } {
   const controller = new AbortController();
   const stops = signals.map((each) => onAbort(each, () => controller.abort(each.reason)));
   for (const each of signals) if (each.aborted) controller.abort(each.reason);
-  return { signal: controller.signal, letGo: () => stops.forEach((stop) => void stop()) };
+  return { signal: controller.signal, release: () => stops.forEach((stop) => void stop()) };
 }

@@ -37,7 +37,7 @@ export function addEndpoint(app: FastifyInstance, route: Route, deps: Deps): voi
         reply.status(status).header('cache-control', 'no-store');
         return await (answer instanceof FileAnswer ? sendFile(reply, answer) : reply.send(answer));
       } finally {
-        either.letGo();
+        either.release();
       }
     },
   });

@@ -197,7 +197,7 @@ export async function runBackfillWindow(
   const keeping = keep(deps, id, start, { wanted, over: over.signal });
   const either = eitherSignal(signal, wanted.signal);
   const outcome = await read(deps, entry.job, { window, force: backfill.force }, either.signal);
-  either.letGo();
+  either.release();
   over.abort();
   await keeping;
 

@@ -75,7 +75,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
       else if (isGivenUp) log.debug({ source, stream, reason: String(error) }, 'a run that was given up has ended');
       else log.error({ source, stream, err: error }, 'a bug ended this run');
     } finally {
-      either.letGo();
+      either.release();
       slice.end();
       atWork.delete(key);
     }

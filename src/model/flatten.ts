@@ -148,7 +148,7 @@ function paired(column: Column, walk: Walk): Reader {
   const [first = 0, second = 0] = places;
   const sameShape = origins.every(({ via }) => via === undefined);
   // If the shapes differ, the deprecated column's are compared: two tag ids compare, a list and an id do not.
-  const tells = origins.at(-1)?.via === undefined;
+  const isComparable = origins.at(-1)?.via === undefined;
   const name = column.deprecated ?? column.name;
 
   return (raw, { extra, contradictions, typeMismatches }) => {
@@ -171,7 +171,7 @@ function paired(column: Column, walk: Walk): Reader {
         found ??= nearest(kind, given);
       } else if (isNone(found)) {
         if (found === null || !isNone(value)) found = value;
-      } else if (tells && !isNone(value) && value !== found) {
+      } else if (isComparable && !isNone(value) && value !== found) {
         contradictions.push(name);
         keep(extra, given);
       }

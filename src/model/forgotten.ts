@@ -34,12 +34,12 @@ export function createScrub(stream: Stream, forgotten: readonly Forgotten[]): (r
   const place = (name: string): number => stream.columns.findIndex((column) => column.name === name);
   const [customerId, clickId] = [place('customer_id'), place('click_id')];
   const isClicks = stream.name === 'clicks';
-  const emptier = (kind: Forgotten['kind']): ((row: Row) => Row) => {
+  const withEmptied = (kind: Forgotten['kind']): ((row: Row) => Row) => {
     const isColumnGone = isEmptied(kind, stream.name);
     const isGone = stream.columns.map(({ name }) => isColumnGone(name));
     return (row) => ({ ...row, values: row.values.map((value, i) => (isGone[i] ? null : value)), extra: null });
   };
-  const [withoutCustomer, withoutClick] = [emptier('customer'), emptier('click')];
+  const [withoutCustomer, withoutClick] = [withEmptied('customer'), withEmptied('click')];
 
   return (rows) =>
     rows.flatMap((row) => {

@@ -33,7 +33,7 @@ const INVARIANT = [
 ];
 
 /** Without one of these a hash would only mean "something happened then". */
-const TELLING = ['event_name', 'click_id', 'link_id', 'customer_id', 'sale_invoice_id'];
+const DISTINGUISHING = ['event_name', 'click_id', 'link_id', 'customer_id', 'sale_invoice_id'];
 
 /** An id for an event that came without one, or undefined if nothing distinguishes it from others. */
 export function identify(stream: Stream, values: readonly Value[]): string | undefined {
@@ -42,7 +42,7 @@ export function identify(stream: Stream, values: readonly Value[]): string | und
     const value = values[i] ?? null;
     if (INVARIANT.includes(column.name) && !isEmpty(value)) own[column.name] = value;
   });
-  if (!TELLING.some((name) => name in own)) return undefined;
+  if (!DISTINGUISHING.some((name) => name in own)) return undefined;
   return hashed(stringifyJson(sorted(own)));
 }
 

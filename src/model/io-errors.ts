@@ -40,35 +40,35 @@ function diskFault(error: unknown, place: string): unknown {
 }
 
 /** Wraps an object so that disk errors of its methods, and of the objects they return, are translated. */
-export function onDisk<T extends object>(place: string, thing: T): T {
-  const told = (error: unknown): never => {
+export function onDisk<T extends object>(place: string, target: T): T {
+  const rethrow = (error: unknown): never => {
     throw diskFault(error, place);
   };
-  const wrapped = Object.entries(thing).map(([name, part]) => {
+  const wrapped = Object.entries(target).map(([name, part]) => {
     if (typeof part !== 'function') return [name, part];
     return [
       name,
       (...args: unknown[]) => {
         const result: unknown = part(...args);
         if (result instanceof Promise)
-          return result.then((value) => (isThing(value) ? onDisk(place, value) : value), told);
-        return isIterable(result) ? eachOf(result, told) : result;
+          return result.then((value) => (hasMethods(value) ? onDisk(place, value) : value), rethrow);
+        return isIterable(result) ? eachOf(result, rethrow) : result;
       },
     ];
   });
   return Object.fromEntries(wrapped) as T;
 }
 
-async function* eachOf(items: AsyncIterable<unknown>, told: (error: unknown) => never): AsyncGenerator<unknown> {
+async function* eachOf(items: AsyncIterable<unknown>, rethrow: (error: unknown) => never): AsyncGenerator<unknown> {
   try {
     yield* items;
   } catch (error) {
-    told(error);
+    rethrow(error);
   }
 }
 
 /** An opened file or writer: an object with methods of its own. */
-const isThing = (value: unknown): value is object =>
+const hasMethods = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && Object.values(value).some((part) => typeof part === 'function');
 
 const isIterable = (value: unknown): value is AsyncIterable<unknown> =>

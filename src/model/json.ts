@@ -24,13 +24,13 @@ const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, 'g');
 
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text);
-  if (!holdsBent(value)) return value;
+  if (!mayBeRounded(value)) return value;
   const marked = markLargeNumbers(text);
   return marked === text ? value : unmark(JSON.parse(marked));
 }
 
 /** Whether a parsed number may differ from the written one. Checking values takes half as long as checking the text. */
-function holdsBent(root: unknown): boolean {
+function mayBeRounded(root: unknown): boolean {
   const open: object[] = [[root]];
   for (let object = open.pop(); object; object = open.pop()) {
     for (const value of Array.isArray(object) ? object : Object.values(object)) {

@@ -107,7 +107,7 @@ function rulesOf(privacy: Privacy): Rules {
 const isPart = (key: string): boolean => key === 'link' || key === 'click';
 
 /** `hasPassword: true` and `password: null` reveal nothing. */
-const tellsNothing = (value: unknown): boolean => value === null || typeof value === 'boolean';
+const revealsNothing = (value: unknown): boolean => value === null || typeof value === 'boolean';
 
 /**
  * For `_extra`: a link that comes as a list still holds its password. Unknown fields of a customer are
@@ -123,14 +123,14 @@ export function createWithhold(privacy: Privacy): Withhold {
     if (!isObject(value)) return value;
     const rest = bare();
     for (const key of Object.keys(value)) {
-      if (!rules.hidesKey(key) || tellsNothing(value[key])) rest[key] = scrub(value[key], hides);
+      if (!rules.hidesKey(key) || revealsNothing(value[key])) rest[key] = scrub(value[key], hides);
     }
     return rest;
   };
 
   return (parent, key, value) => {
     if (parent !== undefined && rules.hidesKey(parent)) return undefined;
-    if (rules.hidesKey(key) && !tellsNothing(value)) return undefined;
+    if (rules.hidesKey(key) && !revealsNothing(value)) return undefined;
     return scrub(value, parent === undefined && isPart(key) ? rules.isMentionedIn : rules.hidesText);
   };
 }
@@ -139,7 +139,7 @@ export function createWithhold(privacy: Privacy): Withhold {
 const DEEPEST = 60;
 
 /** `password=…`, `password: …` */
-const SPOKEN = /pass(?:word|wd|phrase)[\\"'\s]*[:=]/i;
+const PASSWORD_IN_TEXT = /pass(?:word|wd|phrase)[\\"'\s]*[:=]/i;
 
 const LEFT_OUT = '(left out)';
 
@@ -160,13 +160,13 @@ export function createRedact(privacy: Privacy): (record: unknown) => unknown {
     if (Array.isArray(value)) return value.map((inner) => redact(inner, levels - 1, isWhole));
     const rest = bare();
     for (const [key, inner] of Object.entries(value)) {
-      if (!rules.hidesKey(key) || tellsNothing(inner)) rest[key] = redact(inner, levels - 1, isPart(key));
+      if (!rules.hidesKey(key) || revealsNothing(inner)) rest[key] = redact(inner, levels - 1, isPart(key));
       else rest[key] = key.toLowerCase() === 'customer' ? withoutPerson(inner) : LEFT_OUT;
     }
     return rest;
   };
   const hides = (text: string, isWhole: boolean): boolean =>
-    isWhole ? rules.isMentionedIn(text) : rules.hidesText(text) || SPOKEN.test(text);
+    isWhole ? rules.isMentionedIn(text) : rules.hidesText(text) || PASSWORD_IN_TEXT.test(text);
   return (record) => redact(record, DEEPEST, true);
 }
 
@@ -187,7 +187,7 @@ function withoutPerson(customer: unknown): unknown {
   const rest = bare();
   for (const [key, value] of Object.entries(customer)) {
     const isKept = OF_ANY_CUSTOMER.includes(key) && (typeof value !== 'object' || value === null);
-    rest[key] = isKept || tellsNothing(value) ? value : LEFT_OUT;
+    rest[key] = isKept || revealsNothing(value) ? value : LEFT_OUT;
   }
   return rest;
 }

@@ -156,7 +156,7 @@ export function createVerificationRuns({ state, log, signal }: Deps, onChange: (
         update({ state: 'failed', message: 'this is a bug in tributary; the log of the server says more' });
       }
     } finally {
-      either.letGo();
+      either.release();
       update({ finishedAt: toIso(Date.now()) });
       onChange();
     }
