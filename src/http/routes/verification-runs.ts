@@ -146,7 +146,9 @@ export function createVerificationRuns({ state, log, signal }: Deps, onChange: (
         results.push(await verifyJob(deps, job, window, { repair, between }));
         update({ progress: results.length / jobs.length, results: results.map(reportRepair) });
       }
-      update({ state: 'done', clean: results.every(isSound) });
+      const refused = results.find(({ before }) => before.sinks.length === 0)?.fault;
+      if (refused) update({ state: 'failed', message: refused.describe() });
+      else update({ state: 'done', clean: results.every(isSound) });
     } catch (error) {
       // Recovery: the error is reported with what was found so far; the user decides whether to try again.
       if (error instanceof Cancelled) update({ state: 'cancelled' });

@@ -109,7 +109,7 @@ export function comparison(of, verification) {
 function outcome({ state, progress, repair }, report) {
   if (state === 'running') return `${repair ? 'being repaired' : 'being verified'}, ${percent(progress)}`;
   if (state === 'cancelled') return 'cancelled';
-  if (!report) return badge('failed');
+  if (!report || report.sinks.length === 0) return badge('failed');
   const { events, sinks, notComparable } = report.repaired ?? report;
   const all = counted(events, 'event');
   if (sinks.some(isOff)) return badge('not as it should be', 'warn');
