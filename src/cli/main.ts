@@ -1,26 +1,7 @@
 #!/usr/bin/env node
-import { setFlagsFromString } from 'node:v8';
-import { logOfEnvironment, wantsNoColour } from '../app/environment.ts';
-import { EXIT } from './command.ts';
-import { run } from './program.ts';
-import { createTerminal } from './terminal.ts';
+import { builtHelp } from './help.ts';
 
-// A batch of rows lives just long enough to be promoted to the old heap, which V8 lets double before it collects garbage there.
-// So the memory of a first sync would grow with its length. Growing by a third costs a little CPU and keeps it flat.
-setFlagsFromString('--heap-growing-percent=33');
-
-const terminal = createTerminal(wantsNoColour());
-const stop = new AbortController();
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.on(signal, () => {
-    // The second signal ends the process at once. Nothing is lost: what is not committed is read again.
-    if (stop.signal.aborted) {
-      if (terminal.isInteractive) terminal.err('\r\x1b[2K');
-      process.exit(EXIT.interrupted);
-    }
-    terminal.err(`${terminal.isInteractive ? '\n' : ''}stopping; once more to stop at once\n`);
-    stop.abort();
-  });
-}
-
-process.exitCode = await run(process.argv.slice(2), { terminal, createLog: logOfEnvironment, signal: stop.signal });
+const help = builtHelp(process.argv.slice(2));
+// Everything else is loaded only where it is needed: a help text shall appear at once.
+if (help === undefined) await import('./launch.ts');
+else process.stdout.on('error', () => {}).write(`${help}\n`); // A reader that has left, as with `| head`, is no error.

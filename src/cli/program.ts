@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { ownVersion } from '../app/environment.ts';
 import { ConfigError, Fault } from '../model/errors.ts';
@@ -48,31 +47,9 @@ export interface RunOptions extends Pick<Context, 'terminal' | 'signal'> {
   createLog: () => Log;
 }
 
-/** Written by the build (`setup/help.ts`): to print its help, a command would load everything that it works with. */
-export const HELP_FILE = new URL('help.json', import.meta.url);
-
-/** The text for `… --help`, where it was built. */
-function builtHelp(argv: readonly string[]): string | undefined {
-  const last = argv.at(-1);
-  if (last !== '--help' && last !== '-h') return undefined;
-  try {
-    const texts = JSON.parse(readFileSync(HELP_FILE, 'utf8')) as Record<string, string>;
-    const path = argv.slice(0, -1).join(' ');
-    return Object.hasOwn(texts, path) ? texts[path] : undefined;
-  } catch {
-    // Recovery: nothing was built; the command itself knows its help.
-    return undefined;
-  }
-}
-
 /** Runs one command line and returns its exit code. Every error is caught here and printed as one message. */
 export async function run(argv: readonly string[], { terminal, signal, createLog }: RunOptions): Promise<ExitCode> {
   let code: ExitCode = EXIT.done;
-  const help = builtHelp(argv);
-  if (help !== undefined) {
-    terminal.out(help);
-    return code;
-  }
   // The command's name in JSON errors, also if the command line cannot be parsed.
   let name = argv.find((word) => !word.startsWith('-')) ?? '';
   const action: Action =

@@ -25,9 +25,13 @@ function loadedBy(entry: string): { files: Set<string>; packages: Set<string> } 
 }
 
 it('the way to a command loads two packages and a handful of files', () => {
-  const { files, packages } = loadedBy('cli/main.ts');
+  const { files, packages } = loadedBy('cli/launch.ts');
   expect([...packages].sort()).toEqual(['commander', 'pino']);
   expect(files.size).toBeLessThan(15);
+});
+
+it('a help text loads nothing', () => {
+  expect(loadedBy('cli/main.ts')).toEqual({ files: new Set(['cli/main.ts', 'cli/help.ts']), packages: new Set() });
 });
 
 it.each(['cli/setup/schema.ts', 'cli/setup/completion.ts', 'cli/setup/sandbox.ts'])(

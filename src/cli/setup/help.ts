@@ -1,12 +1,12 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Action } from '../command.ts';
-import { HELP_FILE, loadProgram, run } from '../program.ts';
+import { HELP_FILE } from '../help.ts';
+import { loadProgram, run } from '../program.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** The last step of the build: writes the help of every command into one file, as the commands themselves print it. */
 export async function writeHelp(): Promise<void> {
-  rmSync(HELP_FILE, { force: true });
   const noAction: Action = () => async () => {};
   const program = await loadProgram([], noAction, printTo([]));
   const texts: Record<string, string> = {};
