@@ -37,7 +37,8 @@ const pollAll = (config: Config, polls: number, apartMs = APART_MS): Promise<voi
     }
   });
 
-it('a poll that finds nothing new costs six transactions and one request', async () => {
+// A machine that is held up sends late, which costs a statement more: noise only adds.
+it('a poll that finds nothing new costs six transactions and one request', { retry: 2 }, async () => {
   const home = await stateDatabase();
   const sandbox = (seed: number) => smallSandbox({ rows: { clicks: 60, leads: 0, sales: 0 }, days: 3, seed });
   const sandboxes = await Promise.all(SOURCES.map((_, i) => sandbox(i + 1)));
