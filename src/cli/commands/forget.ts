@@ -80,7 +80,7 @@ export const registerForget: Register = (program, action) => {
 function erasureOf({ source, customer, click, everything }: ForgetOptions): Erasure {
   const asked = [customer, click, everything].filter((one) => one !== undefined);
   if (asked.length !== 1) {
-    throw new ConfigError('nothing to forget was named', {
+    throw new ConfigError('name exactly one thing to forget', {
       next: 'give one of --customer ID, --click ID or --everything',
     });
   }
