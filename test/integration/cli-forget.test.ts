@@ -86,7 +86,11 @@ describe('tributary forget', () => {
 
   it.each<[string, string[], RegExp]>([
     ['no source', ['--customer', 'c'], /--source <NAME>/],
-    ['nothing to forget', ['--source', 'main'], /^name exactly one thing to forget\nnext: give one of --customer ID, --click ID or/],
+    [
+      'nothing to forget',
+      ['--source', 'main'],
+      /^name exactly one thing to forget\nnext: give one of --customer ID, --click ID or/,
+    ],
     ['two things', ['--source', 'main', '--customer', 'c', '--click', 'd'], /^name exactly one thing to forget/],
     ['an empty id', ['--source', 'main', '--customer', ''], /^the id is empty/],
     [
