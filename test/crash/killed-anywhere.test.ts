@@ -93,7 +93,7 @@ it.skipIf(!hasRedis).each(scenes.map((scene) => [nameOf(scene), scene] as const)
     const { cases, killed, faults } = await killAtEach(grounds, scene, chosen);
     expect(faults).toEqual([]);
     // Work that goes on side by side is not the same twice: a few come to their end without ever coming to their step.
-    expect(killed).toBeGreaterThan(cases / 2);
+    expect(killed).toBeGreaterThanOrEqual(cases / 2);
   },
 );
 
