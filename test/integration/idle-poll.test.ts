@@ -1,12 +1,15 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, inject, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { withSyncApp } from '../../src/app/index.ts';
 import type { Config } from '../../src/config/index.ts';
 import { connect } from '../../src/cursor/database/index.ts';
+import { openEmbedded } from '../../src/cursor/embedded/index.ts';
 import { writeSchedules } from '../../src/cursor/schedules.ts';
 import { runDueStream } from '../../src/jobs/run-job.ts';
 import { byStreamKey, TIMINGS } from '../../src/jobs/schedule.ts';
-import { stateDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { workerConfig } from '../support/workers.ts';
@@ -38,7 +41,7 @@ const pollAll = (config: Config, polls: number, apartMs = APART_MS): Promise<voi
   });
 
 it('a poll that finds nothing new costs six transactions and one request', async () => {
-  const home = await stateDatabase();
+  const home = await quietServer();
   const sandbox = (seed: number) => smallSandbox({ rows: { clicks: 60, leads: 0, sales: 0 }, days: 3, seed });
   const sandboxes = await Promise.all(SOURCES.map((_, i) => sandbox(i + 1)));
   const config = workerConfig({
@@ -47,11 +50,12 @@ it('a poll that finds nothing new costs six transactions and one request', async
     sandboxes: Object.fromEntries(SOURCES.map((name, i) => [name, sandboxes[i] ?? never()])),
     streams: ['clicks'],
   });
-  const name = new URL(home.url).pathname.slice(1);
-  const server = connect({ url: inject('postgresUrl'), max: 1 });
+  const server = connect({ url: home.url.replace(/[^/]*$/, 'template1'), max: 1 });
   const transactions = async (): Promise<number> => {
     const text = 'select xact_commit + xact_rollback as n from pg_stat_database where datname = $1';
-    return (await server.query<{ n: number }>({ text, values: [name] }))[0]?.n ?? never();
+    return (
+      (await server.query<{ n: number }>({ text, values: [new URL(home.url).pathname.slice(1)] }))[0]?.n ?? never()
+    );
   };
   const requests = (): number => sandboxes.reduce((sum, { service }) => sum + service.requests.length, 0);
   /** Connections report what they did when they end, so each measurement is a process of its own. */
@@ -64,12 +68,26 @@ it('a poll that finds nothing new costs six transactions and one request', async
   await pollAll(config, 2, 10);
   const [few, more] = [await cost(1), await cost(1 + MORE_POLLS)];
   await server.close();
-  await home.drop();
+  await home.close();
   const polls = MORE_POLLS * SOURCES.length;
   expect((more.requests - few.requests) / polls).toBe(1);
   // Six, and one more for each request that a busy machine sends late.
   expect((more.transactions - few.transactions) / polls).toBeLessThanOrEqual(7);
 });
+
+/** A server of its own without autovacuum, whose transactions count like any other's. */
+async function quietServer(): Promise<{ url: string; close(): Promise<void> }> {
+  const dir = await mkdtemp(join(tmpdir(), 'tributary-idle-'));
+  const settings = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', autovacuum: 'off' };
+  const server = await openEmbedded({ dir, log: silentLog, command: 'vitest', settings });
+  return {
+    url: server.url,
+    async close() {
+      await server.close();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
 
 function never(): never {
   throw new Error('it is there');
