@@ -106,7 +106,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   const ticker = runTicker(shared, signal);
   const loop = watchLoop();
   deps.onReady?.();
-  await ticker;
+  await Promise.race([ticker, aborted(signal)]);
   clearInterval(loop);
   delay.stop();
   await dismiss(handles);
@@ -122,7 +122,8 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
 
   async function dismiss(handles: readonly WorkerHandle[]): Promise<void> {
     const inTime = await Promise.race([
-      Promise.all(handles.map((handle) => handle.close())).then(() => true),
+      // The ticker, too, may wait for a database that does not answer.
+      Promise.all([ticker, ...handles.map((handle) => handle.close())]).then(() => true),
       sleep(timings.closeMs, false, { ref: false }),
     ]);
     if (inTime) return;
@@ -130,6 +131,12 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
     log.warn({ streams: [...atWork] }, 'some runs did not end in time; their leases end by themselves');
   }
 }
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
 
 /** A run keeps its place for a while; after that it makes room if another stream waits. */
 function createSlice(queue: JobQueue, ms: number): { signal: AbortSignal; end(): void } {
