@@ -53,17 +53,20 @@ export async function* newestPage(
 /** Whether the pages behind the first one, which are full of one instant, come to rows that are older. */
 async function* showsOlder(
   fetcher: PageFetcher,
-  { query }: PageResult,
+  { query, rows }: PageResult,
   newest: Instant,
 ): AsyncGenerator<PageResult, boolean> {
-  for (let number = 2; number <= MOST_PAGES; number++) {
+  const seen = new Set(rows.map(({ id }) => id));
+  for (let number = 2; number <= MOST_PAGES && !fetcher.profile.ignoresPage; number++) {
     const step = { page: number, limit: query.limit };
     const page = await fetcher.attempt({ order: 'desc', start: query.start, step });
     if (!page) return false;
     yield page;
     const oldest = lineOf(page)[0]?.at;
     if (oldest === undefined || oldest < newest) return oldest !== undefined;
-    if (page.count < query.limit) return false;
+    // A page that is not full is the last, and one that shows nothing new repeats the others.
+    if (page.count < query.limit || page.rows.every(({ id }) => seen.has(id))) return false;
+    for (const { id } of page.rows) seen.add(id);
   }
   return false;
 }

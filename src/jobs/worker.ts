@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { eitherSignal } from '../api/cancel.ts';
+import { eitherSignal, onAbort } from '../api/cancel.ts';
 import { finishBackfills } from '../cursor/backfills.ts';
 import { removeOldHistory } from '../cursor/runs.ts';
 import { readSchedules, unparkChanged, writeSchedules } from '../cursor/schedules.ts';
@@ -135,7 +135,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
 const aborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
+    else onAbort(signal, resolve);
   });
 
 /** A run keeps its place for a while; after that it makes room if another stream waits. */

@@ -53,3 +53,15 @@ test('a stream of that instant alone: its order cannot be told, so all rows come
   expect([sync.missing().length, sync.watermark()]).toEqual([0, at]);
   expect(sync.api.queries.length).toBeLessThanOrEqual(60);
 });
+
+test.each<[string, Traits]>([
+  ['repeats its first page', { deepPages: 'repeat@1' }],
+  ['repeats it in another order each time', { deepPages: 'repeat@1', shuffleTies: true }],
+])('a service that %s is not paged through without end', async (_name, traits) => {
+  const sync = createSandboxSync({ clicks: 2500, traits });
+  importInBulk(sync, 1500);
+  sync.pass(HOUR);
+  await sync.run();
+  expect(isComplete(sync) && sync.missing().length > 0).toBe(false);
+  expect(sync.api.queries.length).toBeLessThanOrEqual(420);
+});

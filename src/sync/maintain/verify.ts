@@ -151,14 +151,16 @@ export async function verifyJob(
   { repair = false, between }: { repair?: boolean; between?: readonly [Sink, Sink] | undefined },
 ): Promise<Repair> {
   const { source, stream } = job;
+  let before: VerifyResult | undefined;
   try {
-    const before = between ? await verifyBetween(deps, job, window, between) : await verifyStream(deps, job, window);
+    before = between ? await verifyBetween(deps, job, window, between) : await verifyStream(deps, job, window);
     return repair ? await repairStream(deps, job, before) : { before, after: undefined, fault: undefined };
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     const fault = error.at({ source, stream });
     if (fault instanceof Cancelled || fault instanceof ConfigError) throw fault;
-    // Recovery: nothing of this stream could be compared, and the result says why.
+    // Recovery: what was found before the repair stands; else nothing could be compared, and the result says why.
+    if (before) return { before, after: undefined, fault };
     const { name: against } = between?.[0] ?? { name: 'the service' };
     const nothing = createVerifyResult({ source, stream, window, against, sinks: [] }).close(0);
     return { before: { ...nothing, doubts: [{ ...window, note: fault.message }] }, after: undefined, fault };
