@@ -18,6 +18,8 @@ import { workerConfig } from '../support/workers.ts';
 
 const SOURCES = ['a', 'b', 'c'];
 const MORE_POLLS = 2;
+/** Transactions of a poll. */
+const BAR = 6;
 /** Longer than a connection to the service is taken for warm: polls that are minutes apart never find one. */
 const APART_MS = 3100;
 
@@ -40,7 +42,7 @@ const pollAll = (config: Config, polls: number, apartMs = APART_MS): Promise<voi
     }
   });
 
-it('a poll that finds nothing new costs six transactions and one request', async () => {
+it('a poll that finds nothing new costs at most six transactions and one request', async () => {
   const home = await quietServer();
   const sandbox = (seed: number) => smallSandbox({ rows: { clicks: 60, leads: 0, sales: 0 }, days: 3, seed });
   const sandboxes = await Promise.all(SOURCES.map((_, i) => sandbox(i + 1)));
@@ -51,14 +53,16 @@ it('a poll that finds nothing new costs six transactions and one request', async
     streams: ['clicks'],
   });
   const server = connect({ url: home.url.replace(/[^/]*$/, 'template1'), max: 1 });
+  const values = [new URL(home.url).pathname.slice(1)];
+  const number = async (text: string): Promise<number> =>
+    (await server.query<{ n: number }>({ text, values }))[0]?.n ?? never();
+  /** A connection reports what it did when its server process ends, which may be after the client has left. */
   const transactions = async (): Promise<number> => {
-    const text = 'select xact_commit + xact_rollback as n from pg_stat_database where datname = $1';
-    return (
-      (await server.query<{ n: number }>({ text, values: [new URL(home.url).pathname.slice(1)] }))[0]?.n ?? never()
-    );
+    while ((await number('select count(*)::int as n from pg_stat_activity where datname = $1')) > 0) await sleep(20);
+    return number('select xact_commit + xact_rollback as n from pg_stat_database where datname = $1');
   };
   const requests = (): number => sandboxes.reduce((sum, { service }) => sum + service.requests.length, 0);
-  /** Connections report what they did when they end, so each measurement is a process of its own. */
+  /** Each measurement opens its own connections and waits for their end. */
   const cost = async (polls: number): Promise<{ transactions: number; requests: number }> => {
     const before = { transactions: await transactions(), requests: requests() };
     await pollAll(config, polls);
@@ -66,13 +70,18 @@ it('a poll that finds nothing new costs six transactions and one request', async
   };
   // The first ones read, and learn what is usual.
   await pollAll(config, 2, 10);
-  const [few, more] = [await cost(1), await cost(1 + MORE_POLLS)];
+  const polls = MORE_POLLS * SOURCES.length;
+  const few = await cost(1);
+  let least = Number.POSITIVE_INFINITY;
+  // Late requests of a busy machine take their place in the budget again: they only add, so the least of three is the cost.
+  for (let round = 0; round < 3 && least > BAR; round += 1) {
+    const more = await cost(1 + MORE_POLLS);
+    expect((more.requests - few.requests) / polls).toBe(1);
+    least = Math.min(least, (more.transactions - few.transactions) / polls);
+  }
   await server.close();
   await home.close();
-  const polls = MORE_POLLS * SOURCES.length;
-  expect((more.requests - few.requests) / polls).toBe(1);
-  // Five, and one more for each request that a busy machine sends late.
-  expect((more.transactions - few.transactions) / polls).toBeLessThanOrEqual(6);
+  expect(least).toBeLessThanOrEqual(BAR);
 });
 
 /** A server of its own without autovacuum, whose transactions count like any other's. */
