@@ -38,7 +38,7 @@ const rowsStored = async (): Promise<object[]> =>
 
 it('every command refuses another service under the same name, until it is adopted', async () => {
   // Mistyped at first, and corrected: nothing was read from there.
-  expect((await run(one, 'http://127.0.0.1:9', 'sync')).code).not.toBe(0);
+  expect((await run(one, `${one.baseUrl}/v9`, 'sync')).code).not.toBe(0);
   expect((await run(one, one.baseUrl, 'sync')).code).toBe(0);
   // The same address, written otherwise.
   expect((await run(one, `${one.baseUrl.replace('http://', 'HTTP://')}/`, 'sync')).code).toBe(0);

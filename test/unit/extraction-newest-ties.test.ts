@@ -21,8 +21,8 @@ describe.each(worlds)('a bulk import is the last there is, on %s', (_name, trait
     ['after it has settled', HOUR],
     ['days later', 3 * DAY],
   ])('read by a first sync %s, and certified', async (_when, ms) => {
-    const sync = createSandboxSync({ clicks: 2500, traits });
-    importInBulk(sync, 1500);
+    const sync = createSandboxSync({ clicks: 1200, traits });
+    importInBulk(sync, 1050);
     sync.pass(ms);
     for (let run = 0; run < 3 && !isComplete(sync); run++) await sync.run();
     expect(sync.missing()).toEqual([]);
@@ -30,9 +30,9 @@ describe.each(worlds)('a bulk import is the last there is, on %s', (_name, trait
   });
 
   test('read by a sync that was complete before it, and the polls after it stay complete and short', async () => {
-    const sync = createSandboxSync({ clicks: 2500, traits });
+    const sync = createSandboxSync({ clicks: 1200, traits });
     await sync.run();
-    importInBulk(sync, 1500);
+    importInBulk(sync, 1050);
     sync.pass(HOUR);
     for (let run = 0; run < 3 && !isComplete(sync); run++) await sync.run();
     expect([sync.missing().length, isComplete(sync)]).toEqual([0, true]);
@@ -47,7 +47,7 @@ describe.each(worlds)('a bulk import is the last there is, on %s', (_name, trait
 test('a stream of that instant alone: its order cannot be told, so all rows come and it is not certified', async () => {
   const sync = createSandboxSync({ clicks: 0 });
   const at = sync.now();
-  importInBulk(sync, 1500);
+  importInBulk(sync, 1050);
   sync.pass(HOUR);
   expect(await sync.run()).toMatchObject({ error: undefined, hasDoubts: true });
   expect([sync.missing().length, sync.watermark()]).toEqual([0, at]);
@@ -58,8 +58,8 @@ test.each<[string, Traits]>([
   ['repeats its first page', { deepPages: 'repeat@1' }],
   ['repeats it in another order each time', { deepPages: 'repeat@1', shuffleTies: true }],
 ])('a service that %s is not paged through without end', async (_name, traits) => {
-  const sync = createSandboxSync({ clicks: 2500, traits });
-  importInBulk(sync, 1500);
+  const sync = createSandboxSync({ clicks: 1200, traits });
+  importInBulk(sync, 1050);
   sync.pass(HOUR);
   await sync.run();
   expect(isComplete(sync) && sync.missing().length > 0).toBe(false);
