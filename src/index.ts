@@ -2,7 +2,7 @@ import { examine } from './app/doctor.ts';
 import { variables } from './app/environment.ts';
 import { environment, withApp, withSinks, withSyncApp } from './app/index.ts';
 import { type Config, type ConfigInput, DEFAULT_CONFIG, parseConfig } from './config/index.ts';
-import { holderOf } from './cursor/holders.ts';
+import { holderOf } from './cursor/database/holders.ts';
 import { listRuns, type RunFilter, type RunRecord } from './cursor/runs.ts';
 import { ConfigError, type Finding } from './model/errors.ts';
 import { type Instant, parseDate } from './model/instant.ts';

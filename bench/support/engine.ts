@@ -1,6 +1,6 @@
 import { withSyncApp } from '../../src/app/index.ts';
 import { type Config, parseConfig } from '../../src/config/index.ts';
-import { holderOf } from '../../src/cursor/holders.ts';
+import { holderOf } from '../../src/cursor/database/holders.ts';
 import { type Instant, toIso } from '../../src/model/instant.ts';
 import { syncAll } from '../../src/sync/sync-stream.ts';
 import { silentLog } from '../../test/support/silent-log.ts';

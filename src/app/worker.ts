@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Config, SourceConfig, StreamConfig } from '../config/index.ts';
-import { holderOf } from '../cursor/holders.ts';
+import { holderOf } from '../cursor/database/holders.ts';
 import type { BackfillDeps } from '../jobs/backfills.ts';
 import { createQueue, type JobQueue } from '../jobs/bull.ts';
 import { type ScheduledStream, scheduleText, type Timings } from '../jobs/schedule.ts';

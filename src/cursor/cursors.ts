@@ -149,7 +149,7 @@ const dropFrom = (track: Track, to: Instant): Sql => ({
   values: [...keyOf(track), toIso(to)],
 });
 
-/** Its share of the time is the fairest guess of how many rows a piece of a window holds. */
+/** Its share of the time is the best guess of how many rows a piece of a window holds, until the sink has counted them. */
 const cutAt = (track: Track, to: Instant): Sql => ({
   text: `
     update tributary.windows set end_at = $4,

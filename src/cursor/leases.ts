@@ -2,9 +2,9 @@ import { setTimeout } from 'node:timers/promises';
 import { Cancelled, RetryLater } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
+import { isDead } from './database/holders.ts';
 import type { Database, Queryable } from './database/index.ts';
 import type { Sql } from './database/sql.ts';
-import { isDead } from './holders.ts';
 
 /**
  * Two writers never meet on a stream. A lease says who may write; its epoch rises with every holder and is checked inside

@@ -1,19 +1,14 @@
 import { Certified } from '../extract/proof/certified.ts';
 import { type Instant, toIso } from '../model/instant.ts';
-import type { StreamName } from '../model/streams.ts';
 import { completeThrough, type Entry, overlay, type Window } from '../model/window.ts';
 import type { Queryable } from './database/index.ts';
 import { instantOf, type Sql, storableText } from './database/sql.ts';
 import { checkFence } from './leases.ts';
+import { carryRows, countEntries, recountRows, type SinkRows, type Track } from './window-rows.ts';
 
-/** A stream of a source in one sink: what cursors and ledger are kept for. */
-export interface Track {
-  source: string;
-  stream: StreamName;
-  sink: string;
-}
+export type { Track } from './window-rows.ts';
 
-/** The same in several sinks. */
+/** A stream in several sinks. */
 export interface Tracks extends Omit<Track, 'sink'> {
   sinks: readonly string[];
 }
@@ -41,15 +36,23 @@ export interface Span extends Window {
   note?: string | undefined;
 }
 
-/** Checks the fence, writes the windows into the ledger, and moves the cursor as far as the ledger proves. */
-export async function applyAdvance(tx: Queryable, advance: Advance): Promise<void> {
+/**
+ * Checks the fence, writes the windows into the ledger, and moves the cursor as far as the ledger proves.
+ *
+ * @param rows What the commit did to the sink's rows. Without it, as for a sink that cannot count, a window has the rows that were read.
+ */
+export async function applyAdvance(tx: Queryable, advance: Advance, rows?: SinkRows): Promise<void> {
   const { now } = await checkFence(tx, advance);
+  if (rows) await carryRows(tx, advance, rows);
   for (const span of advance.spans) {
     if (span.certified && !Certified.covers(span.certified, span))
       throw new Error('a window was called complete without its proof');
     const met = await tx.query<LedgerRow>(deleteTouching(advance, span));
-    await tx.query(insertEntries(advance, overlay(met.map(toEntry), entryOf(span, advance.runId, now))));
+    const known = met.map(toEntry);
+    const entries = overlay(known, entryOf(span, advance.runId, now));
+    await tx.query(insertEntries(advance, rows ? await countEntries(entries, known, rows.count) : entries));
   }
+  if (rows?.isAfterCrash) await recountRows(tx, advance, ALWAYS, rows.count);
   const [cursor] = await tx.query<{ since: Instant; through: Instant | null }>(upsertCursor(advance));
   if (!cursor) throw new Error('the cursor was written and did not come back');
   const from = cursor.through ?? cursor.since;
@@ -93,14 +96,17 @@ export function ledgersOf(sinks: readonly string[], rows: readonly SinkLedgerRow
   return ledgers;
 }
 
-/** Whether rows were ever read with the current filters: other filters start a new ledger. */
+/** Whether rows were ever read with the current filters: other filters start over. */
 export async function hasShownRows(db: Queryable, { source, stream }: Omit<Track, 'sink'>): Promise<boolean> {
   const [found] = await db.query<{ any: boolean }>({ text: `select ${HAS_ROWS} as any`, values: [source, stream] });
   return found?.any ?? false;
 }
 
 /** Of source $1 and stream $2. */
-export const HAS_ROWS = 'exists (select from tributary.windows where source = $1 and stream = $2 and rows > 0)';
+export const HAS_ROWS =
+  'exists (select from tributary.cursors where source = $1 and stream = $2 and newest_seen is not null)';
+
+const ALWAYS: Window = { start: Number.NEGATIVE_INFINITY, end: Number.POSITIVE_INFINITY };
 
 interface LedgerRow extends Window {
   state: string;

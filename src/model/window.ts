@@ -29,7 +29,7 @@ export const NOTHING_YET = 'nothing is there yet; the next poll confirms it';
 /** Arithmetic of the ledger: what is covered, what is missing, how far completeness reaches. Pure, so it can be proven. */
 export interface Entry extends Window {
   certified: boolean;
-  /** Rows that were read; an estimate once a later reading has cut the entry. */
+  /** Rows of the sink; here an estimate once a reading has cut the entry: the ledger in the database counts them (`window-rows.ts`). */
   rows: number;
   /** When this span was read; if it is certified, when its part that was proven longest ago was proven. */
   readAt: Instant;

@@ -1,6 +1,7 @@
 import type { Transaction } from '../cursor/database/index.ts';
 import type { Advance } from '../cursor/ledger.ts';
 import type { Rejected } from '../cursor/quarantine.ts';
+import type { RowChanges } from '../cursor/window-rows.ts';
 import type { Kind } from '../model/columns.ts';
 import { ConfigError, type Finding, RetryLater } from '../model/errors.ts';
 import type { Row } from '../model/flatten.ts';
@@ -36,6 +37,8 @@ export interface Abilities {
   check(): Promise<readonly Finding[]>;
   /** Compares a window of the sink with the rows that it should hold. Changes nothing. */
   compare(comparison: Comparison): Promise<Difference[]>;
+  /** How many rows of a source are in each of these windows, vanished ones included. */
+  count(stream: Stream, source: string, windows: readonly Window[]): Promise<number[]>;
   /** The rows of a window in order of time, a few thousand at a time: for comparing two sinks. */
   read(stream: Stream, source: string, window: Window): AsyncGenerator<Row[]>;
   /** Rewrites files that were written with fewer columns. */
@@ -53,6 +56,7 @@ const WITHOUT: Readonly<Record<keyof Abilities, string>> = {
   erase: 'cannot erase rows',
   check: 'cannot be checked',
   compare: 'cannot be compared with the service',
+  count: 'cannot count its rows',
   read: 'cannot be read back',
   rewrite: 'has no files to rewrite',
   maintain: 'needs no maintenance',
@@ -140,6 +144,11 @@ export interface Receipt {
   unchanged: number;
   /** Rows with characters that the sink cannot hold, which were replaced and flagged. */
   sanitized: number;
+}
+
+/** A batch as it was written: the receipt, and what the ledger has to know to carry its numbers of rows on. */
+export interface Stored extends RowChanges {
+  receipt: Receipt;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { withSyncApp } from '../../src/app/index.ts';
 import { parseConfig } from '../../src/config/index.ts';
-import { holderOf } from '../../src/cursor/holders.ts';
+import { holderOf } from '../../src/cursor/database/holders.ts';
 import type { Log } from '../../src/model/log.ts';
 import type { StreamReport } from '../../src/sync/run.ts';
 import { syncAll } from '../../src/sync/sync-stream.ts';

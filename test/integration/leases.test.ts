@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { holderOf } from '../../src/cursor/database/holders.ts';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import type { Sql } from '../../src/cursor/database/sql.ts';
-import { holderOf } from '../../src/cursor/holders.ts';
 import { acquireLease, checkFence, type Lease } from '../../src/cursor/leases.ts';
 import { type Fault, RetryLater } from '../../src/model/errors.ts';
 import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -187,7 +187,7 @@ it('of another container that shares our host name is not guessed to be dead, no
 });
 
 it('has a holder of its own in every process, whatever its host name and process id', async () => {
-  const script = `import { holderOf } from '${new URL('../../src/cursor/holders.ts', import.meta.url)}';
+  const script = `import { holderOf } from '${new URL('../../src/cursor/database/holders.ts', import.meta.url)}';
     Object.defineProperty(process, 'pid', { value: 1 }); console.log(holderOf('worker'));`;
   const names = [1, 2].map(() =>
     execFileSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], { encoding: 'utf8' }),

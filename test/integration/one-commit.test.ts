@@ -132,7 +132,7 @@ describe('data that is there, and a state that was never told', () => {
   /** The process dies after the data was committed: of the state's transaction nothing arrives. */
   async function crash() {
     const writer = await createWriter(home, stream);
-    const noted = [{ ...certified(NOON, NOON + MINUTE, 2), note: 'a note with \0 and \ud800' }];
+    const noted = [{ ...certified(NOON, NOON + MINUTE), note: 'a note with \0 and \ud800' }];
     home.cursors.cutNext('question', REJECTED_ROWS);
     await expect(writer.commit(rows, { spans: noted, newestSeen: NOON + 0.125 }, rejected)).rejects.toThrow(RetryLater);
     const { source } = writer.lease;

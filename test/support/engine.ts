@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
 import { withSyncApp } from '../../src/app/index.ts';
 import { type Config, parseConfig } from '../../src/config/index.ts';
+import { holderOf } from '../../src/cursor/database/holders.ts';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
-import { holderOf } from '../../src/cursor/holders.ts';
 
 import { UNKNOWN_SERVER, writeProfile } from '../../src/cursor/sources.ts';
 

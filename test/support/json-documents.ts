@@ -85,6 +85,7 @@ const comparison = object({
       sink: text(),
       days: list(object({ ...differences, day: z.iso.date() })),
       neverRead: list(span),
+      miscounted: list(span.extend({ ledger: number(), sink: number() })),
     }),
   ),
   notComparable: list(span.extend({ note: text() })),

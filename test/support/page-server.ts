@@ -197,7 +197,16 @@ const comparison = {
   against: 'the service',
   requests: 12,
   events: 33_747,
-  sinks: [{ sink: 'warehouse', ...counts, days: [{ day: '2026-11-03', ...counts }], neverRead: [], examples: [] }],
+  sinks: [
+    {
+      sink: 'warehouse',
+      ...counts,
+      days: [{ day: '2026-11-03', ...counts }],
+      neverRead: [],
+      miscounted: [],
+      examples: [],
+    },
+  ],
   notComparable: [],
   repaired: null,
   error: null,

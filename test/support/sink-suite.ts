@@ -175,6 +175,51 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       ]);
     });
 
+    it('the ledger has the number of rows of each window, however often and in whatever parts it is read', async ({
+      skip,
+    }) => {
+      const sink = place.createSink();
+      if (!sink.count) return skip();
+      const writer = await createWriter(place, stream);
+      const { source } = writer.lease;
+      const windows = async () =>
+        (await readLedger(place.state, writer.advance(), 0)).map(({ start, end, rows }) => ({ start, end, rows }));
+      const check = async (most: number): Promise<void> => {
+        const ledger = await windows();
+        const times = [...(await rowsOf(place, stream, source)).values()].map(({ timestamp }) => Number(timestamp));
+        const there = ledger.map(({ start, end }) => ({
+          ...{ start, end },
+          rows: times.filter((at) => at >= start && at < end).length,
+        }));
+        expect(ledger).toEqual(there);
+        expect(await sink.count?.(stream, source, ledger)).toEqual(there.map(({ rows }) => rows));
+        expect(Math.max(...there.map(({ rows }) => rows))).toBe(most);
+      };
+      const span = (from: number, to: number) => certified(NOON + from * MINUTE, NOON + to * MINUTE, 0);
+      const open = (from: number, to: number) => ({ ...span(from, to), certified: undefined, note: 'not proven' });
+      // Delivered first, proven later by a commit without rows.
+      await writer.commit([sale('a', 1), sale('b', 5), sale('c', 9), sale('edge', 10)]);
+      await writer.commit([], { spans: [span(0, 10)] });
+      await check(3);
+      // Late rows of a proven window, in a batch that proves something else; one row on the edge.
+      await writer.commit([sale('late', 3), sale('d', 12)], { spans: [span(10, 20)] });
+      await check(6);
+      // Read again with an overlap: nothing counts twice, and windows of other days have their own.
+      await writer.commit([sale('b', 5), sale('late', 3), sale('e', 21), sale('old', -2 * DAY)], {
+        spans: [span(4, 22)],
+      });
+      await writer.commit([], { spans: [span(-3 * DAY, -DAY)] });
+      await check(7);
+      // A row that moves leaves its window; one that moves to time without a window is in none.
+      await writer.commit([sale('a', -2 * DAY, 2), sale('d', DAY + 5, 2)], { runId: 'run-2' });
+      await check(5);
+      // Cut by what could not be proven, and proven in part.
+      await writer.commit([sale('f', 30), sale('g', 35), sale('h', 39)], { spans: [open(25, 40)] });
+      await check(5);
+      await writer.commit([sale('i', 31)], { spans: [span(28, 33)], runId: 'run-3' });
+      await check(5);
+    });
+
     it('leaves nothing behind after abort', async () => {
       const writer = await createWriter(place, stream);
       const batch = await place.createSink().open(stream);

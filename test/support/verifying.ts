@@ -1,6 +1,6 @@
 import { withSyncApp } from '../../src/app/index.ts';
 import type { Config } from '../../src/config/index.ts';
-import { holderOf } from '../../src/cursor/holders.ts';
+import { holderOf } from '../../src/cursor/database/holders.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../../src/model/window.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';

@@ -3,7 +3,7 @@ import { byCommand, environment, hasState, type SyncApp, withApp, withSyncApp } 
 import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { type AuditEntry, audited, recordAudit } from '../../cursor/audit.ts';
 import { type Backfill, readBackfills } from '../../cursor/backfills.ts';
-import { holderOf } from '../../cursor/holders.ts';
+import { holderOf } from '../../cursor/database/holders.ts';
 import { toIso } from '../../model/instant.ts';
 import { describeRange } from '../../model/window.ts';
 import { type BackfillRequest, unreadChunks } from '../../sync/backfill-stream.ts';

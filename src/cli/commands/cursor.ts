@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { byCommand, environment, hasState, withApp, withSinks } from '../../app/index.ts';
 import { audited } from '../../cursor/audit.ts';
 import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/cursors.ts';
-import { holderOf } from '../../cursor/holders.ts';
+import { holderOf } from '../../cursor/database/holders.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';

@@ -1,7 +1,7 @@
 import { byCommand, environment, withSinks } from '../../app/index.ts';
 import { audited } from '../../cursor/audit.ts';
+import { holderOf } from '../../cursor/database/holders.ts';
 import { knownSources } from '../../cursor/forgotten.ts';
-import { holderOf } from '../../cursor/holders.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Erasure } from '../../sinks/sink.ts';
 import { auditNoteOf, forget, previewForget, type Touched } from '../../sync/maintain/forget.ts';

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { byCommand, environment, hasState, withApp, withSinks } from '../../app/index.ts';
 import type { Config } from '../../config/index.ts';
 import { type AuditEntry, audited } from '../../cursor/audit.ts';
-import { holderOf } from '../../cursor/holders.ts';
+import { holderOf } from '../../cursor/database/holders.ts';
 import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { createFlatten } from '../../model/flatten.ts';

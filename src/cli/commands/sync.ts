@@ -1,7 +1,7 @@
 import { byCommand, environment, type SyncApp, withSyncApp } from '../../app/index.ts';
 import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { recordAudit } from '../../cursor/audit.ts';
-import { holderOf } from '../../cursor/holders.ts';
+import { holderOf } from '../../cursor/database/holders.ts';
 import { Cancelled, type Fault, RetryLater } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import { describeRange, type Window } from '../../model/window.ts';

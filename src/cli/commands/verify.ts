@@ -2,7 +2,7 @@ import { byCommand, environment, type SyncApp, withSyncApp } from '../../app/ind
 import { unknownName } from '../../app/jobs.ts';
 import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { recordAudit } from '../../cursor/audit.ts';
-import { holderOf } from '../../cursor/holders.ts';
+import { holderOf } from '../../cursor/database/holders.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import { describeRange, type Window } from '../../model/window.ts';
@@ -37,7 +37,8 @@ Examples:
 
 It reads the range from the service again and lists, day by day, rows that are
 missing, extra or different in a sink. Counters and names of links and customers
-change on their own and are not compared. Exit code 0: no differences; 4: some.`;
+change on their own and are not compared. The ledger's number of rows of each
+window is compared with the sink. Exit code 0: no differences; 4: some.`;
 
 type VerifyOptions = CommonOptions & WindowOptions & { repair?: boolean; between?: string[] };
 
@@ -134,7 +135,9 @@ function describeResult(result: VerifyResult): string {
 
 function describeSink(result: SinkResult): string {
   const { sink, days, examples, windows, neverRead } = result;
-  if (windows.length === 0) return `  ${sink}: as it should be, every day of ${days.length}`;
+  const miscounted = describeMiscounts(result);
+  if (windows.length === 0)
+    return [`  ${sink}: as it should be, every day of ${days.length}`, ...miscounted].join('\n');
   const total = totalOf(result);
   const rows = days
     .filter(({ missing, extra, different }) => missing + extra + different > 0)
@@ -149,7 +152,20 @@ function describeSink(result: SinkResult): string {
     }),
     ...neverRead.map((window) => `  never read into ${sink}: ${describeRange(window)}`),
     ...(neverRead.length > 0 ? ['  what is missing there comes with a sync, a backfill or --repair'] : []),
+    ...miscounted,
   ].join('\n');
+}
+
+function describeMiscounts({ sink, miscounted }: SinkResult): string[] {
+  if (miscounted.length === 0) return [];
+  const shown = miscounted
+    .slice(0, SHOWN)
+    .flatMap((window) => [
+      `  tributary.windows is wrong about ${sink}, ${describeRange(window)}:`,
+      `    ${figure(window.ledger)} rows by the ledger, ${figure(window.sink)} in the sink`,
+    ]);
+  const more = miscounted.length - SHOWN;
+  return [...shown, ...(more > 0 ? [`  and ${more} more`] : []), '  --repair counts again'];
 }
 
 const figures = (of: { events: number; missing: number; extra: number; different: number }): string[] =>

@@ -1,6 +1,6 @@
 import { type App, hasState, withSinks, withSyncApp } from '../../app/index.ts';
 import { type Config, parseConfig } from '../../config/index.ts';
-import { holderOf } from '../../cursor/holders.ts';
+import { holderOf } from '../../cursor/database/holders.ts';
 import { untilToday } from '../../sandbox/data/world.ts';
 import { startSandboxThread } from '../../sandbox/thread.ts';
 import { forget } from '../../sync/maintain/forget.ts';

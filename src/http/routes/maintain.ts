@@ -1,6 +1,6 @@
 import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/cursors.ts';
+import { holderOf } from '../../cursor/database/holders.ts';
 import { knownSources } from '../../cursor/forgotten.ts';
-import { holderOf } from '../../cursor/holders.ts';
 import type { Erasure } from '../../sinks/sink.ts';
 import { auditNoteOf, forget } from '../../sync/maintain/forget.ts';
 import { type MoveDeps, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';

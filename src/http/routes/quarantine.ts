@@ -1,5 +1,5 @@
+import { holderOf } from '../../cursor/database/holders.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { holderOf } from '../../cursor/holders.ts';
 import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
 import { parseJson, stringifyJson } from '../../model/json.ts';
 import { createRedact } from '../../model/privacy.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { eitherSignal } from '../../api/cancel.ts';
-import { holderOf } from '../../cursor/holders.ts';
+import { holderOf } from '../../cursor/database/holders.ts';
 import { Cancelled, Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import type { Window } from '../../model/window.ts';
@@ -42,6 +42,9 @@ const result = {
       ...counts,
       days: list(object({ day, ...counts })),
       neverRead: list(object(range)),
+      miscounted: list(object({ ...range, ledger: count, sink: count })).describe(
+        'windows whose number of rows in the ledger is not that of the sink',
+      ),
       examples: list(
         object({
           kind: oneOf(['missing', 'extra', 'different']),

@@ -4,6 +4,7 @@ import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
+import type { CountRows } from '../../cursor/window-rows.ts';
 import { isNone, type Value } from '../../model/columns.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
@@ -18,7 +19,7 @@ import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import { currentSnapshot } from './format/metadata.ts';
 import { type Design, entityDesign, streamDesign } from './format/schema.ts';
-import { indexTable, mergeEvents } from './merge-events.ts';
+import { countTable, indexTable, mergeEvents } from './merge-events.ts';
 import { type Draft, filesOf, inDraft, loadTable, type Table, type TableFile, type Warehouse } from './warehouse.ts';
 
 /** Checking the fence renews the lease; writing files can take longer than a lease lasts. */
@@ -42,12 +43,14 @@ export function openBatch(warehouse: Warehouse, stream: Stream): Batch {
     const isBehind = !warehouse.catalog.isInState && lastCommitOf(table, advance) !== (await lastCommit(tx, advance));
     if (isNew || isBehind) await indexTable(tx, warehouse, table, track, advance.source);
     const beat = createBeat(tx, advance);
-    const { receipt, added, removed } = await mergeEvents(tx, {
+    const { receipt, changes, added, removed } = await mergeEvents(tx, {
       ...{ draft, table, track, stream, rows: kept, advance, beat },
     });
     await storeEntities(tx, { draft, stream, source: advance.source, rows: kept, beat });
     await quarantine(tx, advance, rejected);
-    await applyAdvance(tx, advance);
+    const { source } = advance;
+    const count: CountRows = (windows) => countTable(warehouse, table, { source, windows, added, removed });
+    await applyAdvance(tx, advance, { ...changes, count, isAfterCrash: isBehind });
     const summary = await provenSummary(tx, advance);
     const isSame = statesSame(currentSnapshot(table.metadata)?.summary ?? {}, summary);
     // In other catalogs every snapshot names its commit, so that recovery sees whether a table is ahead of the state.

@@ -20,7 +20,7 @@ import type { DataFile } from './format/manifest.ts';
 import { currentSnapshot, presentColumns, withColumns } from './format/metadata.ts';
 import { columnsIn, type Design, type Evolved, entityDesign, evolveSchema, streamDesign } from './format/schema.ts';
 import { MAINTENANCE, type Maintenance, maintain, maintainAfterCommit } from './maintain.ts';
-import { surveyTable } from './merge-events.ts';
+import { countTable, surveyTable } from './merge-events.ts';
 import {
   type Draft,
   filesOf,
@@ -46,7 +46,7 @@ interface IcebergSinkOptions {
   rest?: RestCatalogOptions;
 }
 
-export type IcebergSink = SinkWith<'publishProgress' | 'erase' | 'check' | 'compare' | 'read' | 'maintain'>;
+export type IcebergSink = SinkWith<'publishProgress' | 'erase' | 'check' | 'compare' | 'count' | 'read' | 'maintain'>;
 
 /** As for the lake: enough for a full row group. */
 const BATCH_ROWS = 20_000;
@@ -67,6 +67,11 @@ export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
     maintain: () => maintain(warehouse, maintenance),
     check: () => checkLake(store, `sink ${name}`),
     compare: (comparison) => compareTable(warehouse, comparison),
+    async count(stream, source, windows) {
+      const table = await loadTable(state, warehouse, streamDesign(stream));
+      if (!table) return windows.map(() => 0);
+      return countTable(warehouse, table, { source, windows, added: [], removed: [] });
+    },
     read: (stream, source, window) => readTable(warehouse, stream, source, window),
     close: () => store.close(),
   };

@@ -1,5 +1,6 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import type { Advance } from '../../cursor/ledger.ts';
+import type { RowChanges } from '../../cursor/window-rows.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
@@ -9,7 +10,8 @@ import { addKeys, databaseNow, dropKeys, findHomes, keyOf } from '../parquet/eve
 import { readyRows } from '../parquet/merge-batch.ts';
 import { bookkeeping, createMergeRule, type MergeRule } from '../parquet/merge-row.ts';
 import { columnsOf, createReshape, type LakeRow, unitedColumns } from '../parquet/partition-file.ts';
-import { editsOf, extractMoved, type Findings, type Incoming, survey } from '../parquet/survey.ts';
+import { countIn } from '../parquet/read-lake.ts';
+import { editsOf, extractMoved, type Findings, type Incoming, rowChanges, survey } from '../parquet/survey.ts';
 import { type Receipt, ShapeChanged } from '../sink.ts';
 import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
@@ -30,6 +32,8 @@ export interface MergeOptions {
 
 export interface Merged {
   receipt: Receipt;
+  /** What it does to the number of rows by time. */
+  changes: RowChanges;
   added: DataFile[];
   removed: TableFile[];
 }
@@ -55,8 +59,8 @@ export async function mergeEvents(tx: Queryable, options: MergeOptions): Promise
   });
 
   const [added, removed]: [DataFile[], TableFile[]] = [[], []];
-  const newRows: LakeRow[] = incoming.filter(({ id }) => !stored.has(id)).map(({ row }) => row);
-  const news = newRows.length;
+  const news = incoming.filter(({ id }) => !stored.has(id));
+  const newRows: LakeRow[] = news.map(({ row }) => row);
   let changed = 0;
   for (const { entry, findings } of works) {
     changed += countOf(findings.changed) + countOf(findings.moved);
@@ -84,8 +88,12 @@ export async function mergeEvents(tx: Queryable, options: MergeOptions): Promise
       rows.map((row) => keyOf(String(row[id]))),
     );
   }
-  const receipt = { new: news, changed, unchanged: stored.size - changed, sanitized: sanitizer.sanitized() };
-  return { receipt, added, removed };
+  const receipt = { new: news.length, changed, unchanged: stored.size - changed, sanitized: sanitizer.sanitized() };
+  const changes = rowChanges(
+    news,
+    works.map(({ findings }) => findings),
+  );
+  return { receipt, changes, added, removed };
 }
 
 /** The index counts partitions in hours, as for the lake. */
@@ -171,14 +179,11 @@ export async function surveyTable(
       expected.set(day, known.set(one.id, one));
     }
   }
-  const days: DayRange[] = [
-    ...[...expected.keys()].map((day) => ({ first: day, last: day })),
-    ...wholes.map(({ start, end }) => ({ first: Math.floor(start / DAY_MS), last: Math.floor((end - 1) / DAY_MS) })),
-  ];
+  const days: DayRange[] = [...[...expected.keys()].map((day) => ({ first: day, last: day })), ...wholes.map(daysOf)];
   const found: Surveyed = { works: [], stored: new Set() };
   if (days.length === 0) return found;
   const shown = new Set(incoming.map(({ id }) => id));
-  const time = table.columns[placeOf(table, 'timestamp')]?.fieldIds?.[0] ?? 0;
+  const time = timeIn(table);
   const files = (await filesOf(warehouse, table, { source, days })).map((entry) => {
     const { oldest, newest } = timesOf(entry, time);
     const candidates = [...(expected.get(entry.file.day ?? 0)?.values() ?? [])];
@@ -206,8 +211,47 @@ export async function surveyTable(
   return found;
 }
 
+/** The number of rows in each of these windows, with the files that a commit is about to add and to remove. */
+export async function countTable(
+  warehouse: Warehouse,
+  table: Table,
+  {
+    source,
+    windows,
+    added,
+    removed,
+  }: { source: string; windows: readonly Window[] } & Pick<Merged, 'added' | 'removed'>,
+): Promise<number[]> {
+  const days = windows.map(daysOf);
+  const gone = new Set(removed.map(({ file }) => file.path));
+  const listed = (await filesOf(warehouse, table, { source, days })).filter(({ file }) => !gone.has(file.path));
+  const counts = windows.map(() => 0);
+  for (const { file } of [...listed, ...added.map((made) => ({ file: made }))]) {
+    const { oldest, newest } = timesOf({ file }, timeIn(table));
+    const touched = windows.flatMap(({ start, end }, i) =>
+      start <= newest && end > oldest ? [{ start, end, i }] : [],
+    );
+    const isWhole = touched.every(({ start, end }) => start <= oldest && end > newest);
+    const open = isWhole ? undefined : await openDataFile(warehouse, file);
+    try {
+      for (const { i, ...window } of touched)
+        counts[i] = (counts[i] ?? 0) + (open ? await countIn(open, window) : file.rows);
+    } finally {
+      await open?.close();
+    }
+  }
+  return counts;
+}
+
+const daysOf = ({ start, end }: Window): DayRange => ({
+  first: Math.floor(start / DAY_MS),
+  last: Math.floor((end - 1) / DAY_MS),
+});
+
+const timeIn = (table: Table): number => table.columns[placeOf(table, 'timestamp')]?.fieldIds?.[0] ?? 0;
+
 /** The times of a file's first and last event. */
-export function timesOf({ file }: TableFile, time: number): { oldest: Instant; newest: Instant } {
+export function timesOf({ file }: Pick<TableFile, 'file'>, time: number): { oldest: Instant; newest: Instant } {
   const { lower, upper } = file.columns.get(time) ?? {};
   const instant = (bytes: Buffer | undefined, none: number): Instant =>
     bytes ? Number(bytes.readBigInt64LE()) / 1000 : none;

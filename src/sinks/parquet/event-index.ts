@@ -108,16 +108,30 @@ export async function quietPartitions(
 }
 
 /** The partitions that hold events of these windows, also those that were first written elsewhere. */
-export async function partitionsWithin(tx: Queryable, track: number, windows: readonly Window[]): Promise<Partition[]> {
+export const partitionsWithin = async (
+  tx: Queryable,
+  track: number,
+  windows: readonly Window[],
+): Promise<Partition[]> => (await filesWithin(tx, track, windows)).map(({ partition }) => partition);
+
+interface FileExtent {
+  partition: Partition;
+  rows: number;
+  oldest: Instant;
+  newest: Instant;
+}
+
+/** The same, with their rows and times. */
+export async function filesWithin(tx: Queryable, track: number, windows: readonly Window[]): Promise<FileExtent[]> {
   if (windows.length === 0) return [];
-  const found = await tx.query<{ partition: Partition }>({
+  return tx.query<FileExtent>({
     text: `
-      select partition from tributary.lake_files f where track = $1 and exists (
+      select partition, rows, ${instantOf('oldest')} as oldest, ${instantOf('newest')} as newest
+      from tributary.lake_files f where track = $1 and exists (
         select from unnest($2::timestamptz[], $3::timestamptz[]) as w (start_at, end_at)
         where f.newest >= w.start_at and f.oldest < w.end_at)`,
     values: [track, windows.map(({ start }) => toIso(start)), windows.map(({ end }) => toIso(end))],
   });
-  return found.map(({ partition }) => partition);
 }
 
 /** The partitions that may hold events with these keys. */

@@ -6,7 +6,7 @@ import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { describeWindow, type Window } from '../../model/window.ts';
 import { createSanitizer, newestById, type Sanitizer, UTF8_TEXT } from '../merge-rule.ts';
-import type { Receipt } from '../sink.ts';
+import type { Stored } from '../sink.ts';
 import {
   addKeys,
   databaseNow,
@@ -22,7 +22,7 @@ import { bookkeeping, createMergeRule } from './merge-row.ts';
 import { columnsOf, META, openPartition, type PartitionFile, unitedColumns } from './partition-file.ts';
 import { type Rewritten, rewrite } from './rewrite.ts';
 import { ReplacedMeanwhile } from './store/store.ts';
-import { editsOf, extractMoved, type Findings, type Incoming, survey } from './survey.ts';
+import { editsOf, extractMoved, type Findings, type Incoming, rowChanges, survey } from './survey.ts';
 
 /** Each attempt may find another file replaced. After this many, the error says that something keeps replacing them. */
 const MOST_ATTEMPTS = 3;
@@ -42,7 +42,7 @@ interface MergeOptions {
  * Merges a batch into the files. First every file that may hold one of its events is read; then those in which something
  * is new or different are rewritten beside the current ones; when all are on disk, they are published one after the other.
  */
-export async function mergeBatch(tx: Queryable, options: MergeOptions): Promise<Receipt> {
+export async function mergeBatch(tx: Queryable, options: MergeOptions): Promise<Stored> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await mergeKnown(tx, options);
@@ -55,7 +55,7 @@ export async function mergeBatch(tx: Queryable, options: MergeOptions): Promise<
   }
 }
 
-async function mergeKnown(tx: Queryable, options: MergeOptions): Promise<Receipt> {
+async function mergeKnown(tx: Queryable, options: MergeOptions): Promise<Stored> {
   const { lake, track, stream, advance } = options;
   const now = await databaseNow(tx);
   const sanitizer = createSanitizer(stream, UTF8_TEXT);
@@ -76,7 +76,13 @@ async function mergeKnown(tx: Queryable, options: MergeOptions): Promise<Receipt
   for (const [partition, { added }] of works) {
     await addKeys(tx, track, partition, added.map(keyOfIncoming));
   }
-  return { new: news.length, changed, unchanged: stored.size - changed, sanitized: sanitizer.sanitized() };
+  return {
+    receipt: { new: news.length, changed, unchanged: stored.size - changed, sanitized: sanitizer.sanitized() },
+    ...rowChanges(
+      news,
+      [...works.values()].map(({ findings }) => findings),
+    ),
+  };
 }
 
 interface Sought {

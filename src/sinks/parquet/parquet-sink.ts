@@ -5,6 +5,7 @@ import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
+import type { CountRows } from '../../cursor/window-rows.ts';
 import { type Finding, findingOf, ok, StopStream } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Stream } from '../../model/streams.ts';
@@ -14,7 +15,7 @@ import { enterTrack, lockTrack, reconcile, settleTrack } from './event-index.ts'
 import type { Lake } from './lake.ts';
 import { erase, rewriteLake, tidy } from './maintain.ts';
 import { mergeBatch } from './merge-batch.ts';
-import { compareLake, readLake } from './read-lake.ts';
+import { compareLake, countLake, readLake } from './read-lake.ts';
 import { createFolderStore } from './store/folder-store.ts';
 import type { Store } from './store/store.ts';
 
@@ -39,6 +40,8 @@ export function createParquetSink(lake: Lake): ParquetSink {
     erase: (erasure) => erase(lake, erasure),
     check: () => checkLake(lake.store, `sink ${lake.name}`),
     compare: (comparison) => compareLake(lake, comparison),
+    count: ({ name: stream }, source, windows) =>
+      countLake(lake.state, lake, { source, stream, sink: lake.name }, windows),
     read: (stream, source, window) => readLake(lake, stream, source, window),
     rewrite: (streams) => rewriteLake(lake, streams),
     close: () => lake.store.close(),
@@ -99,9 +102,10 @@ function openBatch(lake: Lake, stream: Stream, met: Set<number>): Batch {
         const kept = await withoutForgotten(tx, advance.source, stream, rows);
         if (isToCompare) await reconcile(tx, lake, advance, id);
         const beat = createBeat(tx, advance);
-        const receipt = await mergeBatch(tx, { lake, track: id, stream, rows: kept, advance, beat });
+        const { receipt, ...changes } = await mergeBatch(tx, { lake, track: id, stream, rows: kept, advance, beat });
         await quarantine(tx, advance, rejected);
-        await applyAdvance(tx, advance);
+        const count: CountRows = (windows) => countLake(tx, lake, advance, windows);
+        await applyAdvance(tx, advance, { ...changes, count, isAfterCrash: isUnsettled });
         await settleTrack(tx, id);
         return receipt;
       };

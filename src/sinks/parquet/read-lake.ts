@@ -1,3 +1,5 @@
+import type { Queryable } from '../../cursor/database/index.ts';
+import type { Track } from '../../cursor/ledger.ts';
 import type { Value } from '../../model/columns.ts';
 import type { Row } from '../../model/flatten.ts';
 import { type JsonObject, parseJson } from '../../model/json.ts';
@@ -5,7 +7,7 @@ import type { Stream } from '../../model/streams.ts';
 import { DAY_MS, holds, startOfDay, type Window } from '../../model/window.ts';
 import { createSanitizer, UTF8_TEXT } from '../merge-rule.ts';
 import type { Comparison, Difference } from '../sink.ts';
-import { findTrack, partitionsWithin } from './event-index.ts';
+import { filesWithin, findTrack, partitionsWithin } from './event-index.ts';
 import type { StoredGroup } from './format/index.ts';
 import { filePath, type Lake } from './lake.ts';
 import { candidatesIn, readyRows } from './merge-batch.ts';
@@ -37,6 +39,45 @@ export async function* readLake(lake: Lake, stream: Stream, source: string, wind
       for (const file of files) await file.close();
     }
   }
+}
+
+/** The number of rows in each of these windows. A file is only opened if its times reach beyond a window. */
+export async function countLake(
+  db: Queryable,
+  lake: Lake,
+  track: Track,
+  windows: readonly Window[],
+): Promise<number[]> {
+  const counts = windows.map(() => 0);
+  const id = await findTrack(db, track);
+  if (id === undefined) return counts;
+  for (const { partition, rows, oldest, newest } of await filesWithin(db, id, windows)) {
+    const touched = windows.flatMap((window, i) =>
+      window.start <= newest && window.end > oldest ? [{ window, i }] : [],
+    );
+    const isOneWhole = touched.every(({ window: { start, end } }) => start <= oldest && end > newest);
+    const file = isOneWhole
+      ? undefined
+      : await openPartition(lake.store, filePath(lake.scheme, track.stream, track.source, partition), track);
+    try {
+      for (const { window, i } of touched) counts[i] = (counts[i] ?? 0) + (file ? await countIn(file, window) : rows);
+    } finally {
+      await file?.close();
+    }
+  }
+  return counts;
+}
+
+/** The rows of a window in an open file: groups that reach beyond it are asked for their times. */
+export async function countIn(partition: PartitionFile, window: Window): Promise<number> {
+  let count = 0;
+  for (const group of partition.file.groups) {
+    const { oldest, newest } = timesOf(group);
+    if (newest < window.start || oldest >= window.end) continue;
+    if (oldest >= window.start && newest < window.end) count += group.rows;
+    else for (const [at] of await partition.rows(group, ['timestamp'])) if (holds(window, Number(at))) count++;
+  }
+  return count;
 }
 
 /** The rows of a window from open files, an hour at a time. */

@@ -1,3 +1,4 @@
+import type { RowChanges } from '../../cursor/window-rows.ts';
 import type { Instant } from '../../model/instant.ts';
 import { holds, type Window } from '../../model/window.ts';
 import type { FileColumn, StoredGroup } from './format/index.ts';
@@ -15,6 +16,8 @@ export interface Incoming {
 
 /** An event that is stored with other values. */
 export interface Changed extends Incoming {
+  /** Its time in the file. */
+  was: Instant;
   columns: readonly string[];
 }
 
@@ -70,7 +73,7 @@ export async function survey(partition: PartitionFile, question: Question): Prom
         sought.delete(id);
         const columns = rule.differing(stored, incoming.row);
         if (columns.length > 0)
-          note(incoming.at === at ? findings.changed : findings.moved, i, n, { ...incoming, columns });
+          note(incoming.at === at ? findings.changed : findings.moved, i, n, { ...incoming, was: at, columns });
       } else if ((stored[missingAt] ?? null) === null && !shown.has(id) && wholes.some((window) => holds(window, at))) {
         const marks = findings.missing.get(i) ?? new Set();
         findings.missing.set(i, marks.add(n));
@@ -105,6 +108,12 @@ function createSpread(all: readonly string[], some: readonly string[]): (row: La
   if (all.length === some.length) return (row) => row;
   const places = all.map((name) => some.indexOf(name));
   return (row) => places.map((at) => (at < 0 ? null : (row[at] ?? null)));
+}
+
+/** How a batch changes the number of rows by time: its new events, and those that moved. */
+export function rowChanges(news: readonly Incoming[], findings: Iterable<Findings | undefined>): RowChanges {
+  const moved = [...findings].flatMap((one) => [...(one?.moved.values() ?? [])].flatMap((rows) => [...rows.values()]));
+  return { added: [...news, ...moved].map(({ at }) => at), removed: moved.map(({ was }) => was) };
 }
 
 /** Whether any of the sorted times lies within the bounds, both inclusive. */

@@ -1,16 +1,17 @@
 import { lastCommit } from '../../cursor/cursors.ts';
-import type { Database, Transaction } from '../../cursor/database/index.ts';
+import type { Database, Queryable, Transaction } from '../../cursor/database/index.ts';
 import { storableText } from '../../cursor/database/sql.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
+import type { CountRows } from '../../cursor/window-rows.ts';
 import type { Value } from '../../model/columns.ts';
 import type { Row } from '../../model/flatten.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { type Entity, entitiesOf, type Stream } from '../../model/streams.ts';
 import { createSanitizer, newestById, newestEntities, POSTGRES_TEXT, type Sanitizer } from '../merge-rule.ts';
-import { type Batch, type Receipt, resolveInDoubt, ShapeChanged } from '../sink.ts';
+import { type Batch, type Receipt, resolveInDoubt, ShapeChanged, type Stored } from '../sink.ts';
 import { picked, selectChanged, sendSeen } from './compare.ts';
 import { encodeCopy } from './copy-encoder.ts';
 import {
@@ -24,6 +25,7 @@ import {
   markMissing,
   mergeEntity,
   mergeStage,
+  selectCounts,
   selectKnown,
   type Target,
 } from './merge.ts';
@@ -54,11 +56,11 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
   const target = { schema, stream, partition, preparation };
 
   /** If the state is in another database, the data is committed first, with a receipt that recovery reads after a crash. */
-  const storeElsewhere = async (kept: readonly Row[], advance: Advance): Promise<Receipt> => {
-    const work = async (tx: Transaction): Promise<Receipt> => {
-      const receipt = await store(tx, { ...target, rows: kept }, advance);
+  const storeElsewhere = async (kept: readonly Row[], advance: Advance): Promise<Stored> => {
+    const work = async (tx: Transaction): Promise<Stored> => {
+      const stored = await store(tx, { ...target, rows: kept }, advance);
       await writeReceipt(tx, schema, advance);
-      return receipt;
+      return stored;
     };
     const isThere = async (): Promise<boolean> =>
       (await readReceipt(db, schema, advance))?.commitId === advance.commitId;
@@ -83,12 +85,15 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
         // Checked before any row is written and locked until the end: a writer without the lease must not touch the data.
         await checkFence(tx, advance);
         const kept = await withoutForgotten(tx, advance.source, stream, rows);
-        const receipt = isHere
+        const stored = isHere
           ? await store(tx, { ...target, rows: kept }, advance)
           : await storeElsewhere(kept, advance);
         if (isHere) await quarantine(tx, advance, rejected);
-        await applyAdvance(tx, advance);
-        return receipt;
+        await applyAdvance(tx, advance, {
+          ...stored,
+          count: countRows(isHere ? tx : db, schema, stream, advance.source),
+        });
+        return stored.receipt;
       };
       const isThere = async (): Promise<boolean> => (await lastCommit(state, advance)) === advance.commitId;
       return resolveInDoubt(work, (attempt) => state.transaction(attempt), isThere);
@@ -98,6 +103,12 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
     },
   };
 }
+
+/** Counts the rows of a source. */
+export const countRows =
+  (db: Queryable, schema: string, stream: Stream, source: string): CountRows =>
+  async (windows) =>
+    (await db.query<{ n: number }>(selectCounts(schema, stream, source, windows))).map(({ n }) => n);
 
 function* instantsOf(rows: readonly Row[]): Generator<Instant> {
   for (const { at } of rows) yield at;
@@ -109,7 +120,7 @@ interface StoreOptions extends Target, Pick<BatchOptions, 'preparation'> {
 }
 
 /** Writes a batch inside a transaction: new rows straight into the table, known ones by way of a stage that is compared. */
-async function store(tx: Transaction, options: StoreOptions, advance: Advance): Promise<Receipt> {
+async function store(tx: Transaction, options: StoreOptions, advance: Advance): Promise<Stored> {
   const { schema, stream, partition, rows } = options;
   const { source, runId, spans } = advance;
   await holdShape(tx, options);
@@ -117,7 +128,7 @@ async function store(tx: Transaction, options: StoreOptions, advance: Advance): 
   const ids = [...distinct.keys()];
   const found =
     ids.length > 0 ? await tx.query<Known & Record<string, unknown>>(selectKnown(options, source, ids)) : [];
-  const known = new Set(found.map(({ event_id }) => event_id));
+  const known = new Map(found.map(({ event_id, at }) => [event_id, at]));
 
   const [news, hits]: [Row[], Row[]] = [[], []];
   for (const row of distinct.values()) (known.has(storableText(row.id)) ? hits : news).push(row);
@@ -134,7 +145,15 @@ async function store(tx: Transaction, options: StoreOptions, advance: Advance): 
   for (const { start, end } of spans.filter((span) => span.whole)) {
     await tx.query(markMissing(schema, stream, source, { start: toIso(start), end: toIso(end) }, ids));
   }
-  return { new: news.length, changed, unchanged: hits.length - changed, sanitized: sanitizer.sanitized() };
+  const moved = changed.filter(({ id, at }) => known.get(storableText(id)) !== at);
+  return {
+    receipt: {
+      ...{ new: news.length, changed: changed.length, unchanged: hits.length - changed.length },
+      sanitized: sanitizer.sanitized(),
+    },
+    added: [...news, ...moved].map(({ at }) => at),
+    removed: moved.flatMap(({ id }) => known.get(storableText(id)) ?? []),
+  };
 }
 
 async function storeEntity(
@@ -186,18 +205,18 @@ interface KnownRows {
   sanitizer: Sanitizer;
 }
 
-/** Rows that the table has already: compared, and written where they changed. Returns how many did. */
+/** Rows that the table has already: compared, and written where they changed. Returns those. */
 async function storeKnown(
   tx: Transaction,
   target: Target,
   { rows, known, sanitizer }: KnownRows,
   { source, runId }: { source: string; runId: string },
-): Promise<number> {
+): Promise<Row[]> {
   const { stream } = target;
-  if (rows.length === 0) return 0;
+  if (rows.length === 0) return [];
   await sendSeen(tx, stream, sanitizer.all(rows));
   const found = await tx.query<{ event_id: string }>(selectChanged(target, known, source, runId));
-  if (found.length === 0) return 0;
+  if (found.length === 0) return [];
 
   const ids = new Set(found.map(({ event_id }) => event_id));
   const changed = rows.filter(({ id }) => ids.has(storableText(id)));
@@ -213,5 +232,5 @@ async function storeKnown(
     ),
   );
   if (target.partition === 'month') await tx.query(followStage(target.schema, stream, source));
-  return changed.length;
+  return changed;
 }

@@ -1,7 +1,8 @@
 import type { Database, Queryable } from '../../cursor/database/index.ts';
-import { quoteIdent } from '../../cursor/database/sql.ts';
+import { instantOf, quoteIdent } from '../../cursor/database/sql.ts';
 import { isEmptied } from '../../model/forgotten.ts';
 import { fitId } from '../../model/identity.ts';
+import type { Instant } from '../../model/instant.ts';
 import { BOOKKEEPING, ENTITIES, STREAM_NAMES } from '../../model/streams.ts';
 import type { Erasure } from '../sink.ts';
 import { keysName } from './months.ts';
@@ -10,21 +11,30 @@ import { describeTable } from './table.ts';
 /** How many rows of which table were touched. */
 type Touched = Record<string, number>;
 
-/** One transaction. Tables that do not exist are skipped: not every stream may have been synced. */
-export async function erase(db: Database, schema: string, erasure: Erasure): Promise<Touched> {
+/**
+ * One transaction. Tables that do not exist are skipped: not every stream may have been synced. Also returns the times of deleted
+ * clicks, for the ledger.
+ */
+export async function erase(
+  db: Database,
+  schema: string,
+  erasure: Erasure,
+): Promise<{ touched: Touched; clicks: Instant[] }> {
   return db.transaction(async (tx) => {
     const touched: Touched = {};
+    const clicks: Instant[] = [];
     for (const change of changesFor(erasure)) {
       const present = await columnsOf(tx, schema, change.table);
       if (!present) continue;
       const place = `${quoteIdent(schema)}.${quoteIdent(change.table)}`;
-      const done = await tx.query({
+      const done = await tx.query<{ at?: Instant }>({
         text: textOf(change, place, present),
         values: change.where.map(([, value]) => value),
       });
       touched[`${schema}.${change.table}`] = done.length;
+      if (change.table === 'clicks') clicks.push(...done.flatMap(({ at }) => at ?? []));
     }
-    return touched;
+    return { touched, clicks };
   });
 }
 
@@ -66,7 +76,10 @@ const KEPT: ReadonlySet<string> = new Set(BOOKKEEPING.map(({ name }) => name).fi
 
 function textOf({ where, empties }: Change, place: string, columns: readonly string[]): string {
   const condition = where.map(([column], i) => `${quoteIdent(column)} = $${i + 1}`).join(' and ');
-  if (!empties) return `delete from ${place} where ${condition} returning 1`;
+  if (!empties) {
+    const time = columns.includes('timestamp') ? `${instantOf('"timestamp"')} as at` : '1';
+    return `delete from ${place} where ${condition} returning ${time}`;
+  }
   // From the table as it is: evolved columns may hold personal data as well as declared ones.
   const sets = columns
     .filter((column) => !KEPT.has(column) && empties(column))

@@ -1,6 +1,7 @@
 import { instantOf, quoteIdent, type Sql } from '../../cursor/database/sql.ts';
-import type { Instant } from '../../model/instant.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
 import { CUSTOMER_KNOWLEDGE, type Entity, type Stream } from '../../model/streams.ts';
+import type { Window } from '../../model/window.ts';
 import { isWithin, keysPlace, type Month, monthsOf } from './months.ts';
 import { type Partition, POSTGRES_TYPES, tableName } from './table.ts';
 
@@ -21,14 +22,14 @@ export const copyIntoTable = (schema: string, stream: Stream): string =>
 
 export interface Known {
   event_id: string;
-  /** When, where there are partitions: to look only into those that have one of the events. */
-  at?: Instant;
+  /** Where there are partitions, only those that have one of the events are looked into. */
+  at: Instant;
 }
 
 /** Which of these events there are. */
 export const selectKnown = ({ schema, stream, partition }: Target, source: string, ids: readonly string[]): Sql => ({
   text: `
-    select event_id${partition === 'month' ? `, ${instantOf('"timestamp"')} as at` : ''}
+    select event_id, ${instantOf('"timestamp"')} as at
     from ${partition === 'month' ? keysPlace(schema, stream) : tableName(schema, stream)}
     where _source = $1 and event_id = any($2)`,
   values: [source, ids],
@@ -48,7 +49,7 @@ export function joinKnown({ schema, stream, partition }: Target, known: readonly
   return `${row(keysPlace(schema, stream), '"timestamp"', '')} k ${row(tableName(schema, stream), columns, isThere)} t`;
 }
 
-const monthsOfKnown = (known: readonly Known[]): Month[] => monthsOf(known.flatMap(({ at }) => at ?? []));
+const monthsOfKnown = (known: readonly Known[]): Month[] => monthsOf(known.map(({ at }) => at));
 
 /** A temp table for rows that changed. It is gone with the transaction. */
 const STAGE = 'stage';
@@ -109,6 +110,16 @@ export const markMissing = (
     where _source || '' = $1 and "timestamp" >= $2 and "timestamp" < $3 and _missing_since is null
       and event_id not in (select unnest($4::text[]))`,
   values: [source, window.start, window.end, shown],
+});
+
+/** How many rows of a source there are in each of these windows. Looked up by time, as above. */
+export const selectCounts = (schema: string, stream: Stream, source: string, windows: readonly Window[]): Sql => ({
+  text: `
+    select (
+      select count(*)::int from ${tableName(schema, stream)} t
+      where _source || '' = $1 and t."timestamp" >= w.start_at and t."timestamp" < w.end_at) as n
+    from unnest($2::timestamptz[], $3::timestamptz[]) with ordinality as w (start_at, end_at, place) order by place`,
+  values: [source, windows.map(({ start }) => toIso(start)), windows.map(({ end }) => toIso(end))],
 });
 
 const stageOf = ({ name }: Entity): string => `stage_${name}`;

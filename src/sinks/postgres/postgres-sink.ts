@@ -3,10 +3,11 @@ import type { Database, Queryable } from '../../cursor/database/index.ts';
 import { quoteIdent } from '../../cursor/database/sql.ts';
 import { applyAdvance, readCoverage } from '../../cursor/ledger.ts';
 import { versionFinding } from '../../cursor/migrations/migrate.ts';
+import { carryRows } from '../../cursor/window-rows.ts';
 import { ConfigError, type Finding, findingOf, ok } from '../../model/errors.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import { type Abilities, describeColumns, type SinkWith } from '../sink.ts';
-import { type BatchOptions, openBatch } from './batch.ts';
+import { type BatchOptions, countRows, openBatch } from './batch.ts';
 import { findDifferences, readRows } from './compare.ts';
 import { erase } from './erase.ts';
 import { keysTable } from './months.ts';
@@ -71,7 +72,9 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
       const receipt = await readReceipt(db, schema, track);
       if (!receipt || (await lastCommit(state, track)) === receipt.commitId) return false;
       // The data was committed but the state was never told: tell it now, under our own lease.
-      await state.transaction((tx) => applyAdvance(tx, { ...receipt, epoch }));
+      const count = countRows(db, schema, STREAMS[stream], source);
+      const rows = { added: [], removed: [], count, isAfterCrash: true };
+      await state.transaction((tx) => applyAdvance(tx, { ...receipt, epoch }, rows));
       return true;
     },
     async publishProgress({ source, stream }) {
@@ -82,9 +85,15 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
       await copyCursor(db, schema, coverage);
       await dropReceipt(db, schema, track, told);
     },
-    erase: (erasure) => erase(db, schema, erasure),
+    async erase(erasure) {
+      const { touched, clicks } = await erase(db, schema, erasure);
+      const track = { source: erasure.source, stream: 'clicks', sink: name } as const;
+      await state.transaction((tx) => carryRows(tx, track, { added: [], removed: clicks }));
+      return touched;
+    },
     check: () => checkPostgres(db, schema, `sink ${name}`, isStateHere ? 'the state database' : 'its database'),
     compare: (comparison) => findDifferences(db, schema, comparison),
+    count: (stream, source, windows) => countRows(db, schema, stream, source)(windows),
     read: (stream, source, window) => readRows(db, schema, stream, { source, window }),
     close: async () => {},
   };

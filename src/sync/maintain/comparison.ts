@@ -1,3 +1,4 @@
+import type { Miscount } from '../../cursor/window-rows.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
@@ -29,6 +30,8 @@ export interface SinkResult {
   windows: readonly Window[];
   /** Windows that were never read into this sink, so that missing events are expected. */
   neverRead: readonly Window[];
+  /** Windows whose number of rows in the ledger is not that of the sink. */
+  miscounted: readonly Miscount[];
 }
 
 interface DayResult extends Counts {
@@ -42,7 +45,8 @@ export interface Counts {
   different: number;
 }
 
-export const isClean = ({ sinks }: VerifyResult): boolean => sinks.every(({ windows }) => windows.length === 0);
+export const isClean = ({ sinks }: VerifyResult): boolean =>
+  sinks.every(({ windows, miscounted }) => windows.length + miscounted.length === 0);
 
 export const totalOf = ({ days }: SinkResult): Counts & { events: number } =>
   days.reduce(
@@ -58,7 +62,7 @@ export const totalOf = ({ days }: SinkResult): Counts & { events: number } =>
 const EXAMPLES = 20;
 
 interface ResultOptions extends Pick<VerifyResult, 'source' | 'stream' | 'window' | 'against'> {
-  sinks: ReadonlyArray<{ name: string; neverRead: readonly Window[] }>;
+  sinks: ReadonlyArray<{ name: string } & Pick<SinkResult, 'neverRead' | 'miscounted'>>;
 }
 
 /** Counts by day while the chunks come in. */
@@ -66,9 +70,9 @@ export function createVerifyResult({ sinks, ...subject }: ResultOptions) {
   const doubts = new Map<Instant, Unproven>();
   let events = 0;
   const bySink = new Map(
-    sinks.map(({ name, neverRead }) => [
+    sinks.map(({ name, ...ledger }) => [
       name,
-      { days: new Map<Instant, DayResult>(), examples: [] as Difference[], windows: [] as Window[], neverRead },
+      { days: new Map<Instant, DayResult>(), examples: [] as Difference[], windows: [] as Window[], ...ledger },
     ]),
   );
   const dayOf = (days: Map<Instant, DayResult>, at: Instant): DayResult => {

@@ -3,6 +3,7 @@ import type { Database } from '../../cursor/database/index.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { hasShownRows, readLedger } from '../../cursor/ledger.ts';
 import { readProfile } from '../../cursor/sources.ts';
+import { type CountRows, findMiscounts, recountRows } from '../../cursor/window-rows.ts';
 import { createUndelivered, type Reader } from '../../extract/reader.ts';
 import { Cancelled, ConfigError, Fault } from '../../model/errors.ts';
 import { evolvedStream, promote } from '../../model/evolution.ts';
@@ -46,7 +47,7 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
     stream: name,
     window,
     against: 'the service',
-    sinks: await Promise.all(sinks.map((sink) => withUnread(state, job, sink, window))),
+    sinks: await Promise.all(sinks.map((sink) => withLedger(state, source, stream, sink, window))),
   });
 
   for await (const chunk of chunked(readWhole(reader, window, signal))) {
@@ -86,7 +87,7 @@ export async function verifyBetween(
     stream: name,
     window,
     against: first.name,
-    sinks: [await withUnread(state, { source, stream: name }, second, window)],
+    sinks: [await withLedger(state, source, stream, second, window)],
   });
   for await (const chunk of chunked(whole(abilityOf(first, 'read')(stream, source, window), window))) {
     signal.throwIfAborted();
@@ -95,14 +96,26 @@ export async function verifyBetween(
   return result.close(0);
 }
 
-async function withUnread(
+/** What the ledger says of the window in a sink, and where its numbers of rows are wrong. */
+async function withLedger(
   state: Database,
-  { source, stream }: Pick<StreamJob, 'source' | 'stream'>,
-  { name }: Sink,
+  source: string,
+  stream: Stream,
+  sink: Sink,
   window: Window,
-): Promise<{ name: string; neverRead: Window[] }> {
-  return { name, neverRead: gaps(await readLedger(state, { source, stream, sink: name }, window.start), window) };
+): Promise<{ name: string } & Pick<SinkResult, 'neverRead' | 'miscounted'>> {
+  const track = { source, stream: stream.name, sink: sink.name };
+  return {
+    name: sink.name,
+    neverRead: gaps(await readLedger(state, track, window.start), window),
+    miscounted: sink.count ? await findMiscounts(state, track, window, countIn(sink, stream, source)) : [],
+  };
 }
+
+const countIn =
+  (sink: Sink, stream: Stream, source: string): CountRows =>
+  (windows) =>
+    abilityOf(sink, 'count')(stream, source, windows);
 
 const compare = (
   sink: Sink,
@@ -167,9 +180,15 @@ export async function verifyJob(
   }
 }
 
-/** Reads again what differs, then compares again: a repair counts only when it is proven. */
+/** Counts again, reads again what differs, then compares again: a repair counts only when it is proven. */
 export async function repairStream(deps: SyncDeps, job: StreamJob, before: VerifyResult): Promise<Repair> {
   if (isClean(before)) return { before, after: undefined, fault: undefined };
+  // First the numbers: the commits of the repair carry them on.
+  const { source, stream } = job;
+  for (const sink of deps.sinks.filter(({ count }) => count)) {
+    const track = { source, stream, sink: sink.name };
+    await deps.state.transaction((tx) => recountRows(tx, track, before.window, countIn(sink, STREAMS[stream], source)));
+  }
   const windows = joined(before.sinks.flatMap((sink) => sink.windows));
   for (const window of windows) {
     const { fault } = await backfillStream(deps, job, { window, force: true });
@@ -210,6 +229,8 @@ interface SinkReport extends Counts {
   days: Array<Counts & { day: string; events: number }>;
   /** Windows that were never read into this sink, so that missing events are expected. */
   neverRead: Range[];
+  /** Windows whose number of rows in the ledger is not that of the sink. */
+  miscounted: Array<Range & { ledger: number; sink: number }>;
   /** The first few. */
   examples: Array<Omit<Difference, 'at'> & { at: string }>;
 }
@@ -238,6 +259,7 @@ const reportSink = (result: SinkResult): SinkReport => ({
   ...totalOf(result),
   days: result.days.map(({ day, ...counts }) => ({ day: toIso(day).slice(0, 10), ...counts })),
   neverRead: result.neverRead.map(rangeOf),
+  miscounted: result.miscounted.map(({ ledger, sink, ...window }) => ({ ...rangeOf(window), ledger, sink })),
   examples: result.examples.map((example) => ({ ...example, at: toIso(example.at) })),
 });
 

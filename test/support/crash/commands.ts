@@ -1,5 +1,5 @@
 import { withSinks } from '../../../src/app/index.ts';
-import { holderOf } from '../../../src/cursor/holders.ts';
+import { holderOf } from '../../../src/cursor/database/holders.ts';
 import { toIso } from '../../../src/model/instant.ts';
 import { STREAM_NAMES } from '../../../src/model/streams.ts';
 import { DAY_MS, type Window } from '../../../src/model/window.ts';

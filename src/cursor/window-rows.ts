@@ -1,0 +1,158 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type Instant, toIso } from '../model/instant.ts';
+import type { StreamName } from '../model/streams.ts';
+import { type Entry, gaps, type Window } from '../model/window.ts';
+import type { Queryable } from './database/index.ts';
+import { instantOf } from './database/sql.ts';
+
+/** A stream of a source in one sink: what cursors and ledger are kept for. */
+export interface Track {
+  source: string;
+  stream: StreamName;
+  sink: string;
+}
+
+/**
+ * `rows` of a window is the number of rows that the sink has there. Counting a whole day with every commit would cost more than the commit, so
+ * the number is carried on: a commit adds the rows that it brought, and only time that no window covered before is counted.
+ */
+
+/** Counts the rows of the sink in each of these windows. */
+export type CountRows = (windows: readonly Window[]) => Promise<number[]>;
+
+/** What a commit did to the number of rows. */
+export interface RowChanges {
+  /** The times of rows that the sink did not have there before: new ones, and where moved ones went. */
+  added: readonly Instant[];
+  /** Where rows were that moved to another time. */
+  removed: readonly Instant[];
+}
+
+export interface SinkRows extends RowChanges {
+  /** As the commit leaves them. */
+  count: CountRows;
+  /** An earlier commit was interrupted between data and state: nobody knows which rows it brought, so all windows are counted. */
+  isAfterCrash?: boolean;
+}
+
+const ofTrack = 'source = $1 and stream = $2 and sink = $3';
+const keyOf = ({ source, stream, sink }: Track): string[] => [source, stream, sink];
+
+/** Carries the numbers of the windows on. */
+export async function carryRows(tx: Queryable, track: Track, { added, removed }: RowChanges): Promise<void> {
+  const times = [...added, ...removed];
+  if (times.length === 0) return;
+  const [first, last] = times.reduce(
+    ([low, high], at) => [Math.min(low, at), Math.max(high, at)],
+    [Infinity, -Infinity],
+  );
+  const windows = await readRows(tx, track, { start: first, end: last + 1 }, 'for update');
+  const at = (instant: Instant): CountedWindow | undefined => {
+    let [low, high] = [0, windows.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((windows[middle]?.end ?? instant) <= instant) low = middle + 1;
+      else high = middle;
+    }
+    const found = windows[low];
+    return found && found.start <= instant ? found : undefined;
+  };
+  const numbers = new Map<CountedWindow, number>();
+  const move = (instant: Instant, by: number): void => {
+    const window = at(instant);
+    if (window) numbers.set(window, (numbers.get(window) ?? window.rows) + by);
+  };
+  for (const instant of added) move(instant, 1);
+  for (const instant of removed) move(instant, -1);
+  await writeRows(tx, track, numbers);
+}
+
+/** The numbers of windows that were cut and joined: known windows are taken over as they are, the rest is counted. */
+export async function countEntries(
+  entries: readonly Entry[],
+  known: readonly Entry[],
+  count: CountRows,
+): Promise<Entry[]> {
+  const rows = entries.map(() => 0);
+  const asked: Array<Window & { add(n: number): void }> = [];
+  const give = (i: number, n: number): void => {
+    rows[i] = (rows[i] ?? 0) + n;
+  };
+  for (const before of known) {
+    // A window in pieces: the longest has what the others leave.
+    const pieces = entries
+      .map(({ start, end }, i) => ({ i, start: Math.max(start, before.start), end: Math.min(end, before.end) }))
+      .filter(({ start, end }) => start < end)
+      .sort((a, b) => b.end - b.start - (a.end - a.start));
+    const [longest, ...others] = pieces;
+    if (longest) give(longest.i, before.rows);
+    for (const { i, start, end } of others) {
+      const add = (n: number): void => {
+        give(i, n);
+        give(longest?.i ?? i, -n);
+      };
+      asked.push({ start, end, add });
+    }
+  }
+  for (const [i, entry] of entries.entries()) {
+    for (const { start, end } of gaps(known, entry)) asked.push({ start, end, add: (n) => give(i, n) });
+  }
+  const numbers = asked.length === 0 ? [] : await count(asked);
+  for (const [n, { add }] of asked.entries()) add(numbers[n] ?? 0);
+  return entries.map((entry, i) => ({ ...entry, rows: rows[i] ?? 0 }));
+}
+
+interface CountedWindow extends Window {
+  rows: number;
+}
+
+/** A window whose number in the ledger is not that of the sink. */
+export interface Miscount extends Window {
+  ledger: number;
+  sink: number;
+}
+
+/** Compares the numbers of all windows that touch a range with the sink. Counts twice: a commit may have come in between. */
+export async function findMiscounts(db: Queryable, track: Track, range: Window, count: CountRows): Promise<Miscount[]> {
+  const look = async (): Promise<Miscount[]> => {
+    const wrong = await countAgain(await readRows(db, track, range), count);
+    return [...wrong].map(([{ start, end, rows }, sink]) => ({ start, end, ledger: rows, sink }));
+  };
+  const first = await look();
+  const again = first.length === 0 ? [] : await look();
+  return again.filter((one) => first.some((other) => isDeepStrictEqual(one, other)));
+}
+
+/** Corrects the numbers of all windows that touch a range. In a transaction: commits wait for it. */
+export async function recountRows(tx: Queryable, track: Track, range: Window, count: CountRows): Promise<void> {
+  await writeRows(tx, track, await countAgain(await readRows(tx, track, range, 'for update'), count));
+}
+
+async function countAgain(windows: readonly CountedWindow[], count: CountRows): Promise<Map<CountedWindow, number>> {
+  const numbers = windows.length === 0 ? [] : await count(windows);
+  return new Map(windows.flatMap((window, i) => (numbers[i] === window.rows ? [] : [[window, numbers[i] ?? 0]])));
+}
+
+/** `for update`, so that a commit and a recount never write over each other. */
+const readRows = (db: Queryable, track: Track, { start, end }: Window, lock = ''): Promise<CountedWindow[]> =>
+  db.query<CountedWindow>({
+    text: `
+      select ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", rows from tributary.windows
+      where ${ofTrack} and end_at > $4 and start_at < $5 order by start_at ${lock}`,
+    values: [...keyOf(track), boundOf(start, '-infinity'), boundOf(end, 'infinity')],
+  });
+
+/** Years of more than four digits are no ISO text that Postgres reads. */
+const boundOf = (at: Instant, infinite: string): string => (Math.abs(at) < YEAR_10000 ? toIso(at) : infinite);
+
+const YEAR_10000 = Date.UTC(10_000, 0);
+
+async function writeRows(tx: Queryable, track: Track, numbers: ReadonlyMap<Window, number>): Promise<void> {
+  if (numbers.size === 0) return;
+  await tx.query({
+    text: `
+      update tributary.windows w set rows = n.rows from unnest($4::timestamptz[], $5::bigint[]) as n (start_at, rows)
+      where ${ofTrack} and w.start_at = n.start_at`,
+    values: [...keyOf(track), [...numbers.keys()].map(({ start }) => toIso(start)), [...numbers.values()]],
+  });
+}
