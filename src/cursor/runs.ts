@@ -38,7 +38,10 @@ export const emptyTally = (): Tally => ({
 
 export type RunState = 'done' | 'incomplete' | 'refused' | 'interrupted' | 'failed';
 
-export type RunKind = 'sync' | 'backfill' | 'retry';
+/** A re-sweep is a sync that also read proven windows again; a repair is what `verify --repair` read again; a retry is of records set aside. */
+export const RUN_KINDS = ['sync', 're-sweep', 'backfill', 'repair', 'retry'] as const;
+
+export type RunKind = (typeof RUN_KINDS)[number];
 
 export interface Run {
   id: string;
@@ -61,14 +64,19 @@ export async function startRun(db: Queryable, run: Run): Promise<Instant> {
   return row.at;
 }
 
-export async function finishRun(
-  db: Queryable,
-  id: string,
-  state: RunState,
-  tally: Tally,
-  message?: string,
-): Promise<void> {
-  await db.query(updateRun(id, state, tally, message));
+/** What the history says of a run that a bug ended. */
+export const A_BUG = 'a bug of tributary ended it; the log says more';
+
+export interface RunEnd {
+  state: RunState;
+  /** Why it is not done. */
+  message?: string | undefined;
+  /** What it turned out to be, where that differs from what it began as. */
+  kind?: RunKind | undefined;
+}
+
+export async function finishRun(db: Queryable, id: string, end: RunEnd, tally: Tally): Promise<void> {
+  await db.query(updateRun(id, end, tally));
 }
 
 const insertRun = ({ id, kind, source, stream }: Run): Sql => ({
@@ -81,12 +89,12 @@ const insertRun = ({ id, kind, source, stream }: Run): Sql => ({
   values: [id, kind, source, stream, 'the process ended without a word; what it committed is kept'],
 });
 
-const updateRun = (id: string, state: RunState, t: Tally, message: string | undefined): Sql => ({
+const updateRun = (id: string, { state, message, kind }: RunEnd, t: Tally): Sql => ({
   text: `
     update tributary.runs
     set state = $2, finished_at = now(), message = $3,
         rows_read = $4, rows_new = $5, rows_changed = $6, rows_unchanged = $7, rows_quarantined = $8,
-        requests = $9, too_many_requests = $10, contradictions = $11, misfits = $12, schema_changes = $13, rows_mended = $14
+        requests = $9, too_many_requests = $10, contradictions = $11, misfits = $12, schema_changes = $13, rows_mended = $14, kind = coalesce($15, kind)
     where id = $1`,
   values: [
     id,
@@ -104,12 +112,11 @@ const updateRun = (id: string, state: RunState, t: Tally, message: string | unde
     JSON.stringify(t.typeMismatches),
     JSON.stringify(t.schemaChanges),
     t.sanitized,
+    kind ?? null,
   ],
 });
 
 export const RUN_STATES = ['running', 'done', 'incomplete', 'refused', 'interrupted', 'failed'] as const;
-
-export const RUN_KINDS: readonly RunKind[] = ['sync', 'backfill', 'retry'];
 
 export interface RunFilter {
   id?: string | undefined;

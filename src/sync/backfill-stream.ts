@@ -15,9 +15,10 @@ export async function backfillStream(
   deps: SyncDeps,
   job: StreamJob,
   { window, force = false }: BackfillRequest,
+  kind: 'backfill' | 'repair' = 'backfill',
 ): Promise<StreamReport> {
   let read: Window | undefined;
-  const report = await withRun(deps, job, 'backfill', (run) =>
+  const report = await withRun(deps, job, kind, (run) =>
     withReading(deps, job, run, async ({ reader, committer }) => {
       const { signal } = deps;
       const { source, stream } = job;

@@ -2,7 +2,16 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Cursor, lowestCursor } from '../cursor/cursors.ts';
 import { acquireLease, type Lease } from '../cursor/leases.ts';
 import { readLedgers } from '../cursor/ledger.ts';
-import { emptyTally, finishRun, newRunId, type RunKind, type RunState, startRun, type Tally } from '../cursor/runs.ts';
+import {
+  A_BUG,
+  emptyTally,
+  finishRun,
+  newRunId,
+  type RunKind,
+  type RunState,
+  startRun,
+  type Tally,
+} from '../cursor/runs.ts';
 import { changeFilters, writeProfile } from '../cursor/sources.ts';
 import type { Reader } from '../extract/reader.ts';
 import { Cancelled, Fault, RetryLater, StopStream } from '../model/errors.ts';
@@ -19,6 +28,8 @@ import { type Unproven, unsettled } from './windows-to-read.ts';
 /** A run under way: it holds the lease, counts, and knows which window it is in. */
 export interface OpenRun {
   id: string;
+  /** What it is so far. */
+  kind: RunKind;
   lease: Lease;
   tally: Tally;
   /** As it was when the lease was taken. */
@@ -84,6 +95,7 @@ export async function withRun(
   const { known, at, elapsed } = began;
   const run: OpenRun = {
     id,
+    kind,
     lease,
     tally,
     known,
@@ -101,7 +113,8 @@ export async function withRun(
   /** All in one: whoever finds the lease free finds the run ended, and its next time set. */
   const end = (): Promise<Cursor | undefined> =>
     state.transaction(async (tx) => {
-      await finishRun(tx, id, ended.state, tally, ended.fault?.message ?? summaryOf(ended.unproven));
+      const message = ended.fault?.message ?? summaryOf(ended);
+      await finishRun(tx, id, { state: ended.state, message, kind: run.kind }, tally);
       if (!ended.fault && ended.state !== 'failed') await deps.onEnd?.(tx);
       await lease.release(tx);
       return lowestCursor(tx, tracks);
@@ -131,9 +144,9 @@ export async function withRun(
   return { source, stream, runId: run.id, tally, cursor, ...ended, fault: ended.fault };
 }
 
-/** The first of them speaks for all. */
-function summaryOf([first, ...others]: readonly Unproven[]): string | undefined {
-  if (!first) return undefined;
+/** The first of them speaks for all. Only a bug fails a run without a fault. */
+function summaryOf({ state, unproven: [first, ...others] }: Ended): string | undefined {
+  if (!first) return state === 'failed' ? A_BUG : undefined;
   const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
   return `not proven complete: ${describeRange(first)}: ${first.note}${more}`;
 }

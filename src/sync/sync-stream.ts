@@ -53,9 +53,10 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
         newestSeen: cursor?.newestSeen,
         ledger: async () => ledgers.of(sink),
       }));
-      const onWindow: typeof run.enter = (window) => {
+      const onWindow: Work['onWindow'] = (window, lane) => {
         log.debug({ source, stream, window: describeRange(window) }, 'sweeping');
         run.enter(window);
+        if (lane === 'repair') run.kind = 're-sweep';
       };
       const chainsAtOnce = (): number => parallelism(reader.answerMs(), job.requestsPerSecond);
       return bringUpToDate({ policy, progress: { since, sinks }, reader, committer, signal, chainsAtOnce, onWindow });
@@ -87,7 +88,7 @@ interface Work {
   /** A window is split only if each half promises this many pages. */
   pagesWorth?: number;
   /** Says which window is being read now. */
-  onWindow(window: Window): void;
+  onWindow(window: Window, lane: 'fresh' | 'repair'): void;
 }
 
 /**
@@ -110,7 +111,7 @@ export async function bringUpToDate(work: Work): Promise<Window> {
     ...work,
     profile: reader.profile,
     sweep: (window, { lane }, signal) => {
-      work.onWindow(window);
+      work.onWindow(window, lane);
       return reader.sweep({ window, after: tail, lane, signal });
     },
     take: (slice, { sinks }) => committer.add(slice, sinks),

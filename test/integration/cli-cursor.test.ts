@@ -182,6 +182,27 @@ describe('runs', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining('Allowed choices are running, done, incomplete')]);
   });
 
+  it('say why they are not done: the same reason once, and within 80 columns with kind and changed', async () => {
+    const reason =
+      'not proven complete: 2026-11-01 00:00 to 2026-11-02 00:00 UTC (exclusive): rows of one instant do not fit';
+    for (const [i, kind] of ['repair', 're-sweep', 're-sweep'].entries()) {
+      await db.query({
+        text: `insert into tributary.runs (id, kind, source, stream, state, started_at, finished_at, message, rows_read, rows_changed)
+          values ($1, $2, 'main', 'sales', 'incomplete', now() - interval '1 hour', now(), $3, 123456, 1234)`,
+        values: [`odd-${i}`, kind, kind === 'repair' ? 'the service closed the connection' : reason],
+      });
+    }
+    const { stdout } = await tributary('runs');
+    await db.query({ text: `delete from tributary.runs where id like 'odd-%'` });
+    expect(longLines(stdout)).toEqual([]);
+    expect(stdout).toMatch(/^started +kind .* changed/);
+    expect(stdout).toMatch(/ re-sweep +main\/sales +incomplete +123,456 +0 +1,234/);
+    const text = stdout.replace(/\s+/g, ' ');
+    expect(text.split(reason)).toHaveLength(2);
+    expect(text).toMatch(/ and 1 before, main\/sales incomplete: not proven/);
+    expect(text).toContain('main/sales incomplete: the service closed the connection');
+  });
+
   it('look the same on a terminal, within 80 columns', async () => {
     const { code, text } = await runOnTerminal(place, ['runs', '--config', 'config.yaml']);
     expect([code, longLines(plain(text))]).toEqual([0, []]);

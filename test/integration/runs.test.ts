@@ -24,7 +24,7 @@ it('is running from its beginning to its end, and then says what it did', async 
   expect(await runOf(id)).toMatchObject({ kind: 'sync', state: 'running', finished_at: null, rows_read: 0 });
   const counts = { read: 9, new: 1, changed: 2, unchanged: 6, quarantined: 3, requests: 4, tooManyRequests: 5 };
   const tally = { ...emptyTally(), ...counts, contradictions: { country: 7 }, typeMismatches: { 'click_qr"': 8 } };
-  await finishRun(engine.db, id, 'incomplete', tally, 'try later');
+  await finishRun(engine.db, id, { state: 'incomplete', message: 'try later' }, tally);
   expect(await runOf(id)).toMatchObject({
     state: 'incomplete',
     finished_at: expect.any(Date),
@@ -43,7 +43,7 @@ it('is running from its beginning to its end, and then says what it did', async 
 
 it('ends whatever the message holds: it may be the words of the service', async () => {
   const id = await begin(newSource());
-  await finishRun(engine.db, id, 'refused', emptyTally(), 'a\0b\ud800');
+  await finishRun(engine.db, id, { state: 'refused', message: 'a\0b\ud800' }, emptyTally());
   expect(await runOf(id)).toMatchObject({ state: 'refused', message: 'a\ufffdb\ufffd' });
 });
 
@@ -63,7 +63,7 @@ it('closes the run of a process that died, when the next one begins on the same 
 it('keeps what a run that ended said about itself', async () => {
   const source = newSource();
   const done = await begin(source);
-  await finishRun(engine.db, done, 'done', emptyTally());
+  await finishRun(engine.db, done, { state: 'done' }, emptyTally());
   await begin(source);
   expect(await runOf(done)).toMatchObject({ state: 'done', message: null });
 });
@@ -78,8 +78,8 @@ it('has ids that sort by time and do not repeat', () => {
 it('is kept for its retention, and no longer; what still runs or lasts stays', async () => {
   const source = newSource();
   const [old, young, running] = [await begin(source), await begin(source, 'leads'), await begin(source, 'sales')];
-  await finishRun(engine.db, old, 'done', emptyTally());
-  await finishRun(engine.db, young, 'done', emptyTally());
+  await finishRun(engine.db, old, { state: 'done' }, emptyTally());
+  await finishRun(engine.db, young, { state: 'done' }, emptyTally());
   for (const id of [old, running]) {
     await engine.db.query({
       text: `update tributary.runs set started_at = now() - interval '91 days' where id = $1`,

@@ -72,18 +72,31 @@ const RUN_COLUMNS: ReadonlyArray<FittedColumn<RunRecord>> = [
 
 function describe(runs: readonly RunRecord[], limit: number, columns: number): string {
   if (runs.length === 0) return 'no run fits';
-  // Only the newest message of each: older ones say the same, or no longer apply.
-  const last = new Map([...runs].reverse().map((run) => [`${run.source}/${run.stream}`, run]));
-  const messages = [...last]
-    .map(([name, run]) => ({ name, reason: reasonOf(run) }))
-    .filter(({ reason }) => reason !== undefined)
-    .map(({ name, reason }) => wrap(`${name}: ${reason}`, 2, columns));
   return [
     fittedTable(RUN_COLUMNS, runs, columns),
-    ...messages,
+    ...reasonsOf(runs).map((line) => wrap(line, 2, columns)),
     '',
     `times in UTC${runs.length === limit ? ` · the newest ${limit}; --limit shows more` : ''}`,
   ].join('\n');
+}
+
+const REASONS_SHOWN = 8;
+
+/** Why runs are not done, newest first. Runs of a stream that ended for the same reason share a line. */
+function reasonsOf(runs: readonly RunRecord[]): string[] {
+  const lines = new Map<string, RunRecord[]>();
+  for (const run of runs) {
+    const reason = reasonOf(run);
+    if (reason === undefined) continue;
+    const text = `${run.source}/${run.stream} ${run.state}: ${reason}`;
+    lines.set(text, [...(lines.get(text) ?? []), run]);
+  }
+  const described = [...lines].map(([text, [newest, ...others]]) => {
+    const also = others.length === 0 ? '' : ` and ${others.length} before`;
+    return `${minute(newest?.startedAt).slice(5)}${also}, ${text}`;
+  });
+  const more = described.length - REASONS_SHOWN;
+  return [...described.slice(0, REASONS_SHOWN), ...(more > 0 ? [`${more} more reasons: --json has them`] : [])];
 }
 
 /** Why a run failed, unless its state says so already. */

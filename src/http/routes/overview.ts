@@ -227,7 +227,7 @@ async function readStreams(state: Queryable): Promise<StreamRow[]> {
       ) r on true
       left join lateral (
         select finished_at from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
-          and r.state = 'done' and r.kind = 'sync' order by started_at desc limit 1
+          and r.state = 'done' and r.kind in ('sync', 're-sweep') order by started_at desc limit 1
       ) d on true
       left join lateral (
         select sum(rows_new) as rows from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)

@@ -135,7 +135,7 @@ async function look(state: Queryable, asked: Asked): Promise<Omit<SyncStarted, '
       from unnest($1::text[], $2::text[]) with ordinality as k (source, stream, place)
       left join lateral (
         select id, state, message from tributary.runs r
-        where (r.source, r.stream) = (k.source, k.stream) and kind = 'sync'
+        where (r.source, r.stream) = (k.source, k.stream) and kind in ('sync', 're-sweep')
           and (finished_at is null or finished_at >= to_timestamp($3::float8 / 1000))
         order by started_at desc limit 1
       ) r on true

@@ -2,7 +2,7 @@ import { readCursor } from '../../cursor/cursors.ts';
 import type { Database } from '../../cursor/database/index.ts';
 import { acquireLease } from '../../cursor/leases.ts';
 import { dropQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
-import { emptyTally, finishRun, newRunId, startRun, type Tally } from '../../cursor/runs.ts';
+import { A_BUG, emptyTally, finishRun, newRunId, startRun, type Tally } from '../../cursor/runs.ts';
 import { BadRecord, ConfigError, Fault, type Where } from '../../model/errors.ts';
 import type { Flatten, Row } from '../../model/flatten.ts';
 import { parseJson } from '../../model/json.ts';
@@ -84,9 +84,10 @@ async function write(deps: RetryDeps, job: RetryJob, epoch: number, rows: readon
       if (await writeInto(sink, deps, job, { epoch, runId, rows, ...counted })) written++;
     }
     if (written === 0) throw nowhere({ source, stream });
-    await finishRun(state, runId, 'done', tally);
+    await finishRun(state, runId, { state: 'done' }, tally);
   } catch (error) {
-    await finishRun(state, runId, 'failed', tally, error instanceof Fault ? error.message : 'a bug of tributary');
+    const message = error instanceof Fault ? error.message : A_BUG;
+    await finishRun(state, runId, { state: 'failed', message }, tally);
     throw error;
   }
 }

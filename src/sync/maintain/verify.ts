@@ -191,7 +191,7 @@ export async function repairStream(deps: SyncDeps, job: StreamJob, before: Verif
   }
   const windows = joined(before.sinks.flatMap((sink) => sink.windows));
   for (const window of windows) {
-    const { fault } = await backfillStream(deps, job, { window, force: true });
+    const { fault } = await backfillStream(deps, job, { window, force: true }, 'repair');
     if (fault) return { before, after: undefined, fault };
   }
   return { before, after: await verifyStream(deps, job, before.window), fault: undefined };

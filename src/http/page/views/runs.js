@@ -168,7 +168,7 @@ export const runs = {
           label: 'Outcome',
           values: ['running', 'done', 'incomplete', 'refused', 'interrupted', 'failed'],
         },
-        { name: 'kind', label: 'Kind', values: ['sync', 'backfill', 'retry'] },
+        { name: 'kind', label: 'Kind', values: ['sync', 're-sweep', 'backfill', 'repair', 'retry'] },
       ]),
       h('section', { class: 'panel', 'aria-label': 'Runs' }, runsTable(found.runs), older(address, found.next, 'runs')),
     ];
