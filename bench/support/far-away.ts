@@ -11,6 +11,8 @@ export interface Distance {
   latencyMs: number;
   /** What each way may take on top, at most. */
   jitterMs: number;
+  /** What an answer may take on top of that. */
+  answerJitterMs?: number;
 }
 
 export async function farAway(target: string, distance: Distance): Promise<FarAway> {
@@ -25,7 +27,7 @@ export async function farAway(target: string, distance: Distance): Promise<FarAw
       socket.on('error', () => {}).on('close', () => open.delete(socket));
     }
     carry(near, far, distance);
-    carry(far, near, distance);
+    carry(far, near, { ...distance, jitterMs: distance.jitterMs + (distance.answerJitterMs ?? 0) });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
@@ -39,10 +41,23 @@ export async function farAway(target: string, distance: Distance): Promise<FarAw
 }
 
 function carry(from: Socket, to: Socket, { latencyMs, jitterMs }: Distance): void {
-  let arrivesAt = 0;
+  const onTheWay: { arrivesAt: number; deliver: () => void }[] = [];
+  let delayMs = 0;
+  // One at a time: timers of different lengths may fire out of order, and bytes must not.
+  const next = (): void => {
+    const first = onTheWay[0];
+    if (!first) return;
+    setTimeout(() => {
+      onTheWay.shift();
+      first.deliver();
+      next();
+    }, first.arrivesAt - performance.now());
+  };
   const later = (deliver: () => void): void => {
-    arrivesAt = Math.max(arrivesAt, performance.now() + latencyMs / 2 + Math.random() * jitterMs);
-    setTimeout(deliver, arrivesAt - performance.now());
+    // What follows at once is the same message, and takes as long.
+    if (onTheWay.length === 0) delayMs = latencyMs / 2 + Math.random() * jitterMs;
+    onTheWay.push({ arrivesAt: performance.now() + delayMs, deliver });
+    if (onTheWay.length === 1) next();
   };
   from.on('data', (chunk) => later(() => to.writable && to.write(chunk)));
   from.on('end', () => later(() => to.end()));

@@ -27,6 +27,10 @@ interface Wanted {
 
 /** An edge between two chains costs a request or two. */
 const PAGES_WORTH = 5;
+/** At the end of a long reading, when too few chains are left to use the budget, an edge costs nothing that anybody waits for. */
+const PAGES_WORTH_IDLE = 1;
+/** What a window must promise to be split before it is known what the server does with a start: if it widens days, one is read twice. */
+const PAGES_WORTH_UNSEEN = 20;
 /** Rows may be unevenly spread, so that halves hold less than promised. One split per this many pages keeps the cost of edges under 5 %. */
 export const PAGES_AN_EDGE = 40;
 
@@ -50,13 +54,20 @@ export async function sweepInParallel<T extends Wanted>(
   const still = AbortSignal.any([signal, stop.signal]);
   let [pages, halvings] = [0, 0];
   let failure: { reason: unknown } | undefined;
+  /** By the newest rows, until a stretch shows its own. */
+  const density = profile().isStartSeen ? 0 : 1 / profile().rowGapMs;
 
   const rowsBefore = ({ at, end, density }: Stretch<T>): number => density * (end - at);
 
   function takeOver(): Stretch<T> | undefined {
-    if (halvings >= chainsAtOnce() + pages / PAGES_AN_EDGE) return undefined;
+    const isIdle = pages >= PAGES_AN_EDGE && 2 * underWay.size < chainsAtOnce();
+    if (halvings >= chainsAtOnce() + (pages / PAGES_AN_EDGE) * (isIdle ? 2 : 1)) return undefined;
     const [most] = [...underWay].sort((a, b) => rowsBefore(b) - rowsBefore(a));
-    if (!most || rowsBefore(most) < 2 * pagesWorth * profile().pageRows) return undefined;
+    const { isStartSeen, pageRows } = profile();
+    // One split tells: the first page behind it begins at a row.
+    if (!isStartSeen && halvings > 0) return undefined;
+    const worth = !isStartSeen ? PAGES_WORTH_UNSEEN : isIdle ? PAGES_WORTH_IDLE : pagesWorth;
+    if (!most || rowsBefore(most) < 2 * worth * pageRows) return undefined;
     const middle = middleOf(most, profile());
     if (middle === undefined) return undefined;
     halvings += 1;
@@ -71,7 +82,7 @@ export async function sweepInParallel<T extends Wanted>(
   function fill(): void {
     while (!failure && underWay.size < chainsAtOnce()) {
       const share = waiting.shift();
-      const next = share ? { share, at: share.window.start, end: share.window.end, density: 0 } : takeOver();
+      const next = share ? { share, at: share.window.start, end: share.window.end, density } : takeOver();
       if (!next) return;
       underWay.add(next);
       chains.push(begin(next));
@@ -113,7 +124,7 @@ export async function sweepInParallel<T extends Wanted>(
 /** A server that widens bounds to days reads the whole day before an edge again: a split would cost more than it saves. Hours are worth it. */
 function middleOf({ at, end }: Pick<Stretch<unknown>, 'at' | 'end'>, profile: Profile): Instant | undefined {
   const middle = Math.floor((at + end) / 2);
-  if (!profile.isStartSeen || profile.granularity === 'none' || profile.granularity === 'day') return undefined;
+  if (profile.granularity === 'none' || profile.granularity === 'day') return undefined;
   if (profile.granularity === 'exact') return middle;
   const edge = startOfHour(middle);
   return edge > at ? edge : undefined;

@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+import { createRandom } from '../../src/sandbox/data/random.ts';
+import type { Traits } from '../../src/sandbox/traits.ts';
+import { parallelism } from '../../src/sync/backfill-stream.ts';
+import type { RunResult } from '../support/memory-sync.ts';
+import { createSandboxSync } from '../support/sandbox-sync.ts';
+
+/**
+ * A first sync from a service whose answers take 300 ms, give or take 100, on a plan of 8 requests a second. Time is counted, not passed:
+ * a request is sent in the next free slot of the budget and answered so much later, whenever nothing else can happen before.
+ */
+const GAP_MS = 125;
+const ANSWER_MS = 300;
+const DAYS = 60;
+/** A hundred pages: of a hundred rows each, so that the service is quickly simulated. */
+const [CLICKS, PAGE_ROWS] = [10_000, 100];
+
+async function firstSync(traits: Traits, seed: number) {
+  const lanes = parallelism(ANSWER_MS, 1000 / GAP_MS);
+  const sync = createSandboxSync({ clicks: CLICKS, days: DAYS, traits, seed }, { lanes, mostRows: PAGE_ROWS });
+  const random = createRandom(seed);
+  const waiting: { at: number; answer: () => void }[] = [];
+  let [now, slot, last, requests] = [0, 0, 0, 0];
+  const { page } = sync.api;
+  sync.api.page = async (...query) => {
+    const at = Math.max(now, slot);
+    slot = at + GAP_MS;
+    last = at;
+    requests += 1;
+    const tookMs = random.int(ANSWER_MS - 100, ANSWER_MS + 100);
+    await new Promise<void>((answer) => waiting.push({ at: at + tookMs, answer }));
+    return page(...query);
+  };
+  let result: RunResult | undefined;
+  const run = sync.run().then((ended) => {
+    result = ended;
+  });
+  while (!result) {
+    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+    const [next] = waiting.sort((a, b) => a.at - b.at);
+    if (!next) continue;
+    waiting.shift();
+    now = next.at;
+    next.answer();
+  }
+  await run;
+  expect(result).toMatchObject({ error: undefined, hasDoubts: false });
+  expect(sync.missing()).toEqual([]);
+  return { requests, use: ((requests - 1) * GAP_MS) / last };
+}
+
+test('the budget is used, from the first request to the last', async () => {
+  const found: Awaited<ReturnType<typeof firstSync>>[] = [];
+  for (const seed of [1, 2, 3, 4, 5]) found.push(await firstSync({}, seed));
+  const uses = found.map(({ use }) => use).sort((a, b) => a - b);
+  expect(uses[2]).toBeGreaterThanOrEqual(0.95);
+  expect(uses[0]).toBeGreaterThanOrEqual(0.93);
+  expect(Math.max(...found.map(({ requests }) => requests))).toBeLessThanOrEqual(115);
+});
+
+test('a server that widens days is not asked for many of them twice', async () => {
+  const { requests } = await firstSync({ widen: 'day' }, 1);
+  expect(requests).toBeLessThanOrEqual(142);
+});
