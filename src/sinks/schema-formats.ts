@@ -151,7 +151,8 @@ export function toJson(): string {
  * versions ask for, and with tests of dbt's own: no package has to be declared. Names of sources hold no slash.
  */
 export function toDbt(schema: string): string {
-  const lines = ['version: 2', 'sources:', `  - name: ${schema}`, '    tables:'];
+  const where = `    schema: "{{ var('tributary_schema', '${schema}') }}"`;
+  const lines = ['version: 2', 'sources:', `  - name: ${schema}`, where, '    tables:'];
   for (const { name, doc, key, columns } of TABLES) {
     lines.push(`      - name: ${name}`, `        description: ${JSON.stringify(doc)}`);
     lines.push('        data_tests:', '          - unique:', `              name: ${name}_have_one_row_per_key`);

@@ -26,6 +26,7 @@ it('makes a partition for each UTC month when its first row comes', async () => 
   });
   expect(indexes.map(({ name }) => name.replace(/.*btree /, ''))).toEqual([
     '("timestamp")',
+    `(((("timestamp" AT TIME ZONE 'UTC'::text))::date))`,
     '(_source, event_id, "timestamp")',
   ]);
 });

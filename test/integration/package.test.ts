@@ -31,6 +31,7 @@ describe('the tarball', () => {
         'config/tributary.yaml',
         'config/tributary.schema.json',
         'docs/operations.md',
+        'dbt/dbt_project.yml',
         'CHANGELOG.md',
         'LICENSE',
         'README.md',
@@ -40,7 +41,7 @@ describe('the tarball', () => {
 
   it('holds nothing else: no tests, no sources, no state, no secrets', () => {
     const expected =
-      /^(dist\/.+\.(js|d\.ts|html|css|svg)|dist\/cli\/help\.json|config\/tributary\.(yaml|schema\.json)|docs\/.+\.(md|svg|png|json|ya?ml))$/;
+      /^(dist\/.+\.(js|d\.ts|html|css|svg)|dist\/cli\/help\.json|config\/tributary\.(yaml|schema\.json)|docs\/.+\.(md|svg|png|json|ya?ml)|dbt\/.+\.(sql|yml))$/;
     const atTheTop = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'];
     expect(tarball.files.filter((file) => !expected.test(file) && !atTheTop.includes(file))).toEqual([]);
     expect(tarball.files.filter((file) => /\btests?\b|\.env/.test(file))).toEqual([]);

@@ -47,6 +47,18 @@ describe.each([
     }
   });
 
+  it('one day of daily_link_performance is looked up, not searched for among all events', async () => {
+    const plan = await warehouse.db.transaction(async (tx) => {
+      // A few hundred rows would be read faster without an index.
+      await tx.query({ text: 'set local enable_seqscan = off' });
+      return tx.query<Record<string, string>>({
+        text: `explain select * from attribution.daily_link_performance where date = current_date - 3`,
+      });
+    });
+    const text = plan.map((line) => line['QUERY PLAN']).join('\n');
+    for (const stream of STREAM_NAMES) expect(text).toMatch(new RegExp(`(Scan using|Index Scan on) ${stream}_date`));
+  });
+
   it('daily_link_performance adds up to the tables, and counts nothing that is missing', async () => {
     const sums = async () =>
       (

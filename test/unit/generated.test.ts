@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { configJsonSchema } from '../../src/config/schema.ts';
-import { toMarkdown } from '../../src/sinks/schema-formats.ts';
+import { toDbt, toMarkdown } from '../../src/sinks/schema-formats.ts';
 import { badInputAppendix } from '../support/bad-input-page.ts';
 import { configurationPage } from '../support/config-reference.ts';
 import { errorsAppendix, errorTexts } from '../support/error-texts.ts';
@@ -11,6 +11,10 @@ import { jsonSchema } from '../support/json-documents.ts';
 
 it('docs/data-dictionary.md describes the columns as they are', async () => {
   await expect(`${toMarkdown()}\n`).toMatchFileSnapshot('../../docs/data-dictionary.md');
+});
+
+it('dbt/models/staging/sources.yml describes the tables as they are', async () => {
+  await expect(`${toDbt('attribution')}\n`).toMatchFileSnapshot('../../dbt/models/staging/sources.yml');
 });
 
 it('config/tributary.schema.json describes the config as it is', async () => {

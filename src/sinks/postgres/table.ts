@@ -17,9 +17,15 @@ export interface Table {
   doc: string;
   key: readonly string[];
   columns: readonly TableColumn[];
-  indexes: readonly string[];
+  indexes: readonly Index[];
   /** The column whose ranges the partitions are, where the table has any. */
   partitionedBy?: string;
+}
+
+interface Index {
+  /** What follows the table's name in its own. */
+  name: string;
+  on: string;
 }
 
 export interface TableColumn {
@@ -29,7 +35,10 @@ export interface TableColumn {
   comment: string;
 }
 
-/** One row per event. One index besides the key: people ask for ranges of time. */
+/** The day that `daily_link_performance` shows an event on. An index on it holds each day once: seven bytes a row. */
+export const UTC_DATE = `("timestamp" at time zone 'UTC')::date`;
+
+/** One row per event. People ask for ranges of time, and for days of the view. */
 export function streamTable({ name, doc, columns }: Stream, partition: Partition = 'none'): Table {
   return {
     name,
@@ -39,7 +48,10 @@ export function streamTable({ name, doc, columns }: Stream, partition: Partition
       ? { key: ['_source', 'event_id'] }
       : { key: ['_source', 'event_id', 'timestamp'], partitionedBy: 'timestamp' }),
     columns: [SOURCE, ...columns, ...BOOKKEEPING.filter((column) => column !== SOURCE)].map(toTableColumn),
-    indexes: ['timestamp'],
+    indexes: [
+      { name: 'timestamp', on: '"timestamp"' },
+      { name: 'date', on: `(${UTC_DATE})` },
+    ],
   };
 }
 
@@ -110,9 +122,8 @@ export function alterTable(schema: string, table: Table, present: Present): stri
 
 export function createIndexes(schema: string, table: Table): string {
   return table.indexes
-    .map((column) => {
-      const name = quoteIdent(`${table.name}_${column}`);
-      return `create index if not exists ${name} on ${tableName(schema, table)} (${quoteIdent(column)});`;
+    .map(({ name, on }) => {
+      return `create index if not exists ${quoteIdent(`${table.name}_${name}`)} on ${tableName(schema, table)} (${on});`;
     })
     .join('\n');
 }

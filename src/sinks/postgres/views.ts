@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { quoteIdent, quoteLiteral } from '../../cursor/database/sql.ts';
 import { COVERAGE } from '../../cursor/ledger.ts';
+import { UTC_DATE } from './table.ts';
 
 /**
  * Amounts are whole minor units of their currency. For most that is a hundredth; these differ (ISO 4217, as payment services count
@@ -65,7 +66,7 @@ export function dailyLinkPerformanceView(schema: string): View {
   const table = (name: string): string => `${quoteIdent(schema)}.${quoteIdent(name)}`;
   // By position: a field of the service may become a column called date or currency, and a name would mean that one.
   const perDay = (stream: string, [clicks, leads, sales, amount, currency]: readonly string[]): string => `
-      select _source, link_id, ("timestamp" at time zone 'UTC')::date as date, ${clicks} as clicks, ${leads} as leads, ${sales} as sales,
+      select _source, link_id, ${UTC_DATE} as date, ${clicks} as clicks, ${leads} as leads, ${sales} as sales,
         ${amount} as sale_amount, ${currency} as currency
       from ${table(stream)} where _missing_since is null group by 1, 2, 3, 8`;
   return {

@@ -1,0 +1,1 @@
+{{ tributary.funnel('l.partner_id') }}
