@@ -35,8 +35,9 @@ function readSecret(name: string, path: string): string {
   }
 }
 
-export const logOfEnvironment = (): Log =>
-  createLog({ level: process.env.TRIBUTARY_LOG || 'warn', isForPeople: process.stderr.isTTY === true });
+/** @param print Where lines for people go. */
+export const logOfEnvironment = (print: (text: string) => void = (text) => void process.stderr.write(text)): Log =>
+  createLog({ level: process.env.TRIBUTARY_LOG || 'warn', ...(process.stderr.isTTY && { print }) });
 
 /** For the S3 client, which reads credentials and region by itself. */
 export function s3Settings(): { pathStyle: boolean } {
@@ -67,14 +68,14 @@ const SECRETS = ['apiKey', 'authorization', 'password', 'salt', 'token', 'url'].
 
 const LEVELS = [...Object.values(pino.levels.labels), 'silent'];
 
-/** The only user of pino. Lines go to standard error, because standard output is for results: text on a terminal, else JSON. */
-export function createLog({ level, isForPeople }: { level: string; isForPeople: boolean }): Log {
+/** The only user of pino. Lines are for people where they are printed; else JSON on standard error, because standard output is for results. */
+export function createLog({ level, print }: { level: string; print?: (text: string) => void }): Log {
   if (!LEVELS.includes(level)) {
     throw new ConfigError('TRIBUTARY_LOG is none of the log levels', { next: `use one of: ${LEVELS.join(', ')}` });
   }
   const options = { level, base: null, redact: SECRETS, timestamp: pino.stdTimeFunctions.isoTime };
-  return isForPeople
-    ? pino(options, { write: (json) => void process.stderr.write(lineForPeople(json)) })
+  return print
+    ? pino(options, { write: (json) => print(lineForPeople(json)) })
     : pino(options, pino.destination({ fd: 2, sync: true }));
 }
 
@@ -88,6 +89,5 @@ interface Line {
 export function lineForPeople(json: string): string {
   const { level, msg, source, stream } = JSON.parse(json) as Line;
   const place = [source, stream].filter(Boolean).join('/');
-  // Clears the line first, as it may hold a progress line.
-  return `\r\x1b[2K${pino.levels.labels[level]}: ${place ? `${place}: ` : ''}${msg}\n`;
+  return `${pino.levels.labels[level]}: ${place ? `${place}: ` : ''}${msg}\n`;
 }

@@ -14,7 +14,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
     // The second signal ends the process at once. Nothing is lost: what is not committed is read again.
     if (stop.signal.aborted) {
-      if (terminal.isInteractive) terminal.err('\r\x1b[2K');
+      terminal.live();
       process.exit(EXIT.interrupted);
     }
     terminal.err(`${terminal.isInteractive ? '\n' : ''}stopping; once more to stop at once\n`);
@@ -22,4 +22,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-process.exitCode = await run(process.argv.slice(2), { terminal, createLog: logOfEnvironment, signal: stop.signal });
+process.exitCode = await run(process.argv.slice(2), {
+  ...{ terminal, signal: stop.signal },
+  createLog: () => logOfEnvironment(terminal.err),
+});

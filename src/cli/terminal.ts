@@ -1,6 +1,5 @@
 import { createInterface } from 'node:readline/promises';
 import { Cancelled } from '../model/errors.ts';
-import type { SyncProgress } from '../sync/job.ts';
 
 /** A command's output. Results go to `out`, progress and notes to `err`; tests read both. */
 export interface Terminal {
@@ -10,14 +9,30 @@ export interface Terminal {
   hasReader(): boolean;
   /** `err` is a terminal: lines may be rewritten in place. */
   isInteractive: boolean;
+  /**
+   * Lines at the bottom that are rewritten in place, by name. Without a text the line goes, without a name all do. What `err` prints goes
+   * above them. Only for `isInteractive`.
+   */
+  live(name?: string, text?: string): void;
   /** `out` is a terminal that accepts escape codes. */
   isScreen: boolean;
   columns: number;
 }
 
-export function createTerminal(noColour: boolean): Terminal {
-  const { stdout, stderr } = process;
+export function createTerminal(noColour: boolean, stderr: NodeJS.WriteStream = process.stderr): Terminal {
+  const { stdout } = process;
   let hasReader = true;
+  const lines = new Map<string, string>();
+  let drawn = 0;
+  /** The lines anew, below a text that stays. */
+  const draw = (text: string): void => {
+    const erase = drawn === 0 ? '' : `\r\x1b[2K${'\x1b[1A\x1b[2K'.repeat(drawn - 1)}`;
+    drawn = lines.size;
+    // A line that wraps could not be erased.
+    stderr.write(`${erase}${text}${[...lines.values()].map((line) => line.slice(0, columns() - 1)).join('\n')}`);
+  };
+  // A terminal of unknown width reports 0; the width is read each time, as it may be resized.
+  const columns = (): number => stderr.columns || 80;
   // A closed pipe is no error: the work goes on, its output is dropped.
   const onError = (error: NodeJS.ErrnoException): void => {
     if (error.code !== 'EPIPE') throw error;
@@ -29,13 +44,18 @@ export function createTerminal(noColour: boolean): Terminal {
   stderr.on('error', onError);
   return {
     out: (text) => void stdout.write(`${text}\n`),
-    err: (text) => void stderr.write(text),
+    err: draw,
+    live(name, text) {
+      if (name === undefined) lines.clear();
+      else if (text === undefined) lines.delete(name);
+      else lines.set(name, text);
+      if (drawn + lines.size > 0) draw('');
+    },
     hasReader: () => hasReader,
     isInteractive: stderr.isTTY === true,
     isScreen: stdout.isTTY === true && !noColour,
-    // A terminal of unknown width reports 0; the width is read each time, as it may be resized.
     get columns() {
-      return stderr.columns || 80;
+      return columns();
     },
   };
 }
@@ -53,78 +73,6 @@ export function createPaint({ isScreen }: Pick<Terminal, 'isScreen'>): Paint {
     (text: string): string =>
       isScreen ? `\x1b[${code}m${text}\x1b[0m` : text;
   return { good: colour(32), warn: colour(33), bad: colour(31) };
-}
-
-/** Progress: one line that is rewritten on a terminal, an occasional plain line elsewhere. */
-interface ProgressLine {
-  update(progress: SyncProgress): void;
-  /** Clears the line. */
-  clear(): void;
-}
-
-const PLAIN_LINE_EVERY_MS = 5000;
-
-/** Progress of a sync: rows of each stream, and requests. */
-export const createProgressLine = (terminal: Terminal): ProgressLine =>
-  createLine(terminal, (all) => {
-    const isOne = new Set(all.map(({ source }) => source)).size === 1;
-    const rows = all.map((each) => `${isOne ? '' : `${each.source}/`}${each.stream} ${figure(each.rows)}`);
-    const requests = all.reduce((sum, each) => sum + each.requests, 0);
-    return `rows: ${rows.join(' · ')} · requests: ${figure(requests)}`;
-  });
-
-/** The line shows the latest progress of every stream. */
-function createLine(terminal: Terminal, text: (all: readonly SyncProgress[]) => string): ProgressLine {
-  const latest = new Map<string, SyncProgress>();
-  let isShown = false;
-  let lastPlain = Date.now();
-
-  return {
-    update(progress) {
-      const key = `${progress.source}/${progress.stream}`;
-      // A commit does not report how much is left; the last slice's figure still holds.
-      latest.set(key, { done: latest.get(key)?.done ?? 0, ...progress });
-      if (terminal.isInteractive) {
-        terminal.err(`\r\x1b[2K${text([...latest.values()]).slice(0, terminal.columns - 1)}`);
-        isShown = true;
-      } else if (Date.now() - lastPlain >= PLAIN_LINE_EVERY_MS) {
-        lastPlain = Date.now();
-        terminal.err(`${text([...latest.values()])}\n`);
-      }
-    },
-    clear() {
-      if (isShown) terminal.err('\r\x1b[2K');
-      isShown = false;
-    },
-  };
-}
-
-/** The bar covers the window: the filled part was read, and proven as far as possible. */
-const BAR = 20;
-
-/** Progress of a backfill: how much of the range is covered, how fast, and the time left. */
-export function createBackfillLine(
-  terminal: Terminal,
-  streams: number,
-  budgetShare: () => number | undefined,
-): ProgressLine {
-  const began = performance.now();
-  return createLine(terminal, (all: readonly SyncProgress[]) => {
-    const total = (of: (progress: SyncProgress) => number): number => all.reduce((sum, each) => sum + of(each), 0);
-    const done = Math.min(1, total((each) => each.done ?? 0) / streams);
-    const seconds = (performance.now() - began) / 1000;
-    const share = budgetShare();
-    const parts = [
-      `${'█'.repeat(Math.floor(done * BAR)).padEnd(BAR, '░')} ${Math.floor(done * 100)} %`,
-      `${figure(total((each) => each.rows))} rows`,
-      `${figure(Math.round(total((each) => each.rows) / seconds))}/s`,
-      `${figure(total((each) => each.requests))} req`,
-      ...(share === undefined ? [] : [`budget ${Math.round(share * 100)} %`]),
-      // The first per cent is no basis for an estimate.
-      ...(done > 0.01 && done < 1 ? [`${duration((seconds * (1 - done)) / done)} left`] : []),
-    ];
-    return parts.join(' · ');
-  });
 }
 
 /** A plain table: text left-aligned, figures right-aligned, as narrow as its content. */
@@ -198,6 +146,18 @@ export function wrap(text: string, indent: number, width = 80): string {
   }
   return lines.join(`\n${' '.repeat(indent)}`);
 }
+
+/** A message of several lines: on a terminal none is cut in the middle of a word, in a pipe they stay as they are. */
+export const wrapMessage = (
+  text: string,
+  { isInteractive, columns }: Pick<Terminal, 'isInteractive' | 'columns'>,
+): string =>
+  isInteractive
+    ? text
+        .split('\n')
+        .map((line) => (line.length > columns ? wrap(line, 2, columns) : line))
+        .join('\n')
+    : text;
 
 /** A term and its meaning, side by side; a long term has a line of its own. */
 export function describeTerm(term: string, meaning: string, indent: number): string {

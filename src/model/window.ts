@@ -87,6 +87,14 @@ export function gaps(entries: readonly Window[], { start, end }: Window): Window
   return entries.reduce<Window[]>((open, entry) => open.flatMap((part) => subtract(part, entry)), [window]);
 }
 
+/** The share of a window that is proven, by time. */
+export function provenShare(entries: readonly Entry[], window: Window): number {
+  if (isEmpty(window)) return 1;
+  const proven = entries.filter(({ certified }) => certified);
+  const openMs = gaps(proven, window).reduce((sum, { start, end }) => sum + end - start, 0);
+  return 1 - openMs / (window.end - window.start);
+}
+
 /** A span minus another: nothing, one piece, or two. */
 function subtract<T extends Window>(span: T, cut: Window): T[] {
   if (isEmpty(cut) || cut.end <= span.start || cut.start >= span.end) return [span];

@@ -18,7 +18,7 @@ import { Cancelled, Fault, RetryLater, StopStream } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
-import { describeRange, type Window } from '../model/window.ts';
+import { describeRange, provenShare, type Window } from '../model/window.ts';
 import { type Committer, createCommitter } from './committer.ts';
 import { createEvolver, describeSchemaChange } from './evolver.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
@@ -208,7 +208,11 @@ export async function withReading(
     onCommit(sink, spans) {
       ledgers.add(sink, spans);
       const through = spans.findLast((span) => span.certified)?.end;
-      onProgress({ source, stream, rows: run.tally.read, requests: run.requests(), through });
+      // A backfill has its own range, and says itself how much of it is done.
+      const isSync = run.kind === 'sync' || run.kind === 're-sweep';
+      const wanted = { start: since, end: Math.max(since, reader.serverNow() - job.policy.settleMs) };
+      const done = isSync ? { done: provenShare(ledgers.of(sink), wanted) } : {};
+      onProgress({ source, stream, rows: run.tally.read, requests: run.requests(), through, ...done });
     },
   });
   let asked: Window = { start: since, end: since };

@@ -3,7 +3,7 @@ import type { Config } from '../../src/config/index.ts';
 import { DAY_MS } from '../../src/model/window.ts';
 import { type Abilities, abilityOf } from '../../src/sinks/sink.ts';
 import { isClean } from '../../src/sync/maintain/comparison.ts';
-import { repairStream, verifyStream } from '../../src/sync/maintain/verify.ts';
+import { repairStream, verifyJob, verifyStream } from '../../src/sync/maintain/verify.ts';
 import { configFor, type Engine, missingIn, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
 import { counts, lately, TODAY, tenDays, verify, withJob } from '../support/verifying.ts';
 
@@ -91,6 +91,35 @@ it('an event that vanished from the service is too much until it is marked; one 
     forget({ state, sinks, holder }, { source: sourceOf(config), kind: 'click', id: second ?? '' }),
   );
   expect(isClean(await verify(config))).toBe(true);
+});
+
+it('the progress of a repair never goes back, from the first comparison to the last', async () => {
+  const sandbox = await tenDays();
+  const config = configFor(engine, sandbox);
+  await syncAllDone(config);
+  for (const days of [2, 7]) {
+    const at = new Date(TODAY - days * DAY_MS).toISOString();
+    await change(
+      config,
+      `delete from attribution.clicks where _source = $1 and event_id in (
+         select event_id from attribution.clicks where _source = $1 and "timestamp" >= '${at}' limit 3)`,
+    );
+  }
+  const shares: number[] = [];
+  const rows: number[] = [];
+  const { after } = await withJob(config, 'clicks', (deps, job) => {
+    const onProgress: typeof deps.onProgress = (progress) => {
+      if (progress.done !== undefined) shares.push(progress.done);
+      rows.push(progress.rows);
+    };
+    return verifyJob({ ...deps, onProgress }, job, lately(), { repair: true });
+  });
+  expect(after && isClean(after)).toBe(true);
+  expect(shares.filter((share) => share > 0).length).toBeGreaterThan(2);
+  expect(rows).toEqual([...rows].sort((a, b) => a - b));
+  expect(shares.at(-1)).toBeCloseTo(1);
+  expect(shares).toEqual([...shares].sort((a, b) => a - b));
+  expect(new Set(shares).size).toBeGreaterThan(2);
 });
 
 it('says where a sink was never asked to hold anything', async () => {

@@ -97,6 +97,7 @@ function callHere(args: readonly string[], cwd: string, env: Record<string, stri
       err: (text) => write('stderr', text),
       hasReader: () => true,
       isInteractive: false,
+      live: () => {},
       isScreen: false,
       columns: 80,
     };

@@ -20,7 +20,7 @@ const delay = monitorEventLoopDelay({ resolution: 20 });
 delay.enable();
 await runWorkerApp({
   config,
-  log: createLog({ level: 'warn', isForPeople: false }),
+  log: createLog({ level: 'warn' }),
   signal: stop.signal,
   timings,
   onReady: () => say({ ready: true }),

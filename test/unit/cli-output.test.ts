@@ -3,13 +3,23 @@ import { createLog, lineForPeople } from '../../src/app/environment.ts';
 import type { SyncApp } from '../../src/app/index.ts';
 import { EXIT, exitCodeOf, mostSevere } from '../../src/cli/command.ts';
 import { notes, summaryJson, summaryTable } from '../../src/cli/commands/sync.ts';
-import { createProgressLine, describeTerm, fittedTable, type Terminal, table, wrap } from '../../src/cli/terminal.ts';
+import { createBackfillLine, createProgressLine, withRetryLines } from '../../src/cli/progress.ts';
+import {
+  createTerminal,
+  describeTerm,
+  fittedTable,
+  type Terminal,
+  table,
+  wrap,
+  wrapMessage,
+} from '../../src/cli/terminal.ts';
 import { emptyTally, type Tally } from '../../src/cursor/runs.ts';
 import { BadRecord, Cancelled, ConfigError, type Fault, RetryLater, StopStream } from '../../src/model/errors.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import type { SyncProgress } from '../../src/sync/job.ts';
 import type { Outcome } from '../../src/sync/sync-stream.ts';
 import { longLines } from '../support/cli.ts';
+import { silentLog } from '../support/silent-log.ts';
 
 const THROUGH = Date.UTC(2026, 10, 15, 2, 18, 12);
 
@@ -99,28 +109,46 @@ describe('exit codes', () => {
   });
 });
 
+/** A terminal on which the lines that a person sees can be read. */
+function createScreen({ isInteractive = false, columns = 80 }: Partial<Terminal>) {
+  const { stderr } = process;
+  const screen = { lines: [''] };
+  const write = (text: string): boolean => {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: escape codes begin with one
+    for (const part of text.split(/(\r|\n|\x1b\[2K|\x1b\[1A)/)) {
+      if (part === '\n') screen.lines.push('');
+      else if (part === '\x1b[1A') screen.lines.pop();
+      else if (part === '\x1b[2K') screen.lines[screen.lines.length - 1] = '';
+      else if (part !== '\r') screen.lines[screen.lines.length - 1] += part;
+    }
+    return true;
+  };
+  const own = createTerminal(true, { ...stderr, on: () => stderr, write, columns } as unknown as NodeJS.WriteStream);
+  return { terminal: { ...own, columns, isInteractive }, lines: () => screen.lines };
+}
+
 describe('the progress line', () => {
   const progress = { source: 'main', stream: 'clicks', rows: 5000, requests: 6, through: undefined } as const;
   const written = (terminal: Partial<Terminal>, updates: readonly SyncProgress[] = [progress]) => {
-    const text: string[] = [];
-    const line = createProgressLine({ err: (s: string) => text.push(s), columns: 80, ...terminal } as Terminal);
+    const screen = createScreen(terminal);
+    const line = createProgressLine(screen.terminal);
     for (const each of updates) line.update(each);
+    const shown = screen.lines().at(-1) ?? '';
     line.clear();
-    return text.join('');
+    expect(screen.lines()).toEqual(['']);
+    return shown;
   };
 
-  it('is rewritten in place for a person, and cut where the terminal ends', () => {
-    expect(written({ isInteractive: true })).toBe('\r\x1b[2Krows: clicks 5,000 · requests: 6\r\x1b[2K');
-    expect(written({ isInteractive: true, columns: 13 })).toBe('\r\x1b[2Krows: clicks\r\x1b[2K');
+  it('is cut where the terminal ends', () => {
+    expect(written({ isInteractive: true, columns: 13 })).toBe('rows: clicks');
   });
 
   it('holds all streams in 80 columns, and names the source where there are several', () => {
     const all = (['clicks', 'leads', 'sales'] as const).map((stream) => ({ ...progress, stream, rows: 1_234_567 }));
-    const last = (text: string) => text.split('\r\x1b[2K').at(-2);
-    expect(last(written({ isInteractive: true }, all))).toBe(
+    expect(written({ isInteractive: true }, all)).toBe(
       'rows: clicks 1,234,567 · leads 1,234,567 · sales 1,234,567 · requests: 18',
     );
-    expect(last(written({ isInteractive: true }, [progress, { ...progress, source: 'eu' }]))).toBe(
+    expect(written({ isInteractive: true }, [progress, { ...progress, source: 'eu' }])).toBe(
       'rows: main/clicks 5,000 · eu/clicks 5,000 · requests: 12',
     );
   });
@@ -128,6 +156,75 @@ describe('the progress line', () => {
   it('is silent elsewhere for the first seconds, and never an escape code', () => {
     expect(written({ isInteractive: false })).toBe('');
   });
+
+  it('never goes back, whatever a later phase of the work reports', () => {
+    const { terminal, lines } = createScreen({ isInteractive: true });
+    const line = createBackfillLine(terminal, 1, () => undefined);
+    const shown = [0.3, 0.9, 0.1, undefined, 0.95].map((done) => {
+      line.update({ ...progress, ...(done !== undefined && { done }) });
+      return Number(/(\d+) %/.exec(lines().at(-1) ?? '')?.[1]);
+    });
+    expect(shown).toEqual([30, 90, 90, 90, 95]);
+  });
+});
+
+describe('retries', () => {
+  const failed = { stream: 'clicks', page: 1, status: 503 };
+  const message = 'trying again: the service answered 503';
+  const log = { ...silentLog, child: () => silentLog };
+
+  it('are one live line for each stream, above which other lines go; progress of the stream removes it', () => {
+    const { terminal, lines } = createScreen({ isInteractive: true });
+    const progress = createProgressLine(terminal);
+    const main = withRetryLines(log, terminal).child({ source: 'main' });
+    progress.update({ source: 'main', stream: 'leads', rows: 5, requests: 1, through: undefined });
+    for (const attempt of [1, 2, 3, 4, 5]) {
+      main.warn({ ...failed, attempt, waitMs: 2 ** attempt * 1000 }, message);
+      main.warn({ ...failed, stream: 'sales', attempt, waitMs: 100 }, message);
+    }
+    terminal.err('warn: something else\n');
+    expect(lines()).toEqual([
+      'warn: something else',
+      'rows: leads 5 · requests: 1',
+      'main/clicks: attempt 6 in 32 s, trying again: the service answered 503',
+      'main/sales: attempt 6, trying again: the service answered 503',
+    ]);
+    progress.update({ source: 'main', stream: 'clicks', rows: 7, requests: 9, through: undefined });
+    expect(lines().join()).not.toContain('main/clicks:');
+    progress.clear();
+    expect(lines()).toEqual(['warn: something else', '']);
+  });
+
+  it('are a few plain lines in a pipe', () => {
+    const { terminal, lines } = createScreen({ isInteractive: false });
+    const main = withRetryLines(log, terminal).child({ source: 'main' });
+    for (const stream of ['clicks', 'leads']) {
+      for (const attempt of [1, 2, 3, 4, 5]) main.warn({ ...failed, stream, attempt, waitMs: 4000 }, message);
+    }
+    expect(lines()).toEqual([
+      'main/clicks: attempt 2 in 4 s, trying again: the service answered 503',
+      'main/leads: attempt 2 in 4 s, trying again: the service answered 503',
+      '',
+    ]);
+  });
+
+  it('leave other warnings alone', () => {
+    const seen: unknown[] = [];
+    const { terminal } = createScreen({ isInteractive: true });
+    withRetryLines({ ...silentLog, warn: (...line: unknown[]) => void seen.push(line) }, terminal).warn(
+      { a: 1 },
+      'odd',
+    );
+    expect(seen).toEqual([[{ a: 1 }, 'odd']]);
+  });
+});
+
+it('an error of several lines is not cut in the middle of a word on a terminal, and is left as it is in a pipe', () => {
+  const text = 'main/clicks: it could not be reached at all\nnext: wait';
+  expect(wrapMessage(text, { isInteractive: true, columns: 30 })).toBe(
+    'main/clicks: it could not be\n  reached at all\nnext: wait',
+  );
+  expect(wrapMessage(text, { isInteractive: false, columns: 30 })).toBe(text);
 });
 
 describe('text', () => {
@@ -165,13 +262,13 @@ describe('text', () => {
     expect(describeTerm('a-long-one', 'what it does', 8)).toBe('  a-long-one\n        what it does');
   });
 
-  it('of a log line for people names the stream, over whatever stood there', () => {
+  it('of a log line for people names the stream', () => {
     const line = { level: 40, msg: 'trying again', source: 'main', stream: 'clicks' };
-    expect(lineForPeople(JSON.stringify(line))).toBe('\r\x1b[2Kwarn: main/clicks: trying again\n');
-    expect(lineForPeople(JSON.stringify({ level: 30, msg: 'x' }))).toBe('\r\x1b[2Kinfo: x\n');
+    expect(lineForPeople(JSON.stringify(line))).toBe('warn: main/clicks: trying again\n');
+    expect(lineForPeople(JSON.stringify({ level: 30, msg: 'x' }))).toBe('info: x\n');
   });
 
   it('of a log level that is none', () => {
-    expect(() => createLog({ level: 'loud', isForPeople: false })).toThrow(ConfigError);
+    expect(() => createLog({ level: 'loud' })).toThrow(ConfigError);
   });
 });

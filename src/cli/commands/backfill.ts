@@ -25,16 +25,8 @@ import {
   withSource,
   withWindow,
 } from '../command.ts';
-import {
-  createBackfillLine,
-  duration,
-  type FittedColumn,
-  figure,
-  fittedTable,
-  minute,
-  percent,
-  table,
-} from '../terminal.ts';
+import { createBackfillLine, withRetryLines } from '../progress.ts';
+import { duration, type FittedColumn, figure, fittedTable, minute, percent, table } from '../terminal.ts';
 import { report } from './sync.ts';
 
 const EXAMPLES = `
@@ -69,10 +61,13 @@ export const registerBackfill: Register = (program, action) => {
       const request = { window: parseWindow(options), force: options.force === true };
       const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
       for (const warning of warnings) context.terminal.err(`note: ${warning}\n`);
-      return withSyncApp({ config, log: context.log, choice, beside: true }, (app) => {
-        if (options.dryRun || options.plan) return price(context, app, request, options);
-        return (options.queue ? enqueue : backfill)(context, app, request, options);
-      });
+      return withSyncApp(
+        { config, log: withRetryLines(context.log, context.terminal), choice, beside: true },
+        (app) => {
+          if (options.dryRun || options.plan) return price(context, app, request, options);
+          return (options.queue ? enqueue : backfill)(context, app, request, options);
+        },
+      );
     }),
   );
 };

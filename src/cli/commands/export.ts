@@ -30,7 +30,8 @@ import {
   withSource,
   withWindow,
 } from '../command.ts';
-import { createBackfillLine, figure } from '../terminal.ts';
+import { createBackfillLine, withRetryLines } from '../progress.ts';
+import { figure } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:
@@ -69,18 +70,21 @@ export const registerExport: Register = (program, action) => {
       const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
       for (const warning of warnings) context.terminal.err(`note: ${warning}\n`);
       const choice = { source: options.source, streams: [stream], filters: parseFilters(options.filter ?? []) };
-      return withJobs({ config, log: context.log, choice }, async ([job, ...others]) => {
-        if (!job) throw new Error('at least one stream is chosen');
-        if (others.length > 0) {
-          const sources = [job, ...others].map(({ source }) => source).join(', ');
-          throw new ConfigError(`several sources have ${stream}: ${sources}`, { next: 'choose one with --source' });
-        }
-        const window = parseWindow(options);
-        const { scrub, evolved } = await readExportRules(config, job, context.log);
-        return write(context, options, { stream, window, evolved }, (output, onProgress) =>
-          exportStream(job, { window, ...output, scrub, signal: context.signal, onProgress }),
-        );
-      });
+      return withJobs(
+        { config, log: withRetryLines(context.log, context.terminal), choice },
+        async ([job, ...others]) => {
+          if (!job) throw new Error('at least one stream is chosen');
+          if (others.length > 0) {
+            const sources = [job, ...others].map(({ source }) => source).join(', ');
+            throw new ConfigError(`several sources have ${stream}: ${sources}`, { next: 'choose one with --source' });
+          }
+          const window = parseWindow(options);
+          const { scrub, evolved } = await readExportRules(config, job, context.log);
+          return write(context, options, { stream, window, evolved }, (output, onProgress) =>
+            exportStream(job, { window, ...output, scrub, signal: context.signal, onProgress }),
+          );
+        },
+      );
     }),
   );
 };

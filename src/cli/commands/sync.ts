@@ -22,7 +22,8 @@ import {
   withSink,
   withSource,
 } from '../command.ts';
-import { counted, createProgressLine, figure, minute, percent, table, wrap } from '../terminal.ts';
+import { createProgressLine, withRetryLines } from '../progress.ts';
+import { counted, type FittedColumn, figure, fittedTable, minute, percent, wrap, wrapMessage } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:
@@ -44,7 +45,8 @@ export const registerSync: Register = (program, action) => {
       const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
       const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
       for (const warning of warnings) context.terminal.err(`note: ${warning}\n`);
-      return withSyncApp({ config, log: context.log, choice, adopt }, (app) => syncAndReport(context, app, options));
+      const log = withRetryLines(context.log, context.terminal);
+      return withSyncApp({ config, log, choice, adopt }, (app) => syncAndReport(context, app, options));
     }),
   );
 };
@@ -79,9 +81,16 @@ export function report(
     const under = notes(outcomes, app, asked).map((line) =>
       line.startsWith('note') ? wrap(line, 9, terminal.columns) : line,
     );
-    terminal.out([...range, summaryTable(outcomes, asked && CERTIFIED), '', ...under].join('\n'));
+    terminal.out(
+      [
+        ...range,
+        summaryTable(outcomes, { width: terminal.columns, ...(asked && { last: CERTIFIED }) }),
+        '',
+        ...under,
+      ].join('\n'),
+    );
   }
-  for (const message of messages(outcomes)) terminal.err(`${message}\n`);
+  for (const message of messages(outcomes)) terminal.err(`${wrapMessage(message, terminal)}\n`);
   return mostSevere(outcomes.map(codeOf));
 }
 
@@ -120,15 +129,17 @@ interface FigureColumn {
   of: (tally: Tally) => number;
   /** Shown only if it is not zero: such a column deserves attention. */
   isRare?: true;
+  /** As of `FittedColumn`. */
+  spare?: number;
 }
 
 const FIGURES: readonly FigureColumn[] = [
-  { header: 'read', of: (tally) => tally.read },
+  { header: 'read', of: (tally) => tally.read, spare: 3 },
   { header: 'new', of: (tally) => tally.new },
   { header: 'changed', of: (tally) => tally.changed },
-  { header: 'same', of: (tally) => tally.unchanged },
+  { header: 'same', of: (tally) => tally.unchanged, spare: 1 },
   { header: 'aside', of: (tally) => tally.quarantined, isRare: true },
-  { header: 'requests', of: (tally) => tally.requests },
+  { header: 'requests', of: (tally) => tally.requests, spare: 2 },
   { header: '429s', of: (tally) => tally.tooManyRequests, isRare: true },
 ];
 
@@ -148,18 +159,21 @@ const CERTIFIED: LastColumn = {
 };
 
 /** The summary of a sync or a backfill: what was read, what changed, what is complete. Times are UTC. */
-export function summaryTable(outcomes: readonly Outcome[], last: LastColumn = COMPLETE_THROUGH): string {
+export function summaryTable(
+  outcomes: readonly Outcome[],
+  { last = COMPLETE_THROUGH, width = 80 }: { last?: LastColumn; width?: number } = {},
+): string {
   const isNeeded = ({ of, isRare }: FigureColumn): boolean =>
     !isRare || outcomes.some(({ report }) => report && of(report.tally) > 0);
-  const columns = FIGURES.filter(isNeeded);
-  return table(
-    ['stream', ...columns.map(({ header }) => header), last.header],
-    outcomes.map(({ source, stream, report }) => [
-      `${source}/${stream}`,
-      ...columns.map(({ of }) => (report ? figure(of(report.tally)) : '')),
-      report ? last.of(report) : 'not begun',
-    ]),
-  );
+  const columns: Array<FittedColumn<Outcome>> = [
+    { header: 'stream', of: ({ source, stream }) => `${source}/${stream}` },
+    ...FIGURES.filter(isNeeded).map(({ of, ...column }) => ({
+      ...column,
+      of: ({ report }: Outcome) => (report ? figure(of(report.tally)) : ''),
+    })),
+    { header: last.header, of: ({ report }) => (report ? last.of(report) : 'not begun') },
+  ];
+  return fittedTable(columns, outcomes, width);
 }
 
 /** Notes under the table: budget, and data that deserves attention. */

@@ -27,7 +27,8 @@ import {
   withSource,
   withWindow,
 } from '../command.ts';
-import { createBackfillLine, figure, table } from '../terminal.ts';
+import { createBackfillLine, withRetryLines } from '../progress.ts';
+import { figure, table } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:
@@ -63,7 +64,7 @@ export const registerVerify: Register = (program, action) => {
       const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
       const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
       for (const warning of warnings) context.terminal.err(`note: ${warning}\n`);
-      return withSyncApp({ config, log: context.log, choice, beside: true }, (app) =>
+      return withSyncApp({ config, log: withRetryLines(context.log, context.terminal), choice, beside: true }, (app) =>
         verify(context, app, window, options),
       );
     }),

@@ -29,6 +29,7 @@ const printTo = (lines: string[]): Terminal => ({
   err: () => {},
   hasReader: () => true,
   isInteractive: false,
+  live: () => {},
   isScreen: false,
   columns: 80,
 });

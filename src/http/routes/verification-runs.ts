@@ -138,7 +138,7 @@ export function createVerificationRuns({ state, log, signal }: Deps, onChange: (
       signal: either.signal,
       holder: holderOf('control room, verify'),
       onProgress({ done = 0 }) {
-        update({ progress: (results.length + Math.min(1, done)) / jobs.length });
+        update({ progress: Math.max(entry.now.progress, (results.length + Math.min(1, done)) / jobs.length) });
         if (performance.now() - toldAt < TELL_EVERY_MS) return;
         toldAt = performance.now();
         onChange();

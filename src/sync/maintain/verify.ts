@@ -166,8 +166,10 @@ export async function verifyJob(
   const { source, stream } = job;
   let before: VerifyResult | undefined;
   try {
-    before = between ? await verifyBetween(deps, job, window, between) : await verifyStream(deps, job, window);
-    return repair ? await repairStream(deps, job, before) : { before, after: undefined, fault: undefined };
+    const phase = inPhases(deps.onProgress);
+    const first = { ...deps, onProgress: phase(repair ? SHARES.before : 1) };
+    before = between ? await verifyBetween(first, job, window, between) : await verifyStream(first, job, window);
+    return repair ? await repairStream(deps, job, before, phase) : { before, after: undefined, fault: undefined };
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     const fault = error.at({ source, stream });
@@ -180,8 +182,32 @@ export async function verifyJob(
   }
 }
 
+/** What a repair consists of, as shares of its progress. */
+const SHARES = { before: 0.45, repair: 0.1, after: 0.45 };
+
+/** Progress of work in phases that each begin at nothing: as a whole it only grows. */
+function inPhases(onProgress: SyncDeps['onProgress']): (share: number) => SyncDeps['onProgress'] {
+  let before = 0;
+  let last = { rows: 0, requests: 0, done: 0 };
+  return (share) => {
+    const [from, base] = [before, last];
+    before += share;
+    return ({ rows, requests, done = 0, ...progress }) => {
+      // A commit does not know how much is left.
+      const most = Math.max(last.done, from + share * Math.min(1, done));
+      last = { rows: base.rows + rows, requests: base.requests + requests, done: most };
+      onProgress({ ...progress, ...last });
+    };
+  };
+}
+
 /** Counts again, reads again what differs, then compares again: a repair counts only when it is proven. */
-export async function repairStream(deps: SyncDeps, job: StreamJob, before: VerifyResult): Promise<Repair> {
+export async function repairStream(
+  deps: SyncDeps,
+  job: StreamJob,
+  before: VerifyResult,
+  phase = inPhases(deps.onProgress),
+): Promise<Repair> {
   if (isClean(before)) return { before, after: undefined, fault: undefined };
   // First the numbers: the commits of the repair carry them on.
   const { source, stream } = job;
@@ -191,10 +217,12 @@ export async function repairStream(deps: SyncDeps, job: StreamJob, before: Verif
   }
   const windows = joined(before.sinks.flatMap((sink) => sink.windows));
   for (const window of windows) {
-    const { fault } = await backfillStream(deps, job, { window, force: true }, 'repair');
+    const onProgress = phase(SHARES.repair / windows.length);
+    const { fault } = await backfillStream({ ...deps, onProgress }, job, { window, force: true }, 'repair');
     if (fault) return { before, after: undefined, fault };
   }
-  return { before, after: await verifyStream(deps, job, before.window), fault: undefined };
+  const after = await verifyStream({ ...deps, onProgress: phase(SHARES.after) }, job, before.window);
+  return { before, after, fault: undefined };
 }
 
 /** Every sink holds what it should, and all of it could be compared. */

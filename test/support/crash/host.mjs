@@ -15,7 +15,7 @@ const { createLog } = await import('../../../dist/app/environment.js');
 const given = JSON.parse(await text(process.stdin));
 if (given.some(({ worker }) => worker)) await import('./watch-redis.mjs');
 
-const createSilentLog = () => createLog({ level: 'silent', isForPeople: false });
+const createSilentLog = () => createLog({ level: 'silent' });
 
 async function runCommand({ argv }, say) {
   const terminal = {
@@ -23,6 +23,7 @@ async function runCommand({ argv }, say) {
     err: say,
     hasReader: () => true,
     isInteractive: false,
+    live: () => {},
     isScreen: false,
     columns: 80,
   };
