@@ -11,7 +11,7 @@ export interface Terminal {
   isInteractive: boolean;
   /**
    * Lines at the bottom that are rewritten in place, by name. Without a text the line goes, without a name all do. What `err` prints goes
-   * above them. Only for `isInteractive`.
+   * above them. Nothing happens where `err` is no terminal.
    */
   live(name?: string, text?: string): void;
   /** `out` is a terminal that accepts escape codes. */
@@ -46,6 +46,7 @@ export function createTerminal(noColour: boolean, stderr: NodeJS.WriteStream = p
     out: (text) => void stdout.write(`${text}\n`),
     err: draw,
     live(name, text) {
+      if (stderr.isTTY !== true) return;
       if (name === undefined) lines.clear();
       else if (text === undefined) lines.delete(name);
       else lines.set(name, text);

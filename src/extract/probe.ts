@@ -16,6 +16,10 @@ export interface Sample {
   density: number;
   /** There is more than the page holds. */
   isFull: boolean;
+  /** The time of its newest row; undefined where there is none. */
+  newest: Instant | undefined;
+  /** Rows per millisecond among the newer half of the page: rows may come faster and faster. */
+  newestDensity: number;
   serverNow: Instant | undefined;
   tookMs: number;
 }
@@ -46,7 +50,10 @@ export const createProbe =
     const spanMs = Math.max(1, Math.max(...times) - Math.min(...times));
     const density = isFull ? all.length / spanMs : rows / Math.max(1, end - start);
     const serverNow = said === undefined ? undefined : believed(said, ourNow());
-    return { rows, density, isFull, serverNow, tookMs };
+    const half = times.sort((a, b) => a - b).slice(times.length >> 1);
+    const newest = half.at(-1);
+    const newestDensity = isFull ? half.length / Math.max(1, (newest ?? 0) - (half[0] ?? 0)) : density;
+    return { rows, density, isFull, newest, newestDensity, serverNow, tookMs };
   };
 
 /** Full pages can be refused for their size or for one row on them: half as many rows, down to one. */

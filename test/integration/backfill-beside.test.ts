@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { withSyncApp } from '../../src/app/index.ts';
 import type { Config } from '../../src/config/index.ts';
-import { priceBackfill } from '../../src/sync/price.ts';
+import type { Window } from '../../src/model/window.ts';
+import { type Price, priceBackfill } from '../../src/sync/price.ts';
 import { clicks, daysAgo, inWindow, monthOf, uncovered } from '../support/backfills.ts';
 import {
   backfill,
@@ -74,21 +75,41 @@ it.each([
   expect(new Set(stored).size).toBe(stored.length);
 });
 
+const priceOf = (config: Config, window: Window): Promise<Price> =>
+  withSyncApp({ config, log: silentLog, choice: { streams: ['clicks'] } }, ({ state, sinks, jobs: [job] }) => {
+    if (!job) throw new Error('a job');
+    return priceBackfill({ state, sinks, signal: new AbortController().signal }, job, { window });
+  });
+
+it('a price costs a handful of requests, and a small job fewer than the job', async () => {
+  const window = { start: daysAgo(28), end: daysAgo(1) };
+  // About three pages; and a month in which nearly everything happened on one day.
+  const [small, burst] = [await monthOf(2600), await monthOf(1500)];
+  burst.service.arrive('clicks', 9000, { from: daysAgo(4), to: daysAgo(3) });
+  for (const [sandbox, most, error] of [
+    [small, 2, 1.3],
+    [burst, 5, 2],
+  ] as const) {
+    const config = configFor(engine, sandbox, { requestsPerSecond: 100 });
+    const { probes, rows, requests } = await priceOf(config, window);
+    expect(probes).toBeLessThanOrEqual(most);
+    expect(probes).toBeLessThan(requests);
+    const there = inWindow(sandbox, window).length;
+    expect(Math.max(rows / there, there / rows)).toBeLessThan(error);
+  }
+});
+
 it('tells the price before anything is written', async () => {
   const sandbox = await monthOf(13_000);
   const config = configFor(engine, sandbox, { requestsPerSecond: 100 });
   const window = { start: daysAgo(28), end: daysAgo(4) };
-  const price = () =>
-    withSyncApp({ config, log: silentLog, choice: { streams: ['clicks'] } }, ({ state, sinks, jobs: [job] }) => {
-      if (!job) throw new Error('a job');
-      return priceBackfill({ state, sinks, signal: new AbortController().signal }, job, { window });
-    });
+  const price = () => priceOf(config, window);
   const before = await price();
   const rows = inWindow(sandbox, window).length;
   expect(before).toMatchObject({ toRead: [window], certified: 0, isCounted: false });
   expect(before.rows / rows).toBeGreaterThan(0.8);
   expect(before.rows / rows).toBeLessThan(1.25);
-  expect(before.probes).toBeLessThanOrEqual(17);
+  expect(before.probes).toBeLessThanOrEqual(5);
   // At a pace that is slower than the answers of any machine.
   expect(before.secondsAt(0.01)).toBeGreaterThan(before.secondsAt(8));
   expect(before.secondsAt(2)).toBeGreaterThanOrEqual(before.requests / 2);

@@ -123,7 +123,13 @@ function createScreen({ isInteractive = false, columns = 80 }: Partial<Terminal>
     }
     return true;
   };
-  const own = createTerminal(true, { ...stderr, on: () => stderr, write, columns } as unknown as NodeJS.WriteStream);
+  const own = createTerminal(true, {
+    ...stderr,
+    on: () => stderr,
+    write,
+    columns,
+    isTTY: isInteractive,
+  } as unknown as NodeJS.WriteStream);
   return { terminal: { ...own, columns, isInteractive }, lines: () => screen.lines };
 }
 

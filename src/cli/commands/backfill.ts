@@ -4,6 +4,7 @@ import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { type AuditEntry, audited, recordAudit } from '../../cursor/audit.ts';
 import { type Backfill, readBackfills } from '../../cursor/backfills.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
+import { Cancelled } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import { describeRange } from '../../model/window.ts';
 import { type BackfillRequest, unreadChunks } from '../../sync/backfill-stream.ts';
@@ -79,8 +80,27 @@ async function price(
   { json }: { json?: boolean },
 ): Promise<ExitCode> {
   const { state, sinks, jobs } = app;
-  const prices = await Promise.all(jobs.map((job) => priceBackfill({ state, sinks, signal }, job, request)));
-  terminal.out(json ? document(reportPrices(prices, jobs)) : describePrices(prices, jobs, request));
+  const prices = new Map<StreamJob, Price>();
+  const say = (): void => {
+    const known = jobs.filter((job) => prices.has(job));
+    const inOrder = known.flatMap((job) => prices.get(job) ?? []);
+    terminal.out(json ? document(reportPrices(inOrder, known)) : describePrices(inOrder, known, request));
+  };
+  try {
+    await Promise.all(
+      jobs.map(async (job) => {
+        prices.set(job, await priceBackfill({ state, sinks, signal }, job, request));
+        terminal.live('prices', `priced ${prices.size} of ${jobs.length} streams; Ctrl-C shows these`);
+      }),
+    );
+  } catch (error) {
+    // Recovery: none, but what is known already is worth showing.
+    terminal.live();
+    if (error instanceof Cancelled && !json && prices.size > 0) say();
+    throw error;
+  }
+  terminal.live();
+  say();
   return EXIT.done;
 }
 
