@@ -82,6 +82,7 @@ async function price(
   const { state, sinks, jobs } = app;
   const prices = new Map<StreamJob, Price>();
   const say = (): void => {
+    terminal.live();
     const known = jobs.filter((job) => prices.has(job));
     const inOrder = known.flatMap((job) => prices.get(job) ?? []);
     terminal.out(json ? document(reportPrices(inOrder, known)) : describePrices(inOrder, known, request));
@@ -95,11 +96,9 @@ async function price(
     );
   } catch (error) {
     // Recovery: none, but what is known already is worth showing.
-    terminal.live();
     if (error instanceof Cancelled && !json && prices.size > 0) say();
     throw error;
   }
-  terminal.live();
   say();
   return EXIT.done;
 }
