@@ -24,6 +24,8 @@ export interface Service {
   arrive(stream: StreamName, number: number, span?: { from: number; to: number }): Promise<void>;
   /** Turns traits on (or off, with null) while it runs. */
   change(traits: Record<string, unknown>): Promise<void>;
+  /** From now on every request is answered with this status. */
+  fail(status: number): Promise<void>;
   close(): Promise<unknown>;
 }
 
@@ -47,6 +49,7 @@ export async function startService(...args: string[]): Promise<Service> {
     arrive: async (stream, generate, span = { from: Date.now() - 1, to: Date.now() - 1 }) =>
       void (await ask('events', { stream, generate, ...span })),
     change: async (traits) => void (await ask('traits', traits)),
+    fail: async (status) => void (await ask('faults', [{ status, times: 1_000_000 }])),
     close: () => stop(child),
   };
 }

@@ -6,6 +6,7 @@ import { image } from './image.ts';
 import { kubernetes } from './kubernetes.ts';
 import { lakeReaders } from './lake-readers.ts';
 import { objectStores } from './object-stores.ts';
+import { orchestrators } from './orchestrators.ts';
 import { type Found, Missing, type Part } from './part.ts';
 import { postgresVersions } from './postgres-versions.ts';
 import { servers } from './servers.ts';
@@ -22,6 +23,7 @@ const PARTS: readonly Part[] = [
   ...kubernetes,
   ...postgresVersions,
   ...servers,
+  ...orchestrators,
   image,
 ];
 
