@@ -22,10 +22,14 @@ import type { Sink } from '../sinks/sink.ts';
 import type { StreamJob } from '../sync/job.ts';
 import { type Closers, closing } from './closing.ts';
 import { logOfEnvironment, ownVersion, serviceName, variables, wantsNoColour, wantsTraces } from './environment.ts';
-import { type Choice, type ChosenStream, chooseStreams, createJob, openBudgets } from './jobs.ts';
-import { type ChosenSink, chooseSinks, openSink, openSinks } from './sinks.ts';
+import type { Choice, ChosenStream } from './jobs.ts';
+import type { ChosenSink } from './sinks.ts';
 
 /** The only place that wires the parts together. */
+
+/** Reader, limiter and sinks are loaded on demand: a command that only reads the state starts without them. */
+const loadJobs = () => import('./jobs.ts');
+const loadSinks = () => import('./sinks.ts');
 
 export const environment = {
   log: logOfEnvironment,
@@ -94,6 +98,8 @@ export async function withSyncApp<T>(
   { config, log, choice = {}, adopt = false, beside = false }: SyncAppOptions,
   work: (app: SyncApp) => Promise<T>,
 ): Promise<T> {
+  const { chooseStreams, createJob, openBudgets } = await loadJobs();
+  const { chooseSinks, openSinks } = await loadSinks();
   const streams = chooseStreams(config, choice);
   const sinks = chooseSinks(config, choice.sink);
   return closing(async (closers) => {
@@ -134,10 +140,11 @@ async function adopted(state: Database, streams: readonly ChosenStream[]): Promi
 }
 
 /** For commands that only use the service: no state, no sink, and a budget of their own. */
-export function withJobs<T>(
+export async function withJobs<T>(
   { config, log, choice }: { config: Config; log: Log; choice: Choice },
   work: (jobs: readonly StreamJob[]) => Promise<T>,
 ): Promise<T> {
+  const { chooseStreams, createJob, openBudgets } = await loadJobs();
   const streams = chooseStreams(config, choice);
   return closing(async (closers) => {
     const budgets = openBudgets(config);
@@ -171,10 +178,11 @@ export async function readExportRules(
 }
 
 /** For commands that change stored data without the service. Leases keep them apart from syncs, so both may run at once. */
-export function withSinks<T>(
+export async function withSinks<T>(
   { config, log }: { config: Config; log: Log },
   work: (app: Pick<SyncApp, 'state' | 'sinks'>) => Promise<T>,
 ): Promise<T> {
+  const { chooseSinks, openSinks } = await loadSinks();
   return closing(async (closers) => {
     const { state } = await openState(config, { log, attach: true }, closers);
     return work({ state, sinks: await openSinks(chooseSinks(config, undefined), config, state, closers) });
@@ -187,10 +195,11 @@ export function withApp<T>({ config, log }: { config: Config; log: Log }, work: 
 }
 
 /** For `doctor`: the state as it is, without migrations; if there is none yet, in a temporary folder. */
-export function withUntouched<T>(
+export async function withUntouched<T>(
   { config, log, stateUrl: known }: { config: Config; log: Log; stateUrl?: string | undefined },
   work: (app: { state: Database; sink(name: string): Promise<Sink> }) => Promise<T>,
 ): Promise<T> {
+  const { chooseSinks, openSink } = await loadSinks();
   return closing(async (closers) => {
     const isNew = known === undefined && !hasState(config);
     const dir = isNew ? await mkdtemp(`${STATE_DIR}-doctor-`) : STATE_DIR;

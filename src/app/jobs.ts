@@ -3,7 +3,7 @@ import { createEventsApi } from '../api/events-api.ts';
 import { type CheckedParams, checkFilters } from '../api/filters.ts';
 import { createLimiter, type Limiter, type Usage } from '../api/limiter.ts';
 import type { Config, SourceConfig, StreamConfig } from '../config/index.ts';
-import { openSharedBudgets } from '../cursor/budgets.ts';
+import { keyHashOf, openSharedBudgets } from '../cursor/budgets.ts';
 import type { Database } from '../cursor/database/index.ts';
 import { createProbe } from '../extract/probe.ts';
 import { createReader } from '../extract/reader.ts';
@@ -121,6 +121,7 @@ export function createJob(
   return {
     source: name,
     stream,
+    keyHash: keyHashOf(source.apiKey),
     unknownFields: settings.unknownFields,
     filters: describeFilters(filters),
     warnings: warnings.map((warning) => `${name}/${stream}: ${warning}`),

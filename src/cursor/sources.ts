@@ -1,7 +1,8 @@
 import { MAX_LIMIT } from '../api/params.ts';
 import { type Profile, UNKNOWN_PROFILE } from '../extract/profile.ts';
 import { ConfigError } from '../model/errors.ts';
-import type { StreamName } from '../model/streams.ts';
+import type { Row } from '../model/flatten.ts';
+import { STREAMS, type StreamName } from '../model/streams.ts';
 import type { Database, Queryable } from './database/index.ts';
 import type { Sql } from './database/sql.ts';
 import { checkFence } from './leases.ts';
@@ -44,6 +45,11 @@ export async function adoptSources(db: Queryable, sources: readonly SourceAddres
   await keepAddresses(db, sources);
   const names = moved.map(({ name }) => name);
   // Another server has habits of its own, and need not show the row that the old one showed last.
+  // The workspace is taken from the rows that come next.
+  await db.query({
+    text: 'update tributary.sources set workspace = null where name = any($1)',
+    values: [sources.map(({ name }) => name)],
+  });
   await db.query({ text: 'delete from tributary.profiles where source = any($1)', values: [names] });
   await db.query({ text: 'update tributary.cursors set newest_seen = null where source = any($1)', values: [names] });
   return names;
@@ -54,6 +60,59 @@ export const movedText = ({ name, was, baseUrl }: MovedSource): string =>
 
 export const MOVED_FIX =
   'give the other service a name of its own; if it is the same service at a new address, run tributary sync --adopt once';
+
+/** The workspace that the rows of a source belong to, and the key that showed it. */
+export interface Workspace {
+  id: string | null;
+  keyHash: string | null;
+}
+
+/** Of source $1: one row or none. */
+export const SELECT_WORKSPACE = 'select workspace as id, key_hash as "keyHash" from tributary.sources where name = $1';
+
+export async function readWorkspace(db: Queryable, source: string): Promise<Workspace | undefined> {
+  const [found] = await db.query<{ id: string | null; keyHash: string | null }>({
+    text: SELECT_WORKSPACE,
+    values: [source],
+  });
+  return found;
+}
+
+/**
+ * Checks rows before they are used: a key of another workspace under the same name is refused. A new key alone is no reason, nor are rows
+ * of links that moved to another workspace: only both together are. Once rows of the known workspace have come, the others are trusted.
+ */
+export function createWorkspaceCheck(
+  db: Queryable,
+  { source, stream, keyHash }: { source: string; stream: StreamName; keyHash: string },
+  known: Workspace | undefined,
+): (rows: readonly Row[]) => Promise<void> {
+  const place = STREAMS[stream].columns.findIndex(({ name }) => name === 'link_workspace_id');
+  let isTrusted = false;
+  return async (rows) => {
+    if (isTrusted) return;
+    const shown = new Set(rows.flatMap(({ values }) => (values[place] ? [String(values[place])] : [])));
+    const [first] = shown;
+    if (first === undefined) return;
+    const was = known?.id ?? first;
+    if (!shown.has(was)) {
+      if (known?.keyHash === keyHash) return;
+      throw new ConfigError(
+        `source "${source}" has rows of workspace ${was}, and its key now shows workspace ${first}: rows of two workspaces would mix`,
+        { kept: 'everything; nothing of the other workspace was written', next: WORKSPACE_FIX },
+      );
+    }
+    isTrusted = true;
+    if (known?.id === was && known.keyHash === keyHash) return;
+    await db.query({
+      text: 'update tributary.sources set workspace = $2, key_hash = $3 where name = $1',
+      values: [source, was, keyHash],
+    });
+  };
+}
+
+const WORKSPACE_FIX =
+  'give the other workspace a source of its own; if its rows are meant to join those of the first, run tributary sync --adopt once';
 
 /** Only of sources that something was read from: an address that was mistyped at first can be corrected. */
 async function knownAddresses(db: Queryable): Promise<Map<string, string>> {

@@ -22,6 +22,8 @@ export interface StreamPolicy {
 export interface StreamJob {
   source: string;
   stream: StreamName;
+  /** A digest of the key that the service is asked with. */
+  keyHash: string;
   policy: StreamPolicy;
   unknownFields: UnknownFields;
   /** The filters as one text. Completeness holds only for what they let through. */

@@ -10,7 +10,14 @@ import {
   selectEntries,
   type Tracks,
 } from '../cursor/ledger.ts';
-import { profileOf, SELECT_FILTERS, SELECT_PROFILE, type Stored } from '../cursor/sources.ts';
+import {
+  profileOf,
+  SELECT_FILTERS,
+  SELECT_PROFILE,
+  SELECT_WORKSPACE,
+  type Stored,
+  type Workspace,
+} from '../cursor/sources.ts';
 import type { Profile } from '../extract/reader.ts';
 import type { EvolvedColumn } from '../model/evolution.ts';
 import type { Instant } from '../model/instant.ts';
@@ -25,6 +32,7 @@ export interface Known {
   since: Instant | undefined;
   ledgers: ReadonlyMap<string, readonly Entry[]>;
   profile: Profile;
+  workspace: Workspace | undefined;
   /** Earlier runs with these filters saw rows. */
   hasShown: boolean;
   /** Columns of unknown fields. They belong to the table, which other sources may change at any time. */
@@ -42,6 +50,7 @@ export async function readKnown(db: Queryable, { source, stream, sinks }: Tracks
     since: earliest([...cursors.values()]),
     ledgers: ledgersOf(sinks, found.entries),
     profile: profileOf(found.profile),
+    workspace: found.workspace[0],
     hasShown: found.shown,
     evolved: found.evolved,
   };
@@ -52,6 +61,7 @@ interface Found {
   cursors: CursorRow[];
   entries: SinkLedgerRow[];
   profile: Stored[];
+  workspace: Workspace[];
   shown: boolean;
   evolved: EvolvedColumn[];
 }
@@ -60,7 +70,7 @@ const listOf = (select: string): string => `(select coalesce(json_agg(one), '[]'
 
 const SELECT_KNOWN = `
   select (${SELECT_FILTERS}) as filters, ${listOf(SELECT_CURSORS)} as cursors, ${listOf(SELECT_PROFILE)} as profile,
-    ${HAS_ROWS} as shown, ${listOf(selectEvolved('$2'))} as evolved,
+    ${HAS_ROWS} as shown, ${listOf(SELECT_WORKSPACE)} as workspace, ${listOf(selectEvolved('$2'))} as evolved,
     ${listOf(selectEntries(`coalesce((select min(to_timestamp(since / 1000)) from (${SELECT_CURSORS}) c), '-infinity')`))} as entries`;
 
 const earliest = (cursors: ReadonlyArray<Cursor | undefined>): Instant | undefined => {

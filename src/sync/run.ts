@@ -12,7 +12,7 @@ import {
   startRun,
   type Tally,
 } from '../cursor/runs.ts';
-import { changeFilters, writeProfile } from '../cursor/sources.ts';
+import { changeFilters, createWorkspaceCheck, writeProfile } from '../cursor/sources.ts';
 import type { Reader } from '../extract/reader.ts';
 import { Cancelled, Fault, RetryLater, StopStream } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';
@@ -191,7 +191,8 @@ export async function withReading(
   const isOlder = known.since !== undefined && since < known.since;
   const ledgers = createLedgers(isOlder ? await readLedgers(state, tracks, since) : known.ledgers, run.id, run.now);
   const reader = job.createReader(profile, since, { hasShown });
-  const committer = createCommitter({
+  const checkWorkspace = createWorkspaceCheck(state, job, known.workspace);
+  const inner = createCommitter({
     sinks,
     evolver: createEvolver({
       state,
@@ -215,6 +216,13 @@ export async function withReading(
       onProgress({ source, stream, rows: run.tally.read, requests: run.requests(), through, ...done });
     },
   });
+  const committer: Committer = {
+    ...inner,
+    async add(slice, chosen) {
+      await checkWorkspace(slice.rows);
+      await inner.add(slice, chosen);
+    },
+  };
   let asked: Window = { start: since, end: since };
   try {
     asked = await work({ since, cursors, ledgers, reader, committer });

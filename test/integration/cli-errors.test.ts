@@ -33,14 +33,14 @@ async function sync(settings: Settings, args: string[] = [], env: Record<string,
   return { ...ended, place, message: messageOf(ended) };
 }
 
-/** What is for a person: log lines are JSON. */
+/** What a command ends with: log lines are JSON, and retries were told while it worked. */
 function messageOf({ stdout, stderr }: Finished): string {
   expect(stdout).toBe('');
   expect(stderr).not.toMatch(/^ +at /m);
   expect(stderr).not.toContain('bug');
   return stderr
     .split('\n')
-    .filter((line) => !line.startsWith('{'))
+    .filter((line) => !/^\{|: attempt \d+( in .*)?, trying again/.test(line))
     .join('\n');
 }
 
@@ -180,10 +180,12 @@ describe('refused by the service', () => {
   });
 
   it('a service that is not there: one message, try again later', { timeout: 180_000 }, async () => {
-    const { code, message, port, schemas } = await unreachable;
+    const { code, message, stderr, port, schemas } = await unreachable;
     expect(message).toMatch(new RegExp(`^main/\\w+.*: .*127\\.0\\.0\\.1:${port}: nothing listens there`));
     expect(message).toContain('\nnext: check baseUrl and its port, or wait for the service');
     expect(message.match(/nothing listens there/g)).toHaveLength(1);
+    // Each of the three streams was tried six times within half a minute: one line for each.
+    expect(stderr.match(/attempt \d+( in .*)?, trying again/g)).toHaveLength(3);
     expect(code).toBe(4);
     expect(schemas).toEqual([]);
   });

@@ -36,6 +36,45 @@ async function run(sandbox: Sandbox, baseUrl: string, ...args: string[]) {
 const rowsStored = async (): Promise<object[]> =>
   db.query({ text: 'select event_id, _missing_since from attribution.leads order by 1' });
 
+it('every command refuses a key of another workspace, until it is adopted; a new key of the same one is fine', async () => {
+  const name = 'spaces';
+  const own = await freshDatabase();
+  const state = connect({ url: own.url, max: 1 });
+  const range = ['--from', '20d', '--to', 'now'];
+  const call = async (...args: string[]) => {
+    await place.config(configText(own, one, { name }));
+    return place.run([...args, '--config', 't.yaml']);
+  };
+  const known = async () =>
+    (
+      await state.query<{ workspace: string; key: string }>({
+        text: 'select workspace, key_hash as key from tributary.sources',
+      })
+    )[0];
+  expect((await call('sync')).code).toBe(0);
+  const learned = await known();
+  expect(learned).toEqual({ workspace: 'ws_sandbox', key: expect.stringMatching(/^[0-9a-f]{32}$/) });
+
+  await state.query({ text: `update tributary.sources set key_hash = 'another key'` });
+  expect((await call('verify', ...range)).code).toBe(0);
+  expect(await known()).toEqual(learned);
+
+  await state.query({ text: `update tributary.sources set workspace = 'ws_other', key_hash = 'another key'` });
+  const rows = await state.query({ text: 'select count(*) from attribution.clicks' });
+  for (const command of [['sync'], ['backfill', ...range, '--force'], ['verify', ...range]]) {
+    const { code, text } = await call(...command);
+    expect([command[0], code]).toEqual([command[0], 2]);
+    expect(text.replace(/\s+/g, ' ')).toMatch(
+      /source "spaces" has rows of workspace ws_other, and its key now shows workspace ws_sandbox: .*--adopt/,
+    );
+  }
+  expect(await state.query({ text: 'select count(*) from attribution.clicks' })).toEqual(rows);
+  expect((await call('sync', '--adopt')).code).toBe(0);
+  expect(await known()).toEqual(learned);
+  await state.close();
+  await own.drop();
+});
+
 it('every command refuses another service under the same name, until it is adopted', async () => {
   // Mistyped at first, and corrected: nothing was read from there.
   expect((await run(one, `${one.baseUrl}/v9`, 'sync')).code).not.toBe(0);

@@ -23,11 +23,11 @@ export const KEY = 'canary-key-4711';
 /** Everything, which takes minutes; else a cross-section. */
 export const isProving = process.env.TRIBUTARY_PROVE === '1';
 
-/** What is for a person: log lines are JSON, and progress is no message. */
+/** What a command ends with: log lines are JSON, and progress and retries are no message. */
 export const messageOf = (stderr: string): string =>
   stderr
     .split('\n')
-    .filter((line) => !/^\{|^rows: /.test(line))
+    .filter((line) => !/^\{|^rows: |: attempt \d+( in .*)?, trying again/.test(line))
     .join('\n');
 
 /** Processes under test wait a sixtieth of what they would. */

@@ -42,9 +42,14 @@ it.each(['cli/setup/schema.ts', 'cli/setup/completion.ts', 'cli/setup/sandbox.ts
 );
 
 it('the seer of this test sees: a sync loads them all', () => {
-  expect([...loadedBy('cli/commands/sync.ts').packages]).toEqual(
-    expect.arrayContaining(['pg', 'zod', 'yaml', 'bottleneck']),
-  );
+  const packages = ['cli/commands/sync.ts', 'app/jobs.ts'].flatMap((file) => [...loadedBy(file).packages]);
+  expect(packages).toEqual(expect.arrayContaining(['pg', 'zod', 'yaml', 'bottleneck', 'p-retry']));
+});
+
+it.each(['status', 'runs'])('%s, which only reads the state, brings no reader, no limiter and no sink', (command) => {
+  const { files, packages } = loadedBy(`cli/commands/${command}.ts`);
+  expect([...packages].filter((name) => /^(bottleneck|p-retry)$/.test(name))).toEqual([]);
+  expect([...files].filter((file) => /^(extract\/reader|api\/client|.*-sink)\.ts$/.test(file))).toEqual([]);
 });
 
 it.each(['cli/commands/status.ts', 'cli/commands/runs.ts', 'cli/commands/cursor.ts', 'cli/setup/doctor.ts'])(

@@ -175,6 +175,20 @@ comment on table ${s}.sources is 'The service behind each name. Another one unde
   },
 };
 
+/** The same address shows another workspace to another key. */
+export const WORKSPACES: Migration = {
+  version: 13,
+  name: 'the workspace of a source',
+  sql: (schema) => {
+    const s = quoteIdent(schema);
+    return `
+alter table ${s}.sources add column workspace text, add column key_hash text;
+comment on column ${s}.sources.workspace is 'The workspace that its rows belong to, as they say themselves.';
+comment on column ${s}.sources.key_hash is 'The key that showed it, as a digest: a new key may lead to another workspace.';
+`;
+  },
+};
+
 /** A session of the control room is a signed cookie that nobody stores. What is stored is that one was ended before its time. */
 export const ENDED_SESSIONS: Migration = {
   version: 9,

@@ -2,7 +2,7 @@ import { readEvolved } from '../../cursor/columns.ts';
 import type { Database } from '../../cursor/database/index.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { hasShownRows, readLedger } from '../../cursor/ledger.ts';
-import { readProfile } from '../../cursor/sources.ts';
+import { createWorkspaceCheck, readProfile, readWorkspace } from '../../cursor/sources.ts';
 import { type CountRows, findMiscounts, recountRows } from '../../cursor/window-rows.ts';
 import { createUndelivered, type Reader } from '../../extract/reader.ts';
 import { Cancelled, ConfigError, Fault } from '../../model/errors.ts';
@@ -50,7 +50,9 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
     sinks: await Promise.all(sinks.map((sink) => withLedger(state, source, stream, sink, window))),
   });
 
+  const checkWorkspace = createWorkspaceCheck(state, job, await readWorkspace(state, source));
   for await (const chunk of chunked(readWhole(reader, window, signal))) {
+    await checkWorkspace(chunk.rows);
     const rows = await inShape(chunk.rows);
     for (const sink of sinks) {
       const found = await compare(sink, { stream, source, chunk, rows });
