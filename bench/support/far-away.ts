@@ -11,8 +11,6 @@ export interface Distance {
   latencyMs: number;
   /** What each way may take on top, at most. */
   jitterMs: number;
-  /** What an answer may take on top of that. */
-  answerJitterMs?: number;
 }
 
 export async function farAway(target: string, distance: Distance): Promise<FarAway> {
@@ -27,7 +25,7 @@ export async function farAway(target: string, distance: Distance): Promise<FarAw
       socket.on('error', () => {}).on('close', () => open.delete(socket));
     }
     carry(near, far, distance);
-    carry(far, near, { ...distance, jitterMs: distance.jitterMs + (distance.answerJitterMs ?? 0) });
+    carry(far, near, distance);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
