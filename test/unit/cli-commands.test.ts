@@ -11,7 +11,12 @@ import { silentLog } from '../support/silent-log.ts';
 
 async function typed(...argv: string[]): Promise<{ code: number; out: string; err: string }> {
   const [out, err]: [string[], string[]] = [[], []];
-  const terminal = { out: (text: string) => out.push(text), err: (text: string) => err.push(text), columns: 80 };
+  const terminal = {
+    out: (text: string) => out.push(text),
+    err: (text: string) => err.push(text),
+    live: () => {},
+    columns: 80,
+  };
   const surroundings = { terminal: terminal as unknown as Terminal, signal: new AbortController().signal };
   const code = await run(argv, { ...surroundings, createLog: () => silentLog });
   return { code, out: out.join('\n'), err: err.join('') };
