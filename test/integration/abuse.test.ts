@@ -103,7 +103,12 @@ describe('a config', () => {
     const file = await place.config(text);
     process.chdir(place.dir);
     const [out, err]: [string[], string[]] = [[], []];
-    const terminal = { out: (line: string) => out.push(line), err: (line: string) => err.push(line), columns: 80 };
+    const terminal = {
+      out: (line: string) => out.push(line),
+      err: (line: string) => err.push(line),
+      live: () => {},
+      columns: 80,
+    };
     const code = await run(['sync', '--config', file], {
       terminal: terminal as unknown as Terminal,
       signal: new AbortController().signal,
