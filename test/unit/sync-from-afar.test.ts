@@ -51,9 +51,9 @@ async function firstSync(traits: Traits, seed: number) {
 
 test('the budget is used, from the first request to the last', async () => {
   const found: Awaited<ReturnType<typeof firstSync>>[] = [];
-  for (const seed of [1, 2, 3, 4, 5]) found.push(await firstSync({}, seed));
+  for (const seed of [1, 2, 3]) found.push(await firstSync({}, seed));
   const uses = found.map(({ use }) => use).sort((a, b) => a - b);
-  expect(uses[2]).toBeGreaterThanOrEqual(0.95);
+  expect(uses[1]).toBeGreaterThanOrEqual(0.95);
   expect(uses[0]).toBeGreaterThanOrEqual(0.93);
   expect(Math.max(...found.map(({ requests }) => requests))).toBeLessThanOrEqual(115);
 });
