@@ -106,8 +106,9 @@ it.skipIf(!hasRedis)(
       ...['copy attribution.leads: rows begin', 'update attribution.leads: sent', 'commit: answered'],
       ...['rename source.parquet', 'sync .source.parquet.*.tmp', 'sync date=*', 'link .source.parquet.lock'],
       ...['insert tributary.windows: sent', 'update tributary.leases: answered', 'insert attribution._receipts: sent'],
-      ...['moveToFinished: sent', 'move_to_completed_fetch: sent'],
+      // A worker that has been asked to stop by then fetches no next job.
+      ...['moveToFinished: sent', 'move_to_completed_fetch: sent or move_to_completed: sent'],
     ];
-    expect(known.filter((label) => !seen.has(label))).toEqual([]);
+    expect(known.filter((labels) => !labels.split(' or ').some((label) => seen.has(label)))).toEqual([]);
   },
 );
