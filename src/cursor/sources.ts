@@ -44,12 +44,12 @@ export async function adoptSources(db: Queryable, sources: readonly SourceAddres
   const moved = await findMoved(db, sources);
   await keepAddresses(db, sources);
   const names = moved.map(({ name }) => name);
-  // Another server has habits of its own, and need not show the row that the old one showed last.
   // The workspace is taken from the rows that come next.
   await db.query({
     text: 'update tributary.sources set workspace = null where name = any($1)',
     values: [sources.map(({ name }) => name)],
   });
+  // Another server has habits of its own, and need not show the row that the old one showed last.
   await db.query({ text: 'delete from tributary.profiles where source = any($1)', values: [names] });
   await db.query({ text: 'update tributary.cursors set newest_seen = null where source = any($1)', values: [names] });
   return names;

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { configJsonSchema } from '../../src/config/schema.ts';
+import { majorPerMinor } from '../../src/sinks/postgres/views.ts';
 import { toDbt, toMarkdown } from '../../src/sinks/schema-formats.ts';
 import { badInputAppendix } from '../support/bad-input-page.ts';
 import { configurationPage } from '../support/config-reference.ts';
@@ -15,6 +16,15 @@ it('docs/data-dictionary.md describes the columns as they are', async () => {
 
 it('dbt/models/staging/sources.yml describes the tables as they are', async () => {
   await expect(`${toDbt('attribution')}\n`).toMatchFileSnapshot('../../dbt/models/staging/sources.yml');
+});
+
+it('dbt/macros/major_units.sql knows the currencies of the view', async () => {
+  const macro = `{# Generated from the view daily_link_performance: what an amount in minor units is worth in its currency. #}
+{% macro major_units(amount, currency) -%}
+  ({{ amount }}) * ${majorPerMinor('{{ currency }}')}
+{%- endmacro %}
+`;
+  await expect(macro).toMatchFileSnapshot('../../dbt/macros/major_units.sql');
 });
 
 it('config/tributary.schema.json describes the config as it is', async () => {

@@ -106,7 +106,7 @@ export function dailyLinkPerformanceView(schema: string): View {
 export const currencyOf = (column: string): string => `nullif(lower(${column}), '')`;
 
 /** What a minor unit is worth in its currency. */
-const majorPerMinor = (currency: string): string =>
+export const majorPerMinor = (currency: string): string =>
   `case when ${currency} in (${ZERO_DECIMAL.map(quoteLiteral).join(', ')}) then 1 ` +
   `when ${currency} in (${THREE_DECIMAL.map(quoteLiteral).join(', ')}) then 0.001 else 0.01 end`;
 
