@@ -4,7 +4,7 @@ import { completeThrough, type Entry, overlay, type Window } from '../model/wind
 import type { Queryable } from './database/index.ts';
 import { instantOf, type Sql, storableText } from './database/sql.ts';
 import { checkFence } from './leases.ts';
-import { carryRows, countEntries, recountRows, type SinkRows, type Track } from './window-rows.ts';
+import { carryRows, countByDay, recountRows, type SinkRows, type Track } from './window-rows.ts';
 
 export type { Track } from './window-rows.ts';
 
@@ -50,7 +50,7 @@ export async function applyAdvance(tx: Queryable, advance: Advance, rows?: SinkR
     const met = await tx.query<LedgerRow>(deleteTouching(advance, span));
     const known = met.map(toEntry);
     const entries = overlay(known, entryOf(span, advance.runId, now));
-    await tx.query(insertEntries(advance, rows ? await countEntries(entries, known, rows.count) : entries));
+    await tx.query(insertEntries(advance, rows ? await countByDay(entries, known, rows.count) : entries));
   }
   if (rows?.isAfterCrash) await recountRows(tx, advance, ALWAYS, rows.count);
   const [cursor] = await tx.query<{ since: Instant; through: Instant | null }>(upsertCursor(advance));

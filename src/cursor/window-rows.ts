@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
-import { type Entry, gaps, type Window } from '../model/window.ts';
+import { DAY_MS, type Entry, gaps, startOfDay, type Window } from '../model/window.ts';
 import type { Queryable } from './database/index.ts';
 import { instantOf } from './database/sql.ts';
 
@@ -68,11 +68,7 @@ export async function carryRows(tx: Queryable, track: Track, { added, removed }:
 }
 
 /** The numbers of windows that were cut and joined: known windows are taken over as they are, the rest is counted. */
-export async function countEntries(
-  entries: readonly Entry[],
-  known: readonly Entry[],
-  count: CountRows,
-): Promise<Entry[]> {
+async function countEntries(entries: readonly Entry[], known: readonly Entry[], count: CountRows): Promise<Entry[]> {
   const rows = entries.map(() => 0);
   const asked: Array<Window & { add(n: number): void }> = [];
   const give = (i: number, n: number): void => {
@@ -100,6 +96,32 @@ export async function countEntries(
   const numbers = asked.length === 0 ? [] : await count(asked);
   for (const [n, { add }] of asked.entries()) add(numbers[n] ?? 0);
   return entries.map((entry, i) => ({ ...entry, rows: rows[i] ?? 0 }));
+}
+
+/** Longer windows are years that are nearly empty. */
+const LONGEST_MS = 400 * DAY_MS;
+
+/**
+ * The same, with proven windows that have rows cut at midnight, UTC, so that the ledger knows the rows of each day. A window with a note
+ * is one thing to look at, so it stays whole.
+ */
+export async function countByDay(
+  entries: readonly Entry[],
+  known: readonly Entry[],
+  count: CountRows,
+): Promise<Entry[]> {
+  const counted = await countEntries(entries, known, count);
+  const isToCut = ({ certified, rows, note, start, end }: Entry): boolean =>
+    certified && rows > 0 && note === undefined && end - start <= LONGEST_MS;
+  const days = counted.flatMap((entry) => (isToCut(entry) ? daysOf(entry) : [entry]));
+  return countEntries(days, counted, count);
+}
+
+function daysOf(entry: Entry): Entry[] {
+  const days: Entry[] = [];
+  for (let start = entry.start; start < entry.end; start = startOfDay(start) + DAY_MS)
+    days.push({ ...entry, start, end: Math.min(entry.end, startOfDay(start) + DAY_MS) });
+  return days;
 }
 
 interface CountedWindow extends Window {

@@ -97,6 +97,28 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await context.close();
   });
 
+  it('tells the rows of each day, the stronger the more, and nothing where they are not known', async () => {
+    const { page, context } = await visit(`${server.baseUrl}/#/stream/main/clicks?zoom=year`);
+    await settled(page);
+    const cells = page.getByRole('gridcell');
+    const seen = await cells.evaluateAll((all) =>
+      all.map((cell) => ({
+        rows: Number(/([\d,]+) rows?$/.exec(cell.getAttribute('aria-label') ?? '')?.[1]?.replace(',', '')),
+        share: Number(cell.style.getPropertyValue('--share')),
+      })),
+    );
+    const known = seen.filter(({ rows }) => !Number.isNaN(rows)).sort((a, b) => a.rows - b.rows);
+    expect(known.length).toBeGreaterThan(0.8 * seen.length);
+    expect(known.length).toBeLessThan(seen.length);
+    expect(known.map(({ share }) => share)).toEqual(known.map(({ share }) => share).sort((a, b) => a - b));
+    expect(known.at(-1)?.share).toBe(1);
+    expect(known[0]?.share).toBeLessThan(0.1);
+    await page.getByRole('link', { name: 'Month', exact: true }).click();
+    await page.getByRole('grid', { name: /^Days of [A-Z]/ }).waitFor();
+    expect(await page.locator('.month [data-rows]').count()).toBeGreaterThan(0);
+    await context.close();
+  });
+
   it('shows what is doubtful about filters, on the stream and before a backfill', async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/stream/main/leads`);
     await settled(page);

@@ -134,6 +134,31 @@ describe('the API says what the tables say', () => {
     expect(few.tracks.map(({ days }) => days.reduce((sum, { count }) => sum + count, 0))).toEqual([2]);
   });
 
+  it('coverage of one stream: the rows of each day, unless a window of several days has them', async () => {
+    const rowsOf = async (query: string) => (await get<Coverage>(`/api/coverage${query}`)).tracks[0]?.rows ?? [];
+    expect(await rowsOf('?stream=clicks')).toEqual([]);
+    const table = await db.query<{ date: string; rows: number }>({
+      text: `
+        select to_char("timestamp" at time zone 'UTC', 'YYYY-MM-DD') as date, count(*) as rows
+        from attribution.clicks group by 1 order by 1`,
+    });
+    const clicks = await rowsOf('?source=main&stream=clicks');
+    expect(clicks.length).toBeGreaterThan(20);
+    // What is younger than the settle time is in no window yet.
+    const isOld = ({ date }: { date: string }): boolean => date < day(1);
+    expect(clicks.filter(isOld)).toEqual(table.filter(isOld));
+    expect(await rowsOf(`?source=main&stream=clicks&from=${day(9)}&to=${day(6)}`)).toHaveLength(3);
+    expect((await rowsOf('?source=main&stream=sales')).map(({ rows }) => rows)).toEqual([7, 5]);
+    const move = (hours: number) =>
+      db.query({
+        text: `update tributary.windows set end_at = end_at + make_interval(hours => $1) where note = 'it drifted'`,
+        values: [hours],
+      });
+    await move(1);
+    expect((await rowsOf('?source=main&stream=sales')).map(({ rows }) => rows)).toEqual([7, null, null]);
+    await move(-1);
+  });
+
   it('windows of some days: what was read, what was not, and the records set aside', async () => {
     const track = 'source=main&sink=warehouse';
     const { windows } = await get<CoverageWindows>(`/api/coverage/windows?${track}&stream=sales&from=31d&to=20d`);

@@ -63,6 +63,17 @@ it('after a first sync, late arrivals, a reset, a moved cursor and a forgotten c
   expect(await wrong(config)).toEqual([]);
 });
 
+it('has a window for each day with rows, so that the rows of a day are known', async () => {
+  const config = configFor(engine, await tenDays());
+  await syncAllDone(config);
+  const across = await sql(
+    config,
+    `select start_at, end_at, rows from tributary.windows where source = $1 and state = 'certified' and rows > 0
+       and date_trunc('day', start_at, 'UTC') <> date_trunc('day', end_at - interval '1 microsecond', 'UTC')`,
+  );
+  expect(across).toEqual([]);
+});
+
 it('verify tells where the ledger and the sink disagree, and a repair corrects the ledger', async () => {
   const sandbox = await tenDays();
   const config = configFor(engine, sandbox);

@@ -127,6 +127,10 @@ export function pageData({ sources, days, runDays, odd = ODD }: Size, now = Date
       sink: 'warehouse',
       since: iso(since),
       days: dayRuns({ from, now, runDays, track: i, odd }),
+      rows: Array.from({ length: days }, (_, n) => ({
+        date: day(since + n * DAY),
+        rows: n % 11 === 5 ? null : ((n * 37) % 89) * 100 + 7,
+      })),
     })),
   });
 

@@ -1,5 +1,7 @@
-import type { Instant } from '../../model/instant.ts';
-import { type CoverageSpan, DAY_MS, startOfDay } from '../../model/window.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
+import type { Track } from '../../cursor/ledger.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
+import { type CoverageSpan, DAY_MS, startOfDay, type Window } from '../../model/window.ts';
 import { count, day as date, named, object, oneOf, type z } from '../answers.ts';
 import { isoDay } from '../dependencies.ts';
 
@@ -41,3 +43,24 @@ export function dayRuns(spans: readonly CoverageSpan[], setAside: ReadonlySet<In
 }
 
 const worse = (a: DayState, b: DayState): DayState => (WORST_FIRST.indexOf(a) < WORST_FIRST.indexOf(b) ? a : b);
+
+interface DayRows {
+  sink: string;
+  date: string;
+  rows: number | null;
+}
+
+/** By the ledger: counting the rows themselves would read millions. How the rows of a window of several days are spread is not known. */
+export const readDayRows = (state: Queryable, { source, stream }: Omit<Track, 'sink'>, { start, end }: Window) =>
+  state.query<DayRows>({
+    text: `
+      select w.sink, to_char(d.day at time zone 'UTC', 'YYYY-MM-DD') as date,
+        case when bool_and(w.start_at >= d.day and w.end_at <= d.day + interval '1 day') then sum(w.rows)::bigint end as rows
+      from tributary.windows w
+      cross join lateral generate_series(
+        greatest(date_trunc('day', w.start_at, 'UTC'), $3), least(w.end_at - interval '1 microsecond', $4), interval '1 day'
+      ) d (day)
+      where w.source = $1 and w.stream = $2 and w.rows > 0 and w.end_at > $3 and w.start_at < $4
+      group by w.sink, d.day order by d.day`,
+    values: [source, stream, toIso(start), toIso(end)],
+  });

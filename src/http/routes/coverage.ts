@@ -31,7 +31,7 @@ import {
 } from '../answers.ts';
 import { type ControlDeps, chooseWindow, endOfDays, isoDay, isoOrNull } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
-import { DayRun, dayRuns } from './coverage-days.ts';
+import { DayRun, dayRuns, readDayRows } from './coverage-days.ts';
 
 const track = { source: text, stream, sink: text };
 
@@ -45,6 +45,9 @@ const Coverage = named(
         ...track,
         since: moment,
         days: list(DayRun).describe('in order; days before `since` that nobody asked for are left out'),
+        rows: list(object({ date: day, rows: orNull(count) })).describe(
+          'of each day with rows in the sink, by the ledger, only if `source` and `stream` are given; null: part of a window of several days',
+        ),
       }),
     ),
   }),
@@ -117,6 +120,7 @@ async function readCoverage(state: Queryable, query: z.infer<typeof CoverageQuer
   const asked = chooseWindow(query, { start: begin, end: now }, now);
   const window = { start: startOfDay(asked.start), end: endOfDays(asked.end) };
   const setAside = await readSetAside(state);
+  const rows = source !== undefined && stream !== undefined ? await readDayRows(state, { source, stream }, window) : [];
   return {
     from: isoDay(window.start),
     to: toIso(window.end).slice(0, 10),
@@ -133,6 +137,7 @@ async function readCoverage(state: Queryable, query: z.infer<typeof CoverageQuer
         sink: one.sink,
         since: toIso(since),
         days: adjacentSpans(within(spans, window)).flatMap((stretch) => dayRuns(stretch, days)),
+        rows: rows.filter(({ sink }) => sink === one.sink).map(({ date, rows }) => ({ date, rows })),
       };
     }),
   };
@@ -151,7 +156,8 @@ async function readWindows(state: Queryable, query: z.infer<typeof WindowsQuery>
     (one) => one.source === source && one.stream === stream && one.sink === sink,
   );
   if (!known) throw new HttpError(404, 'nothing was ever written of this stream to this sink');
-  const entries = await readLedger(state, known, known.since);
+  // A backfill may have been before the beginning.
+  const entries = await readLedger(state, known, Math.min(known.since, window.start));
   const spans = coverageSpans(entries, { start: known.since, end: Math.max(known.since, now) });
   const read = entries.filter((entry) => entry.end > window.start && entry.start < window.end);
   const unread = within(spans, window).filter((span) => span.state === 'gap' || span.state === 'open');

@@ -1,10 +1,21 @@
 /** @import { DayRun, DayState, TrackCoverage } from '../../api-types.ts' */
 import { h } from './dom.js';
-import { addMonths, DAY_MS, dayOf, daysIn, monthOf, shortMonth, spokenDay, spokenMonth } from './words.js';
+import {
+  addMonths,
+  counted,
+  DAY_MS,
+  dayOf,
+  daysIn,
+  monthOf,
+  shortFigure,
+  shortMonth,
+  spokenDay,
+  spokenMonth,
+} from './words.js';
 
 /**
  * Three views of a track's days: month, year, all. Each draws one grid of at most a year's cells.
- * @typedef {{ days: ReadonlyMap<string, DayState>, at: string, chosen: string | undefined, toDay(day: string): string, toMonth(month: string): string }} Look
+ * @typedef {{ days: ReadonlyMap<string, DayState>, rows: ReadonlyMap<string, number | null>, at: string, chosen: string | undefined, toDay(day: string): string, toMonth(month: string): string }} Look
  */
 
 const WEEK = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'];
@@ -19,7 +30,16 @@ const onBy = (days) => (/** @type {string} */ day) => dayOf(Date.parse(day) + da
 const onByMonths = (months) => (/** @type {string} */ month) => addMonths(month, months);
 
 /** @param {Look} look @param {string} day @param {DayState} state @returns {Omit<Cell, 'column'>} */
-const dayCell = ({ toDay }, day, state) => ({ at: day, state, label: `${spokenDay(day)}: ${state}`, to: toDay(day) });
+function dayCell(look, day, state) {
+  const rows = rowsIn(look, day, state);
+  return { at: day, state, label: `${spokenDay(day)}: ${state}${said(rows)}`, to: look.toDay(day), rows };
+}
+
+/** @param {number | null} rows */
+const said = (rows) => (rows === null ? '' : `, ${counted(rows, 'row')}`);
+
+/** Null where it is not known. @param {Look} look @param {string} day @param {DayState} state */
+const rowsIn = ({ rows }, day, state) => rows.get(day) ?? (!rows.has(day) && state === 'certified' ? 0 : null);
 
 /** Weeks from left to right, weekdays from top to bottom. @param {Look} look */
 export function yearGrid(look) {
@@ -79,22 +99,26 @@ export function monthGrid(look) {
 
 /** All years, a cell for each month. @param {Look} look */
 export function allGrid(look) {
-  /** @type {Map<string, DayState[]>} */
+  /** @type {Map<string, { states: DayState[], rows: number | null }>} */
   const months = new Map();
   for (const [day, state] of look.days) {
-    const month = monthOf(day);
-    months.set(month, [...(months.get(month) ?? []), state]);
+    const month = months.get(monthOf(day)) ?? { states: [], rows: 0 };
+    const rows = rowsIn(look, day, state);
+    month.states.push(state);
+    month.rows = rows === null || month.rows === null ? null : month.rows + rows;
+    months.set(monthOf(day), month);
   }
   const years = [...new Set([...months.keys()].map((month) => month.slice(0, 4)))];
   const rows = years.map((name) => ({
     name,
     cells: [...months]
       .filter(([month]) => month.startsWith(name))
-      .map(([month, states]) => ({
+      .map(([month, { states, rows }]) => ({
         at: month,
         state: worstOf(states) ?? /** @type {const} */ ('open'),
-        label: `${shortMonth(month)} ${name}: ${tallyOf(states)}`,
+        label: `${shortMonth(month)} ${name}: ${tallyOf(states)}${said(rows)}`,
         to: look.toMonth(month),
+        rows,
         column: Number(month.slice(5)) + 1,
       })),
   }));
@@ -115,6 +139,7 @@ export function allGrid(look) {
  * @property {DayState} state
  * @property {string} label What it is, in words.
  * @property {string} to The address it leads to.
+ * @property {number | null} rows How many it has; null where that is not known.
  * @property {string} [text] What stands in it.
  * @property {number} column Where it stands in its row; 1 is the row's name.
  */
@@ -127,6 +152,7 @@ export function allGrid(look) {
  */
 export function grid({ kind, label, heads, rows, chosen, steps }) {
   const all = rows.flatMap(({ cells }) => cells);
+  const most = all.reduce((n, { rows }) => Math.max(n, rows ?? 0), 1);
   const entry = all.find(({ at }) => at === chosen) ?? all.toSorted((a, b) => (a.at < b.at ? -1 : 1)).at(-1);
   return h(
     'div',
@@ -143,14 +169,14 @@ export function grid({ kind, label, heads, rows, chosen, steps }) {
         'div',
         { class: 'days-row', role: 'row', 'data-key': name },
         h('span', { class: 'days-name', role: 'rowheader' }, name),
-        cells.map((each) => cellOf(each, each.at === chosen, each === entry)),
+        cells.map((each) => cellOf(each, most, each.at === chosen, each === entry)),
       ),
     ),
   );
 }
 
-/** @param {Cell} cell @param {boolean} isChosen @param {boolean} isEntry */
-const cellOf = ({ at, state, label, to, text, column }, isChosen, isEntry) =>
+/** @param {Cell} cell @param {number} most The rows of the fullest cell. @param {boolean} isChosen @param {boolean} isEntry */
+const cellOf = ({ at, state, label, to, text, rows, column }, most, isChosen, isEntry) =>
   h(
     'button',
     {
@@ -162,12 +188,13 @@ const cellOf = ({ at, state, label, to, text, column }, isChosen, isEntry) =>
       'aria-selected': String(isChosen),
       title: label,
       tabindex: isEntry ? 0 : -1,
-      vars: { '--column': String(column) },
+      // By the root, so that one busy day does not make all others look empty.
+      vars: { '--column': String(column), '--share': rows === null ? '1' : Math.sqrt(rows / most).toFixed(2) },
       onclick: () => {
         location.hash = to;
       },
     },
-    text && h('span', {}, text),
+    text && h('span', { 'data-rows': rows !== null && shortFigure(rows) }, text),
   );
 
 /** @param {Record<string, (at: string) => string>} steps */
@@ -183,7 +210,7 @@ const walk = (steps) => (/** @type {KeyboardEvent} */ event) => {
 
 /** @type {Readonly<Record<DayState, string>>} */
 export const STATE_WORDS = {
-  certified: 'proven complete',
+  certified: 'proven complete; stronger with more rows',
   open: 'not reached yet',
   quarantined: 'complete, but records were set aside',
   uncertified: 'read, not proven',
@@ -208,6 +235,9 @@ export function daysOf({ days }) {
   }
   return each;
 }
+
+/** The rows of each day with rows; null where they are not known. @param {TrackCoverage} track @returns {Map<string, number | null>} */
+export const rowsOf = ({ rows }) => new Map(rows.map((day) => [day.date, day.rows]));
 
 /** The number of days by state, worst first: `2 gap, 30 certified`. @param {Iterable<DayState>} states */
 export function tallyOf(states) {

@@ -1,7 +1,7 @@
 /** @import { TrackCoverage } from '../../api-types.ts' */
 /** @import { Address } from '../app/screen.js' */
 import { here } from '../app/screen.js';
-import { allGrid, daysOf, legend, monthGrid, yearGrid } from './calendar.js';
+import { allGrid, daysOf, legend, monthGrid, rowsOf, yearGrid } from './calendar.js';
 import { h } from './dom.js';
 import { choice } from './elements.js';
 import { addMonths, DAY_MS, monthOf, spokenMonth } from './words.js';
@@ -25,6 +25,7 @@ export function timeline(track, address) {
   const name = { all: 'All years', year: at, month: zoom === 'month' ? spokenMonth(at) : '' }[zoom];
   const look = {
     days,
+    rows: rowsOf(track),
     at,
     chosen: address.query.day,
     /** @param {string} day */
