@@ -78,4 +78,31 @@ describe.runIf(hasPgBouncer)('PgBouncer in transaction mode', () => {
     const { code, text } = await worker.done;
     expect(code, text).toBe(0);
   });
+
+  it('refuses a setting of the URL for good: the fault is named, and nobody is told to try again', async () => {
+    await write({ url: withSetting(bouncer.url) });
+    const refused = await place.run(['sync', '--config', 't.yaml']);
+    expect(refused.code, refused.text).toBe(2);
+    expect(refused.text).toMatch(/refuses the setting statement_timeout[\s\S]*ignore_startup_parameters/);
+    expect(refused.text).not.toContain('run again');
+  });
+
+  it('is known for a pooler also where it ignores settings, by a worker and by the doctor', async () => {
+    const lenient = await startPgBouncer(home.url, { ignores: ['options', 'statement_timeout', 'lock_timeout'] });
+    try {
+      await write({ url: withSetting(lenient.url) });
+      for (const command of ['worker', 'doctor']) {
+        const refused = await place.run([command, '--config', 't.yaml']);
+        expect(refused.code, refused.text).toBe(2);
+        expect(refused.text).toMatch(/connection pooler[\s\S]*state\.directUrl/);
+      }
+      await write({ url: withSetting(lenient.url), directUrl: home.url });
+      const synced = await place.run(['sync', '--config', 't.yaml']);
+      expect(synced.code, synced.text).toBe(0);
+    } finally {
+      await lenient.close();
+    }
+  });
 });
+
+const withSetting = (url: string): string => `${url}?statement_timeout=60000`;

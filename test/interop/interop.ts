@@ -1,13 +1,13 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
+import { containers } from './containers.ts';
 import { dbt } from './dbt.ts';
 import { iceberg } from './iceberg/iceberg.ts';
-import { image } from './image.ts';
 import { kubernetes } from './kubernetes.ts';
 import { lakeReaders } from './lake-readers.ts';
 import { objectStores } from './object-stores.ts';
 import { orchestrators } from './orchestrators.ts';
-import { type Found, Missing, type Part } from './part.ts';
+import { closeShared, type Found, Missing, type Part } from './part.ts';
 import { postgresVersions } from './postgres-versions.ts';
 import { servers } from './servers.ts';
 
@@ -24,7 +24,7 @@ const PARTS: readonly Part[] = [
   ...postgresVersions,
   ...servers,
   ...orchestrators,
-  image,
+  ...containers,
 ];
 
 const PAGE = 'docs/compatibility.md';
@@ -89,6 +89,7 @@ for (const part of chosen) {
   rows.push(row);
   say(`${part.name}: ${row.outcome}${row.versions && `, ${row.versions}`}: ${row.text}`);
 }
+await closeShared();
 const day = new Date().toISOString().slice(0, 10);
 const ran = rows.filter(({ outcome }) => outcome !== 'skipped');
 say(

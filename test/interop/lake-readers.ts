@@ -20,14 +20,15 @@ import { pythonVersions, pythonWith } from './tools.ts';
  * answers that count are those of the warehouse, which the same run filled.
  */
 
-const READERS = ['pyarrow', 'polars', 'datafusion', 'chdb', 'duckdb'] as const;
+const READERS = ['pyarrow', 'polars', 'datafusion', 'chdb', 'duckdb', 'pyspark'] as const;
+const PACKAGES = READERS.map((name) => (name === 'pyspark' ? 'pyspark==4.0.1' : name));
 const SCRIPT = fileURLToPath(new URL('lake_reader.py', import.meta.url));
 
 export const lakeReaders: Part = {
   name: 'readers',
   checks:
     'counts, sums, nulls, distinct values, extremes and filters over files of several row groups and of mixed columns',
-  needs: `Python with ${READERS.join(', ')}`,
+  needs: `Java; Python with ${READERS.join(', ')}`,
   run: () => withClosers(askAll),
 };
 
@@ -39,7 +40,7 @@ interface Question {
 }
 
 async function askAll(opened: (close: () => unknown) => void): Promise<Found> {
-  const python = await pythonWith('readers', READERS);
+  const python = await pythonWith('readers', PACKAGES);
   const state = await startState();
   opened(state.close);
   const service = await startService(

@@ -71,6 +71,19 @@ def chdb():
     return answer
 
 
+def spark():
+    from pyspark.sql import SparkSession
+    session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    session = session.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+    # Standard SQL: names between double quotes, no escapes in texts.
+    for key in ("spark.sql.ansi.enabled", "spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals"):
+        session = session.config(key, "true")
+    spark = session.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.read.option("mergeSchema", "true").parquet(folder).createOrReplaceTempView("t")
+    return lambda q: spark.sql(sql_of(q, lambda v: f"timestamp_micros({v})", lambda e: f"unix_micros({e})")).collect()[0][0]
+
+
 def pyarrow():
     import datetime
     import pyarrow as pa, pyarrow.compute as pc, pyarrow.dataset as ds
@@ -124,5 +137,5 @@ def polars():
     return answer
 
 
-answer = {"duckdb": duckdb, "datafusion": datafusion, "chdb": chdb, "pyarrow": pyarrow, "polars": polars}[reader]()
+answer = {"duckdb": duckdb, "datafusion": datafusion, "chdb": chdb, "pyarrow": pyarrow, "polars": polars, "pyspark": spark}[reader]()
 print("ANSWERS " + json.dumps([answer(question) for question in asked["questions"]]))

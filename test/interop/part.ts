@@ -71,3 +71,12 @@ export async function withClosers<T>(work: (opened: (close: () => unknown) => vo
     for (const close of closers.reverse()) await close();
   }
 }
+
+const closers: Array<() => unknown> = [];
+
+/** For what several parts share: closed after the last of them. */
+export const atEnd = (close: () => unknown): void => void closers.push(close);
+
+export async function closeShared(): Promise<void> {
+  for (const close of closers.splice(0).reverse()) await close();
+}

@@ -56,6 +56,17 @@ export async function goProgram(program: string, module: string): Promise<string
   return join(BIN, program);
 }
 
+/** The same where `go install` refuses, because the module replaces some of what it needs: its source is built in place. */
+export async function goProgramOfSource(program: string, module: string, folder: string): Promise<string> {
+  const found = find(program);
+  if (found !== undefined) return found;
+  if (!mayInstall) return refuse(program, `go build ${module}`);
+  if (find('go') === undefined) throw new Missing(`no ${program}, and no Go to build it with`);
+  const { Dir } = JSON.parse(await must('go', ['mod', 'download', '-json', module])) as { Dir: string };
+  await must('go', ['build', '-trimpath', '-mod=readonly', '-o', join(BIN, program), `./${folder}`], { cwd: Dir });
+  return join(BIN, program);
+}
+
 /** A program of a Debian package; unpacked, not installed. */
 export async function debianProgram(program: string, ...packages: string[]): Promise<string> {
   const found = find(program);

@@ -14,8 +14,11 @@ const PROGRAM = ['/usr/sbin/pgbouncer', '/usr/bin/pgbouncer', '/usr/local/bin/pg
 
 export const hasPgBouncer = PROGRAM !== undefined;
 
-/** PgBouncer in transaction mode before a database, as it is installed: no startup parameter is let through or ignored. */
-export async function startPgBouncer(url: string): Promise<{ url: string; close(): Promise<void> }> {
+/** PgBouncer in transaction mode before a database. As it is installed, it refuses startup parameters; those named here are ignored. */
+export async function startPgBouncer(
+  url: string,
+  { ignores = [] as readonly string[] } = {},
+): Promise<{ url: string; close(): Promise<void> }> {
   const { hostname, port, username, password, pathname } = new URL(url);
   const dir = mkdtempSync(join(tmpdir(), 'tributary-pgbouncer-'));
   const listen = await freePort();
@@ -32,6 +35,7 @@ export async function startPgBouncer(url: string): Promise<{ url: string; close(
       'pool_mode = transaction',
       // Fewer than clients: a connection changes hands at every transaction.
       'default_pool_size = 4',
+      `ignore_startup_parameters = ${ignores.join(',')}`,
     ].join('\n'),
   );
   // It refuses to run as root.
