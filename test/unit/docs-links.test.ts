@@ -99,3 +99,9 @@ it('nobody is told to install or import the unrelated package of that name', () 
   const npx = lines.filter((line) => /npx tributary\b/.test(line) && !line.startsWith('README.md'));
   expect(npx).toEqual([]);
 });
+
+it('the README has the two commands of a stranger, and CI runs its test command as it is', () => {
+  const commands = [...readFileSync('README.md', 'utf8').matchAll(/^```sh\n(npm ci && [^\n]+)\n```$/gm)];
+  expect(commands.map(([, command]) => command)).toEqual(['npm ci && npm run demo', 'npm ci && npm test']);
+  expect(readFileSync('.ci/run', 'utf8').split('\n')).toContain('npm ci && npm test');
+});
