@@ -78,6 +78,20 @@ describe('a server that falls silent', () => {
   });
 });
 
+it('a server that answered while we were busy is not taken for silent', async () => {
+  const db = connect({ url: engine.url, max: 1, silenceMs: 300 });
+  const tx = await db.begin();
+  const answer = tx.query({ text: 'select pg_sleep(0.05)' });
+  // The answer comes while nothing is read. After an immediate, timers come before what has arrived.
+  await new Promise(setImmediate);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);
+  await answer;
+  await sleep(1500);
+  await expect(tx.query({ text: 'select 1 as one' })).resolves.toEqual([{ one: 1 }]);
+  await tx.rollback();
+  await db.close();
+});
+
 describe('a server with no connection to spare', () => {
   const few = (limit: number): Promise<unknown> =>
     engine.db.query({ text: `alter role few connection limit ${limit}` });

@@ -31,14 +31,20 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions): Pool {
   // An idle connection that the server closes is replaced at the next query. Without a listener it would end the process.
   pool.on('error', () => {});
 
-  /** On a connection of its own: those of the pool may all be waiting on a dead line. */
-  const lookAt = async (pid: number): Promise<BackendActivity> => {
+  /**
+   * On a connection of its own: those of the pool may all be waiting on a dead line. A process that reads from us or writes to us, and gets
+   * nothing through, is ended: it would keep its locks until the server notices by itself. Not so if its answer came while we looked: a
+   * busy process of ours comes to its timers before it comes to what has arrived.
+   */
+  const lookAt: LookAt = async (pid, isStillSilent) => {
     const client = new Client({ connectionString: url, application_name: name, query_timeout: CONNECT_MS });
     try {
       await client.connect();
-      return (
-        (await client.query<{ activity: BackendActivity }>(BACKEND_ACTIVITY, [pid])).rows[0]?.activity ?? 'unknown'
-      );
+      const [row] = (await client.query<{ activity: BackendActivity }>(BACKEND_ACTIVITY, [pid])).rows;
+      const activity = row?.activity ?? 'unknown';
+      if (activity === 'waiting for us' && isStillSilent())
+        await client.query('select pg_terminate_backend($1)', [pid]);
+      return activity;
     } catch (error) {
       // Recovery: a server that refuses us, for want of room perhaps, is there, and says nothing of our question.
       if (error instanceof pg.DatabaseError) return 'unknown';
@@ -77,6 +83,7 @@ interface Watched {
 
 /** What the server says of its process: at work on what we asked, waiting for us, or not to be found. */
 type BackendActivity = 'at work' | 'waiting for us' | 'unknown';
+type LookAt = (pid: number, isStillSilent: () => boolean) => Promise<BackendActivity>;
 
 /** A server is asked about at this interval while it says nothing. */
 export const SILENCE_MS = 60_000;
@@ -89,12 +96,7 @@ const MOST_UNKNOWN = 5;
  * or a dead machine has swallowed says nothing for ever. So when nothing has passed for a while, the server is asked on another
  * connection what it is doing. A limit on the time of a query would end those that are only long.
  */
-async function unlessSilent<T>(
-  connection: Watched,
-  silenceMs: number,
-  lookAt: (pid: number) => Promise<BackendActivity>,
-  work: Promise<T>,
-): Promise<T> {
+async function unlessSilent<T>(connection: Watched, silenceMs: number, lookAt: LookAt, work: Promise<T>): Promise<T> {
   let seen = connection.bytesPassed();
   let unknown = 0;
   const look = async (): Promise<void> => {
@@ -104,10 +106,11 @@ async function unlessSilent<T>(
       return;
     }
     // Recovery: a server that cannot be asked either is not there.
-    const activity = await lookAt(connection.pid).catch(() => 'waiting for us' as const);
+    const isStillSilent = (): boolean => connection.bytesPassed() === seen;
+    const activity = await lookAt(connection.pid, isStillSilent).catch(() => 'waiting for us' as const);
     unknown = activity === 'unknown' ? unknown + 1 : 0;
     const isDead = activity === 'waiting for us' || unknown >= MOST_UNKNOWN;
-    if (isDead && connection.bytesPassed() === seen) connection.cut(silent(silenceMs));
+    if (isDead && isStillSilent()) connection.cut(silent(silenceMs));
   };
   const timer = setInterval(() => void look(), silenceMs);
   timer.unref();
@@ -124,17 +127,11 @@ const silent = (ms: number): Error =>
     code: '08006',
   });
 
-/**
- * A process that reads from us or writes to us, and gets nothing through, is at the other end of a dead line. It is ended, or it would
- * keep its locks until the server notices by itself.
- */
 const BACKEND_ACTIVITY = `
-  select activity, activity = 'waiting for us' and pg_terminate_backend(pid) as ended
-  from pg_stat_activity, lateral (
-    select case when state is null or state = 'disabled' then 'unknown'
-      when state = 'active' and wait_event_type is distinct from 'Client' then 'at work'
-      else 'waiting for us' end as activity
-  ) as seen
+  select case when state is null or state = 'disabled' then 'unknown'
+    when state = 'active' and wait_event_type is distinct from 'Client' then 'at work'
+    else 'waiting for us' end as activity
+  from pg_stat_activity
   where pid = $1 and usename = current_user and datname = current_database()`;
 
 /** The server's process that greeted us; pg has no type for it. */
