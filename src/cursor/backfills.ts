@@ -16,6 +16,8 @@ export interface NewBackfill {
   window: Window;
   /** Also what is certified already. */
   force: boolean;
+  /** How many rows it is expected to read, where somebody asked. */
+  pricedRows?: number | undefined;
   chunks: readonly Window[];
 }
 
@@ -40,12 +42,13 @@ export interface Backfill extends Window {
 const CLAIM_SECONDS = 60;
 
 export async function insertBackfill(db: Database, backfill: NewBackfill): Promise<void> {
-  const { id, source, stream, window, force, chunks } = backfill;
+  const { id, source, stream, window, force, pricedRows, chunks } = backfill;
   await db.transaction(async (tx) => {
     await tx.query({
       text: `
-        insert into tributary.backfills (id, source, stream, start_at, end_at, force) values ($1, $2, $3, $4, $5, $6)`,
-      values: [id, source, stream, toIso(window.start), toIso(window.end), force],
+        insert into tributary.backfills (id, source, stream, start_at, end_at, force, priced_rows)
+        values ($1, $2, $3, $4, $5, $6, $7)`,
+      values: [id, source, stream, toIso(window.start), toIso(window.end), force, pricedRows ?? null],
     });
     await tx.query({
       text: `

@@ -6,7 +6,14 @@ export type { ApiError } from './answers.ts';
 export type { Readiness } from './dependencies.ts';
 export type { LiveEvent, Topic } from './live.ts';
 export type { Rows, RowsPoint, TopLink, TopLinks } from './routes/analytics.ts';
-export type { Backfill, BackfillAction, BackfillPrice, BackfillRequest, Backfills } from './routes/backfills.ts';
+export type {
+  Backfill,
+  BackfillAction,
+  BackfillPrice,
+  BackfillRequest,
+  BackfillStart,
+  Backfills,
+} from './routes/backfills.ts';
 export type { Coverage, CoverageWindows, TrackCoverage, WindowDetail } from './routes/coverage.ts';
 export type { DayRun, DayState } from './routes/coverage-days.ts';
 export type { Budget, Diagnosis, KeyBudget, SchemaChange, SchemaChanges } from './routes/diagnostics.ts';

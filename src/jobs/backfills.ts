@@ -30,6 +30,8 @@ export interface BackfillRequest {
   window: Window;
   /** Also what is certified already. */
   force: boolean;
+  /** How many rows it is expected to read, where somebody asked. */
+  pricedRows?: number | undefined;
   /** The window in pieces, in order. None: everything is certified, and there is nothing to do. */
   chunks: readonly Window[];
 }

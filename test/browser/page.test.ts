@@ -119,6 +119,39 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await context.close();
   });
 
+  it('shows the price of each stream as it comes, adds them up, and keeps what it has when it is stopped', async () => {
+    const { page, context } = await visit(`${server.baseUrl}/#/backfills?source=main`);
+    await settled(page);
+    const isSlow = { leads: true };
+    await page.route('**/api/backfills/price', async (route) => {
+      const [stream] = route.request().postDataJSON().streams;
+      if (isSlow[stream as 'leads']) await new Promise((resolve) => setTimeout(resolve, 60_000));
+      await route.continue().catch(() => {}); // It was stopped.
+    });
+    const cost = page.getByRole('table', { name: 'What it will cost' });
+    await page.getByRole('button', { name: 'Show the price' }).click();
+    await page.getByText('Asking the service how much there is: 2 of 3 streams').waitFor();
+    const rows = async () => (await cost.getByRole('row').allTextContents()).slice(1);
+    expect(await rows()).toEqual([
+      expect.stringContaining('48,000'),
+      'main/leads–––',
+      expect.stringContaining('16,000'),
+    ]);
+    await page.getByText('takes 56 s at 4 requests a second').waitFor();
+    await page.getByRole('button', { name: 'Stop asking' }).click();
+    await page.getByText('Stopped: 2 of 3 streams priced.').waitFor();
+    expect(await page.getByRole('button', { name: 'Start the backfill' }).count()).toBe(0);
+    // Another question removes the answer to the last one.
+    isSlow.leads = false;
+    await page.getByRole('checkbox', { name: 'sales' }).uncheck();
+    expect(await cost.count()).toBe(0);
+    await page.getByRole('button', { name: 'Show the price' }).click();
+    const asked = page.waitForRequest((request) => request.url().endsWith('/api/backfills'));
+    await page.getByRole('button', { name: 'Start the backfill' }).click();
+    expect((await asked).postDataJSON().pricedRows).toEqual({ 'main/clicks': 48_000, 'main/leads': 24_000 });
+    await context.close();
+  });
+
   it('shows what is doubtful about filters, on the stream and before a backfill', async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/stream/main/leads`);
     await settled(page);

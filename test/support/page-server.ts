@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname, join, normalize } from 'node:path';
+import { json } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import type { StreamName } from '../../src/model/streams.ts';
 import { pageData, type Size } from './page-data.ts';
@@ -42,7 +43,8 @@ export async function servePage(size: Size, { port: wanted = 0 } = {}): Promise<
       return;
     }
     if (pathname.startsWith('/api/')) {
-      const answer = answerOf(data, pathname.slice(5), query);
+      const body = request.method === 'POST' ? await json(request) : undefined;
+      const answer = answerOf(data, pathname.slice(5), query, body);
       response.writeHead(answer ? 200 : 404, { 'content-type': 'application/json' });
       response.end(
         JSON.stringify(
@@ -72,7 +74,12 @@ export async function servePage(size: Size, { port: wanted = 0 } = {}): Promise<
   };
 }
 
-function answerOf(data: ReturnType<typeof pageData>, path: string, query: URLSearchParams): object | undefined {
+function answerOf(
+  data: ReturnType<typeof pageData>,
+  path: string,
+  query: URLSearchParams,
+  body: unknown,
+): object | undefined {
   const [source, stream] = [query.get('source') ?? undefined, query.get('stream') ?? undefined];
   const from = query.get('from');
   const [area, id] = path.split('/');
@@ -110,7 +117,7 @@ function answerOf(data: ReturnType<typeof pageData>, path: string, query: URLSea
     case 'backfills':
       return { backfills: data.backfills };
     case 'backfills/price':
-      return price();
+      return price(body as { streams: string[] });
     case 'quarantine':
       return { total: 2, records: [17, 18].map((n) => ({ id: n, ...head })), next: null };
     case 'verifications':
@@ -235,20 +242,24 @@ const schemaChanges = (at: string): object[] => [
   },
 ];
 
-const price = (): object => ({
-  warnings: ['main/leads: query is not checked: no column shows whether the service keeps it'],
-  streams: ['clicks', 'leads', 'sales'].map((stream, i) => ({
-    source: 'main',
-    stream,
-    from: '2026-11-08',
-    to: '2026-11-15',
-    toRead: [],
-    certified: 0.4 * i,
-    rows: 48_000 / (i + 1),
-    isCounted: i > 0,
-    requests: 60 / (i + 1),
-    probes: 4,
-  })),
+const price = ({ streams }: { streams: string[] }): object => ({
+  warnings: streams.includes('leads')
+    ? ['main/leads: query is not checked: no column shows whether the service keeps it']
+    : [],
+  streams: streams
+    .map((stream) => [stream, ['clicks', 'leads', 'sales'].indexOf(stream)] as const)
+    .map(([stream, i]) => ({
+      source: 'main',
+      stream,
+      from: '2026-11-08',
+      to: '2026-11-15',
+      toRead: [],
+      certified: 0.4 * i,
+      rows: 48_000 / (i + 1),
+      isCounted: i > 0,
+      requests: 60 / (i + 1),
+      probes: 4,
+    })),
   sources: {
     main: {
       current: { perSecond: 4, seconds: 28 },

@@ -8,7 +8,15 @@ import {
   TURNS,
 } from './ledger.ts';
 import type { Migration } from './migrate.ts';
-import { AUDIT_TABLES, BUDGET_STATE, BUDGET_TABLES, ENDED_SESSIONS, WORKER_TABLES, WORKSPACES } from './worker.ts';
+import {
+  AUDIT_TABLES,
+  BUDGET_STATE,
+  BUDGET_TABLES,
+  ENDED_SESSIONS,
+  PRICED_ROWS,
+  WORKER_TABLES,
+  WORKSPACES,
+} from './worker.ts';
 
 /** The state's tables, forward only: what was released is never edited, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -25,4 +33,5 @@ export const MIGRATIONS: readonly Migration[] = [
   PROFILE_FACTS,
   PROMISE_IN_FULL,
   WORKSPACES,
+  PRICED_ROWS,
 ];

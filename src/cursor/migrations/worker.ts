@@ -189,6 +189,19 @@ comment on column ${s}.sources.key_hash is 'The key that showed it, as a digest:
   },
 };
 
+/** Time says little about how far a backfill is: half of the rows may lie in its last day. */
+export const PRICED_ROWS: Migration = {
+  version: 14,
+  name: 'the priced rows of a backfill',
+  sql: (schema) => {
+    const s = quoteIdent(schema);
+    return `
+alter table ${s}.backfills add column priced_rows bigint;
+comment on column ${s}.backfills.priced_rows is 'How many rows it was expected to read when it was started; null where nobody asked for its price.';
+`;
+  },
+};
+
 /** A session of the control room is a signed cookie that nobody stores. What is stored is that one was ended before its time. */
 export const ENDED_SESSIONS: Migration = {
   version: 9,

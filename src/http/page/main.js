@@ -1,6 +1,6 @@
 /** @import { View } from './app/screen.js' */
 import { attachThemeSwitch, clearNow, drawFrame, drawNow } from './app/frame.js';
-import { forgetOverview, keepOverview, listen } from './app/live.js';
+import { forgetOverview, keepOverview, knownOverview, listen } from './app/live.js';
 import { createScreen, parseAddress } from './app/screen.js';
 import { currentSession, loginForm, Refused, signIn, signOut, Unreachable } from './app/session.js';
 import { notThere } from './parts/elements.js';
@@ -94,6 +94,11 @@ async function start() {
   }
 }
 
+/** What goes on takes longer without any news from the server. */
+setInterval(() => {
+  const known = knownOverview();
+  if (known && stopListening) drawNow(place('now'), known);
+}, 5000);
 attachThemeSwitch(place('theme'));
 place('skip').onclick = (/** @type {Event} */ event) => {
   event.preventDefault(); // Its fragment would be taken for the address of a view.

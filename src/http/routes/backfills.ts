@@ -33,6 +33,7 @@ import {
 } from '../answers.ts';
 import { type ControlDeps, chooseStreams, chooseWindow, isoOrNull, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
+import { type Activity, type Extent, paceOf, readBackfillExtents } from './runs.ts';
 
 const BACKFILL_ACTIONS = ['pause', 'resume', 'cancel', 'retry'] as const;
 export type BackfillAction = (typeof BACKFILL_ACTIONS)[number];
@@ -51,11 +52,11 @@ const Backfill = named(
     createdAt: moment,
     finishedAt: orNull(moment),
     windows: object({ queued: count, running: count, done: count, failed: count }),
-    progress: share.describe('of its windows'),
+    progress: share.describe('of the rows where they were priced, otherwise of the time'),
     rows: count,
     certified: share.describe('share of the range that is proven in every sink'),
-    rowsPerSecond: orNull(figure).describe('of its windows lately'),
-    etaSeconds: orNull(figure).describe('null if it is not running, or has read no window yet'),
+    rowsPerSecond: orNull(figure),
+    etaSeconds: orNull(figure).describe('null if it is not running, or has hardly begun'),
     message: orNull(text),
     actions: list(oneOf(BACKFILL_ACTIONS)).describe('what can be done with it now'),
   }),
@@ -106,9 +107,19 @@ const BackfillRequest = named(
   }),
 );
 
+const BackfillStart = named(
+  'BackfillStart',
+  BackfillRequest.extend({
+    pricedRows: byName(count)
+      .optional()
+      .describe('rows of the price by source/stream, such as {"main/clicks": 48000}: progress is told by them'),
+  }),
+);
+
 export type Backfill = z.infer<typeof Backfill>;
 export type Backfills = z.infer<typeof Backfills>;
 export type BackfillRequest = z.infer<typeof BackfillRequest>;
+export type BackfillStart = z.infer<typeof BackfillStart>;
 
 type Deps = Pick<ControlDeps, 'state' | 'queue' | 'sinks' | 'streams'>;
 
@@ -150,7 +161,7 @@ export const backfillRoutes = (deps: Deps): Route[] => [
     summary: 'Enqueues a backfill for each stream.',
     role: 'operator',
     uses: ['state', 'queue'],
-    body: BackfillRequest,
+    body: BackfillStart,
     status: 201,
     answer: BackfillsStarted,
     audit: ({ body: { source = '*', streams = ['*'], from, to, force } }) => ({
@@ -196,7 +207,7 @@ async function price(deps: Deps, body: BackfillRequest, signal: AbortSignal): Pr
 
 async function start(
   deps: Deps,
-  body: BackfillRequest,
+  body: z.infer<typeof BackfillStart>,
   signal: AbortSignal,
 ): Promise<z.infer<typeof BackfillsStarted>> {
   const { jobs, request, doubtful } = chosenOf(deps, body);
@@ -204,7 +215,8 @@ async function start(
     jobs.map(async (job) => {
       const { source, stream } = job;
       const chunks = await unreadChunks({ ...deps, signal }, job, request);
-      return enqueueBackfill(deps, { source, stream, ...request, chunks });
+      const pricedRows = body.pricedRows?.[`${source}/${stream}`];
+      return enqueueBackfill(deps, { source, stream, ...request, pricedRows, chunks });
     }),
   );
   const backfills = await listBackfills(deps.state);
@@ -225,31 +237,8 @@ async function readBackfill(state: Queryable, id: string): Promise<Backfill> {
 
 export async function listBackfills(state: Queryable, id?: string): Promise<Backfill[]> {
   const found = await readBackfills(state, id);
-  const speed = found.some(({ state }) => state === 'queued') ? await readSpeeds(state) : new Map<string, Speed>();
-  return found.map((backfill) => toBackfill(backfill, speed.get(`${backfill.source}/${backfill.stream}`)));
-}
-
-interface Speed {
-  seconds: number;
-  rowsPerSecond: number | null;
-}
-
-/** How long recent windows of each stream took. A stream's windows are read one after another. */
-async function readSpeeds(state: Queryable): Promise<Map<string, Speed>> {
-  const rows = await state.query<Speed & { source: string; stream: string }>({
-    text: `
-      select k.source, k.stream, avg(r.seconds)::float8 as seconds,
-        (sum(r.rows) / nullif(sum(r.seconds), 0))::float8 as "rowsPerSecond"
-      from (select distinct source, stream from tributary.backfills where state = 'queued') k
-      join lateral (
-        select extract(epoch from finished_at - started_at) as seconds, rows_read as rows from tributary.runs r
-        where (r.source, r.stream) = (k.source, k.stream) and kind = 'backfill' and state = 'done'
-          and started_at > now() - interval '1 day'
-        order by started_at desc limit 10
-      ) r on true
-      group by k.source, k.stream`,
-  });
-  return new Map(rows.map(({ source, stream, ...speed }) => [`${source}/${stream}`, speed]));
+  const extents = found.some(isOpen) ? await readBackfillExtents(state) : new Map<string, never>();
+  return found.map((backfill) => toBackfill(backfill, extents.get(backfill.id)));
 }
 
 const ACTIONS: Readonly<Record<Backfill['state'], BackfillAction[]>> = {
@@ -260,11 +249,15 @@ const ACTIONS: Readonly<Record<Backfill['state'], BackfillAction[]>> = {
   done: [],
 };
 
-function toBackfill(stored: StoredBackfill, speed: Speed | undefined): Backfill {
-  const { id, source, stream, force, state, windows, rows, certified, message } = stored;
+const isOpen = ({ state }: StoredBackfill): boolean => state === 'queued' || state === 'paused';
+
+function toBackfill(stored: StoredBackfill, extent: Extent | undefined): Backfill {
+  const { id, source, stream, force, state, windows, certified, message } = stored;
   const ended = windows.done + windows.failed;
   const left = windows.queued + windows.running;
-  const isMoving = state === 'queued' && windows.done > 0 && speed !== undefined;
+  // A backfill without windows had nothing to do.
+  const atEnd = { progress: left === 0 ? 1 : ended / (ended + left), rows: stored.rows };
+  const pace = extent ? paceOf(extent) : { ...atEnd, rowsPerSecond: null, etaSeconds: null };
   return {
     id,
     source,
@@ -277,13 +270,18 @@ function toBackfill(stored: StoredBackfill, speed: Speed | undefined): Backfill 
     createdAt: toIso(stored.createdAt),
     finishedAt: isoOrNull(stored.finishedAt),
     windows,
-    // A backfill without windows had nothing to do.
-    progress: ended + left === 0 ? 1 : ended / (ended + left),
-    rows,
+    ...pace,
     certified,
-    rowsPerSecond: isMoving && speed.rowsPerSecond !== null ? Math.round(speed.rowsPerSecond) : null,
-    etaSeconds: isMoving ? Math.round(left * speed.seconds) : null,
+    // Nobody works on a backfill that is paused.
+    ...(state === 'paused' && { rowsPerSecond: null, etaSeconds: null }),
     message,
     actions: ACTIONS[state],
   };
 }
+
+export const backfillUnderWay = (backfill: Backfill): Activity[] => {
+  const { id, source, stream, createdAt, state, progress, rows, rowsPerSecond, etaSeconds } = backfill;
+  if (state !== 'queued' && state !== 'paused') return [];
+  const figures = { progress, rows, rowsPerSecond, etaSeconds, paused: state === 'paused' };
+  return [{ kind: 'backfill', id, source, stream, startedAt: createdAt, ...figures }];
+};

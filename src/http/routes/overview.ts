@@ -21,8 +21,8 @@ import {
 } from '../answers.ts';
 import { type ControlDeps, isoOrNull, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
-import { listBackfills } from './backfills.ts';
-import { Activity, backfillUnderWay, LastRun, syncUnderWay } from './runs.ts';
+import { backfillUnderWay, listBackfills } from './backfills.ts';
+import { Activity, LastRun, readSyncsUnderWay } from './runs.ts';
 
 const Trouble = named(
   'Trouble',
@@ -110,12 +110,13 @@ export type OverviewDeps = Pick<ControlDeps, 'state' | 'streams' | 'version'>;
 
 /** Runs every few seconds while somebody watches: it reads a handful of rows for each stream, never the whole ledger. */
 export async function readOverview({ state, streams, version }: OverviewDeps): Promise<Overview> {
-  const [tracks, known, quarantined, troubles, upcoming, backfills] = await Promise.all([
+  const [tracks, known, quarantined, troubles, upcoming, syncs, backfills] = await Promise.all([
     readTracks(state),
     readStreams(state),
     readQuarantined(state),
     readTroubles(state),
     readUpcoming(state),
+    readSyncsUnderWay(state),
     listBackfills(state),
   ]);
   const names = new Map<string, { source: string; stream: StreamName }>();
@@ -124,7 +125,7 @@ export async function readOverview({ state, streams, version }: OverviewDeps): P
   return {
     now: toIso(now),
     version,
-    activities: [...known.flatMap(syncUnderWay), ...backfills.flatMap(backfillUnderWay)],
+    activities: [...syncs, ...backfills.flatMap(backfillUnderWay)],
     troubles,
     streams: [...names.values()].sort(byName).map(({ source, stream }): StreamOverview => {
       const isThis = (one: { source: string; stream: string }) => one.source === source && one.stream === stream;
@@ -200,8 +201,6 @@ interface StreamRow {
   last: LastRun | null;
   success: Date | null;
   today: number;
-  /** A process holds the stream's lease now. */
-  leased: boolean;
 }
 
 /** The newest run of each stream, and the newest that succeeded; by index, however long the history is. */
@@ -214,11 +213,7 @@ async function readStreams(state: Queryable): Promise<StreamRow[]> {
   const rows = await state.query<Found>({
     text: `
       select k.source, k.stream, r.id, r.kind, r.state, r.started_at as started, r.finished_at as finished, r.message,
-        d.finished_at as success, coalesce(t.rows, 0)::bigint as today,
-        exists (
-          select from tributary.leases l
-          where (l.source, l.stream) = (k.source, k.stream) and l.expires_at > clock_timestamp()
-        ) as leased
+        d.finished_at as success, coalesce(t.rows, 0)::bigint as today
       from (
         select source, stream from tributary.cursors union select source, stream from tributary.schedules
       ) k
@@ -234,12 +229,11 @@ async function readStreams(state: Queryable): Promise<StreamRow[]> {
           and r.started_at >= date_trunc('day', now(), 'UTC')
       ) t on true`,
   });
-  return rows.map(({ source, stream, success, today, leased, id, kind, state: ended, started, finished, message }) => ({
+  return rows.map(({ source, stream, success, today, id, kind, state: ended, started, finished, message }) => ({
     source,
     stream,
     success,
     today,
-    leased,
     last:
       id === null
         ? null

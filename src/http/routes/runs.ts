@@ -1,6 +1,6 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import { listRuns, RUN_KINDS, RUN_STATES, type RunRecord } from '../../cursor/runs.ts';
-import type { StreamName } from '../../model/streams.ts';
+import { DAY_MS } from '../../model/window.ts';
 import {
   byName,
   count,
@@ -22,7 +22,6 @@ import {
 } from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
-import type { Backfill } from './backfills.ts';
 
 const lastRun = {
   id: text,
@@ -148,7 +147,8 @@ async function readWindows(state: Queryable, id: string): Promise<RunDetail['win
   return rows.map((row) => ({ ...row, start: row.start.toISOString(), end: row.end.toISOString() }));
 }
 
-/** What is being read now. */
+/** How far syncs and backfills under way are. The ledger tells it while they read; `runs` only once they have ended. */
+
 export const Activity = named(
   'Activity',
   object({
@@ -157,7 +157,7 @@ export const Activity = named(
     source: text,
     stream,
     startedAt: moment,
-    progress: orNull(share).describe('null if it cannot be known'),
+    progress: orNull(share).describe('null if it cannot be known, as of a sync that reads less than a day'),
     rows: orNull(count),
     rowsPerSecond: orNull(figure),
     etaSeconds: orNull(figure),
@@ -166,36 +166,119 @@ export const Activity = named(
 );
 export type Activity = z.infer<typeof Activity>;
 
-interface Held {
-  source: string;
-  stream: StreamName;
-  last: LastRun | null;
-  /** A process holds the stream's lease now. */
-  leased: boolean;
+/** What is done and what is left, by time and by rows. */
+export interface Extent {
+  /** Of the time that is read. */
+  doneMs: number;
+  openMs: number;
+  rows: number;
+  pricedRows: number | null;
+  /** How long it has been worked on. */
+  seconds: number;
 }
 
-/** A run that is marked as running, and whose process still holds the stream's lease. */
-export const syncUnderWay = ({ source, stream, last, leased }: Held): Activity[] =>
-  leased && last?.state === 'running' && last.kind === 'sync'
-    ? [
-        {
-          kind: 'sync',
-          id: last.id,
-          source,
-          stream,
-          startedAt: last.startedAt,
-          progress: null,
-          rows: null,
-          rowsPerSecond: null,
-          etaSeconds: null,
-          paused: false,
-        },
-      ]
-    : [];
+/**
+ * From 0 to 1, and never less than before: rows come and open time goes. With a price, the share of the rows. A price is a guess, so the
+ * open time counts as well: what was priced too low is not called done before its time is.
+ */
+function shareOf({ doneMs, openMs, rows, pricedRows }: Omit<Extent, 'seconds'>): number {
+  if (openMs <= 0) return 1;
+  const open = openMs / (doneMs + openMs);
+  if (pricedRows === null || pricedRows === 0) return 1 - open;
+  return rows / Math.max(pricedRows, rows + open * pricedRows);
+}
 
-export const backfillUnderWay = (backfill: Backfill): Activity[] => {
-  const { id, source, stream, createdAt, state, progress, rows, rowsPerSecond, etaSeconds } = backfill;
-  if (state !== 'queued' && state !== 'paused') return [];
-  const figures = { progress, rows, rowsPerSecond, etaSeconds, paused: state === 'paused' };
-  return [{ kind: 'backfill', id, source, stream, startedAt: createdAt, ...figures }];
-};
+/** The first per cent is no basis for an estimate. */
+const LEAST_SHARE = 0.01;
+
+export function paceOf(extent: Extent) {
+  const { rows, seconds } = extent;
+  const progress = shareOf(extent);
+  return {
+    progress,
+    rows,
+    rowsPerSecond: seconds > 0 ? Math.round(rows / seconds) : null,
+    etaSeconds: progress > LEAST_SHARE && seconds > 0 ? Math.round((seconds * (1 - progress)) / progress) : null,
+  };
+}
+
+const milliseconds = (from: string, to: string): string =>
+  `greatest(0, extract(epoch from ${to} - ${from}) * 1000)::float8`;
+
+/** Of backfills that have not ended. A window that is being read counts as far as every sink has it. */
+export async function readBackfillExtents(state: Queryable): Promise<Map<string, Extent>> {
+  const rows = await state.query<Extent & { id: string }>({
+    text: `
+      select b.id, b.priced_rows as "pricedRows",
+        sum(w.ms - w.open_ms) as "doneMs", sum(w.open_ms) as "openMs", sum(w.rows)::bigint as rows,
+        coalesce((
+          select extract(epoch from sum(coalesce(r.finished_at, clock_timestamp()) - r.started_at)) from tributary.runs r
+          where (r.source, r.stream, r.kind) = (b.source, b.stream, 'backfill') and r.started_at >= b.created_at
+            and (r.finished_at is not null or exists (
+              select from tributary.leases l where (l.source, l.stream) = (b.source, b.stream) and l.expires_at > clock_timestamp()
+            ))
+            and exists (
+              select from tributary.windows v where (v.source, v.stream) = (b.source, b.stream) and v.run_id = r.id
+                and v.end_at > b.start_at and v.start_at < b.end_at
+            )
+        ), 0)::float8 as seconds
+      from tributary.backfills b cross join lateral (
+        select ${milliseconds('p.start_at', 'p.end_at')} as ms,
+          case when p.state in ('done', 'failed') then 0
+            else ${milliseconds('p.start_at', 'p.end_at')} - coalesce(read.ms, 0) end as open_ms,
+          greatest(p.rows_read, read.rows) as rows
+        from tributary.backfill_windows p left join lateral (
+          select min(s.ms) as ms, min(s.rows) as rows from (
+            select coalesce(sum(${milliseconds('greatest(v.start_at, p.start_at)', 'least(v.end_at, p.end_at)')})
+                filter (where v.sink is not null), 0) as ms,
+              coalesce(sum(v.rows), 0) as rows
+            from tributary.cursors c left join tributary.windows v
+              on (v.source, v.stream, v.sink) = (c.source, c.stream, c.sink) and v.state = 'certified'
+                and v.read_at >= b.created_at and v.end_at > p.start_at and v.start_at < p.end_at
+            where (c.source, c.stream) = (b.source, b.stream) group by c.sink
+          ) s
+        ) read on p.state = 'running' or (p.state = 'queued' and p.rows_read > 0)
+        where p.backfill_id = b.id
+      ) w
+      where b.state in ('queued', 'paused') group by b.id`,
+  });
+  return new Map(rows.map(({ id, ...extent }) => [id, extent]));
+}
+
+/** A poll is over before anybody could read its figures, and shares the window of its day with the polls before it. */
+const LEAST_MS = DAY_MS;
+
+/** Syncs that are marked as running, and whose processes still hold the lease of their stream. */
+export async function readSyncsUnderWay(state: Queryable): Promise<Activity[]> {
+  type Found = Pick<Activity, 'id' | 'source' | 'stream'> & Omit<Extent, 'pricedRows'> & { started: Date };
+  const rows = await state.query<Found>({
+    text: `
+      select r.id, r.source, r.stream, r.started_at as started, w."doneMs", w."openMs", w.rows,
+        extract(epoch from clock_timestamp() - r.started_at)::float8 as seconds
+      from tributary.runs r left join lateral (
+        select min(s.done) as "doneMs", max(s.whole - s.proven) as "openMs", min(s.rows)::bigint as rows from (
+          select ${milliseconds('c.since', 'r.started_at')} as whole,
+            coalesce(sum(v.ms), 0) as proven,
+            coalesce(sum(v.ms) filter (where v.run_id = r.id), 0) as done,
+            coalesce(sum(v.rows) filter (where v.run_id = r.id), 0) as rows
+          from tributary.cursors c left join lateral (
+            select v.run_id, v.rows,
+              ${milliseconds('greatest(v.start_at, c.since)', 'least(v.end_at, r.started_at)')} as ms
+            from tributary.windows v
+            where (v.source, v.stream, v.sink) = (c.source, c.stream, c.sink) and v.state = 'certified' and v.end_at > c.since
+          ) v on true
+          where (c.source, c.stream) = (r.source, r.stream) group by c.sink, c.since
+        ) s
+      ) w on true
+      where r.state = 'running' and r.kind = 'sync' and exists (
+        select from tributary.leases l where (l.source, l.stream) = (r.source, r.stream) and l.expires_at > clock_timestamp()
+      )
+      order by r.started_at, r.id`,
+  });
+  return rows.map(({ id, source, stream, started, ...extent }) => ({
+    ...{ kind: 'sync', id, source, stream, startedAt: started.toISOString(), paused: false },
+    ...(extent.rows !== null && extent.doneMs + extent.openMs > LEAST_MS
+      ? paceOf({ ...extent, pricedRows: null })
+      : { progress: null, rows: null, rowsPerSecond: null, etaSeconds: null }),
+  }));
+}

@@ -4,7 +4,7 @@
 import { announce } from '../parts/actions.js';
 import { h, morphChildren } from '../parts/dom.js';
 import { progressBar } from '../parts/elements.js';
-import { duration, figure, minute, percent } from '../parts/words.js';
+import { duration, figure, minute, percent, since } from '../parts/words.js';
 import { href } from './screen.js';
 import { post } from './session.js';
 
@@ -127,10 +127,10 @@ export function attachThemeSwitch(button) {
 const SHOWN = 4;
 
 /** What is being read now, above every view. @param {HTMLElement} place @param {Overview} overview */
-export function drawNow(place, { activities, now }) {
+export function drawNow(place, { activities }) {
   if (activities.length === 0) return clearNow(place);
   place.hidden = false;
-  const rows = activities.slice(0, SHOWN).map((activity) => row(activity, Date.parse(now)));
+  const rows = activities.slice(0, SHOWN).map(row);
   const more = activities.length - rows.length;
   if (more > 0) rows.push(h('li', { 'data-key': 'more' }, h('a', { href: '#/backfills' }, `and ${more} more`)));
   morphChildren(place, [h('h2', { class: 'small' }, 'Now'), h('ul', { class: 'plain' }, rows)]);
@@ -142,13 +142,13 @@ export function clearNow(place) {
   place.replaceChildren();
 }
 
-/** @param {Activity} activity @param {number} now */
-function row(activity, now) {
+/** @param {Activity} activity */
+function row(activity) {
   const { kind, id, source, stream, startedAt, progress, rows, rowsPerSecond, etaSeconds, paused } = activity;
   const name = `${source}/${stream}`;
   const to = kind === 'backfill' ? '#/backfills' : href(['run', id]);
   const figures = [
-    progress === null ? `for ${duration(Math.max(0, (now - Date.parse(startedAt)) / 1000))}` : `${percent(progress)}`,
+    progress === null ? since(startedAt) : `${percent(progress)}`,
     rows !== null && rows > 0 && `${figure(rows)} rows`,
     rowsPerSecond !== null && rowsPerSecond > 0 && !paused && `${figure(rowsPerSecond)} rows/s`,
     etaSeconds !== null && !paused && `about ${duration(etaSeconds)} left`,

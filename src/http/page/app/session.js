@@ -46,8 +46,8 @@ export function get(path, query = {}, signal) {
   return send('GET', params.size > 0 ? `${path}?${params}` : path, undefined, signal);
 }
 
-/** @param {string} path @param {object} [body] */
-export const post = (path, body = {}) => change('POST', path, body);
+/** @param {string} path @param {object} [body] @param {AbortSignal} [signal] */
+export const post = (path, body = {}, signal) => change('POST', path, body, signal);
 
 /** @param {string} path */
 export const remove = (path) => change('DELETE', path);
@@ -57,15 +57,16 @@ export const remove = (path) => change('DELETE', path);
  * @param {string} method
  * @param {string} path
  * @param {object} [body]
+ * @param {AbortSignal} [signal]
  */
-async function change(method, path, body) {
+async function change(method, path, body, signal) {
   await currentSession();
   try {
-    return await send(method, path, body);
+    return await send(method, path, body, signal);
   } catch (error) {
     if (!(error instanceof Refused) || error.status !== 403) throw error;
     await currentSession({ refresh: true });
-    return send(method, path, body);
+    return send(method, path, body, signal);
   }
 }
 

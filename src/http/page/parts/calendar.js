@@ -210,7 +210,7 @@ const walk = (steps) => (/** @type {KeyboardEvent} */ event) => {
 
 /** @type {Readonly<Record<DayState, string>>} */
 export const STATE_WORDS = {
-  certified: 'proven complete; stronger with more rows',
+  certified: 'proven complete',
   open: 'not reached yet',
   quarantined: 'complete, but records were set aside',
   uncertified: 'read, not proven',
@@ -267,7 +267,8 @@ export function strip(runs, days) {
   return h('span', { class: 'strip', role: 'img', 'aria-label': `Coverage by days: ${said}` }, parts);
 }
 
-export const legend = () =>
+/** @param {string} [more] What else the colour of a day says. */
+export const legend = (more) =>
   h(
     'ul',
     { class: 'legend' },
@@ -279,4 +280,5 @@ export const legend = () =>
         h('span', {}, h('b', {}, state), ` ${words}`),
       ),
     ),
+    more && h('li', {}, more),
   );

@@ -159,8 +159,8 @@ export function rowsChart({ per, from, to, series }, address) {
         { name: 'Day', to: here(address, { per: 'day' }), isChosen: per === 'day' },
       ]),
     ),
-    points.length === 0
-      ? h('p', { class: 'empty' }, `No run in this time (${span(per)}).`)
+    total === 0
+      ? h('p', { class: 'empty' }, `No new rows in ${span(per)}.`)
       : bars({
           label: `${counted(total, 'new row')} in ${span(per)}; the most in one ${per} was ${figure(most)}`,
           layers: streams.map((name) => ({ name, kind: name })),

@@ -73,13 +73,16 @@ export const runsTable = (runs, { isOneStream = false } = {}) =>
             kind: 'right fit',
             cell: ({ durationSeconds }) => durationSeconds !== null && duration(durationSeconds),
           },
-          { name: 'Read', kind: 'right fit', cell: ({ read }) => figure(read) },
-          { name: 'New', kind: 'right fit', cell: (run) => figure(run.new) },
-          { name: 'Changed', kind: 'right fit', cell: ({ changed }) => figure(changed) },
-          { name: 'Requests', kind: 'right fit', cell: ({ requests }) => figure(requests) },
+          { name: 'Read', kind: 'right fit', cell: (run) => ended(run, run.read) },
+          { name: 'New', kind: 'right fit', cell: (run) => ended(run, run.new) },
+          { name: 'Changed', kind: 'right fit', cell: (run) => ended(run, run.changed) },
+          { name: 'Requests', kind: 'right fit', cell: (run) => ended(run, run.requests) },
           { name: 'Outcome', kind: 'wide', cell: outcome },
         ],
       });
+
+/** A run is counted when it has ended; until then nothing is known. @param {RunRow} run @param {number} n */
+export const ended = ({ state }, n) => state !== 'running' && figure(n);
 
 /** @type {Column<RunRow>} */
 const streamColumn = { name: 'Stream', kind: 'fit', cell: ({ source, stream }) => `${source}/${stream}` };

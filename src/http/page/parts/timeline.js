@@ -47,7 +47,7 @@ export function timeline(track, address) {
       ]),
     ),
     GRIDS[zoom](look),
-    legend(),
+    legend('The stronger, the more rows.'),
   );
 }
 

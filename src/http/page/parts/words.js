@@ -86,6 +86,9 @@ export function fromNow(iso) {
   return time(iso, seconds > 0 ? `${duration(seconds)} ago` : `in ${duration(-seconds)}`);
 }
 
+/** `for 5 min`: how long something has been going on. @param {string} iso */
+export const since = (iso) => `for ${duration(Math.max(0, (Date.now() - Date.parse(iso)) / 1000))}`;
+
 /** How many days the month has. @param {string} at `2026-11` */
 export const daysIn = (at) => new Date(Date.UTC(Number(at.slice(0, 4)), Number(at.slice(5, 7)), 0)).getUTCDate();
 

@@ -1,28 +1,31 @@
-/** @import { Backfill, BackfillAction, Backfills } from '../../api-types.ts' */
+/** @import { Backfill, BackfillAction, Backfills, StreamOverview } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
-/** @import { BackfillPrice, BackfillRequest, SourcePrice, StreamPrice } from '../../api-types.ts' */
+/** @import { BackfillRequest, BackfillStart } from '../../api-types.ts' */
 
-import { sourceNames } from '../app/live.js';
+import { latestOverview } from '../app/live.js';
 import { href } from '../app/screen.js';
 import { get, post } from '../app/session.js';
 import { announce, confirmed } from '../parts/actions.js';
 import { h } from '../parts/dom.js';
 import { badge, dateField, field, opening, progressBar } from '../parts/elements.js';
-import { doubtList, table } from '../parts/tables.js';
+import { showPrices } from '../parts/price.js';
+import { table } from '../parts/tables.js';
 import { counted, DAY_MS, dayOf, duration, figure, fromNow, percent, range } from '../parts/words.js';
+
+/** @typedef {Pick<StreamOverview, 'source' | 'stream'>} Of */
 
 /** Backfills: the form, the running ones and the finished ones. @type {View} */
 export const backfills = {
   title: () => 'Backfills',
   news: ['backfills'],
   async load(_address, signal) {
-    const [found, sources] = await Promise.all([get('/api/backfills', {}, signal), sourceNames()]);
-    return { found, sources };
+    const [found, overview] = await Promise.all([get('/api/backfills', {}, signal), latestOverview(signal)]);
+    return { found, streams: overview().streams.filter(({ configured }) => configured) };
   },
-  draw(/** @type {{ found: Backfills, sources: string[] }} */ { found, sources }, address) {
+  draw(/** @type {{ found: Backfills, streams: Of[] }} */ { found, streams }, address) {
     return [
       opening('Backfills', 'Reads a range of dates. What is proven already is skipped, and syncs go first.'),
-      backfillForm(sources, address.query),
+      backfillForm(streams, address.query),
       h(
         'section',
         { class: 'panel', 'aria-labelledby': 'backfills-title' },
@@ -61,7 +64,7 @@ const list = (rows) =>
       });
 
 /** @param {Backfill} backfill */
-function progress({ source, stream, progress: share, windows, certified, etaSeconds, message }) {
+function progress({ source, stream, progress: share, windows, certified, rowsPerSecond, etaSeconds, message }) {
   const all = windows.queued + windows.running + windows.done + windows.failed;
   return h(
     'span',
@@ -72,6 +75,7 @@ function progress({ source, stream, progress: share, windows, certified, etaSeco
       h('b', {}, percent(share)),
       h('span', { class: 'muted small' }, `${figure(windows.done)} of ${counted(all, 'window')}`),
       h('span', { class: 'muted small' }, `${percent(certified)} of the range certified`),
+      rowsPerSecond !== null && h('span', { class: 'muted small' }, `${counted(rowsPerSecond, 'row')}/s`),
       etaSeconds !== null && h('span', { class: 'muted small' }, `about ${duration(etaSeconds)} left`),
       windows.failed > 0 && badge(`${figure(windows.failed)} failed`),
     ),
@@ -126,14 +130,15 @@ const STREAMS = ['clicks', 'leads', 'sales'];
 /**
  * First the price, then the start; a changed field needs a new price. The form is not redrawn by live updates, so that they do not
  * discard what somebody is typing.
- * @param {readonly string[]} sources
+ * @param {readonly Of[]} all
  * @param {Record<string, string>} query What is filled in already.
  */
 export function backfillForm(
-  sources,
+  all,
   { source = '', stream, from = dayOf(Date.now() - 7 * DAY_MS), to = dayOf(Date.now()) },
 ) {
-  const answer = h('div', { class: 'price', 'aria-live': 'polite' });
+  const sources = [...new Set(all.map((of) => of.source))];
+  const answer = h('div', { 'aria-live': 'polite' });
   const ask = /** @type {HTMLButtonElement} */ (h('button', { class: 'main' }, 'Show the price'));
   const form = /** @type {HTMLFormElement} */ (
     h(
@@ -176,17 +181,27 @@ export function backfillForm(
       answer,
     )
   );
-  form.onchange = () => answer.replaceChildren();
+  let stop = new AbortController();
+  form.onchange = () => {
+    stop.abort();
+    answer.replaceChildren();
+  };
   form.onsubmit = async (event) => {
     event.preventDefault();
     ask.disabled = true;
-    answer.replaceChildren(h('p', { class: 'muted' }, 'Asking the service how much there is…'));
+    stop = new AbortController();
     try {
       const request = requestOf(form);
-      const price = /** @type {BackfillPrice} */ (await post('/api/backfills/price', request));
+      const chosen = all.filter((of) => isAsked(request, of));
+      if (chosen.length === 0) throw new Error(`${request.source} has none of these streams.`);
+      const place = h('div', { class: 'price' });
+      answer.replaceChildren(place);
+      const prices = await showPrices(place, request, chosen, stop);
+      if (!prices) return;
+      const rows = prices.flatMap(({ streams }) => streams).map((one) => [`${one.source}/${one.stream}`, one.rows]);
       const start = h('button', { type: 'button', class: 'main' }, 'Start the backfill');
-      start.onclick = () => startIt(request, answer);
-      answer.replaceChildren(...priceOf(price), h('div', { class: 'row' }, start));
+      start.onclick = () => startIt({ ...request, pricedRows: Object.fromEntries(rows) }, answer);
+      place.append(h('div', { class: 'row' }, start));
       start.focus();
     } catch (error) {
       // Recovery: the form stays as it is, with the reason below it.
@@ -198,7 +213,11 @@ export function backfillForm(
   return form;
 }
 
-/** @param {BackfillRequest} request @param {HTMLElement} answer */
+/** @param {BackfillRequest} request @param {Of} of */
+const isAsked = ({ source, streams = [] }, of) =>
+  (source === undefined || source === of.source) && streams.includes(of.stream);
+
+/** @param {BackfillStart} request @param {HTMLElement} answer */
 async function startIt(request, answer) {
   await announce('The backfill is on its way.', async () => {
     const { backfills } = await post('/api/backfills', request);
@@ -226,38 +245,3 @@ function requestOf(form) {
 /** @param {string} name @param {string} text @param {boolean} checked */
 const check = (name, text, checked) =>
   h('label', { class: 'check' }, h('input', { type: 'checkbox', name, value: text, checked }), text);
-
-/** What it will cost: requests and rows for each stream, time for each source. @param {BackfillPrice} price */
-export const priceOf = ({ streams, sources, warnings }) => [
-  ...doubtList(warnings),
-  table({
-    label: 'What it will cost',
-    isDense: true,
-    rows: streams,
-    keyOf: ({ source, stream }) => `${source}/${stream}`,
-    columns: [
-      { name: 'Stream', kind: 'lead', cell: ({ source, stream }) => `${source}/${stream}` },
-      { name: 'Proven already', kind: 'right', cell: ({ certified }) => percent(certified) },
-      { name: 'Rows to read', kind: 'right', cell: (price) => about(price, price.rows) },
-      { name: 'Requests', kind: 'right', cell: (price) => about(price, price.requests) },
-    ],
-  }),
-  h(
-    'ul',
-    { class: 'plain' },
-    Object.entries(sources).map(([source, price]) => h('li', {}, h('b', {}, source), ` ${times(price)}`)),
-  ),
-];
-
-/** @param {StreamPrice} price @param {number} n */
-const about = ({ isCounted }, n) => `${isCounted ? '' : 'about '}${figure(n)}`;
-
-/** @param {SourcePrice} price */
-function times({ current, others, pollShare }) {
-  const elsewhere = others.map(({ plan, seconds }) => `${plan} ${duration(seconds)}`).join(', ');
-  return [
-    `takes ${duration(current.seconds)} at ${counted(current.perSecond, 'request')} a second`,
-    ...(elsewhere ? [`by plan: ${elsewhere}`] : []),
-    ...(pollShare > 0 ? [`syncs go first and use ${percent(pollShare)} of the budget`] : []),
-  ].join(' · ');
-}

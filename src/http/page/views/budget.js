@@ -88,7 +88,10 @@ function keyPanel({ sources, perSecond, pausedSeconds, points }, { now, minutes,
           layers: LANES.map((lane) => ({ name: lane, kind: lane })),
           slots,
           top,
-          topText: `${top < allowed ? `${figure(top)} of ` : ''}${figure(allowed)} allowed in ${duration(step * 60)}`,
+          topText:
+            top < allowed
+              ? `Scale: ${counted(top, 'request')} in ${duration(step * 60)}; the plan allows ${figure(allowed)}`
+              : `Scale: the ${figure(allowed)} requests that the plan allows in ${duration(step * 60)}`,
           mark: '429',
           say: figure,
           when: minute,

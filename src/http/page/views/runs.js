@@ -5,7 +5,7 @@ import { href } from '../app/screen.js';
 import { get, Refused } from '../app/session.js';
 import { h } from '../parts/dom.js';
 import { badge, facts, notThere, opening, progressBar } from '../parts/elements.js';
-import { filters, older, outcome, runsTable, table } from '../parts/tables.js';
+import { ended, filters, older, outcome, runsTable, table } from '../parts/tables.js';
 import { counted, duration, figure, time, titled } from '../parts/words.js';
 
 /** One run, with its errors, contradictions and schema changes. @type {View} */
@@ -48,16 +48,17 @@ export const run = {
           ['Started', time(startedAt)],
           ['Finished', finishedAt && time(finishedAt)],
           ['Took', durationSeconds !== null && duration(durationSeconds)],
-          ['Rows read', figure(one.read)],
-          ['New', figure(one.new)],
-          ['Changed', figure(one.changed)],
-          ['Unchanged', figure(one.unchanged)],
-          ['Requests', figure(one.requests)],
+          ['Rows read', ended(one, one.read)],
+          ['New', ended(one, one.new)],
+          ['Changed', ended(one, one.changed)],
+          ['Unchanged', ended(one, one.unchanged)],
+          ['Requests', ended(one, one.requests)],
           ['429s', one.tooManyRequests > 0 && figure(one.tooManyRequests)],
           ['Set aside', one.quarantined > 0 && figure(one.quarantined)],
           ['Range', range(one)],
         ]),
         one.message && one.message !== one.state && h('p', {}, one.message),
+        one.state === 'running' && h('p', { class: 'muted' }, 'Rows and requests are counted when it has ended.'),
       ),
       ...windows(one),
       ...counts('Fields that contradicted their alias', contradictions),

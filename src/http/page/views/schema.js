@@ -20,7 +20,7 @@ export const schema = {
         'section',
         { class: 'panel', 'aria-label': 'Schema changes' },
         changes.length === 0
-          ? h('p', { class: 'empty' }, 'The service has sent nothing but known fields.')
+          ? h('p', { class: 'empty' }, 'No new field so far.')
           : table({
               label: 'Schema changes',
               rows: changes,

@@ -103,7 +103,7 @@ const standing = (stream) =>
       ['Behind', lag(stream)],
       ['Newest event', stream.newestSeen && time(stream.newestSeen)],
       ['Last success', stream.lastSuccessAt && fromNow(stream.lastSuccessAt)],
-      ['Next run', stream.nextRunAt && fromNow(stream.nextRunAt)],
+      ['Next run', stream.lastRun?.state !== 'running' && stream.nextRunAt && fromNow(stream.nextRunAt)],
       ['Next try', stream.parked?.nextProbeAt && fromNow(stream.parked.nextProbeAt)],
       [
         'Set aside',

@@ -9,7 +9,18 @@ import { rowsChart } from '../parts/charts.js';
 import { h } from '../parts/dom.js';
 import { badge, lag, opening } from '../parts/elements.js';
 import { table, troubleList } from '../parts/tables.js';
-import { counted, DAY_MS, dayOf, dayOrMinute, duration, figure, fromNow, shortFigure, time } from '../parts/words.js';
+import {
+  counted,
+  DAY_MS,
+  dayOf,
+  dayOrMinute,
+  duration,
+  figure,
+  fromNow,
+  shortFigure,
+  since,
+  time,
+} from '../parts/words.js';
 
 const STRIP_DAYS = 90;
 
@@ -96,7 +107,7 @@ const sourcePanel = (source, streams, tracks) =>
         },
         { name: 'Rows', kind: 'right', cell: rowsCell },
         { name: 'Last run', cell: lastRunCell },
-        { name: 'Next run', cell: ({ nextRunAt }) => nextRunAt && fromNow(nextRunAt) },
+        { name: 'Next run', cell: nextRunCell },
       ],
     }),
   );
@@ -115,21 +126,21 @@ const nameCell = ({ source, stream, configured, parked, quarantined, uncertified
   );
 
 /** How far a stream is complete, from when on and with which filters. @param {StreamOverview} stream */
-const completeCell = ({ completeThrough, since, filters }) =>
-  completeThrough &&
-  since &&
-  h(
-    'span',
-    { class: 'lag' },
-    time(completeThrough),
-    h(
-      'span',
-      { class: 'muted small' },
-      'since ',
-      time(since, dayOrMinute(since)),
-      filters && h('span', { title: filters }, ', filtered'),
-    ),
-  );
+const completeCell = ({ completeThrough, since: from, filters, lastRun }) =>
+  !completeThrough || !from
+    ? h('span', { class: 'muted' }, lastRun?.state === 'running' ? 'being read' : 'nothing proven yet')
+    : h(
+        'span',
+        { class: 'lag' },
+        time(completeThrough),
+        h(
+          'span',
+          { class: 'muted small' },
+          'since ',
+          time(from, dayOrMinute(from)),
+          filters && h('span', { title: filters }, ', filtered'),
+        ),
+      );
 
 /** @param {StreamOverview} stream */
 const rowsCell = ({ rows, rowsToday }) =>
@@ -152,14 +163,18 @@ const strips = (tracks) =>
     ),
   );
 
+/** The next one comes after the one that is running. @param {StreamOverview} stream */
+const nextRunCell = ({ nextRunAt, lastRun }) => lastRun?.state !== 'running' && nextRunAt && fromNow(nextRunAt);
+
 /** @param {StreamOverview} stream */
 const lastRunCell = ({ lastRun }) =>
   lastRun &&
   h(
     'span',
     { class: 'row' },
-    fromNow(lastRun.finishedAt ?? lastRun.startedAt),
-    lastRun.state === 'running' && h('span', { class: 'muted' }, 'running'),
+    lastRun.state === 'running'
+      ? h('a', { href: href(['run', lastRun.id]) }, `running ${since(lastRun.startedAt)}`)
+      : fromNow(lastRun.finishedAt ?? lastRun.startedAt),
     !['done', 'running'].includes(lastRun.state) &&
       badge(lastRun.state, lastRun.state === 'interrupted' ? 'warn' : 'bad'),
   );
