@@ -27,6 +27,7 @@ export function startTraces({ service, version }: { service: string; version: st
     const own = tracer.startSpan(span.name, { kind, attributes: named(span) }, under);
     open.set(span, own);
     return ({ error }) => {
+      own.setAttributes(named(span));
       // The error's class, not its message, which may quote the service.
       if (error !== undefined) {
         own.setStatus({ code: SpanStatusCode.ERROR });

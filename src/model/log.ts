@@ -15,6 +15,7 @@ export interface Log {
  */
 export interface Span {
   name: 'run' | 'window' | 'request' | 'commit';
+  /** Some are known for certain only when it ends: read them then, too. */
   attributes: Attributes;
   /** The span that this one is part of. */
   parent: Span | undefined;

@@ -121,7 +121,14 @@ export async function withRun(
     });
   let cursor: Cursor | undefined;
   try {
-    ended = await observed('run', { source, stream, kind, run: run.id }, () => work(run));
+    const told = {
+      ...{ source, stream, run: run.id },
+      // What it turns out to be is known at its end.
+      get kind() {
+        return run.kind;
+      },
+    };
+    ended = await observed('run', told, () => work(run));
   } catch (error) {
     // Recovery: a bug is rethrown. Any other fault ends this stream alone and is reported with what was kept.
     if (!(error instanceof Fault)) throw error;

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
 import { listRuns } from '../../src/cursor/runs.ts';
+import { observe } from '../../src/model/log.ts';
 import { DAY_MS } from '../../src/model/window.ts';
 import { repairStream, verifyStream } from '../../src/sync/maintain/verify.ts';
 import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
@@ -18,9 +19,13 @@ const sql = (config: Config, text: string) => engine.db.query({ text, values: [s
 const kinds = async (config: Config): Promise<string[]> =>
   (await listRuns(engine.db, { source: sourceOf(config), stream: 'clicks', limit: 100 })).map(({ kind }) => kind);
 
-it('the history says of each run what it was: a sync, a re-sweep, a repair', async () => {
+it('the history, metrics and traces say of each run what it was: a sync, a re-sweep, a repair', async () => {
   const sandbox = await tenDays();
   const config = configFor(engine, sandbox);
+  const told: unknown[] = [];
+  const unwatch = observe(({ name, attributes }) => () => {
+    if (name === 'run' && attributes.stream === 'clicks') told.unshift(attributes.kind);
+  });
   await syncAllDone(config);
   await syncAllDone(config);
   expect(await kinds(config)).toEqual(['sync', 'sync']);
@@ -40,4 +45,6 @@ it('the history says of each run what it was: a sync, a re-sweep, a repair', asy
     repairStream(deps, job, await verifyStream(deps, job, lately())),
   );
   expect(await kinds(config)).toEqual(['repair', 're-sweep', 'sync', 'sync']);
+  unwatch();
+  expect(told).toEqual(['repair', 're-sweep', 'sync', 'sync']);
 });

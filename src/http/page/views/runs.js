@@ -6,7 +6,7 @@ import { get, Refused } from '../app/session.js';
 import { h } from '../parts/dom.js';
 import { badge, facts, notThere, opening, progressBar } from '../parts/elements.js';
 import { ended, filters, older, outcome, runsTable, table } from '../parts/tables.js';
-import { counted, duration, figure, time, titled } from '../parts/words.js';
+import { counted, duration, figure, range, time, titled } from '../parts/words.js';
 
 /** One run, with its errors, contradictions and schema changes. @type {View} */
 export const run = {
@@ -55,7 +55,7 @@ export const run = {
           ['Requests', ended(one, one.requests)],
           ['429s', one.tooManyRequests > 0 && figure(one.tooManyRequests)],
           ['Set aside', one.quarantined > 0 && figure(one.quarantined)],
-          ['Range', range(one)],
+          ['Range', covered(one)],
         ]),
         one.message && one.message !== one.state && h('p', {}, one.message),
         one.state === 'running' && h('p', { class: 'muted' }, 'Rows and requests are counted when it has ended.'),
@@ -82,7 +82,7 @@ export const run = {
 };
 
 /** What it covered, from its first window to its last. @param {RunDetail} run */
-const range = ({ windows: read }) => {
+const covered = ({ windows: read }) => {
   const [first, last] = [read[0], read.at(-1)];
   return first && last && h('span', {}, time(first.start), ' to ', time(last.end), ' (exclusive)');
 };
@@ -91,27 +91,80 @@ const range = ({ windows: read }) => {
 function windows({ windows: read }) {
   if (read.length === 0) return [];
   const most = Math.max(1, ...read.map(({ rows }) => rows));
+  const sinks = [...new Set(read.map(({ sink }) => sink))];
   return [
     h(
       'section',
       { class: 'panel', 'data-key': 'windows', 'aria-label': 'Windows' },
-      h('h2', {}, 'Windows'),
-      table({
-        label: 'Windows of this run',
-        rows: read,
-        keyOf: ({ sink, start }) => `${sink} ${start}`,
-        columns: [
-          { name: 'From', kind: 'fit line', cell: ({ start }) => time(start) },
-          { name: 'To', kind: 'fit line', cell: ({ end }) => time(end) },
-          { name: 'Sink', kind: 'fit', cell: ({ sink }) => sink },
-          { name: 'Rows', kind: 'right fit', cell: ({ rows }) => figure(rows) },
-          { name: '', kind: 'wide', cell: ({ rows, start }) => progressBar(`rows from ${start}`, rows / most) },
-          { name: 'Proof', cell: ({ certified, tries, note }) => proof(certified, tries, note) },
-        ],
-      }),
+      h('h2', {}, counted(read.length, 'window')),
+      sinks.map((sink) =>
+        runStrip(
+          sinks.length > 1 && sink,
+          read.filter((window) => window.sink === sink),
+        ),
+      ),
+      h(
+        'details',
+        { open: read.length <= SHOWN_WINDOWS },
+        h('summary', {}, 'As a table'),
+        table({
+          label: 'Windows of this run',
+          rows: read,
+          keyOf: ({ sink, start }) => `${sink} ${start}`,
+          columns: [
+            { name: 'From', kind: 'fit line', cell: ({ start }) => time(start) },
+            { name: 'To', kind: 'fit line', cell: ({ end }) => time(end) },
+            { name: 'Sink', kind: 'fit', cell: ({ sink }) => sink },
+            { name: 'Rows', kind: 'right fit', cell: ({ rows }) => figure(rows) },
+            { name: '', kind: 'wide', cell: ({ rows, start }) => progressBar(`rows from ${start}`, rows / most) },
+            { name: 'Proof', cell: ({ certified, tries, note }) => proof(certified, tries, note) },
+          ],
+        }),
+      ),
     ),
   ];
 }
+
+const SHOWN_WINDOWS = 10;
+const HOUR_MS = 3_600_000;
+
+/**
+ * The windows of one sink as a bar of time, with one element for each stretch of one state.
+ * @param {string | false} sink Its name, where there are several.
+ * @param {RunDetail['windows']} read
+ */
+function runStrip(sink, read) {
+  /** @type {{ start: string, end: string, certified: boolean, rows: number }[]} */
+  const stretches = [];
+  for (const { start, end, certified, rows } of read) {
+    const last = stretches.at(-1);
+    if (last?.end === start && last.certified === certified) Object.assign(last, { end, rows: last.rows + rows });
+    else stretches.push({ start, end, certified, rows });
+  }
+  const parts = stretches.flatMap(({ start, end, certified, rows }, i) => {
+    const gap = i > 0 ? hours(stretches[i - 1]?.end ?? start, start) : 0;
+    const title = `${range(start, end)}: ${certified ? 'proven' : 'not proven'}, ${counted(rows, 'row')}`;
+    return [
+      gap > 0 && h('i', { class: 'before', vars: { '--days': String(gap) } }),
+      h('i', {
+        class: `state ${certified ? 'certified' : 'uncertified'}`,
+        title,
+        vars: { '--days': String(hours(start, end)) },
+      }),
+    ];
+  });
+  const [first, last] = [stretches[0], stretches.at(-1)];
+  return h(
+    'div',
+    { class: 'run-strip', 'data-key': sink || 'strip' },
+    sink && h('span', { class: 'small muted' }, sink),
+    h('span', { class: 'strip', role: 'img', 'aria-label': 'What it read, over time' }, parts),
+    h('div', { class: 'bars-foot small muted' }, first && time(first.start), last && time(last.end)),
+  );
+}
+
+/** @param {string} from @param {string} to */
+const hours = (from, to) => (Date.parse(to) - Date.parse(from)) / HOUR_MS;
 
 /** @param {boolean} certified @param {number} tries @param {string | null} note */
 const proof = (certified, tries, note) =>

@@ -142,15 +142,17 @@ const completeCell = ({ completeThrough, since: from, filters, lastRun }) =>
         ),
       );
 
-/** @param {StreamOverview} stream */
-const rowsCell = ({ rows, rowsToday }) =>
-  rows !== null &&
-  h(
+/** The ledger knows the rows of windows; the newest minutes have none yet. @param {StreamOverview} stream */
+const rowsCell = ({ rows: read, rowsToday }) => {
+  if (read === null) return null;
+  const rows = Math.max(read, rowsToday);
+  return h(
     'span',
     { class: 'lag', title: `${figure(rows)} rows in all, ${figure(rowsToday)} new today (UTC)` },
     shortFigure(rows),
     h('span', { class: 'muted small' }, `+${shortFigure(rowsToday)} today`),
   );
+};
 
 /** The sink is named only if there are several. @param {TrackCoverage[]} tracks */
 const strips = (tracks) =>
