@@ -11,6 +11,7 @@ import type { Overview, Quarantine, Runs } from '../src/http/api-types.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../src/sandbox/server.ts';
 import { findOrInstall } from '../test/support/machine.ts';
 import { silentLog } from '../test/support/silent-log.ts';
+import { withPalette } from './palette-png.ts';
 
 /**
  * `npm run pictures [-- STATE…]`: the pictures of docs/images. Each state is one of the program itself: `tributary start` on an embedded
@@ -34,6 +35,8 @@ interface Room {
 interface State {
   sandbox: SandboxOptions;
   since: string;
+  /** 4 requests a second, as a business plan grants, unless it takes too long. */
+  perSecond?: number;
   /** Brings it about. */
   reach(room: Room): Promise<void>;
   /** Those of all views, and what only this state shows. */
@@ -78,8 +81,12 @@ const STATES: Readonly<Record<string, State>> = {
     },
   },
   degraded: {
-    sandbox: { rows: ROWS, days: 120, traits: { poison: 2, shuffleTies: true, ties: 1500, unknownFields: true } },
+    sandbox: {
+      ...{ rows: ROWS, days: 120, requestsPerSecond: null },
+      traits: { dirty: true, shuffleTies: true, ties: 1500, unknownFields: true, contradict: 0.05 },
+    },
     since: day(60),
+    perSecond: 40,
     async reach(room) {
       await synced(room);
       room.sandbox.service.traits = { forbidden: 'plan' };
@@ -136,7 +143,14 @@ async function withRoom(state: State, work: (room: Room, url: string) => Promise
   const sandbox = await startSandbox(state.sandbox);
   const stop = new AbortController();
   const streams = Object.fromEntries(['clicks', 'leads', 'sales'].map((name) => [name, { every: '20s' }]));
-  const main = { baseUrl: sandbox.baseUrl, apiKey: sandbox.apiKey, plan: 'business', since: state.since, streams };
+  const main = {
+    baseUrl: sandbox.baseUrl,
+    apiKey: sandbox.apiKey,
+    requestsPerSecond: state.perSecond ?? 4,
+    plan: 'enterprise',
+    since: state.since,
+    streams,
+  };
   const http = { port: 0, token: TOKEN };
   const { config } = parseConfig(
     JSON.stringify({ sources: { main }, state: { url: postgres.url }, http }),
@@ -213,10 +227,19 @@ async function take(browser: Browser, { name, state, room, url }: Sitting): Prom
 
 async function save(page: Page, name: string): Promise<void> {
   if (page.url().includes('#')) await page.locator('main:not([aria-busy])').waitFor();
+  // Bull Board draws itself later.
+  else await page.getByText('Loading').waitFor({ state: 'hidden' });
   await sleep(1000);
-  await writeFile(join(FOLDER, `${name}.png`), await page.screenshot({ fullPage: true }));
+  // A long list goes on in the same way.
+  const { width, height } = { ...page.viewportSize(), ...(await page.evaluate<{ height: number }>(HEIGHT)) };
+  const clip = { x: 0, y: 0, width: width ?? 0, height: Math.min(height, MOST_HEIGHT) };
+  const png = await page.screenshot({ fullPage: true, clip });
+  await writeFile(join(FOLDER, `${name}.png`), await withPalette(await page.context().newPage(), png));
   process.stdout.write(`${name}\n`);
 }
+
+const MOST_HEIGHT = 1700;
+const HEIGHT = '({ height: document.documentElement.scrollHeight })';
 
 async function synced({ ask }: Room): Promise<void> {
   await until(async () => {
