@@ -3,7 +3,7 @@ import { ownVersion } from '../app/environment.ts';
 import { ConfigError, Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 import { type Action, type Context, documentOf, EXIT, type ExitCode, exitCodeOf, type Register } from './command.ts';
-import { type Terminal, wrapMessage } from './terminal.ts';
+import type { Terminal } from './terminal.ts';
 
 /** In the order of the help. A command's file is loaded when the command is run, to keep the start fast. */
 const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
@@ -70,7 +70,7 @@ export async function run(argv: readonly string[], { terminal, signal, createLog
     if (fault instanceof Fault) {
       if (argv.includes('--json')) terminal.out(documentOf(name, {}, { error: fault }));
       // Commander has already printed it.
-      if (error === fault) terminal.err(`${wrapMessage(fault.describe(), terminal)}\n`);
+      if (error === fault) terminal.err(`${fault.describe()}\n`);
       return exitCodeOf(fault);
     }
     const details = error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -12,13 +12,20 @@ interface ProgressLine {
 const PLAIN_LINE_EVERY_MS = 5000;
 
 /** Progress of a sync: rows of each stream, and requests; of a first sync also how far it is and how long it will take. */
-export function createProgressLine(terminal: Terminal): ProgressLine {
+export function createProgressLine(terminal: Terminal, streams: number): ProgressLine {
   const began = performance.now();
   return createLine(terminal, (all) => {
     const isOne = new Set(all.map(({ source }) => source)).size === 1;
-    const rows = all.map((each) => `${isOne ? '' : `${each.source}/`}${each.stream} ${figure(each.rows)}`);
-    const parts = [`rows: ${rows.join(' · ')}`, `requests: ${figure(total(all, ({ requests }) => requests))}`];
-    return [...parts, ...paceOf(all, all.length, began)].join(' · ');
+    const each = all.map(({ source, stream, rows }) => `${isOne ? '' : `${source}/`}${stream} ${figure(rows)}`);
+    const sum = figure(total(all, ({ rows }) => rows));
+    const requests = `requests: ${figure(total(all, (one) => one.requests))}`;
+    const pace = paceOf(all, streams, began);
+    if (pace.length > 1) pace.splice(1, 0, percentOf(doneOf(all, streams)));
+    return [
+      [`rows: ${each.join(' · ')}`, requests, ...pace],
+      [`rows: ${sum}`, requests, ...pace],
+      [`rows: ${sum}`, ...pace],
+    ];
   });
 }
 
@@ -35,14 +42,17 @@ export function createBackfillLine(
   return createLine(terminal, (all) => {
     const done = doneOf(all, streams);
     const share = budgetShare();
-    const parts = [
-      `${'█'.repeat(Math.floor(done * BAR)).padEnd(BAR, '░')} ${Math.floor(done * 100)} %`,
-      `${figure(total(all, ({ rows }) => rows))} rows`,
-      `${figure(total(all, ({ requests }) => requests))} req`,
-      ...(share === undefined ? [] : [`budget ${Math.round(share * 100)} %`]),
-      ...paceOf(all, streams, began),
+    const budget = share === undefined ? [] : [`budget ${Math.round(share * 100)} %`];
+    const bar = `${'█'.repeat(Math.floor(done * BAR)).padEnd(BAR, '░')} ${percentOf(done)}`;
+    const rows = `${figure(total(all, (one) => one.rows))} rows`;
+    const requests = `${figure(total(all, (one) => one.requests))} req`;
+    const pace = paceOf(all, streams, began);
+    return [
+      [bar, rows, requests, ...budget, ...pace],
+      [bar, rows, requests, ...pace],
+      [bar, rows, ...pace],
+      [bar, ...pace.slice(1)],
     ];
-    return parts.join(' · ');
   });
 }
 
@@ -51,6 +61,8 @@ const total = (all: readonly SyncProgress[], of: (progress: SyncProgress) => num
 
 const doneOf = (all: readonly SyncProgress[], streams: number): number =>
   Math.min(1, total(all, ({ done = 0 }) => done) / streams);
+
+const percentOf = (done: number): string => `${Math.floor(done * 100)} %`;
 
 /** A poll is over before anybody could read its speed. */
 const PACE_AFTER_S = 2;
@@ -64,8 +76,11 @@ function paceOf(all: readonly SyncProgress[], streams: number, began: number): s
   return done > 0.01 && done < 1 ? [pace, `${duration((seconds * (1 - done)) / done)} left`] : [pace];
 }
 
-/** The line shows the latest progress of every stream. What is done never becomes less. */
-function createLine(terminal: Terminal, text: (all: readonly SyncProgress[]) => string): ProgressLine {
+/**
+ * The line shows the latest progress of every stream, and never goes back. `forms` are the parts of the line, from all that
+ * there is to say to what nobody wants to miss: the time left. The first form that fits is shown.
+ */
+function createLine(terminal: Terminal, forms: (all: readonly SyncProgress[]) => string[][]): ProgressLine {
   const latest = new Map<string, SyncProgress>();
   let lastPlain = Date.now();
 
@@ -73,14 +88,16 @@ function createLine(terminal: Terminal, text: (all: readonly SyncProgress[]) => 
     update(progress) {
       const name = nameOf(progress);
       const before = latest.get(name);
-      // A commit does not report how much is left; the last slice's figure still holds.
-      latest.set(name, { ...progress, done: Math.max(before?.done ?? 0, progress.done ?? 0) });
+      // A commit knows neither how much is left nor how much was read since.
+      const done = Math.max(before?.done ?? 0, progress.done ?? 0);
+      latest.set(name, { ...progress, done, rows: Math.max(before?.rows ?? 0, progress.rows) });
       if (terminal.isInteractive) {
         terminal.live(name);
-        terminal.live('progress', text([...latest.values()]));
+        const lines = forms([...latest.values()]).map((parts) => parts.join(' · '));
+        terminal.live('progress', lines.find((line) => line.length < terminal.columns) ?? lines.at(-1));
       } else if (Date.now() - lastPlain >= PLAIN_LINE_EVERY_MS) {
         lastPlain = Date.now();
-        terminal.err(`${text([...latest.values()])}\n`);
+        terminal.err(`${forms([...latest.values()])[0]?.join(' · ')}\n`);
       }
     },
     clear: () => terminal.live(),

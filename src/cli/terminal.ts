@@ -1,9 +1,16 @@
+import { once } from 'node:events';
 import { createInterface } from 'node:readline/promises';
 import { Cancelled } from '../model/errors.ts';
 
-/** A command's output. Results go to `out`, progress and notes to `err`; tests read both. */
+/**
+ * A command's output. Results go to `out` and `say`, progress and notes to `err`; tests read both. On a screen `say` and `err` wrap lines
+ * that are too long; a pipe gets them as they are.
+ */
 export interface Terminal {
+  /** As it is: JSON, SQL, scripts. */
   out(text: string): void;
+  /** For people. */
+  say(text: string): void;
   err(text: string): void;
   /** Whether the reader of the results is still there: `| head` closes the pipe early. */
   hasReader(): boolean;
@@ -17,6 +24,8 @@ export interface Terminal {
   /** `out` is a terminal that accepts escape codes. */
   isScreen: boolean;
   columns: number;
+  /** The next time that the window of `out` changes its size. */
+  resized(signal: AbortSignal): Promise<unknown>;
 }
 
 export function createTerminal(noColour: boolean, stderr: NodeJS.WriteStream = process.stderr): Terminal {
@@ -29,10 +38,12 @@ export function createTerminal(noColour: boolean, stderr: NodeJS.WriteStream = p
     const erase = drawn === 0 ? '' : `\r\x1b[2K${'\x1b[1A\x1b[2K'.repeat(drawn - 1)}`;
     drawn = lines.size;
     // A line that wraps could not be erased.
-    stderr.write(`${erase}${text}${[...lines.values()].map((line) => line.slice(0, columns() - 1)).join('\n')}`);
+    stderr.write(`${erase}${text}${[...lines.values()].map((line) => line.slice(0, widthOf(stderr) - 1)).join('\n')}`);
   };
   // A terminal of unknown width reports 0; the width is read each time, as it may be resized.
-  const columns = (): number => stderr.columns || 80;
+  const widthOf = (stream: NodeJS.WriteStream): number => stream.columns || 80;
+  const wrapFor = (stream: NodeJS.WriteStream, text: string): string =>
+    stream.isTTY === true ? wrapLines(text, widthOf(stream)) : text;
   // A closed pipe is no error: the work goes on, its output is dropped.
   const onError = (error: NodeJS.ErrnoException): void => {
     if (error.code !== 'EPIPE') throw error;
@@ -44,9 +55,11 @@ export function createTerminal(noColour: boolean, stderr: NodeJS.WriteStream = p
   stderr.on('error', onError);
   return {
     out: (text) => void stdout.write(`${text}\n`),
-    err: draw,
+    say: (text) => void stdout.write(`${wrapFor(stdout, text)}\n`),
+    err: (text) => draw(wrapFor(stderr, text)),
     live(name, text) {
       if (stderr.isTTY !== true) return;
+      if (name !== undefined && text === lines.get(name)) return;
       if (name === undefined) lines.clear();
       else if (text === undefined) lines.delete(name);
       else lines.set(name, text);
@@ -56,8 +69,9 @@ export function createTerminal(noColour: boolean, stderr: NodeJS.WriteStream = p
     isInteractive: stderr.isTTY === true,
     isScreen: stdout.isTTY === true && !noColour,
     get columns() {
-      return columns();
+      return widthOf(stdout.isTTY === true ? stdout : stderr);
     },
+    resized: (signal) => once(stdout, 'resize', { signal }),
   };
 }
 
@@ -76,22 +90,43 @@ export function createPaint({ isScreen }: Pick<Terminal, 'isScreen'>): Paint {
   return { good: colour(32), warn: colour(33), bad: colour(31) };
 }
 
-/** A plain table: text left-aligned, figures right-aligned, as narrow as its content. */
-export function table(headers: readonly string[], rows: ReadonlyArray<readonly string[]>): string {
+const GUTTER = '  ';
+
+/** A plain table: text left-aligned, figures right-aligned, as narrow as its content. If that is too wide, the widest column is cut. */
+export function table(
+  headers: readonly string[],
+  rows: ReadonlyArray<readonly string[]>,
+  room = Number.POSITIVE_INFINITY,
+): string {
   const lines = [headers, ...rows];
   const widths = headers.map((_, i) => Math.max(...lines.map((line) => width(line[i] ?? ''))));
+  const tooMuch = widths.reduce((sum, wide) => sum + wide + GUTTER.length, -GUTTER.length) - room;
+  const widest = Math.max(...widths);
+  if (tooMuch > 0) widths[widths.indexOf(widest)] = Math.max(LEAST_CUT, widest - tooMuch);
   const isFigure = headers.map(
-    (_, i) => rows.length > 0 && rows.every((row) => /^[\d.,]*( ?%| s)?$/.test(row[i] ?? '')),
+    (_, i) => rows.length > 0 && rows.every((row) => /^~?[\d.,]*( ?%| s)?$/.test(row[i] ?? '')),
   );
   const format = (line: readonly string[]): string =>
     widths
       .map((wide, i) => {
-        const space = ' '.repeat(wide - width(line[i] ?? ''));
-        return isFigure[i] ? `${space}${line[i] ?? ''}` : `${line[i] ?? ''}${space}`;
+        const cell = cut(line[i] ?? '', wide);
+        const space = ' '.repeat(wide - width(cell));
+        return isFigure[i] ? `${space}${cell}` : `${cell}${space}`;
       })
-      .join('  ')
+      .join(GUTTER)
       .trimEnd();
-  return [format(headers), widths.map((wide) => '─'.repeat(wide)).join('  '), ...rows.map(format)].join('\n');
+  return [format(headers), widths.map((wide) => '─'.repeat(wide)).join(GUTTER), ...rows.map(format)].join('\n');
+}
+
+/** Less of a name says nothing. */
+const LEAST_CUT = 12;
+
+/** A sentence loses its end; a name its middle, as it ends with what tells it from others. */
+export function cut(text: string, room: number): string {
+  const characters = [...text];
+  if (characters.length <= room) return text;
+  const end = text.includes(' ') ? 0 : Math.floor((room - 1) / 2);
+  return `${characters.slice(0, room - 1 - end).join('')}…${end > 0 ? characters.slice(-end).join('') : ''}`;
 }
 
 /** 12,345 whatever the locale of the machine. */
@@ -108,15 +143,16 @@ export interface FittedColumn<T> {
 }
 
 /** Prints the columns that fit: a wrapped table is unreadable, and `--json` has everything. */
-export function fittedTable<T>(columns: ReadonlyArray<FittedColumn<T>>, rows: readonly T[], width: number): string {
+export function fittedTable<T>(columns: ReadonlyArray<FittedColumn<T>>, rows: readonly T[], room: number): string {
   const mostSpare = Math.max(0, ...columns.map(({ spare = 0 }) => spare));
   for (let left = 0; ; left++) {
     const shown = columns.filter(({ spare = mostSpare + 1 }) => spare > left);
     const text = table(
       shown.map(({ header }) => header),
       rows.map((row) => shown.map(({ of }) => of(row))),
+      left === mostSpare ? room : undefined,
     );
-    if (left === mostSpare || text.split('\n').every((line) => line.length <= width)) return text;
+    if (left === mostSpare || text.split('\n').every((line) => width(line) <= room)) return text;
   }
 }
 
@@ -140,7 +176,8 @@ export const counted = (n: number, noun: string): string => `${figure(n)} ${noun
 /** Wraps text at 80 columns, with every line but the first indented. */
 export function wrap(text: string, indent: number, width = 80): string {
   const lines = [''];
-  for (const word of text.split(' ')) {
+  // Spaces at the beginning belong to the first word.
+  for (const word of text.split(/(?<=\S) /)) {
     const line = lines.at(-1) ?? '';
     if (line !== '' && indent + line.length + 1 + word.length > width) lines.push(word);
     else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`;
@@ -148,17 +185,12 @@ export function wrap(text: string, indent: number, width = 80): string {
   return lines.join(`\n${' '.repeat(indent)}`);
 }
 
-/** A message of several lines: on a terminal none is cut in the middle of a word, in a pipe they stay as they are. */
-export const wrapMessage = (
-  text: string,
-  { isInteractive, columns }: Pick<Terminal, 'isInteractive' | 'columns'>,
-): string =>
-  isInteractive
-    ? text
-        .split('\n')
-        .map((line) => (line.length > columns ? wrap(line, 2, columns) : line))
-        .join('\n')
-    : text;
+/** Lines that are too long go on under their own beginning, a little to the right. */
+const wrapLines = (text: string, room: number): string =>
+  text
+    .split('\n')
+    .map((line) => (width(line) > room ? wrap(line, line.search(/\S/) + 2, room) : line))
+    .join('\n');
 
 /** A term and its meaning, side by side; a long term has a line of its own. */
 export function describeTerm(term: string, meaning: string, indent: number): string {
@@ -201,7 +233,7 @@ export async function confirm(
   if (yes || !canAsk(terminal)) return;
   const prompt = createPrompt(signal);
   try {
-    const answer = await prompt.ask(`${question} [y/N] `);
+    const answer = await prompt.ask(wrap(`${question} [y/N] `, 0, terminal.columns));
     if (/^y(es)?$/i.test(answer.trim())) return;
   } finally {
     prompt.close();

@@ -103,8 +103,7 @@ async function move(deps: BackfillDeps, id: string, { from, to }: Move): Promise
 
 async function notMoved({ state }: BackfillDeps, id: string, { from, to }: Move): Promise<ConfigError> {
   const [backfill]: Array<Backfill | undefined> = await readBackfills(state, id);
-  if (!backfill)
-    return new ConfigError(`there is no backfill "${id}"`, { next: 'see tributary.backfills for their ids' });
+  if (!backfill) return new ConfigError(`there is no backfill "${id}"`, { next: 'tributary backfills lists them' });
   return new ConfigError(`backfill ${id} ${WORDS[backfill.state]}, so it cannot become ${to}`, {
     kept: 'nothing was changed',
     next: `only one that is ${from.join(' or ')} can`,

@@ -1,10 +1,12 @@
 import type { Lease } from '../cursor/leases.ts';
 import { certifiedShare, readLedger } from '../cursor/ledger.ts';
 import type { Sample } from '../extract/probe.ts';
+import type { Slice } from '../extract/reader.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
-import { DAY_MS, describeRange, gaps, startOfDay, type Window } from '../model/window.ts';
+import { DAY_MS, describeRange, gaps, holds, startOfDay, type Window } from '../model/window.ts';
 import type { Committer } from './committer.ts';
+import { createMeter, type Estimate, estimateRows } from './estimate.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import { sweepInParallel } from './parallel-sweep.ts';
 import { type OpenRun, type StreamReport, withReading, withRun } from './run.ts';
@@ -27,7 +29,12 @@ export async function backfillStream(
       read = wanted;
       const shares = shared(needs).map((share) => ({ ...share, lane: 'backfill' as const }));
       const handover = createHandover(run.lease, committer, signal);
-      const onSlice = countDone(deps, job, run, shares);
+      const looked = deps.isWatched
+        ? await estimateRows(joined(shares.map((share) => share.window)), seen, wanted.start, (place) =>
+            job.probe(place, { lane: 'backfill', signal }),
+          )
+        : undefined;
+      const onSlice = countDone(deps, job, run, shares, looked?.parts ?? []);
       await sweepInParallel(shares, {
         chainsAtOnce: () => parallelism(seen.tookMs, job.requestsPerSecond),
         profile: reader.profile,
@@ -40,7 +47,7 @@ export async function backfillStream(
         async take(slice, { sinks }) {
           handover.offer();
           await committer.add(slice, sinks);
-          onSlice(slice.window);
+          onSlice(slice);
         },
       });
       await handover.settled();
@@ -59,26 +66,23 @@ function notYet(window: Window): ConfigError {
   });
 }
 
-/** Reports the share of the window that is done. Where two chains meet, a little time is read twice. */
+/** Reports how much is done. */
 function countDone(
   { onProgress }: SyncDeps,
   { source, stream }: StreamJob,
   run: OpenRun,
   shares: readonly Share[],
-): (window: Window | undefined) => void {
-  const totalMs = shares.reduce((sum, { window }) => sum + window.end - window.start, 0);
-  let doneMs = 0;
-  return (window) => {
-    if (window) doneMs += window.end - window.start;
-    const rows = run.tally.read;
-    onProgress({
-      source,
-      stream,
-      rows,
-      requests: run.requests(),
-      through: window?.end,
-      done: Math.min(1, doneMs / totalMs),
-    });
+  estimates: readonly Estimate[],
+): (slice: Slice) => void {
+  const windows = shares.map(({ window }) => window);
+  const meter = createMeter(windows, estimates);
+  let [rows, done] = [0, 0];
+  return ({ window, rows: read }) => {
+    // A page may hold rows of other windows too, which come again there.
+    const own = window ? read.filter(({ at }) => holds(window, at)).length : 0;
+    rows += own;
+    if (window) done = meter(window, own);
+    onProgress({ source, stream, rows, requests: run.requests(), through: window?.end, done });
   };
 }
 

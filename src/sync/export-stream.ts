@@ -4,6 +4,7 @@ import type { Row } from '../model/flatten.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import { holds, type Window } from '../model/window.ts';
 import type { RowFile, Spool } from '../sinks/export.ts';
+import { createMeter, estimateRows } from './estimate.ts';
 import type { StreamJob, SyncProgress } from './job.ts';
 import { addUnproven, type Unproven } from './windows-to-read.ts';
 
@@ -32,6 +33,8 @@ export interface ExportRequest {
   spool?: Spool;
   signal: AbortSignal;
   onProgress(progress: SyncProgress): void;
+  /** As of `SyncDeps`. */
+  isWatched?: boolean;
 }
 
 /** Reads a window into a file, oldest first, without cursor or ledger. A failed export leaves no file. */
@@ -51,14 +54,17 @@ export async function exportStream(job: StreamJob, request: ExportRequest): Prom
 }
 
 async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportReport> {
-  const { window, file, signal, onProgress, scrub, spool } = request;
+  const { window, file, signal, onProgress, isWatched, scrub, spool } = request;
   const { source, stream } = job;
   // The newest rows are wanted too; the report says from where on they may still change.
   const reader = job.createReader(UNKNOWN_SERVER, window.start, { settleMs: 0 });
   const versions = createVersions();
   const ahead = new Map<string, Row>();
   const doubts: Unproven[] = [];
-  let [rejected, doneMs] = [0, 0];
+  let [rejected, done] = [0, 0];
+  const look = (place: Window) => job.probe(place, { lane: 'backfill', signal });
+  const looked = isWatched ? await estimateRows([window], await look(window), window.start, look) : undefined;
+  const meter = createMeter([window], looked?.parts ?? []);
 
   const take = async (found: readonly Row[]): Promise<void> => {
     const rows = await scrub(found);
@@ -77,7 +83,7 @@ async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportR
       const early = [...ahead.values()].filter(({ id, at }) => at < end && !versions.has(id));
       for (const { id } of early) ahead.delete(id);
       await take(early.length === 0 ? own : [...early, ...own].sort((a, b) => a.at - b.at));
-      doneMs += slice.window.end - slice.window.start;
+      done = meter(slice.window, own.length);
       if (!slice.certified && slice.note !== TOO_YOUNG)
         addUnproven(doubts, { ...slice.window, note: slice.note ?? 'not proven' });
     } else {
@@ -85,7 +91,6 @@ async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportR
       for (const row of slice.rows) if (holds(window, row.at)) ahead.set(row.id, row);
     }
     const { requests } = job.requests();
-    const done = doneMs / (window.end - window.start);
     onProgress({ source, stream, rows: versions.events(), requests, through: slice.window?.end, done });
   }
   await take([...ahead.values()].filter(({ id }) => !versions.has(id)));

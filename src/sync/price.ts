@@ -1,10 +1,10 @@
 import { MAX_LIMIT } from '../api/params.ts';
 import { PLANS } from '../api/plans.ts';
-import type { Sample } from '../extract/probe.ts';
-import { type Instant, toIso } from '../model/instant.ts';
+import { toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
 import { type BackfillRequest, findUnread, parallelism } from './backfill-stream.ts';
+import { estimateRows, sum } from './estimate.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import { PAGES_AN_EDGE } from './parallel-sweep.ts';
 import { joined } from './windows-to-read.ts';
@@ -29,9 +29,6 @@ export interface Price {
   secondsAt(requestsPerSecond: number): number;
 }
 
-/** A price may not cost more than a handful of requests, and not a good part of the job. */
-const MOST_PROBES = 5;
-const PAGES_A_PROBE = 3;
 /** Pages overlap by the rows of one instant. */
 const OVERLAP = 1.02;
 /** To find a piece's beginning and to prove its end. */
@@ -48,11 +45,10 @@ export async function priceBackfill(
   const toRead = joined(needs.flatMap(({ windows }) => windows));
   const openMs = lengthOf(toRead);
   const isWhole = openMs === window.end - window.start;
-  // A window that fits a page has been seen already; anything longer is looked at here and there.
   const isCounted = isWhole && !first.isFull;
-  const { rows, probes } = first.isFull
-    ? await lookAround(toRead, first, window.start, (place) => job.probe(place, { lane: 'backfill', signal }))
-    : { rows: first.density * openMs, probes: 1 };
+  const look = (place: Window) => job.probe(place, { lane: 'backfill', signal });
+  const { parts, probes } = await estimateRows(toRead, first, window.start, look);
+  const rows = sum(parts.map((part) => part.rows));
   const pieces = toRead.length + Math.floor(rows / MAX_LIMIT / PAGES_AN_EDGE);
   const requests = Math.ceil((rows / MAX_LIMIT) * OVERLAP) + EDGE_REQUESTS * pieces;
   return {
@@ -73,52 +69,7 @@ export async function priceBackfill(
   };
 }
 
-const lengthOf = (windows: readonly Window[]): number => windows.reduce((sum, { start, end }) => sum + end - start, 0);
-
-/** Time that no page has shown, and how closely rows follow each other at its edges. */
-interface Unseen extends Window {
-  before: number;
-  after: number;
-}
-
-const mostRows = ({ start, end, before, after }: Unseen): number => (end - start) * Math.max(before, after);
-const likelyRows = ({ start, end, before, after }: Unseen): number => ((end - start) * (before + after)) / 2;
-
-/**
- * Rows are counted where a page shows them, and guessed between two pages. The next page is asked for in the middle of the time that may
- * hold most: a month that is quiet until its last day is not taken for a quiet month.
- */
-async function lookAround(
-  toRead: readonly Window[],
-  first: Sample,
-  firstAt: Instant,
-  probe: (window: Window) => Promise<Sample>,
-): Promise<{ rows: number; probes: number }> {
-  let counted = 0;
-  let probes = 1;
-  /** What a page leaves of the time that it was asked for. */
-  const rest = ({ start, end }: Window, sample: Sample, after: number): Unseen[] => {
-    counted += sample.rows;
-    const from = Math.max(start, sample.newest ?? start);
-    return sample.isFull && from < end ? [{ start: from, end, before: sample.newestDensity, after }] : [];
-  };
-  let unseen = toRead.flatMap((window) =>
-    window.start === firstAt
-      ? rest(window, first, first.newestDensity)
-      : [{ ...window, before: first.density, after: first.density }],
-  );
-  for (; probes < MOST_PROBES; probes++) {
-    const [widest, ...others] = [...unseen].sort((a, b) => mostRows(b) - mostRows(a));
-    // One look at the later part is always worth it.
-    const isKnown = probes > 1 && sum(unseen.map(mostRows)) <= probes * PAGES_A_PROBE * MAX_LIMIT;
-    if (!widest || isKnown) break;
-    const later = { start: Math.round((widest.start + widest.end) / 2), end: widest.end };
-    const sample = await probe(later);
-    const earlier = { ...widest, end: later.start, after: sample.density };
-    unseen = [...others, earlier, ...rest(later, sample, widest.after)];
-  }
-  return { rows: counted + sum(unseen.map(likelyRows)), probes };
-}
+const lengthOf = (windows: readonly Window[]): number => sum(windows.map(({ start, end }) => end - start));
 
 /** What backfills will cost, for machines: `backfill --dry-run --json` and the control room say the same. */
 export interface PriceReport {
@@ -184,4 +135,3 @@ export function costOf(source: string, prices: readonly Price[], jobs: readonly 
 }
 
 export const sourcesOf = (jobs: readonly StreamJob[]): string[] => [...new Set(jobs.map(({ source }) => source))];
-export const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);

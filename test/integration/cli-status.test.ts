@@ -126,6 +126,15 @@ describe('status', () => {
     const typed = [{ after: 'times in UTC', type: '\x03' }];
     const coloured = await runOnTerminal(place, watch, { typed });
     expect([coloured.code, coloured.text.includes('\x1b[2J')]).toEqual([0, true]);
+    const narrow = await runOnTerminal(place, watch, {
+      typed: [
+        { after: 'times in UTC', resize: 60 },
+        { after: 'times in UTC', type: '\x03' },
+      ],
+    });
+    const [, wide = '', after = ''] = narrow.text.split('\x1b[2J');
+    expect([longLines(plain(wide), 80), longLines(plain(after), 60)]).toEqual([[], []]);
+    expect(longLines(plain(wide), 60)).not.toEqual([]);
     const bare = await runOnTerminal(place, watch, { typed, env: { NO_COLOR: '1' } });
     expect([bare.code, bare.text.includes('\x1b[2J')]).toEqual([0, false]);
   });

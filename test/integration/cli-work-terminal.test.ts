@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace, longLines, type Place } from '../support/cli.ts';
+import { DOCUMENTS } from '../support/json-documents.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { plain, runOnTerminal } from '../support/pty.ts';
 import { smallSandbox } from '../support/sandbox.ts';
@@ -26,7 +27,11 @@ describe('commands that work', () => {
     await place.config(
       JSON.stringify({
         sources: { main: { baseUrl, apiKey, plan: 'enterprise', requestsPerSecond: 100, since: '10d' } },
-        sinks: { warehouse: { type: 'postgres' }, lake: { type: 'parquet', path: 'lake' } },
+        sinks: {
+          warehouse: { type: 'postgres' },
+          lake: { type: 'parquet', path: 'lake' },
+          tables: { type: 'iceberg', warehouse: 'tables' },
+        },
         state: { url: database.url },
       }),
     );
@@ -54,6 +59,7 @@ describe('commands that work', () => {
       says: /^certified: every event/m,
     },
     { args: ['lake', 'rewrite'], says: /lake/ },
+    { args: ['iceberg', 'maintain'], says: /^tables +attribution\.clicks +\d/m },
     { args: ['forget', '--source', 'main', '--click', 'nobody', '--dry-run'], says: /^warehouse: clicks +0$/m },
     { args: ['forget', '--source', 'main', '--click', 'nobody', '--yes'], says: /clicks/ },
   ])('$args', async ({ args, says }) => {
@@ -64,8 +70,12 @@ describe('commands that work', () => {
     // A pipe gets no escape codes and no line that is rewritten.
     // biome-ignore lint/suspicious/noControlCharactersInRegex: escape codes begin with one
     expect(piped.text).not.toMatch(/[\x1b\r]/);
-    // Paths are as long as they are.
-    expect(longLines(settled(seen.text)).filter((line) => !line.includes('/lake'))).toEqual([]);
+    expect(longLines(settled(seen.text))).toEqual([]);
+  });
+
+  it('iceberg maintain --json is a document like any other', async () => {
+    const { stdout } = await place.run(['iceberg', 'maintain', '--json', '--config', 't.yaml']);
+    expect(DOCUMENTS['iceberg maintain']?.safeParse(JSON.parse(stdout)).error).toBeUndefined();
   });
 
   it.each([
@@ -93,6 +103,8 @@ describe('commands that work', () => {
       ['verify', '--from', '1d', '--to', '2d'],
       ['export', 'leads', '--from', '2d', '--to', '1d', '--out', 'x.pdf'],
       ['verify', '--from', '2d', '--to', '1d', '--between', 'warehouse', 'nowhere'],
+      ['runs', '--state', 'bogus'],
+      ['quarantine', 'drop', '--all', '--source', 'nobody'],
     ]) {
       const { seen, piped } = await both(...args);
       expect([seen.code, piped.code]).toEqual([2, 2]);

@@ -94,12 +94,14 @@ function callHere(args: readonly string[], cwd: string, env: Record<string, stri
     };
     const terminal: Terminal = {
       out: (text) => write('stdout', `${text}\n`),
+      say: (text) => write('stdout', `${text}\n`),
       err: (text) => write('stderr', text),
       hasReader: () => true,
       isInteractive: false,
       live: () => {},
       isScreen: false,
       columns: 80,
+      resized: () => new Promise(() => {}),
     };
     process.chdir(cwd);
     process.env = env;

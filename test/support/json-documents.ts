@@ -233,6 +233,12 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
   'lake rewrite': {
     lakes: z.record(text(), z.record(text(), object({ files: number(), rewritten: number(), rows: number() }))),
   },
+  'iceberg maintain': {
+    sinks: z.record(
+      text(),
+      z.record(text(), object({ joined: number(), expired: number(), removed: number(), files: number() })),
+    ),
+  },
 };
 
 const envelope = (command: string, body: z.ZodRawShape) =>

@@ -1,12 +1,9 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type Finished, MAIN, type Place } from './cli.ts';
 
-export interface Typed {
-  /** Waits for this, then types that. */
-  after: string;
-  type: string;
-}
+/** Waits for a text, then types, or makes the window so many columns wide. */
+export type Typed = { after: string } & ({ type: string } | { resize: number });
 
 /** Runs a command on a real terminal of 80 columns (`script` of util-linux), typing answers as they are asked for. */
 export async function runOnTerminal(
@@ -30,11 +27,15 @@ export async function runOnTerminal(
     if (!next || at < 0) return;
     left.shift();
     seen = at + next.after.length;
-    child.stdin.write(next.type);
+    if ('type' in next) child.stdin.write(next.type);
+    else resize(child.pid, next.resize);
   });
   const [code] = await once(child, 'close');
   return { code: code as number | null, stdout: text, stderr: '', text };
 }
+
+const resize = (script: number | undefined, columns: number): void =>
+  void execFileSync('sh', ['-c', `stty cols ${columns} < /dev/$(ps -o tty= --ppid ${script})`]);
 
 /** As a person sees it: without escape codes and carriage returns. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: escape codes begin with one

@@ -1,18 +1,10 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createLog, lineForPeople } from '../../src/app/environment.ts';
 import type { SyncApp } from '../../src/app/index.ts';
 import { EXIT, exitCodeOf, mostSevere } from '../../src/cli/command.ts';
 import { notes, summaryJson, summaryTable } from '../../src/cli/commands/sync.ts';
 import { createBackfillLine, createProgressLine, withRetryLines } from '../../src/cli/progress.ts';
-import {
-  createTerminal,
-  describeTerm,
-  fittedTable,
-  type Terminal,
-  table,
-  wrap,
-  wrapMessage,
-} from '../../src/cli/terminal.ts';
+import { createTerminal, describeTerm, fittedTable, type Terminal, table, wrap } from '../../src/cli/terminal.ts';
 import { emptyTally, type Tally } from '../../src/cursor/runs.ts';
 import { BadRecord, Cancelled, ConfigError, type Fault, RetryLater, StopStream } from '../../src/model/errors.ts';
 import type { StreamName } from '../../src/model/streams.ts';
@@ -137,7 +129,7 @@ describe('the progress line', () => {
   const progress = { source: 'main', stream: 'clicks', rows: 5000, requests: 6, through: undefined } as const;
   const written = (terminal: Partial<Terminal>, updates: readonly SyncProgress[] = [progress]) => {
     const screen = createScreen(terminal);
-    const line = createProgressLine(screen.terminal);
+    const line = createProgressLine(screen.terminal, 1);
     for (const each of updates) line.update(each);
     const shown = screen.lines().at(-1) ?? '';
     line.clear();
@@ -145,8 +137,9 @@ describe('the progress line', () => {
     return shown;
   };
 
-  it('is cut where the terminal ends', () => {
-    expect(written({ isInteractive: true, columns: 13 })).toBe('rows: clicks');
+  it('leaves out the streams and the requests where the terminal is narrow, and is cut where it ends', () => {
+    const shown = [33, 32, 25, 8].map((columns) => written({ isInteractive: true, columns }));
+    expect(shown).toEqual(['rows: clicks 5,000 · requests: 6', 'rows: 5,000 · requests: 6', 'rows: 5,000', 'rows: 5']);
   });
 
   it('holds all streams in 80 columns, and names the source where there are several', () => {
@@ -161,6 +154,24 @@ describe('the progress line', () => {
 
   it('is silent elsewhere for the first seconds, and never an escape code', () => {
     expect(written({ isInteractive: false })).toBe('');
+  });
+
+  it('has the time left in 80 columns, however large the figures are', () => {
+    const { terminal, lines } = createScreen({ isInteractive: true });
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(0);
+    const sync = createProgressLine(terminal, 3);
+    const backfill = createBackfillLine(terminal, 3, () => 0.99);
+    clock.mockReturnValue(3_000_000);
+    const shown = [sync, backfill].map(({ update }) => {
+      for (const stream of ['clicks', 'leads', 'sales'] as const)
+        update({ ...progress, stream, rows: 12_345_678, requests: 12_345, done: 0.25 });
+      return lines().at(-1);
+    });
+    clock.mockRestore();
+    expect(shown).toEqual([
+      'rows: 37,037,034 · requests: 37,035 · 12,346/s · 25 % · 3 h left',
+      '█████░░░░░░░░░░░░░░░ 25 % · 37,037,034 rows · 37,035 req · 12,346/s · 3 h left',
+    ]);
   });
 
   it('never goes back, whatever a later phase of the work reports', () => {
@@ -181,7 +192,7 @@ describe('retries', () => {
 
   it('are one live line for each stream, above which other lines go; progress of the stream removes it', () => {
     const { terminal, lines } = createScreen({ isInteractive: true });
-    const progress = createProgressLine(terminal);
+    const progress = createProgressLine(terminal, 2);
     const main = withRetryLines(log, terminal).child({ source: 'main' });
     progress.update({ source: 'main', stream: 'leads', rows: 5, requests: 1, through: undefined });
     for (const attempt of [1, 2, 3, 4, 5]) {
@@ -226,11 +237,13 @@ describe('retries', () => {
 });
 
 it('an error of several lines is not cut in the middle of a word on a terminal, and is left as it is in a pipe', () => {
-  const text = 'main/clicks: it could not be reached at all\nnext: wait';
-  expect(wrapMessage(text, { isInteractive: true, columns: 30 })).toBe(
-    'main/clicks: it could not be\n  reached at all\nnext: wait',
-  );
-  expect(wrapMessage(text, { isInteractive: false, columns: 30 })).toBe(text);
+  const said = (isInteractive: boolean): string => {
+    const { terminal, lines } = createScreen({ isInteractive, columns: 30 });
+    terminal.err('two faults:\n  a.yaml:1:1 it is not known to anybody\nnext: wait');
+    return lines().join('\n');
+  };
+  expect(said(true)).toBe('two faults:\n  a.yaml:1:1 it is not\n    known to anybody\nnext: wait');
+  expect(said(false)).toBe('two faults:\n  a.yaml:1:1 it is not known to anybody\nnext: wait');
 });
 
 describe('text', () => {
@@ -260,6 +273,21 @@ describe('text', () => {
       ['name'],
       ['name'],
     ]);
+  });
+
+  it('of a table that is still too wide has its widest column cut', () => {
+    const columns = [
+      { header: 'id', of: () => '17' },
+      { header: 'reason', of: (row: string) => row },
+      { header: 'b', of: () => 'bbbb', spare: 1 },
+    ];
+    expect(fittedTable(columns, ['the record has no time', 'short'], 20).split('\n')).toEqual([
+      'id  reason',
+      '──  ────────────────',
+      '17  the record has …',
+      '17  short',
+    ]);
+    expect(fittedTable(columns, ['marketing-europe/clicks'], 20)).toContain('17  marketin…/clicks');
   });
 
   it('wraps at 80 columns', () => {

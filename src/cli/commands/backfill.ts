@@ -6,10 +6,11 @@ import { type Backfill, readBackfills } from '../../cursor/backfills.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
 import { Cancelled } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
-import { describeRange } from '../../model/window.ts';
+import { describeRange, type Window } from '../../model/window.ts';
 import { type BackfillRequest, unreadChunks } from '../../sync/backfill-stream.ts';
+import { sum } from '../../sync/estimate.ts';
 import type { StreamJob, SyncDeps } from '../../sync/job.ts';
-import { costOf, type Price, priceBackfill, reportPrices, sourcesOf, sum } from '../../sync/price.ts';
+import { costOf, type Price, priceBackfill, reportPrices, sourcesOf } from '../../sync/price.ts';
 import { backfillAll } from '../../sync/sync-stream.ts';
 import {
   type CommonOptions,
@@ -85,7 +86,8 @@ async function price(
     terminal.live();
     const known = jobs.filter((job) => prices.has(job));
     const inOrder = known.flatMap((job) => prices.get(job) ?? []);
-    terminal.out(json ? document(reportPrices(inOrder, known)) : describePrices(inOrder, known, request));
+    if (json) terminal.out(document(reportPrices(inOrder, known)));
+    else terminal.say(describePrices(inOrder, known, request.window, terminal.columns));
   };
   try {
     await Promise.all(
@@ -125,11 +127,9 @@ async function enqueue(
       );
       queued.push({ id, source, stream, windows: chunks.length });
     }
+    const lines = queued.map(({ id, source, stream, windows }) => `${source}/${stream}: ${id}, windows: ${windows}`);
     if (json) terminal.out(document({ backfills: queued }));
-    else {
-      const lines = queued.map(({ id, source, stream, windows }) => `${source}/${stream}: ${id}, windows: ${windows}`);
-      terminal.out([...lines, 'next: tributary backfills shows how far they are'].join('\n'));
-    }
+    else terminal.say([...lines, 'next: tributary backfills shows how far they are'].join('\n'));
     return EXIT.done;
   } finally {
     await queue.close();
@@ -152,19 +152,21 @@ async function backfill(
   const line = createBackfillLine(terminal, jobs.length, () => app.usage(jobs[0]?.source ?? '').share);
   const onWait: SyncDeps['onWait'] = ({ source, stream, holder }) => {
     line.clear();
-    terminal.err(
-      `${source}/${stream}: waits for ${holder}, which has the stream; --queue would leave it to the workers\n`,
-    );
+    const instead = '--queue would leave it to the workers';
+    terminal.err(`${source}/${stream}: waits for ${holder}, which has the stream; ${instead}\n`);
   };
-  const deps = { state, sinks, log, signal, holder: holderOf('backfill'), onProgress: line.update };
+  const watched = { onProgress: line.update, isWatched: terminal.isInteractive };
+  const deps = { state, sinks, log, signal, holder: holderOf('backfill'), ...watched };
   await recordAudit(state, entryOf(jobs, request));
   const outcomes = await backfillAll({ ...deps, ...(wait && { onWait }) }, jobs, request);
   line.clear();
   return report(outcomes, app, { terminal, document, json, asked: request.window });
 }
 
+const GUESSED = '~ is a guess, from how closely events follow each other here and there';
+
 /** What a backfill will cost. */
-function describePrices(prices: readonly Price[], jobs: readonly StreamJob[], asked: BackfillRequest): string {
+function describePrices(prices: readonly Price[], jobs: readonly StreamJob[], asked: Window, columns: number): string {
   const rows = prices.map((price) => [
     `${price.source}/${price.stream}`,
     figure(price.toRead.length),
@@ -173,19 +175,16 @@ function describePrices(prices: readonly Price[], jobs: readonly StreamJob[], as
     figure(price.requests),
   ]);
   const [first] = prices;
-  const range = first ? describeRange(first.window) : '';
-  const isCut = first !== undefined && first.window.end < asked.window.end;
+  const isCut = first !== undefined && first.window.end < asked.end;
   return [
-    `price of ${range}`,
+    `price of ${first ? describeRange(first.window) : ''}`,
     ...(isCut ? [`up to ${minute(toIso(first.window.end))}: syncs read what is younger once it has settled`] : []),
     '',
-    table(['stream', 'windows', 'certified', 'rows', 'requests'], rows),
+    table(['stream', 'windows', 'certified', 'rows', 'requests'], rows, columns),
     '',
     ...sourcesOf(jobs).flatMap((source) => describeSource(source, prices, jobs)),
     `looking took ${figure(sum(prices.map(({ probes }) => probes)))} requests; nothing was written`,
-    ...(prices.every(({ isCounted }) => isCounted)
-      ? []
-      : ['~ is a guess, from how closely events follow each other here and there']),
+    ...(prices.every(({ isCounted }) => isCounted) ? [] : [GUESSED]),
     'next: the same without --dry-run; what is certified is skipped',
   ].join('\n');
 }
@@ -194,7 +193,7 @@ function describeSource(source: string, prices: readonly Price[], jobs: readonly
   const { current, others, pollShare } = costOf(source, prices, jobs);
   return [
     `${source}: ${duration(current.seconds)} at ${current.perSecond}/s (${others.map(({ plan, seconds }) => `${plan} ${duration(seconds)}`).join(' · ')})`,
-    `${' '.repeat(source.length)}  syncs go first (about ${Math.max(1, Math.round(pollShare * 100))} % of the budget) and wait for one request at most`,
+    `  syncs go first (about ${Math.max(1, Math.round(pollShare * 100))} % of the budget) and wait for one request at most`,
   ];
 }
 
@@ -242,7 +241,8 @@ export const registerBackfills: Register = (program, action) => {
 async function listAll({ terminal, log, document }: Context, options: CommonOptions): Promise<ExitCode> {
   const { config } = environment.configOrDefaults(options.config);
   const all = hasState(config) ? await withApp({ config, log }, ({ state }) => readBackfills(state)) : [];
-  terminal.out(options.json ? document({ backfills: all.map(toJson) }) : describe(all, terminal.columns));
+  if (options.json) terminal.out(document({ backfills: all.map(toJson) }));
+  else terminal.say(describe(all, terminal.columns));
   return EXIT.done;
 }
 
@@ -265,8 +265,8 @@ async function steer(
     await audited(deps.state, { ...byCommand(), action: `backfill.${verb}`, target: id }, () => work(deps, id));
     return readBackfills(deps.state, id);
   });
-  if (json) terminal.out(document({ backfills: after ? [toJson(after)] : [] }));
-  else terminal.out(`backfill ${id} ${VERBS[verb].done}`);
+  const text = `backfill ${id} ${VERBS[verb].done}`;
+  terminal.out(json ? document({ backfills: after ? [toJson(after)] : [] }) : text);
   return EXIT.done;
 }
 

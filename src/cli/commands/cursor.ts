@@ -111,7 +111,7 @@ async function get(
   const tracks = chooseTracks(all, { ...options, streams });
   if (options.json) terminal.out(document({ cursors: tracks.map(reportTrack) }));
   else
-    terminal.out(
+    terminal.say(
       tracks.length === 0
         ? 'nothing has been synced yet'
         : `${fittedTable(COLUMNS, tracks, terminal.columns)}\n\ntimes in UTC`,
@@ -146,7 +146,7 @@ async function change(
     }
     if (options.dryRun) {
       if (options.json) terminal.out(document({ cursors: tracks.map(reportTrack), dryRun: true }));
-      else terminal.out(`${fittedTable(COLUMNS, tracks, terminal.columns)}\n\nwould be forgotten; nothing was changed`);
+      else terminal.say(`${fittedTable(COLUMNS, tracks, terminal.columns)}\n\nwould be forgotten; nothing was changed`);
       return EXIT.done;
     }
     if (verb === 'reset') {
@@ -161,7 +161,7 @@ async function change(
     }
     const after = chooseTracks(await knownTracks(state), { ...options, streams });
     if (options.json) terminal.out(document({ cursors: after.map(reportTrack) }));
-    else terminal.out(describeChange(tracks, after));
+    else terminal.say(describeChange(tracks, after, terminal.columns));
     return EXIT.done;
   });
 }
@@ -178,7 +178,7 @@ const COLUMNS: ReadonlyArray<FittedColumn<KnownTrack>> = [
   { header: 'newest', of: (track) => minute(isoOrNull(track.newestSeen)), spare: 1 },
 ];
 
-function describeChange(before: readonly KnownTrack[], after: readonly KnownTrack[]): string {
+function describeChange(before: readonly KnownTrack[], after: readonly KnownTrack[], columns: number): string {
   const rows = before.map((track) => {
     const now = after.find(
       ({ source, stream, sink }) => `${source}/${stream}/${sink}` === `${track.source}/${track.stream}/${track.sink}`,
@@ -187,7 +187,7 @@ function describeChange(before: readonly KnownTrack[], after: readonly KnownTrac
   });
   const streams = [...new Set(before.map(({ stream }) => stream))].join(' ');
   return [
-    table(['stream', 'sink', 'it was', 'it is'], rows),
+    table(['stream', 'sink', 'it was', 'it is'], rows, columns),
     '',
     `times in UTC · next: tributary sync ${streams}`,
   ].join('\n');

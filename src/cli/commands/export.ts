@@ -81,7 +81,10 @@ export const registerExport: Register = (program, action) => {
           const window = parseWindow(options);
           const { scrub, evolved } = await readExportRules(config, job, context.log);
           return write(context, options, { stream, window, evolved }, (output, onProgress) =>
-            exportStream(job, { window, ...output, scrub, signal: context.signal, onProgress }),
+            exportStream(job, {
+              ...{ window, ...output, scrub, signal: context.signal, onProgress },
+              isWatched: context.terminal.isInteractive,
+            }),
           );
         },
       );
@@ -120,12 +123,13 @@ async function write(
   // A pipe gets rows as they are read; only a file can wait for the newest version of each.
   const spool = isPipe ? undefined : await createSpool(`${options.out}.spool`);
   const report = await work({ file, ...(spool && { spool }) }, line.update).finally(() => line.clear());
-  const say = isPipe ? (text: string): void => terminal.err(`${text}\n`) : terminal.out;
-  say(
-    options.json
-      ? document(exportJson(report, options.out, window), { isLine: true })
-      : describeExport(report, options.out, window),
-  );
+  const text = options.json
+    ? document(exportJson(report, options.out, window), { isLine: true })
+    : describeExport(report, options.out, window);
+  // Where standard output has the rows, the report goes beside it.
+  if (isPipe) terminal.err(`${text}\n`);
+  else if (options.json) terminal.out(text);
+  else terminal.say(text);
   return report.doubts.length === 0 ? EXIT.done : EXIT.incomplete;
 }
 

@@ -66,12 +66,14 @@ export const registerForget: Register = (program, action) => {
         );
       });
       if (options.dryRun) {
-        terminal.out(options.json ? document({ touched, dryRun: true }) : describePreview(touched));
+        if (options.json) terminal.out(document({ touched, dryRun: true }));
+        else terminal.say(describePreview(touched, terminal.columns));
         return EXIT.done;
       }
       const isStillThere = erasure.kind === 'source' && configured.includes(erasure.source);
       if (isStillThere) terminal.err(`note: ${erasure.source} is still in the config: the next sync reads it again\n`);
-      terminal.out(options.json ? document({ touched }) : describe(erasure.kind, touched));
+      if (options.json) terminal.out(document({ touched }));
+      else terminal.say(describe(erasure.kind, touched, terminal.columns));
       return EXIT.done;
     }),
   );
@@ -89,11 +91,12 @@ function erasureOf({ source, customer, click, everything }: ForgetOptions): Eras
   return click === undefined ? { source, kind: 'source' } : { source, kind: 'click', id: click };
 }
 
-const describePreview = (touched: Touched): string =>
+const describePreview = (touched: Touched, columns: number): string =>
   [
     table(
       ['where', 'events'],
       Object.entries(touched).map(([place, n]) => [place, figure(n)]),
+      columns,
     ),
     '',
     'nothing was changed',
@@ -101,7 +104,7 @@ const describePreview = (touched: Touched): string =>
   ].join('\n');
 
 /** The id is not printed: the output may end up in a log. */
-function describe(kind: Erasure['kind'], touched: Touched): string {
+function describe(kind: Erasure['kind'], touched: Touched, columns: number): string {
   const rows = Object.entries(touched).map(([place, n]) => [place, figure(n)]);
   const isFound = Object.values(touched).some((n) => n > 0);
   const stays = 'later syncs leave it out';
@@ -109,5 +112,5 @@ function describe(kind: Erasure['kind'], touched: Touched): string {
     found: kind === 'source' ? 'the source is gone' : `the ${kind} is forgotten, and ${stays}`,
     unknown: kind === 'source' ? 'there was nothing of it' : `no row had this ${kind}; should one come, ${stays}`,
   };
-  return [table(['where', 'rows'], rows), '', isFound ? end.found : end.unknown].join('\n');
+  return [table(['where', 'rows'], rows, columns), '', isFound ? end.found : end.unknown].join('\n');
 }

@@ -36,7 +36,8 @@ export const registerLake: Register = (program, action) => {
         for (const sink of lakes) rewrites[sink.name] = await abilityOf(sink, 'rewrite')(streams);
         return rewrites;
       });
-      terminal.out(options.json ? document({ lakes: done }) : describeRewrites(done));
+      if (options.json) terminal.out(document({ lakes: done }));
+      else terminal.say(describeRewrites(done, terminal.columns));
       return EXIT.done;
     }),
   );
@@ -47,7 +48,7 @@ const noLake = (name: string | undefined): ConfigError =>
     next: 'add a sink of type parquet: see docs/lake.md',
   });
 
-const describeRewrites = (done: Readonly<Record<string, Rewrites>>): string =>
+const describeRewrites = (done: Readonly<Record<string, Rewrites>>, columns: number): string =>
   table(
     ['lake', 'stream', 'files', 'rewritten', 'rows'],
     Object.entries(done).flatMap(([sink, rewrites]) =>
@@ -59,6 +60,7 @@ const describeRewrites = (done: Readonly<Record<string, Rewrites>>): string =>
         figure(rows),
       ]),
     ),
+    columns,
   );
 
 const ICEBERG_EXAMPLES = `
@@ -81,7 +83,7 @@ export const registerIceberg: Register = (program, action) => {
     .description('join small files, expire old snapshots, remove unreferenced files')
     .addHelpText('after', ICEBERG_EXAMPLES);
   withJson(withSink(withConfig(command))).action(
-    action(async ({ terminal, log }, options: CommonOptions) => {
+    action(async ({ terminal, log, document }, options: CommonOptions) => {
       const { config } = environment.configOrDefaults(options.config);
       const done = await withSinks({ config, log }, async ({ sinks }) => {
         const maintained: Record<string, Maintained> = {};
@@ -90,7 +92,8 @@ export const registerIceberg: Register = (program, action) => {
         for (const sink of chosen) maintained[sink.name] = await abilityOf(sink, 'maintain')();
         return maintained;
       });
-      terminal.out(options.json ? JSON.stringify(done, null, 2) : describeMaintained(done));
+      if (options.json) terminal.out(document({ sinks: done }));
+      else terminal.say(describeMaintained(done, terminal.columns));
       return EXIT.done;
     }),
   );
@@ -101,14 +104,17 @@ const noTables = (name: string | undefined): ConfigError =>
     next: 'add a sink of type iceberg: see docs/lake.md',
   });
 
-const describeMaintained = (done: Readonly<Record<string, Maintained>>): string =>
-  table(
-    ['sink', 'table', 'files joined', 'snapshots let go', 'files removed', 'data files now'],
-    Object.entries(done).flatMap(([sink, tables]) =>
-      Object.entries(tables).map(([name, { joined, expired, removed, files }]) => [
-        sink,
-        name,
-        ...[joined, expired, removed, files].map(figure),
-      ]),
-    ),
+function describeMaintained(done: Readonly<Record<string, Maintained>>, columns: number): string {
+  const rows = Object.entries(done).flatMap(([sink, tables]) =>
+    Object.entries(tables).map(([name, { joined, expired, removed, files }]) => [
+      sink,
+      name,
+      ...[files, joined, removed, expired].map(figure),
+    ]),
   );
+  return [
+    table(['sink', 'table', 'data files', 'joined', 'removed', 'expired'], rows, columns),
+    '',
+    'joined, removed: files · expired: snapshots',
+  ].join('\n');
+}

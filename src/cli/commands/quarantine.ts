@@ -3,6 +3,8 @@ import { byCommand, environment, hasState, withApp, withSinks } from '../../app/
 import type { Config } from '../../config/index.ts';
 import { type AuditEntry, audited } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
+import type { Database } from '../../cursor/database/index.ts';
+import { knownSources } from '../../cursor/forgotten.ts';
 import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { createFlatten } from '../../model/flatten.ts';
@@ -13,6 +15,7 @@ import { type Retried, retryQuarantined } from '../../sync/maintain/retry-quaran
 import {
   type CommonOptions,
   type Context,
+  checkSource,
   EXIT,
   type ExitCode,
   parseCount,
@@ -23,7 +26,7 @@ import {
   withSafety,
   withSource,
 } from '../command.ts';
-import { confirm, counted, minute, table, wrap } from '../terminal.ts';
+import { confirm, counted, type FittedColumn, fittedTable, minute } from '../terminal.ts';
 
 const LIST = `
 Examples:
@@ -88,12 +91,15 @@ async function list({ terminal, log, document }: Context, { source, limit, ...op
   const { config } = environment.configOrDefaults(options.config);
   const found = !hasState(config)
     ? { records: [], total: 0 }
-    : await withApp({ config, log }, async ({ state }) => ({
-        records: await listQuarantined(state, { source, limit }),
-        total: await countQuarantined(state, { source }),
-      }));
+    : await withApp({ config, log }, async ({ state }) => {
+        await checkKnown(state, config, source);
+        return {
+          records: await listQuarantined(state, { source, limit }),
+          total: await countQuarantined(state, { source }),
+        };
+      });
   if (options.json) terminal.out(document(listJson(found.records, found.total)));
-  else terminal.out(describeList(found.records, found.total, terminal.columns));
+  else terminal.say(describeList(found.records, found.total, terminal.columns));
   return EXIT.done;
 }
 
@@ -105,7 +111,11 @@ async function show(
   const { config } = environment.configOrDefaults(options.config);
   const [record] = await withApp({ config, log }, ({ state }) => listQuarantined(state, { ids: idsOf([id]) }));
   if (!record) throw unknown([id]);
-  terminal.out(options.json ? document(oneJson(record, raw)) : describeOne(record, raw));
+  if (options.json) terminal.out(document(oneJson(record, raw)));
+  else {
+    terminal.say(describeOne(record));
+    terminal.out(`\n${stringifyJson(shown(record.record, raw), 2)}`);
+  }
   return EXIT.done;
 }
 
@@ -113,6 +123,7 @@ async function retry({ terminal, log, document }: Context, ids: string[], option
   const filter = filterOf(ids, options);
   const { config } = environment.configOrDefaults(options.config);
   const results = await withSinks({ config, log }, async ({ state, sinks }) => {
+    await checkKnown(state, config, options.source);
     const records = await chosenOf(listQuarantined(state, filter), ids);
     return audited(state, entryOf('retry', records), async () => {
       const retried: Retried[] = [];
@@ -123,7 +134,7 @@ async function retry({ terminal, log, document }: Context, ids: string[], option
     });
   });
   if (options.json) terminal.out(document({ retried: results.map((one) => ({ ...one, reason: one.reason ?? null })) }));
-  else terminal.out(describeRetried(results, terminal.columns));
+  else terminal.say(describeRetried(results));
   return results.every(({ reason }) => reason === undefined) ? EXIT.done : EXIT.incomplete;
 }
 
@@ -132,6 +143,7 @@ async function drop(context: Context, ids: string[], options: Options): Promise<
   const filter = filterOf(ids, options);
   const { config } = environment.configOrDefaults(options.config);
   const dropped = await withApp({ config, log }, async ({ state }) => {
+    await checkKnown(state, config, options.source);
     const records = await chosenOf(listQuarantined(state, filter), ids);
     if (options.dryRun) return records.length;
     if (options.all && records.length > 0) {
@@ -144,6 +156,9 @@ async function drop(context: Context, ids: string[], options: Options): Promise<
   terminal.out(options.json ? document({ dropped, dryRun: options.dryRun === true }) : text);
   return EXIT.done;
 }
+
+const checkKnown = async (state: Database, config: Config, source: string | undefined): Promise<void> =>
+  checkSource(source, [...Object.keys(config.sources), ...(await knownSources(state))]);
 
 /** One record is named by its id, as in the control room; several by a count. */
 const entryOf = (verb: 'retry' | 'drop', records: readonly Quarantined[]): AuditEntry => ({
@@ -200,40 +215,32 @@ const shown = (record: string, raw: boolean): unknown => {
 
 function describeList(records: readonly Quarantined[], total: number, columns: number): string {
   if (records.length === 0) return 'nothing was set aside';
-  const rows = records.map(({ id, source, stream, lastAt }) => [
-    String(id),
-    `${source}/${stream}`,
-    minute(lastAt.toISOString()),
-  ]);
-  const headers = ['id', 'stream', 'last seen', 'reason'];
-  const taken = [0, 1, 2].map((i) => Math.max(...[headers, ...rows].map((row) => row[i]?.length ?? 0)) + 2);
-  const room = Math.max(12, columns - taken.reduce((a, b) => a + b, 0));
-  for (const [i, row] of rows.entries()) {
-    const { reason = '' } = records[i] ?? {};
-    row.push(reason.length > room ? `${reason.slice(0, room - 1)}…` : reason);
-  }
   const more = total > records.length ? ` · the newest ${records.length} of ${total}; --limit shows more` : '';
-  return [table(headers, rows), '', `times in UTC${more}`].join('\n');
+  return [fittedTable(COLUMNS, records, columns), '', `times in UTC${more}`].join('\n');
 }
 
-function describeOne(record: Quarantined, raw: boolean): string {
-  const { id, source, stream, reason, runId, firstAt, lastAt } = record;
+const COLUMNS: ReadonlyArray<FittedColumn<Quarantined>> = [
+  { header: 'id', of: ({ id }) => String(id) },
+  { header: 'stream', of: ({ source, stream }) => `${source}/${stream}` },
+  { header: 'last seen', of: ({ lastAt }) => minute(lastAt.toISOString()) },
+  { header: 'reason', of: ({ reason }) => reason },
+];
+
+function describeOne({ id, source, stream, reason, runId, firstAt, lastAt }: Quarantined): string {
   return [
     `record ${id} of ${source}/${stream}`,
-    wrap(`reason: ${reason}`, 2),
+    `reason: ${reason}`,
     `seen:   ${minute(firstAt.toISOString())} to ${minute(lastAt.toISOString())} UTC, last by run ${runId}`,
-    '',
-    stringifyJson(shown(record.record, raw), 2),
   ].join('\n');
 }
 
-function describeRetried(results: readonly Retried[], columns: number): string {
+function describeRetried(results: readonly Retried[]): string {
   if (results.length === 0) return 'nothing was set aside';
   const stuck = results.filter(({ reason }) => reason !== undefined);
   const done = results.length - stuck.length;
   return [
     `${counted(done, 'record')} written, ${stuck.length} still unusable`,
-    ...stuck.map(({ id, reason }) => wrap(`${id}: ${reason}`, 2, columns)),
+    ...stuck.map(({ id, reason }) => `${id}: ${reason}`),
   ].join('\n');
 }
 

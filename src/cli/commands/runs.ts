@@ -52,7 +52,7 @@ export const registerRuns: Register = (program, action) => {
             return listRuns(app.state, { source, stream, state, since: from, limit });
           });
       if (options.json) terminal.out(document({ runs }));
-      else terminal.out(describe(runs, limit, terminal.columns));
+      else terminal.say(describe(runs, limit, terminal.columns));
       return EXIT.done;
     }),
   );
@@ -130,7 +130,7 @@ export const registerAudit: Register = (program, action) => {
         : [];
       if (options.json) terminal.out(document({ entries }));
       else if (entries.length === 0) terminal.out('nobody has changed anything yet');
-      else terminal.out(`${fittedTable(AUDIT_COLUMNS, entries, terminal.columns)}\n\ntimes in UTC`);
+      else terminal.say(`${fittedTable(AUDIT_COLUMNS, entries, terminal.columns)}\n\ntimes in UTC`);
       return EXIT.done;
     }),
   );

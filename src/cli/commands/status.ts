@@ -14,7 +14,17 @@ import {
   withJson,
   withSource,
 } from '../command.ts';
-import { counted, duration, type FittedColumn, figure, fittedTable, minute, wrap } from '../terminal.ts';
+import {
+  counted,
+  cut,
+  duration,
+  type FittedColumn,
+  figure,
+  fittedTable,
+  minute,
+  type Terminal,
+  wrap,
+} from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:
@@ -59,7 +69,7 @@ async function status({ terminal, log, signal, document }: Context, options: Sta
     const snapshot = { streams: all.streams.filter(isAsked), sources: all.sources.filter(isAsked) };
     if (options.watch && terminal.isScreen) terminal.out('\x1b[2J\x1b[H');
     if (options.json) terminal.out(document(snapshot, { isLine: options.watch === true }));
-    else terminal.out(describeStatus(snapshot, { stateName, columns: terminal.columns }));
+    else terminal.say(describeStatus(snapshot, { stateName, columns: terminal.columns }));
   };
   if (!hasState(config) && !options.watch) {
     show({ streams: [], sources: [] });
@@ -67,13 +77,19 @@ async function status({ terminal, log, signal, document }: Context, options: Sta
   }
   return withApp({ config, log }, async ({ state }) => {
     do show({ streams: await readStatus(state), sources: await readUse(state, perSecond) });
-    while (options.watch && terminal.hasReader() && (await pause(signal)));
+    while (options.watch && terminal.hasReader() && (await pause(terminal, signal)));
     return EXIT.done;
   });
 }
 
-/** Ctrl-C is the normal end of `--watch`. */
-const pause = (signal: AbortSignal): Promise<boolean> => sleep(WATCH_EVERY_MS, true, { signal }).catch(() => false);
+/** Ends early if the window changes its size. Ctrl-C is the normal end of `--watch`. */
+async function pause(terminal: Terminal, signal: AbortSignal): Promise<boolean> {
+  const over = new AbortController();
+  const either = { signal: AbortSignal.any([signal, over.signal]) };
+  await Promise.race([sleep(WATCH_EVERY_MS, true, either), terminal.resized(either.signal)]).catch(() => {});
+  over.abort();
+  return !signal.aborted;
+}
 
 interface StatusView {
   stateName: string;
@@ -123,6 +139,8 @@ const tableOf = (streams: readonly StreamStatus[], width: number): string =>
 const hasSeveralSinks = (streams: readonly StreamStatus[]): boolean =>
   new Set(streams.flatMap(({ sink }) => sink ?? [])).size > 1;
 
+const LEAST_BAR = 10;
+
 /** One bar for each stream and sink, from its beginning to now. */
 function bars(streams: readonly StreamStatus[], columns: number): string[] {
   const isMany = hasSeveralSinks(streams);
@@ -130,11 +148,12 @@ function bars(streams: readonly StreamStatus[], columns: number): string[] {
     .filter(({ coverage }) => coverage.length > 0)
     .map((s) => ({ name: `${s.source}/${s.stream}${isMany ? ` ${s.sink}` : ''}`, ...s }));
   if (named.length === 0) return [];
-  const wide = Math.max(...named.map(({ name }) => name.length));
-  const room = Math.max(10, Math.min(columns, 120) - wide - '  2026-11-01    now'.length);
+  const rest = '  2026-11-01    now'.length;
+  const wide = Math.min(columns - LEAST_BAR - rest, Math.max(...named.map(({ name }) => name.length)));
+  const room = Math.max(LEAST_BAR, Math.min(columns, 120) - wide - rest);
   const lines = named.map(({ name, since, coverage }) => {
     const spans = coverage.map(({ start, end, state }) => ({ start: Date.parse(start), end: Date.parse(end), state }));
-    return `${name.padEnd(wide)}  ${since?.slice(0, 10)}  ${coverageBar(spans, room)}  now`;
+    return `${cut(name, wide).padEnd(wide)}  ${since?.slice(0, 10)}  ${coverageBar(spans, room)}  now`;
   });
   return ['', ...lines, COVERAGE_LEGEND, ''];
 }

@@ -23,7 +23,7 @@ import {
   withSource,
 } from '../command.ts';
 import { createProgressLine, withRetryLines } from '../progress.ts';
-import { counted, type FittedColumn, figure, fittedTable, minute, percent, wrap, wrapMessage } from '../terminal.ts';
+import { counted, type FittedColumn, figure, fittedTable, minute, percent, wrap } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:
@@ -57,8 +57,8 @@ export async function syncAndReport(
   app: SyncApp,
   { json = false }: { json?: boolean },
 ): Promise<ExitCode> {
-  const progress = createProgressLine(terminal);
   const { state, sinks, jobs } = app;
+  const progress = createProgressLine(terminal, jobs.length);
   await recordAudit(state, { ...byCommand(jobs), action: 'sync.start' });
   const outcomes = await syncAll(
     { state, sinks, log, signal, holder: holderOf('sync'), onProgress: progress.update },
@@ -81,7 +81,7 @@ export function report(
     const under = notes(outcomes, app, asked).map((line) =>
       line.startsWith('note') ? wrap(line, 9, terminal.columns) : line,
     );
-    terminal.out(
+    terminal.say(
       [
         ...range,
         summaryTable(outcomes, { width: terminal.columns, ...(asked && { last: CERTIFIED }) }),
@@ -90,7 +90,7 @@ export function report(
       ].join('\n'),
     );
   }
-  for (const message of messages(outcomes)) terminal.err(`${wrapMessage(message, terminal)}\n`);
+  for (const message of messages(outcomes)) terminal.err(`${message}\n`);
   return mostSevere(outcomes.map(codeOf));
 }
 

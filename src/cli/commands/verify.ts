@@ -88,7 +88,7 @@ async function verify(context: Context, app: SyncApp, window: Window, options: V
   for (const job of jobs) results.push(await verifyJob(deps, job, window, { repair, between }));
   line.clear();
   if (options.json) terminal.out(document({ streams: results.map(reportRepair) }));
-  else terminal.out(results.map(describeRepair).join('\n\n'));
+  else terminal.say(results.map(describeRepair).join('\n\n'));
   return mostSevere(results.map(codeOf));
 }
 

@@ -26,12 +26,14 @@ const pathsOf = (command: Command): string[][] => [
 
 const printTo = (lines: string[]): Terminal => ({
   out: (text) => void lines.push(text),
+  say: () => {},
   err: () => {},
   hasReader: () => true,
   isInteractive: false,
   live: () => {},
   isScreen: false,
   columns: 80,
+  resized: async () => {},
 });
 
 const nobodyLogs = (): never => {

@@ -13,6 +13,7 @@ import { STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import { describeRange, gaps, holds, type Window } from '../../model/window.ts';
 import { abilityOf, type Difference, type Sink } from '../../sinks/sink.ts';
 import { backfillStream } from '../backfill-stream.ts';
+import { createMeter } from '../estimate.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
 import { joined } from '../windows-to-read.ts';
 import {
@@ -51,6 +52,9 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
   });
 
   const checkWorkspace = createWorkspaceCheck(state, job, await readWorkspace(state, source));
+  // The ledger of the first sink knows already where the rows are.
+  const track = { source, stream: name, sink: sinks[0]?.name ?? '' };
+  const meter = createMeter([window], await readLedger(state, track, window.start));
   for await (const chunk of chunked(readWhole(reader, window, signal))) {
     await checkWorkspace(chunk.rows);
     const rows = await inShape(chunk.rows);
@@ -61,7 +65,7 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
       result.add(sink.name, chunk, rows, confirmed);
     }
     const requests = job.requests().requests - before;
-    const done = (chunk.window.end - window.start) / (window.end - window.start);
+    const done = meter(chunk.window, chunk.rows.length);
     onProgress({ source, stream: name, rows: result.events(), requests, through: chunk.window.end, done });
   }
   return result.close(job.requests().requests - before);
@@ -195,9 +199,9 @@ function inPhases(onProgress: SyncDeps['onProgress']): (share: number) => SyncDe
     const [from, base] = [before, last];
     before += share;
     return ({ rows, requests, done = 0, ...progress }) => {
-      // A commit does not know how much is left.
+      // A commit knows neither how much is left nor how much was read since.
       const most = Math.max(last.done, from + share * Math.min(1, done));
-      last = { rows: base.rows + rows, requests: base.requests + requests, done: most };
+      last = { rows: Math.max(last.rows, base.rows + rows), requests: base.requests + requests, done: most };
       onProgress({ ...progress, ...last });
     };
   };

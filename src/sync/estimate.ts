@@ -1,0 +1,92 @@
+import { MAX_LIMIT } from '../api/params.ts';
+import type { Sample } from '../extract/probe.ts';
+import type { Instant } from '../model/instant.ts';
+import type { Window } from '../model/window.ts';
+
+/** A part of a range, and the number of rows that it is likely to hold. */
+export interface Estimate extends Window {
+  rows: number;
+}
+
+/** A price may not cost more than a handful of requests, and not a good part of the job. */
+const MOST_PROBES = 5;
+const PAGES_A_PROBE = 3;
+
+/** Time that no page has shown, and how closely rows follow each other at its edges. */
+interface Unseen extends Window {
+  before: number;
+  after: number;
+}
+
+const mostRows = ({ start, end, before, after }: Unseen): number => (end - start) * Math.max(before, after);
+const likelyRows = ({ start, end, before, after }: Unseen): number => ((end - start) * (before + after)) / 2;
+
+/**
+ * Rows are counted where a page shows them, and guessed between two pages. The next page is asked for in the middle of the time that may
+ * hold most: a month that is quiet until its last day is not taken for a quiet month.
+ */
+export async function estimateRows(
+  toRead: readonly Window[],
+  first: Sample,
+  firstAt: Instant,
+  probe: (window: Window) => Promise<Sample>,
+): Promise<{ parts: Estimate[]; probes: number }> {
+  // A window that fits a page has been seen already.
+  if (!first.isFull) {
+    const parts = toRead.map(({ start, end }) => ({ start, end, rows: first.density * (end - start) }));
+    return { parts, probes: 1 };
+  }
+  const counted: Estimate[] = [];
+  let probes = 1;
+  /** What a page leaves of the time that it was asked for. */
+  const rest = ({ start, end }: Window, sample: Sample, after: number): Unseen[] => {
+    const from = sample.isFull ? Math.min(end, Math.max(start, sample.newest ?? start)) : end;
+    counted.push({ start, end: from, rows: sample.rows });
+    return from < end ? [{ start: from, end, before: sample.newestDensity, after }] : [];
+  };
+  let unseen = toRead.flatMap((window) =>
+    window.start === firstAt
+      ? rest(window, first, first.newestDensity)
+      : [{ ...window, before: first.density, after: first.density }],
+  );
+  for (; probes < MOST_PROBES; probes++) {
+    const [widest, ...others] = [...unseen].sort((a, b) => mostRows(b) - mostRows(a));
+    // One look at the later part is always worth it.
+    const isKnown = probes > 1 && sum(unseen.map(mostRows)) <= probes * PAGES_A_PROBE * MAX_LIMIT;
+    if (!widest || isKnown) break;
+    const later = { start: Math.round((widest.start + widest.end) / 2), end: widest.end };
+    const sample = await probe(later);
+    const earlier = { ...widest, end: later.start, after: sample.density };
+    unseen = [...others, earlier, ...rest(later, sample, widest.after)];
+  }
+  return { parts: [...counted, ...unseen.map((part) => ({ ...part, rows: likelyRows(part) }))], probes };
+}
+
+/** An empty year is a few requests, and not nothing. */
+const SHARE_OF_TIME = 0.02;
+
+/**
+ * The share of the windows that is done: rows that were read, against rows that are likely left. So a wrong estimate is put right on the
+ * way. Without estimates it goes by time. Called with each part as it is read, and the number of its rows.
+ */
+export function createMeter(
+  windows: readonly Window[],
+  estimates: readonly Estimate[],
+): (part: Window, rows: number) => number {
+  const rowsIn = (part: Window): number =>
+    sum(estimates.map((estimate) => (estimate.rows * overlap(estimate, part)) / Math.max(1, lengthOf(estimate))));
+  const all = sum(windows.map(rowsIn));
+  const ofTime = (Math.max(1, all) * SHARE_OF_TIME) / Math.max(1, sum(windows.map(lengthOf)));
+  let left = sum(windows.map((window) => rowsIn(window) + ofTime * lengthOf(window)));
+  let done = 0;
+  return (part, rows) => {
+    left = Math.max(0, left - rowsIn(part) - ofTime * lengthOf(part));
+    done += (all > 0 ? rows : 0) + ofTime * lengthOf(part);
+    return done / Math.max(Number.MIN_VALUE, done + left);
+  };
+}
+
+const lengthOf = ({ start, end }: Window): number => end - start;
+const overlap = (a: Window, b: Window): number => Math.max(0, Math.min(a.end, b.end) - Math.max(a.start, b.start));
+
+export const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
