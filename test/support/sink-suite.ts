@@ -220,6 +220,21 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       await check(5);
     });
 
+    it('the ledger has a row less once a click is forgotten', async ({ skip }) => {
+      const sink = place.createSink();
+      if (!sink.count || !sink.erase) return skip();
+      const writer = await createWriter(place, STREAMS.clicks);
+      const { source } = writer.lease;
+      const click = (id: string, minute: number): Row => rowOf(STREAMS.clicks, id, NOON + minute * MINUTE);
+      const spans = [0, DAY].map((from) => certified(NOON + from * MINUTE, NOON + (from + 10) * MINUTE, 0));
+      await writer.commit([click('a', 1), click('b', 2), click('c', DAY + 1)], { spans });
+      const ledger = async () => (await readLedger(place.state, writer.advance(), 0)).map(({ rows }) => rows);
+      expect(await ledger()).toEqual([2, 1]);
+      for (const id of ['a', 'c', 'nobody']) await sink.erase({ source, kind: 'click', id });
+      expect(await ledger()).toEqual([1, 0]);
+      expect(await sink.count(STREAMS.clicks, source, spans)).toEqual([1, 0]);
+    });
+
     it('leaves nothing behind after abort', async () => {
       const writer = await createWriter(place, stream);
       const batch = await place.createSink().open(stream);

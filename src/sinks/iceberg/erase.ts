@@ -1,5 +1,6 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import { storableText } from '../../cursor/database/sql.ts';
+import { carryRows } from '../../cursor/window-rows.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { databaseNow, dropKeys, dropTrack, findTrack } from '../parquet/event-index.ts';
 import { eraseIn, type Victim, victimOf } from '../parquet/maintain.ts';
@@ -109,11 +110,13 @@ async function eraseTable(
     try {
       if (!present.file.columns.some(({ name }) => name === victim.column)) continue;
       const inTable = { ...present, file: { ...present.file, columns: table.columns } };
-      const { rework, rows } = await eraseIn(inTable, victim, now);
+      const { rework, rows, deleted } = await eraseIn(inTable, victim, now);
       if (rework === 'leave') continue;
       const target = { table, source, day: entry.file.day, beat: async () => {} };
       const file = await writeDataFile(draft, target, editedPieces(present, table.columns, rework.edits));
       done.rows += rows;
+      if (table.design.name === 'clicks')
+        await carryRows(tx, { sink: warehouse.name, stream: 'clicks', source }, { added: [], removed: deleted });
       done.removed.push(entry);
       if (file) done.added.push(file);
       const partition = (entry.file.day ?? 0) * 24;

@@ -2,6 +2,7 @@ import { readEvolved } from '../../cursor/columns.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
 import { storableText } from '../../cursor/database/sql.ts';
 import type { Track } from '../../cursor/ledger.ts';
+import { carryRows } from '../../cursor/window-rows.ts';
 import type { Value } from '../../model/columns.ts';
 import { evolvedStream } from '../../model/evolution.ts';
 import { isEmptied } from '../../model/forgotten.ts';
@@ -157,8 +158,9 @@ export async function erase(lake: Lake, erasure: Erasure): Promise<Record<string
         touched[file.path] = file.file.rows;
         return 'remove';
       }
-      const { rework, rows } = await eraseIn(file, victim, await databaseNow(tx));
+      const { rework, rows, deleted } = await eraseIn(file, victim, await databaseNow(tx));
       if (rows > 0) touched[file.path] = rows;
+      await carryRows(tx, track, { added: [], removed: deleted });
       return rework;
     });
     if (victim === 'all') {
@@ -190,11 +192,12 @@ export function victimOf(erasure: Erasure, stream: StreamName): Victim | 'all' |
 /** Bookkeeping columns stay, except `_extra`, which holds values of the service. */
 const KEPT: ReadonlySet<string> = new Set(BOOKKEEPING.map(({ name }) => name).filter((name) => name !== '_extra'));
 
+/** Also returns the times of deleted rows, for the ledger. */
 export async function eraseIn(
   { file, rows }: PartitionFile,
   { column, id, empties }: Victim,
   now: Instant,
-): Promise<{ rework: Rework | 'leave'; rows: number }> {
+): Promise<{ rework: Rework | 'leave'; rows: number; deleted: Instant[] }> {
   const { columns } = file;
   const place = (name: string): number => columns.findIndex((one) => one.name === name);
   const [at, syncedAt] = [place(column), place('_synced_at')];
@@ -204,14 +207,17 @@ export async function eraseIn(
   const emptied = (row: LakeRow): LakeRow => row.map((value, i) => (isGone[i] ? null : i === syncedAt ? now : value));
 
   const edits = new Map<number, Edit>();
-  let found = 0;
+  // The table of customers has no times, and none is needed of it.
+  const names = place('timestamp') < 0 ? [column] : [column, 'timestamp'];
+  const found: Instant[] = [];
   for (const [i, group] of at < 0 ? [] : file.groups.entries()) {
-    const hits = (await rows(group, [column])).filter(([value]) => isIt(value)).length;
-    if (hits > 0) edits.set(i, edit);
-    found += hits;
+    const hits = (await rows(group, names)).filter(([value]) => isIt(value));
+    if (hits.length > 0) edits.set(i, edit);
+    for (const [, time] of hits) found.push(Number(time));
   }
   // The file's previous version may hold anything, so the file is rewritten without it.
-  const isClean = found === 0 && file.metadata[META.before] !== 'yes';
+  const isClean = found.length === 0 && file.metadata[META.before] !== 'yes';
   const dropped = empties ? [] : [keyOf(id)];
-  return { rework: isClean ? 'leave' : { columns, edits, dropped }, rows: found };
+  const rework = isClean ? 'leave' : { columns, edits, dropped };
+  return { rework, rows: found.length, deleted: empties ? [] : found };
 }
