@@ -1,11 +1,15 @@
 import { createHash } from 'node:crypto';
-import { CronExpressionParser } from 'cron-parser';
+import { createRequire } from 'node:module';
 import { Cancelled, type Fault, RetryLater, StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import type { StreamJob } from '../sync/job.ts';
 
 /** When a stream is read: every so often, or at times of a calendar. The one home of cron-parser. */
 type Schedule = { every: number } | { cron: string; timezone: string };
+
+/** Loaded where there is a cron line: it brings a calendar of its own, and every command checks the config. */
+const cronParser = (): typeof import('cron-parser').CronExpressionParser =>
+  createRequire(import.meta.url)('cron-parser').CronExpressionParser;
 
 /**
  * A schedule as the queue keeps it and as the state compares it. Streams that run every minute do not all run in the same
@@ -25,7 +29,7 @@ export function nextRun(text: string, after: Instant): Instant {
   }
   const cron = /^cron (.*) in (\S+)$/.exec(text);
   if (!cron) throw new Error(`no schedule: ${text}`);
-  const interval = CronExpressionParser.parse(cron[1] ?? '', { tz: cron[2] ?? 'UTC', currentDate: new Date(after) });
+  const interval = cronParser().parse(cron[1] ?? '', { tz: cron[2] ?? 'UTC', currentDate: new Date(after) });
   return interval.next().getTime();
 }
 
@@ -42,7 +46,7 @@ export function cronFault(cron: string, timezone: string): string | undefined {
   if (!isTimezone(timezone)) return undefined; // Said where the time zone is checked.
   if (cron.trim().split(/\s+/).length !== 5) return 'must have five fields: minute, hour, day, month and weekday';
   try {
-    CronExpressionParser.parse(cron, { tz: timezone }).next();
+    cronParser().parse(cron, { tz: timezone }).next();
     return undefined;
   } catch {
     return 'is no cron line such as "0 6 * * *" (every day at six)';

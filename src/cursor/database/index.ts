@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { from as copyFrom } from 'pg-copy-streams';
 import { RetryLater } from '../../model/errors.ts';
 import { type Connection, openPool, SILENCE_MS } from './connection.ts';
 import { addressOf, databaseFault } from './errors.ts';
@@ -158,8 +157,10 @@ function openTransaction(connection: Connection, fault: (error: unknown) => unkn
   return {
     query: async <T>(sql: Sql) => run<T>(alive(), sql).catch(rethrow),
     async copyIn(text, chunks) {
+      // Loaded here: commands that only look never copy.
+      const { from } = await import('pg-copy-streams');
       const { client, answered } = alive();
-      const copy = client.query(copyFrom(text));
+      const copy = client.query(from(text));
       try {
         await answered(pipeline(Readable.from(chunks, { objectMode: false }), copy));
       } catch (error) {
