@@ -127,11 +127,12 @@ export async function makeServers({ docker }: Engine): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'tributary-servers-'));
   try {
     await writeFile(join(folder, 'start-postgres'), START_POSTGRES, { mode: 0o755 });
+    await writeFile(join(folder, 'redis-server'), START_REDIS, { mode: 0o755 });
     await writeFile(
       join(folder, 'Dockerfile'),
       `FROM ${BASE}
 RUN apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends postgresql redis-server
-COPY start-postgres /usr/local/bin/
+COPY start-postgres redis-server /usr/local/bin/
 CMD ["start-postgres"]
 `,
     );
@@ -141,6 +142,11 @@ CMD ["start-postgres"]
     await rm(folder, { recursive: true, force: true });
   }
 }
+
+/** As the official image, it answers others without a password. */
+const START_REDIS = `#!/bin/sh
+exec /usr/bin/redis-server "$@" --protected-mode no
+`;
 
 const START_POSTGRES = `#!/bin/sh
 set -e

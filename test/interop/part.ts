@@ -50,7 +50,7 @@ export async function must(command: string, args: readonly string[], options: Sp
   return ran.out;
 }
 
-export const lastLines = ({ out, err }: Ran, most = 15): string =>
+export const lastLines = ({ out, err }: Ran, most = 30): string =>
   `${out}\n${err}`.trim().split('\n').slice(-most).join('\n');
 
 /** Ends a server that we started, and waits until it is gone. */

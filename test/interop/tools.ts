@@ -15,6 +15,7 @@ export const TOOLS =
 const mayInstall = process.env.TRIBUTARY_TEST_INSTALL === '1';
 const BIN = join(TOOLS, 'bin');
 const DEBIAN = join(TOOLS, 'debian');
+const LIBRARIES = join(DEBIAN, 'usr/lib/x86_64-linux-gnu');
 const FOLDERS = [BIN, ...['usr/bin', 'usr/sbin', 'bin', 'sbin'].map((folder) => join(DEBIAN, folder))];
 
 const refuse = (what: string, how: string): never => {
@@ -26,9 +27,9 @@ const shown = (path: string): string => path.replace(homedir(), '~');
 export const debianEnvironment = (): NodeJS.ProcessEnv => ({
   ...process.env,
   PATH: [...FOLDERS, process.env.PATH].join(delimiter),
-  LD_LIBRARY_PATH: [join(DEBIAN, 'usr/lib/x86_64-linux-gnu'), process.env.LD_LIBRARY_PATH]
-    .filter(Boolean)
-    .join(delimiter),
+  LD_LIBRARY_PATH: [LIBRARIES, process.env.LD_LIBRARY_PATH].filter(Boolean).join(delimiter),
+  // Where iptables has its matches and targets.
+  ...(existsSync(join(LIBRARIES, 'xtables')) ? { XTABLES_LIBDIR: join(LIBRARIES, 'xtables') } : {}),
 });
 
 function find(program: string): string | undefined {
