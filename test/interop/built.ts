@@ -128,7 +128,9 @@ export async function idsInTables(url: string): Promise<Map<StreamName, string[]
 
 /** Asks until it holds, or says what did not come. */
 export async function until(what: string, holds: () => Promise<boolean>, seconds = 60): Promise<void> {
-  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(100)) if (await holds()) return;
+  // Seldom where it takes long: to look may be work for the server that is waited for.
+  const everyMs = seconds > 300 ? 5000 : 100;
+  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(everyMs)) if (await holds()) return;
   throw new Error(`${what} did not come within ${seconds} s`);
 }
 
