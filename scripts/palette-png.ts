@@ -17,7 +17,7 @@ interface Indexed {
   pixels: string;
 }
 
-/** A page has few colours. Those beyond the 256 most frequent, shades of letters, become their neighbours. */
+/** A page has few colours. Shades of letters become their neighbours. */
 const INDEX = `async (png) => {
   const image = new Image();
   image.src = 'data:image/png;base64,' + png;
@@ -30,10 +30,21 @@ const INDEX = `async (png) => {
   for (const colour of colours) counts.set(colour, (counts.get(colour) ?? 0) + 1);
   const split = (colour) => [colour & 255, (colour >> 8) & 255, (colour >> 16) & 255];
   const known = [...counts].sort((a, b) => b[1] - a[1]).map(([colour]) => colour);
-  const palette = known.slice(0, 256).map(split);
+  const palette = known.slice(0, 192).map(split);
   const far = (a, b) => (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 + (a[2] - b[2]) ** 2;
+  // Then those that have no neighbour yet: a rare colour may be the one that matters.
+  const rest = known.slice(192).map((colour) => ({ colour: split(colour), away: Infinity }));
+  const leave = (colours) => {
+    for (const one of rest) for (const each of colours) one.away = Math.min(one.away, far(one.colour, each));
+  };
+  leave(palette);
+  while (palette.length < 256 && rest.length > 0) {
+    const next = rest.reduce((a, b) => (b.away > a.away ? b : a)).colour;
+    palette.push(next);
+    leave([next]);
+  }
   const numbers = new Map(known.map((colour, i) => {
-    if (i < 256) return [colour, i];
+    if (i < 192) return [colour, i];
     const one = split(colour);
     return [colour, palette.reduce((best, each, n) => (far(each, one) < far(palette[best], one) ? n : best), 0)];
   }));

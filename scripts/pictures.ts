@@ -22,6 +22,7 @@ const FOLDER = new URL('../docs/images/', import.meta.url).pathname;
 const WIDTHS = { 1280: 800, 390: 844 };
 const TOKEN = 'a-token-for-the-pictures';
 const DAY_MS = 86_400_000;
+const PATIENCE_MS = 120_000;
 const day = (ago: number): string => new Date(Date.now() - ago * DAY_MS).toISOString().slice(0, 10);
 
 interface Room {
@@ -83,12 +84,14 @@ const STATES: Readonly<Record<string, State>> = {
   degraded: {
     sandbox: {
       ...{ rows: ROWS, days: 120, requestsPerSecond: null },
-      traits: { dirty: true, shuffleTies: true, ties: 1500, unknownFields: true, contradict: 0.05 },
+      traits: { flapping: 0.02, unknownFields: true, contradict: 0.05 },
     },
     since: day(60),
     perSecond: 40,
     async reach(room) {
+      room.sandbox.service.add('leads', { event: 'lead', eventId: 'timeless', timestamp: 'once', link: { id: 'l' } });
       await synced(room);
+      await until(async () => (await room.ask<Quarantine>('/api/quarantine')).total > 0);
       room.sandbox.service.traits = { forbidden: 'plan' };
       await room.ask('/api/sync', { wait: 60 });
       await until(async () => (await room.ask<Overview>('/api/overview')).troubles.length > 0);
@@ -126,14 +129,13 @@ async function main(wanted: readonly string[]): Promise<void> {
   });
   if (executablePath === undefined) throw new Error('there is no browser to take pictures with');
   await mkdir(FOLDER, { recursive: true });
-  const browser = await chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] });
-  try {
-    for (const [name, state] of Object.entries(STATES)) {
-      if (wanted.length === 0 || wanted.includes(name))
-        await withRoom(state, (room, url) => take(browser, { name, state, room, url }));
-    }
-  } finally {
-    await browser.close();
+  const args = ['--disable-dev-shm-usage', ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])];
+  for (const [name, state] of Object.entries(STATES)) {
+    if (wanted.length > 0 && !wanted.includes(name)) continue;
+    await withRoom(state, async (room, url) => {
+      const browser = await chromium.launch({ executablePath, args });
+      await take(browser, { name, state, room, url }).finally(() => browser.close());
+    });
   }
 }
 
@@ -200,6 +202,7 @@ async function take(browser: Browser, { name, state, room, url }: Sitting): Prom
   const views = { ...(await viewsOf(room)), ...(await state.views?.(room)) };
   for (const [width, height] of Object.entries(WIDTHS)) {
     const context = await browser.newContext({ viewport: { width: Number(width), height }, colorScheme: 'light' });
+    context.setDefaultTimeout(PATIENCE_MS);
     const page = await context.newPage();
     await page.goto(`${url}/#token=${TOKEN}`);
     for (const [view, to] of Object.entries(views)) {
@@ -211,7 +214,8 @@ async function take(browser: Browser, { name, state, room, url }: Sitting): Prom
   if (name !== 'degraded') return;
   const pages = await Promise.all(
     Object.entries(WIDTHS).map(async ([width, height]) => {
-      const page = await browser.newPage({ viewport: { width: Number(width), height }, colorScheme: 'light' });
+      const context = await browser.newContext({ viewport: { width: Number(width), height }, colorScheme: 'light' });
+      const page = await context.newPage();
       await page.goto(`${url}/#token=${TOKEN}`);
       await page.locator('main:not([aria-busy])').waitFor();
       return { page, width };
@@ -219,7 +223,7 @@ async function take(browser: Browser, { name, state, room, url }: Sitting): Prom
   );
   await room.stopPostgres();
   for (const { page, width } of pages) {
-    await page.locator('#live[data-state="away"]').waitFor({ timeout: 60_000 });
+    await page.locator('#live[data-state="away"]').waitFor({ timeout: PATIENCE_MS });
     await save(page, `streams-away-${width}`);
     await page.close();
   }

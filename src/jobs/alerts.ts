@@ -96,7 +96,8 @@ async function findParked(db: Queryable): Promise<Trouble[]> {
     source,
     stream,
     kind: 'parked',
-    message: `stopped, because ${reason}${next ? `. Next: ${next}` : ''}`,
+    // The words of a service may end with a full stop.
+    message: `stopped, because ${reason.replace(/\.$/, '')}${next ? `. Next: ${next}` : ''}`,
   }));
 }
 

@@ -149,6 +149,8 @@ describe.skipIf(!hasBrowser || !hasRedis)('the work in the control room', () => 
       ['#/stream/main/nope', 'There is no stream main/nope'],
       ['#/stream/nope/clicks', 'There is no stream nope/clicks'],
       ['#/run/nope', 'There is no run nope'],
+      ['#/quarantine/999999', 'There is no record 999999'],
+      ['#/quarantine/nope', 'There is no record nope'],
       ['#/nope', 'There is no view “nope”'],
     ] as const) {
       await goTo(page, hash);

@@ -46,6 +46,13 @@ export function get(path, query = {}, signal) {
   return send('GET', params.size > 0 ? `${path}?${params}` : path, undefined, signal);
 }
 
+/** Null if there is no such thing. @param {string} path @param {AbortSignal} [signal] */
+export const getIfThere = (path, signal) =>
+  get(path, {}, signal).catch((error) => {
+    if (error instanceof Refused && [400, 404].includes(error.status)) return null;
+    throw error;
+  });
+
 /** @param {string} path @param {object} [body] @param {AbortSignal} [signal] */
 export const post = (path, body = {}, signal) => change('POST', path, body, signal);
 

@@ -3,10 +3,10 @@
 
 import { sourceNames } from '../app/live.js';
 import { href } from '../app/screen.js';
-import { get } from '../app/session.js';
+import { get, getIfThere } from '../app/session.js';
 import { recordActions } from '../parts/actions.js';
 import { h } from '../parts/dom.js';
-import { facts, opening } from '../parts/elements.js';
+import { facts, notThere, opening } from '../parts/elements.js';
 import { filters, older, table } from '../parts/tables.js';
 import { counted, time } from '../parts/words.js';
 
@@ -15,7 +15,7 @@ export const quarantine = {
   title: ({ parts }) => (parts[0] ? `Record ${parts[0]}` : 'Quarantine'),
   news: ['quarantine'],
   async load({ parts: [id], query: { source, stream, before } }, signal) {
-    if (id) return { record: await get(`/api/quarantine/${encodeURIComponent(id)}`, {}, signal) };
+    if (id) return { record: await getIfThere(`/api/quarantine/${encodeURIComponent(id)}`, signal) };
     const [found, sources] = await Promise.all([
       get('/api/quarantine', { source, stream, before }, signal),
       sourceNames(),
@@ -23,10 +23,21 @@ export const quarantine = {
     return { found, sources };
   },
   draw(
-    /** @type {{ record?: QuarantineRecord, found: Quarantine, sources: string[] }} */ { record, found, sources },
+    /** @type {{ record?: QuarantineRecord | null, found: Quarantine, sources: string[] }} */ {
+      record,
+      found,
+      sources,
+    },
     address,
   ) {
     if (record) return drawRecord(record);
+    if (record === null)
+      return notThere(
+        `There is no record ${address.parts[0]}`,
+        'It was written by a retry, dropped, or never there.',
+        '#/quarantine',
+        'Quarantine',
+      );
     return [
       opening(
         'Quarantine',

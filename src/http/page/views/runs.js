@@ -2,7 +2,7 @@
 /** @import { View } from '../app/screen.js' */
 import { sourceNames } from '../app/live.js';
 import { href } from '../app/screen.js';
-import { get, Refused } from '../app/session.js';
+import { get, getIfThere } from '../app/session.js';
 import { h } from '../parts/dom.js';
 import { badge, facts, notThere, opening, progressBar } from '../parts/elements.js';
 import { ended, filters, older, outcome, runsTable, table } from '../parts/tables.js';
@@ -12,11 +12,7 @@ import { counted, duration, figure, range, time, titled } from '../parts/words.j
 export const run = {
   title: ({ parts }) => `Run ${parts[0]}`,
   news: ['runs'],
-  load: ({ parts }, signal) =>
-    get(`/api/runs/${encodeURIComponent(parts[0] ?? '')}`, {}, signal).catch((error) => {
-      if (error instanceof Refused && [400, 404].includes(error.status)) return null;
-      throw error;
-    }),
+  load: ({ parts }, signal) => getIfThere(`/api/runs/${encodeURIComponent(parts[0] ?? '')}`, signal),
   draw(/** @type {RunDetail | null} */ one, { parts }) {
     if (!one)
       return notThere(

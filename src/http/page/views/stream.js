@@ -53,7 +53,7 @@ export const stream = {
       );
     const troubles = known.troubles.filter((each) => each.source === source && ['*', name].includes(each.stream));
     return [
-      opening(`${source}/${name}`, one.parked?.nextStep, crumb),
+      opening(`${source}/${name}`, troubles.length === 0 && one.parked?.nextStep, crumb),
       ...troubleList(troubles),
       ...doubtList(one.warnings),
       standing(one),
@@ -103,7 +103,7 @@ const standing = (stream) =>
       ['Behind', lag(stream)],
       ['Newest event', stream.newestSeen && time(stream.newestSeen)],
       ['Last success', stream.lastSuccessAt && fromNow(stream.lastSuccessAt)],
-      ['Next run', stream.lastRun?.state !== 'running' && stream.nextRunAt && fromNow(stream.nextRunAt)],
+      ['Next run', isWaiting(stream) && stream.nextRunAt && fromNow(stream.nextRunAt)],
       ['Next try', stream.parked?.nextProbeAt && fromNow(stream.parked.nextProbeAt)],
       [
         'Set aside',
@@ -113,6 +113,9 @@ const standing = (stream) =>
     ]),
     stream.configured && actionBar(stream),
   );
+
+/** A stream that is parked has a next try instead. @param {StreamOverview} stream */
+const isWaiting = ({ lastRun, parked }) => lastRun?.state !== 'running' && !parked;
 
 const MOST_RANGES = 3;
 
