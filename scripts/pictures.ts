@@ -84,14 +84,17 @@ const STATES: Readonly<Record<string, State>> = {
   degraded: {
     sandbox: {
       ...{ rows: ROWS, days: 120, requestsPerSecond: null },
-      traits: { flapping: 0.02, unknownFields: true, contradict: 0.05 },
+      traits: { ignorePage: true, ties: 1500, unknownFields: true, contradict: 0.05 },
     },
     since: day(60),
     perSecond: 40,
     async reach(room) {
       room.sandbox.service.add('leads', { event: 'lead', eventId: 'timeless', timestamp: 'once', link: { id: 'l' } });
-      await synced(room);
-      await until(async () => (await room.ask<Quarantine>('/api/quarantine')).total > 0);
+      await until(async () => {
+        const { streams } = await room.ask<Overview>('/api/overview');
+        const isRead = streams.every(({ completeThrough }) => completeThrough !== null);
+        return isRead && streams.some((one) => one.uncertifiedWindows > 0) && streams.some((one) => one.setAside > 0);
+      });
       room.sandbox.service.traits = { forbidden: 'plan' };
       await room.ask('/api/sync', { wait: 60 });
       await until(async () => (await room.ask<Overview>('/api/overview')).troubles.length > 0);

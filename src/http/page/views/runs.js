@@ -53,7 +53,6 @@ export const run = {
           ['Set aside', one.quarantined > 0 && figure(one.quarantined)],
           ['Range', covered(one)],
         ]),
-        one.message && one.message !== one.state && h('p', {}, one.message),
         one.state === 'running' && h('p', { class: 'muted' }, 'Rows and requests are counted when it has ended.'),
       ),
       ...windows(one),

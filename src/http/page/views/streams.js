@@ -68,13 +68,19 @@ function headline({ streams, troubles, activities }) {
   const unproven = streams.reduce((sum, { uncertifiedWindows }) => sum + uncertifiedWindows, 0);
   const setAside = streams.reduce((sum, { quarantined }) => sum + quarantined, 0);
   const failing = streams.filter(({ lastRun }) => lastRun && !['done', 'running'].includes(lastRun.state)).length;
+  const late = streams.filter(isFarBehind).length;
   const open = [
+    late > 0 && `${counted(late, 'stream')} more than a day behind`,
     unproven > 0 && `${counted(unproven, 'window')} not proven yet`,
     setAside > 0 && `${counted(setAside, 'record')} set aside`,
     failing > 0 && `${counted(failing, 'stream')} failed last`,
   ].filter(Boolean);
   return open.length > 0 ? open.join(', ') : 'Everything is on time';
 }
+
+/** With a target there would be an alert. @param {StreamOverview} stream */
+const isFarBehind = ({ configured, lagSeconds, maxLagSeconds }) =>
+  configured && maxLagSeconds === null && lagSeconds !== null && lagSeconds * 1000 > DAY_MS;
 
 /** @param {Overview} overview */
 function standing({ streams }) {
