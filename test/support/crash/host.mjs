@@ -20,6 +20,7 @@ const createSilentLog = () => createLog({ level: 'silent' });
 async function runCommand({ argv }, say) {
   const terminal = {
     out: () => {},
+    say: () => {},
     err: say,
     hasReader: () => true,
     isInteractive: false,
