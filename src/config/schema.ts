@@ -16,6 +16,7 @@ import { http, name, optionalText, perSecondOf, plan, requestsPerSecond, soundAt
 /** The config file's shape: checked here, documented in config/tributary.yaml, and printed for editors as a JSON schema. */
 
 const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 86_400_000;
 
 /** A hundred years: anything longer is a typing error, and dates would leave the valid range. */
@@ -60,7 +61,11 @@ const streamFields = (stream: StreamName) =>
       .refine(isTimezone, 'is no time zone such as Europe/Berlin or UTC')
       .optional()
       .describe('of cron; default UTC'),
-    maxLag: duration.optional().describe('how far behind the stream may be before an alert is sent'),
+    maxLag: duration
+      .optional()
+      .describe(
+        'how far behind the stream may be before an alert is sent; default 1h, or settle and four times every where that is longer; none with cron',
+      ),
     lookback: duration.default(15 * MINUTE_MS).describe('how far before the watermark each poll reads again'),
     settle: duration.default(10 * MINUTE_MS).describe('how late events may arrive; nothing younger is certified'),
     resweep: duration.optional().describe('how far back to read again every night, for backdated events'),
@@ -85,13 +90,12 @@ const streamOf = (stream: StreamName) =>
       for (const { path, message } of timingFaults(settings))
         context.addIssue({ code: 'custom', path: [path], message });
     })
-    .transform(({ cron, timezone, every, ...rest }) => ({
-      ...rest,
-      schedule:
-        cron === undefined
-          ? { every: every ?? (stream === 'clicks' ? 5 * MINUTE_MS : MINUTE_MS) }
-          : { cron, timezone: timezone ?? 'UTC' },
-    }));
+    .transform(({ cron, timezone, every = stream === 'clicks' ? 5 * MINUTE_MS : MINUTE_MS, ...rest }) => {
+      if (cron !== undefined) return { ...rest, schedule: { cron, timezone: timezone ?? 'UTC' } };
+      // A stream that nobody gave a target is not on time however late it is.
+      const maxLag = rest.maxLag ?? Math.max(HOUR_MS, rest.settle + 4 * every);
+      return { ...rest, maxLag, schedule: { every } };
+    });
 
 type Timing = Pick<z.output<ReturnType<typeof streamFields>>, 'every' | 'cron' | 'timezone' | 'maxLag' | 'settle'>;
 

@@ -63,7 +63,8 @@ describe.skipIf(!hasBrowser)('five sources of three streams and three years of d
     const large = await measure(LARGE, hash);
     // 15 times the streams and 36 times the days: a page that drew every day would have 16,000 elements for them alone.
     expect(large.nodes).toBeLessThan(mostNodes);
-    expect(large.heapBytes / small.heapBytes).toBeLessThan(2);
+    // The rows of three years of days are kept for the calendar; drawing them all would make it far more.
+    expect(large.heapBytes / small.heapBytes).toBeLessThan(2.5);
     expect(large.nodesLater / large.nodes).toBeLessThan(1.05);
     // Something is painted before there is any data: what is painted first does not care how much there is.
     expect(large.firstPaintMs).toBeLessThan(large.shownMs);

@@ -28,6 +28,16 @@ describe('when a stream is read', () => {
   });
 });
 
+it.each([
+  ['an hour, unless it says otherwise', '', 3_600_000],
+  ['what is said', 'maxLag: 2h', 7_200_000],
+  ['a few polls where those take longer', 'every: 1h', 15_000_000],
+  ['a few polls after what settles', 'settle: 3h', 12_000_000],
+  ['nothing by itself for a cron line, which may be weekly', 'cron: "0 6 * * 1"', undefined],
+])('how late a stream may be: %s', (_name, settings, ms) => {
+  expect(clicks(settings).sources.main?.streams.clicks?.maxLag).toBe(ms);
+});
+
 it('a webhook must be an address, and is not quoted where it is none', () => {
   expect(clicks('', 'alerts: { webhook: "https://hooks.example/s3cret" }').alerts.webhook).toBe(
     'https://hooks.example/s3cret',
