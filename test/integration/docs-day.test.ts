@@ -23,12 +23,10 @@ const MASKS: Readonly<Record<string, [what: RegExp, becomes: string]>> = {
   layout: [/\s+/g, ' '],
   time: [/\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?Z?|\b\d\d-\d\d \d\d:\d\d/g, 'TIME'],
   date: [/\b\d{4}-\d\d-\d\d\b/g, 'DATE'],
-  duration: [/\b\d+ (s|min|h|days)\b/g, 'DURATION'],
-  id: [/\b\d{14}-[0-9a-f]{6}\b|\b\d{8}T\d{6}-[0-9a-f]{8}\b/g, 'ID'],
-  share: [/\d+(\.\d+)? % of\b/g, 'SHARE of'],
-  requests: [/\b\d+ requests\b|\brequests: \d+|\b\d+(?= 100 %)/g, 'REQUESTS'],
-  guess: [/~[\d,]+ \d+/g, 'GUESS'],
-  rowsOfWindow: [/\d+ rows by the ledger, \d+ in the sink/g, 'ROWS by the ledger and in the sink'],
+  duration: [/(< )?\b\d+ (s|min|h|days)\b/g, 'DURATION'],
+  id: [/\b\d{14}-[0-9a-f]{6}\b|\b\d{8}T\d{6}-[0-9a-f]{8}\b|\bclk_\w+/g, 'ID'],
+  // How many rows a day has, and how many requests are needed, depends on the time of day.
+  number: [/~?\b\d[\d,.]*/g, 'NUMBER'],
   bar: [/([█▒─])\1+/g, '$1'],
 };
 const masked = (text: string): string =>
