@@ -19,11 +19,11 @@ import { dockerEngine, type Engine, IMAGE, makeServers } from './docker-engine.t
 import { type Found, Missing, must, type Part, run, withClosers } from './part.ts';
 import { goProgramOfSource } from './tools.ts';
 
-/** The image alone, with the limits that the recipes grant, and among the servers of docker/compose.yaml. */
+/** The image alone, with less memory than the recipes grant, and among the servers of docker/compose.yaml. */
 
 const PORT = 7070;
 const TOKEN = 'a-token-that-is-long-enough';
-/** What deploy/kubernetes.yaml and the chart grant. */
+/** Half of what deploy/kubernetes.yaml and the chart grant. */
 const MEMORY = '512m';
 const LOCKED = ['--read-only', '--tmpfs', '/tmp', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges:true'];
 
