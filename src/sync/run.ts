@@ -122,7 +122,9 @@ export async function withRun(
   let cursor: Cursor | undefined;
   try {
     const told = {
-      ...{ source, stream, run: run.id },
+      source,
+      stream,
+      run: run.id,
       // What it turns out to be is known at its end.
       get kind() {
         return run.kind;

@@ -82,7 +82,11 @@ export const registerExport: Register = (program, action) => {
           const { scrub, evolved } = await readExportRules(config, job, context.log);
           return write(context, options, { stream, window, evolved }, (output, onProgress) =>
             exportStream(job, {
-              ...{ window, ...output, scrub, signal: context.signal, onProgress },
+              window,
+              ...output,
+              scrub,
+              signal: context.signal,
+              onProgress,
               isWatched: context.terminal.isInteractive,
             }),
           );
