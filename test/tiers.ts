@@ -15,6 +15,7 @@ export const DEEP: string[] = [
   'test/integration/cli-work-terminal.test.ts',
   'test/integration/forget-races.test.ts',
   'test/integration/http-attacks.test.ts',
+  'test/integration/iceberg-worker.test.ts',
   'test/integration/idle-poll.test.ts',
   'test/integration/lake-watched.test.ts',
   'test/integration/stale-statistics.test.ts',

@@ -105,6 +105,7 @@ async function polled(name: string, dir: string, sink: Sink, db: Home['db']): Pr
       const began = performance.now();
       await commit(batch);
       await sink.publishProgress?.({ source: name, stream: 'clicks' });
+      await sink.maintain?.({ isDueOnly: true });
       const ms = performance.now() - began;
       const made = [...(await filesOf(dir))].filter(([path, size]) => before.get(path) !== size);
       return { files: made.length, bytes: made.reduce((sum, [, size]) => sum + size, 0), ms };

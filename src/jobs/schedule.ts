@@ -96,6 +96,8 @@ export const TIMINGS = {
   lockMs: 30_000,
   /** After this long a run makes room for streams that wait, and goes on when it is due again. */
   sliceMs: 120_000,
+  /** How often sinks are maintained. */
+  maintainMs: 300_000,
   /** How soon a window of a backfill asks again whether its stream is free. */
   busyMs: 15_000,
   /** How long runs have to end after SIGTERM: they are gone within 25 s, also with what comes after them. */

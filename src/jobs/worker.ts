@@ -8,6 +8,7 @@ import { Fault } from '../model/errors.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
+import { maintainSinks } from '../sync/sync-stream.ts';
 import { type AlertDeps, type IncidentKind, watch } from './alerts.ts';
 import { enqueueWindows } from './backfills.ts';
 import type { JobQueue, WorkerHandle } from './bull.ts';
@@ -104,6 +105,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
     }),
   ]);
   const ticker = runTicker(shared, signal);
+  const repairs = runRepairs(shared);
   const loop = watchLoop();
   deps.onReady?.();
   await Promise.race([ticker, aborted(signal)]);
@@ -123,7 +125,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   async function dismiss(handles: readonly WorkerHandle[]): Promise<void> {
     const inTime = await Promise.race([
       // The ticker, too, may wait for a database that does not answer.
-      Promise.all([ticker, ...handles.map((handle) => handle.close())]).then(() => true),
+      Promise.all([ticker, repairs, ...handles.map((handle) => handle.close())]).then(() => true),
       sleep(timings.closeMs, false, { ref: false }),
     ]);
     if (inTime) return;
@@ -217,6 +219,15 @@ async function runTicker(deps: TickerDeps, signal: AbortSignal): Promise<void> {
     tidied = performance.now();
     await attempt(deps, 'removing old runs', () => removeOldHistory(deps.state, deps.retentionMs));
   } while (await sleep(timings.tickMs, true, { signal }).catch(() => false));
+}
+
+/**
+ * The lane of what is not urgent: sinks are maintained beside the runs, one after the other. Every worker does this; the second to come
+ * finds nothing to do.
+ */
+async function runRepairs(deps: Pick<WorkerDeps, 'sinks' | 'log' | 'signal'> & { timings: Timings }): Promise<void> {
+  const { maintainMs } = deps.timings;
+  while (await sleep(maintainMs, true, { signal: deps.signal }).catch(() => false)) await maintainSinks(deps);
 }
 
 async function enqueueDue({ state, queue, scheduled }: TickerDeps): Promise<void> {

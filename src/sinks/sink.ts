@@ -44,7 +44,7 @@ export interface Abilities {
   /** Rewrites files that were written with fewer columns. */
   rewrite(streams: readonly StreamName[]): Promise<Rewrites>;
   /** Joins small files and removes those that no reader can use any more. */
-  maintain(): Promise<Maintained>;
+  maintain(options?: MaintainOptions): Promise<Maintained>;
 }
 
 /** A sink that is known to have these abilities. */
@@ -97,6 +97,13 @@ export type Erasure = { source: string } & ({ kind: 'customer' | 'click'; id: st
 
 /** By stream: how many files there are, and how many of them were rewritten. */
 export type Rewrites = Record<string, { files: number; rewritten: number; rows: number }>;
+
+export interface MaintainOptions {
+  /** Only what keeps the sink in good order: what a sync or a worker does by itself. */
+  isDueOnly?: boolean;
+  /** Ends it early, between two steps. */
+  signal?: AbortSignal;
+}
 
 /** By table: files joined, snapshots expired, files removed, and files that are left. */
 export type Maintained = Record<string, { joined: number; expired: number; removed: number; files: number }>;

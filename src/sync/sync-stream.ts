@@ -19,26 +19,46 @@ export type Outcome = { source: string; stream: StreamName } & (
 
 /** Syncs all streams at once: while one waits for an answer the others use the budget. A fault stops only its own stream. */
 export const syncAll = (deps: SyncDeps, jobs: readonly StreamJob[]): Promise<Outcome[]> =>
-  forAll(jobs, (job) => syncStream(deps, job));
+  forAll(deps, jobs, (job) => syncStream(deps, job));
 
 export const backfillAll = (deps: SyncDeps, jobs: readonly StreamJob[], request: BackfillRequest): Promise<Outcome[]> =>
-  forAll(jobs, (job) => backfillStream(deps, job, request));
+  forAll(deps, jobs, (job) => backfillStream(deps, job, request));
 
-function forAll(jobs: readonly StreamJob[], work: (job: StreamJob) => Promise<StreamReport>): Promise<Outcome[]> {
-  return Promise.all(
-    jobs.map(async (job) => {
-      const { source, stream } = job;
-      try {
-        const report = await work(job);
-        const { fault } = report;
-        return fault ? { source, stream, report, fault } : { source, stream, report, fault };
-      } catch (error) {
-        if (!(error instanceof Fault)) throw error;
-        // Recovery: the stream was never begun; the others go on.
-        return { source, stream, report: undefined, fault: error.at({ source, stream }) };
-      }
-    }),
-  );
+async function forAll(
+  deps: SyncDeps,
+  jobs: readonly StreamJob[],
+  work: (job: StreamJob) => Promise<StreamReport>,
+): Promise<Outcome[]> {
+  const outcomes = await Promise.all(jobs.map((job) => outcomeOf(job, work)));
+  await maintainSinks(deps);
+  return outcomes;
+}
+
+async function outcomeOf(job: StreamJob, work: (job: StreamJob) => Promise<StreamReport>): Promise<Outcome> {
+  const { source, stream } = job;
+  try {
+    const report = await work(job);
+    const { fault } = report;
+    return fault ? { source, stream, report, fault } : { source, stream, report, fault };
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    // Recovery: the stream was never begun; the others go on.
+    return { source, stream, report: undefined, fault: error.at({ source, stream }) };
+  }
+}
+
+/** Does what is due in the sinks besides writing rows. No run waits for it, and none fails with it. */
+export async function maintainSinks({ sinks, log, signal }: Pick<SyncDeps, 'sinks' | 'log' | 'signal'>): Promise<void> {
+  for (const { name: sink, maintain } of sinks) {
+    if (!maintain || signal.aborted) continue;
+    try {
+      log.debug({ sink, done: await maintain({ isDueOnly: true, signal }) }, 'maintained');
+    } catch (error) {
+      // Recovery: what was committed stays as it is, and the next round tries again.
+      if (error instanceof Fault) log.warn({ sink, reason: error.describe() }, 'maintenance failed; it is tried again');
+      else log.error({ sink, err: error }, 'a bug ended the maintenance of this sink');
+    }
+  }
 }
 
 /** Brings one stream of a source up to date in every sink. */

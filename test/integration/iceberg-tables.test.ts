@@ -5,7 +5,15 @@ import { quarantine } from '../../src/cursor/quarantine.ts';
 import { RetryLater } from '../../src/model/errors.ts';
 import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
 import { DAY_MS } from '../../src/model/window.ts';
-import { everyAvro, filesOf, type IcebergPlace, icebergPlace, namedBy, pathOf } from '../support/iceberg-place.ts';
+import {
+  ageTable,
+  everyAvro,
+  filesOf,
+  type IcebergPlace,
+  icebergPlace,
+  namedBy,
+  pathOf,
+} from '../support/iceberg-place.ts';
 import { filesIn, queryDuckdb } from '../support/lake-readers.ts';
 import { certified, createWriter, MINUTE, NOON, rowOf, rowsOf } from '../support/sink-harness.ts';
 
@@ -22,6 +30,8 @@ const sale = (id: string, minute = 0, values = {}) => rowOf(stream, id, NOON + m
 /** Everything on disk that the present snapshot's data is not part of. */
 const dataFiles = async (table: string): Promise<string[]> =>
   (await filesIn(place.folder)).filter((path) => path.startsWith(`attribution/${table}/data/`));
+
+const HOUR_MS = 3_600_000;
 
 describe('a snapshot', () => {
   it('says what is proven: since when, through when, and what was set aside, of each source and of all', async () => {
@@ -59,7 +69,7 @@ describe('a snapshot', () => {
     const writer = await createWriter(place, stream, 'one');
     for (let i = 0; i < 12; i++) await writer.commit([sale(`e${i}`, i), sale('same', 0, { sale_amount: i })]);
     const { metadata } = await place.lookAt('sales');
-    await place.createSink({}).publishProgress({ source: 'one', stream: 'sales' });
+    await place.createSink({}).maintain({ isDueOnly: true });
     const { files } = await place.lookAt('sales');
     expect(files).toHaveLength(1);
     expect(files[0]?.rows).toBe(13);
@@ -156,6 +166,24 @@ describe('maintenance', () => {
     expect((await rowsOf(place, stream, 'one')).size).toBe(19);
   });
 
+  it('keeps an old snapshot for a day after it was replaced: somebody may have begun to read it just before', async () => {
+    const before = await createWriter(place, stream, 'one');
+    await before.commit([sale('a')]);
+    await before.lease.release();
+    const { files } = await place.lookAt('sales');
+    await ageTable(await place.lookAt('sales'), 30 * HOUR_MS);
+    const after = await createWriter(place, stream, 'one');
+    await after.commit([sale('a', 0, { sale_amount: 1 })]);
+    expect((await place.lookAt('sales')).files).not.toEqual(files);
+    await place.createSink().maintain();
+    expect(await dataFiles('sales')).toHaveLength(2);
+    expect((await place.lookAt('sales')).metadata.snapshots).toHaveLength(2);
+    await ageTable(await place.lookAt('sales'), 30 * HOUR_MS);
+    await place.createSink().maintain({ isDueOnly: true });
+    expect(await dataFiles('sales')).toHaveLength(1);
+    expect((await place.lookAt('sales')).metadata.snapshots).toHaveLength(1);
+  });
+
   it('joins days one by one, in order, and keeps every row', async () => {
     const writer = await createWriter(place, stream, 'one');
     for (let i = 0; i < 10; i++) {
@@ -166,7 +194,7 @@ describe('maintenance', () => {
       );
       await writer.commit(rows);
     }
-    await place.createSink({}).publishProgress({ source: 'one', stream: 'sales' });
+    await place.createSink({}).maintain({ isDueOnly: true });
     const { files } = await place.lookAt('sales');
     expect(files.map(({ rows }) => rows)).toEqual([23_000, 23_000]);
     for (const { path } of files) {
@@ -187,7 +215,7 @@ describe('reading', () => {
     const work = (async () => {
       for (let i = 1; i <= 12; i++) {
         await writer.commit([sale(`e${i}`, i), sale('e0', 0, { sale_amount: i })]);
-        if (i % 4 === 0) await place.createSink({ mostSmall: 1 }).publishProgress({ source: 'one', stream: 'sales' });
+        if (i % 4 === 0) await place.createSink({ mostSmall: 1 }).maintain({ isDueOnly: true });
       }
     })().finally(() => {
       done = true;

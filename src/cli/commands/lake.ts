@@ -68,10 +68,11 @@ Examples:
   tributary iceberg maintain           every table of every Iceberg sink
   tributary iceberg maintain --json
 
-A sync joins small files and expires snapshots that are older than a day, a
-little at a time. This does all of it at once: it joins every day's small files,
-expires old snapshots, and removes files that no snapshot lists. It may run
-during a sync or a query, and can be repeated after an interruption.`;
+A worker does what is due every five minutes, a sync at its end: it joins small
+files and expires snapshots that were replaced a day ago. This does all of it at
+once: it joins every day's small files, expires old snapshots, and removes files
+that no snapshot lists. It may run during a sync or a query, and can be repeated
+after an interruption.`;
 
 export const registerIceberg: Register = (program, action) => {
   const iceberg = program

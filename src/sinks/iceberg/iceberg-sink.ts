@@ -19,7 +19,7 @@ import { erase } from './erase.ts';
 import type { DataFile } from './format/manifest.ts';
 import { currentSnapshot, presentColumns, withColumns } from './format/metadata.ts';
 import { columnsIn, type Design, type Evolved, entityDesign, evolveSchema, streamDesign } from './format/schema.ts';
-import { MAINTENANCE, type Maintenance, maintain, maintainAfterCommit } from './maintain.ts';
+import { MAINTENANCE, type Maintenance, maintain } from './maintain.ts';
 import { countTable, surveyTable } from './merge-events.ts';
 import {
   type Draft,
@@ -46,7 +46,7 @@ interface IcebergSinkOptions {
   rest?: RestCatalogOptions;
 }
 
-export type IcebergSink = SinkWith<'publishProgress' | 'erase' | 'check' | 'compare' | 'count' | 'read' | 'maintain'>;
+export type IcebergSink = SinkWith<'erase' | 'check' | 'compare' | 'count' | 'read' | 'maintain'>;
 
 /** As for the lake: enough for a full row group. */
 const BATCH_ROWS = 20_000;
@@ -62,9 +62,8 @@ export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
     batchRows: BATCH_ROWS,
     prepare: (stream) => prepareTables(warehouse, stream),
     open: async (stream) => openBatch(warehouse, stream),
-    publishProgress: ({ stream }) => maintainAfterCommit(warehouse, stream, maintenance),
     erase: (erasure) => erase(warehouse, erasure),
-    maintain: () => maintain(warehouse, maintenance),
+    maintain: (options = {}) => maintain(warehouse, maintenance, options),
     check: () => checkLake(store, `sink ${name}`),
     compare: (comparison) => compareTable(warehouse, comparison),
     async count(stream, source, windows) {

@@ -1,15 +1,16 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import type { Value } from '../../model/columns.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS, type StreamName } from '../../model/streams.ts';
+import { DAY_MS } from '../../model/window.ts';
 import { compareText, fitsSchema, type StoredGroup } from '../parquet/format/index.ts';
 import { GROUP_ROWS } from '../parquet/layout.ts';
 import { createReshape, type LakeRow, type PartitionFile } from '../parquet/partition-file.ts';
-import type { Maintained } from '../sink.ts';
+import type { Maintained, MaintainOptions } from '../sink.ts';
 import { lockTable } from './catalog.ts';
 import { changeTable, provenSummary } from './change-table.ts';
 import { openDataFile, type Piece, writeDataFile } from './data-file.ts';
 import { decodeManifestList } from './format/manifest-list.ts';
-import { currentSnapshot, type Metadata, type Snapshot, withoutSnapshots } from './format/metadata.ts';
+import { type Metadata, type Snapshot, withoutSnapshots } from './format/metadata.ts';
 import { type Design, entityDesign, streamDesign } from './format/schema.ts';
 import {
   type Draft,
@@ -30,15 +31,15 @@ import {
 const HOUR_MS = 3_600_000;
 
 export interface Maintenance {
-  /** How far back readers can travel in time. */
+  /** How long a snapshot is kept after it was replaced: how far back readers can travel, and how long a query may take. */
   keepMs: number;
   /** Files that no snapshot lists are kept this long: a writer may be about to commit them. */
   orphanMs: number;
-  /** More small files than this of one day and source are joined. */
+  /** More small files than this of one source and the present day are joined. */
   mostSmall: number;
 }
 
-/** Every poll leaves a small file. This many of one day and source are joined; a file with this many rows is left alone. */
+/** Every poll leaves a small file. More than this many are joined; a file with this many rows is left alone. */
 const MOST_SMALL_FILES = 8;
 const FULL_ROWS = 100_000;
 
@@ -50,51 +51,48 @@ export const designs = (): Design[] => [
   ...ENTITIES.map(entityDesign),
 ];
 
-/** All maintenance, for the command. */
-export async function maintain(warehouse: Warehouse, maintenance: Maintenance): Promise<Maintained> {
+/**
+ * Joins small files, expires snapshots and removes unreferenced files, a table at a time; or only what is due. It ends early
+ * between two steps when it is asked to: each is complete in itself.
+ */
+export async function maintain(
+  warehouse: Warehouse,
+  maintenance: Maintenance,
+  { isDueOnly = false, signal }: MaintainOptions,
+): Promise<Maintained> {
+  const { keepMs, orphanMs } = maintenance;
   const done: Maintained = {};
   for (const design of designs()) {
-    if (!(await loadTable(warehouse.state, warehouse, design))) continue;
-    const joined = await joinCrowded(warehouse, design, { ...maintenance, mostSmall: 1 });
-    const expired = await expire(warehouse, design, maintenance.keepMs);
-    const removed = await removeOrphans(warehouse, design, maintenance.orphanMs);
     const table = await loadTable(warehouse.state, warehouse, design);
-    const files = table ? (await filesOf(warehouse, table, {})).length : 0;
+    if (!table) continue;
+    const find = isDueOnly ? dueGroups(maintenance.mostSmall) : smallGroups;
+    const { joined, files } = await joinGroups(warehouse, design, find, signal);
+    if (signal?.aborted) break;
+    // At most once an hour: finding unreferenced files means reading every manifest.
+    const isExpiryDue = !isDueOnly || expirable(table.metadata, keepMs + HOUR_MS).length > 0;
+    const expired = isExpiryDue ? await expire(warehouse, design, keepMs) : 0;
+    const removed = isExpiryDue ? await removeOrphans(warehouse, design, orphanMs) : 0;
     done[`${warehouse.namespace}.${design.name}`] = { joined, expired, removed, files };
   }
   return done;
 }
 
-/** After a run: only what is due in the tables it wrote to, because the next run waits. */
-export async function maintainAfterCommit(
+/** Joins one group of files after the other, each in its own transaction: a commit waits for one join, not for all. */
+async function joinGroups(
   warehouse: Warehouse,
-  stream: StreamName,
-  maintenance: Maintenance,
-): Promise<void> {
-  for (const design of [streamDesign(STREAMS[stream]), ...ENTITIES.map(entityDesign)]) {
-    const table = await loadTable(warehouse.state, warehouse, design);
-    if (!table) continue;
-    await joinCrowded(warehouse, design, maintenance);
-    const oldest = Math.min(
-      ...expirable(table.metadata, maintenance.keepMs).map((snapshot) => snapshot['timestamp-ms']),
-    );
-    // At most once an hour: finding unreferenced files means reading every manifest.
-    if (oldest > Date.now() - maintenance.keepMs - HOUR_MS) continue;
-    await expire(warehouse, design, maintenance.keepMs);
-    await removeOrphans(warehouse, design, maintenance.orphanMs);
-  }
-}
-
-async function joinCrowded(warehouse: Warehouse, design: Design, { mostSmall }: Maintenance): Promise<number> {
+  design: Design,
+  find: FindGroups,
+  signal: AbortSignal | undefined,
+): Promise<{ joined: number; files: number }> {
   let joined = 0;
   for (;;) {
     const table = await loadTable(warehouse.state, warehouse, design);
-    if (!table || crowded(await filesOf(warehouse, table, {}), mostSmall).length === 0) return joined;
-    // One day at a time, so that a sync waits for one day, not for all.
+    const files = table ? await filesOf(warehouse, table, {}) : [];
+    if (find(files).length === 0 || signal?.aborted) return { joined, files: files.length };
     joined += await inDraft(warehouse, async (tx, draft) => {
       await lockTable(tx, warehouse, design.name);
       const now = await loadTable(tx, warehouse, design);
-      const [group] = now ? crowded(await filesOf(warehouse, now, {}), mostSmall) : [];
+      const [group] = now ? find(await filesOf(warehouse, now, {})) : [];
       if (!now || !group) return 0;
       await joinFiles(tx, draft, now, group, await summaryOf(tx, warehouse, design));
       return group.length;
@@ -106,11 +104,18 @@ async function joinCrowded(warehouse: Warehouse, design: Design, { mostSmall }: 
 export const summaryOf = async (tx: Queryable, { name }: Warehouse, design: Design): Promise<Record<string, string>> =>
   design.isByDay ? provenSummary(tx, { sink: name, stream: design.name as StreamName }) : {};
 
+/**
+ * Snapshots that were replaced longer ago than this. Their own age does not count: of a table that rarely changes, somebody may
+ * have begun to read an old snapshot in the moment before it was replaced.
+ */
 function expirable(metadata: Metadata, keepMs: number): Snapshot[] {
-  const current = currentSnapshot(metadata);
-  const isOld = (snapshot: Snapshot): boolean => snapshot['timestamp-ms'] < Date.now() - keepMs;
+  const inOrder = [...metadata.snapshots].sort((a, b) => a['sequence-number'] - b['sequence-number']);
+  const replacedAt = new Map(
+    inOrder.map((snapshot, i) => [snapshot, inOrder[i + 1]?.['timestamp-ms'] ?? Number.POSITIVE_INFINITY]),
+  );
+  const isOld = (snapshot: Snapshot): boolean => (replacedAt.get(snapshot) ?? 0) < Date.now() - keepMs;
   const left = new Set(withoutSnapshots(metadata, isOld).snapshots);
-  return metadata.snapshots.filter((snapshot) => snapshot !== current && !left.has(snapshot));
+  return metadata.snapshots.filter((snapshot) => !left.has(snapshot));
 }
 
 async function expire(warehouse: Warehouse, design: Design, keepMs: number): Promise<number> {
@@ -156,8 +161,11 @@ export async function referencedFiles(warehouse: Warehouse, { location, metadata
   return new Set([...named].map((one) => pathOf(warehouse, one)));
 }
 
-/** Small files that are worth joining, by day and source: more than `most` of similar size. */
-function crowded(files: readonly TableFile[], most: number): TableFile[][] {
+/** Groups of files to be joined. */
+type FindGroups = (files: readonly TableFile[]) => TableFile[][];
+
+/** Small files by day and source, wherever there are several. */
+const smallGroups: FindGroups = (files) => {
   const groups = new Map<string, TableFile[]>();
   for (const entry of files) {
     const source = sourceOf(entry.file);
@@ -165,10 +173,19 @@ function crowded(files: readonly TableFile[], most: number): TableFile[][] {
     const key = `${entry.file.day} ${source}`;
     groups.set(key, [...(groups.get(key) ?? []), entry]);
   }
-  return [...groups.values()]
-    .map((group) => (most > 1 ? likeSized(group) : group))
-    .filter((group) => group.length > most);
-}
+  return [...groups.values()].filter((group) => group.length > 1);
+};
+
+/** Small files of like size: `most` of them may stay while a day is still written to, one when it is over. */
+const dueGroups =
+  (most: number): FindGroups =>
+  (files) => {
+    const today = Math.floor(Date.now() / DAY_MS);
+    const isOver = ([first]: readonly TableFile[]): boolean => (first?.file.day ?? today) < today;
+    return smallGroups(files)
+      .map(likeSized)
+      .filter((group) => group.length > (isOver(group) ? 1 : most));
+  };
 
 /** The smallest files, up to one that is twice as large as all smaller ones together: rewriting it would gain too little. */
 function likeSized(files: readonly TableFile[]): TableFile[] {
