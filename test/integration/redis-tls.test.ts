@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { clearFindings } from '../../src/app/doctor.ts';
@@ -17,6 +18,7 @@ afterAll(async () => {
 
 it('tells an untrusted certificate of Redis from a Redis that is away', async () => {
   const authority = createAuthority();
+  closers.push(() => rm(authority.folder, { recursive: true, force: true }));
   const { key, cert } = authority.sign({ isSelfSigned: true });
   const [keyFile, certFile] = [join(authority.folder, 'redis.key'), join(authority.folder, 'redis.pem')];
   writeFileSync(keyFile, key);
