@@ -11,15 +11,18 @@ beforeAll(async () => {
 });
 afterAll(() => engine.close());
 
-it('copes with rows that break their page, as a sync does: everything else is read, and they are set aside', async () => {
+// Every page that breaks is asked for again, with pauses: minutes on any machine.
+it('copes with rows that break their page, as a sync does: everything else is read, and they are set aside', {
+  timeout: 600_000,
+}, async () => {
   const sandbox = await monthOf(2500);
-  sandbox.service.traits = { ...sandbox.service.traits, poison: 2 };
+  sandbox.service.traits = { ...sandbox.service.traits, poison: 1 };
   const config = configFor(engine, sandbox);
   const window = { start: daysAgo(28), end: daysAgo(2) };
   const [outcome] = await backfill(config, { window }, clicks);
   expect(outcome?.fault?.describe()).toBeUndefined();
   const poisoned = sandbox.service.poisoned('clicks');
-  expect(poisoned).toHaveLength(2);
+  expect(poisoned).toHaveLength(1);
   const expected = inWindow(sandbox, window).filter((id) => !poisoned.includes(id));
   expect(await storedIds(engine.db, config, 'clicks')).toEqual(expected);
 });
