@@ -11,9 +11,10 @@ const HOUR_MS = 3_600_000;
 export async function* newestPage(
   fetcher: PageFetcher,
   start: Instant,
+  rows?: number,
 ): AsyncGenerator<PageResult, PageResult | undefined> {
   const { evidence } = fetcher;
-  let first = yield* halvedUntilShown(fetcher, start);
+  let first = yield* halvedUntilShown(fetcher, start, undefined, rows);
   // Rows are known there, and none shows: the start was rounded up, or it was an empty answer by chance.
   for (const back of [HOUR_MS, 26 * HOUR_MS]) {
     if (first?.count !== 0 || evidence.seenAfter(start).length === 0) break;

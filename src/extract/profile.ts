@@ -27,6 +27,8 @@ export interface Profile {
   ignoresPage: boolean;
   /** Older starts show nothing although there are rows. Seen in this run. */
   showsFrom: Instant | undefined;
+  /** Rows of the newest page since the lookback, where starts are widened and only a limit keeps that page short. */
+  tailRows: number | undefined;
   /** A row that lies before what is complete: asking from there shows that the newest page joins it. */
   anchorAt: Instant | undefined;
 }
@@ -45,6 +47,7 @@ export const UNKNOWN_PROFILE: Omit<Profile, 'pageRows'> = {
   ignoresOrder: false,
   ignoresPage: false,
   showsFrom: undefined,
+  tailRows: undefined,
   anchorAt: undefined,
 };
 

@@ -69,11 +69,16 @@ export async function* readTail(
   }
 
   for (const start of startsOf(request, profile)) {
-    const asking = newestFrom(fetcher, start);
-    let next = await asking.next();
-    while (!next.done) next = await asking.next();
-    yield* deliverAll();
-    const page = next.value;
+    let page: PageResult | undefined;
+    for (const rows of limitsOf(profile)) {
+      const asking = newestFrom(fetcher, start, rows);
+      let next = await asking.next();
+      while (!next.done) next = await asking.next();
+      yield* deliverAll();
+      page = next.value;
+      // A page with room left shows no more when more is asked for.
+      if (!page || page.count * 2 <= rows || (lineOf(page)[0]?.at ?? start) < (lookback ?? start)) break;
+    }
     if (page?.count === 0) empty = page;
     if (!page || page.count === 0) continue;
     first = page;
@@ -87,6 +92,8 @@ export async function* readTail(
   }
   yield* deliverAll();
 
+  if (profile.granularity === 'exact') profile.tailRows = undefined;
+  else if (first && lookback !== undefined) profile.tailRows = lineOf(first).filter(({ at }) => at >= lookback).length;
   const settled = Math.min((serverNow ?? clock.now()) - settleMs, evidence.settledThrough);
   // Not the last of them, so that several show and their order can be told.
   const known = first ? [...new Set(lineOf(first).flatMap(({ at }) => (at < settled ? [at] : [])))] : [];
@@ -119,6 +126,21 @@ function startsOf(
   );
 }
 
+/** Asked for besides: what may be new, and a row from before the lookback. */
+const FEW_ROWS = 12;
+const WIDER = 16;
+
+/**
+ * How many rows to ask for, and then for how many where those do not reach back. A start that is kept bounds the page by itself; where it is
+ * widened only the limit does: twice the rows that the last poll needed.
+ */
+function limitsOf({ tailRows, ignoresOrder, pageRows }: Profile): number[] {
+  const limits: number[] = [];
+  const first = tailRows === undefined || ignoresOrder ? pageRows : 2 * tailRows + FEW_ROWS;
+  for (let rows = first; rows < pageRows; rows *= WIDER) limits.push(rows);
+  return [...limits, pageRows];
+}
+
 /** Whether no row shows whatever is asked: narrowly at first, and some pages deep from the beginning to prove it. */
 async function showsNothing(fetcher: PageFetcher, { since, known }: TailRequest, newest: PageResult): Promise<boolean> {
   const found = known?.empty ?? [];
@@ -142,10 +164,14 @@ async function showsNothing(fetcher: PageFetcher, { since, known }: TailRequest,
 }
 
 /** Old starts can be refused by themselves, by what the plan retains: then the latest is asked for alone. */
-async function* newestFrom(fetcher: PageFetcher, start: Instant): AsyncGenerator<PageResult, PageResult | undefined> {
+async function* newestFrom(
+  fetcher: PageFetcher,
+  start: Instant,
+  rows: number,
+): AsyncGenerator<PageResult, PageResult | undefined> {
   const recent = fetcher.clock.now() - DAY_MS;
   try {
-    const page = yield* newestPage(fetcher, start);
+    const page = yield* newestPage(fetcher, start, rows);
     if (page || start >= recent) return page;
   } catch (error) {
     // Recovery: where the latest can be had, it is this start that is refused and not the stream. A key that is refused is refused for any.

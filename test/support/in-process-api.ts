@@ -8,6 +8,8 @@ export interface InProcessApi extends EventsApi {
   readonly queries: readonly EventsQuery[];
   /** Called before each answer; what it throws is the answer. */
   onRequest: (query: EventsQuery, count: number) => void;
+  /** Called with the records of each answer. */
+  onAnswer: (records: readonly unknown[]) => void;
 }
 
 /** The sandbox service without HTTP in between: what it says, parsed, with its refusals as the typed errors of src/api. */
@@ -16,13 +18,16 @@ export function createInProcessApi(service: SandboxService): InProcessApi {
   const api: InProcessApi = {
     queries,
     onRequest: () => {},
+    onAnswer: () => {},
     stats: () => ({ requests: queries.length, retries: 0, tooManyRequests: 0, bytes: 0 }),
     async page(query) {
       queries.push(query);
       api.onRequest(query, queries.length);
       try {
         const { body } = service.list(toSearchParams(query));
-        return { records: JSON.parse(body) as unknown[], serverNow: service.now(), bytes: body.length, tookMs: 0 };
+        const records = JSON.parse(body) as unknown[];
+        api.onAnswer(records);
+        return { records, serverNow: service.now(), bytes: body.length, tookMs: 0 };
       } catch (error) {
         if (error instanceof HttpError) throw serviceError(error.status, error.message);
         throw error;

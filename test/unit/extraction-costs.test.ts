@@ -83,3 +83,78 @@ describe('what extraction costs in requests', () => {
     expect(most).toBeLessThanOrEqual(5000 + 5000 + 1000);
   });
 });
+
+interface Poll {
+  requests: number;
+  /** Rows on all of its answers. */
+  rows: number;
+  /** A row from before the watermark showed: the page joins what is complete. */
+  isJoined: boolean;
+  isComplete: boolean;
+}
+
+/** One poll, five minutes after the last, with what arrived in between. */
+async function poll(sync: SandboxSync, arriving = 0): Promise<Poll> {
+  const watermark = sync.watermark() ?? Number.NaN;
+  sync.pass(5 * MINUTE);
+  sync.service.arrive('clicks', arriving, { from: sync.now() - 5 * MINUTE, to: sync.now() - 1 });
+  const times: number[] = [];
+  sync.api.onAnswer = (records) => {
+    for (const { timestamp } of records as Array<{ timestamp: string }>) times.push(Date.parse(timestamp));
+  };
+  const { requests, hasDoubts } = await sync.run();
+  return {
+    requests,
+    rows: times.length,
+    isJoined: times.some((at) => at < watermark),
+    isComplete: !hasDoubts && sync.missing().length === 0 && sync.watermark() === sync.now() - POLICY.settleMs,
+  };
+}
+
+/** The rows that a poll has to carry: those of the lookback, and what is younger. */
+const rowsToCarry = (sync: SandboxSync, watermark: number): number =>
+  sync.service
+    .events('clicks')
+    .filter(({ timestamp }) => Date.parse(String(timestamp)) >= watermark - POLICY.lookbackMs).length;
+
+describe('what a poll carries', () => {
+  test('an idle stream: at most 20 rows on one request, one of them from before the watermark', async () => {
+    for (const traits of [{}, { widen: 'day' }] as const) {
+      const sync = createSandboxSync({ clicks: 3000, traits });
+      await sync.run();
+      // Until the last rows are older than the lookback.
+      for (let i = 0; i < 6; i++) await poll(sync);
+      const { rows, ...told } = await poll(sync);
+      expect(told, JSON.stringify(traits)).toEqual({ requests: 1, isJoined: true, isComplete: true });
+      expect(rows, JSON.stringify(traits)).toBeLessThanOrEqual(20);
+    }
+  });
+
+  test('100 new rows: at most 2.5 × (new + lookback) on one request, one of them from before the watermark', async () => {
+    for (const traits of [{}, { widen: 'day' }] as const) {
+      const sync = createSandboxSync({ clicks: 3000, traits });
+      await sync.run();
+      // Until the lookback is full of them.
+      for (let i = 0; i < 6; i++) await poll(sync, 100);
+      const watermark = sync.watermark() ?? Number.NaN;
+      const { rows, ...told } = await poll(sync, 100);
+      expect(told, JSON.stringify(traits)).toEqual({ requests: 1, isJoined: true, isComplete: true });
+      expect(rows, JSON.stringify(traits)).toBeLessThanOrEqual(2.5 * rowsToCarry(sync, watermark));
+    }
+  });
+
+  test('100 rows after an idle hour: the same, but for a second request where a start is widened', async () => {
+    for (const [traits, requests] of [
+      [{}, 1],
+      [{ widen: 'day' } as const, 2],
+    ] as const) {
+      const sync = createSandboxSync({ clicks: 3000, traits });
+      await sync.run();
+      for (let i = 0; i < 12; i++) await poll(sync);
+      const watermark = sync.watermark() ?? Number.NaN;
+      const { rows, ...told } = await poll(sync, 100);
+      expect(told, JSON.stringify(traits)).toEqual({ requests, isJoined: true, isComplete: true });
+      expect(rows, JSON.stringify(traits)).toBeLessThanOrEqual(2.5 * rowsToCarry(sync, watermark));
+    }
+  });
+});
