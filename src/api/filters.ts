@@ -230,7 +230,8 @@ function checkNumber({ min = 0, max }: Param, text: string): string | undefined 
 
 function isTimeZone(text: string): boolean {
   try {
-    return new Intl.DateTimeFormat('en', { timeZone: text }) !== undefined;
+    // Every request names UTC, and a formatter takes longer to make than the rest of its query.
+    return text === 'UTC' || new Intl.DateTimeFormat('en', { timeZone: text }) !== undefined;
   } catch {
     return false; // Intl throws on an unknown zone.
   }

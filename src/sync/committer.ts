@@ -196,7 +196,7 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
     },
     async add(slice) {
       collect(batch, slice, serverNow());
-      if (batch.rows.length >= sink.batchRows) await send();
+      if (batch.rows.length >= sink.batchRows || batch.bytes >= sink.batchRows * ROW_BYTES) await send();
     },
     async flush() {
       if (!batch.isEmpty) await send();
@@ -209,9 +209,13 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
   };
 }
 
+/** More than a row has as a rule. Of larger ones a batch holds fewer, so that their size does not multiply what two batches take. */
+const ROW_BYTES = 4096;
+
 interface Pending {
   isEmpty: boolean;
   rows: Row[];
+  bytes: number;
   spans: Span[];
   rejected: Rejection[];
   newest: Instant | undefined;
@@ -220,6 +224,7 @@ interface Pending {
 const newBatch = (): Pending => ({
   isEmpty: true,
   rows: [],
+  bytes: 0,
   spans: [],
   rejected: [],
   newest: undefined,
@@ -230,9 +235,19 @@ function collect(batch: Pending, { window, certified, whole, note, rows, rejecte
   batch.rejected.push(...rejected);
   for (const row of rows) {
     batch.rows.push(row);
+    batch.bytes += sizeOf(row.values) + sizeOf(row.extra);
     if (row.at <= now) batch.newest = Math.max(batch.newest ?? row.at, row.at);
   }
   if (window) addSpan(batch.spans, { ...window, certified, rows: rows.length, note, whole });
+}
+
+/** About what a value takes; only long texts matter. */
+function sizeOf(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 8;
+  let bytes = 0;
+  for (const inner of Array.isArray(value) ? value : Object.values(value)) bytes += sizeOf(inner);
+  return bytes;
 }
 
 /** Slices of one kind that follow each other are one window in the ledger. */

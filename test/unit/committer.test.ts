@@ -4,7 +4,7 @@ import type { Slice } from '../../src/extract/reader.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import type { Sink } from '../../src/sinks/sink.ts';
-import { createCommitter } from '../../src/sync/committer.ts';
+import { type Committer, createCommitter } from '../../src/sync/committer.ts';
 
 /** How much is held while a sink is slow: one batch that is being committed and one that waits, however many chains read. */
 
@@ -14,7 +14,8 @@ const CHAINS = 8;
 const SLICES = 30;
 const receipt = { new: 0, changed: 0, unchanged: 0, sanitized: 0 };
 
-it('holds two batches while a commit takes its time, however many add to it', async () => {
+/** A sink whose commits end when they are told to, and a committer into it. */
+function createSlowSink(): { committer: Committer; commits: Array<() => void>; committed: number[] } {
   const committed: number[] = [];
   const commits: Array<() => void> = [];
   const sink: Sink = {
@@ -48,18 +49,26 @@ it('holds two batches while a commit takes its time, however many add to it', as
     serverNow: () => 0,
     onCommit: () => {},
   });
-  const row: Row = { id: 'x', at: 0, values: [], extra: null, contradictions: [], typeMismatches: [] };
-  const rows = Array.from({ length: SLICE_ROWS }, () => row);
-  const slice: Slice = { window: undefined, certified: undefined, rows, rejected: [] };
+  return { committer, commits, committed };
+}
+
+const ROW: Row = { id: 'x', at: 0, values: [], extra: null, contradictions: [], typeMismatches: [] };
+const sliceOf = (row: Row): Slice => ({
+  ...{ window: undefined, certified: undefined, rejected: [] },
+  rows: Array.from({ length: SLICE_ROWS }, () => row),
+});
+const settled = () => new Promise((resolve) => setTimeout(resolve, 20));
+
+it('holds two batches while a commit takes its time, however many add to it', async () => {
+  const { committer, commits, committed } = createSlowSink();
   let added = 0;
   const chain = async (): Promise<void> => {
     for (let i = 0; i < SLICES; i++) {
-      await committer.add(slice);
+      await committer.add(sliceOf(ROW));
       added += SLICE_ROWS;
     }
   };
   const chains = Promise.all(Array.from({ length: CHAINS }, chain));
-  const settled = () => new Promise((resolve) => setTimeout(resolve, 20));
 
   await settled();
   expect(commits).toHaveLength(1);
@@ -72,4 +81,25 @@ it('holds two batches while a commit takes its time, however many add to it', as
   await chains;
   await committer.flush();
   expect(Math.max(...committed)).toBeLessThanOrEqual(BATCH_ROWS + CHAINS * SLICE_ROWS);
+});
+
+it.each([
+  ['metadata', { ...ROW, values: [{ note: 'x'.repeat(50_000) }] }],
+  ['a list in a field that no column knows', { ...ROW, extra: { notes: ['x'.repeat(25_000), 'x'.repeat(25_000)] } }],
+])('holds fewer rows where each has 50 KB of %s', async (_, row) => {
+  const { committer, commits, committed } = createSlowSink();
+  const adding = (async () => {
+    for (let i = 0; i < SLICES; i++) await committer.add(sliceOf(row));
+    await committer.flush();
+  })();
+  let isDone = false;
+  void adding.then(() => {
+    isDone = true;
+  });
+  while (!isDone) {
+    commits.shift()?.();
+    await settled();
+  }
+  // A batch of 50 KB rows takes no more than one of the usual 4 KB: a slice of five is enough to fill it.
+  expect(new Set(committed)).toEqual(new Set([SLICE_ROWS]));
 });
