@@ -2,27 +2,42 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, loadavg } from 'node:os';
 import { SECTIONS } from './sections.ts';
 import { readOptions } from './support/options.ts';
-import { intoDocument, toMarkdown } from './support/report.ts';
+import { type Bar, barTable, intoDocument, toMarkdown } from './support/report.ts';
 
 /**
  * Everything that Tributary claims about its speed, measured in one run: `npm run bench -- [--only c,d] [--quick] [--write]`. How each
  * section measures is in docs/performance.md; `--write` puts the figures there.
  */
 const DOCUMENT = 'docs/performance.md';
+const MOST_MINUTES = 12;
 const { ids, size, isWritten } = readOptions(process.argv.slice(2), Object.keys(SECTIONS));
+
+const bars: Bar[] = [];
+const began = performance.now();
+const minutes = (): number => (performance.now() - began) / 60_000;
 
 for (const id of ids) {
   const section = await SECTIONS[id]?.();
   if (!section) continue;
   process.stdout.write(`\n(${id}) ${section.title}\n\n`);
-  const before = loadavg()[0] ?? 0;
-  const text = `${toMarkdown(await section.run(size))}\n\n${machine(before)}`;
+  const [before, start] = [loadavg()[0] ?? 0, minutes()];
+  const report = await section.run(size);
+  bars.push(...report.bars.map((bar) => ({ ...bar, says: `(${id}) ${bar.says}` })));
+  show(id, `${toMarkdown(report)}\n\n${machine(before, minutes() - start)}`);
+}
+const isAll = ids.length === Object.keys(SECTIONS).length && size === 'whole';
+if (isAll) bars.push({ says: 'minutes of the whole bench', measured: minutes(), most: MOST_MINUTES });
+process.stdout.write('\nAll bars\n\n');
+show(isAll ? 'bars' : undefined, toMarkdown({ tables: [barTable(bars)], bars: [] }));
+
+/** On the terminal, and in its place in the document where that is wanted. */
+function show(place: string | undefined, text: string): void {
   process.stdout.write(`${text}\n`);
-  if (isWritten) writeFileSync(DOCUMENT, intoDocument(readFileSync(DOCUMENT, 'utf8'), id, text));
+  if (isWritten && place) writeFileSync(DOCUMENT, intoDocument(readFileSync(DOCUMENT, 'utf8'), place, text));
 }
 
 /** Whose figures these are: a load beyond the number of cores says that they were not alone. */
-function machine(before: number): string {
+function machine(before: number, took: number): string {
   const load = `load ${before.toFixed(1)} before and ${(loadavg()[0] ?? 0).toFixed(1)} after on ${availableParallelism()} cores`;
-  return `(Node ${process.versions.node}, ${process.platform} ${process.arch}, ${load}.)`;
+  return `(Node ${process.versions.node}, ${process.platform} ${process.arch}, ${load}, ${took.toFixed(1)} minutes.)`;
 }

@@ -1,12 +1,17 @@
+import { availableParallelism } from 'node:os';
 import { type Load, loadsOf } from '../support/loads.ts';
 import { type Bar, count, type Report, ratio, type Section, type Size } from '../support/report.ts';
 
-/** (f) What ten times the rows cost: ten times the time and ten times the requests, or something grows that should not. */
+/**
+ * (f) What ten times the rows cost: ten times the time and ten times the requests, or something grows that should not. And how near a sync
+ * comes to what the machine can do: its processor time and that of Postgres, spread over all cores.
+ */
 export const growth: Section = { title: 'Cost growth', run };
 
 /** More than ten: what a long history has besides its rows. */
 const MOST_TIME = 11;
 const MOST_REQUESTS = 10.5;
+const LEAST_OF_LIMIT = 0.8;
 
 interface Step {
   from: Load;
@@ -26,6 +31,13 @@ async function run(size: Size): Promise<Report> {
           ...[from.sink, count(from.rows), count(to.rows), ratio(time), ratio(requests)],
         ]),
       },
+      {
+        head: ['sink', 'rows', 'CPU s a million rows', 'Postgres beside it', 'cores kept busy', 'of the limit'],
+        rows: loads.map((one) => [
+          ...[one.sink, count(one.rows), ratio(perMillion(one, one.cpuSeconds))],
+          ...[ratio(perMillion(one, one.serverCpuSeconds)), ratio(coresBusy(one)), ratio(ofLimit(one))],
+        ]),
+      },
     ],
     // A short sync is mostly start-up; the longest step tells.
     bars: size === 'quick' ? [] : steps.filter(({ to }) => to.rows === 1_000_000).flatMap(barsOf),
@@ -38,7 +50,14 @@ const stepsOf = (loads: readonly Load[]): Step[] =>
     return { from, to, time: to.seconds / from.seconds, requests: to.requests / from.requests };
   });
 
+const perMillion = ({ rows }: Load, seconds: number): number => (seconds / rows) * 1e6;
+const coresBusy = ({ cpuSeconds, serverCpuSeconds, seconds }: Load): number =>
+  (cpuSeconds + serverCpuSeconds) / seconds;
+/** If all cores did nothing but this work, it would be over so much sooner. The service needs some of them, too. */
+const ofLimit = (load: Load): number => coresBusy(load) / availableParallelism();
+
 const barsOf = ({ to, time, requests }: Step): Bar[] => [
   { says: `time for ten times the rows, into ${to.sink}`, measured: time, most: MOST_TIME },
   { says: `requests for ten times the rows, into ${to.sink}`, measured: requests, most: MOST_REQUESTS },
+  { says: `share of the machine's limit, into ${to.sink}`, measured: ofLimit(to), least: LEAST_OF_LIMIT },
 ];

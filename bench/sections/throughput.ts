@@ -68,7 +68,7 @@ async function measure(ground: Ground, number: number, size: Size): Promise<Repo
   };
   // Once for warming up; the service packs its pages then, and has them ready from there on.
   await inTurns(1, works);
-  const found = await inTurns(size === 'quick' ? 2 : 5, works);
+  const found = await inTurns(size === 'quick' ? 2 : 3, works);
   type Name = keyof typeof works;
 
   const table = (title: string, base: Name, names: readonly Name[]): Table => ({

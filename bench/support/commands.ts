@@ -1,9 +1,9 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { cpuSecondsOf, peakBytesOf } from './proc.ts';
 
 /** The command line as people run it: built, in a process of its own. */
 export const MAIN = 'dist/cli/main.js';
@@ -15,6 +15,8 @@ export interface Ran {
   seconds: number;
   /** The most memory that it had at once; NaN where the system does not tell. */
   peakBytes: number;
+  /** Seconds of the processor, but for those of its last moment. */
+  cpuSeconds: number;
 }
 
 const LOOK_MS = 100;
@@ -24,24 +26,14 @@ export async function runMeasured(args: readonly string[]): Promise<Ran> {
   const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   const [stdout, stderr] = [text(child.stdout), text(child.stderr)];
   const ended = once(child, 'close').then(([code]) => code as number | null);
-  let peakBytes = Number.NaN;
+  let [peakBytes, cpuSeconds] = [Number.NaN, Number.NaN];
   while (child.exitCode === null && child.signalCode === null) {
-    peakBytes = peakOf(child.pid) ?? peakBytes;
+    peakBytes = peakBytesOf(child.pid) ?? peakBytes;
+    cpuSeconds = cpuSecondsOf(child.pid) ?? cpuSeconds;
     await Promise.race([sleep(LOOK_MS), ended]);
   }
   const code = await ended;
   const seconds = (performance.now() - start) / 1000;
   if (code !== 0) throw new Error(`tributary ${args.join(' ')} ended with ${code}: ${await stderr}`);
-  return { stdout: await stdout, seconds, peakBytes };
-}
-
-/** The kernel keeps the mark for as long as there is a process: looking now and then is enough. */
-function peakOf(pid: number | undefined): number | undefined {
-  try {
-    const [, kb] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-    return kb === undefined ? undefined : Number(kb) * 1024;
-  } catch {
-    // Recovery: the process has ended, or this is no Linux; the last figure stands.
-    return undefined;
-  }
+  return { stdout: await stdout, seconds, peakBytes, cpuSeconds };
 }

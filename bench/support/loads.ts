@@ -4,6 +4,7 @@ import { withService } from '../service/start.ts';
 import { runMeasured } from './commands.ts';
 import { configText } from './engine.ts';
 import { withHome } from './home.ts';
+import { serverCpuSeconds, serverOf } from './proc.ts';
 import type { Size } from './report.ts';
 
 /** First syncs of histories of ten times the length each, by the command line, each in a process of its own. */
@@ -13,6 +14,9 @@ export interface Load {
   requests: number;
   seconds: number;
   peakBytes: number;
+  /** Seconds of the processor: of the sync, and of the Postgres beside it, which has a lake's state, too. */
+  cpuSeconds: number;
+  serverCpuSeconds: number;
 }
 
 const ROWS: Readonly<Record<Size, readonly number[]>> = {
@@ -38,7 +42,7 @@ async function loadAll(sizes: readonly number[]): Promise<Load[]> {
 }
 
 const load = (sink: Load['sink'], rows: number): Promise<Load> =>
-  withHome(({ dir, url }) =>
+  withHome(({ dir, url, db }) =>
     withService(rows, async (service) => {
       const config = join(dir, 'tributary.yaml');
       const sinks = {
@@ -46,9 +50,12 @@ const load = (sink: Load['sink'], rows: number): Promise<Load> =>
         Parquet: { lake: { type: 'parquet', path: join(dir, 'lake') } },
       }[sink];
       writeFileSync(config, configText({ ...service, url, source: 'main', sinks }));
-      const { stdout, seconds, peakBytes } = await runMeasured(['sync', 'clicks', '--config', config, '--json']);
+      const [backend] = await db.query<{ pid: number }>({ text: 'select pg_backend_pid() as pid' });
+      const server = serverOf(backend?.pid);
+      const before = serverCpuSeconds(server);
+      const { stdout, ...measured } = await runMeasured(['sync', 'clicks', '--config', config, '--json']);
       const [{ new: came, requests }] = JSON.parse(stdout).streams as [{ new: number; requests: number }];
       if (came !== rows) throw new Error(`${rows} rows were there, and ${came} came`);
-      return { sink, rows, requests, seconds, peakBytes };
+      return { sink, rows, requests, ...measured, serverCpuSeconds: serverCpuSeconds(server) - before };
     }),
   );

@@ -47,11 +47,22 @@ function tableText({ head, rows }: Table): string {
   );
 }
 
-function barText(bar: Bar): string {
-  const { says, measured, least, most } = bar;
-  const wanted = [least !== undefined && `at least ${least}`, most !== undefined && `at most ${most}`].filter(Boolean);
-  return `- ${says}: ${wanted.join(' and ')}; here ${ratio(measured)}: **${isMet(bar) ? 'met' : 'not met'}**`;
-}
+const wantedOf = ({ least, most }: Bar): string =>
+  [least !== undefined && `at least ${least}`, most !== undefined && `at most ${most}`].filter(Boolean).join(' and ');
+const outcomeOf = (bar: Bar): string => `**${isMet(bar) ? 'met' : 'not met'}**`;
+
+const barText = (bar: Bar): string => `- ${bar.says}: ${wantedOf(bar)}; here ${ratio(bar.measured)}: ${outcomeOf(bar)}`;
+
+/** The bars of a whole run at a glance, as ratios: what was measured where the bar is 1; a bar of 0 as it is. */
+export const barTable = (bars: readonly Bar[]): Table => ({
+  head: ['bar', 'wanted', 'here, where the bar is 1', 'outcome'],
+  rows: bars.map((bar) => [
+    bar.says,
+    wantedOf(bar),
+    ratio(bar.measured / (bar.least || bar.most || 1)),
+    outcomeOf(bar),
+  ]),
+});
 
 const marks = (id: string): [string, string] => [`<!-- bench ${id} -->`, `<!-- end of bench ${id} -->`];
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { SECTIONS } from '../../bench/sections.ts';
 import { inTurns, median, ratioOf } from '../../bench/support/measure.ts';
 import { readOptions } from '../../bench/support/options.ts';
-import { intoDocument, isMet, toMarkdown } from '../../bench/support/report.ts';
+import { barTable, intoDocument, isMet, toMarkdown } from '../../bench/support/report.ts';
 
 /** The bench takes minutes; that it still runs, and that its figures have their place, is seen here in seconds. */
 
@@ -16,7 +16,7 @@ describe('the bench', () => {
   it('runs a section in its quick form, and prints what it found with the load of the machine', async () => {
     const { stdout } = await bench('--quick', '--only', 'b');
     expect(stdout).toMatch(/^\| calm \| 4,000 \| 8 \| 2\.000 \| 0 \| yes \|$/m);
-    expect(stdout).toMatch(/load \d+\.\d before and \d+\.\d after on \d+ cores/);
+    expect(stdout).toMatch(/load \d+\.\d before and \d+\.\d after on \d+ cores, \d+\.\d minutes/);
     expect(stdout).not.toMatch(/^\((?!b\))[a-i]\)/m);
   });
 
@@ -52,6 +52,20 @@ describe('the bench', () => {
     expect(isMet({ says: '', measured: Number.NaN, least: 0, most: 1 })).toBe(false);
     const text = toMarkdown({ tables: [], bars: [{ says: 'speed', measured: 0.5, least: 0.6 }] });
     expect(text).toBe('- speed: at least 0.6; here 0.50: **not met**');
+  });
+
+  it('shows all bars at the end as ratios, one of 0 as it is', () => {
+    const bars = [
+      { says: '(e) MB', measured: 330, most: 300 },
+      { says: '(c) speed', measured: 0.9, least: 0.6 },
+      { says: '(a) 429s', measured: 2, most: 0 },
+    ];
+    expect(barTable(bars).rows).toEqual([
+      ['(e) MB', 'at most 300', '1.10', '**not met**'],
+      ['(c) speed', 'at least 0.6', '1.50', '**met**'],
+      ['(a) 429s', 'at most 0', '2.00', '**not met**'],
+    ]);
+    expect(readFileSync('docs/performance.md', 'utf8')).toContain('<!-- bench bars -->');
   });
 
   it('takes turns, and compares each round with itself', async () => {

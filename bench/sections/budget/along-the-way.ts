@@ -8,7 +8,7 @@ import { type Cell, cellsWith, type Found, JITTERS, LATENCY_MS, leastUse, refuse
 
 /** Real processes, one on each plan, over a network that is never the same. */
 export async function alongTheWay(home: Home, size: Size): Promise<{ table: Table; bars: Bar[] }> {
-  const seconds = size === 'quick' ? 6 : 60;
+  const seconds = size === 'quick' ? 6 : 30;
   const found: Found[] = [];
   // Nine at a time: all 27 would be held up by each other more than by the network.
   for (const jitterMs of JITTERS) found.push(...(await ask(home, cellsWith(jitterMs), seconds)));
