@@ -1,4 +1,4 @@
-import { ANSWER_TOO_LARGE } from '../api/client.ts';
+import { ANSWER_TOO_LARGE, type Page } from '../api/client.ts';
 import type { EventsApi } from '../api/events-api.ts';
 import type { Lane } from '../api/limiter.ts';
 import { BadRecord, RetryLater, StopStream } from '../model/errors.ts';
@@ -68,8 +68,8 @@ export interface PageFetcherOptions extends RequestContext {
   mostRows: number;
   clock: ServiceClock;
   earliest: Instant;
-  /** Told of each answer: how long it took, and its rows. */
-  onAnswer(ms: number, rows: readonly Row[]): void;
+  /** Told of each answer: how long it took, how large it was, and its rows. */
+  onAnswer(answer: Pick<Page, 'tookMs' | 'bytes'>, rows: readonly Row[]): void;
 }
 
 /** Future-dated events exist; asking this far ahead sees them. */
@@ -88,12 +88,12 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     const { order, start, end = ahead, step = firstStep(profile.pageRows) } = request;
     const query = { order, start: Math.max(start, earliest), end, page: step.page, limit: step.limit };
     const asked = { stream, filters, start: query.start, end, sortOrder: order, page: step.page, limit: step.limit };
-    const { records, serverNow, tookMs } = await api.page(asked, { lane, signal, ...(tries && { tries }) });
+    const { records, serverNow, ...told } = await api.page(asked, { lane, signal, ...(tries && { tries }) });
     if (serverNow !== undefined) clock.set(serverNow);
     const { rows: shown, rejected } = flattenAll(records, flatten);
     const rows = withoutRepeats(shown);
     const count = records.length - (shown.length - rows.length);
-    onAnswer(tookMs, rows);
+    onAnswer(told, rows);
     const answer = { query, rows, count, answeredAt: clock.now() };
     const admission = evidence.admit(answer);
     noticeAnswer(profile, answer, admission);

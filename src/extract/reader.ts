@@ -5,7 +5,7 @@ import type { Flatten, Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
-import { createPageFetcher, type PageFetcher, type RequestContext } from './page-fetcher.ts';
+import { createPageFetcher, type PageFetcher, type PageFetcherOptions, type RequestContext } from './page-fetcher.ts';
 import type { Profile } from './profile.ts';
 import { Evidence, type Known } from './proof/evidence.ts';
 import { createServiceClock } from './service-clock.ts';
@@ -24,6 +24,8 @@ export interface Reader {
   serverNow(): Instant;
   /** How long the service took for its last answer; 0 before that. */
   answerMs(): number;
+  /** How large that answer was, unpacked. */
+  answerBytes(): number;
   /** Why nothing that it reads is called complete: the service may not have kept the filters. Undefined where nothing speaks for that. */
   doubt(): string | undefined;
 }
@@ -68,10 +70,10 @@ export function createReader(settings: ReaderOptions): Reader {
   profile.ignoresPage = false;
   profile.showsFrom = undefined;
   const clock = createServiceClock(now && { steady: now, ours: now });
-  let [answerMs, answers] = [0, 0];
+  let [answerMs, answerBytes, answers] = [0, 0, 0];
   const guard = createFilterGuard(settings);
-  const onAnswer = (ms: number, rows: readonly Row[]): void => {
-    answerMs = ms;
+  const onAnswer: PageFetcherOptions['onAnswer'] = ({ tookMs, bytes }, rows) => {
+    [answerMs, answerBytes] = [tookMs, bytes];
     answers += 1;
     guard.see(rows);
   };
@@ -85,6 +87,7 @@ export function createReader(settings: ReaderOptions): Reader {
     profile: () => ({ ...profile }),
     serverNow: clock.now,
     answerMs: () => answerMs,
+    answerBytes: () => answerBytes,
     doubt: guard.doubt,
     tail: (request) => {
       const evidence = fresh({ ...request.known, isProven: request.floor !== undefined });

@@ -36,7 +36,7 @@ export async function backfillStream(
         : undefined;
       const onSlice = countDone(deps, job, run, shares, looked?.parts ?? []);
       await sweepInParallel(shares, {
-        chainsAtOnce: () => parallelism(seen.tookMs, job.requestsPerSecond),
+        chainsAtOnce: () => parallelism(seen.tookMs, job.requestsPerSecond, reader.answerBytes()),
         profile: reader.profile,
         signal,
         sweep: (part, { lane }, still) => {
@@ -139,9 +139,15 @@ const MOST_SIDE_BY_SIDE = 8;
 /** Room for answers that are slower than the one that was measured. */
 const ROOM = 2;
 
-/** Latency times rate is the number of requests in flight that uses up the budget (Little's law). */
-export const parallelism = (answerMs: number, requestsPerSecond: number): number =>
-  Math.min(MOST_SIDE_BY_SIDE, Math.max(LEAST_SIDE_BY_SIDE, Math.ceil((answerMs / 1000) * requestsPerSecond * ROOM)));
+/** Pages that are read side by side are held side by side. Eight usual ones take 35 MB. */
+const MOST_BYTES_SIDE_BY_SIDE = 48 * 1024 * 1024;
+
+/** Latency times rate is the number of requests in flight that uses up the budget (Little's law); fewer where pages are large. */
+export function parallelism(answerMs: number, requestsPerSecond: number, answerBytes = 0): number {
+  const inFlight = Math.ceil((answerMs / 1000) * requestsPerSecond * ROOM);
+  const wanted = Math.min(MOST_SIDE_BY_SIDE, Math.max(LEAST_SIDE_BY_SIDE, inFlight));
+  return Math.max(1, Math.min(wanted, Math.floor(MOST_BYTES_SIDE_BY_SIDE / Math.max(1, answerBytes))));
+}
 
 /** Chunks for a queue: whole days, whatever was proven of them already. */
 export function chunksOf(window: Window, density: number): Window[] {

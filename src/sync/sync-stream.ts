@@ -78,7 +78,7 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
         run.enter(window);
         if (lane === 'repair') run.kind = 're-sweep';
       };
-      const chainsAtOnce = (): number => parallelism(reader.answerMs(), job.requestsPerSecond);
+      const chainsAtOnce = (): number => parallelism(reader.answerMs(), job.requestsPerSecond, reader.answerBytes());
       return bringUpToDate({ policy, progress: { since, sinks }, reader, committer, signal, chainsAtOnce, onWindow });
     }),
   );

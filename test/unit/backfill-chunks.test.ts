@@ -45,3 +45,10 @@ test('as many side by side as latency times budget asks for', () => {
   expect(parallelism(300, 8)).toBe(5);
   expect(parallelism(5000, 8)).toBe(8);
 });
+
+test('fewer side by side where pages are large, so that together they stay as small as usual ones', () => {
+  expect(parallelism(5000, 8, 4_400_000)).toBe(8);
+  expect(parallelism(5000, 8, 20_000_000)).toBe(2);
+  expect(parallelism(5000, 8, 60_000_000)).toBe(1);
+  expect(parallelism(20, 4, 60_000_000)).toBe(1);
+});
