@@ -1,5 +1,5 @@
 """What the readers share: options in, rows out in one form."""
-import datetime, json, sys
+import datetime, glob, json, os, sys
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
@@ -22,4 +22,19 @@ def plain(value):
 
 def show(found):
     found["rows"] = [{k: plain(v) for k, v in row.items()} for row in found["rows"]]
+    print_found(found)
+
+
+def print_found(found):
     print("FOUND " + json.dumps(found))
+
+
+def duckdb_with(extensions):
+    import duckdb
+    db = duckdb.connect()
+    for name in extensions:
+        module = __import__(f"duckdb_extension_{name}")
+        folder = os.path.join(os.path.dirname(module.__file__), "extensions")
+        db.execute(f"LOAD '{glob.glob(os.path.join(folder, '*', '*.duckdb_extension'))[0]}'")
+    db.execute("SET TimeZone = 'UTC'")
+    return db

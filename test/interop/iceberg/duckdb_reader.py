@@ -1,16 +1,8 @@
 """Reads the tables by DuckDB's iceberg extension, from the metadata that the catalog names."""
-import glob, os
-import duckdb
-from common import options, show
+from common import duckdb_with, options, show
 
 o = options()
-db = duckdb.connect()
-for name in o["extensions"]:
-    module = __import__(f"duckdb_extension_{name}")
-    db.execute(f"LOAD '{glob.glob(os.path.join(os.path.dirname(module.__file__), 'extensions', '*', '*.duckdb_extension'))[0]}'")
-for setting in o["duckdb"]:
-    db.execute(setting)
-db.execute("SET TimeZone = 'UTC'")
+db = duckdb_with(o["extensions"])
 
 
 def scan(name, extra=""):

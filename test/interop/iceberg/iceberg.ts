@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,11 +6,12 @@ import { connect } from '../../../src/cursor/database/index.ts';
 import { MIGRATIONS } from '../../../src/cursor/migrations/index.ts';
 import { migrate } from '../../../src/cursor/migrations/migrate.ts';
 import { createIcebergSink } from '../../../src/sinks/iceberg/iceberg-sink.ts';
+import { MAINTENANCE } from '../../../src/sinks/iceberg/maintain.ts';
 import { createFolderStore } from '../../../src/sinks/parquet/store/folder-store.ts';
 import { mustBeNone, startState } from '../built.ts';
 import { type Found, Missing, must, type Part, run, withClosers } from '../part.ts';
 import { pythonVersions, pythonWith } from '../tools.ts';
-import { type Expected, NAMESPACE, writeScene } from './scene.ts';
+import { type Busy, type Expected, keepWriting, NAMESPACE, writeScene } from './scene.ts';
 
 /**
  * Writes Iceberg tables with everything that readers get wrong, and has them read by pyiceberg, DuckDB and Spark. TRIBUTARY_SPARK_JARS
@@ -38,7 +39,8 @@ const PACKAGES = [
 
 export const iceberg: Part = {
   name: 'iceberg',
-  checks: 'Iceberg tables with extremes, changes, new and widened columns, read by others',
+  checks:
+    'Iceberg tables with extremes, changes, new and widened columns, read by others, also while they are written and joined',
   needs: `Python with ${PACKAGES.join(', ')}; Java and TRIBUTARY_SPARK_JARS for Spark`,
   run: () => withClosers(readTables),
 };
@@ -71,6 +73,57 @@ function faultsOf(found: Record<string, unknown>, expected: Expected): Record<st
   return faults;
 }
 
+/** What a script found, of all that it printed. */
+function foundIn(out: string): unknown {
+  const line = out.split('\n').find((one) => one.startsWith('FOUND '));
+  if (line === undefined) throw new Error(`it found nothing: ${out}`);
+  return JSON.parse(line.slice(6));
+}
+
+interface Watched {
+  reads: number;
+  wrong: string[];
+  failed: string[];
+  rows: number;
+  slowest: number;
+}
+
+/** At least so long, and until files that were joined have been removed. */
+const BUSY_MS = 90_000;
+const LONGEST_MS = 300_000;
+
+/** Readers that read again and again while tables are written, joined and expired: no answer is wrong, and none fails. */
+async function readWhileWriting(
+  folder: string,
+  readers: readonly Reader[],
+  writing: AsyncIterable<Busy>,
+  watch: (reader: Reader, stop: string) => Promise<Watched>,
+): Promise<string> {
+  const stop = join(folder, 'stop');
+  const began = Date.now();
+  let watching: Promise<Watched[]> | undefined;
+  let last: Busy | undefined;
+  try {
+    for await (const busy of writing) {
+      last = busy;
+      watching ??= Promise.all(readers.map((reader) => watch(reader, stop)));
+      const took = Date.now() - began;
+      if (took > LONGEST_MS || (took > BUSY_MS && busy.removed > 0)) break;
+    }
+  } finally {
+    await writeFile(stop, '');
+  }
+  const watched = (await watching) ?? [];
+  const faults = watched.flatMap(({ wrong, failed, reads, rows }, i) => [
+    ...[...wrong, ...failed].map((fault) => `${readers[i]?.name}: ${fault}`),
+    ...(reads < 3 || rows === 0 ? [`${readers[i]?.name}: it read ${reads} times`] : []),
+  ]);
+  if (!last?.joined || !last.removed) faults.push(`nothing was joined and removed: ${text(last)}`);
+  mustBeNone(faults, 'reading while writing');
+  const reads = watched.map(({ reads: times }, i) => `${readers[i]?.name} read ${times} times`);
+  return `${reads.join(', ')}, while ${last?.rows} rows were written, ${last?.joined} files joined, ${last?.expired} snapshots expired and ${last?.removed} files removed`;
+}
+
 async function readTables(opened: (close: () => unknown) => void): Promise<Found> {
   const python = await pythonWith('iceberg', PACKAGES);
   const lacking = new Map<string, string>();
@@ -88,8 +141,16 @@ async function readTables(opened: (close: () => unknown) => void): Promise<Found
   opened(() => state.close());
   await migrate(state, MIGRATIONS, { schema: 'tributary' });
   const warehouse = join(folder, 'warehouse');
-  const createSink = () =>
-    createIcebergSink({ name: 'tables', state, warehouse, namespace: NAMESPACE, store: createFolderStore(warehouse) });
+  const createSink = (namespace = NAMESPACE, maintenance = MAINTENANCE) =>
+    createIcebergSink({
+      ...{ name: 'tables', state, warehouse, namespace, maintenance, store: createFolderStore(warehouse) },
+    });
+  const where = {
+    namespace: NAMESPACE,
+    warehouse: `file://${warehouse}`,
+    sqlalchemy: server.url.replace(/^postgres(ql)?:/, 'postgresql+psycopg2:'),
+    extensions: ['avro', 'iceberg'],
+  };
   const faults: string[] = [];
   let steps = 0;
   let looks = 0;
@@ -98,12 +159,7 @@ async function readTables(opened: (close: () => unknown) => void): Promise<Found
     const url = new URL(server.url);
     const input = text({
       ...options,
-      namespace: NAMESPACE,
-      warehouse: `file://${warehouse}`,
-      sqlalchemy: server.url.replace(/^postgres(ql)?:/, 'postgresql+psycopg2:'),
-      files: {},
-      extensions: ['avro', 'iceberg'],
-      duckdb: [],
+      ...where,
       jars: JARS,
       spark: {
         '': 'org.apache.iceberg.spark.SparkCatalog',
@@ -115,22 +171,26 @@ async function readTables(opened: (close: () => unknown) => void): Promise<Found
       },
     });
     for (const reader of readers) {
-      const out = await must(python, [reader.script], OPTIONS, input);
-      const line = out.split('\n').find((one) => one.startsWith('FOUND '));
-      if (line === undefined) throw new Error(`${step} · ${reader.name}: it said nothing`);
-      const found = JSON.parse(line.slice(6)) as Record<string, unknown>;
+      const found = foundIn(await must(python, [reader.script], OPTIONS, input)) as Record<string, unknown>;
       looks += Object.keys(found).length;
       for (const [check, fault] of Object.entries(faultsOf(found, expected)))
         faults.push(`${step} · ${reader.name} · ${check}: ${fault}`);
     }
   }
   mustBeNone(faults, 'readers differ');
+  const watchers = readers.filter(({ name }) => name !== 'Spark');
+  // Time travel is cut to half a minute, so that files go away while they may still be read.
+  const busySink = createSink('busy', { ...MAINTENANCE, keepMs: 30_000, orphanMs: 30_000 });
+  const watched = await readWhileWriting(folder, watchers, keepWriting(state, busySink), async ({ name }, stop) => {
+    const input = text({ ...where, namespace: 'busy', postgres: server.url, reader: name, stop });
+    return foundIn(await must(python, ['watching_reader.py'], OPTIONS, input)) as Watched;
+  });
   const without = [...lacking].map(([name, why]) => `; ${name} was not asked, ${why}`).join('');
   return {
     versions: await pythonVersions(
       python,
       readers.map(({ name }) => (name === 'Spark' ? 'pyspark' : name.toLowerCase())),
     ),
-    result: `${looks} answers over ${steps} steps as they should be${without}`,
+    result: `${looks} answers over ${steps} steps as they should be; ${watched}${without}`,
   };
 }

@@ -5,7 +5,7 @@ from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, LessThan
 from common import options, show
 
 o = options()
-catalog = SqlCatalog("tributary", uri=o["sqlalchemy"], warehouse=o["warehouse"], **o["files"])
+catalog = SqlCatalog("tributary", uri=o["sqlalchemy"], warehouse=o["warehouse"])
 
 
 def table(name):

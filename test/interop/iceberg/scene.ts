@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../../src/cursor/database/index.ts';
 import { acquireLease } from '../../../src/cursor/leases.ts';
 import type { Advance } from '../../../src/cursor/ledger.ts';
@@ -58,6 +59,9 @@ function saleOf(stream: Stream, source: string, n: number, more: Record<string, 
     ...more,
   });
 }
+
+/** Twenty versions of the metadata are kept: a reader has this many times twenty to open the one that it was shown. */
+const COMMIT_EVERY_MS = 1500;
 
 const micros = (instant: Value): string => `${Math.round(Number(instant) * 1000)} us`;
 
@@ -181,6 +185,43 @@ export async function* writeScene(state: Database, createSink: () => IcebergSink
 
   await sink.maintain();
   yield look('files joined');
+}
+
+export interface Busy {
+  rows: number;
+  joined: number;
+  expired: number;
+  removed: number;
+}
+
+/**
+ * Writes, changes, joins and expires for as long as somebody asks for more. The event `total` is changed in every commit to the number
+ * of rows, so that each answer of a reader can be checked by itself.
+ */
+export async function* keepWriting(state: Database, sink: IcebergSink): AsyncGenerator<Busy> {
+  const stream = STREAMS.sales;
+  const busy: Busy = { rows: 0, joined: 0, expired: 0, removed: 0 };
+  await sink.prepare(stream);
+  const { epoch } = await acquireLease(state, 'busy', stream.name, 'interop');
+  const saleAt = (id: string, n: number, amount: number): Row =>
+    rowOf(stream, id, START + (n % DAYS) * DAY_MS + n * 1000, { sale_amount: amount, customer_id: `c-${n % 5}` });
+  for (;;) {
+    const first = busy.rows;
+    const more = Array.from({ length: first === 0 ? 9 : 10 }, (_, i) => saleAt(`e-${first + i}`, first + i, i));
+    busy.rows += 10;
+    const batch = await sink.open(stream);
+    await batch.write([...more, saleAt('total', 0, busy.rows)]);
+    const names = { source: 'busy', stream: stream.name, sink: sink.name, commitId: randomUUID(), runId: 'interop' };
+    await batch.commit({ ...names, epoch, since: START, newestSeen: undefined, spans: [] });
+    const done = await sink.maintain({ isDueOnly: busy.rows % 100 !== 0 });
+    for (const { joined, expired, removed } of Object.values(done)) {
+      busy.joined += joined;
+      busy.expired += expired;
+      busy.removed += removed;
+    }
+    yield busy;
+    await sleep(COMMIT_EVERY_MS);
+  }
 }
 
 async function currentSnapshot(state: Database, rows: number) {
