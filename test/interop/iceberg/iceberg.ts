@@ -85,11 +85,10 @@ interface Watched {
   wrong: string[];
   failed: string[];
   rows: number;
-  slowest: number;
 }
 
 /** At least so long, and until files that were joined have been removed. */
-const BUSY_MS = 90_000;
+const BUSY_MS = 120_000;
 const LONGEST_MS = 300_000;
 
 /** Readers that read again and again while tables are written, joined and expired: no answer is wrong, and none fails. */
@@ -179,10 +178,10 @@ async function readTables(opened: (close: () => unknown) => void): Promise<Found
   }
   mustBeNone(faults, 'readers differ');
   const watchers = readers.filter(({ name }) => name !== 'Spark');
-  // Time travel is cut to half a minute, so that files go away while they may still be read.
-  const busySink = createSink('busy', { ...MAINTENANCE, keepMs: 30_000, orphanMs: 30_000 });
+  // Time travel is cut to less than a minute, so that files go away while others are being read.
+  const busySink = createSink('busy', { ...MAINTENANCE, keepMs: 45_000, orphanMs: 45_000 });
   const watched = await readWhileWriting(folder, watchers, keepWriting(state, busySink), async ({ name }, stop) => {
-    const input = text({ ...where, namespace: 'busy', postgres: server.url, reader: name, stop });
+    const input = text({ ...where, namespace: 'busy', postgres: server.url, reader: name, stop, hold: 8 });
     return foundIn(await must(python, ['watching_reader.py'], OPTIONS, input)) as Watched;
   });
   const without = [...lacking].map(([name, why]) => `; ${name} was not asked, ${why}`).join('');
