@@ -7,6 +7,7 @@ import {
   forgetCustomer,
   forgetSource,
   laterSync,
+  maintainTables,
   parallelism,
   rewriteLake,
   veryFirstSync,
@@ -35,6 +36,7 @@ const SAMPLED: readonly Scene[] = [
   { command: forgetCustomer, sites: ['here', 'folder'] },
   { command: forgetSource, sites: ['elsewhere', 'folder'] },
   { command: forgetCustomer, sites: ['tables'] },
+  { command: maintainTables, sites: ['tables'] },
   { command: workerTurn('redis'), sites: ['here'] },
   { command: workerTurn('postgres'), sites: ['here'] },
 ];
@@ -59,6 +61,7 @@ const FURTHER: readonly Scene[] = [
   { command: laterSync, sites: ['here', 'tables'] },
   { command: backfillHistory, sites: ['tables'] },
   { command: forgetSource, sites: ['tables'] },
+  { command: workerTurn('postgres'), sites: ['tables'] },
   { command: backfillHistory, sites: ['elsewhere', 'folder'] },
   { command: backfillHistory, sites: ['s3'] },
   { command: forgetSource, sites: ['here', 's3'] },

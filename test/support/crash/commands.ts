@@ -160,3 +160,21 @@ export const rewriteLake: Command = {
   },
   judge: judgeEnd,
 };
+
+/** There are small files to join, snapshots that were replaced days ago, and files that nothing but these refers to. */
+export const maintainTables: Command = {
+  name: 'maintaining tables',
+  async prepare(world) {
+    await syncOnce(world);
+    changeService(world);
+    await syncOnce(world);
+    for (const site of world.sites) await site.age?.(2 * DAY_MS);
+  },
+  task: cli('iceberg', 'maintain'),
+  async again({ config }) {
+    await withSinks({ config, log: silentLog }, async ({ sinks }) => {
+      for (const sink of sinks) await sink.maintain?.();
+    });
+  },
+  judge: judgeEnd,
+};

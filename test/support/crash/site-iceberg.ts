@@ -4,7 +4,7 @@ import type { Database } from '../../../src/cursor/database/index.ts';
 import { createIcebergSink } from '../../../src/sinks/iceberg/iceberg-sink.ts';
 import { MAINTENANCE } from '../../../src/sinks/iceberg/maintain.ts';
 import { createFolderStore } from '../../../src/sinks/parquet/store/folder-store.ts';
-import { lookAtTable, namedBy, relationOf, type SeenTable } from '../iceberg-place.ts';
+import { ageTable, lookAtTable, namedBy, relationOf, type SeenTable } from '../iceberg-place.ts';
 import { filesIn, queryDuckdb } from '../lake-readers.ts';
 import type { Found, Site } from './sites.ts';
 
@@ -32,6 +32,12 @@ export function tablesSite(state: Database, source: string, dir: string): Site {
       const summary = (await look(stream))?.metadata.snapshots.at(-1)?.summary;
       const through = summary?.[`tributary.complete-through.${source}`];
       return through === undefined ? undefined : Date.parse(through);
+    },
+    async age(ms) {
+      for (const table of TABLES) {
+        const seen = await look(table);
+        if (seen) await ageTable(seen, ms);
+      }
     },
     customers: async () => (await query('customers', 'customer_id as id')).map((row) => String(row.id)),
     /** A kill leaves files that no snapshot names: that `maintain` takes them away is looked at here, without waiting for a day. */

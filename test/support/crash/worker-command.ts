@@ -6,7 +6,14 @@ import { type Command, laterSync } from './commands.ts';
 import type { World } from './world.ts';
 
 /** Everything is looked at so often that nobody waits; a lock lives as long as a slow machine may need to renew it. */
-const TIMINGS: Partial<Timings> = { tickMs: 100, watchMs: 300, recheckMs: 400, lockMs: 2000, busyMs: 100 };
+const TIMINGS: Partial<Timings> = {
+  tickMs: 100,
+  watchMs: 300,
+  recheckMs: 400,
+  lockMs: 2000,
+  busyMs: 100,
+  maintainMs: 200,
+};
 
 /** Twelve workers at once on a machine that is busy with something else need most of a minute. */
 const LONGEST_MS = 120_000;
