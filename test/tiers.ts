@@ -41,7 +41,7 @@ export const DEEP: string[] = [
   'test/integration/http-secrets.test.ts',
   'test/integration/http-verbs.test.ts',
   'test/integration/iceberg-rest.test.ts',
-  'test/integration/iceberg-sink.test.ts',
+  'test/integration/iceberg-sink*.test.ts',
   'test/integration/iceberg-tables.test.ts',
   'test/integration/lake-neighbours.test.ts',
   'test/integration/lake-partitions.test.ts',

@@ -12,7 +12,7 @@ import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts
 import { createS3Store } from '../../src/sinks/parquet/store/s3-store.ts';
 import type { Store } from '../../src/sinks/parquet/store/store.ts';
 import { download } from './lake-place.ts';
-import { readRelation } from './lake-readers.ts';
+import { filesIn, readRelation } from './lake-readers.ts';
 import { freshDatabase } from './postgres.ts';
 import type { S3Server } from './s3-server.ts';
 import type { SinkPlace } from './sink-harness.ts';
@@ -37,9 +37,11 @@ export async function icebergS3Place(server: S3Server): Promise<IcebergPlace & {
   const prefix = `tables/${basename(folder)}`;
   const warehouse = `s3://${server.bucket}/${prefix}`;
   copies.set(warehouse, folder);
+  // A file never changes, so one copy of it will do.
   const look = async (): Promise<void> => {
-    await rm(folder, { recursive: true, force: true });
-    await download(server, `${prefix}/`, folder);
+    const known = new Set(await filesIn(folder));
+    const there = await download(server, `${prefix}/`, folder, known);
+    for (const path of known) if (!there.has(path)) await rm(join(folder, path));
   };
   const createStore = (): Store => createS3Store({ url: warehouse, pathStyle: true });
   return { ...(await placeOf({ folder, warehouse, createStore, look })), prefix };

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { GetObjectCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
+import { GetObjectCommand, paginateListObjectsV2, S3Client } from '@aws-sdk/client-s3';
 import { connect } from '../../src/cursor/database/index.ts';
 import type { Lake } from '../../src/sinks/parquet/lake.ts';
 import { createParquetSink, type ParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
@@ -96,17 +96,27 @@ async function placeOf({ folder, isOwn, settings, createStore, readRows }: Made)
   };
 }
 
-/** Copies every object below a prefix into a folder, by the client that others use too. */
-export async function download({ bucket }: S3Server, prefix: string, folder: string): Promise<void> {
+/** Copies every object below a prefix into a folder, by the client that others use too; but not those that are known. Returns all names. */
+export async function download(
+  { bucket }: S3Server,
+  prefix: string,
+  folder: string,
+  known: ReadonlySet<string> = new Set(),
+): Promise<Set<string>> {
   const client = new S3Client({ forcePathStyle: true });
+  const names = new Set<string>();
   try {
-    const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix }));
-    for (const { Key = '' } of Contents) {
-      const { Body } = await client.send(new GetObjectCommand({ Bucket: bucket, Key }));
-      const file = join(folder, Key.slice(prefix.length));
+    for await (const { Contents = [] } of paginateListObjectsV2({ client }, { Bucket: bucket, Prefix: prefix })) {
+      for (const { Key = '' } of Contents) names.add(Key.slice(prefix.length));
+    }
+    for (const name of names) {
+      if (known.has(name)) continue;
+      const { Body } = await client.send(new GetObjectCommand({ Bucket: bucket, Key: `${prefix}${name}` }));
+      const file = join(folder, name);
       await mkdir(dirname(file), { recursive: true });
       await writeFile(file, (await Body?.transformToByteArray()) ?? '');
     }
+    return names;
   } finally {
     client.destroy();
   }
