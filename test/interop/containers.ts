@@ -83,13 +83,13 @@ async function tryLimits(opened: Opened): Promise<Found> {
   const history = ['--clicks', '1000000', '--leads', '20000', '--sales', '10000', '--days', '35'];
   const flags = ['--memory', MEMORY, '--memory-swap', MEMORY, '--volume', `${lake}:/tributary/data`];
   const { worker, rows, total } = await startWorker(opened, engine, sinks, ['--plan', 'enterprise', ...history], flags);
-  await worker.isComplete(1200);
+  await worker.isComplete(3600);
   const counted = STREAMS.map(
     (stream) => `(select count(distinct event_id) as rows from ${globOf(join(lake, 'lake'), stream)})`,
   );
   const inLake = async () =>
     Number((await queryDuckdb(`select sum(rows)::int as rows from (${counted.join(' union all ')})`))[0]?.rows);
-  await until('the lake', async () => (await inLake().catch(() => 0)) === total, 600);
+  await until('the lake', async () => (await inLake().catch(() => 0)) === total, 1200);
   const peak = /VmHWM:\s+(\d+) kB/.exec(await engine.docker('exec', worker.id, 'cat', '/proc/1/status'))?.[1];
   await worker.ends();
   return {
