@@ -5,6 +5,7 @@ import type { Config } from '../../src/config/index.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { DAY_MS } from '../../src/model/window.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
+import { statesOf, sync } from '../support/engine.ts';
 import { type IcebergPlace, icebergPlace, type SeenFile } from '../support/iceberg-place.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
@@ -64,6 +65,14 @@ async function leaveSmallFiles(source: string, count: number): Promise<void> {
 
 const filesOf = async (source: string): Promise<SeenFile[]> =>
   (await place.lookAt('leads')).files.filter(({ path }) => path.includes(`/${source}-`));
+
+describe('a sync without a worker', () => {
+  it('does at its end what is due', async () => {
+    await leaveSmallFiles('cron', 3);
+    expect(statesOf(await sync(config()))).toEqual(['done']);
+    expect((await filesOf('cron')).map(({ rows }) => rows)).toEqual([3]);
+  });
+});
 
 describe('a worker', () => {
   it('joins the small files of a day that is over, also when they are few', async () => {
