@@ -27,8 +27,10 @@ for (const id of ids) {
 }
 const isAll = ids.length === Object.keys(SECTIONS).length && size === 'whole';
 if (isAll) bars.push({ says: 'minutes of the whole bench', measured: minutes(), most: MOST_MINUTES });
-process.stdout.write('\nAll bars\n\n');
-show(isAll ? 'bars' : undefined, toMarkdown({ tables: [barTable(bars)], bars: [] }));
+if (bars.length > 0) {
+  process.stdout.write('\nAll bars\n\n');
+  show(isAll ? 'bars' : undefined, toMarkdown({ tables: [barTable(bars)], bars: [] }));
+}
 
 /** On the terminal, and in its place in the document where that is wanted. */
 function show(place: string | undefined, text: string): void {
