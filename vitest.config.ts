@@ -1,12 +1,14 @@
 import { defineConfig } from 'vitest/config';
 import { ALONE, BROWSER, DEEP, isDeep, PURE, SAMPLED } from './test/tiers.ts';
 
+const isProof = process.env.TRIBUTARY_PROOF !== undefined;
+
 const EACH = {
   // Real servers start inside tests; a slow machine must not turn them into failures.
   testTimeout: 180_000,
   hookTimeout: 180_000,
   // Only for `npm run prove`, which counts what they try.
-  setupFiles: process.env.TRIBUTARY_PROOF ? ['test/support/count-fuzz.ts'] : [],
+  setupFiles: isProof ? ['test/support/count-fuzz.ts'] : [],
   // Most tests wait for servers and processes: three at a time keep two cores busy.
   maxWorkers: 3,
 };
@@ -25,7 +27,16 @@ export default defineConfig({
     // `npm test` runs what begins with `first`, `npm run test:deep` the others; `npx vitest run FILE` finds a file in whichever it is.
     projects: [
       // These keep nothing between files, so that files of one worker can share what they import.
-      { test: { ...EACH, name: 'first-pure', include: PURE, exclude: SECOND, isolate: false } },
+      {
+        test: {
+          ...EACH,
+          name: 'first-pure',
+          include: PURE,
+          exclude: SECOND,
+          isolate: false,
+          setupFiles: isProof ? EACH.setupFiles : ['test/support/fixed-seed.ts'],
+        },
+      },
       { test: { ...EACH, name: 'first', include: ['test/**/*.test.ts'], exclude: [...PURE, ...BROWSER, ...SECOND] } },
       { test: { ...WITH_BROWSER, name: 'first-browser', include: BROWSER, exclude: SECOND } },
       {

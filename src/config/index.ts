@@ -187,8 +187,8 @@ function secretsOf(config: unknown): string[] {
 /** The misplaced secrets, named by their kind; never the text itself. */
 function misplacedSecrets(config: unknown, secrets: readonly string[]): string[] {
   if (!isObject(config)) return [];
-  const holds = (text: unknown): boolean =>
-    secrets.some((secret) => String(text).toLowerCase().includes(secret.toLowerCase()));
+  const holds = (value: unknown): boolean =>
+    typeof value === 'string' && secrets.some((secret) => value.toLowerCase().includes(secret.toLowerCase()));
   const parts = ['sources', 'sinks'].flatMap((kind) => {
     const named = config[kind];
     return isObject(named) ? Object.entries(named).map(([name, settings]) => ({ kind, name, settings })) : [];
@@ -196,7 +196,7 @@ function misplacedSecrets(config: unknown, secrets: readonly string[]): string[]
   return [
     ...parts.filter(({ name }) => holds(name)).map(({ kind }) => `${kind}: a name`),
     ...['baseUrl', 'path', 'schema']
-      .filter((key) => parts.some(({ settings }) => holds(at(settings, key) ?? '')))
+      .filter((key) => parts.some(({ settings }) => holds(at(settings, key))))
       .map((key) => `a ${key}`),
   ].map((place) => `${place} holds a key, salt or token of this config, which would be shown in logs and tables`);
 }

@@ -198,6 +198,7 @@ const MOST_BYTES = 64 * 1024 * 1024;
  *   POST faults [{"status":500,"times":3,"match":{"event":"leads"}}]
  *   POST events {"stream":"leads","records":[…]} or {"stream":"clicks","generate":100,"from":ms,"to":ms}
  *   GET  stats
+ *   GET  requests                                    what was asked for, and how many rows were shown; oldest first
  *   GET  truth                                       id and epoch milliseconds of every visible event, by stream
  */
 async function control(service: SandboxService, request: IncomingMessage, path: string): Promise<Answer> {
@@ -206,6 +207,8 @@ async function control(service: SandboxService, request: IncomingMessage, path: 
     switch (call) {
       case 'GET stats':
         return json(200, service.stats());
+      case 'GET requests':
+        return json(200, service.requests);
       case 'GET truth':
         return json(200, Object.fromEntries(STREAM_NAMES.map((stream) => [stream, service.truth(stream)])));
       case 'GET traits':

@@ -312,6 +312,8 @@ interface Service {
   apiKey: string;
   truth(): Promise<{ id: string; at: number }[]>;
   requests(): Promise<number>;
+  /** The last ones, a line each. */
+  lastRequests(): Promise<string>;
   change(traits: Record<string, string | null>): Promise<void>;
 }
 
@@ -340,6 +342,13 @@ async function play({ traits, clicks, days }: World): Promise<Service> {
     apiKey,
     truth: async () => (await control('truth')).clicks as { id: string; at: number }[],
     requests: async () => (await control('stats')).requests as number,
+    async lastRequests() {
+      const all = Object.values(await control('requests')) as { query: object; status: number; rows: number }[];
+      return all
+        .slice(-60)
+        .map(({ query, status, rows }) => `${JSON.stringify(query)} → ${status}, ${rows} rows`)
+        .join('\n');
+    },
     change: async (changes) => void (await control('traits', changes)),
   };
 }
@@ -372,7 +381,7 @@ state: { url: "${database.url}" }
       if (requests <= mostRequests) continue;
       running.child.kill('SIGKILL');
       await done;
-      expect.fail(`${command} has made ${requests} requests, and goes on`);
+      expect.fail(`${command} has made ${requests} requests, and goes on:\n${await service.lastRequests()}`);
     }
     return done;
   };

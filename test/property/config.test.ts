@@ -81,6 +81,14 @@ describe('a config, whatever it holds, is read or refused with its faults', () =
       { numRuns: RUNS },
     );
   });
+
+  it('a value that has no text', () => {
+    const value = [{ toString: null }];
+    for (const key of ['baseUrl', 'apiKey'])
+      tryParse(stringify({ sources: { main: { baseUrl: 'x', apiKey: KEY, [key]: value } } }));
+    for (const key of ['path', 'schema'])
+      tryParse(stringify({ sources: { main: { apiKey: KEY } }, sinks: { a: { [key]: value } } }));
+  });
 });
 
 describe('the key is never quoted', () => {

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import type { Slice } from '../../src/extract/reader.ts';
+import { UNKNOWN_PROFILE } from '../../src/extract/profile.ts';
+import { createReader, type Slice } from '../../src/extract/reader.ts';
+import { createFlatten } from '../../src/model/flatten.ts';
+import { STREAMS } from '../../src/model/streams.ts';
+import type { Window } from '../../src/model/window.ts';
 import { createSandboxSync, DAY, MINUTE, NOON, POLICY, type SandboxSync } from '../support/sandbox-sync.ts';
 
 const ideal = (rows: number): number => Math.ceil(rows / 1000);
@@ -157,4 +161,34 @@ describe('what a poll carries', () => {
       expect(rows, JSON.stringify(traits)).toBeLessThanOrEqual(2.5 * rowsToCarry(sync, watermark));
     }
   });
+});
+
+test('a second poll within the same second reads nothing that the first has read, and commits once', async () => {
+  const windows: Window[] = [];
+  let commits = 0;
+  const sync = createSandboxSync({ clicks: 2000 }, { onWindow: (window) => void windows.push(window) });
+  await sync.run();
+  const { open } = sync.sink;
+  sync.sink.open = async (...of) => {
+    commits += 1;
+    return open(...of);
+  };
+  windows.length = 0;
+  // The service tells its time in whole seconds, so that it may be behind the watermark of the first.
+  sync.pass(-1);
+  expect(await sync.run()).toMatchObject({ error: undefined, hasDoubts: false, requests: 1 });
+  expect({ windows, commits }).toEqual({ windows: [], commits: 1 });
+});
+
+test('a window right behind a tie that is larger than a page, where deep pages repeat the first: at most 60', async () => {
+  const { service, api, now } = createSandboxSync({ clicks: 300, traits: { deepPages: 'repeat@1', ties: 2500 } });
+  const times = service.truth('clicks').map(({ at }) => at);
+  const tie = times.find((at, i) => times[i + 100] === at) ?? Number.NaN;
+  const profile = { ...UNKNOWN_PROFILE, pageRows: 1000, isStartSeen: true, granularity: 'exact' as const };
+  const flatten = createFlatten(STREAMS.clicks);
+  const { settleMs } = POLICY;
+  const reader = createReader({ api, stream: 'clicks', filters: {}, flatten, profile, mostRows: 1000, now, settleMs });
+  const window = { start: tie + 10 * MINUTE, end: tie + 90 * MINUTE };
+  for await (const _ of reader.sweep({ window, lane: 'backfill', signal: new AbortController().signal }));
+  expect(api.queries.length).toBeLessThanOrEqual(60);
 });
