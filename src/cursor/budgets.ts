@@ -90,7 +90,8 @@ function createSharedStore(connection: BudgetConnection, keyHash: string, perSec
           if (!seen) await prepare();
           continue;
         }
-        const [before, now] = [known, seen?.now ?? ourNow()];
+        // A request leaves when the answer to this is here: by a slot that counts from now, each would be late.
+        const [before, now] = [known, seen?.now ?? ourNow() + usualTrip];
         const [next, result] = step(before, now);
         const isNothing = next === before && counted !== 'too_many';
         // That there is nothing to do, as while everybody waits, is decided by the row as it is.

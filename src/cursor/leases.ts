@@ -142,21 +142,39 @@ async function pause(ms: number, signal: AbortSignal | undefined): Promise<void>
   }
 }
 
-/**
- * The fence: inside the transaction of every commit. The row stays locked until then, so nobody takes over in between. Returns when the
- * transaction began, by the database's clock.
- */
+/** Says that the lease is ours until the transaction ends: its row is locked, so nobody takes over in between. */
+export interface Fence {
+  /** When the transaction began, by the database's clock. */
+  now: Instant;
+  /** For transactions that may take longer than a lease lasts: renews it, unless that was done seconds ago. */
+  renew(): Promise<void>;
+}
+
+/** Often enough for a lease of a minute, and seldom enough to be called after every row group. */
+const RENEW_AGAIN_MS = 5000;
+
+/** Inside the transaction of every commit, before anything is written. */
 export async function checkFence(
   tx: Queryable,
   { source, stream, epoch }: Pick<Lease, 'source' | 'stream' | 'epoch'>,
-): Promise<{ now: Instant }> {
-  const [held] = await tx.query<{ now: Instant }>(renewHeld(source, stream, epoch));
-  if (held) return held;
-  throw new RetryLater('this process was away too long and lost the stream: another may have taken it over', {
-    where: { source, stream },
-    kept: 'everything committed so far; this batch was not written',
-    next: 'nothing, if the other process is yours; else run again',
-  });
+): Promise<Fence> {
+  let checkedAt = Number.NEGATIVE_INFINITY;
+  const check = async (): Promise<Instant> => {
+    const [held] = await tx.query<{ now: Instant }>(renewHeld(source, stream, epoch));
+    checkedAt = performance.now();
+    if (held) return held.now;
+    throw new RetryLater('this process was away too long and lost the stream: another may have taken it over', {
+      where: { source, stream },
+      kept: 'everything committed so far; this batch was not written',
+      next: 'nothing, if the other process is yours; else run again',
+    });
+  };
+  return {
+    now: await check(),
+    async renew() {
+      if (performance.now() - checkedAt > RENEW_AGAIN_MS) await check();
+    },
+  };
 }
 
 /** Returns once every commit of the source that is under way now is through: each holds the row of its lease until then. */

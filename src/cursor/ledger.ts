@@ -3,7 +3,7 @@ import { type Instant, toIso } from '../model/instant.ts';
 import { completeThrough, type Entry, overlay, type Window } from '../model/window.ts';
 import type { Queryable } from './database/index.ts';
 import { instantOf, type Sql, storableText } from './database/sql.ts';
-import { checkFence } from './leases.ts';
+import type { Fence } from './leases.ts';
 import { carryRows, countByDay, recountRows, type SinkRows, type Track } from './window-rows.ts';
 
 export type { Track } from './window-rows.ts';
@@ -37,26 +37,26 @@ export interface Span extends Window {
 }
 
 /**
- * Checks the fence, writes the windows into the ledger, and moves the cursor as far as the ledger proves.
+ * Writes the windows into the ledger, and moves the cursor as far as the ledger proves.
  *
  * @param rows What the commit did to the sink's rows. Without it, as for a sink that cannot count, a window has the rows that were read.
  */
-export async function applyAdvance(tx: Queryable, advance: Advance, rows?: SinkRows): Promise<void> {
-  const { now } = await checkFence(tx, advance);
+export async function applyAdvance(tx: Queryable, fence: Fence, advance: Advance, rows?: SinkRows): Promise<void> {
+  await fence.renew();
   if (rows) await carryRows(tx, advance, rows);
   for (const span of advance.spans) {
     if (span.certified && !Certified.covers(span.certified, span))
       throw new Error('a window was called complete without its proof');
     const met = await tx.query<LedgerRow>(deleteTouching(advance, span));
     const known = met.map(toEntry);
-    const entries = overlay(known, entryOf(span, advance.runId, now));
+    const entries = overlay(known, entryOf(span, advance.runId, fence.now));
     await tx.query(insertEntries(advance, rows ? await countByDay(entries, known, rows.count) : entries));
   }
   if (rows?.isAfterCrash) await recountRows(tx, advance, ALWAYS, rows.count);
-  const [cursor] = await tx.query<{ since: Instant; through: Instant | null }>(upsertCursor(advance));
+  const [cursor] = await tx.query<{ from: Instant; certified: RangePairs }>(upsertCursor(advance));
   if (!cursor) throw new Error('the cursor was written and did not come back');
-  const from = cursor.through ?? cursor.since;
-  const reached = completeThrough(await tx.query<Window>(certifiedAfter(advance, from)), from);
+  const certified = cursor.certified.map(([start, end]) => ({ start, end }));
+  const reached = completeThrough(certified, cursor.from);
   if (reached !== undefined) await tx.query(moveWatermark(advance, reached));
 }
 
@@ -168,9 +168,11 @@ const insertEntries = (track: Track, entries: readonly Entry[]): Sql => ({
   ],
 });
 
+const WATERMARK = 'coalesce(c.complete_through, c.since)';
+
 /**
  * A `since` that moves back opens time that was never read: what is complete is counted again from there.
- * Otherwise the watermark only ever rises.
+ * Otherwise the watermark only ever rises. Returns where it stands, and what is certified after that.
  */
 const upsertCursor = (advance: Advance): Sql => ({
   text: `
@@ -182,15 +184,11 @@ const upsertCursor = (advance: Advance): Sql => ({
       last_commit = excluded.last_commit,
       newest_seen = greatest(c.newest_seen, excluded.newest_seen),
       updated_at = now()
-    returning ${instantOf('c.since')} as since, ${instantOf('c.complete_through')} as through`,
+    returning ${instantOf(WATERMARK)} as from, (
+      select coalesce(json_agg(json_build_array(${instantOf('start_at')}, ${instantOf('end_at')}) order by start_at), '[]')
+      from tributary.windows
+      where source = $1 and stream = $2 and sink = $3 and state = 'certified' and end_at > ${WATERMARK}) as certified`,
   values: [...keyOf(advance), toIso(advance.since), orNull(advance.newestSeen), advance.commitId],
-});
-
-const certifiedAfter = (track: Track, from: Instant): Sql => ({
-  text: `
-    select ${WINDOW} from tributary.windows
-    where source = $1 and stream = $2 and sink = $3 and state = 'certified' and end_at > $4 order by start_at`,
-  values: [...keyOf(track), toIso(from)],
 });
 
 const moveWatermark = (track: Track, reached: Instant): Sql => ({

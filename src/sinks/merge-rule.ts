@@ -52,7 +52,7 @@ export function newestById(rows: readonly Row[]): Map<string, Row> {
  * The last row of each link or customer in a batch: pages come in the order they were read, whatever the time of their events.
  * A row with known values is preferred to a later one without. An id that is too long for an index gets no row of its own.
  */
-export function newestEntities(entity: Entity, stream: Stream, rows: readonly Row[]): Row[] {
+export function newestEntities(entity: Entity, stream: Stream, rows: readonly Row[], rules: TextRules): Row[] {
   const place = (name: string): number => stream.columns.findIndex((column) => column.name === name);
   const key = place(entity.key);
   const knowledge = entity.knowledge.map(place);
@@ -61,8 +61,10 @@ export function newestEntities(entity: Entity, stream: Stream, rows: readonly Ro
   for (const row of rows) {
     const id = row.values[key];
     if (typeof id !== 'string' || id === '' || id.length > LONGEST_ID) continue;
-    const before = newest.get(id);
-    if (!before || knows(row) || !knows(before)) newest.set(id, row);
+    // Ids that are stored alike are one row.
+    const stored = rules.text(id);
+    const before = newest.get(stored);
+    if (!before || knows(row) || !knows(before)) newest.set(stored, row);
   }
   return [...newest.values()];
 }

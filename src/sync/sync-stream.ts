@@ -214,7 +214,9 @@ async function windowsToRead(
       const entries = await ledger();
       // The stream was empty until now and shows rows: windows that looked empty, certified ones too, may hold rows as well.
       const wasEmpty = newestSeen === undefined || entries.some(({ note }) => note === NOTHING_YET);
-      const again = { start: wasEmpty ? since : Math.max(since, floor - policy.lookbackMs), end: floor };
+      const start = wasEmpty ? since : Math.max(since, floor - policy.lookbackMs);
+      // A service that tells its time in seconds may be behind the watermark.
+      const again = { start, end: Math.max(start, Math.min(floor, whole.end)) };
       // Nearly always the tail has just read all of this bit.
       const isRead = certified && certified.start <= again.start && again.end <= certified.end;
       return {

@@ -2,9 +2,10 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { lowestCursor, readCursor } from '../../src/cursor/cursors.ts';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
-import { acquireLease } from '../../src/cursor/leases.ts';
+import { acquireLease, checkFence } from '../../src/cursor/leases.ts';
 import { type Advance, applyAdvance, readLedger, type Span } from '../../src/cursor/ledger.ts';
 import type { Entry } from '../../src/model/window.ts';
+import '../support/fixed-seed.ts';
 import { createMemoryLedger } from '../support/memory-sink.ts';
 import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { certified, MINUTE, NOON, newSource } from '../support/sink-harness.ts';
@@ -28,19 +29,12 @@ async function openTrack(sinks = ['warehouse']) {
   const track = { source: lease.source, stream: lease.stream, sink };
   return {
     track,
-    advance: (change: Partial<Advance>) =>
-      db.transaction((tx) =>
-        applyAdvance(tx, {
-          ...track,
-          commitId: 'commit-1',
-          epoch: lease.epoch,
-          runId: 'run-1',
-          since: NOON,
-          spans: [],
-          newestSeen: undefined,
-          ...change,
-        }),
-      ),
+    advance: (change: Partial<Advance>) => {
+      const { epoch } = lease;
+      const base = { ...track, commitId: 'commit-1', epoch, runId: 'run-1', since: NOON, spans: [] };
+      const advance = { ...base, newestSeen: undefined, ...change };
+      return db.transaction(async (tx) => applyAdvance(tx, await checkFence(tx, advance), advance));
+    },
     cursor: (name = sink) => readCursor(db, { ...track, sink: name }),
     ledger: (name = sink) => readLedger(db, { ...track, sink: name }, 0),
   };

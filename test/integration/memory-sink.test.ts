@@ -19,11 +19,11 @@ const booksIn =
   (state: Database): Books =>
   ({ advance, rejected, stream, rows, write }) =>
     state.transaction(async (tx) => {
-      await checkFence(tx, advance);
+      const fence = await checkFence(tx, advance);
       const kept = await withoutForgotten(tx, advance.source, stream, rows);
       const receipt = write(kept, await databaseNow(tx));
       await quarantine(tx, advance, rejected);
-      await applyAdvance(tx, advance);
+      await applyAdvance(tx, fence, advance);
       return receipt;
     });
 

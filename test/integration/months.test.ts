@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
-import { createSeen, selectChanged } from '../../src/sinks/postgres/compare.ts';
-import { createStage, markMissing, mergeStage } from '../../src/sinks/postgres/merge.ts';
+import { seenStage, selectChanged } from '../../src/sinks/postgres/compare.ts';
+import { changedStage, markMissing, mergeStage } from '../../src/sinks/postgres/merge.ts';
+import { asParameter } from '../../src/sinks/postgres/staged.ts';
 import { untilWaiting } from '../support/locks.ts';
 import { keysOf, monthsPlace, partsOf, SALES, saleAt } from '../support/months.ts';
 import { createWriter, newSource, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
@@ -132,13 +133,11 @@ it('waits for no reader when a month begins, and no reader waits for it', async 
   }
 });
 
-const planOf = async (text: string, values: readonly unknown[], first?: string): Promise<string[]> =>
-  place().db.transaction(async (tx) => {
-    if (first !== undefined) await tx.query({ text: first });
-    const lines = await tx.query<{ 'QUERY PLAN': string }>({ text: `explain ${text}`, values });
-    const tables = lines.flatMap((line) => line['QUERY PLAN'].match(/\bsales_(?:\d{4}_\d\d|\w+_\d{4})\b(?=\s)/g) ?? []);
-    return [...new Set(tables)].sort();
-  });
+const planOf = async (text: string, values: readonly unknown[]): Promise<string[]> => {
+  const lines = await place().db.query<{ 'QUERY PLAN': string }>({ text: `explain ${text}`, values });
+  const tables = lines.flatMap((line) => line['QUERY PLAN'].match(/\bsales_(?:\d{4}_\d\d|\w+_\d{4})\b(?=\s)/g) ?? []);
+  return [...new Set(tables)].sort();
+};
 
 it('reads only the months that are asked for: reports, the merge, and the marks of what vanished', async () => {
   const source = newSource();
@@ -153,16 +152,11 @@ it('reads only the months that are asked for: reports, the merge, and the marks 
 
   const target = { schema: 'attribution', stream: SALES, partition: 'month' } as const;
   const known = [1, 3].map((i) => ({ event_id: `e${i}`, at: Date.parse(times[i] ?? '') }));
-  const merge = mergeStage(target, known, source, 'run');
-  expect(await planOf(merge.text, merge.values ?? [], createStage(SALES).text)).toEqual([
-    'sales_2024_02',
-    'sales_2024_04',
-  ]);
-  const compare = selectChanged(target, known, source, 'run');
-  expect(await planOf(compare.text, compare.values ?? [], createSeen(SALES).text)).toEqual([
-    'sales_2024_02',
-    'sales_2024_04',
-  ]);
+  const by = { source, runId: 'run' };
+  const merge = mergeStage(target, asParameter(changedStage(SALES), []), known, by);
+  expect(await planOf(merge.text, merge.values ?? [])).toEqual(['sales_2024_02', 'sales_2024_04']);
+  const compare = selectChanged(target, asParameter(seenStage(SALES), []), known, by);
+  expect(await planOf(compare.text, compare.values ?? [])).toEqual(['sales_2024_02', 'sales_2024_04']);
   const window = { start: times[2] ?? '', end: times[3] ?? '' };
   const marks = markMissing('attribution', SALES, source, window, []);
   expect(await planOf(marks.text, marks.values ?? [])).toEqual(['sales_2024_03', 'sales_2024_04']);

@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { quoteIdent, type Sql } from '../../src/cursor/database/sql.ts';
+import type { Transaction } from '../../src/cursor/database/index.ts';
+import type { Sql } from '../../src/cursor/database/sql.ts';
 import { STREAMS } from '../../src/model/streams.ts';
-import { createSeen, selectChanged } from '../../src/sinks/postgres/compare.ts';
-import { createStage, followStage, markMissing, mergeStage, selectKnown } from '../../src/sinks/postgres/merge.ts';
+import { createSanitizer, POSTGRES_TEXT } from '../../src/sinks/merge-rule.ts';
+import { selectChanged, sendSeen } from '../../src/sinks/postgres/compare.ts';
+import { changedStage, followStage, markMissing, mergeStage, selectKnown } from '../../src/sinks/postgres/merge.ts';
+import { sendStage } from '../../src/sinks/postgres/staged.ts';
 import type { Partition } from '../../src/sinks/postgres/table.ts';
 import { ODD_SCHEMA, type PostgresPlace, postgresPlace } from '../support/postgres-place.ts';
 import { createWriter, MINUTE, NOON, rowOf } from '../support/sink-harness.ts';
@@ -34,10 +37,10 @@ describe.each(['none', 'month'] as const)('partition: %s', (partition: Partition
   afterAll(() => place.close());
 
   /** How many rows the statement handled on all its way: brought up, joined, or thrown away again. */
-  async function effort(sql: Sql, ...before: Sql[]): Promise<number> {
+  async function effort(statement: (tx: Transaction) => Promise<Sql> | Sql): Promise<number> {
     const tx = await place.db.begin();
     try {
-      for (const step of before) await tx.query(step);
+      const sql = await statement(tx);
       const text = `explain (analyze, format json) ${sql.text}`;
       const [answer] = await tx.query<{ 'QUERY PLAN': Array<{ Plan: Node }> }>({ ...sql, text });
       return (answer?.['QUERY PLAN'] ?? []).reduce((sum, { Plan }) => sum + handled(Plan), 0);
@@ -47,32 +50,30 @@ describe.each(['none', 'month'] as const)('partition: %s', (partition: Partition
   }
 
   const target = { schema: ODD_SCHEMA, stream, partition };
-  const fill = (stage: string, count: number): Sql => ({
-    text: `insert into ${stage} (event, event_id, "timestamp")
-      select event, event_id, "timestamp" + interval '1 second' from ${quoteIdent(ODD_SCHEMA)}.leads
-      where _source = $1 order by "timestamp" limit ${count}`,
-    values: [source],
-  });
 
+  // Few rows are a parameter of the statement, many are in a temp table.
   it.each([3, 300])('looks up, compares and writes %i known rows by their key', async (count) => {
     const known = Array.from({ length: count }, (_, i) => ({ event_id: `e${i}`, at: NOON + i * MINUTE }));
     const ids = known.map(({ event_id }) => event_id);
+    const moved = known.map(({ event_id, at }) => rowOf(stream, event_id, at + 1000));
+    const values = () => createSanitizer(stream, POSTGRES_TEXT).all(moved);
+    const by = { source, runId: 'run' };
     const few = 12 * count + FEW;
     expect(few).toBeLessThan(ROWS);
-    expect(await effort(selectKnown(target, source, ids))).toBeLessThan(few);
-    const compare = selectChanged(target, known, source, 'run');
-    expect(await effort(compare, createSeen(stream), fill('seen', count))).toBeLessThan(few);
-    const merge = mergeStage(target, known, source, 'run');
-    expect(await effort(merge, createStage(stream), fill('stage', count))).toBeLessThan(few);
+    expect(await effort(() => selectKnown(target, source, ids))).toBeLessThan(few);
+    const compare = async (tx: Transaction) =>
+      selectChanged(target, await sendSeen(tx, stream, values(), count), known, by);
+    expect(await effort(compare)).toBeLessThan(few);
+    const changed = (tx: Transaction) => sendStage(tx, changedStage(stream), values(), count);
+    expect(await effort(async (tx) => mergeStage(target, await changed(tx), known, by))).toBeLessThan(few);
     if (partition === 'none') return;
-    const follow = followStage(ODD_SCHEMA, stream, source);
-    expect(await effort(follow, createStage(stream), fill('stage', count))).toBeLessThan(few);
+    expect(await effort(async (tx) => followStage(ODD_SCHEMA, stream, await changed(tx), source))).toBeLessThan(few);
   });
 
   it('marks what vanished from a small window by its time', async () => {
     const window = { start: new Date(NOON).toISOString(), end: new Date(NOON + 10 * MINUTE).toISOString() };
     // Rows of other sources in the same window are met, and no others.
-    expect(await effort(markMissing(ODD_SCHEMA, stream, source, window, ['e1', 'e2']))).toBeLessThan(3 * FEW);
+    expect(await effort(() => markMissing(ODD_SCHEMA, stream, source, window, ['e1', 'e2']))).toBeLessThan(3 * FEW);
   });
 
   it('compares what a window shows with what it has without a join, which a planner gets wrong in a large table', async () => {
@@ -82,7 +83,11 @@ describe.each(['none', 'month'] as const)('partition: %s', (partition: Partition
     // What it takes for cheap there.
     const nestedLoops = ['hashjoin', 'mergejoin'].map((way) => ({ text: `set local enable_${way} = off` }));
     const mark = markMissing(ODD_SCHEMA, stream, source, window, ids);
-    expect(await effort(mark, ...nestedLoops)).toBeLessThan(12 * count);
+    const withoutHashes = async (tx: Transaction) => {
+      for (const setting of nestedLoops) await tx.query(setting);
+      return mark;
+    };
+    expect(await effort(withoutHashes)).toBeLessThan(12 * count);
   });
 });
 
@@ -91,11 +96,11 @@ interface Node {
   'Actual Loops': number;
   'Rows Removed by Filter'?: number;
   'Rows Removed by Join Filter'?: number;
-  ScheduledStreams?: Node[];
+  Plans?: Node[];
 }
 
 const handled = (node: Node): number => {
   const removed = (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Join Filter'] ?? 0);
   const here = (node['Actual Rows'] + removed) * node['Actual Loops'];
-  return (node.ScheduledStreams ?? []).reduce((sum, child) => sum + handled(child), here);
+  return (node.Plans ?? []).reduce((sum, child) => sum + handled(child), here);
 };

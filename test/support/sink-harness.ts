@@ -40,7 +40,7 @@ export function rowOf(
   return {
     id,
     at,
-    values: stream.columns.map((column) => given[column.name] ?? null),
+    values: stream.columns.map(({ name }) => (Object.hasOwn(given, name) ? (given[name] ?? null) : null)),
     extra,
     contradictions: [],
     typeMismatches: [],

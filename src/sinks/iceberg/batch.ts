@@ -22,9 +22,6 @@ import { type Design, entityDesign, streamDesign } from './format/schema.ts';
 import { countTable, indexTable, mergeEvents } from './merge-events.ts';
 import { type Draft, filesOf, inDraft, loadTable, type Table, type TableFile, type Warehouse } from './warehouse.ts';
 
-/** Checking the fence renews the lease; writing files can take longer than a lease lasts. */
-const BEAT_MS = 5000;
-
 /**
  * Rows are gathered and written in one transaction of the state: files first, which readers do not see; then ledger and cursor; last the
  * catalog, which refers to them. A crash before COMMIT leaves files that no snapshot lists, and nothing else.
@@ -36,21 +33,20 @@ export function openBatch(warehouse: Warehouse, stream: Stream): Batch {
   const write = async (tx: Transaction, draft: Draft, advance: Advance, rejected: Parameters<typeof quarantine>[2]) => {
     // Before the fence: a process that waits for a long commit can keep renewing its lease meanwhile.
     await lockTable(tx, warehouse, stream.name);
-    await checkFence(tx, advance);
+    const fence = await checkFence(tx, advance);
     const kept = await withoutForgotten(tx, advance.source, stream, rows);
     const table = await preparedTable(tx, warehouse, streamDesign(stream));
     const { id: track, isUnsettled: isNew } = await enterTrack(tx, advance);
     const isBehind = !warehouse.catalog.isInState && lastCommitOf(table, advance) !== (await lastCommit(tx, advance));
     if (isNew || isBehind) await indexTable(tx, warehouse, table, track, advance.source);
-    const beat = createBeat(tx, advance);
     const { receipt, changes, added, removed } = await mergeEvents(tx, {
-      ...{ draft, table, track, stream, rows: kept, advance, beat },
+      ...{ draft, table, track, stream, rows: kept, advance, beat: fence.renew },
     });
-    await storeEntities(tx, { draft, stream, source: advance.source, rows: kept, beat });
+    await storeEntities(tx, { draft, stream, source: advance.source, rows: kept, beat: fence.renew });
     await quarantine(tx, advance, rejected);
     const { source } = advance;
     const count: CountRows = (windows) => countTable(warehouse, table, { source, windows, added, removed });
-    await applyAdvance(tx, advance, { ...changes, count, isAfterCrash: isBehind });
+    await applyAdvance(tx, fence, advance, { ...changes, count, isAfterCrash: isBehind });
     const summary = await provenSummary(tx, advance);
     const isSame = statesSame(currentSnapshot(table.metadata)?.summary ?? {}, summary);
     // In other catalogs every snapshot names its commit, so that recovery sees whether a table is ahead of the state.
@@ -109,15 +105,6 @@ async function storeEntities(
     const operation = removed.length === 0 ? 'append' : 'overwrite';
     await changeTable(tx, draft, table, { operation, added, removed, summary: {} });
   }
-}
-
-function createBeat(tx: Transaction, advance: Advance): () => Promise<void> {
-  let last = Date.now();
-  return async () => {
-    if (Date.now() - last < BEAT_MS) return;
-    await checkFence(tx, advance);
-    last = Date.now();
-  };
 }
 
 interface EntityMerge {
@@ -182,7 +169,7 @@ const bytesOf = (value: Value | undefined): Buffer => Buffer.from(String(value))
 
 /** The entities of a batch by id, as rows of the table. */
 function readings({ table, entity, stream, source, rows, now }: EntityMerge): Map<string, LakeRow> {
-  const newest = newestEntities(entity, stream, rows);
+  const newest = newestEntities(entity, stream, rows, UTF8_TEXT);
   const places = table.columns.map(({ name }) => stream.columns.findIndex((column) => column.name === name));
   const own = { _source: source, _observed_at: now } as Record<string, Value>;
   const found = new Map<string, LakeRow>();

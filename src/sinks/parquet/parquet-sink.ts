@@ -3,7 +3,7 @@ import { lastCommit } from '../../cursor/cursors.ts';
 import type { Transaction } from '../../cursor/database/index.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { checkFence } from '../../cursor/leases.ts';
-import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
+import { applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
 import type { CountRows } from '../../cursor/window-rows.ts';
 import { type Finding, findingOf, ok, StopStream } from '../../model/errors.ts';
@@ -75,9 +75,6 @@ export async function openStore(path: string, { pathStyle }: { pathStyle: boolea
   return createS3Store({ url: path, pathStyle });
 }
 
-/** Checking the fence renews the lease; writing files can take longer than a lease lasts. */
-const BEAT_MS = 5000;
-
 /**
  * Collects rows and commits them in one transaction of the state. The files are replaced inside it, before the ledger is written: a
  * crash in between leaves rows that are not in the ledger; when their window is read again, merging them changes nothing. A mark
@@ -98,14 +95,20 @@ function openBatch(lake: Lake, stream: Stream, met: Set<number>): Batch {
       const work = async (tx: Transaction): Promise<Receipt> => {
         // Before the fence, so that a process that waits for a long rewrite keeps renewing its lease.
         await lockTrack(tx, advance);
-        await checkFence(tx, advance);
+        const fence = await checkFence(tx, advance);
         const kept = await withoutForgotten(tx, advance.source, stream, rows);
         if (isToCompare) await reconcile(tx, lake, advance, id);
-        const beat = createBeat(tx, advance);
-        const { receipt, ...changes } = await mergeBatch(tx, { lake, track: id, stream, rows: kept, advance, beat });
+        const { receipt, ...changes } = await mergeBatch(tx, {
+          lake,
+          track: id,
+          stream,
+          rows: kept,
+          advance,
+          beat: fence.renew,
+        });
         await quarantine(tx, advance, rejected);
         const count: CountRows = (windows) => countLake(tx, lake, advance, windows);
-        await applyAdvance(tx, advance, { ...changes, count, isAfterCrash: isUnsettled });
+        await applyAdvance(tx, fence, advance, { ...changes, count, isAfterCrash: isUnsettled });
         await settleTrack(tx, id);
         return receipt;
       };
@@ -118,14 +121,5 @@ function openBatch(lake: Lake, stream: Stream, met: Set<number>): Batch {
     async abort() {
       rows.length = 0;
     },
-  };
-}
-
-function createBeat(tx: Transaction, advance: Advance): () => Promise<void> {
-  let last = Date.now();
-  return async () => {
-    if (Date.now() - last < BEAT_MS) return;
-    await checkFence(tx, advance);
-    last = Date.now();
   };
 }

@@ -15,11 +15,9 @@ import { type Batch, type Receipt, resolveInDoubt, ShapeChanged, type Stored } f
 import { picked, selectChanged, sendSeen } from './compare.ts';
 import { encodeCopy } from './copy-encoder.ts';
 import {
-  copyIntoEntityStage,
-  copyIntoStage,
+  changedStage,
   copyIntoTable,
-  createEntityStage,
-  createStage,
+  entityStage,
   followStage,
   type Known,
   markMissing,
@@ -31,6 +29,7 @@ import {
 } from './merge.ts';
 import { copyIntoKeys, ensureMonths, KEY_KINDS } from './months.ts';
 import { readReceipt, writeReceipt } from './receipts.ts';
+import { sendStage } from './staged.ts';
 import { checkShape, describeTable, type Partition, tableName } from './table.ts';
 
 export interface BatchOptions {
@@ -83,13 +82,13 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
       if (partition === 'month') await ensureMonths(db, schema, stream.name, instantsOf(rows));
       const work = async (tx: Transaction): Promise<Receipt> => {
         // Checked before any row is written and locked until the end: a writer without the lease must not touch the data.
-        await checkFence(tx, advance);
+        const fence = await checkFence(tx, advance);
         const kept = await withoutForgotten(tx, advance.source, stream, rows);
         const stored = isHere
           ? await store(tx, { ...target, rows: kept }, advance)
           : await storeElsewhere(kept, advance);
         if (isHere) await quarantine(tx, advance, rejected);
-        await applyAdvance(tx, advance, {
+        await applyAdvance(tx, fence, advance, {
           ...stored,
           count: countRows(isHere ? tx : db, schema, stream, advance.source),
         });
@@ -162,18 +161,12 @@ async function storeEntity(
   { schema, stream, rows }: StoreOptions,
   source: string,
 ): Promise<void> {
-  const newest = newestEntities(entity, stream, rows);
+  const newest = newestEntities(entity, stream, rows, POSTGRES_TEXT);
   if (newest.length === 0) return;
   const places = entity.columns.map(({ name }) => stream.columns.findIndex((column) => column.name === name));
-  await tx.query(createEntityStage(entity));
-  await tx.copyIn(
-    copyIntoEntityStage(entity),
-    encodeCopy(
-      entity.columns.map(({ kind }) => kind),
-      picked(createSanitizer(stream, POSTGRES_TEXT).all(newest), places),
-    ),
-  );
-  await tx.query(mergeEntity(schema, entity, source));
+  const values = picked(createSanitizer(stream, POSTGRES_TEXT).all(newest), places);
+  const staged = await sendStage(tx, entityStage(entity), values, newest.length);
+  await tx.query(mergeEntity(schema, entity, staged, source));
 }
 
 function* keysOf(source: string, rows: readonly Row[]): Generator<Value[]> {
@@ -210,27 +203,20 @@ async function storeKnown(
   tx: Transaction,
   target: Target,
   { rows, known, sanitizer }: KnownRows,
-  { source, runId }: { source: string; runId: string },
+  by: { source: string; runId: string },
 ): Promise<Row[]> {
   const { stream } = target;
   if (rows.length === 0) return [];
-  await sendSeen(tx, stream, sanitizer.all(rows));
-  const found = await tx.query<{ event_id: string }>(selectChanged(target, known, source, runId));
+  const seen = await sendSeen(tx, stream, sanitizer.all(rows), rows.length);
+  const found = await tx.query<{ event_id: string }>(selectChanged(target, seen, known, by));
   if (found.length === 0) return [];
 
   const ids = new Set(found.map(({ event_id }) => event_id));
   const changed = rows.filter(({ id }) => ids.has(storableText(id)));
-  const kinds = [...stream.columns.map(({ kind }) => kind), 'json'] as const;
-  await tx.query(createStage(stream));
-  await tx.copyIn(copyIntoStage(), encodeCopy(kinds, createSanitizer(stream, POSTGRES_TEXT).all(changed)));
-  await tx.query(
-    mergeStage(
-      target,
-      known.filter(({ event_id }) => ids.has(event_id)),
-      source,
-      runId,
-    ),
-  );
-  if (target.partition === 'month') await tx.query(followStage(target.schema, stream, source));
+  const values = createSanitizer(stream, POSTGRES_TEXT).all(changed);
+  const staged = await sendStage(tx, changedStage(stream), values, changed.length);
+  const places = known.filter(({ event_id }) => ids.has(event_id));
+  await tx.query(mergeStage(target, staged, places, by));
+  if (target.partition === 'month') await tx.query(followStage(target.schema, stream, staged, by.source));
   return changed;
 }

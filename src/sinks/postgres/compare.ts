@@ -16,18 +16,15 @@ import {
   SANITIZED,
 } from '../merge-rule.ts';
 import type { Comparison, Difference } from '../sink.ts';
-import { encodeCopy } from './copy-encoder.ts';
 import { joinKnown, type Known, type Target } from './merge.ts';
-import { describeTable, POSTGRES_TYPES, type Present, tableName } from './table.ts';
+import { type Stage, type Staged, sendStage } from './staged.ts';
+import { describeTable, type Present, tableName } from './table.ts';
 
 /**
  * Which known events changed. Most have not, and joined columns do not count, so only the fields of the event itself are sent to the
  * server for comparison. Links and customers are
  * joined by the service at the time of reading: if their counters or names counted as a change, every sync would rewrite every row.
  */
-
-/** A temp table for what is compared of known rows. It is gone with the transaction. */
-const SEEN = 'seen';
 
 interface ComparedColumn {
   name: string;
@@ -45,13 +42,18 @@ const comparedColumns = (stream: Stream): ComparedColumn[] => [
   { name: '_extra', kind: 'json', place: stream.columns.length },
 ];
 
+/** What is compared of known rows. */
+export const seenStage = (stream: Stream): Stage => ({ name: 'seen', columns: comparedColumns(stream) });
+
 /** Sends that half of the rows, which are as `createSanitizer` makes them. */
-export async function sendSeen(tx: Transaction, stream: Stream, rows: Iterable<readonly Value[]>): Promise<void> {
-  const columns = comparedColumns(stream);
-  const kinds = columns.map(({ kind }) => kind);
-  const places = columns.map(({ place }) => place);
-  await tx.query(createSeen(stream));
-  await tx.copyIn(copyIntoSeen(), encodeCopy(kinds, picked(rows, places)));
+export function sendSeen(
+  tx: Transaction,
+  stream: Stream,
+  rows: Iterable<readonly Value[]>,
+  count: number,
+): Promise<Staged> {
+  const places = comparedColumns(stream).map(({ place }) => place);
+  return sendStage(tx, seenStage(stream), picked(rows, places), count);
 }
 
 /** Only these places of each row. */
@@ -59,16 +61,13 @@ export function* picked(rows: Iterable<readonly Value[]>, places: readonly numbe
   for (const values of rows) yield places.map((place) => values[place] ?? null);
 }
 
-export const createSeen = (stream: Stream): Sql => ({
-  text: `create temp table ${SEEN} (${comparedColumns(stream)
-    .map(({ name, kind }) => `${quoteIdent(name)} ${POSTGRES_TYPES[kind]}`)
-    .join(', ')}) on commit drop`,
-});
-
-const copyIntoSeen = (): string => `copy ${SEEN} from stdin (format binary)`;
-
 /** Those that differ, and those that were missing and are back; but not where this run has read a newer version already. */
-export function selectChanged(target: Target, known: readonly Known[], source: string, runId: string): Sql {
+export function selectChanged(
+  target: Target,
+  staged: Staged,
+  known: readonly Known[],
+  { source, runId }: { source: string; runId: string },
+): Sql {
   const { stream } = target;
   const joined = joinedKeys(stream);
   const own = (row: string): string =>
@@ -78,9 +77,9 @@ export function selectChanged(target: Target, known: readonly Known[], source: s
   const names = [...comparedColumns(stream).map(({ name }) => name), '_missing_since', '_run_id'];
   return {
     text: `
-      select s.event_id from ${SEEN} s ${joinKnown(target, known, names.map(quoteIdent).join(', '))}
+      select s.event_id from ${staged.from('s', '$3')} ${joinKnown(target, known, names.map(quoteIdent).join(', '))}
       where (t._missing_since is not null or (${own('t')}) is distinct from (${own('s')})) and not ${outdatesSql('$2')}`,
-    values: [source, runId],
+    values: [source, runId, ...staged.values],
   };
 }
 
@@ -96,18 +95,25 @@ const ownExtra = (row: string, joined: readonly string[]): string =>
  * row.
  */
 export function findDifferences(db: Database, schema: string, question: Comparison): Promise<Difference[]> {
-  const { stream, rows } = question;
+  const { stream } = question;
   return db.transaction(async (tx) => {
     const present = await describeTable(tx, schema, stream.name);
-    const expected = [...newestById(rows).values()];
+    const expected = [...newestById(question.rows).values()];
     if (!present) return expected.map(({ id, at }) => ({ kind: 'missing', id, at, columns: [] }));
-    await sendSeen(tx, stream, createSanitizer(stream, POSTGRES_TEXT).all(expected));
-    return tx.query<Difference & Record<string, unknown>>(selectDifferences(schema, question, present));
+    const rows = createSanitizer(stream, POSTGRES_TEXT).all(expected);
+    const staged = await sendSeen(tx, stream, rows, expected.length);
+    return tx.query<Difference & Record<string, unknown>>(selectDifferences(schema, question, staged, present));
   });
 }
 
-function selectDifferences(schema: string, { stream, source, window, isWhole }: Comparison, present: Present): Sql {
+function selectDifferences(
+  schema: string,
+  { stream, source, window, isWhole }: Comparison,
+  staged: Staged,
+  present: Present,
+): Sql {
   const table = tableName(schema, stream);
+  const seen = staged.from('s', '$5');
   // Only columns that the table has are compared; the values of others are still in `_extra` on both sides.
   const own = comparedColumns(stream).filter(({ name }) => name !== '_extra' && name in present.columns);
   const joined = joinedKeys(stream);
@@ -122,17 +128,17 @@ function selectDifferences(schema: string, { stream, source, window, isWhole }: 
     .join(', ')}], null)`;
   return {
     text: `
-select 'missing' as kind, s.event_id as id, ${instantOf('s."timestamp"')} as at, array[]::text[] as columns from ${SEEN} s
+select 'missing' as kind, s.event_id as id, ${instantOf('s."timestamp"')} as at, array[]::text[] as columns from ${seen}
 where not exists (select from ${table} t where t._source = $1 and t.event_id = s.event_id)
 union all
 select 'extra', t.event_id, ${instantOf('t."timestamp"')}, array[]::text[] from ${table} t
 where $4 and t._source = $1 and t."timestamp" >= $2 and t."timestamp" < $3 and t._missing_since is null
-  and not exists (select from ${SEEN} s where s.event_id = t.event_id)
+  and not exists (select from ${seen} where s.event_id = t.event_id)
 union all
 select 'different', t.event_id, ${instantOf('t."timestamp"')}, ${differing} from ${table} t
-join ${SEEN} s on s.event_id = t.event_id
+join ${seen} on s.event_id = t.event_id
 where t._source = $1 and (${tests.map(([, test]) => test).join(' or ')})`,
-    values: [source, toIso(window.start), toIso(window.end), isWhole],
+    values: [source, toIso(window.start), toIso(window.end), isWhole, ...staged.values],
   };
 }
 

@@ -3,7 +3,8 @@ import { type Instant, toIso } from '../../model/instant.ts';
 import { CUSTOMER_KNOWLEDGE, type Entity, type Stream } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { isWithin, keysPlace, type Month, monthsOf } from './months.ts';
-import { type Partition, POSTGRES_TYPES, tableName } from './table.ts';
+import type { Stage, Staged } from './staged.ts';
+import { type Partition, tableName } from './table.ts';
 
 /** Where rows go: the table of a stream, in one piece or in partitions. */
 export interface Target {
@@ -51,19 +52,19 @@ export function joinKnown({ schema, stream, partition }: Target, known: readonly
 
 const monthsOfKnown = (known: readonly Known[]): Month[] => monthsOf(known.map(({ at }) => at));
 
-/** A temp table for rows that changed. It is gone with the transaction. */
-const STAGE = 'stage';
-
-export const createStage = (stream: Stream): Sql => ({
-  text: `create temp table ${STAGE} (${stream.columns
-    .map(({ name, kind }) => `${quoteIdent(name)} ${POSTGRES_TYPES[kind]}`)
-    .join(', ')}, _extra jsonb) on commit drop`,
+/** Rows that changed. */
+export const changedStage = ({ columns }: Stream): Stage => ({
+  name: 'stage',
+  columns: [...columns, { name: '_extra', kind: 'json' }],
 });
 
-export const copyIntoStage = (): string => `copy ${STAGE} from stdin (format binary)`;
-
 /** Replaces rows of the table with those of the stage. A row that was marked as missing and is back is unmarked. */
-export function mergeStage(target: Target, known: readonly Known[], source: string, runId: string): Sql {
+export function mergeStage(
+  target: Target,
+  staged: Staged,
+  known: readonly Known[],
+  { source, runId }: { source: string; runId: string },
+): Sql {
   const { schema, stream, partition } = target;
   const names = rowColumns(stream);
   const isCustomers = names.includes('customer_id');
@@ -76,21 +77,21 @@ update ${tableName(schema, stream)} as t
 set ${names.map((name) => `${quoteIdent(name)} = ${newValue(name)}`).join(', ')},
   _synced_at = now(), _run_id = $2, _missing_since = null
 from (
-  select s.*, t._part, t._row from ${STAGE} s ${joinKnown(target, known, 'tableoid as _part, ctid as _row')}
+  select s.*, t._part, t._row from ${staged.from('s', '$3')} ${joinKnown(target, known, 'tableoid as _part, ctid as _row')}
 ) s
 where t.ctid = s._row and t.tableoid = s._part${isNear}`,
-    values: [source, runId],
+    values: [source, runId, ...staged.values],
   };
 }
 
 /** After the merge: where events moved to another time, their keys follow. */
-export const followStage = (schema: string, stream: Stream, source: string): Sql => ({
+export const followStage = (schema: string, stream: Stream, staged: Staged, source: string): Sql => ({
   text: `
     insert into ${keysPlace(schema, stream)} as k (_source, event_id, "timestamp")
-    select $1, event_id, "timestamp" from ${STAGE}
+    select $1, s.event_id, s."timestamp" from ${staged.from('s', '$2')}
     on conflict (_source, event_id) do update set "timestamp" = excluded."timestamp"
       where k."timestamp" <> excluded."timestamp"`,
-  values: [source],
+  values: [source, ...staged.values],
 });
 
 /**
@@ -122,18 +123,10 @@ export const selectCounts = (schema: string, stream: Stream, source: string, win
   values: [source, windows.map(({ start }) => toIso(start)), windows.map(({ end }) => toIso(end))],
 });
 
-const stageOf = ({ name }: Entity): string => `stage_${name}`;
-
-export const createEntityStage = (entity: Entity): Sql => ({
-  text: `create temp table ${stageOf(entity)} (${entity.columns
-    .map(({ name, kind }) => `${quoteIdent(name)} ${POSTGRES_TYPES[kind]}`)
-    .join(', ')}) on commit drop`,
-});
-
-export const copyIntoEntityStage = (entity: Entity): string => `copy ${stageOf(entity)} from stdin (format binary)`;
+export const entityStage = ({ name, columns }: Entity): Stage => ({ name: `stage_${name}`, columns });
 
 /** The newest reading wins. An unchanged row is not written, and an empty value never overwrites a known one. */
-export function mergeEntity(schema: string, entity: Entity, source: string): Sql {
+export function mergeEntity(schema: string, entity: Entity, staged: Staged, source: string): Sql {
   const names = entity.columns.map(({ name }) => quoteIdent(name));
   const list = names.join(', ');
   const of = (row: string): string => names.map((name) => `${row}.${name}`).join(', ');
@@ -142,11 +135,11 @@ export function mergeEntity(schema: string, entity: Entity, source: string): Sql
   return {
     text: `
       insert into ${tableName(schema, entity)} as t (_source, ${list}, _observed_at)
-      select $1, ${list}, now() from ${stageOf(entity)} order by ${key}
+      select $1, ${list}, now() from ${staged.from('s', '$2')} order by ${key}
       on conflict (_source, ${key}) do update
         set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}, _observed_at = now()
         where (${of('t')}) is distinct from (${of('excluded')}) and ${isWorthMore}`,
-    values: [source],
+    values: [source, ...staged.values],
   };
 }
 

@@ -1,6 +1,7 @@
 import { lastCommit } from '../../cursor/cursors.ts';
 import type { Database, Queryable } from '../../cursor/database/index.ts';
 import { quoteIdent } from '../../cursor/database/sql.ts';
+import { checkFence } from '../../cursor/leases.ts';
 import { applyAdvance, readCoverage } from '../../cursor/ledger.ts';
 import { versionFinding } from '../../cursor/migrations/migrate.ts';
 import { carryRows } from '../../cursor/window-rows.ts';
@@ -74,7 +75,8 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
       // The data was committed but the state was never told: tell it now, under our own lease.
       const count = countRows(db, schema, STREAMS[stream], source);
       const rows = { added: [], removed: [], count, isAfterCrash: true };
-      await state.transaction((tx) => applyAdvance(tx, { ...receipt, epoch }, rows));
+      const advance = { ...receipt, epoch };
+      await state.transaction(async (tx) => applyAdvance(tx, await checkFence(tx, advance), advance, rows));
       return true;
     },
     async publishProgress({ source, stream }) {

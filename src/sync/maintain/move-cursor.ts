@@ -73,9 +73,8 @@ export function moveCursor(deps: MoveDeps, track: Track, { to, force }: Move): P
     const { epoch } = lease;
     const base = { ...track, epoch, since: cursor.since, newestSeen: undefined };
     const rows = count && { added: [], removed: [], count };
-    await deps.state.transaction((tx) =>
-      applyAdvance(tx, { ...base, commitId: randomUUID(), runId: 'by hand', spans }, rows),
-    );
+    const advance = { ...base, commitId: randomUUID(), runId: 'by hand', spans };
+    await deps.state.transaction(async (tx) => applyAdvance(tx, await checkFence(tx, advance), advance, rows));
   });
 }
 

@@ -1,0 +1,70 @@
+import type { Transaction } from '../../cursor/database/index.ts';
+import { quoteIdent, type Sql } from '../../cursor/database/sql.ts';
+import type { Kind, Value } from '../../model/columns.ts';
+import { toIso } from '../../model/instant.ts';
+import { encodeCopy } from './copy-encoder.ts';
+import { POSTGRES_TYPES } from './table.ts';
+
+/** Which columns are sent to be read by other statements, and under which name. */
+export interface Stage {
+  name: string;
+  columns: ReadonlyArray<{ name: string; kind: Kind }>;
+}
+
+/** Rows that are with the server until the end of the transaction. */
+export interface Staged {
+  /** What stands in a FROM clause. If the rows are a parameter of the statement, they are this one. */
+  from(alias: string, parameter: string): string;
+  /** The parameter, or nothing. */
+  values: readonly string[];
+}
+
+/**
+ * Most batches are those of polls, with a few rows: as a parameter of the statement that reads them they cost nothing more. A temp
+ * table is four messages, and a row for each of its columns in the server's catalog, for which vacuum has to come. Of many rows
+ * COPY is faster.
+ */
+const FEW = 50;
+
+/** @param rows As `createSanitizer` makes them. */
+export async function sendStage(
+  tx: Transaction,
+  stage: Stage,
+  rows: Iterable<readonly Value[]>,
+  count: number,
+): Promise<Staged> {
+  if (count <= FEW) return asParameter(stage, rows);
+  await tx.query(createTempTable(stage));
+  const kinds = stage.columns.map(({ kind }) => kind);
+  await tx.copyIn(`copy ${stage.name} from stdin (format binary)`, encodeCopy(kinds, rows));
+  return asTempTable(stage);
+}
+
+const createTempTable = (stage: Stage): Sql => ({
+  text: `create temp table ${stage.name} (${definitions(stage)}) on commit drop`,
+});
+
+const asTempTable = ({ name }: Stage): Staged => ({ from: (alias) => `${name} ${alias}`, values: [] });
+
+export function asParameter(stage: Stage, rows: Iterable<readonly Value[]>): Staged {
+  const keys = stage.columns.map(({ name }) => JSON.stringify(name));
+  const objects: string[] = [];
+  for (const values of rows) {
+    const fields = stage.columns.map(({ kind }, i) => `${keys[i]}:${jsonOf(kind, values[i] ?? null)}`);
+    objects.push(`{${fields.join(',')}}`);
+  }
+  return {
+    from: (alias, parameter) => `json_to_recordset(${parameter}::json) as ${alias} (${definitions(stage)})`,
+    values: [`[${objects.join(',')}]`],
+  };
+}
+
+/** Numbers as text, which the column's own type reads: what JSON is parsed to on the way has no say in their digits. */
+function jsonOf(kind: Kind, value: Value): string {
+  if (value === null) return 'null';
+  if (kind === 'json') return value as string;
+  return JSON.stringify(kind === 'timestamp' ? toIso(value as number) : String(value));
+}
+
+const definitions = ({ columns }: Stage): string =>
+  columns.map(({ name, kind }) => `${quoteIdent(name)} ${POSTGRES_TYPES[kind]}`).join(', ');

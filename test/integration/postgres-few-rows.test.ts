@@ -1,0 +1,175 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { quoteIdent } from '../../src/cursor/database/sql.ts';
+import type { Row } from '../../src/model/flatten.ts';
+import { EARLIEST, LATEST } from '../../src/model/instant.ts';
+import { STREAM_NAMES, type Stream } from '../../src/model/streams.ts';
+import type { PostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
+import { drawer, withFields } from '../support/odd-rows.ts';
+import { ODD_SCHEMA, type PostgresPlace, postgresPlace } from '../support/postgres-place.ts';
+import { certified, createWriter, MINUTE, NOON, receipt, rowOf, type Writer } from '../support/sink-harness.ts';
+
+/** Few rows reach the server another way than many. Nobody may be able to tell: in pieces or in one, tables and receipts are the same. */
+const EVENTS = 120;
+const PIECES = [1, 3, 50, 51, 2, 13];
+const DAY = 24 * 60 * MINUTE;
+function cut<T>(list: readonly T[]): T[][] {
+  const pieces: T[][] = [];
+  for (let from = 0; from < list.length; from += pieces.at(-1)?.length ?? 0)
+    pieces.push(list.slice(from, from + (PIECES[pieces.length % PIECES.length] ?? 1)));
+  return pieces;
+}
+
+/** Which rows and columns differ; not by `toEqual`, which would compare and print megabytes. */
+function differing(some: readonly string[], others: readonly string[]): string[] {
+  const pairs = some.map((row, i) => [row, others[i] ?? '{}']).filter(([a, b]) => a !== b);
+  const names = pairs.slice(0, 3).map((pair) => {
+    const [a, b] = pair.map((text) => JSON.parse(text) as Record<string, unknown>);
+    return Object.keys(a ?? {}).filter((key) => JSON.stringify(a?.[key]) !== JSON.stringify(b?.[key]));
+  });
+  return [
+    ...names.map(String),
+    ...(some.length === others.length ? [] : [`${some.length}, not ${others.length} rows`]),
+  ];
+}
+
+describe.each([
+  ['in one piece', {}],
+  ['in monthly partitions', { partition: 'month' }],
+  ['in another database', { sameDatabase: false }],
+] as const)('few rows and many, %s', (_where, options) => {
+  let place: PostgresPlace;
+  let sink: PostgresSink;
+  const streams = { clicks: withFields('clicks'), leads: withFields('leads'), sales: withFields('sales') };
+  beforeAll(async () => {
+    place = await postgresPlace(options);
+    sink = place.createSink();
+    for (const name of STREAM_NAMES) await sink.prepare(streams[name]);
+  });
+  afterAll(() => place.close());
+
+  const CLOCKS = ['_source', '_synced_at', '_first_synced_at', '_run_id', '_observed_at'];
+  const stored = async (table: string, { lease }: Writer, without = CLOCKS): Promise<string[]> => {
+    const found = await place.db.query<{ row: string }>({
+      text: `select (j - $1::text[] || jsonb_build_object('_missing_since', j ->> '_missing_since' is null))::text as row
+        from ${quoteIdent(ODD_SCHEMA)}.${table} "whole row", to_jsonb("whole row") j where _source = $2
+        order by coalesce(j ->> 'event_id', j ->> 'link_id', j ->> 'customer_id') collate "C"`,
+      values: [without, lease.source],
+    });
+    return found.map(({ row }) => row);
+  };
+
+  /** Two writers of the same rows: one commits all at once, the other piece by piece. Groups stay together. */
+  async function twoWriters(stream: Stream) {
+    const [whole, pieces] = [await createWriter(place, stream), await createWriter(place, stream)];
+    const commit = async (writer: Writer, writes: readonly Row[][], runId: string) => {
+      const batch = await sink.open(stream);
+      for (const rows of writes) await batch.write(rows);
+      return batch.commit(writer.advance({ runId }));
+    };
+    const both = async (groups: readonly Row[][], runId: string) => {
+      const parts = cut(groups).map((part) => part.flat());
+      const sum = receipt({});
+      for (const part of parts) {
+        const few = await commit(pieces, [part.slice(0, 1), part.slice(1)], runId);
+        for (const key of ['new', 'changed', 'unchanged', 'sanitized'] as const) sum[key] += few[key];
+      }
+      expect(await commit(whole, parts, runId)).toEqual(sum);
+      for (const table of [stream.name, 'links', 'customers'])
+        expect(differing(await stored(table, pieces), await stored(table, whole))).toEqual([]);
+      return sum;
+    };
+    return { whole, pieces, both };
+  }
+  const alone = (rows: readonly Row[]): Row[][] => rows.map((row) => [row]);
+
+  it.each(STREAM_NAMES)('%s of any values: read again, changed, moved, vanished and shown again', async (name) => {
+    const stream = streams[name];
+    const property = fc.asyncProperty(fc.integer(), async (seed) => {
+      const { below, redraw, rows } = drawer(stream, seed);
+      const { whole, pieces, both } = await twoWriters(stream);
+      const first = rows(EVENTS);
+      await both(alone(first.filter((_, i) => i % 2 === 0)), 'run-1');
+      expect(await both(alone(first), 'run-1')).toMatchObject({ new: EVENTS / 2, unchanged: EVENTS / 2 });
+      const before = await stored(name, pieces, []);
+      const joined = first.map((row) => redraw(row, ({ volatile }) => volatile === true && below(2) > 0));
+      expect(await both(alone(joined), 'run-2')).toMatchObject({ unchanged: EVENTS });
+      expect(differing(await stored(name, pieces, []), before)).toEqual([]);
+
+      const times = [0, 0, 0, 0.001, -MINUTE, 40 * DAY, -365 * DAY, EARLIEST - NOON, LATEST - NOON];
+      const own = stream.columns.filter((column) => !column.volatile && !column.deprecated);
+      const moved = joined.map((row) => {
+        const drawn = own[below(own.length)];
+        return redraw(row, (column) => column === drawn, Math.min(LATEST, row.at + (times[below(times.length)] ?? 0)));
+      });
+      const compare = async (of: readonly Row[]): Promise<string[]> => {
+        const window = { start: EARLIEST, end: LATEST };
+        const found = await sink.compare({ stream, source: whole.lease.source, window, rows: of, isWhole: false });
+        return found.map(({ kind, id, at, columns }) => [kind, id, at, ...columns].join(' '));
+      };
+      const found = await compare(moved);
+      expect((await Promise.all(cut(moved).map(compare))).flat().sort()).toEqual(found.sort());
+      expect(await both(alone(moved), 'run-3')).toMatchObject({ changed: found.length });
+      expect(found.length).toBeGreaterThan(EVENTS / 2);
+
+      const spans = [{ ...certified(NOON, NOON + 60 * MINUTE), whole: true }];
+      for (const writer of [whole, pieces]) await writer.commit([], { spans, runId: 'run-4' });
+      expect((await compare(moved)).length).toBeGreaterThan(10);
+      await both(alone(moved.filter((_, i) => i % 3 > 0)), 'run-5');
+      await both(alone(moved), 'run-5');
+      for (const part of [moved, ...cut(moved)]) expect(await compare(part)).toEqual([]);
+    });
+    await fc.assert(property, { numRuns: 1, endOnFailure: true });
+  });
+
+  it('events that a batch has several times, under ids that are stored alike', async () => {
+    const { redraw, rows } = drawer(streams.leads, 7);
+    const { both } = await twoWriters(streams.leads);
+    const known = rows(EVENTS);
+    await both([known], 'run-1');
+    const groups = known.map((row, i) => {
+      const versions = [0, 1, -45 * DAY, 1].map((by) => redraw(row, () => true, row.at + by));
+      return [...versions.slice(i % 4), ...versions.slice(0, i % 4)];
+    });
+    groups.push(['x\0', 'x\ufffd', 'x\ud800'].map((id) => rowOf(streams.leads, id, NOON, { event_name: id })));
+    expect(await both(groups, 'run-1')).toMatchObject({ new: 1, changed: EVENTS });
+    await both(groups, 'run-2');
+  });
+
+  it('links and customers that many events share, and that are empty in some', async () => {
+    const { both } = await twoWriters(streams.sales);
+    const texts = ['', 'a', null, 'b', 'x\0', null, null, 'c\\'];
+    const read = (i: number, from: number): Row =>
+      rowOf(streams.sales, `e${i}`, NOON + i, {
+        link_id: ['l', 'x\0', 'x\ufffd', '', null, 'm'][i % 6] ?? null,
+        link_url: texts[(i + from) % 7] ?? null,
+        link_title: texts[(i + from) % 8] ?? null,
+        customer_id: `c${i % 4}`,
+        customer_email: texts[(i + from) % 5] ?? null,
+        customer_name: texts[(i * 3 + from) % 8] ?? null,
+      });
+    for (const from of [0, 1, 2]) {
+      const rows = Array.from({ length: EVENTS }, (_, i) => read(i, from));
+      await both(alone(rows), `run-${from}`);
+    }
+  });
+
+  it.each([3, EVENTS])(
+    'refuses %i known rows of a writer who lost the stream after they were written',
+    async (count) => {
+      const { redraw, rows } = drawer(streams.sales, count);
+      const old = await createWriter(place, streams.sales);
+      const first = rows(count);
+      await old.commit(first);
+      const all = async () => (await Promise.all(['sales', 'links'].map((table) => stored(table, old, [])))).flat();
+      const before = await all();
+      const batch = await sink.open(streams.sales);
+      await batch.write(first.map((row) => redraw(row, () => true)));
+      await old.lease.release();
+      const next = await createWriter(place, streams.sales, old.lease.source);
+      await expect(batch.commit(old.advance({ runId: 'late' }))).rejects.toThrow(/lost the stream/);
+      expect(differing(await all(), before)).toEqual([]);
+      expect(await next.commit(first)).toMatchObject({ unchanged: count });
+    },
+  );
+});
