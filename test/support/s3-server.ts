@@ -1,11 +1,13 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { Readable } from 'node:stream';
 import { crc32 } from 'node:zlib';
-import S3rver from 's3rver';
+import S3rver, { type Stored } from 's3rver';
 
 /**
  * A local S3 server: s3rver, which keeps objects, signatures and multipart uploads, behind a gate of ours that does what s3rver
@@ -48,6 +50,7 @@ export async function startS3(bucket = 'lake'): Promise<S3Server> {
     directory,
     configureBuckets: [{ name: bucket }],
   });
+  storeWhole(storage.store);
   const { port } = (await storage.run()) as AddressInfo;
   const etags = new Map<string, string>();
   const touched = new Set<string>();
@@ -161,6 +164,23 @@ export async function startS3(bucket = 'lake'): Promise<S3Server> {
     },
   };
   return gate;
+}
+
+/** s3rver answers when it has the last byte, not when its file has it: who read at once could find an object short or empty. */
+function storeWhole(store: S3rver['store']): void {
+  const keep = async (path: string, content: AsyncIterable<Buffer>): Promise<Stored> => {
+    const bytes = Buffer.concat(await Readable.from(content).toArray());
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, bytes);
+    return { size: bytes.length, md5: createHash('md5').update(bytes).digest('hex') };
+  };
+  store.putObject = async ({ bucket, key, content, metadata }) => {
+    const stored = await keep(store.getResourcePath(bucket, key, 'object'), content);
+    await store.putMetadata(bucket, key, metadata, stored.md5);
+    return stored;
+  };
+  store.putPart = (bucket, id, part, content) =>
+    keep(join(store.getResourcePath(bucket, undefined, 'uploads'), id, String(part)), content);
 }
 
 function holds(headers: IncomingMessage['headers'], etag: string | undefined): boolean {
