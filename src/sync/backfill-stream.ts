@@ -35,8 +35,9 @@ export async function backfillStream(
           )
         : undefined;
       const onSlice = countDone(deps, job, run, shares, looked?.parts ?? []);
+      const isBusy = createIsBusy();
       await sweepInParallel(shares, {
-        chainsAtOnce: () => parallelism(seen.tookMs, job.requestsPerSecond, reader.answerBytes()),
+        chainsAtOnce: () => parallelism(seen.tookMs, job.requestsPerSecond, reader.answerBytes(), isBusy()),
         profile: reader.profile,
         signal,
         sweep: (part, { lane }, still) => {
@@ -136,6 +137,8 @@ const MOST_CHUNKS = 400;
 /** A chain waits for its answer and for the sinks before its next request; a second chain uses the budget meanwhile. */
 const LEAST_SIDE_BY_SIDE = 2;
 const MOST_SIDE_BY_SIDE = 8;
+/** A process that is busy all the time reads no faster with more chains, and holds a page for each. */
+const MOST_WHILE_BUSY = 3;
 /** Room for answers that are slower than the one that was measured. */
 const ROOM = 2;
 
@@ -143,10 +146,25 @@ const ROOM = 2;
 const MOST_BYTES_SIDE_BY_SIDE = 48 * 1024 * 1024;
 
 /** Latency times rate is the number of requests in flight that uses up the budget (Little's law); fewer where pages are large. */
-export function parallelism(answerMs: number, requestsPerSecond: number, answerBytes = 0): number {
+export function parallelism(answerMs: number, requestsPerSecond: number, answerBytes = 0, isBusy = false): number {
   const inFlight = Math.ceil((answerMs / 1000) * requestsPerSecond * ROOM);
-  const wanted = Math.min(MOST_SIDE_BY_SIDE, Math.max(LEAST_SIDE_BY_SIDE, inFlight));
+  const most = isBusy ? MOST_WHILE_BUSY : MOST_SIDE_BY_SIDE;
+  const wanted = Math.min(most, Math.max(LEAST_SIDE_BY_SIDE, inFlight));
   return Math.max(1, Math.min(wanted, Math.floor(MOST_BYTES_SIDE_BY_SIDE / Math.max(1, answerBytes))));
+}
+
+const BUSY = 0.75;
+const BUSY_FOR_MS = 1000;
+
+/** Whether the event loop has had no pause worth mentioning lately; until that is known, yes. */
+export function createIsBusy(): () => boolean {
+  let [since, lookedAt, isBusy] = [performance.eventLoopUtilization(), performance.now(), true];
+  return () => {
+    if (performance.now() - lookedAt < BUSY_FOR_MS) return isBusy;
+    isBusy = performance.eventLoopUtilization(since).utilization > BUSY;
+    [since, lookedAt] = [performance.eventLoopUtilization(), performance.now()];
+    return isBusy;
+  };
 }
 
 /** Chunks for a queue: whole days, whatever was proven of them already. */

@@ -4,7 +4,7 @@ import type { Instant } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
 import type { StreamName } from '../model/streams.ts';
 import { describeRange, type Entry, NOTHING_YET, type Window } from '../model/window.ts';
-import { type BackfillRequest, backfillStream, parallelism } from './backfill-stream.ts';
+import { type BackfillRequest, backfillStream, createIsBusy, parallelism } from './backfill-stream.ts';
 import type { Committer } from './committer.ts';
 import type { StreamJob, StreamPolicy, SyncDeps } from './job.ts';
 import { sweepInParallel } from './parallel-sweep.ts';
@@ -78,7 +78,9 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
         run.enter(window);
         if (lane === 'repair') run.kind = 're-sweep';
       };
-      const chainsAtOnce = (): number => parallelism(reader.answerMs(), job.requestsPerSecond, reader.answerBytes());
+      const isBusy = createIsBusy();
+      const chainsAtOnce = (): number =>
+        parallelism(reader.answerMs(), job.requestsPerSecond, reader.answerBytes(), isBusy());
       return bringUpToDate({ policy, progress: { since, sinks }, reader, committer, signal, chainsAtOnce, onWindow });
     }),
   );

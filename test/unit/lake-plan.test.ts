@@ -25,30 +25,51 @@ describe('how the next file of a partition is made of the present one', () => {
     expect(planSegments([full, group(15_000, 10, 19, true)], [])).toEqual([{ copy: 0 }, { groups: [1], added: [] }]);
   });
 
-  it('joins small groups as a binary counter does: a row is written again a few times, not with every batch', () => {
-    const batch = 100;
-    const rowsOf = (segment: ReturnType<typeof planSegments<number>>[number], groups: readonly PresentGroup[]) =>
-      'copy' in segment
-        ? (groups[segment.copy]?.rows ?? 0)
-        : segment.added.length + segment.groups.reduce((sum, i) => sum + (groups[i]?.rows ?? 0), 0);
-    let groups: PresentGroup[] = [];
-    let encoded = 0;
-    const batches = 600;
-    for (let n = 0; n < batches; n++) {
-      const news = added(...Array.from({ length: batch }, (_, i) => n * batch + i));
-      const segments = planSegments(groups, news);
-      encoded += segments.reduce((sum, one) => sum + ('copy' in one ? 0 : rowsOf(one, groups)), 0);
-      let at = 0;
-      groups = segments.map((one) => {
-        const rows = rowsOf(one, groups);
-        at += rows;
-        return group(rows, at - rows, at - 1);
+  /** Batches of times into one file: how often a row was encoded on average, and the groups at the end. */
+  function load(batches: readonly number[][]): { encoded: number; groups: number[] } {
+    let stored: number[][] = [];
+    let [encoded, rows] = [0, 0];
+    for (const batch of batches) {
+      const groups = stored.map((times) => group(times.length, times[0] ?? 0, times.at(-1) ?? 0));
+      const before = stored;
+      stored = planSegments(groups, added(...batch.toSorted((a, b) => a - b))).flatMap((one) => {
+        if ('copy' in one) return [before[one.copy] ?? []];
+        const times = [...one.groups.flatMap((i) => before[i] ?? []), ...one.added].sort((a, b) => a - b);
+        encoded += times.length;
+        return evenParts(times);
       });
+      rows += batch.length;
     }
-    expect(groups.reduce((sum, { rows }) => sum + rows, 0)).toBe(batch * batches);
-    // log2(20,000 / 100) is 7.6.
-    expect(encoded / (batch * batches)).toBeLessThan(9);
-    expect(groups.length).toBeLessThan((batch * batches) / (GROUP_ROWS / 2) + 9);
+    expect(stored.flat()).toEqual(batches.flat().sort((a, b) => a - b));
+    return { encoded: encoded / rows, groups: stored.map(({ length }) => length) };
+  }
+  const run = (first: number, rows: number): number[] => Array.from({ length: rows }, (_, i) => first + i);
+
+  it('joins four small groups of like size: a row is written again a few times, not with every batch', () => {
+    const { encoded, groups } = load(Array.from({ length: 600 }, (_, n) => run(n * 100, 100)));
+    // log4(20,000 / 100) is 3.8.
+    expect(encoded).toBeLessThan(5);
+    expect(groups.length).toBeLessThan(60_000 / (GROUP_ROWS / 2) + 9);
+  });
+
+  it('does not write again what one stretch of a day has got when another stretch gets more', () => {
+    const chains = run(0, 8).map((chain) => chain * 20_000);
+    const { encoded, groups } = load(run(0, 16).map((n) => chains.flatMap((start) => run(start + n * 1250, 1250))));
+    expect(encoded).toBeLessThan(3.5);
+    expect(groups.length).toBeLessThan(20);
+  });
+
+  it('keeps what is still moving small: late events cost the groups of the last polls, not those of the day', () => {
+    const polls = run(0, 288).map((n) => [
+      ...run(n * 1000, 340),
+      ...run(0, 7).map((i) => Math.max(0, n - 3) * 1000 + 500 + i),
+    ]);
+    expect(load(polls).encoded).toBeLessThan(16);
+  });
+
+  it('joins rare events, however far they are apart', () => {
+    const { groups } = load(run(0, 288).map((n) => run(n * 300_000, 3)));
+    expect(groups.length).toBeLessThan(10);
   });
 
   it('keeps every row, once and in order, whatever comes', () => {

@@ -76,9 +76,8 @@ export type Segment<R> = { copy: number } | { groups: readonly number[]; added: 
 
 /**
  * How a partition's next file is made from the current one. New rows are inserted by time, so that the file stays sorted; groups
- * that they do not fall into are copied. Rows that follow all others form a new group, and are joined with the one before as soon as
- * that is not larger: groups grow like the digits of a binary counter, so a row is rewritten only a few times before it ends up
- * in a large group, however small the batches are.
+ * that they do not fall into are copied. Rows that follow all others form a new group, and four groups of like size are joined into
+ * one: so a row is rewritten two or three times before it ends up in a large group, however small the batches are.
  */
 export function planSegments<R>(
   groups: readonly PresentGroup[],
@@ -87,58 +86,103 @@ export function planSegments<R>(
   const pieces: Piece<R>[] = [];
   let next = 0;
   /** The rows up to a time, in order. */
-  const takeBefore = (end: Instant): R[] => {
+  const takeBefore = (end: Instant): Added<R>[] => {
     const first = next;
     while (next < added.length && (added[next]?.at ?? end) < end) next++;
-    return added.slice(first, next).map(({ row }) => row);
+    return added.slice(first, next);
   };
-  groups.forEach(({ rows, oldest, newest, isTouched }, i) => {
-    const between = takeBefore(oldest);
+  groups.forEach((group, i) => {
+    const between = takeBefore(group.oldest);
     // A few rows before a group are added to it: a group of their own would cost every reader more.
-    const isFew = between.length < rows && between.length + rows <= GROUP_ROWS;
-    if (between.length > 0 && !isFew) pieces.push(newPiece(between));
-    const inside = [...(isFew ? between : []), ...takeBefore(newest)];
-    pieces.push({ groups: [i], added: inside, rows: rows + inside.length, isTouched: isTouched || inside.length > 0 });
+    const isFew = between.length * FEW < group.rows && between.length + group.rows <= GROUP_ROWS;
+    if (!isFew) pieces.push(...runsOf(between));
+    const inside = [...(isFew ? between : []), ...takeBefore(group.newest)];
+    pieces.push({
+      groups: [i],
+      added: inside.map(({ row }) => row),
+      rows: group.rows + inside.length,
+      oldest: Math.min(group.oldest, inside[0]?.at ?? group.oldest),
+      newest: group.newest,
+      isTouched: group.isTouched || inside.length > 0,
+    });
   });
-  const after = takeBefore(Number.POSITIVE_INFINITY);
-  if (after.length > 0) pieces.push(newPiece(after));
-  return grown(pieces).map((piece) =>
+  pieces.push(...runsOf(takeBefore(Number.POSITIVE_INFINITY)));
+  return joined(pieces).map((piece) =>
     piece.isTouched ? { groups: piece.groups, added: piece.added } : { copy: piece.groups[0] ?? 0 },
   );
 }
 
-interface Piece<R> {
-  groups: number[];
-  added: R[];
-  rows: number;
-  isTouched: boolean;
+interface Added<R> {
+  at: Instant;
+  row: R;
 }
 
-const newPiece = <R>(added: R[]): Piece<R> => ({ groups: [], added, rows: added.length, isTouched: true });
+interface Piece<R> extends PresentGroup {
+  groups: number[];
+  added: R[];
+}
 
-/** Joins rewritten pieces with neighbours that are not larger, up to the size of a group. */
-function grown<R>(pieces: readonly Piece<R>[]): Piece<R>[] {
+/** Less than this part of a group is few. */
+const FEW = 8;
+/** Groups of like size that become one. */
+const MANY = 4;
+/** Fewer rows are never kept apart: rare events are hours apart, too. */
+const RUN_ROWS = 500;
+
+/**
+ * New rows as pieces. A first sync reads several stretches of a day side by side: a group over two of them would be rewritten with
+ * every batch that falls between. So rows behind a pause that is longer than all before it are kept apart.
+ */
+function runsOf<R>(rows: readonly Added<R>[]): Piece<R>[] {
+  const runs: Piece<R>[] = [];
+  for (const { at, row } of rows) {
+    const last = runs.at(-1);
+    if (!last || (last.rows >= RUN_ROWS && at - last.newest > last.newest - last.oldest)) {
+      runs.push({ groups: [], added: [row], rows: 1, oldest: at, newest: at, isTouched: true });
+    } else {
+      last.added.push(row);
+      last.rows += 1;
+      last.newest = at;
+    }
+  }
+  return runs;
+}
+
+const isApart = (a: PresentGroup, b: PresentGroup): boolean =>
+  Math.min(a.rows, b.rows) >= RUN_ROWS && b.oldest - a.newest > Math.min(a.newest - a.oldest, b.newest - b.oldest);
+
+/** Joins pieces with those before them, up to the size of a group. */
+function joined<R>(pieces: readonly Piece<R>[]): Piece<R>[] {
   const done: Piece<R>[] = [];
   for (const piece of pieces) {
-    let last = piece;
-    for (let before = done.at(-1); before && joins(before, last); before = done.at(-1)) {
-      done.pop();
-      last = join(before, last);
-    }
-    done.push(last);
+    done.push(piece);
+    for (let n = toJoin(done); n > 1; n = toJoin(done)) done.push(done.splice(-n).reduce(join));
   }
   return done;
 }
 
-function joins<R>(a: Piece<R>, b: Piece<R>): boolean {
-  if (a.rows + b.rows > GROUP_ROWS) return false;
-  return (a.isTouched && b.isTouched) || (b.isTouched && a.rows <= b.rows) || (a.isTouched && b.rows <= a.rows);
+/** How many of the last pieces become one; one, if none do. */
+function toJoin<R>(done: readonly Piece<R>[]): number {
+  let [n, rows, largest, isTouched, most] = [0, 0, 0, false, 1];
+  for (let i = done.length - 1; i >= 0; i--) {
+    const piece = done[i] as Piece<R>;
+    const after = done[i + 1];
+    n += 1;
+    rows += piece.rows;
+    largest = Math.max(largest, piece.rows);
+    isTouched ||= piece.isTouched;
+    if (rows > GROUP_ROWS || (after && isApart(piece, after))) break;
+    if (n >= MANY && largest <= rows / 2 && isTouched) most = n;
+  }
+  return most;
 }
 
 const join = <R>(a: Piece<R>, b: Piece<R>): Piece<R> => ({
   groups: [...a.groups, ...b.groups],
   added: [...a.added, ...b.added],
   rows: a.rows + b.rows,
+  oldest: a.oldest,
+  newest: b.newest,
   isTouched: true,
 });
 
