@@ -32,10 +32,14 @@ async function run(size: Size): Promise<Report> {
         ]),
       },
       {
-        head: ['sink', 'rows', 'CPU s a million rows', 'Postgres beside it', 'cores kept busy', 'of the limit'],
+        head: [
+          ...['sink', 'rows', 'CPU s a million rows', 'Postgres beside it', 'the service'],
+          ...['cores busy, without the service', 'of the limit', 'cores busy, with it'],
+        ],
         rows: loads.map((one) => [
           ...[one.sink, count(one.rows), ratio(perMillion(one, one.cpuSeconds))],
-          ...[ratio(perMillion(one, one.serverCpuSeconds)), ratio(coresBusy(one)), ratio(ofLimit(one))],
+          ...[ratio(perMillion(one, one.serverCpuSeconds)), ratio(perMillion(one, one.serviceCpuSeconds))],
+          ...[ratio(coresBusy(one)), ratio(ofLimit(one)), ratio(coresBusy(one) + one.serviceCpuSeconds / one.seconds)],
         ]),
       },
     ],

@@ -10,15 +10,19 @@ export interface Service {
   since: Instant;
 }
 
+interface Started extends Service {
+  pid: number | undefined;
+}
+
 const SCRIPT = fileURLToPath(new URL('./serve.ts', import.meta.url));
 
 /** A service with so many clicks, in a process that ends with the work. */
-export async function withService<T>(rows: number, work: (service: Service) => Promise<T>): Promise<T> {
+export async function withService<T>(rows: number, work: (service: Started) => Promise<T>): Promise<T> {
   const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), SCRIPT, String(rows)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   try {
-    return await work(await firstLine(child));
+    return await work({ ...(await firstLine(child)), pid: child.pid });
   } finally {
     await kill([child]);
   }

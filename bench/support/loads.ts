@@ -4,7 +4,7 @@ import { withService } from '../service/start.ts';
 import { runMeasured } from './commands.ts';
 import { configText } from './engine.ts';
 import { withHome } from './home.ts';
-import { serverCpuSeconds, serverOf } from './proc.ts';
+import { cpuSecondsOf, serverCpuSeconds, serverOf } from './proc.ts';
 import type { Size } from './report.ts';
 
 /** First syncs of histories of ten times the length each, by the command line, each in a process of its own. */
@@ -17,6 +17,8 @@ export interface Load {
   /** Seconds of the processor: of the sync, and of the Postgres beside it, which has a lake's state, too. */
   cpuSeconds: number;
   serverCpuSeconds: number;
+  /** Of the service, which is on the same machine. */
+  serviceCpuSeconds: number;
 }
 
 const ROWS: Readonly<Record<Size, readonly number[]>> = {
@@ -43,7 +45,7 @@ async function loadAll(sizes: readonly number[]): Promise<Load[]> {
 
 const load = (sink: Load['sink'], rows: number): Promise<Load> =>
   withHome(({ dir, url, db }) =>
-    withService(rows, async (service) => {
+    withService(rows, async ({ pid, ...service }) => {
       const config = join(dir, 'tributary.yaml');
       const sinks = {
         Postgres: { warehouse: { type: 'postgres' } },
@@ -52,10 +54,14 @@ const load = (sink: Load['sink'], rows: number): Promise<Load> =>
       writeFileSync(config, configText({ ...service, url, source: 'main', sinks }));
       const [backend] = await db.query<{ pid: number }>({ text: 'select pg_backend_pid() as pid' });
       const server = serverOf(backend?.pid);
+      const ready = cpuSecondsOf(pid) ?? Number.NaN;
       const before = serverCpuSeconds(server);
       const { stdout, ...measured } = await runMeasured(['sync', 'clicks', '--config', config, '--json']);
       const [{ new: came, requests }] = JSON.parse(stdout).streams as [{ new: number; requests: number }];
       if (came !== rows) throw new Error(`${rows} rows were there, and ${came} came`);
-      return { sink, rows, requests, ...measured, serverCpuSeconds: serverCpuSeconds(server) - before };
+      return {
+        ...{ sink, rows, requests, ...measured, serverCpuSeconds: serverCpuSeconds(server) - before },
+        serviceCpuSeconds: (cpuSecondsOf(pid) ?? Number.NaN) - ready,
+      };
     }),
   );
