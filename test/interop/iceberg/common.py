@@ -38,3 +38,15 @@ def duckdb_with(extensions):
         db.execute(f"LOAD '{glob.glob(os.path.join(folder, '*', '*.duckdb_extension'))[0]}'")
     db.execute("SET TimeZone = 'UTC'")
     return db
+
+
+def spark_with(o):
+    from pyspark.sql import SparkSession
+    session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    session = session.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+    session = session.config("spark.jars", ",".join(o["jars"])).config("spark.sql.session.timeZone", "UTC")
+    for key, value in o["spark"].items():
+        session = session.config(f"spark.sql.catalog.tributary{key}", value)
+    spark = session.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark

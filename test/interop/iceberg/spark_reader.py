@@ -1,15 +1,8 @@
 """Reads the tables by Spark's Iceberg runtime and Java's JdbcCatalog."""
-from pyspark.sql import SparkSession
-from common import options, show
+from common import options, show, spark_with
 
 o = options()
-session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-session = session.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
-session = session.config("spark.jars", ",".join(o["jars"])).config("spark.sql.session.timeZone", "UTC")
-for key, value in o["spark"].items():
-    session = session.config(f"spark.sql.catalog.tributary{key}", value)
-spark = session.getOrCreate()
-spark.sparkContext.setLogLevel("ERROR")
+spark = spark_with(o)
 name = f"tributary.{o['namespace']}"
 
 

@@ -43,7 +43,22 @@ def by_duckdb():
     return read
 
 
-read = {"pyiceberg": by_pyiceberg, "DuckDB": by_duckdb}[o["reader"]]()
+def by_spark():
+    from common import spark_with
+    spark = spark_with(o)
+
+    def read(hold):
+        frame = spark.sql(
+            "select count(*), count(distinct event_id), collect_list(case when event_id = 'total' then sale_amount end) "
+            f"from tributary.{name}"
+        )
+        time.sleep(hold)
+        return tuple(frame.collect()[0])
+
+    return read
+
+
+read = {"pyiceberg": by_pyiceberg, "DuckDB": by_duckdb, "Spark": by_spark}[o["reader"]]()
 reads, wrong, failed, before = 0, [], [], 0
 while not os.path.exists(o["stop"]):
     reads += 1
