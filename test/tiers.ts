@@ -43,6 +43,7 @@ export const DEEP: string[] = [
   'test/integration/iceberg-rest.test.ts',
   'test/integration/iceberg-sink*.test.ts',
   'test/integration/iceberg-tables.test.ts',
+  'test/integration/lake-groups.test.ts',
   'test/integration/lake-neighbours.test.ts',
   'test/integration/lake-partitions.test.ts',
   'test/integration/lake-sink*.test.ts',

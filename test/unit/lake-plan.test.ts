@@ -67,6 +67,14 @@ describe('how the next file of a partition is made of the present one', () => {
     expect(load(polls).encoded).toBeLessThan(16);
   });
 
+  it('joins bursts with pauses between them once there are many', () => {
+    for (const rows of [500, 1500]) {
+      const { encoded, groups } = load(run(0, 144).map((n) => run(n * 10_000, rows)));
+      expect(groups.length).toBeLessThan(30 + (144 * rows) / 5000);
+      expect(encoded).toBeLessThan(4);
+    }
+  });
+
   it('joins rare events, however far they are apart', () => {
     const { groups } = load(run(0, 288).map((n) => run(n * 300_000, 3)));
     expect(groups.length).toBeLessThan(10);

@@ -128,6 +128,9 @@ const FEW = 8;
 const MANY = 4;
 /** Fewer rows are never kept apart: rare events are hours apart, too. */
 const RUN_ROWS = 500;
+/** What eight stretches have at most, side by side, and what a file may have beyond that. With more groups none are kept apart. */
+const CROWD = 24;
+const CROWD_ROWS = 5000;
 
 /**
  * New rows as pieces. A first sync reads several stretches of a day side by side: a group over two of them would be rewritten with
@@ -153,16 +156,19 @@ const isApart = (a: PresentGroup, b: PresentGroup): boolean =>
 
 /** Joins pieces with those before them, up to the size of a group. */
 function joined<R>(pieces: readonly Piece<R>[]): Piece<R>[] {
+  const rows = pieces.reduce((sum, piece) => sum + piece.rows, 0);
+  // Events that come in bursts are apart for good.
+  const isCrowded = pieces.length > CROWD + rows / CROWD_ROWS;
   const done: Piece<R>[] = [];
   for (const piece of pieces) {
     done.push(piece);
-    for (let n = toJoin(done); n > 1; n = toJoin(done)) done.push(done.splice(-n).reduce(join));
+    for (let n = toJoin(done, isCrowded); n > 1; n = toJoin(done, isCrowded)) done.push(done.splice(-n).reduce(join));
   }
   return done;
 }
 
 /** How many of the last pieces become one; one, if none do. */
-function toJoin<R>(done: readonly Piece<R>[]): number {
+function toJoin<R>(done: readonly Piece<R>[], isCrowded: boolean): number {
   let [n, rows, largest, isTouched, most] = [0, 0, 0, false, 1];
   for (let i = done.length - 1; i >= 0; i--) {
     const piece = done[i] as Piece<R>;
@@ -171,7 +177,7 @@ function toJoin<R>(done: readonly Piece<R>[]): number {
     rows += piece.rows;
     largest = Math.max(largest, piece.rows);
     isTouched ||= piece.isTouched;
-    if (rows > GROUP_ROWS || (after && isApart(piece, after))) break;
+    if (rows > GROUP_ROWS || (after && !isCrowded && isApart(piece, after))) break;
     if (n >= MANY && largest <= rows / 2 && isTouched) most = n;
   }
   return most;
