@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import type { Lease } from '../cursor/leases.ts';
 import { certifiedShare, readLedger } from '../cursor/ledger.ts';
 import type { Sample } from '../extract/probe.ts';
