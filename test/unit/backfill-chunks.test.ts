@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, startOfDay, type Window } from '../../src/model/window.ts';
-import { chunksOf, parallelism } from '../../src/sync/backfill-stream.ts';
+import { chunksOf, createIsBusy, parallelism } from '../../src/sync/backfill-stream.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const days = (n: number): number => START + n * DAY_MS;
@@ -57,4 +58,14 @@ test('reads no more windows at a time than help while the process is busy anyway
   expect(parallelism(5000, 8, 0, true)).toBe(3);
   expect(parallelism(20, 4, 0, true)).toBe(2);
   expect(parallelism(5000, 8, 60_000_000, true)).toBe(1);
+});
+
+test('a process is busy until it is known to have pauses, and again when it has none', async () => {
+  const isBusy = createIsBusy();
+  expect(isBusy()).toBe(true);
+  await sleep(1100);
+  expect(isBusy()).toBe(false);
+  const end = performance.now() + 1100;
+  while (performance.now() < end);
+  expect(isBusy()).toBe(true);
 });
