@@ -9,6 +9,7 @@ export interface Cursor {
   since: Instant;
   completeThrough: Instant | undefined;
   newestSeen: Instant | undefined;
+  lastCommit?: string | undefined;
 }
 
 export async function readCursor(db: Queryable, { sink, ...track }: Track): Promise<Cursor | undefined> {
@@ -28,18 +29,24 @@ export interface CursorRow {
   since: Instant;
   through: Instant | null;
   newest: Instant | null;
+  last_commit: string | null;
 }
 
 /** Of source $1 and stream $2 in the sinks $3. */
 export const SELECT_CURSORS = `
-  select sink, ${instantOf('since')} as since, ${instantOf('complete_through')} as through, ${instantOf('newest_seen')} as newest
+  select sink, ${instantOf('since')} as since, ${instantOf('complete_through')} as through, ${instantOf('newest_seen')} as newest, last_commit
   from tributary.cursors where source = $1 and stream = $2 and sink = any($3)`;
 
 export function cursorsOf(sinks: readonly string[], rows: readonly CursorRow[]): Map<string, Cursor | undefined> {
   const found = new Map(
-    rows.map(({ sink, since, through, newest }) => [
+    rows.map(({ sink, since, through, newest, last_commit: last }): [string, Cursor] => [
       sink,
-      { since, completeThrough: through ?? undefined, newestSeen: newest ?? undefined },
+      {
+        since,
+        completeThrough: through ?? undefined,
+        newestSeen: newest ?? undefined,
+        ...(last !== null && { lastCommit: last }),
+      },
     ]),
   );
   return new Map(sinks.map((sink) => [sink, found.get(sink)]));
@@ -139,7 +146,7 @@ export async function rewind(tx: Queryable, track: Track, to: Instant): Promise<
 
 /** As if the stream had never been synced into this sink. */
 export async function forgetTrack(tx: Queryable, track: Track): Promise<void> {
-  for (const table of ['windows', 'cursors']) await tx.query(dropTrack(table, track));
+  for (const table of ['windows', 'cursors', 'attestations', 'foreign_rows']) await tx.query(dropTrack(table, track));
 }
 
 const keyOf = ({ source, stream, sink }: Track): string[] => [source, stream, sink];

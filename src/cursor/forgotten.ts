@@ -62,7 +62,7 @@ export async function forgetQuarantined(
 }
 
 /** What says how complete a source is. */
-const PROGRESS_TABLES = ['cursors', 'windows'] as const;
+const PROGRESS_TABLES = ['cursors', 'windows', 'attestations', 'foreign_rows'] as const;
 
 /** Leases stay: their epochs must go on rising, or a writer that slept through it all would pass the fence again. */
 const OTHER_TABLES = ['runs', 'profiles', 'filters', 'quarantine', 'parked', 'incidents', 'backfills'] as const;

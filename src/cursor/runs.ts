@@ -54,6 +54,9 @@ export interface Run {
 export const newRunId = (now: number = Date.now()): string =>
   `${new Date(now).toISOString().replace(/[-:.]/g, '').slice(0, 15)}-${randomBytes(4).toString('hex')}`;
 
+/** The form of it, as Postgres reads it: a row whose `_run_id` looks otherwise was written by somebody else. */
+export const RUN_ID = '^[0-9]{8}T[0-9]{6}-[0-9a-f]{8}$';
+
 /**
  * The caller holds the lease of the stream: whatever else of its kind is still called running has died. A backfill that gave way to
  * a sync is alive. Returns when it began, by the database's clock.

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
-import { DAY_MS, type Entry, gaps, startOfDay, type Window } from '../model/window.ts';
+import { DAY_MS, daysOf, type Entry, gaps, type Window } from '../model/window.ts';
 import type { Queryable } from './database/index.ts';
 import { instantOf } from './database/sql.ts';
 
@@ -115,13 +115,6 @@ export async function countByDay(
     certified && rows > 0 && note === undefined && end - start <= LONGEST_MS;
   const days = counted.flatMap((entry) => (isToCut(entry) ? daysOf(entry) : [entry]));
   return countEntries(days, counted, count);
-}
-
-function daysOf(entry: Entry): Entry[] {
-  const days: Entry[] = [];
-  for (let start = entry.start; start < entry.end; start = startOfDay(start) + DAY_MS)
-    days.push({ ...entry, start, end: Math.min(entry.end, startOfDay(start) + DAY_MS) });
-  return days;
 }
 
 interface CountedWindow extends Window {

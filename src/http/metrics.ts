@@ -2,6 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { readBudgets, readBudgetUse } from '../cursor/budget-use.ts';
 import type { Queryable } from '../cursor/database/index.ts';
+import { INCIDENT_KINDS } from '../jobs/alerts.ts';
 import type { JobQueue } from '../jobs/bull.ts';
 import { Fault } from '../model/errors.ts';
 import { observe, type SpanEnd } from '../model/log.ts';
@@ -183,7 +184,7 @@ async function streamFigures(deps: Deps): Promise<Figure[]> {
     add('parked', '1 where the stream waits for a person.', labels, one.parked === null ? 0 : 1);
     add('quarantined_records', 'Records that were set aside.', labels, one.quarantined);
   }
-  for (const kind of ['parked', 'late', 'uncertified'])
+  for (const kind of INCIDENT_KINDS)
     add('troubles', 'What needs a person, by kind.', { kind }, troubles.filter((each) => each.kind === kind).length);
   return figures;
 }

@@ -1,3 +1,4 @@
+import { SINK_CHANGED } from '../cursor/attestations.ts';
 import type { Database, Queryable } from '../cursor/database/index.ts';
 import { instantOf } from '../cursor/database/sql.ts';
 import { type Instant, toIso } from '../model/instant.ts';
@@ -79,13 +80,14 @@ async function post(url: string, alert: Alert): Promise<string | undefined> {
 /** A window that could not be proven is read again after an hour; when that did not help either, somebody should know. */
 const STAYS_AFTER_TRIES = 2;
 
-/** Everything that is wrong now and that somebody should be told of: parked, late, not proven. */
+/** Everything that is wrong now and that somebody should be told of: parked, late, not proven, changed by others. */
 export async function findTroubles(
   db: Queryable,
   scheduled: ScheduledStreams,
   sinks: readonly string[],
 ): Promise<Trouble[]> {
-  return [...(await findParked(db)), ...(await findLate(db, scheduled, sinks)), ...(await findUncertified(db))];
+  const open = await findUncertified(db);
+  return [...(await findParked(db)), ...(await findLate(db, scheduled, sinks)), ...open];
 }
 
 async function findParked(db: Queryable): Promise<Trouble[]> {
@@ -132,22 +134,30 @@ async function findLate(db: Queryable, scheduled: ScheduledStreams, sinks: reado
   });
 }
 
+/** Windows that no reading has proven for a while; and, at once, those that a sink held and does not hold any more. */
 async function findUncertified(db: Queryable): Promise<Trouble[]> {
-  type Found = Window & { source: string; stream: string; note: string | null; more: number };
+  type Found = Window & { source: string; stream: string; note: string | null; more: number; changed: boolean };
   const rows = await db.query<Found>({
     text: `
-      select distinct on (source, stream) source, stream, note, count(*) over (partition by source, stream) - 1 as more,
+      select distinct on (source, stream, changed) source, stream, note, changed,
+        count(*) over (partition by source, stream, changed) - 1 as more,
         ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end"
-      from tributary.windows where state = 'uncertified' and tries >= $1
-      order by source, stream, start_at`,
-    values: [STAYS_AFTER_TRIES],
+      from (select *, starts_with(note, $2) is true as changed from tributary.windows where state = 'uncertified') w
+      where tries >= $1 or changed
+      order by source, stream, changed, start_at`,
+    values: [STAYS_AFTER_TRIES, SINK_CHANGED],
   });
-  return rows.map(({ source, stream, note, more, ...window }) => ({
-    source,
-    stream,
-    kind: 'uncertified',
-    message: `${describeRange(window)}${more > 0 ? ` and ${more} more` : ''} could not be proven complete${note ? `: ${note}` : ''}`,
-  }));
+  return rows.map(({ source, stream, note, more, changed, ...window }) => {
+    const where = `${describeRange(window)}${more > 0 ? ` and ${more} more` : ''}`;
+    if (changed)
+      return { source, stream, kind: 'sink_changed', message: `${where}: ${note?.slice(SINK_CHANGED.length)}` };
+    return {
+      source,
+      stream,
+      kind: 'uncertified',
+      message: `${where} could not be proven complete${note ? `: ${note}` : ''}`,
+    };
+  });
 }
 
 const minutes = (ms: number): string => {
@@ -155,7 +165,7 @@ const minutes = (ms: number): string => {
   return count < 120 ? `${count} min` : `${Math.round(count / 60)} h`;
 };
 
-export const INCIDENT_KINDS = ['parked', 'late', 'uncertified'] as const;
+export const INCIDENT_KINDS = ['parked', 'late', 'uncertified', 'sink_changed'] as const;
 export type IncidentKind = (typeof INCIDENT_KINDS)[number];
 
 /** Something that somebody has to be told, as it is found. */

@@ -12,6 +12,14 @@ export const holds = (window: Window, at: Instant): boolean => at >= window.star
 
 export const startOfDay = (at: Instant): Instant => Math.floor(at / DAY_MS) * DAY_MS;
 
+/** A window cut at midnight, UTC. */
+export function daysOf<T extends Window>(window: T): T[] {
+  const days: T[] = [];
+  for (let start = window.start; start < window.end; start = startOfDay(start) + DAY_MS)
+    days.push({ ...window, start, end: Math.min(window.end, startOfDay(start) + DAY_MS) });
+  return days;
+}
+
 /** For people: `2026-11-01 00:00 to 2026-11-02 00:00 UTC (exclusive)`, with seconds and fractions only if there are any. */
 export const describeRange = ({ start, end }: Window): string => `${moment(start)} to ${moment(end)} UTC (exclusive)`;
 
@@ -86,6 +94,12 @@ export function gaps(entries: readonly Window[], { start, end }: Window): Window
   if (isEmpty(window)) return [];
   return entries.reduce<Window[]>((open, entry) => open.flatMap((part) => subtract(part, entry)), [window]);
 }
+
+/** The parts of a window that entries cover. */
+export const within = (entries: readonly Window[], { start, end }: Window): Window[] =>
+  entries
+    .map((entry) => ({ start: Math.max(entry.start, start), end: Math.min(entry.end, end) }))
+    .filter((part) => !isEmpty(part));
 
 /** The share of a window that is proven, by time. */
 export function provenShare(entries: readonly Entry[], window: Window): number {

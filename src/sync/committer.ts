@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { type ForeignRows, SINK_CHANGED } from '../cursor/attestations.ts';
 import type { Advance, Span } from '../cursor/ledger.ts';
 import type { Tally } from '../cursor/runs.ts';
 import { Certified } from '../extract/proof/certified.ts';
@@ -8,6 +9,7 @@ import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
 import type { Stream } from '../model/streams.ts';
+import type { Window } from '../model/window.ts';
 import { type Batch, describeColumns, type Receipt, ShapeChanged, type Sink } from '../sinks/sink.ts';
 import type { Evolver } from './evolver.ts';
 
@@ -30,6 +32,10 @@ interface CommitterOptions {
   base: () => RunBase;
   tally: Tally;
   serverNow: () => Instant;
+  /** Sinks that are left out of this run, and why. */
+  failed?: ReadonlyMap<string, Fault>;
+  /** By sink: windows that hold rows of another writer, which no reading makes complete. */
+  foreign?: ReadonlyMap<string, readonly ForeignRows[]>;
   /** Told of the windows that a sink has committed. */
   onCommit: (sink: string, spans: readonly Span[]) => void;
 }
@@ -39,15 +45,18 @@ interface CommitterOptions {
  * every row, because the requests have been spent.
  */
 export function createCommitter(options: CommitterOptions): Committer {
-  const { sinks, tally, serverNow, onCommit, evolver, base } = options;
+  const { sinks, tally, serverNow, onCommit, evolver, base, foreign } = options;
   const committers = new Map<string, SinkCommitter>(
     sinks.map((sink, i) => [
       sink.name,
       // Every sink gets the same rows; the summary counts them once, as the first sink met them.
-      createSinkCommitter({ sink, evolver, base, serverNow, onCommit, ...(i === 0 && { tally }) }),
+      createSinkCommitter({
+        ...{ sink, evolver, base, serverNow, onCommit, foreign: foreign?.get(sink.name) ?? [] },
+        ...(i === 0 && { tally }),
+      }),
     ]),
   );
-  const failed = new Map<string, Fault>();
+  const failed = new Map<string, Fault>(options.failed);
 
   const each = async (
     chosen: ReadonlySet<string> | undefined,
@@ -119,6 +128,7 @@ interface SinkCommitterOptions {
   base: () => RunBase;
   serverNow: () => Instant;
   onCommit: CommitterOptions['onCommit'];
+  foreign?: readonly ForeignRows[];
   /** Where what the commits did is counted, if it is. */
   tally?: Tally;
 }
@@ -127,7 +137,7 @@ interface SinkCommitterOptions {
 const MOST_ATTEMPTS = 5;
 
 export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitter {
-  const { sink, evolver, base, serverNow, onCommit, tally } = options;
+  const { sink, evolver, base, serverNow, onCommit, foreign = [], tally } = options;
   let batch = newBatch();
   let shape = '';
   let underWay: Promise<void> = Promise.resolve();
@@ -143,7 +153,8 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
   };
 
   const commit = async (stream: Stream, pending: Pending, rows: readonly Row[]): Promise<void> => {
-    const { spans, rejected, newest: newestSeen } = pending;
+    const { rejected, newest: newestSeen } = pending;
+    const spans = foreign.reduce<Span[]>(withheld, pending.spans);
     const open = await fill(sink, stream, rows);
     // The epoch is read last: the lease may have been given away and taken again since the batch was begun.
     const advance = { ...base(), commitId: randomUUID(), stream: stream.name, sink: sink.name, spans, newestSeen };
@@ -265,6 +276,20 @@ function addSpan(spans: Span[], span: Span): void {
   } else if (span.end > span.start) {
     spans.push(span);
   }
+}
+
+/** What was read there is stored, and not certified. */
+function withheld(spans: readonly Span[], { start, end, what }: ForeignRows): Span[] {
+  return spans.flatMap((span) => {
+    if (!span.certified || span.start >= end || span.end <= start) return [span];
+    const [from, to] = [Math.max(span.start, start), Math.min(span.end, end)];
+    const part = (window: Window): Span => ({ ...span, ...window, rows: 0 });
+    return [
+      part({ start: span.start, end: from }),
+      { ...part({ start: from, end: to }), certified: undefined, note: `${SINK_CHANGED}${what}` },
+      part({ start: to, end: span.end }),
+    ].filter((one) => one.start < one.end);
+  });
 }
 
 function countReceipt(tally: Tally, receipt: Receipt, rejected: number): void {

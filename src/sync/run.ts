@@ -19,6 +19,7 @@ import { type Instant, toIso } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
 import { describeRange, provenShare, type Window } from '../model/window.ts';
+import { type Attested, attest } from './attest.ts';
 import { type Committer, createCommitter } from './committer.ts';
 import { createEvolver, describeSchemaChange } from './evolver.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
@@ -34,6 +35,8 @@ export interface OpenRun {
   tally: Tally;
   /** As it was when the lease was taken. */
   known: Known;
+  /** By sink: how those in the state's own database identified themselves then. */
+  identities: ReadonlyMap<string, string>;
   /** The database's clock. */
   now(): Instant;
   /** Requests sent by this run so far. */
@@ -80,6 +83,7 @@ export async function withRun(
   let ended: Ended & { fault?: Fault } = { state: 'failed', unproven: [] };
 
   let began: { known: Known; at: Instant; elapsed(): number } | undefined;
+  const identities = new Map<string, string>();
   // A backfill waits for syncs, so that it never delays fresh data.
   const lease = await acquireLease(state, source, stream, deps.holder, {
     givesWay: kind !== 'sync',
@@ -89,6 +93,9 @@ export async function withRun(
       const at = await startRun(tx, { id, kind, source, stream });
       const start = performance.now();
       began = { at, elapsed: () => performance.now() - start, known: await readKnown(tx, tracks) };
+      for (const sink of deps.sinks)
+        if (sink.isInState && sink.identify)
+          identities.set(sink.name, await sink.identify(tx, { source, stream }, undefined));
     },
   });
   if (!began) throw new Error('a lease was taken, and the run did not begin');
@@ -99,6 +106,7 @@ export async function withRun(
     lease,
     tally,
     known,
+    identities,
     now: () => at + elapsed(),
     requests: () => job.requests().requests - asked.requests,
     enter(next) {
@@ -189,12 +197,14 @@ export async function withReading(
   job: StreamJob,
   run: OpenRun,
   work: (reading: Reading) => Promise<Window>,
+  recount: Window | boolean = deps.recount ?? false,
 ): Promise<Ended> {
   const { state, sinks, signal, onProgress } = deps;
   const { source, stream } = job;
   const tracks = tracksOf(deps, job);
   const { epoch } = run.lease;
-  const { cursors, profile, hasShown, evolved, ...known } = await bringKnownUpToDate(deps, job, run);
+  const { known: found, faults } = await bringKnownUpToDate(deps, job, run, recount);
+  const { cursors, profile, hasShown, evolved, ...known } = found;
   const since = await job.findSince(known.since, signal);
   // A `since` that moved back opens older time, where backfills may have been.
   const isOlder = known.since !== undefined && since < known.since;
@@ -215,6 +225,8 @@ export async function withReading(
     base: () => ({ source, runId: run.id, epoch: run.lease.epoch, since }),
     tally: run.tally,
     serverNow: reader.serverNow,
+    failed: faults,
+    foreign: known.foreign,
     onCommit(sink, spans) {
       ledgers.add(sink, spans);
       const through = spans.findLast((span) => span.certified)?.end;
@@ -257,8 +269,16 @@ export async function withReading(
   return { state: unproven.length > 0 ? 'incomplete' : 'done', unproven };
 }
 
-/** After a crash between two databases, and with filters that have changed, the state is not what it was when the lease was taken. */
-async function bringKnownUpToDate(deps: SyncDeps, job: StreamJob, run: OpenRun): Promise<Known> {
+/**
+ * After a crash between two databases, with filters that have changed, or with a sink that somebody changed, the state is not what it was
+ * when the lease was taken.
+ */
+async function bringKnownUpToDate(
+  deps: SyncDeps,
+  job: StreamJob,
+  run: OpenRun,
+  recount: Window | boolean,
+): Promise<{ known: Known; faults: Attested['faults'] }> {
   const { state, sinks, log } = deps;
   const { source, stream, filters } = job;
   const lease = { source, stream, epoch: run.lease.epoch };
@@ -268,7 +288,14 @@ async function bringKnownUpToDate(deps: SyncDeps, job: StreamJob, run: OpenRun):
     log.warn({ source, stream, filters }, 'the filters have changed: what is complete is counted again');
     isStale = true;
   }
-  return isStale ? readKnown(state, tracksOf(deps, job)) : run.known;
+  const readAgain = (): Promise<Known> => readKnown(state, tracksOf(deps, job));
+  const known = isStale ? await readAgain() : run.known;
+  const { identities } = run;
+  const question = { known, epoch: lease.epoch, now: run.now(), identities, recount };
+  const { isChanged, faults } = await attest(deps, job, question);
+  const [fault] = faults.values();
+  if (fault && faults.size === sinks.length) throw fault;
+  return { known: isChanged ? await readAgain() : known, faults };
 }
 
 const tracksOf = ({ sinks }: Pick<SyncDeps, 'sinks'>, { source, stream }: Pick<StreamJob, 'source' | 'stream'>) => ({

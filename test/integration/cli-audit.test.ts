@@ -24,7 +24,7 @@ state: { url: "${database.url}" }\n`,
   expect([code, text]).toEqual([0, expect.anything()]);
   await quarantine(
     db,
-    { source: 'main', stream: 'leads', runId: 'run-1' },
+    { source: 'main', stream: 'leads', runId: '20261114T120000-00000001' },
     [1, 2, 3].map((n) => ({ record: { event: 'lead', eventId: `bad ${n}` }, reason: 'no time' })),
   );
 });

@@ -45,7 +45,7 @@ state: { url: "${databases[0].url}" }\n`,
   );
   expect(await tributary('sync')).toMatchObject({ code: 0 });
   const records = [{ reason: 'the record has no time', record: { event: 'lead' } }];
-  await quarantine(db, { source: 'main', stream: 'leads', runId: 'run-1' }, records);
+  await quarantine(db, { source: 'main', stream: 'leads', runId: '20261114T120000-00000001' }, records);
   expect(await tributary('backfill', '--from', FROM, '--to', TO)).toMatchObject({ code: 0 });
 });
 afterAll(async () => {

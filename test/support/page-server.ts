@@ -87,7 +87,7 @@ function answerOf(
     source: 'main',
     stream: 'leads' as const,
     reason: 'timestamp: "soon" is no instant',
-    runId: 'run-7',
+    runId: '20261114T120000-00000007',
     firstAt: data.overview.now,
     lastAt: data.overview.now,
   };
@@ -228,7 +228,7 @@ const schemaChanges = (at: string): object[] => [
     column: 'click_ua',
     kind: 'text',
     previousKind: null,
-    runId: 'run-3',
+    runId: '20261114T120000-00000003',
   },
   {
     at,
@@ -238,7 +238,7 @@ const schemaChanges = (at: string): object[] => [
     column: 'sale_tax',
     kind: 'numeric',
     previousKind: 'bigint',
-    runId: 'run-4',
+    runId: '20261114T120000-00000004',
   },
 ];
 

@@ -1,4 +1,5 @@
 import {
+  ATTESTATIONS,
   HISTORY_BY_TIME,
   LAKE_TABLES,
   LEDGER_TABLES,
@@ -34,4 +35,5 @@ export const MIGRATIONS: readonly Migration[] = [
   PROMISE_IN_FULL,
   WORKSPACES,
   PRICED_ROWS,
+  ATTESTATIONS,
 ];

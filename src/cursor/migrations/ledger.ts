@@ -225,3 +225,42 @@ comment on table ${s}.lake_keys is 'Which partition each event was written to. T
 `;
   },
 };
+
+/** What each sink was found to hold: the ledger says what was read, and somebody may change a sink. */
+export const ATTESTATIONS: Migration = {
+  version: 15,
+  name: 'what the sinks hold',
+  sql: (schema) => {
+    const s = quoteIdent(schema);
+    return `
+create table ${s}.attestations (
+  source     text not null,
+  stream     text not null,
+  sink       text not null,
+  identity   text not null,
+  counted_at timestamptz,
+  next_at    timestamptz,
+  next_rows  bigint not null default 0,
+  primary key (source, stream, sink)
+);
+comment on table ${s}.attestations is 'When each sink was last asked what it holds, and how it identified itself then.';
+comment on column ${s}.attestations.identity is 'Changes when somebody replaces or restores what the sink holds; then all its rows are counted.';
+comment on column ${s}.attestations.counted_at is 'When the rows of every certified window were last compared with the ledger. Null: not yet.';
+comment on column ${s}.attestations.next_at is 'A count is under way, newest first: windows from here on have been counted. Null: none is.';
+comment on column ${s}.attestations.next_rows is 'Rows counted so far of the window that next_at lies in.';
+
+create table ${s}.foreign_rows (
+  source   text not null,
+  stream   text not null,
+  sink     text not null,
+  start_at timestamptz not null,
+  end_at   timestamptz not null,
+  what     text not null,
+  found_at timestamptz not null default now(),
+  primary key (source, stream, sink, start_at)
+);
+alter table ${s}.incidents drop constraint incidents_kind_check;
+comment on table ${s}.foreign_rows is 'Windows of a sink that hold rows of another writer. They are not certified until those rows are gone.';
+`;
+  },
+};

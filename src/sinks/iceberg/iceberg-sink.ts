@@ -46,7 +46,7 @@ interface IcebergSinkOptions {
   rest?: RestCatalogOptions;
 }
 
-export type IcebergSink = SinkWith<'erase' | 'check' | 'compare' | 'count' | 'read' | 'maintain'>;
+export type IcebergSink = SinkWith<'erase' | 'check' | 'compare' | 'attest' | 'read' | 'maintain'>;
 
 /** As for the lake: enough for a full row group. */
 const BATCH_ROWS = 20_000;
@@ -66,10 +66,12 @@ export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
     maintain: (options = {}) => maintain(warehouse, maintenance, options),
     check: () => checkLake(store, `sink ${name}`),
     compare: (comparison) => compareTable(warehouse, comparison),
-    async count(stream, source, windows) {
+    tableOf: (stream) => `${namespace}.${stream}`,
+    async attest(stream, source, windows) {
       const table = await loadTable(state, warehouse, streamDesign(stream));
-      if (!table) return windows.map(() => 0);
-      return countTable(warehouse, table, { source, windows, added: [], removed: [] });
+      if (!table) return windows.map(() => ({ rows: 0 }));
+      const counts = await countTable(warehouse, table, { source, windows, added: [], removed: [] });
+      return counts.map((rows) => ({ rows }));
     },
     read: (stream, source, window) => readTable(warehouse, stream, source, window),
     close: () => store.close(),

@@ -20,7 +20,9 @@ import { createFolderStore } from './store/folder-store.ts';
 import type { Store } from './store/store.ts';
 
 /** A sink of Parquet files. It has no `recover`: every commit first checks whether the one before was interrupted. */
-export type ParquetSink = SinkWith<Exclude<keyof Abilities, 'recover' | 'maintain'>>;
+export type ParquetSink = SinkWith<
+  Exclude<keyof Abilities, 'recover' | 'maintain' | 'glance' | 'identify' | 'removeForeign'>
+>;
 
 /** Half a row group: the next batch joins it, and two batches with their sources stay small. */
 const BATCH_ROWS = 10_000;
@@ -40,8 +42,9 @@ export function createParquetSink(lake: Lake): ParquetSink {
     erase: (erasure) => erase(lake, erasure),
     check: () => checkLake(lake.store, `sink ${lake.name}`),
     compare: (comparison) => compareLake(lake, comparison),
-    count: ({ name: stream }, source, windows) =>
-      countLake(lake.state, lake, { source, stream, sink: lake.name }, windows),
+    tableOf: (stream) => `${lake.store.place}/${stream}`,
+    attest: async ({ name: stream }, source, windows) =>
+      (await countLake(lake.state, lake, { source, stream, sink: lake.name }, windows)).map((rows) => ({ rows })),
     read: (stream, source, window) => readLake(lake, stream, source, window),
     rewrite: (streams) => rewriteLake(lake, streams),
     close: () => lake.store.close(),

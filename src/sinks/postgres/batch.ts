@@ -1,11 +1,10 @@
 import { lastCommit } from '../../cursor/cursors.ts';
-import type { Database, Queryable, Transaction } from '../../cursor/database/index.ts';
+import type { Database, Transaction } from '../../cursor/database/index.ts';
 import { storableText } from '../../cursor/database/sql.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
-import type { CountRows } from '../../cursor/window-rows.ts';
 import type { Value } from '../../model/columns.ts';
 import type { Row } from '../../model/flatten.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
@@ -14,6 +13,7 @@ import { createSanitizer, newestById, newestEntities, POSTGRES_TEXT, type Saniti
 import { type Batch, type Receipt, resolveInDoubt, ShapeChanged, type Stored } from '../sink.ts';
 import { picked, selectChanged, sendSeen } from './compare.ts';
 import { encodeCopy } from './copy-encoder.ts';
+import { countRows, isMissing } from './holdings.ts';
 import {
   changedStage,
   copyIntoTable,
@@ -23,7 +23,6 @@ import {
   markMissing,
   mergeEntity,
   mergeStage,
-  selectCounts,
   selectKnown,
   type Target,
 } from './merge.ts';
@@ -55,14 +54,18 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
   const target = { schema, stream, partition, preparation };
 
   /** If the state is in another database, the data is committed first, with a receipt that recovery reads after a crash. */
-  const storeElsewhere = async (kept: readonly Row[], advance: Advance): Promise<Stored> => {
+  const storeElsewhere = async (
+    kept: readonly Row[],
+    advance: Advance,
+    follows: string | undefined,
+  ): Promise<Stored> => {
     const work = async (tx: Transaction): Promise<Stored> => {
       const stored = await store(tx, { ...target, rows: kept }, advance);
-      await writeReceipt(tx, schema, advance);
+      await writeReceipt(tx, schema, advance, follows);
       return stored;
     };
     const isThere = async (): Promise<boolean> =>
-      (await readReceipt(db, schema, advance))?.commitId === advance.commitId;
+      (await readReceipt(db, schema, advance))?.advance.commitId === advance.commitId;
     return resolveInDoubt(work, (attempt) => db.transaction(attempt), isThere);
   };
 
@@ -86,11 +89,11 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
         const kept = await withoutForgotten(tx, advance.source, stream, rows);
         const stored = isHere
           ? await store(tx, { ...target, rows: kept }, advance)
-          : await storeElsewhere(kept, advance);
+          : await storeElsewhere(kept, advance, await lastCommit(tx, advance));
         if (isHere) await quarantine(tx, advance, rejected);
         await applyAdvance(tx, fence, advance, {
           ...stored,
-          count: countRows(isHere ? tx : db, schema, stream, advance.source),
+          count: countRows(isHere ? tx : db, { schema, stream, source: advance.source }),
         });
         return stored.receipt;
       };
@@ -102,12 +105,6 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
     },
   };
 }
-
-/** Counts the rows of a source. */
-export const countRows =
-  (db: Queryable, schema: string, stream: Stream, source: string): CountRows =>
-  async (windows) =>
-    (await db.query<{ n: number }>(selectCounts(schema, stream, source, windows))).map(({ n }) => n);
 
 function* instantsOf(rows: readonly Row[]): Generator<Instant> {
   for (const { at } of rows) yield at;
@@ -179,7 +176,7 @@ async function holdShape(tx: Transaction, { schema, stream, preparation }: Store
     await tx.query({ text: `lock table only ${tableName(schema, stream)} in row exclusive mode` });
   } catch (error) {
     // Recovery: somebody dropped the table or its schema; both are made again.
-    if (!MISSING.has((error as { code?: string }).code ?? '')) throw error;
+    if (!isMissing(error)) throw error;
     preparation.forget(stream);
     throw new ShapeChanged(stream.name, {});
   }
@@ -188,9 +185,6 @@ async function holdShape(tx: Transaction, { schema, stream, preparation }: Store
   const present = await describeTable(tx, schema, stream.name);
   if (present) checkShape(stream, present);
 }
-
-/** No such table, no such schema. */
-const MISSING = new Set(['42P01', '3F000']);
 
 interface KnownRows {
   rows: readonly Row[];

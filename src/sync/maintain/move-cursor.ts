@@ -3,13 +3,13 @@ import { forgetTrack, readCursor, rewind } from '../../cursor/cursors.ts';
 import type { Database } from '../../cursor/database/index.ts';
 import { acquireLease, checkFence, type Lease } from '../../cursor/leases.ts';
 import { applyAdvance, readLedger, type Track } from '../../cursor/ledger.ts';
-import { type CountRows, recountRows } from '../../cursor/window-rows.ts';
+import { recountRows } from '../../cursor/window-rows.ts';
 import { Certified } from '../../extract/proof/certified.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAMS } from '../../model/streams.ts';
 import { gaps } from '../../model/window.ts';
-import { abilityOf, type Sink } from '../../sinks/sink.ts';
+import { countsIn, type Sink } from '../../sinks/sink.ts';
 
 export interface MoveDeps {
   state: Database;
@@ -29,8 +29,7 @@ export const BY_HAND = 'called complete by hand, not proven: events may be missi
 /** Moves the watermark of a track. Back is always safe: that time is read again. Forward gives up the proof. */
 export function moveCursor(deps: MoveDeps, track: Track, { to, force }: Move): Promise<void> {
   const sink = deps.sinks.find(({ name }) => name === track.sink);
-  const count: CountRows | undefined =
-    sink?.count && ((windows) => abilityOf(sink, 'count')(STREAMS[track.stream], track.source, windows));
+  const count = sink?.attest && countsIn(sink, STREAMS[track.stream], track.source);
   return withTrack(deps, track, async (lease) => {
     const where = { source: track.source, stream: track.stream };
     const cursor = await readCursor(deps.state, track);

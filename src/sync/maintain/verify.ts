@@ -1,17 +1,18 @@
+import type { ForeignRows } from '../../cursor/attestations.ts';
 import { readEvolved } from '../../cursor/columns.ts';
 import type { Database } from '../../cursor/database/index.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { hasShownRows, readLedger } from '../../cursor/ledger.ts';
 import { createWorkspaceCheck, readProfile, readWorkspace } from '../../cursor/sources.ts';
-import { type CountRows, findMiscounts, recountRows } from '../../cursor/window-rows.ts';
+import { findMiscounts, recountRows } from '../../cursor/window-rows.ts';
 import { createUndelivered, type Reader } from '../../extract/reader.ts';
 import { Cancelled, ConfigError, Fault } from '../../model/errors.ts';
 import { evolvedStream, promote } from '../../model/evolution.ts';
 import type { Row } from '../../model/flatten.ts';
 import { toIso } from '../../model/instant.ts';
 import { STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
-import { describeRange, gaps, holds, type Window } from '../../model/window.ts';
-import { abilityOf, type Difference, type Sink } from '../../sinks/sink.ts';
+import { daysOf, describeRange, gaps, holds, type Window } from '../../model/window.ts';
+import { type Abilities, abilityOf, countsIn, type Difference, type Sink } from '../../sinks/sink.ts';
 import { backfillStream } from '../backfill-stream.ts';
 import { createMeter } from '../estimate.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
@@ -22,6 +23,7 @@ import {
   chunked,
   createVerifyResult,
   type Found,
+  type FromLedger,
   isClean,
   type SinkResult,
   totalOf,
@@ -109,19 +111,29 @@ async function withLedger(
   stream: Stream,
   sink: Sink,
   window: Window,
-): Promise<{ name: string } & Pick<SinkResult, 'neverRead' | 'miscounted'>> {
+): Promise<{ name: string } & FromLedger> {
   const track = { source, stream: stream.name, sink: sink.name };
   return {
     name: sink.name,
     neverRead: gaps(await readLedger(state, track, window.start), window),
-    miscounted: sink.count ? await findMiscounts(state, track, window, countIn(sink, stream, source)) : [],
+    miscounted: sink.attest ? await findMiscounts(state, track, window, countsIn(sink, stream, source)) : [],
+    foreign: sink.attest ? await findForeign(abilityOf(sink, 'attest'), stream, source, window) : [],
   };
 }
 
-const countIn =
-  (sink: Sink, stream: Stream, source: string): CountRows =>
-  (windows) =>
-    abilityOf(sink, 'count')(stream, source, windows);
+async function findForeign(
+  attest: Abilities['attest'],
+  stream: Stream,
+  source: string,
+  window: Window,
+): Promise<ForeignRows[]> {
+  const days = daysOf(window);
+  const held = await attest(stream, source, days);
+  return days.flatMap((day, i) => {
+    const what = held[i]?.foreign;
+    return what === undefined ? [] : [{ ...day, what }];
+  });
+}
 
 const compare = (
   sink: Sink,
@@ -217,11 +229,17 @@ export async function repairStream(
   if (isClean(before)) return { before, after: undefined, fault: undefined };
   // First the numbers: the commits of the repair carry them on.
   const { source, stream } = job;
-  for (const sink of deps.sinks.filter(({ count }) => count)) {
+  for (const sink of deps.sinks.filter(({ attest }) => attest)) {
     const track = { source, stream, sink: sink.name };
-    await deps.state.transaction((tx) => recountRows(tx, track, before.window, countIn(sink, STREAMS[stream], source)));
+    await deps.state.transaction((tx) =>
+      recountRows(tx, track, before.window, countsIn(sink, STREAMS[stream], source)),
+    );
   }
-  const windows = joined(before.sinks.flatMap((sink) => sink.windows));
+  for (const { sink: name, foreign } of before.sinks.filter((one) => one.foreign.length > 0)) {
+    const sink = deps.sinks.find((one) => one.name === name);
+    if (sink) await abilityOf(sink, 'removeForeign')(STREAMS[stream], source, foreign);
+  }
+  const windows = joined(before.sinks.flatMap(({ windows, foreign }) => [...windows, ...foreign]));
   for (const window of windows) {
     const onProgress = phase(SHARES.repair / windows.length);
     const { fault } = await backfillStream({ ...deps, onProgress }, job, { window, force: true }, 'repair');
@@ -265,6 +283,8 @@ interface SinkReport extends Counts {
   neverRead: Range[];
   /** Windows whose number of rows in the ledger is not that of the sink. */
   miscounted: Array<Range & { ledger: number; sink: number }>;
+  /** Days that hold rows of another writer. */
+  foreign: Array<Range & { what: string }>;
   /** The first few. */
   examples: Array<Omit<Difference, 'at'> & { at: string }>;
 }
@@ -294,6 +314,7 @@ const reportSink = (result: SinkResult): SinkReport => ({
   days: result.days.map(({ day, ...counts }) => ({ day: toIso(day).slice(0, 10), ...counts })),
   neverRead: result.neverRead.map(rangeOf),
   miscounted: result.miscounted.map(({ ledger, sink, ...window }) => ({ ...rangeOf(window), ledger, sink })),
+  foreign: result.foreign.map(({ what, ...window }) => ({ ...rangeOf(window), what })),
   examples: result.examples.map((example) => ({ ...example, at: toIso(example.at) })),
 });
 

@@ -1,0 +1,222 @@
+import {
+  type Attestation,
+  type CertifiedWindow,
+  certifiedBefore,
+  type ForeignRows,
+  lockCertified,
+  type Reopened,
+  reopen,
+  writeAttestation,
+  writeForeign,
+} from '../cursor/attestations.ts';
+import type { Queryable } from '../cursor/database/index.ts';
+import { checkFence } from '../cursor/leases.ts';
+import { Fault } from '../model/errors.ts';
+import { type Instant, toIso } from '../model/instant.ts';
+import { STREAMS } from '../model/streams.ts';
+import { DAY_MS, holds, type Window } from '../model/window.ts';
+import { abilityOf, type Held, type Sink } from '../sinks/sink.ts';
+import type { StreamJob, SyncDeps } from './job.ts';
+import type { Known } from './known.ts';
+
+/**
+ * Asks every sink what it holds, before anything is read: a window counts as complete only while its rows are in the sink. A sink that
+ * identifies itself as before is believed for a day; one that was replaced or restored is looked at, and its rows are counted. The count
+ * is spread over runs. Where it differs from the ledger, the window is reopened, and this run reads it again.
+ */
+export interface Attested {
+  /** Something was reopened, so what is known of the stream has to be read again. */
+  isChanged: boolean;
+  /** Sinks that could not be asked: nothing may be certified in them. */
+  faults: Map<string, Fault>;
+}
+
+interface Question {
+  known: Known;
+  epoch: number;
+  now: Instant;
+  /** As the sinks of the state's own database identified themselves when the lease was taken. */
+  identities: ReadonlyMap<string, string>;
+  /** Counts everything in this window, or everything, at once. */
+  recount: Window | boolean;
+}
+
+export async function attest(deps: SyncDeps, job: StreamJob, question: Question): Promise<Attested> {
+  const attested: Attested = { isChanged: false, faults: new Map() };
+  for (const sink of deps.sinks) {
+    try {
+      const { lost, isChanged } = await attestSink(deps, job, sink, question);
+      attested.isChanged ||= isChanged;
+      if (lost.length === 0) continue;
+      announce(deps, job, sink, lost);
+      await sink.publishProgress?.(job);
+    } catch (error) {
+      // Recovery: this sink is left out of the run, and its fault reported; the others go on.
+      if (!(error instanceof Fault)) throw error;
+      attested.faults.set(sink.name, error);
+    }
+  }
+  return attested;
+}
+
+/** A window whose rows in the sink are not those of the ledger. */
+interface Loss extends Reopened {
+  /** As the ledger had them. */
+  written: number;
+}
+
+async function attestSink(
+  { state }: SyncDeps,
+  { source, stream }: StreamJob,
+  sink: Sink,
+  { known, epoch, now, identities, recount }: Question,
+): Promise<{ lost: Loss[]; isChanged: boolean }> {
+  if (!sink.identify || !sink.attest) return UNCHANGED;
+  const last = known.cursors.get(sink.name)?.lastCommit;
+  const identify = (db: Queryable): Promise<string> => abilityOf(sink, 'identify')(db, { source, stream }, last);
+  const identity = identities.get(sink.name) ?? (await identify(state));
+  const before = known.attestations.get(sink.name);
+  const foreign = known.foreign.get(sink.name) ?? [];
+  const isSame = before?.identity === identity;
+  const isDue = !isSame || before.next !== undefined || (before.countedAt ?? 0) < now - DAY_MS;
+  if (!recount && !isDue && foreign.length === 0) return UNCHANGED;
+
+  const track = { source, stream, sink: sink.name };
+  const ask = (windows: readonly Window[]): Promise<Held[]> =>
+    windows.length === 0
+      ? Promise.resolve([])
+      : (sink.attest?.(STREAMS[stream], source, windows) ?? Promise.resolve([]));
+  const windows = (at: Instant | undefined) => certifiedBefore(state, track, { before: at, most: MOST_WINDOWS });
+  const suspects = isSame ? [] : await findEmptied(state, sink, track, known);
+  const rows = recount === true ? Number.POSITIVE_INFINITY : (sink.countedRows ?? Number.POSITIVE_INFINITY);
+  const from = isSame && recount !== true ? before.next : undefined;
+  const { suspects: counted, next } = isDue || recount === true ? await countOn(ask, { windows, from, rows }) : NOTHING;
+  suspects.push(...counted);
+  if (typeof recount === 'object') {
+    const all = await countOn(ask, { windows, from: undefined, rows: Number.POSITIVE_INFINITY, within: recount });
+    suspects.push(...all.suspects);
+  }
+  const why = isSame ? 'rows were added or removed' : 'it was emptied, restored or replaced';
+  return state.transaction(async (tx) => {
+    await checkFence(tx, { source, stream, epoch });
+    const certified = suspects.length === 0 ? [] : await lockCertified(tx, track, suspects);
+    // Once more behind the lock: a commit may have come in between.
+    const held = await ask(certified);
+    const still = await ask(foreign);
+    const lost = certified.flatMap((window, i): Loss[] => {
+      const { rows, foreign: others } = held[i] ?? { rows: 0 };
+      if (rows === window.rows && others === undefined) return [];
+      const place = sink.tableOf?.(stream) ?? sink.place;
+      const counted = `${place} holds ${rows} rows where ${window.rows} were written`;
+      const since =
+        before?.countedAt === undefined ? '' : ` after ${toIso(before.countedAt).slice(0, 16).replace('T', ' ')}`;
+      const note = others ?? `${counted}; ${why}${since}`;
+      return [{ ...window, rows, written: window.rows, note }];
+    });
+    if (lost.length > 0) await reopen(tx, track, lost);
+    const named = (windows: readonly Window[], found: readonly Held[]): ForeignRows[] =>
+      windows.flatMap(({ start, end }, i) => {
+        const what = found[i]?.foreign;
+        return what === undefined ? [] : [{ start, end, what }];
+      });
+    const asked = [...certified, ...foreign];
+    if (asked.length > 0) await writeForeign(tx, track, asked, [...named(certified, held), ...named(foreign, still)]);
+    // Not yet the same: counting the rest of a sink that changed goes on with the next run.
+    await writeAttestation(tx, track, identity.endsWith(UNSETTLED) ? await identify(tx) : identity, next);
+    return { lost, isChanged: lost.length > 0 || still.some((held) => held.foreign === undefined) };
+  });
+}
+
+const UNCHANGED = { lost: [], isChanged: false };
+const NOTHING = { suspects: [], next: undefined };
+
+/** An identity that ends so asks for a close look, and is another one afterwards. */
+export const UNSETTLED = '?';
+
+/** Of a replaced sink: windows that have rows by the ledger, and none in the sink; and the one that lacks the newest row. */
+async function findEmptied(
+  state: SyncDeps['state'],
+  sink: Sink,
+  track: { source: string; stream: StreamJob['stream']; sink: string },
+  known: Known,
+): Promise<Window[]> {
+  if (!sink.glance) return [];
+  const all = await certifiedBefore(state, track, { before: undefined, most: 100_000 });
+  const filled = all.filter(({ rows }) => rows > 0);
+  const newest = known.cursors.get(sink.name)?.newestSeen;
+  const instant = newest === undefined ? [] : [{ start: newest, end: newest + 1 }];
+  const looked = await sink.glance(STREAMS[track.stream], track.source, [...filled, ...instant]);
+  const isNewestGone = newest !== undefined && looked.at(-1) === false;
+  return filled.filter((window, i) => !looked[i] || (isNewestGone && holds(window, newest)));
+}
+
+const MOST_WINDOWS = 400;
+
+/** Of a window that has few rows, most of the time goes into finding them. */
+const LEAST_ROWS = 50;
+
+interface Count {
+  windows(before: Instant | undefined): Promise<CertifiedWindow[]>;
+  from: Attestation['next'];
+  /** How many rows may be counted. */
+  rows: number;
+  within?: Window;
+}
+
+/** Counts on, newest first, as far as the rows allow. A large window is counted in parts, over several runs. */
+export async function countOn(
+  ask: (windows: readonly Window[]) => Promise<Held[]>,
+  { windows, from, rows, within }: Count,
+): Promise<{ suspects: Window[]; next: Attestation['next'] }> {
+  const suspects: Window[] = [];
+  let [left, next] = [rows, from];
+  for (;;) {
+    const page = await windows(next?.at);
+    const all = page.filter(({ start, end }) => !within || (start < within.end && end > within.start));
+    const parts: Array<{ window: CertifiedWindow; start: Instant; end: Instant; before: number }> = [];
+    for (const window of all) {
+      const isBegun = next !== undefined && holds(window, next.at - 1) && next.at < window.end;
+      const end = isBegun ? (next?.at ?? window.end) : window.end;
+      const expected = Math.max(LEAST_ROWS, (window.rows * (end - window.start)) / (window.end - window.start));
+      const start = expected <= left ? window.start : Math.ceil(end - ((end - window.start) * left) / expected);
+      if (left <= 0 || start >= end) break;
+      parts.push({ window, start, end, before: isBegun ? (next?.rows ?? 0) : 0 });
+      left -= expected;
+    }
+    const held = await ask(parts);
+    for (const [i, { window, start, before }] of parts.entries()) {
+      const { rows: found = 0, foreign } = held[i] ?? {};
+      const isWhole = start === window.start;
+      if (foreign !== undefined || (isWhole && before + found !== window.rows)) suspects.push(window);
+      next = { at: start, rows: isWhole ? 0 : before + found };
+    }
+    if (parts.length < all.length) return { suspects, next };
+    const last = page.at(-1);
+    if (!last || page.length < MOST_WINDOWS) return { suspects, next: undefined };
+    next = { at: last.start, rows: 0 };
+  }
+}
+
+/** A re-read may take hours: it says what it is going to do. */
+function announce(
+  { log, onNotice }: SyncDeps,
+  { source, stream, requestsPerSecond }: StreamJob,
+  sink: Sink,
+  lost: readonly Loss[],
+): void {
+  const rows = lost.reduce((sum, { written }) => sum + written, 0);
+  const requests = Math.ceil(rows / 1000);
+  const seconds = Math.ceil(requests / requestsPerSecond);
+  const took =
+    seconds < 90
+      ? `${seconds} s`
+      : seconds < 5400
+        ? `${Math.round(seconds / 60)} min`
+        : `${Math.round(seconds / 3600)} h`;
+  const windows = counted(lost.length, 'window');
+  const text = `${lost[0]?.note}. ${windows} ${lost.length === 1 ? 'is' : 'are'} read again: about ${counted(rows, 'row')}, ${counted(requests, 'request')}, ${took}`;
+  if (onNotice) onNotice({ source, stream, text });
+  else log.warn({ source, stream, sink: sink.name, windows: lost.length, rows }, text);
+}
+
+const counted = (n: number, what: string): string => `${n.toLocaleString('en-US')} ${what}${n === 1 ? '' : 's'}`;
