@@ -3,10 +3,10 @@ import { type Instant, toIso } from '../model/instant.ts';
 import { completeThrough, type Entry, overlay, type Window } from '../model/window.ts';
 import type { Queryable } from './database/index.ts';
 import { instantOf, type Sql, storableText } from './database/sql.ts';
+import { carryRows, countByDay, recountRows, type SinkRows, type Track } from './holdings/window-rows.ts';
 import type { Fence } from './leases.ts';
-import { carryRows, countByDay, recountRows, type SinkRows, type Track } from './window-rows.ts';
 
-export type { Track } from './window-rows.ts';
+export type { Track } from './holdings/window-rows.ts';
 
 /** A stream in several sinks. */
 export interface Tracks extends Omit<Track, 'sink'> {

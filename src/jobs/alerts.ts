@@ -1,6 +1,6 @@
-import { SINK_CHANGED } from '../cursor/attestations.ts';
 import type { Database, Queryable } from '../cursor/database/index.ts';
 import { instantOf } from '../cursor/database/sql.ts';
+import { SINK_CHANGED } from '../cursor/holdings/attestations.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
 import { describeRange, type Window } from '../model/window.ts';

@@ -1,7 +1,7 @@
 import type { Queryable, Transaction } from '../cursor/database/index.ts';
+import type { CountRows, RowChanges } from '../cursor/holdings/window-rows.ts';
 import type { Advance } from '../cursor/ledger.ts';
 import type { Rejected } from '../cursor/quarantine.ts';
-import type { CountRows, RowChanges } from '../cursor/window-rows.ts';
 import type { Kind } from '../model/columns.ts';
 import { ConfigError, type Finding, RetryLater } from '../model/errors.ts';
 import type { Row } from '../model/flatten.ts';

@@ -1,3 +1,4 @@
+import type { Queryable } from '../cursor/database/index.ts';
 import {
   type Attestation,
   type CertifiedWindow,
@@ -6,25 +7,27 @@ import {
   lockCertified,
   type Reopened,
   reopen,
+  SINK_CHANGED,
   writeAttestation,
   writeForeign,
-} from '../cursor/attestations.ts';
-import type { Queryable } from '../cursor/database/index.ts';
+} from '../cursor/holdings/attestations.ts';
 import { checkFence } from '../cursor/leases.ts';
+import type { Span } from '../cursor/ledger.ts';
+import { changeFilters } from '../cursor/sources.ts';
 import { Fault } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import { STREAMS } from '../model/streams.ts';
 import { DAY_MS, holds, type Window } from '../model/window.ts';
 import { abilityOf, type Held, type Sink } from '../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
-import type { Known } from './known.ts';
+import { type Known, readKnown } from './known.ts';
 
 /**
  * Asks every sink what it holds, before anything is read: a window counts as complete only while its rows are in the sink. A sink that
  * identifies itself as before is believed for a day; one that was replaced or restored is looked at, and its rows are counted. The count
  * is spread over runs. Where it differs from the ledger, the window is reopened, and this run reads it again.
  */
-export interface Attested {
+interface Attested {
   /** Something was reopened, so what is known of the stream has to be read again. */
   isChanged: boolean;
   /** Sinks that could not be asked: nothing may be certified in them. */
@@ -41,7 +44,44 @@ interface Question {
   recount: Window | boolean;
 }
 
-export async function attest(deps: SyncDeps, job: StreamJob, question: Question): Promise<Attested> {
+interface RunStart {
+  lease: { epoch: number };
+  /** As it was when the lease was taken. */
+  known: Known;
+  identities: Question['identities'];
+  now(): Instant;
+}
+
+/**
+ * After a crash between two databases, with filters that have changed, or with a sink that somebody changed, the state is not what it was
+ * when the lease was taken.
+ */
+export async function bringKnownUpToDate(
+  deps: SyncDeps,
+  job: StreamJob,
+  run: RunStart,
+  recount: Window | boolean,
+): Promise<{ known: Known; faults: Attested['faults'] }> {
+  const { state, sinks, log } = deps;
+  const { source, stream, filters } = job;
+  const lease = { source, stream, epoch: run.lease.epoch };
+  let isStale = false;
+  for (const sink of sinks) if (await sink.recover?.(lease)) isStale = true;
+  if (await changeFilters(state, lease, { from: run.known.filters, to: filters })) {
+    log.warn({ source, stream, filters }, 'the filters have changed: what is complete is counted again');
+    isStale = true;
+  }
+  const readAgain = (): Promise<Known> => readKnown(state, { source, stream, sinks: sinks.map(({ name }) => name) });
+  const known = isStale ? await readAgain() : run.known;
+  const { identities } = run;
+  const question = { known, epoch: lease.epoch, now: run.now(), identities, recount };
+  const { isChanged, faults } = await attest(deps, job, question);
+  const [fault] = faults.values();
+  if (fault && faults.size === sinks.length) throw fault;
+  return { known: isChanged ? await readAgain() : known, faults };
+}
+
+async function attest(deps: SyncDeps, job: StreamJob, question: Question): Promise<Attested> {
   const attested: Attested = { isChanged: false, faults: new Map() };
   for (const sink of deps.sinks) {
     try {
@@ -220,3 +260,17 @@ function announce(
 }
 
 const counted = (n: number, what: string): string => `${n.toLocaleString('en-US')} ${what}${n === 1 ? '' : 's'}`;
+
+/** What was read there is stored, and not certified. */
+export function withheld(spans: readonly Span[], { start, end, what }: ForeignRows): Span[] {
+  return spans.flatMap((span) => {
+    if (!span.certified || span.start >= end || span.end <= start) return [span];
+    const [from, to] = [Math.max(span.start, start), Math.min(span.end, end)];
+    const part = (window: Window): Span => ({ ...span, ...window, rows: 0 });
+    return [
+      part({ start: span.start, end: from }),
+      { ...part({ start: from, end: to }), certified: undefined, note: `${SINK_CHANGED}${what}` },
+      part({ start: to, end: span.end }),
+    ].filter((one) => one.start < one.end);
+  });
+}

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type ForeignRows, SINK_CHANGED } from '../cursor/attestations.ts';
+import type { ForeignRows } from '../cursor/holdings/attestations.ts';
 import type { Advance, Span } from '../cursor/ledger.ts';
 import type { Tally } from '../cursor/runs.ts';
 import { Certified } from '../extract/proof/certified.ts';
@@ -9,8 +9,8 @@ import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
 import type { Stream } from '../model/streams.ts';
-import type { Window } from '../model/window.ts';
 import { type Batch, describeColumns, type Receipt, ShapeChanged, type Sink } from '../sinks/sink.ts';
+import { withheld } from './attest.ts';
 import type { Evolver } from './evolver.ts';
 
 /** Carries what one reading brings into every sink that wants it. */
@@ -276,20 +276,6 @@ function addSpan(spans: Span[], span: Span): void {
   } else if (span.end > span.start) {
     spans.push(span);
   }
-}
-
-/** What was read there is stored, and not certified. */
-function withheld(spans: readonly Span[], { start, end, what }: ForeignRows): Span[] {
-  return spans.flatMap((span) => {
-    if (!span.certified || span.start >= end || span.end <= start) return [span];
-    const [from, to] = [Math.max(span.start, start), Math.min(span.end, end)];
-    const part = (window: Window): Span => ({ ...span, ...window, rows: 0 });
-    return [
-      part({ start: span.start, end: from }),
-      { ...part({ start: from, end: to }), certified: undefined, note: `${SINK_CHANGED}${what}` },
-      part({ start: to, end: span.end }),
-    ].filter((one) => one.start < one.end);
-  });
 }
 
 function countReceipt(tally: Tally, receipt: Receipt, rejected: number): void {

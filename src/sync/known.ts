@@ -1,3 +1,6 @@
+import { selectEvolved } from '../cursor/columns.ts';
+import { type Cursor, type CursorRow, cursorsOf, SELECT_CURSORS } from '../cursor/cursors.ts';
+import type { Queryable } from '../cursor/database/index.ts';
 import {
   type Attestation,
   type AttestationRow,
@@ -5,10 +8,7 @@ import {
   type ForeignRows,
   SELECT_ATTESTATIONS,
   SELECT_FOREIGN,
-} from '../cursor/attestations.ts';
-import { selectEvolved } from '../cursor/columns.ts';
-import { type Cursor, type CursorRow, cursorsOf, SELECT_CURSORS } from '../cursor/cursors.ts';
-import type { Queryable } from '../cursor/database/index.ts';
+} from '../cursor/holdings/attestations.ts';
 import {
   entryOf,
   HAS_ROWS,

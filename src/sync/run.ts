@@ -12,14 +12,14 @@ import {
   startRun,
   type Tally,
 } from '../cursor/runs.ts';
-import { changeFilters, createWorkspaceCheck, writeProfile } from '../cursor/sources.ts';
+import { createWorkspaceCheck, writeProfile } from '../cursor/sources.ts';
 import type { Reader } from '../extract/reader.ts';
 import { Cancelled, Fault, RetryLater, StopStream } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
 import { describeRange, provenShare, type Window } from '../model/window.ts';
-import { type Attested, attest } from './attest.ts';
+import { bringKnownUpToDate } from './attest.ts';
 import { type Committer, createCommitter } from './committer.ts';
 import { createEvolver, describeSchemaChange } from './evolver.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
@@ -267,35 +267,6 @@ export async function withReading(
   }
   const unproven = [...open.values()].sort((a, b) => a.start - b.start);
   return { state: unproven.length > 0 ? 'incomplete' : 'done', unproven };
-}
-
-/**
- * After a crash between two databases, with filters that have changed, or with a sink that somebody changed, the state is not what it was
- * when the lease was taken.
- */
-async function bringKnownUpToDate(
-  deps: SyncDeps,
-  job: StreamJob,
-  run: OpenRun,
-  recount: Window | boolean,
-): Promise<{ known: Known; faults: Attested['faults'] }> {
-  const { state, sinks, log } = deps;
-  const { source, stream, filters } = job;
-  const lease = { source, stream, epoch: run.lease.epoch };
-  let isStale = false;
-  for (const sink of sinks) if (await sink.recover?.(lease)) isStale = true;
-  if (await changeFilters(state, lease, { from: run.known.filters, to: filters })) {
-    log.warn({ source, stream, filters }, 'the filters have changed: what is complete is counted again');
-    isStale = true;
-  }
-  const readAgain = (): Promise<Known> => readKnown(state, tracksOf(deps, job));
-  const known = isStale ? await readAgain() : run.known;
-  const { identities } = run;
-  const question = { known, epoch: lease.epoch, now: run.now(), identities, recount };
-  const { isChanged, faults } = await attest(deps, job, question);
-  const [fault] = faults.values();
-  if (fault && faults.size === sinks.length) throw fault;
-  return { known: isChanged ? await readAgain() : known, faults };
 }
 
 const tracksOf = ({ sinks }: Pick<SyncDeps, 'sinks'>, { source, stream }: Pick<StreamJob, 'source' | 'stream'>) => ({

@@ -1,7 +1,10 @@
+import { cp, readdir, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type Finished, freshPlace } from '../support/cli.ts';
+import { queryDuckdb } from '../support/lake-readers.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
@@ -31,16 +34,14 @@ afterAll(async () => {
 
 let places = 0;
 
-/** A source, a schema and a folder that no other test has, synced once. */
-async function synced({ isElsewhere = false, sink = '' } = {}) {
-  const schema = `scene_${++places}`;
+/** A source that no other test has, synced into a sink of its own. */
+async function synced(sink: string) {
+  const source = `scene_${++places}`;
   const place = await freshPlace();
-  const db = (isElsewhere ? other : state) as Database;
-  const url = isElsewhere ? `, url: "${databases[1].url}"` : '';
   await place.config(
-    `sources: { ${schema}: { baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 200, since: 40d,
+    `sources: { ${source}: { baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 200, since: 40d,
   streams: { clicks: { every: 1h } } } }
-sinks: { warehouse: { type: postgres, schema: ${schema}${url}${sink} } }
+sinks: { sink: { ${sink.replaceAll('@', source)} } }
 state: { url: "${databases[0].url}" }\n`,
   );
   const tributary = async (...args: string[]): Promise<Finished> => {
@@ -48,17 +49,40 @@ state: { url: "${databases[0].url}" }\n`,
     return { ...done, text: done.text.replace(/\s+/g, ' ') };
   };
   expect(await tributary('sync')).toMatchObject({ code: 0 });
-  // The first look: from here on the table is known.
+  // The first look: from here on the sink is known.
   expect(await tributary('sync')).toMatchObject({ code: 0 });
+  const through = async (): Promise<number> => {
+    const text = `select extract(epoch from complete_through) as at from tributary.cursors where source = '${source}'`;
+    return Number((await state?.query<{ at: string | null }>({ text }))?.[0]?.at ?? 0);
+  };
+  return { place, source, tributary, through };
+}
+
+async function inTables({ isElsewhere }: { isElsewhere: boolean }) {
+  const url = isElsewhere ? `, url: "${databases[1].url}"` : '';
+  const scene = await synced(`type: postgres, schema: @${url}`);
   const query = async <T extends Record<string, unknown>>(text: string): Promise<T[]> =>
-    db.query<T>({ text: text.replaceAll('@', schema) });
+    ((isElsewhere ? other : state) as Database).query<T>({ text: text.replaceAll('@', scene.source) });
   const rows = async (): Promise<number> => Number((await query('select count(*) as n from @.clicks'))[0]?.n);
-  const through = async (): Promise<number> =>
-    Number((await query('select extract(epoch from complete_through) as at from @.coverage'))[0]?.at ?? 0);
-  return { place, schema, tributary, query, rows, through };
+  return { ...scene, query, rows };
+}
+
+async function inLake() {
+  const scene = await synced('type: parquet, path: ./lake');
+  const clicks = join(scene.place.dir, 'lake/clicks');
+  const days = async (): Promise<string[]> => (await readdir(clicks)).sort().map((day) => join(clicks, day));
+  const rows = async (): Promise<number> => {
+    const [found] = await queryDuckdb(
+      `select count(*) as n, count(distinct event_id) as ids from '${clicks}/**/*.parquet'`,
+    );
+    expect(found?.n).toEqual(found?.ids);
+    return Number(found?.n);
+  };
+  return { ...scene, clicks, days, rows, file: `${scene.source}.parquet` };
 }
 
 type Scene = Awaited<ReturnType<typeof synced>>;
+type LakeScene = Awaited<ReturnType<typeof inLake>>;
 
 const WHOLE: ReadonlyArray<readonly [name: string, sql: string]> = [
   ['the table is dropped', 'drop table @.clicks cascade'],
@@ -75,7 +99,7 @@ const WHOLE: ReadonlyArray<readonly [name: string, sql: string]> = [
 
 describe.each([{ isElsewhere: false }, { isElsewhere: true }])('tables, state elsewhere: $isElsewhere', (options) => {
   it.each(WHOLE)('%s: the next sync says so and brings every row back', async (_name, sql) => {
-    const scene = await synced(options);
+    const scene = await inTables(options);
     expect(await scene.rows()).toBe(ROWS);
     await scene.query(sql);
     const { code, text } = await scene.tributary('sync');
@@ -86,7 +110,7 @@ describe.each([{ isElsewhere: false }, { isElsewhere: true }])('tables, state el
   });
 
   it('a file of its own for the same rows reopens nothing', async () => {
-    const scene = await synced(options);
+    const scene = await inTables(options);
     const before = await scene.through();
     await scene.query('vacuum full @.clicks');
     expect(await scene.tributary('sync')).toMatchObject({ code: 0 });
@@ -95,7 +119,7 @@ describe.each([{ isElsewhere: false }, { isElsewhere: true }])('tables, state el
   });
 
   it('rows of a day are deleted: found by --recount', async () => {
-    const scene = await synced(options);
+    const scene = await inTables(options);
     await scene.query(
       `delete from @.clicks where timestamp < (select min(timestamp) from @.clicks) + interval '26 hours'`,
     );
@@ -106,18 +130,18 @@ describe.each([{ isElsewhere: false }, { isElsewhere: true }])('tables, state el
   });
 
   it('rows of a day are deleted: found by the daily count', async () => {
-    const scene = await synced(options);
+    const scene = await inTables(options);
     await scene.query(
       `delete from @.clicks where timestamp < (select min(timestamp) from @.clicks) + interval '26 hours'`,
     );
     await state?.query({
-      text: `update tributary.attestations set counted_at = now() - interval '25 hours' where source = '${scene.schema}'`,
+      text: `update tributary.attestations set counted_at = now() - interval '25 hours' where source = '${scene.source}'`,
     });
     expect([(await scene.tributary('sync')).code, await scene.rows()]).toEqual([0, ROWS]);
   });
 
   it('rows of another writer are named, not counted and not removed; --repair removes them', async () => {
-    const scene = await synced(options);
+    const scene = await inTables(options);
     await scene.query(`
       create table @.copy as select * from @.clicks order by timestamp limit 2;
       update @.copy set event_id = event_id || '-again', _run_id = 'by-hand'; insert into @.clicks select * from @.copy`);
@@ -132,7 +156,73 @@ describe.each([{ isElsewhere: false }, { isElsewhere: true }])('tables, state el
   });
 });
 
-const requestsOf = async ({ schema }: Scene): Promise<number> => {
-  const sql = `select requests from tributary.runs where source = '${schema}' order by started_at desc limit 1`;
+const LOST: ReadonlyArray<readonly [name: string, change: (scene: LakeScene) => Promise<unknown>]> = [
+  ['the folder of a day is deleted', async ({ days }) => rm((await days())[9] ?? '', { recursive: true })],
+  ['the whole lake is deleted', async ({ place }) => rm(join(place.dir, 'lake'), { recursive: true })],
+  ['a file is deleted', async ({ days, file }) => rm(join((await days())[4] ?? '', file))],
+  [
+    'the file of one day is put in the place of another',
+    async ({ days, file }) => {
+      const [one = '', two = ''] = (await days()).slice(6, 8);
+      await rename(join(one, file), join(two, file));
+    },
+  ],
+];
+
+describe('a lake', () => {
+  it.each(LOST)('%s: the next sync says so and brings every row back', async (_name, change) => {
+    const scene = await inLake();
+    expect(await scene.rows()).toBe(ROWS);
+    await change(scene);
+    const { code, text } = await scene.tributary('sync');
+    expect(text).toMatch(/rows where .* (is|are) read again: about [\d,]+ rows?/);
+    expect([code, await scene.rows()]).toEqual([0, ROWS]);
+    expect(await scene.tributary('verify', '--from', '40d', '--to', 'now')).toMatchObject({ code: 0 });
+  });
+
+  it('a copy of all files reopens nothing', async () => {
+    const scene = await inLake();
+    const before = await scene.through();
+    await cp(scene.clicks, `${scene.clicks}-copy`, { recursive: true });
+    await rm(scene.clicks, { recursive: true });
+    await rename(`${scene.clicks}-copy`, scene.clicks);
+    expect(await scene.tributary('sync')).toMatchObject({ code: 0 });
+    expect(await scene.through()).toBeGreaterThanOrEqual(before);
+    expect(await requestsOf(scene)).toBeLessThan(4);
+  });
+
+  const STRAYS: ReadonlyArray<readonly [name: string, path: (scene: LakeScene) => Promise<string>]> = [
+    ['beside ours', async ({ days }) => join((await days())[3] ?? '', 'theirs.parquet')],
+    ['in the place of ours', async ({ days, file }) => join((await days())[3] ?? '', file)],
+  ];
+
+  it.each(STRAYS)('a file of another writer %s is named and stays; --repair removes it', async (_name, at) => {
+    const scene = await inLake();
+    const path = await at(scene);
+    await queryDuckdb(`copy (select 1 as x) to '${path}' (format parquet)`);
+    for (let i = 0; i < 2; i++) {
+      const { code, text } = await scene.tributary('sync');
+      expect(text).toMatch(/was not written by Tributary/);
+      expect([code, (await readdir(dirname(path))).includes(basename(path))]).toEqual([4, true]);
+    }
+    expect(await scene.tributary('verify', '--from', '40d', '--to', 'now')).toMatchObject({ code: 4 });
+    expect(await scene.tributary('verify', '--from', '40d', '--to', 'now', '--repair')).toMatchObject({ code: 0 });
+    expect([(await scene.tributary('sync')).code, await scene.rows()]).toEqual([0, ROWS]);
+  });
+
+  it('a file of ours that is copied into another day is named; --repair removes the copy', async () => {
+    const scene = await inLake();
+    const [one = '', two = ''] = (await scene.days()).slice(6, 8);
+    await cp(join(one, scene.file), join(two, scene.file));
+    const { code, text } = await scene.tributary('sync');
+    expect([code, text]).toEqual([4, expect.stringMatching(/holds \d+ events that another file holds too/)]);
+    const fixed = await scene.tributary('verify', '--from', '40d', '--to', 'now', '--repair');
+    expect([fixed.code, fixed.text]).toEqual([0, expect.anything()]);
+    expect([(await scene.tributary('sync')).code, await scene.rows()]).toEqual([0, ROWS]);
+  });
+});
+
+const requestsOf = async ({ source }: Scene): Promise<number> => {
+  const sql = `select requests from tributary.runs where source = '${source}' order by started_at desc limit 1`;
   return Number((await state?.query<{ requests: number }>({ text: sql }))?.[0]?.requests);
 };

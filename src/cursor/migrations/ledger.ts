@@ -259,6 +259,14 @@ create table ${s}.foreign_rows (
   found_at timestamptz not null default now(),
   primary key (source, stream, sink, start_at)
 );
+alter table ${s}.lake_tracks
+  add column listed_at timestamptz,
+  add column changes integer not null default 0,
+  add column strays jsonb not null default '[]';
+comment on column ${s}.lake_tracks.listed_at is 'When the files were last listed and compared with lake_files.';
+comment on column ${s}.lake_tracks.changes is 'How often a listing found files that were not as they had been written.';
+comment on column ${s}.lake_tracks.strays is 'Files of others among ours, as of the last listing.';
+
 alter table ${s}.incidents drop constraint incidents_kind_check;
 comment on table ${s}.foreign_rows is 'Windows of a sink that hold rows of another writer. They are not certified until those rows are gone.';
 `;

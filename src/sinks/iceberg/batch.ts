@@ -1,10 +1,10 @@
 import { lastCommit } from '../../cursor/cursors.ts';
 import type { Transaction } from '../../cursor/database/index.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
+import type { CountRows } from '../../cursor/holdings/window-rows.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
-import type { CountRows } from '../../cursor/window-rows.ts';
 import { isNone, type Value } from '../../model/columns.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';

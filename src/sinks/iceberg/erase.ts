@@ -1,6 +1,6 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import { storableText } from '../../cursor/database/sql.ts';
-import { carryRows } from '../../cursor/window-rows.ts';
+import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { databaseNow, dropKeys, dropTrack, findTrack } from '../parquet/event-index.ts';
 import { eraseIn, type Victim, victimOf } from '../parquet/maintain.ts';

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../cursor/database/index.ts';
+import type { RowChanges } from '../../cursor/holdings/window-rows.ts';
 import type { Advance } from '../../cursor/ledger.ts';
-import type { RowChanges } from '../../cursor/window-rows.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';

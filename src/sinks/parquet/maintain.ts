@@ -1,8 +1,8 @@
 import { readEvolved } from '../../cursor/columns.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
 import { storableText } from '../../cursor/database/sql.ts';
+import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import type { Track } from '../../cursor/ledger.ts';
-import { carryRows } from '../../cursor/window-rows.ts';
 import type { Value } from '../../model/columns.ts';
 import { evolvedStream } from '../../model/evolution.ts';
 import { isEmptied } from '../../model/forgotten.ts';

@@ -1,8 +1,8 @@
 import type { Database, Queryable } from '../../cursor/database/index.ts';
 import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/database/sql.ts';
+import type { CountRows } from '../../cursor/holdings/window-rows.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { RUN_ID } from '../../cursor/runs.ts';
-import type { CountRows } from '../../cursor/window-rows.ts';
 import { toIso } from '../../model/instant.ts';
 import type { Stream, StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';

@@ -1,10 +1,10 @@
 import { lastCommit } from '../../cursor/cursors.ts';
 import type { Database, Queryable } from '../../cursor/database/index.ts';
 import { quoteIdent } from '../../cursor/database/sql.ts';
+import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { applyAdvance, readCoverage } from '../../cursor/ledger.ts';
 import { versionFinding } from '../../cursor/migrations/migrate.ts';
-import { carryRows } from '../../cursor/window-rows.ts';
 import { ConfigError, type Finding, findingOf, ok } from '../../model/errors.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import { type Abilities, describeColumns, type SinkWith } from '../sink.ts';

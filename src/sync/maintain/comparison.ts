@@ -1,5 +1,5 @@
-import type { ForeignRows } from '../../cursor/attestations.ts';
-import type { Miscount } from '../../cursor/window-rows.ts';
+import type { ForeignRows } from '../../cursor/holdings/attestations.ts';
+import type { Miscount } from '../../cursor/holdings/window-rows.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { forgetTrack, readCursor, rewind } from '../../cursor/cursors.ts';
 import type { Database } from '../../cursor/database/index.ts';
+import { recountRows } from '../../cursor/holdings/window-rows.ts';
 import { acquireLease, checkFence, type Lease } from '../../cursor/leases.ts';
 import { applyAdvance, readLedger, type Track } from '../../cursor/ledger.ts';
-import { recountRows } from '../../cursor/window-rows.ts';
 import { Certified } from '../../extract/proof/certified.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';

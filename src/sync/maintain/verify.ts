@@ -1,10 +1,9 @@
-import type { ForeignRows } from '../../cursor/attestations.ts';
 import { readEvolved } from '../../cursor/columns.ts';
 import type { Database } from '../../cursor/database/index.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
+import { findMiscounts, recountRows } from '../../cursor/holdings/window-rows.ts';
 import { hasShownRows, readLedger } from '../../cursor/ledger.ts';
 import { createWorkspaceCheck, readProfile, readWorkspace } from '../../cursor/sources.ts';
-import { findMiscounts, recountRows } from '../../cursor/window-rows.ts';
 import { createUndelivered, type Reader } from '../../extract/reader.ts';
 import { Cancelled, ConfigError, Fault } from '../../model/errors.ts';
 import { evolvedStream, promote } from '../../model/evolution.ts';
@@ -12,9 +11,9 @@ import type { Row } from '../../model/flatten.ts';
 import { toIso } from '../../model/instant.ts';
 import { STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import { daysOf, describeRange, gaps, holds, type Window } from '../../model/window.ts';
-import { type Abilities, abilityOf, countsIn, type Difference, type Sink } from '../../sinks/sink.ts';
+import { abilityOf, countsIn, type Difference, type Sink } from '../../sinks/sink.ts';
 import { backfillStream } from '../backfill-stream.ts';
-import { createMeter } from '../estimate.ts';
+import { createMeter, inPhases } from '../estimate.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
 import { joined } from '../windows-to-read.ts';
 import {
@@ -38,7 +37,10 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
   const before = job.requests().requests;
   const { serverNow } = await job.probe(asked, { lane: 'repair', signal });
   const window = { start: asked.start, end: Math.min(asked.end, (serverNow ?? Date.now()) - policy.settleMs) };
-  if (window.start >= window.end) throw tooYoung(asked);
+  if (window.start >= window.end)
+    throw new ConfigError(`nothing of ${describeRange(asked)} is old enough to be compared`, {
+      next: 'choose an earlier --to: what is younger may still be on its way',
+    });
   const evolved = await readEvolved(state, name);
   const stream = evolvedStream(STREAMS[name], evolved);
   const inShape = async (rows: readonly Row[]): Promise<Row[]> =>
@@ -113,26 +115,14 @@ async function withLedger(
   window: Window,
 ): Promise<{ name: string } & FromLedger> {
   const track = { source, stream: stream.name, sink: sink.name };
+  const days = daysOf(window);
+  const held = (await sink.attest?.(stream, source, days)) ?? [];
   return {
     name: sink.name,
     neverRead: gaps(await readLedger(state, track, window.start), window),
     miscounted: sink.attest ? await findMiscounts(state, track, window, countsIn(sink, stream, source)) : [],
-    foreign: sink.attest ? await findForeign(abilityOf(sink, 'attest'), stream, source, window) : [],
+    foreign: days.flatMap((day, i) => (held[i]?.foreign === undefined ? [] : [{ ...day, what: held[i].foreign }])),
   };
-}
-
-async function findForeign(
-  attest: Abilities['attest'],
-  stream: Stream,
-  source: string,
-  window: Window,
-): Promise<ForeignRows[]> {
-  const days = daysOf(window);
-  const held = await attest(stream, source, days);
-  return days.flatMap((day, i) => {
-    const what = held[i]?.foreign;
-    return what === undefined ? [] : [{ ...day, what }];
-  });
 }
 
 const compare = (
@@ -159,11 +149,6 @@ async function* readWhole(reader: Reader, window: Window, signal: AbortSignal): 
     };
   }
 }
-
-const tooYoung = (window: Window): ConfigError =>
-  new ConfigError(`nothing of ${describeRange(window)} is old enough to be compared`, {
-    next: 'choose an earlier --to: what is younger may still be on its way',
-  });
 
 /** `after` is the same comparison once what differed was read again; absent where nothing did. A fault stopped the one or the other. */
 export type Repair = { before: VerifyResult } & (
@@ -203,22 +188,6 @@ export async function verifyJob(
 /** What a repair consists of, as shares of its progress. */
 const SHARES = { before: 0.45, repair: 0.1, after: 0.45 };
 
-/** Progress of work in phases that each begin at nothing: as a whole it only grows. */
-function inPhases(onProgress: SyncDeps['onProgress']): (share: number) => SyncDeps['onProgress'] {
-  let before = 0;
-  let last = { rows: 0, requests: 0, done: 0 };
-  return (share) => {
-    const [from, base] = [before, last];
-    before += share;
-    return ({ rows, requests, done = 0, ...progress }) => {
-      // A commit knows neither how much is left nor how much was read since.
-      const most = Math.max(last.done, from + share * Math.min(1, done));
-      last = { rows: Math.max(last.rows, base.rows + rows), requests: base.requests + requests, done: most };
-      onProgress({ ...progress, ...last });
-    };
-  };
-}
-
 /** Counts again, reads again what differs, then compares again: a repair counts only when it is proven. */
 export async function repairStream(
   deps: SyncDeps,
@@ -227,17 +196,17 @@ export async function repairStream(
   phase = inPhases(deps.onProgress),
 ): Promise<Repair> {
   if (isClean(before)) return { before, after: undefined, fault: undefined };
-  // First the numbers: the commits of the repair carry them on.
   const { source, stream } = job;
+  for (const { sink: name, foreign } of before.sinks.filter((one) => one.foreign.length > 0)) {
+    const sink = deps.sinks.find((one) => one.name === name);
+    if (sink) await abilityOf(sink, 'removeForeign')(STREAMS[stream], source, foreign);
+  }
+  // Then the numbers: the commits of the repair carry them on.
   for (const sink of deps.sinks.filter(({ attest }) => attest)) {
     const track = { source, stream, sink: sink.name };
     await deps.state.transaction((tx) =>
       recountRows(tx, track, before.window, countsIn(sink, STREAMS[stream], source)),
     );
-  }
-  for (const { sink: name, foreign } of before.sinks.filter((one) => one.foreign.length > 0)) {
-    const sink = deps.sinks.find((one) => one.name === name);
-    if (sink) await abilityOf(sink, 'removeForeign')(STREAMS[stream], source, foreign);
   }
   const windows = joined(before.sinks.flatMap(({ windows, foreign }) => [...windows, ...foreign]));
   for (const window of windows) {

@@ -1,5 +1,5 @@
 import type { Kind, Value } from '../../../model/columns.ts';
-import { Fault, StopStream } from '../../../model/errors.ts';
+import { Fault, RetryLater } from '../../../model/errors.ts';
 import { type Element, type Metadata, openGroup, parseMetadata } from './compression.ts';
 import { PUT, plainBytes } from './encodings.ts';
 import { CREATED_BY, encodeFooter, PLACES, placesText } from './footer.ts';
@@ -173,18 +173,18 @@ function restoreEnd(type: LeafType, value: unknown): Value {
 }
 
 /** A damaged or foreign file: reading it again does not help, and replacing it could lose its rows. */
-function torn(source: ByteSource, why: string, cause?: unknown): StopStream {
-  return new StopStream(`${nameOf(source)} is no whole Parquet file: ${why}`, {
+function torn(source: ByteSource, why: string, cause?: unknown): RetryLater {
+  return new RetryLater(`${nameOf(source)} is no whole Parquet file: ${why}`, {
     kept: 'the file as it is',
-    next: 'move it away and backfill the days it held',
+    next: 'move it away and run again, or run verify --repair: the days it held are read again, without a backfill',
     ...(cause !== undefined && { cause }),
   });
 }
 
-function foreign(source: ByteSource, why: string): StopStream {
-  return new StopStream(`${nameOf(source)} was not written by Tributary: ${why}`, {
+function foreign(source: ByteSource, why: string): RetryLater {
+  return new RetryLater(`${nameOf(source)} was not written by Tributary: ${why}`, {
     kept: 'the file as it is',
-    next: 'move it out of the lake, then run again',
+    next: 'move it out of the lake and run again, or run verify --repair, which removes it',
   });
 }
 

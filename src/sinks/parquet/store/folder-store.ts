@@ -63,6 +63,7 @@ export function createFolderStore(path: string): Store {
 
   return onDisk<Store>(root, {
     place: `Parquet files in ${root}`,
+    isRemote: false,
     stage,
     async *list(folder, name) {
       for await (const { path: found, entry } of walk(root, folder)) {

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Instant, toIso } from '../model/instant.ts';
-import type { StreamName } from '../model/streams.ts';
-import { DAY_MS, daysOf, type Entry, gaps, type Window } from '../model/window.ts';
-import type { Queryable } from './database/index.ts';
-import { instantOf } from './database/sql.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
+import type { StreamName } from '../../model/streams.ts';
+import { DAY_MS, daysOf, type Entry, gaps, type Window } from '../../model/window.ts';
+import type { Queryable } from '../database/index.ts';
+import { instantOf } from '../database/sql.ts';
 
 /** A stream of a source in one sink: what cursors and ledger are kept for. */
 export interface Track {

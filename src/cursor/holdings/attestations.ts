@@ -1,7 +1,7 @@
-import { type Instant, toIso } from '../model/instant.ts';
-import type { Window } from '../model/window.ts';
-import type { Queryable } from './database/index.ts';
-import { instantOf, storableText } from './database/sql.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
+import type { Window } from '../../model/window.ts';
+import type { Queryable } from '../database/index.ts';
+import { instantOf, storableText } from '../database/sql.ts';
 import type { Track } from './window-rows.ts';
 
 /**
