@@ -52,6 +52,8 @@ export interface Abilities {
   attest(stream: Stream, source: string, windows: readonly Window[]): Promise<Held[]>;
   /** Whether there is any row in each of these windows: where counting takes time, the first look at a sink that was replaced. */
   glance(stream: Stream, source: string, windows: readonly Window[]): Promise<boolean[]>;
+  /** Before these windows are filled again: drops what is remembered of rows that are gone, so that they count as new. */
+  releaseKeys(stream: Stream, source: string, windows: readonly Window[]): Promise<void>;
   /** Removes rows of other writers from these windows, which `attest` names; where the two share a file, what is left is written anew. */
   removeForeign(stream: Stream, source: string, windows: readonly Window[]): Promise<void>;
   /** The rows of a window in order of time, a few thousand at a time: for comparing two sinks. */
@@ -61,6 +63,9 @@ export interface Abilities {
   /** Joins small files and removes those that no reader can use any more. */
   maintain(options?: MaintainOptions): Promise<Maintained>;
 }
+
+/** An identity that ends so asks for a close look, and is another one afterwards. */
+export const UNSETTLED = '?';
 
 /** What a sink holds of a window. */
 export interface Held {
@@ -82,6 +87,7 @@ const WITHOUT: Readonly<Record<keyof Abilities, string>> = {
   identify: 'cannot identify itself',
   attest: 'cannot count its rows',
   glance: 'cannot be looked at',
+  releaseKeys: 'remembers no keys',
   removeForeign: 'cannot remove rows of other writers',
   read: 'cannot be read back',
   rewrite: 'has no files to rewrite',

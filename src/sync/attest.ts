@@ -18,7 +18,7 @@ import { Fault } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import { STREAMS } from '../model/streams.ts';
 import { DAY_MS, holds, type Window } from '../model/window.ts';
-import { abilityOf, type Held, type Sink } from '../sinks/sink.ts';
+import { abilityOf, type Held, type Sink, UNSETTLED } from '../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import { type Known, readKnown } from './known.ts';
 
@@ -153,7 +153,11 @@ async function attestSink(
       const note = others ?? `${counted}; ${why}${since}`;
       return [{ ...window, rows, written: window.rows, note }];
     });
-    if (lost.length > 0) await reopen(tx, track, lost);
+    if (lost.length > 0) {
+      // First: if it stops here, the windows are still certified and found again.
+      await sink.releaseKeys?.(STREAMS[stream], source, lost);
+      await reopen(tx, track, lost);
+    }
     const named = (windows: readonly Window[], found: readonly Held[]): ForeignRows[] =>
       windows.flatMap(({ start, end }, i) => {
         const what = found[i]?.foreign;
@@ -169,9 +173,6 @@ async function attestSink(
 
 const UNCHANGED = { lost: [], isChanged: false };
 const NOTHING = { suspects: [], next: undefined };
-
-/** An identity that ends so asks for a close look, and is another one afterwards. */
-export const UNSETTLED = '?';
 
 /** Of a replaced sink: windows that have rows by the ledger, and none in the sink; and the one that lacks the newest row. */
 async function findEmptied(

@@ -1,88 +1,15 @@
 import { cp, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
-import { type Finished, freshPlace } from '../support/cli.ts';
+import { describe, expect, it } from 'vitest';
 import { queryDuckdb } from '../support/lake-readers.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
-import { smallSandbox } from '../support/sandbox.ts';
+import { inLake, inTables, type LakeScene, ROWS, sinkScenes } from '../support/sink-scene.ts';
 
 /**
  * Somebody changes a sink behind the program's back. The next sync says so, exits 0 only once every row is back, and never claims more
  * than the sink holds. State and tables in one database, and in two.
  */
 
-let sandbox: Sandbox;
-let databases: [TestDatabase, TestDatabase];
-let [state, other]: Database[] = [];
-
-const ROWS = 3000;
-
-beforeAll(async () => {
-  [sandbox, ...databases] = await Promise.all([
-    smallSandbox({ rows: { clicks: ROWS, leads: 60, sales: 30 }, days: 30 }),
-    freshDatabase(),
-    freshDatabase(),
-  ]);
-  [state, other] = databases.map(({ url }) => connect({ url, max: 3 }));
-});
-afterAll(async () => {
-  await Promise.all([state?.close(), other?.close()]);
-  await Promise.all(databases.map((database) => database.drop()));
-});
-
-let places = 0;
-
-/** A source that no other test has, synced into a sink of its own. */
-async function synced(sink: string) {
-  const source = `scene_${++places}`;
-  const place = await freshPlace();
-  await place.config(
-    `sources: { ${source}: { baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 200, since: 40d,
-  streams: { clicks: { every: 1h } } } }
-sinks: { sink: { ${sink.replaceAll('@', source)} } }
-state: { url: "${databases[0].url}" }\n`,
-  );
-  const tributary = async (...args: string[]): Promise<Finished> => {
-    const done = await place.call([...args, '--config', 't.yaml']);
-    return { ...done, text: done.text.replace(/\s+/g, ' ') };
-  };
-  expect(await tributary('sync')).toMatchObject({ code: 0 });
-  // The first look: from here on the sink is known.
-  expect(await tributary('sync')).toMatchObject({ code: 0 });
-  const through = async (): Promise<number> => {
-    const text = `select extract(epoch from complete_through) as at from tributary.cursors where source = '${source}'`;
-    return Number((await state?.query<{ at: string | null }>({ text }))?.[0]?.at ?? 0);
-  };
-  return { place, source, tributary, through };
-}
-
-async function inTables({ isElsewhere }: { isElsewhere: boolean }) {
-  const url = isElsewhere ? `, url: "${databases[1].url}"` : '';
-  const scene = await synced(`type: postgres, schema: @${url}`);
-  const query = async <T extends Record<string, unknown>>(text: string): Promise<T[]> =>
-    ((isElsewhere ? other : state) as Database).query<T>({ text: text.replaceAll('@', scene.source) });
-  const rows = async (): Promise<number> => Number((await query('select count(*) as n from @.clicks'))[0]?.n);
-  return { ...scene, query, rows };
-}
-
-async function inLake() {
-  const scene = await synced('type: parquet, path: ./lake');
-  const clicks = join(scene.place.dir, 'lake/clicks');
-  const days = async (): Promise<string[]> => (await readdir(clicks)).sort().map((day) => join(clicks, day));
-  const rows = async (): Promise<number> => {
-    const [found] = await queryDuckdb(
-      `select count(*) as n, count(distinct event_id) as ids from '${clicks}/**/*.parquet'`,
-    );
-    expect(found?.n).toEqual(found?.ids);
-    return Number(found?.n);
-  };
-  return { ...scene, clicks, days, rows, file: `${scene.source}.parquet` };
-}
-
-type Scene = Awaited<ReturnType<typeof synced>>;
-type LakeScene = Awaited<ReturnType<typeof inLake>>;
+const scenes = sinkScenes();
 
 const WHOLE: ReadonlyArray<readonly [name: string, sql: string]> = [
   ['the table is dropped', 'drop table @.clicks cascade'],
@@ -99,7 +26,7 @@ const WHOLE: ReadonlyArray<readonly [name: string, sql: string]> = [
 
 describe.each([{ isElsewhere: false }, { isElsewhere: true }])('tables, state elsewhere: $isElsewhere', (options) => {
   it.each(WHOLE)('%s: the next sync says so and brings every row back', async (_name, sql) => {
-    const scene = await inTables(options);
+    const scene = await inTables(scenes, options);
     expect(await scene.rows()).toBe(ROWS);
     await scene.query(sql);
     const { code, text } = await scene.tributary('sync');
@@ -110,16 +37,16 @@ describe.each([{ isElsewhere: false }, { isElsewhere: true }])('tables, state el
   });
 
   it('a file of its own for the same rows reopens nothing', async () => {
-    const scene = await inTables(options);
+    const scene = await inTables(scenes, options);
     const before = await scene.through();
     await scene.query('vacuum full @.clicks');
     expect(await scene.tributary('sync')).toMatchObject({ code: 0 });
     expect(await scene.through()).toBeGreaterThanOrEqual(before);
-    expect(await requestsOf(scene)).toBeLessThan(4);
+    expect(await scene.requests()).toBeLessThan(4);
   });
 
   it('rows of a day are deleted: found by --recount', async () => {
-    const scene = await inTables(options);
+    const scene = await inTables(scenes, options);
     await scene.query(
       `delete from @.clicks where timestamp < (select min(timestamp) from @.clicks) + interval '26 hours'`,
     );
@@ -130,18 +57,18 @@ describe.each([{ isElsewhere: false }, { isElsewhere: true }])('tables, state el
   });
 
   it('rows of a day are deleted: found by the daily count', async () => {
-    const scene = await inTables(options);
+    const scene = await inTables(scenes, options);
     await scene.query(
       `delete from @.clicks where timestamp < (select min(timestamp) from @.clicks) + interval '26 hours'`,
     );
-    await state?.query({
+    await scenes.state.query({
       text: `update tributary.attestations set counted_at = now() - interval '25 hours' where source = '${scene.source}'`,
     });
     expect([(await scene.tributary('sync')).code, await scene.rows()]).toEqual([0, ROWS]);
   });
 
   it('rows of another writer are named, not counted and not removed; --repair removes them', async () => {
-    const scene = await inTables(options);
+    const scene = await inTables(scenes, options);
     await scene.query(`
       create table @.copy as select * from @.clicks order by timestamp limit 2;
       update @.copy set event_id = event_id || '-again', _run_id = 'by-hand'; insert into @.clicks select * from @.copy`);
@@ -171,7 +98,7 @@ const LOST: ReadonlyArray<readonly [name: string, change: (scene: LakeScene) => 
 
 describe('a lake', () => {
   it.each(LOST)('%s: the next sync says so and brings every row back', async (_name, change) => {
-    const scene = await inLake();
+    const scene = await inLake(scenes);
     expect(await scene.rows()).toBe(ROWS);
     await change(scene);
     const { code, text } = await scene.tributary('sync');
@@ -181,14 +108,14 @@ describe('a lake', () => {
   });
 
   it('a copy of all files reopens nothing', async () => {
-    const scene = await inLake();
+    const scene = await inLake(scenes);
     const before = await scene.through();
     await cp(scene.clicks, `${scene.clicks}-copy`, { recursive: true });
     await rm(scene.clicks, { recursive: true });
     await rename(`${scene.clicks}-copy`, scene.clicks);
     expect(await scene.tributary('sync')).toMatchObject({ code: 0 });
     expect(await scene.through()).toBeGreaterThanOrEqual(before);
-    expect(await requestsOf(scene)).toBeLessThan(4);
+    expect(await scene.requests()).toBeLessThan(4);
   });
 
   const STRAYS: ReadonlyArray<readonly [name: string, path: (scene: LakeScene) => Promise<string>]> = [
@@ -197,7 +124,7 @@ describe('a lake', () => {
   ];
 
   it.each(STRAYS)('a file of another writer %s is named and stays; --repair removes it', async (_name, at) => {
-    const scene = await inLake();
+    const scene = await inLake(scenes);
     const path = await at(scene);
     await queryDuckdb(`copy (select 1 as x) to '${path}' (format parquet)`);
     for (let i = 0; i < 2; i++) {
@@ -211,7 +138,7 @@ describe('a lake', () => {
   });
 
   it('a file of ours that is copied into another day is named; --repair removes the copy', async () => {
-    const scene = await inLake();
+    const scene = await inLake(scenes);
     const [one = '', two = ''] = (await scene.days()).slice(6, 8);
     await cp(join(one, scene.file), join(two, scene.file));
     const { code, text } = await scene.tributary('sync');
@@ -221,8 +148,3 @@ describe('a lake', () => {
     expect([(await scene.tributary('sync')).code, await scene.rows()]).toEqual([0, ROWS]);
   });
 });
-
-const requestsOf = async ({ source }: Scene): Promise<number> => {
-  const sql = `select requests from tributary.runs where source = '${source}' order by started_at desc limit 1`;
-  return Number((await state?.query<{ requests: number }>({ text: sql }))?.[0]?.requests);
-};

@@ -1,4 +1,5 @@
 import { type Instant, toIso } from '../../model/instant.ts';
+import type { StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import type { Queryable } from '../database/index.ts';
 import { instantOf, storableText } from '../database/sql.ts';
@@ -62,6 +63,28 @@ export async function writeAttestation(
       on conflict (source, stream, sink) do update set identity = excluded.identity, next_at = excluded.next_at,
         next_rows = excluded.next_rows, counted_at = coalesce(excluded.counted_at, a.counted_at)`,
     values: [...keyOf(track), identity, next ? toIso(next.at) : null, next?.rows ?? 0],
+  });
+}
+
+/** Of every stream in a sink, for `doctor`: its last identity, and the first trouble with rows of others. */
+export async function readAttested(db: Queryable, sink: string) {
+  type Found = {
+    source: string;
+    stream: StreamName;
+    identity: string;
+    last_commit: string | null;
+    foreign: string | null;
+  };
+  const [there] = await db.query({ text: `select 1 where to_regclass('tributary.attestations') is not null` });
+  if (!there) return [];
+  return db.query<Found>({
+    text: `
+      select a.source, a.stream, a.identity, c.last_commit, (
+        select f.what from tributary.foreign_rows f where (f.source, f.stream, f.sink) = (a.source, a.stream, a.sink)
+        order by f.start_at limit 1) as foreign
+      from tributary.attestations a left join tributary.cursors c using (source, stream, sink)
+      where a.sink = $1 order by 1, 2`,
+    values: [sink],
   });
 }
 

@@ -1,7 +1,7 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import type { Window } from '../../model/window.ts';
-import type { Held } from '../sink.ts';
+import { type Held, UNSETTLED } from '../sink.ts';
 import { lockTrack } from './event-index.ts';
 import type { Lake } from './lake.ts';
 import { countLake } from './read-lake.ts';
@@ -37,7 +37,7 @@ const isDue = ({ store }: Lake, { id, due }: TrackRow, listings: Listings): bool
 export async function identifyLake(db: Queryable, lake: Lake, track: Track, listings: Listings): Promise<string> {
   const row = await readTrack(db, track);
   if (!row) return 'new';
-  return `${row.changes}${isDue(lake, row, listings) ? '?' : ''}`;
+  return `${row.changes}${isDue(lake, row, listings) ? UNSETTLED : ''}`;
 }
 
 export async function attestLake(

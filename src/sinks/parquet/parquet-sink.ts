@@ -22,7 +22,7 @@ import { createFolderStore } from './store/folder-store.ts';
 import type { Store } from './store/store.ts';
 
 /** A sink of Parquet files. It has no `recover`: every commit first checks whether the one before was interrupted. */
-export type ParquetSink = SinkWith<Exclude<keyof Abilities, 'recover' | 'maintain' | 'glance'>>;
+export type ParquetSink = SinkWith<Exclude<keyof Abilities, 'recover' | 'maintain' | 'glance' | 'releaseKeys'>>;
 
 /** Half a row group: the next batch joins it, and two batches with their sources stay small. */
 const BATCH_ROWS = 10_000;

@@ -65,7 +65,7 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
       return stored;
     };
     const isThere = async (): Promise<boolean> =>
-      (await readReceipt(db, schema, advance))?.advance.commitId === advance.commitId;
+      (await readReceipt(db, schema, advance))?.commitId === advance.commitId;
     return resolveInDoubt(work, (attempt) => db.transaction(attempt), isThere);
   };
 

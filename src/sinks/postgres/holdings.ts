@@ -7,6 +7,7 @@ import { toIso } from '../../model/instant.ts';
 import type { Stream, StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import type { Held } from '../sink.ts';
+import { keysPlace } from './months.ts';
 import { RECEIPTS } from './receipts.ts';
 import { tableName } from './table.ts';
 
@@ -130,6 +131,23 @@ export async function removeOthers(db: Database, of: Of, windows: readonly Windo
   await db.query({
     text: `delete from ${table} d using (${text}) t where (d.tableoid, d.ctid) = (t.part, t.place)`,
     values,
+  });
+}
+
+/** The keys of partitions outlive rows that somebody deleted, truncated or dropped with their partition. */
+export async function releaseKeys(db: Database, of: Of, windows: readonly Window[]): Promise<void> {
+  const keys = keysPlace(of.schema, of.stream);
+  const isGone = (await isThere(db, of))
+    ? `not exists (select from ${tableName(of.schema, of.stream)} t
+        where (t._source, t.event_id, t."timestamp") = (k._source, k.event_id, k."timestamp"))`
+    : 'true';
+  const { values = [] } = forEach('', of, windows);
+  const text = `
+    delete from ${keys} k using unnest($2::timestamptz[], $3::timestamptz[]) as w (start_at, end_at)
+    where k._source = $1 and k."timestamp" >= w.start_at and k."timestamp" < w.end_at and ${isGone}`;
+  await db.query({ text, values }).catch((error: unknown) => {
+    // Recovery: the table of keys is gone too, and with it all that it remembered.
+    if (!isMissing(error)) throw error;
   });
 }
 

@@ -18,10 +18,11 @@ import {
   identifyElsewhere,
   identifyTable,
   isMissing,
+  releaseKeys,
   removeOthers,
 } from './holdings.ts';
 import { keysTable } from './months.ts';
-import { copyCursor, createReceipts, cursorCopy, RECEIPTS, readReceipt } from './receipts.ts';
+import { copyCursor, createReceipts, cursorCopy, RECEIPTS, readReceipt, settleReceipt } from './receipts.ts';
 import {
   alterTable,
   checkLayout,
@@ -52,7 +53,7 @@ const BATCH_ROWS = 5000;
 /** Counted in a few milliseconds from the table's own pages: a year of a million rows takes 50 polls. */
 const COUNTED_ROWS = 20_000;
 
-export type PostgresSink = SinkWith<Exclude<keyof Abilities, 'rewrite' | 'maintain'>>;
+export type PostgresSink = SinkWith<Exclude<keyof Abilities, 'rewrite' | 'maintain' | 'releaseKeys'>>;
 
 export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
   const { name, db, schema, state, partition = 'none' } = options;
@@ -83,9 +84,8 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
       if (isStateHere) return false;
       const track = { source, stream, sink: name };
       const receipt = await readReceipt(db, schema, track);
-      const known = await lastCommit(state, track);
       // Any other receipt is of tables or of a state that were restored: what the tables hold is counted then.
-      if (!receipt || known === undefined || receipt.follows !== known) return false;
+      if (!receipt?.advance || receipt.follows !== (await lastCommit(state, track))) return false;
       // The data was committed but the state was never told: tell it now, under our own lease.
       const count = countRows(db, { schema, stream: STREAMS[stream], source });
       const rows = { added: [], removed: [], count, isAfterCrash: true };
@@ -96,9 +96,10 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
     async publishProgress({ source, stream }) {
       if (isStateHere) return;
       const track = { source, stream, sink: name };
-      const coverage = await readCoverage(state, track);
+      const [coverage, told] = [await readCoverage(state, track), await lastCommit(state, track)];
       try {
         if (coverage) await copyCursor(db, schema, coverage);
+        if (told !== undefined) await settleReceipt(db, schema, track, told);
       } catch (error) {
         // Recovery: somebody dropped the tables; the next commit makes them again.
         if (!isMissing(error)) throw error;
@@ -120,6 +121,9 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
         ? identifyTable(tx, schema, stream)
         : identifyElsewhere(db, schema, { source, stream, sink: name }, known),
     attest: (stream, source, windows) => attestTable(db, { schema, stream, source }, windows),
+    ...(partition === 'month' && {
+      releaseKeys: (stream, source, windows) => releaseKeys(db, { schema, stream, source }, windows),
+    }),
     removeForeign: (stream, source, windows) => removeOthers(db, { schema, stream, source }, windows),
     glance: (stream, source, windows) => glanceAt(db, { schema, stream, source }, windows),
     read: (stream, source, window) => readRows(db, schema, stream, { source, window }),

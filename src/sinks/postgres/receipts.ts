@@ -41,7 +41,9 @@ export const cursorCopy: Table = {
  * a backup, or the state was.
  */
 export interface ReceiptRow {
-  advance: Advance;
+  commitId: string;
+  /** Undefined once the state has been told; otherwise it would undo a later reset of the cursor. */
+  advance: Advance | undefined;
   /** The commit that the state knew before this one: only then may the state be told of it. */
   follows: string | undefined;
 }
@@ -69,15 +71,25 @@ export async function readReceipt(db: Queryable, schema: string, track: Track): 
     values: [`${quoteIdent(schema)}.${quoteIdent(RECEIPTS)}`],
   });
   if (!found?.there) return undefined;
-  const [receipt] = await db.query<{ advance: Advance & { follows?: string } }>({
+  const [receipt] = await db.query<{ id: string; advance: Partial<Advance> & { follows?: string } }>({
     text: `
-      select advance from ${quoteIdent(schema)}.${quoteIdent(RECEIPTS)}
+      select commit_id as id, advance from ${quoteIdent(schema)}.${quoteIdent(RECEIPTS)}
       where source = $1 and stream = $2 and sink = $3`,
     values: [track.source, track.stream, track.sink],
   });
   if (!receipt) return undefined;
   const { follows, ...advance } = receipt.advance;
-  return { advance: readBack(advance), follows };
+  return { commitId: receipt.id, advance: advance.commitId ? readBack(advance as Advance) : undefined, follows };
+}
+
+/** The state knows of the commit. Its name stays: it tells whether the tables are those of the state's last commit. */
+export async function settleReceipt(db: Queryable, schema: string, track: Track, commitId: string): Promise<void> {
+  await db.query({
+    text: `
+      update ${quoteIdent(schema)}.${quoteIdent(RECEIPTS)} set advance = '{}'
+      where source = $1 and stream = $2 and sink = $3 and commit_id = $4 and advance <> '{}'`,
+    values: [track.source, track.stream, track.sink, commitId],
+  });
 }
 
 /** It may be a commit behind, never ahead. */

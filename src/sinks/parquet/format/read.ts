@@ -176,7 +176,7 @@ function restoreEnd(type: LeafType, value: unknown): Value {
 function torn(source: ByteSource, why: string, cause?: unknown): RetryLater {
   return new RetryLater(`${nameOf(source)} is no whole Parquet file: ${why}`, {
     kept: 'the file as it is',
-    next: 'move it away and run again, or run verify --repair: the days it held are read again, without a backfill',
+    next: 'move it away and run again, or run verify --repair: what it held is read again',
     ...(cause !== undefined && { cause }),
   });
 }
