@@ -27,13 +27,6 @@ import { type Known, readKnown } from './known.ts';
  * identifies itself as before is believed for a day; one that was replaced or restored is looked at, and its rows are counted. The count
  * is spread over runs. Where it differs from the ledger, the window is reopened, and this run reads it again.
  */
-interface Attested {
-  /** Something was reopened, so what is known of the stream has to be read again. */
-  isChanged: boolean;
-  /** Sinks that could not be asked: nothing may be certified in them. */
-  faults: Map<string, Fault>;
-}
-
 interface Question {
   known: Known;
   epoch: number;
@@ -44,59 +37,56 @@ interface Question {
   recount: Window | boolean;
 }
 
-interface RunStart {
+interface RunStart extends Pick<Question, 'known' | 'identities'> {
   lease: { epoch: number };
-  /** As it was when the lease was taken. */
-  known: Known;
-  identities: Question['identities'];
   now(): Instant;
 }
 
 /**
  * After a crash between two databases, with filters that have changed, or with a sink that somebody changed, the state is not what it was
- * when the lease was taken.
+ * when the lease was taken. A sink that cannot be asked is left out of the run: nothing may be certified in it.
  */
 export async function bringKnownUpToDate(
   deps: SyncDeps,
   job: StreamJob,
   run: RunStart,
   recount: Window | boolean,
-): Promise<{ known: Known; faults: Attested['faults'] }> {
+): Promise<{ known: Known; faults: Map<string, Fault> }> {
   const { state, sinks, log } = deps;
   const { source, stream, filters } = job;
   const lease = { source, stream, epoch: run.lease.epoch };
-  let isStale = false;
-  for (const sink of sinks) if (await sink.recover?.(lease)) isStale = true;
+  const faults = new Map<string, Fault>();
+  const eachSink = async (work: (sink: Sink) => Promise<boolean>): Promise<boolean> => {
+    let isStale = false;
+    for (const sink of sinks.filter(({ name }) => !faults.has(name))) {
+      try {
+        isStale = (await work(sink)) || isStale;
+      } catch (error) {
+        // Recovery: the others go on. What the fault says is reported at the end, or now where there is no other sink.
+        if (!(error instanceof Fault)) throw error;
+        faults.set(sink.name, sinks.length > 1 ? error.at({ sink: sink.name }) : error);
+        if (faults.size === sinks.length) throw error;
+      }
+    }
+    return isStale;
+  };
+  const readAgain = (): Promise<Known> => readKnown(state, { source, stream, sinks: sinks.map(({ name }) => name) });
+  let isStale = await eachSink(async (sink) => (await sink.recover?.(lease)) ?? false);
   if (await changeFilters(state, lease, { from: run.known.filters, to: filters })) {
     log.warn({ source, stream, filters }, 'the filters have changed: what is complete is counted again');
     isStale = true;
   }
-  const readAgain = (): Promise<Known> => readKnown(state, { source, stream, sinks: sinks.map(({ name }) => name) });
   const known = isStale ? await readAgain() : run.known;
-  const { identities } = run;
-  const question = { known, epoch: lease.epoch, now: run.now(), identities, recount };
-  const { isChanged, faults } = await attest(deps, job, question);
-  const [fault] = faults.values();
-  if (fault && faults.size === sinks.length) throw fault;
-  return { known: isChanged ? await readAgain() : known, faults };
-}
-
-async function attest(deps: SyncDeps, job: StreamJob, question: Question): Promise<Attested> {
-  const attested: Attested = { isChanged: false, faults: new Map() };
-  for (const sink of deps.sinks) {
-    try {
-      const { lost, isChanged } = await attestSink(deps, job, sink, question);
-      attested.isChanged ||= isChanged;
-      if (lost.length === 0) continue;
+  const question = { known, epoch: lease.epoch, now: run.now(), identities: run.identities, recount };
+  const isChanged = await eachSink(async (sink) => {
+    const { lost, isChanged } = await attestSink(deps, job, sink, question);
+    if (lost.length > 0) {
       announce(deps, job, sink, lost);
       await sink.publishProgress?.(job);
-    } catch (error) {
-      // Recovery: this sink is left out of the run, and its fault reported; the others go on.
-      if (!(error instanceof Fault)) throw error;
-      attested.faults.set(sink.name, error);
     }
-  }
-  return attested;
+    return isChanged;
+  });
+  return { known: isChanged ? await readAgain() : known, faults };
 }
 
 /** A window whose rows in the sink are not those of the ledger. */

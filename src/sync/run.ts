@@ -250,7 +250,7 @@ export async function withReading(
   } finally {
     // What was read and proven before an error or Ctrl-C is kept.
     await committer.flush();
-    for (const sink of sinks) await sink.publishProgress?.({ source, stream });
+    for (const sink of sinks) if (!faults.has(sink.name)) await sink.publishProgress?.({ source, stream });
     const learned = reader.profile();
     if (!isDeepStrictEqual(learned, profile)) await writeProfile(state, source, stream, learned);
   }

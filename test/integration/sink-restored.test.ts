@@ -115,10 +115,12 @@ it('a sink that cannot be asked is a fault of that sink: nothing is certified in
       values: [scene.source, sink],
     });
   const before = await windows('tables');
-  await away.drop();
+  // A server that refuses connections, as one that starts or stops does.
+  await scenes.other.query({ text: `alter database ${new URL(away.url).pathname.slice(1)} allow_connections false` });
   const { code, text } = await scene.tributary('sync', '--recount');
   expect([code, text]).toEqual([4, expect.stringContaining('tables')]);
   expect(await windows('tables')).toEqual(before);
+  await away.drop();
   // The other goes on.
   expect((await windows('lake'))[0]?.at.valueOf()).toBeGreaterThan(before[0]?.at.valueOf() ?? 0);
 });

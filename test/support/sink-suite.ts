@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readCursor } from '../../src/cursor/cursors.ts';
+import { lastCommit, readCursor } from '../../src/cursor/cursors.ts';
 import { readLedger } from '../../src/cursor/ledger.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
@@ -220,6 +220,28 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       await check(5);
       await writer.commit([sale('i', 31)], { spans: [span(28, 33)], runId: '20261114T120000-00000003' });
       await check(5);
+    });
+
+    it('identifies itself as before for as long as nobody else changes it, in other processes too', async ({
+      skip,
+    }) => {
+      const sink = place.createSink();
+      if (!sink.identify || !sink.attest) return skip();
+      const writer = await createWriter(place, stream);
+      const { source } = writer.lease;
+      const track = { source, stream: stream.name };
+      const identify = async (by = sink): Promise<string | undefined> => {
+        // A close look first, where one is asked for.
+        await by.attest?.(stream, source, [{ start: NOON, end: NOON + MINUTE }]);
+        return by.identify?.(place.state, track, await lastCommit(place.state, { ...track, sink: by.name }));
+      };
+      await writer.commit([sale('a', 0)]);
+      const first = await identify();
+      for (const id of ['b', 'c'])
+        await writer.commit([sale(id, 1)], { spans: [certified(NOON, NOON + 5 * MINUTE, 0)] });
+      await (await createWriter(place, stream)).commit([sale('other', 2)]);
+      expect([await identify(), await identify(place.createSink())]).toEqual([first, first]);
+      expect(await sink.attest(stream, 'nobody', [{ start: 0, end: NOON + DAY * MINUTE }])).toEqual([{ rows: 0 }]);
     });
 
     it('the ledger has a row less once a click is forgotten', async ({ skip }) => {
