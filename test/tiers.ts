@@ -55,6 +55,7 @@ export const DEEP: string[] = [
   'test/integration/run-kinds.test.ts',
   'test/integration/secrets*.test.ts',
   'test/integration/several-sinks.test.ts',
+  'test/integration/sink-restored.test.ts',
   'test/integration/source-identity.test.ts',
   'test/integration/sync-traits.test.ts',
   'test/integration/upgrade.test.ts',
@@ -92,7 +93,7 @@ export const ALONE: string[] = [
  * Of both tiers. The first tries the same cases every time, so that it fails for what was changed and not by chance; the second tries
  * others each time, of some several times as many.
  */
-export const SAMPLED: string[] = ['test/property/*.test.ts'];
+export const SAMPLED: string[] = ['test/property/*.test.ts', 'test/integration/sink-changed.test.ts'];
 
 /** Set by `npm run test:deep`. */
 export const isDeep = process.env.TRIBUTARY_TIER === 'deep';
