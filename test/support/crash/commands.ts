@@ -16,6 +16,8 @@ import type { World, WorldOptions } from './world.ts';
 export interface Command {
   name: string;
   world?: Omit<WorldOptions, 'sites'>;
+  /** What is called complete at its beginning is not in the sinks. */
+  isUntrue?: boolean;
   /** What the process that is killed will find. */
   prepare(world: World): Promise<void>;
   task(world: World): Task;
@@ -63,6 +65,22 @@ export const laterSync: Command = {
   },
   task: cli('sync'),
   again: syncOnce,
+  judge: judgeEnd,
+};
+
+/** Somebody emptied the sinks: the sync says so, and fills them again. */
+export const refill: Command = {
+  name: 'a sync into emptied sinks',
+  async prepare(world) {
+    await syncOnce(world);
+    for (const site of world.sites) await site.empty?.();
+  },
+  isUntrue: true,
+  task: cli('sync', '--recount'),
+  async again(world) {
+    world.syncedAt = Date.now();
+    expectDone(await sync(world.config, { recount: true }));
+  },
   judge: judgeEnd,
 };
 
