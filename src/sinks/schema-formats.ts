@@ -1,7 +1,10 @@
 import type { Column } from '../model/columns.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS } from '../model/streams.ts';
+import { daysTable } from './postgres/beside.ts';
+import { viewDefinition } from './postgres/keep-views.ts';
 import { entityTable, streamTable, type Table, tableDefinition } from './postgres/table.ts';
-import { coverageView, dailyLinkPerformanceView, type View, viewDefinition } from './postgres/views.ts';
+import { viewsOf } from './postgres/views.ts';
+import type { View } from './views/view.ts';
 
 /** The tables and their columns, in each output format. */
 
@@ -20,19 +23,23 @@ const PRINTERS: Readonly<Record<SchemaFormat, () => string>> = {
       `create schema if not exists ${SCHEMA};`,
       ...STREAM_NAMES.map((name) => tableDefinition(SCHEMA, streamTable(STREAMS[name]))),
       ...ENTITIES.map((entity) => tableDefinition(SCHEMA, entityTable(entity))),
-      viewDefinition(SCHEMA, dailyLinkPerformanceView(SCHEMA)),
-      COVERAGE_WHERE_CURSORS_ARE,
+      tableDefinition(SCHEMA, daysTable),
+      VIEWS_WHERE_THE_STATE_IS,
     ].join('\n\n'),
   markdown: toMarkdown,
   json: toJson,
   dbt: () => toDbt(SCHEMA),
 };
 
-/** The only view that reads the state. On a database without one it would fail, and abort the whole script. */
-const COVERAGE_WHERE_CURSORS_ARE = `-- Reads the cursors of the sink "warehouse". Where they are not in this database yet, the first sync makes it.
+const views = (schema: string): View[] => viewsOf({ schema, sink: 'warehouse', isStateHere: true });
+
+/** They read the state to say what is complete. On a database without one they would fail, and abort the whole script. */
+const VIEWS_WHERE_THE_STATE_IS = `-- The views read the cursors of the sink "warehouse". Where they are not in this database yet, the first sync makes them.
 do $do$ begin
 if to_regclass('tributary.cursors') is not null then execute $view$
-${viewDefinition(SCHEMA, coverageView(SCHEMA, 'warehouse', true))}
+${views(SCHEMA)
+  .map((view) => viewDefinition(SCHEMA, view))
+  .join('\n\n')}
 $view$; end if; end $do$;`;
 
 /** Descriptions of the tables, from the same columns that make them. */
@@ -48,8 +55,6 @@ const TABLES: readonly Described[] = [
   ...STREAM_NAMES.map((name) => ({ ...streamTable(STREAMS[name]), details: byName(STREAMS[name].columns) })),
   ...ENTITIES.map((entity) => ({ ...entityTable(entity), details: byName(entity.columns) })),
 ];
-
-const views = (schema: string): View[] => [coverageView(schema, '', true), dailyLinkPerformanceView(schema)];
 
 const INTRO = `# Data dictionary
 

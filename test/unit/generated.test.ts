@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { configJsonSchema } from '../../src/config/schema.ts';
-import { majorPerMinor } from '../../src/sinks/postgres/views.ts';
+import { majorPerMinor } from '../../src/sinks/views/money.ts';
 import { toDbt, toMarkdown } from '../../src/sinks/schema-formats.ts';
 import { badInputAppendix } from '../support/bad-input-page.ts';
 import { configurationPage } from '../support/config-reference.ts';

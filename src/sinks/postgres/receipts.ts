@@ -2,8 +2,8 @@ import type { Queryable } from '../../cursor/database/index.ts';
 import { quoteIdent, type Sql, storableJson } from '../../cursor/database/sql.ts';
 import { type Advance, type CoverageRow, readBack } from '../../cursor/ledger.ts';
 import type { StreamName } from '../../model/streams.ts';
+import { CURSOR_COPY } from './beside.ts';
 import type { Table, TableColumn } from './table.ts';
-import { CURSOR_COPY } from './views.ts';
 
 /**
  * If tables and state are in two databases, no transaction spans both. So the transaction of the data also writes a receipt with what

@@ -35,8 +35,9 @@ export interface TableColumn {
   comment: string;
 }
 
-/** The day that `daily_link_performance` shows an event on. An index on it holds each day once: seven bytes a row. */
-export const UTC_DATE = `("timestamp" at time zone 'UTC')::date`;
+/** The day that the daily views show an event on. An index on it holds each day once: seven bytes a row. */
+export const utcDate = (alias?: string): string =>
+  `(${alias === undefined ? '' : `${alias}.`}"timestamp" at time zone 'UTC')::date`;
 
 /** One row per event. People ask for ranges of time, and for days of the view. */
 export function streamTable({ name, doc, columns }: Stream, partition: Partition = 'none'): Table {
@@ -50,7 +51,7 @@ export function streamTable({ name, doc, columns }: Stream, partition: Partition
     columns: [SOURCE, ...columns, ...BOOKKEEPING.filter((column) => column !== SOURCE)].map(toTableColumn),
     indexes: [
       { name: 'timestamp', on: '"timestamp"' },
-      { name: 'date', on: `(${UTC_DATE})` },
+      { name: 'date', on: `(${utcDate()})` },
     ],
   };
 }
@@ -207,11 +208,15 @@ export async function describeTable(tx: Queryable, schema: string, name: string)
   return present && { ...present, columns: Object.assign(bare() as Record<string, string>, present.columns) };
 }
 
-/** Which of these tables and views there are, with which columns of which types: one text that changes with any of them. */
+/**
+ * Which of these tables and views there are, with which columns of which types: one text that changes with any of them, and when a view
+ * is replaced by one with the same columns.
+ */
 export async function readShape(tx: Queryable, schema: string, names: readonly string[]): Promise<string> {
   const [found] = await tx.query<{ shape: string | null }>({
     text: `
-      select string_agg(c.relname::text || ' ' || c.relkind::text || ' ' || a.columns, ', ' order by c.relname collate "C") as shape
+      select string_agg(concat_ws(' ', c.relname, c.relkind, a.columns, (select max(r.xmin::text) from pg_rewrite r where r.ev_class = c.oid)),
+        ', ' order by c.relname collate "C") as shape
       from pg_class c join pg_namespace n on n.oid = c.relnamespace,
       lateral (
         select md5(string_agg(attname::text || ' ' || atttypid || ' ' || atttypmod, ',' order by attnum)) as columns
