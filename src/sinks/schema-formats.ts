@@ -1,5 +1,6 @@
 import type { Column } from '../model/columns.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS } from '../model/streams.ts';
+import { duckdbViews } from './lake-views.ts';
 import { daysTable } from './postgres/beside.ts';
 import { viewDefinition } from './postgres/keep-views.ts';
 import { entityTable, streamTable, type Table, tableDefinition } from './postgres/table.ts';
@@ -8,16 +9,17 @@ import type { View } from './views/view.ts';
 
 /** The tables and their columns, in each output format. */
 
-/** For a DBA, a person, a program, a dbt project. */
-export const SCHEMA_FORMATS = ['sql', 'markdown', 'json', 'dbt'] as const;
+/** For a DBA, a person, a program, a dbt project, and DuckDB over a lake. */
+export const SCHEMA_FORMATS = ['sql', 'markdown', 'json', 'dbt', 'duckdb'] as const;
 export type SchemaFormat = (typeof SCHEMA_FORMATS)[number];
 
 /** The config's default. */
 const SCHEMA = 'attribution';
 
-export const printSchema = (format: SchemaFormat): string => PRINTERS[format]();
+/** @param lake Where the Parquet files are, for DuckDB. */
+export const printSchema = (format: SchemaFormat, lake = './data/lake'): string => PRINTERS[format](lake);
 
-const PRINTERS: Readonly<Record<SchemaFormat, () => string>> = {
+const PRINTERS: Readonly<Record<SchemaFormat, (lake: string) => string>> = {
   sql: () =>
     [
       `create schema if not exists ${SCHEMA};`,
@@ -29,6 +31,7 @@ const PRINTERS: Readonly<Record<SchemaFormat, () => string>> = {
   markdown: toMarkdown,
   json: toJson,
   dbt: () => toDbt(SCHEMA),
+  duckdb: (lake) => duckdbViews(SCHEMA, lake),
 };
 
 const views = (schema: string): View[] => viewsOf({ schema, sink: 'warehouse', isStateHere: true });

@@ -49,7 +49,7 @@ describe('what was mistyped', () => {
     [['sync', 'clics', 'sale'], 'unknown stream: clics, sale\nnext: use clicks, leads, sales\n'],
     [
       ['schema', '--format', 'xml'],
-      "option '--format <FORMAT>' argument 'xml' is invalid. Allowed choices are sql, markdown, json, dbt.\nnext: see tributary schema --help\n",
+      "option '--format <FORMAT>' argument 'xml' is invalid. Allowed choices are sql, markdown, json, dbt, duckdb.\nnext: see tributary schema --help\n",
     ],
   ])('%j', async (args, message) => {
     expect(await place.call(args)).toMatchObject({ code: 2, stdout: '', stderr: message });

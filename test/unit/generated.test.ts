@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { configJsonSchema } from '../../src/config/schema.ts';
-import { majorPerMinor } from '../../src/sinks/views/money.ts';
 import { toDbt, toMarkdown } from '../../src/sinks/schema-formats.ts';
+import { majorPerMinor } from '../../src/sinks/views/money.ts';
 import { badInputAppendix } from '../support/bad-input-page.ts';
 import { configurationPage } from '../support/config-reference.ts';
 import { errorsAppendix, errorTexts } from '../support/error-texts.ts';

@@ -77,7 +77,7 @@ const median = (at: string): string =>
 
 /** The first and the last touch of everybody: one row where they are the same. An event without a customer is somebody of its own. */
 function touches({ table, byBytes }: Dialect): string {
-  const columns = `e._source as source, ${byBytes('e.customer_id')} as person, e.click_id, e.link_id, e."timestamp" as at, e.click_timestamp`;
+  const columns = `e._source as source, ${byBytes('e.customer_id')} as person, e.click_id, e.link_id, e."timestamp" as seen_at, e.click_timestamp`;
   const conversions = (where: string): string =>
     ['leads', 'sales']
       .map(
@@ -85,23 +85,23 @@ function touches({ table, byBytes }: Dialect): string {
               select ${columns}, ${stream === 'sales'} as is_sale from ${table(stream)} e where e._missing_since is null and ${where}`,
       )
       .join(' union all');
-  const person = 'over (partition by e.source, e.person order by e.at)';
+  const person = 'over (partition by e.source, e.person order by e.seen_at)';
   const ever = 'over (partition by e.source, e.person)';
   // Not flattened: the planner would look a click up for every use of click_at, and group before it leaves days out.
   return `
         select t.source, t.link_id, t.lead_at, t.sale_at, t.nth = 1 as is_first, t.is_last,
           -- Some services put the time of the lead or the sale where that of the click belongs.
-          case when t.click_timestamp < t.at then t.click_timestamp else coalesce((
-            select c."timestamp" from ${table('clicks')} c where c._source = t.source and c.event_id = t.click_id), t.at) end as click_at
+          case when t.click_timestamp < t.seen_at then t.click_timestamp else coalesce((
+            select c."timestamp" from ${table('clicks')} c where c._source = t.source and c.event_id = t.click_id), t.seen_at) end as click_at
         from (
-          select o.*, o.at <= coalesce(o.sale_at, 'infinity') and coalesce(o.next_at > coalesce(o.sale_at, 'infinity'), true) as is_last
+          select o.*, o.seen_at <= coalesce(o.sale_at, 'infinity'::timestamptz) and coalesce(o.next_at > coalesce(o.sale_at, 'infinity'::timestamptz), true) as is_last
           from (
-            select e.*, row_number() ${person} as nth, lead(e.at) ${person} as next_at,
-              min(case when not e.is_sale then e.at end) ${ever} as lead_at, min(case when e.is_sale then e.at end) ${ever} as sale_at
+            select e.*, row_number() ${person} as nth, lead(e.seen_at) ${person} as next_at,
+              min(case when not e.is_sale then e.seen_at end) ${ever} as lead_at, min(case when e.is_sale then e.seen_at end) ${ever} as sale_at
             from (${conversions('e.customer_id is not null')}
             ) e
             union all
-            select e.*, 1, null, case when not e.is_sale then e.at end, case when e.is_sale then e.at end
+            select e.*, 1, null, case when not e.is_sale then e.seen_at end, case when e.is_sale then e.seen_at end
             from (${conversions('e.customer_id is null')}
             ) e
           ) o
