@@ -62,7 +62,7 @@ async function openByType(
 
 function openWarehouse(
   name: string,
-  { url, schema, partition }: SinkSettings & { type: 'postgres' },
+  { url, schema, partition, indexes }: SinkSettings & { type: 'postgres' },
   config: Config,
   state: Database,
   closers: Closers,
@@ -71,7 +71,7 @@ function openWarehouse(
   // In the state's database, data and cursor share a transaction. Only equal URLs tell that it is the same database.
   const db = url === undefined || url === config.state.url ? state : connect({ url });
   if (db !== state) closers.push(() => db.close());
-  return createPostgresSink({ name, db, schema, state, partition, ...(log && { log }) });
+  return createPostgresSink({ name, db, schema, state, partition, indexes, ...(log && { log }) });
 }
 
 /** Imported on demand: most starts need no Parquet. */

@@ -9,6 +9,7 @@ import { ConfigError, type Finding, findingOf, note, ok } from '../../model/erro
 import type { Log } from '../../model/log.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import { type Abilities, describeColumns, type SinkWith } from '../sink.ts';
+import type { IndexName } from '../views/postgres-indexes.ts';
 import { type BatchOptions, countRows, openBatch } from './batch.ts';
 import { columnsCopy, daysTable, publishColumns, publishDays } from './beside.ts';
 import { findDifferences, readRows } from './compare.ts';
@@ -38,6 +39,7 @@ import { type Viewed, viewsOf } from './views.ts';
 interface PostgresSinkOptions extends Omit<BatchOptions, 'partition' | 'preparation'> {
   name: string;
   partition?: Partition;
+  indexes?: readonly IndexName[];
   /** Told of what is not as it should be and stops nothing. */
   log?: Pick<Log, 'warn'>;
 }
@@ -48,9 +50,9 @@ const BATCH_ROWS = 5000;
 export type PostgresSink = SinkWith<Exclude<keyof Abilities, 'rewrite' | 'maintain'>>;
 
 export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
-  const { name, db, schema, state, partition = 'none' } = options;
+  const { name, db, schema, state, partition = 'none', indexes = [] } = options;
   const isStateHere = db === state;
-  const warehouse = { db, schema, sink: name, isStateHere, partition };
+  const warehouse = { db, schema, sink: name, isStateHere, partition, indexes };
   /** By stream: the columns that were asked for, and the shape of the whole warehouse that they were found in. */
   const prepared = new Map<StreamName, { columns: string; shape: string }>();
 
@@ -170,6 +172,7 @@ async function tablesNotOurs(db: Database, schema: string): Promise<string[]> {
 interface Warehouse extends Viewed {
   db: Database;
   partition: Partition;
+  indexes: readonly IndexName[];
 }
 
 /** Of every table and view that the sink needs. */
@@ -186,7 +189,7 @@ function shapeOf(tx: Queryable, warehouse: Warehouse): Promise<string> {
  * the shape of it all.
  */
 function prepareWarehouse(warehouse: Warehouse, stream: Stream): Promise<{ shape: string; faults: ViewFault[] }> {
-  const { db, schema, isStateHere, partition } = warehouse;
+  const { db, schema, isStateHere, partition, indexes } = warehouse;
   return db.transaction(async (tx) => {
     await tx.query(lockSchema(schema));
     await ensureSchema(tx, schema);
@@ -195,10 +198,10 @@ function prepareWarehouse(warehouse: Warehouse, stream: Stream): Promise<{ shape
       for (const copy of [cursorCopy, columnsCopy]) await bringUpToDate(tx, schema, copy);
     }
     await bringUpToDate(tx, schema, daysTable);
-    await bringUpToDate(tx, schema, streamTable(stream, partition), evolvedNames(stream));
+    await bringUpToDate(tx, schema, streamTable(stream, partition, indexes), evolvedNames(stream));
     // The tables of other streams only have to exist, so that the views find their columns.
     for (const name of STREAM_NAMES.filter((other) => other !== stream.name)) {
-      await ensureTable(tx, schema, streamTable(STREAMS[name], partition));
+      await ensureTable(tx, schema, streamTable(STREAMS[name], partition, indexes));
     }
     if (partition !== 'none') {
       for (const name of STREAM_NAMES) await bringUpToDate(tx, schema, keysTable(STREAMS[name]));

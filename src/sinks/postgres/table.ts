@@ -6,6 +6,7 @@ import { ConfigError } from '../../model/errors.ts';
 import { bare } from '../../model/json.ts';
 import { BOOKKEEPING, type Bookkeeping, type Entity, SOURCE, STREAMS, type Stream } from '../../model/streams.ts';
 import { ShapeChanged } from '../sink.ts';
+import { type Index, type IndexName, indexOn, optionalIndexes, utcDate } from '../views/postgres-indexes.ts';
 
 /** How the tables of streams are laid out: each in one piece, or in one partition per UTC month. */
 export const PARTITIONS = ['none', 'month'] as const;
@@ -22,12 +23,6 @@ export interface Table {
   partitionedBy?: string;
 }
 
-interface Index {
-  /** What follows the table's name in its own. */
-  name: string;
-  on: string;
-}
-
 export interface TableColumn {
   name: string;
   type: string;
@@ -35,12 +30,12 @@ export interface TableColumn {
   comment: string;
 }
 
-/** The day that the daily views show an event on. An index on it holds each day once: seven bytes a row. */
-export const utcDate = (alias?: string): string =>
-  `(${alias === undefined ? '' : `${alias}.`}"timestamp" at time zone 'UTC')::date`;
-
 /** One row per event. People ask for ranges of time, and for days of the view. */
-export function streamTable({ name, doc, columns }: Stream, partition: Partition = 'none'): Table {
+export function streamTable(
+  { name, doc, columns }: Stream,
+  partition: Partition = 'none',
+  indexes: readonly IndexName[] = [],
+): Table {
   return {
     name,
     doc,
@@ -52,6 +47,7 @@ export function streamTable({ name, doc, columns }: Stream, partition: Partition
     indexes: [
       { name: 'timestamp', on: '"timestamp"' },
       { name: 'date', on: `(${utcDate()})` },
+      ...optionalIndexes(indexes, columns),
     ],
   };
 }
@@ -123,8 +119,9 @@ export function alterTable(schema: string, table: Table, present: Present): stri
 
 export function createIndexes(schema: string, table: Table): string {
   return table.indexes
-    .map(({ name, on }) => {
-      return `create index if not exists ${quoteIdent(`${table.name}_${name}`)} on ${tableName(schema, table)} (${on});`;
+    .map((index) => {
+      const name = quoteIdent(`${table.name}_${index.name}`);
+      return `create index if not exists ${name} on ${tableName(schema, table)} ${indexOn(index)};`;
     })
     .join('\n');
 }

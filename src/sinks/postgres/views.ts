@@ -4,9 +4,10 @@ import { completeDays, completeRanges, dayRange } from '../views/complete-days.t
 import { dailyViews } from '../views/daily-views.ts';
 import { eventsView } from '../views/events-view.ts';
 import { funnelViews } from '../views/funnel-views.ts';
+import { utcDate } from '../views/postgres-indexes.ts';
 import type { Dialect, View } from '../views/view.ts';
 import { COLUMNS_COPY, CURSOR_COPY, DAYS } from './beside.ts';
-import { POSTGRES_TYPES, utcDate } from './table.ts';
+import { POSTGRES_TYPES } from './table.ts';
 
 /** Whose views these are. */
 export interface Viewed {
