@@ -59,12 +59,42 @@ const TABLES: readonly Described[] = [
   ...ENTITIES.map((entity) => ({ ...entityTable(entity), details: byName(entity.columns) })),
 ];
 
+/** Of each table what its rows are known by and lead to. */
+const SHOWN = new Set([
+  '_source',
+  'event_id',
+  'timestamp',
+  'link_id',
+  'click_id',
+  'customer_id',
+  'sale_amount',
+  'sale_currency',
+]);
+const SHOWN_OF_LINK = ['link_domain', 'link_key', 'link_partner_id', 'link_utm_campaign'];
+
+/** The tables and how they hang together, as Mermaid draws it. */
+export function toMermaid(): string {
+  const lines = TABLES.flatMap(({ name, columns, key }) => [
+    `  ${name} {`,
+    ...columns
+      .filter((column) => SHOWN.has(column.name) || (name === 'links' && SHOWN_OF_LINK.includes(column.name)))
+      .map((column) => `    ${column.type} ${column.name}${key.includes(column.name) ? ' PK' : ''}`),
+    '  }',
+  ]);
+  const events = TABLES.filter(({ name }) => name in STREAMS);
+  const relations = ENTITIES.flatMap(({ name, key }) =>
+    events.filter((table) => has(table, key)).map((table) => `  ${name} |o--o{ ${table.name} : "_source, ${key}"`),
+  );
+  const clicks = ['leads', 'sales'].map((name) => `  clicks |o--o{ ${name} : "_source, event_id = click_id"`);
+  return ['erDiagram', ...relations, ...clicks, ...lines].join('\n');
+}
+
 const INTRO = `# Data dictionary
 
-One table per stream, one row per event; \`links\` and \`customers\` as last seen; two views. A column is named after the path of its field
+One table per stream, one row per event; \`links\` and \`customers\` that had an event, as last seen; and views. A column is named after the path of its field
 in the service’s API. *joined*: the service looks the value up when an event is read, so it shows the link or the customer as of that
-read, and a new value does not make the event count as changed. A field that nobody declared becomes a column of its own, listed in
-\`tributary.columns\`. This page is generated (\`npm run generate\`).`;
+read, and a new value does not make the event count as changed. *Not in the contract*: deployed services send it, the contract does not
+name it. A field that nobody declared becomes a column of its own, listed in \`new_columns\`. This page is generated (\`npm run generate\`).`;
 
 /** Each column is described once; shared ones above the tables that share them. */
 export function toMarkdown(): string {
