@@ -142,6 +142,64 @@ describe.each([
     },
   );
 
+  it('funnels count people once, by their first and by their last touch', async () => {
+    const { db } = warehouse;
+    const of = `${source}-funnel`;
+    const event = (stream: string, id: string, at: string, more: Record<string, string>) => {
+      const row = { _source: of, event: stream, event_id: id, timestamp: `2026-03-${at}Z`, _run_id: 'r', ...more };
+      const names = Object.keys(row).map((name) => `"${name}"`);
+      return db.query({
+        text: `insert into attribution.${stream} (${names.join(', ')}) values (${names.map((_, i) => `$${i + 1}`).join(', ')})`,
+        values: Object.values(row),
+      });
+    };
+    await event('clicks', 'c1', '01 10:00', { link_id: 'A' });
+    await event('clicks', 'c2', '05 10:00', { link_id: 'B' });
+    await event('clicks', 'c3', '09 10:00', { link_id: 'B' });
+    // Ada: two leads by two links, then two sales. The service puts the time of the lead where that of the click belongs.
+    const ada = { customer_id: 'ada' };
+    await event('leads', 'l1', '01 12:00', {
+      ...ada,
+      click_id: 'c1',
+      link_id: 'A',
+      click_timestamp: '2026-03-01 12:00Z',
+    });
+    await event('leads', 'l2', '05 11:00', {
+      ...ada,
+      click_id: 'c2',
+      link_id: 'B',
+      click_timestamp: '2026-03-05 10:00Z',
+    });
+    await event('sales', 's1', '06 10:00', {
+      ...ada,
+      click_id: 'c2',
+      link_id: 'B',
+      click_timestamp: '2026-03-05 10:00Z',
+    });
+    await event('sales', 's2', '20 10:00', {
+      ...ada,
+      click_id: 'c3',
+      link_id: 'B',
+      click_timestamp: '2026-03-09 10:00Z',
+    });
+    // Two leads whose customer was forgotten are two people, and their clicks are not known any more.
+    for (const id of ['l3', 'l4']) await event('leads', id, '09 11:00', { link_id: 'B' });
+    const rows = await db.query({
+      text: `select date::text, link_id, clicks, leads, customers, last_touch_leads as ll, last_touch_customers as lc,
+          median_hours_to_lead as to_lead, median_hours_to_sale as to_sale
+        from attribution.funnel_by_link where source = $1 order by 1`,
+      values: [of],
+    });
+    const none = { leads: 0, customers: 0, ll: 0, lc: 0, to_lead: null, to_sale: null };
+    expect(rows).toEqual([
+      { ...none, date: '2026-03-01', link_id: 'A', clicks: 1, leads: 1, customers: 1, to_lead: 2, to_sale: 120 },
+      { ...none, date: '2026-03-05', link_id: 'B', clicks: 1, ll: 1, lc: 1 },
+      { ...none, date: '2026-03-09', link_id: 'B', clicks: 1, leads: 2, ll: 2, to_lead: 0 },
+    ]);
+    for (const stream of ['clicks', 'leads', 'sales'])
+      await db.query({ text: `delete from attribution.${stream} where _source = $1`, values: [of] });
+  });
+
   it('mean the time and the currency of a sale, also where the service has fields called date and currency', async () => {
     const { db } = warehouse;
     const sums =

@@ -7,7 +7,7 @@ Examples:
   tributary schema --format sql        the tables, for a DBA to read or run
   tributary schema --format markdown   the data dictionary
   tributary schema --format dbt        sources for a dbt project
-  tributary schema --format duckdb --lake s3://bucket/prefix | duckdb lake.duckdb
+  tributary schema --format duckdb --lake ./data/lake | duckdb lake.duckdb
                                        the Parquet files as tables and views`;
 
 export const registerSchema: Register = (program, action) => {
