@@ -155,3 +155,16 @@ it('gives new views to those who may read all that they show, and to nobody else
   await openSink().prepare(STREAMS.clicks);
   expect(await mayRead()).toEqual([...VIEWS].sort());
 });
+
+it('a cursor can be moved in a warehouse that an earlier version made', async () => {
+  const sink = openSink();
+  const writer = await createWriter({ ...place, createSink: () => sink }, STREAMS.clicks);
+  await writer.commit([rowOf(STREAMS.clicks, 'a', NOON)]);
+  await sql('drop table attribution._days cascade');
+  const [{ source } = { source: '' }] = await sql<{ source: string }>(
+    'select _source as source from attribution.clicks',
+  );
+  await sink.publishProgress({ source, stream: 'clicks' });
+  await openSink().prepare(STREAMS.clicks);
+  expect(await columnsOf('complete_days')).toContain('complete_at');
+});

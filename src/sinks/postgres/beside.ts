@@ -47,10 +47,20 @@ export const columnsCopy: Table = {
   indexes: [],
 };
 
-/** Takes over the days that are complete now; of those that were before, `complete_at` stays. Called once the tables are prepared. */
+/** A cursor may be moved before the first sync of this version has made the tables. */
+async function isThere(db: Queryable, table: string): Promise<boolean> {
+  const [found] = await db.query<{ is: boolean }>({
+    text: 'select to_regclass($1) is not null as is',
+    values: [table],
+  });
+  return found?.is ?? false;
+}
+
+/** Takes over the days that are complete now; of those that were before, `complete_at` stays. */
 export async function publishDays(db: Queryable, schema: string, state: Queryable, track: Track): Promise<void> {
-  const days: CompleteDay[] = await readCompleteDays(state, track);
   const table = `${quoteIdent(schema)}.${quoteIdent(DAYS)}`;
+  if (!(await isThere(db, table))) return;
+  const days: CompleteDay[] = await readCompleteDays(state, track);
   await db.query({
     text: `
       with now_complete as (select date, rows from jsonb_to_recordset($3) as d (date date, rows bigint)),
@@ -66,6 +76,7 @@ export async function publishDays(db: Queryable, schema: string, state: Queryabl
 /** The log only grows: what is not there yet is taken over. */
 export async function publishColumns(db: Queryable, schema: string, state: Queryable): Promise<void> {
   const table = `${quoteIdent(schema)}.${quoteIdent(COLUMNS_COPY)}`;
+  if (!(await isThere(db, table))) return;
   const names = columnsCopy.columns.map(({ name }) => name);
   const [last] = await db.query<{ id: number }>({ text: `select coalesce(max(id), 0) as id from ${table}` });
   const rows = await state.query<Record<string, unknown>>({
