@@ -111,7 +111,7 @@ export async function withSyncApp<T>(
     closers.push(() => budgets.close());
     return work({
       ...app,
-      sinks: await openSinks(sinks, config, app.state, closers),
+      sinks: await openSinks(sinks, config, app.state, closers, log),
       jobs: streams.map((stream) => createJob(stream, budgets, config, log)),
       narrow: ({ source, stream }, filters) => {
         const chosen = streams.find((one) => one.name === source && one.stream === stream);
@@ -185,7 +185,7 @@ export async function withSinks<T>(
   const { chooseSinks, openSinks } = await loadSinks();
   return closing(async (closers) => {
     const { state } = await openState(config, { log, attach: true }, closers);
-    return work({ state, sinks: await openSinks(chooseSinks(config, undefined), config, state, closers) });
+    return work({ state, sinks: await openSinks(chooseSinks(config, undefined), config, state, closers, log) });
   });
 }
 

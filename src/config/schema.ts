@@ -10,6 +10,7 @@ import { DEFAULT_PRIVACY, hashesAnything, SHORTEST_SALT, TREATMENTS } from '../m
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
 import { lakePathFault } from '../sinks/parquet/lake.ts';
 import { PARTITIONS } from '../sinks/postgres/table.ts';
+import { INDEXES } from '../sinks/views/postgres-indexes.ts';
 import { UNKNOWN_FIELDS } from '../sync/evolver.ts';
 import { http, name, optionalText, perSecondOf, plan, requestsPerSecond, soundAt } from './values.ts';
 
@@ -169,6 +170,10 @@ const postgresSink = z.strictObject({
   url: databaseUrl.describe('absent: the state database'),
   schema: namespace('where the tables live; it is made if it is not there'),
   partition: z.enum(PARTITIONS).default('none').describe('month: one partition per UTC month, for very large tables'),
+  indexes: z
+    .array(z.enum(INDEXES, `must be some of ${INDEXES.join(', ')}`))
+    .default([])
+    .describe(`further indexes for reports and lookups: ${INDEXES.join(', ')}; each slows every load`),
 });
 
 const parquetSink = z.strictObject({

@@ -106,6 +106,8 @@ describe('tributary init', () => {
       { after: 'first sync begin?', type: '01/10/2026\r' },
       { after: 'since: must be a date', type: '7d\r' },
       { after: 'URL of your Postgres?', type: '\r' },
+      { after: 'Further indexes', type: 'link, all\r' },
+      { after: 'indexes: has no all', type: 'link, customer\r' },
       { after: 'Parquet files too?', type: '\r' },
     ];
     const { code, text } = await runOnTerminal(place, ['init'], { env, typed });
@@ -113,8 +115,9 @@ describe('tributary init', () => {
     expect(plain(text)).toContain(`${FILE} is written`);
     expect(longLines(plain(text))).toEqual([]);
     expect(text).not.toContain('Warning');
-    const { main } = parseConfig(readFileSync(join(place.dir, FILE), 'utf8'), FILE, env).config.sources;
-    expect(main).toMatchObject({ plan: 'pro', since: '7d' });
+    const { sources, sinks } = parseConfig(readFileSync(join(place.dir, FILE), 'utf8'), FILE, env).config;
+    expect(sources.main).toMatchObject({ plan: 'pro', since: '7d' });
+    expect(sinks.warehouse).toMatchObject({ indexes: ['link', 'customer'] });
   });
 
   it('Ctrl-C among the questions leaves nothing', async () => {

@@ -5,10 +5,13 @@ import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { applyAdvance, readCoverage } from '../../cursor/ledger.ts';
 import { versionFinding } from '../../cursor/migrations/migrate.ts';
-import { ConfigError, type Finding, findingOf, ok } from '../../model/errors.ts';
+import { ConfigError, type Finding, findingOf, note, ok } from '../../model/errors.ts';
+import type { Log } from '../../model/log.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import { type Abilities, describeColumns, type SinkWith } from '../sink.ts';
+import type { IndexName } from '../views/postgres-indexes.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
+import { columnsCopy, daysTable, publishColumns, publishDays } from './beside.ts';
 import { findDifferences, readRows } from './compare.ts';
 import { erase } from './erase.ts';
 import {
@@ -21,6 +24,7 @@ import {
   releaseKeys,
   removeOthers,
 } from './holdings.ts';
+import { findViewFaults, keepViews, type ViewFault } from './keep-views.ts';
 import { keysTable } from './months.ts';
 import { copyCursor, createReceipts, cursorCopy, RECEIPTS, readReceipt, settleReceipt } from './receipts.ts';
 import {
@@ -40,11 +44,14 @@ import {
   type Table,
   tableComment,
 } from './table.ts';
-import { coverageView, dailyLinkPerformanceView, type View, viewComment, viewDefinition } from './views.ts';
+import { type Viewed, viewsOf } from './views.ts';
 
 interface PostgresSinkOptions extends Omit<BatchOptions, 'partition' | 'preparation'> {
   name: string;
   partition?: Partition;
+  indexes?: readonly IndexName[];
+  /** Told of what is not as it should be and stops nothing. */
+  log?: Pick<Log, 'warn'>;
 }
 
 /** Large enough that a batch loads at full speed, small enough that two of them bound the memory. */
@@ -56,9 +63,9 @@ const COUNTED_ROWS = 20_000;
 export type PostgresSink = SinkWith<Exclude<keyof Abilities, 'rewrite' | 'maintain' | 'releaseKeys'>>;
 
 export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
-  const { name, db, schema, state, partition = 'none' } = options;
+  const { name, db, schema, state, partition = 'none', indexes = [] } = options;
   const isStateHere = db === state;
-  const warehouse = { db, schema, sink: name, isStateHere, partition };
+  const warehouse = { db, schema, sink: name, isStateHere, partition, indexes };
   /** By stream: the columns that were asked for, and the shape of the whole warehouse that they were found in. */
   const prepared = new Map<StreamName, { columns: string; shape: string }>();
 
@@ -77,7 +84,9 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
     async prepare(stream) {
       const columns = describeColumns(stream);
       if (prepared.get(stream.name)?.columns === columns) return;
-      prepared.set(stream.name, { columns, shape: await prepareWarehouse(warehouse, stream) });
+      const { shape, faults } = await prepareWarehouse(warehouse, stream);
+      prepared.set(stream.name, { columns, shape });
+      for (const { view, says, fix } of faults) options.log?.warn({ sink: name, view, fix }, says);
     },
     open: async (stream) => openBatch({ db, schema, state, partition, preparation }, stream),
     async recover({ source, stream, epoch }) {
@@ -94,12 +103,15 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
       return true;
     },
     async publishProgress({ source, stream }) {
-      if (isStateHere) return;
       const track = { source, stream, sink: name };
       const [coverage, told] = [await readCoverage(state, track), await lastCommit(state, track)];
+      if (!coverage || told === undefined) return;
       try {
-        if (coverage) await copyCursor(db, schema, coverage);
-        if (told !== undefined) await settleReceipt(db, schema, track, told);
+        await publishDays(db, schema, state, track);
+        if (isStateHere) return;
+        await copyCursor(db, schema, coverage);
+        await publishColumns(db, schema, state);
+        await settleReceipt(db, schema, track, told);
       } catch (error) {
         // Recovery: somebody dropped the tables; the next commit makes them again.
         if (!isMissing(error)) throw error;
@@ -111,7 +123,7 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
       await state.transaction((tx) => carryRows(tx, track, { added: [], removed: clicks }));
       return touched;
     },
-    check: () => checkPostgres(db, schema, `sink ${name}`, isStateHere ? 'the state database' : 'its database'),
+    check: () => checkPostgres(warehouse, `sink ${name}`, isStateHere ? 'the state database' : 'its database'),
     compare: (comparison) => findDifferences(db, schema, comparison),
     isInState: isStateHere,
     countedRows: COUNTED_ROWS,
@@ -132,7 +144,8 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
 }
 
 /** Tries out what a commit does, in a transaction that is rolled back: create, write, read. */
-async function checkPostgres(db: Database, schema: string, subject: string, place: string): Promise<Finding[]> {
+async function checkPostgres(warehouse: Warehouse, subject: string, place: string): Promise<Finding[]> {
+  const { db, schema } = warehouse;
   const findings: Finding[] = [];
   try {
     findings.push(await versionFinding(db, subject, place));
@@ -148,6 +161,8 @@ async function checkPostgres(db: Database, schema: string, subject: string, plac
         fixBy: 'config',
       });
     }
+    for (const { says, fix } of await findViewFaults(db, schema, viewsOf(warehouse)))
+      findings.push(note(subject, says, fix));
   } catch (error) {
     findings.push(findingOf(subject, error));
   }
@@ -185,53 +200,46 @@ async function tablesNotOurs(db: Database, schema: string): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-interface Warehouse {
+interface Warehouse extends Viewed {
   db: Database;
-  schema: string;
-  sink: string;
-  /** The cursors are in this database too. */
-  isStateHere: boolean;
   partition: Partition;
+  indexes: readonly IndexName[];
 }
 
 /** Of every table and view that the sink needs. */
 function shapeOf(tx: Queryable, warehouse: Warehouse): Promise<string> {
   const { schema, partition, isStateHere } = warehouse;
   const keys = partition === 'none' ? [] : STREAM_NAMES.map((name) => keysTable(STREAMS[name]).name);
-  const beside = isStateHere ? [] : [RECEIPTS, cursorCopy.name];
+  const beside = isStateHere ? [daysTable.name] : [daysTable.name, RECEIPTS, cursorCopy.name, columnsCopy.name];
   const others = [...ENTITIES, ...viewsOf(warehouse)].map(({ name }) => name);
   return readShape(tx, schema, [...STREAM_NAMES, ...others, ...keys, ...beside]);
 }
-
-const viewsOf = ({ schema, sink, isStateHere }: Warehouse): View[] => [
-  coverageView(schema, sink, isStateHere),
-  dailyLinkPerformanceView(schema),
-];
 
 /**
  * Makes or brings up to date everything that the sink needs: all tables and views, and this stream's in its present shape. Returns
  * the shape of it all.
  */
-function prepareWarehouse(warehouse: Warehouse, stream: Stream): Promise<string> {
-  const { db, schema, isStateHere, partition } = warehouse;
+function prepareWarehouse(warehouse: Warehouse, stream: Stream): Promise<{ shape: string; faults: ViewFault[] }> {
+  const { db, schema, isStateHere, partition, indexes } = warehouse;
   return db.transaction(async (tx) => {
     await tx.query(lockSchema(schema));
     await ensureSchema(tx, schema);
     if (!isStateHere) {
       await tx.query({ text: createReceipts(schema) });
-      await bringUpToDate(tx, schema, cursorCopy);
+      for (const copy of [cursorCopy, columnsCopy]) await bringUpToDate(tx, schema, copy);
     }
-    await bringUpToDate(tx, schema, streamTable(stream, partition), evolvedNames(stream));
+    await bringUpToDate(tx, schema, daysTable);
+    await bringUpToDate(tx, schema, streamTable(stream, partition, indexes), evolvedNames(stream));
     // The tables of other streams only have to exist, so that the views find their columns.
     for (const name of STREAM_NAMES.filter((other) => other !== stream.name)) {
-      await ensureTable(tx, schema, streamTable(STREAMS[name], partition));
+      await ensureTable(tx, schema, streamTable(STREAMS[name], partition, indexes));
     }
     if (partition !== 'none') {
       for (const name of STREAM_NAMES) await bringUpToDate(tx, schema, keysTable(STREAMS[name]));
     }
     for (const entity of ENTITIES) await bringUpToDate(tx, schema, entityTable(entity));
-    for (const view of viewsOf(warehouse)) await ensureView(tx, schema, view);
-    return shapeOf(tx, warehouse);
+    const faults = await keepViews(tx, schema, viewsOf(warehouse));
+    return { shape: await shapeOf(tx, warehouse), faults };
   });
 }
 
@@ -282,9 +290,4 @@ function inTheWay(error: unknown, schema: string, { name }: Table): unknown {
 async function ensureTable(tx: Queryable, schema: string, table: Table): Promise<void> {
   const present = await describeTable(tx, schema, table.name);
   if (!present || alterTable(schema, table, present) !== '') await bringUpToDate(tx, schema, table);
-}
-
-async function ensureView(tx: Queryable, schema: string, view: View): Promise<void> {
-  const present = await describeTable(tx, schema, view.name);
-  if (present?.comment !== viewComment(view)) await tx.query({ text: viewDefinition(schema, view) });
 }

@@ -1,8 +1,8 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import { quoteIdent, storableJson } from '../../cursor/database/sql.ts';
 import { type Advance, type CoverageRow, readBack, type Track } from '../../cursor/ledger.ts';
+import { CURSOR_COPY } from './beside.ts';
 import type { Table, TableColumn } from './table.ts';
-import { CURSOR_COPY } from './views.ts';
 
 /**
  * If tables and state are in two databases, no transaction spans both. So the transaction of the data also writes a receipt with what
