@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
-import { instantOf, type Sql, storableText } from './database/sql.ts';
+import { instantOf, type Sql, storableJson, storableText } from './database/sql.ts';
 
 /** What a run did, as the `runs` table and the summary show it. */
 export interface Tally {
@@ -110,7 +110,7 @@ const updateRun = (id: string, { state, message, kind }: RunEnd, t: Tally): Sql 
     t.tooManyRequests,
     JSON.stringify(t.contradictions),
     JSON.stringify(t.typeMismatches),
-    JSON.stringify(t.schemaChanges),
+    storableJson(JSON.stringify(t.schemaChanges)),
     t.sanitized,
     kind ?? null,
   ],

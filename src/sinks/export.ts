@@ -12,6 +12,7 @@ import { toIso } from '../model/instant.ts';
 import { onDisk } from '../model/io-errors.ts';
 import { stringifyJson } from '../model/json.ts';
 import { STREAMS, type Stream, type StreamName } from '../model/streams.ts';
+import { createSanitizer, UTF8_TEXT } from './merge-rule.ts';
 import {
   type Compression,
   encodeFooter,
@@ -55,27 +56,34 @@ export function createRowFile(
   { evolved, ...csv }: RowFileOptions,
 ): RowFile {
   const stream = evolvedStream(STREAMS[name], evolved);
+  const sanitizer = createSanitizer(stream, UTF8_TEXT);
   const file =
     format === 'parquet'
       ? createParquetFile(stream, target)
       : format === 'ndjson'
         ? createNdjsonFile(stream, target)
         : createCsvFile(stream, target, csv);
-  return { ...file, write: (rows) => file.write(promote(STREAMS[name], evolved, rows)) };
+  return { ...file, write: (rows) => file.write(sanitizer.all(promote(STREAMS[name], evolved, rows))) };
+}
+
+/** A row file that takes the values of its columns as they can be stored, JSON as text. */
+interface ValueFile extends Omit<RowFile, 'write'> {
+  write(rows: Iterable<readonly Value[]>): Promise<void>;
 }
 
 /** One JSON object a line, every column named, integers exact. */
-function createNdjsonFile(stream: Stream, target: ByteTarget): RowFile {
-  const names = exportColumns(stream);
+function createNdjsonFile(stream: Stream, target: ByteTarget): ValueFile {
+  const names = exportColumns(stream).map((name) => JSON.stringify(name));
   const kinds = kindsOf(stream);
-  return textFile(target, undefined, (values) => {
-    const object: Record<string, unknown> = {};
-    for (const [i, name] of names.entries()) {
-      const value = values[i] ?? null;
-      object[name] = kinds[i] === 'timestamp' && typeof value === 'number' ? toIso(value) : value;
-    }
-    return stringifyJson(object);
-  });
+  const shown = (value: Value, kind: Kind | undefined): string => {
+    if (kind === 'json') return value === null ? 'null' : String(value);
+    return stringifyJson(kind === 'timestamp' && typeof value === 'number' ? toIso(value) : value);
+  };
+  return textFile(
+    target,
+    undefined,
+    (values) => `{${names.map((name, i) => `${name}:${shown(values[i] ?? null, kinds[i])}`).join()}}`,
+  );
 }
 
 interface CsvOptions {
@@ -84,12 +92,12 @@ interface CsvOptions {
 }
 
 /** RFC 4180: commas, quotes where needed, one header line. An empty cell is null; an empty text is "". */
-function createCsvFile(stream: Stream, target: ByteTarget, { keepFormulas }: CsvOptions): RowFile {
+function createCsvFile(stream: Stream, target: ByteTarget, { keepFormulas }: CsvOptions): ValueFile {
   const kinds = kindsOf(stream);
   const cell = (value: Value, kind: Kind): string => {
     if (value === null) return '';
     if (kind === 'timestamp' && typeof value === 'number') return toIso(value);
-    const text = kind === 'json' ? stringifyJson(value) : String(value);
+    const text = String(value);
     // Numbers and times cannot be formulas; only text can.
     const isStrangers = kind === 'text' || kind === 'json';
     return quoted(isStrangers && !keepFormulas && FORMULA.test(text) ? `'${text}` : text);
@@ -106,7 +114,11 @@ const quoted = (text: string): string =>
 
 const kindsOf = (stream: Stream): Kind[] => [...stream.columns.map(({ kind }) => kind), 'json'];
 
-function textFile(target: ByteTarget, header: string | undefined, line: (values: readonly Value[]) => string): RowFile {
+function textFile(
+  target: ByteTarget,
+  header: string | undefined,
+  line: (values: readonly Value[]) => string,
+): ValueFile {
   let isBegun = false;
   const begin = async (): Promise<void> => {
     if (!isBegun && header !== undefined) await target.write(`${header}\n`);
@@ -115,8 +127,8 @@ function textFile(target: ByteTarget, header: string | undefined, line: (values:
   return {
     async write(rows) {
       await begin();
-      if (rows.length > 0)
-        await target.write(rows.map(({ values, extra }) => `${line([...values, extra])}\n`).join(''));
+      const lines = Array.from(rows, (values) => `${line(values)}\n`);
+      if (lines.length > 0) await target.write(lines.join(''));
     },
     async finish() {
       await begin();
@@ -129,13 +141,13 @@ function textFile(target: ByteTarget, header: string | undefined, line: (values:
 /** Rows that a group holds: they are in memory until it is full. */
 const GROUP_ROWS = 20_000;
 
-function createParquetFile(stream: Stream, target: ByteTarget, compression: Compression = 'zstd'): RowFile {
+function createParquetFile(stream: Stream, target: ByteTarget, compression: Compression = 'zstd'): ValueFile {
   const columns: FileColumn[] = [
     ...stream.columns.map(({ name, kind, nullable }) => ({ name, kind, nullable })),
     { name: '_extra', kind: 'json', nullable: true },
   ];
   const groups: PlacedGroup[] = [];
-  let waiting: Value[][] = [];
+  let waiting: (readonly Value[])[] = [];
   let isBegun = false;
 
   const begin = async (): Promise<void> => {
@@ -153,8 +165,8 @@ function createParquetFile(stream: Stream, target: ByteTarget, compression: Comp
 
   return {
     async write(rows) {
-      for (const { values, extra } of rows) {
-        waiting.push([...values, extra]);
+      for (const values of rows) {
+        waiting.push(values);
         if (waiting.length === GROUP_ROWS) await flush();
       }
     },
