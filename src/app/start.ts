@@ -38,6 +38,7 @@ export async function runStartApp({
   onListening,
   liveTimings,
   onRun,
+  onBug,
   tokenFolder = STATE_DIR,
   ...options
 }: StartOptions): Promise<void> {
@@ -50,6 +51,10 @@ export async function runStartApp({
     onRun(report) {
       metrics?.ran(report);
       onRun?.(report);
+    },
+    onBug(where) {
+      metrics?.broke(where);
+      onBug?.(where);
     },
     async beside(app) {
       const closers: Closers = [];

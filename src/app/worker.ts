@@ -18,6 +18,7 @@ export interface WorkerAppOptions {
   log: Log;
   signal: AbortSignal;
   onRun?(report: StreamReport): void;
+  onBug?(where: Pick<StreamReport, 'source' | 'stream'>): void;
   onReady?(about: { streams: number; queue: string; state: string }): void;
   /** Something that runs beside the worker, such as its web page. The function it returns is called at the end. */
   beside?(app: WorkerApp): Promise<() => Promise<void>>;
@@ -32,7 +33,7 @@ export interface WorkerApp extends SyncApp {
 }
 
 export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
-  const { config, log, signal, timings, beside, onRun, onReady } = options;
+  const { config, log, signal, timings, beside, onRun, onBug, onReady } = options;
   const run = (app: SyncApp) =>
     closing(async (closers) => {
       const queue = await createQueue({ url: config.queue.url, stateUrl: config.state.directUrl ?? app.stateUrl, log });
@@ -54,6 +55,7 @@ export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
         retentionMs: config.state.retention,
         readWindow: backfillStream,
         ...(onRun && { onRun }),
+        ...(onBug && { onBug }),
         onReady: () => onReady?.({ streams: scheduled.length, queue: queue.place, state: app.stateName }),
         ...(timings && { timings }),
       });
@@ -75,7 +77,7 @@ export function withQueue<T>(
   );
 }
 
-function scheduledStreamsOf(config: Config, { jobs }: Pick<SyncApp, 'jobs'>): ScheduledStream[] {
+export function scheduledStreamsOf(config: Config, { jobs }: Pick<SyncApp, 'jobs'>): ScheduledStream[] {
   return jobs.map((job) => {
     const source = config.sources[job.source];
     const settings = source?.streams[job.stream];

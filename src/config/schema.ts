@@ -230,7 +230,9 @@ const alerts = z.strictObject({
       const message = URL.canParse(url) ? hostFault(new URL(url)) : 'must be a URL, https://…';
       if (message) context.addIssue({ code: 'custom', message });
     })
-    .describe('gets a POST with JSON when a stream is parked, late or not certified, and when that is over; a secret'),
+    .describe(
+      'gets a POST with JSON when a stream is parked, failing, late or not certified, and when that is over; a secret',
+    ),
   mute: z
     .array(z.enum(INCIDENT_KINDS))
     .default([])

@@ -111,7 +111,7 @@ interface SinkCommitter {
   hold(gate: Promise<void>): Promise<void>;
 }
 
-type RunBase = Pick<Advance, 'source' | 'runId' | 'epoch' | 'since'>;
+type RunBase = Pick<Advance, 'source' | 'runId' | 'epoch' | 'since' | 'filters'>;
 
 interface SinkCommitterOptions {
   sink: Sink;

@@ -2,6 +2,7 @@ import type { Queryable } from '../../cursor/database/index.ts';
 import { instantOf } from '../../cursor/database/sql.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../../cursor/ledger.ts';
 import { readUpcoming } from '../../cursor/schedules.ts';
+import { INCIDENT_KINDS } from '../../jobs/alerts.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import {
@@ -27,7 +28,7 @@ import { Activity, LastRun, readSyncsUnderWay } from './runs.ts';
 const Trouble = named(
   'Trouble',
   object({
-    kind: oneOf(['parked', 'late', 'uncertified']),
+    kind: oneOf([...INCIDENT_KINDS]),
     source: text,
     stream: oneOf([...STREAM_NAMES, '*']).describe('*: the whole source'),
     message: text,
