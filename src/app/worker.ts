@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { eitherSignal } from '../api/cancel.ts';
 import type { Config, SourceConfig, StreamConfig } from '../config/index.ts';
 import { holderOf } from '../cursor/database/holders.ts';
 import type { BackfillDeps } from '../jobs/backfills.ts';
@@ -41,11 +42,13 @@ export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
       const scheduled = scheduledStreamsOf(config, app);
       const leave = await beside?.({ ...app, queue, scheduled });
       if (leave) closers.push(leave);
+      const either = eitherSignal(signal, app.lost);
+      closers.push(async () => either.release());
       await runWorker({
         state: app.state,
         sinks: app.sinks,
         log,
-        signal,
+        signal: either.signal,
         holder: holderOf('worker'),
         backfillHolder: holderOf('worker, backfill'),
         queue,
@@ -59,6 +62,7 @@ export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
         onReady: () => onReady?.({ streams: scheduled.length, queue: queue.place, state: app.stateName }),
         ...(timings && { timings }),
       });
+      if (app.lost.aborted) throw app.lost.reason;
     });
   return withSyncApp({ config, log }, run);
 }

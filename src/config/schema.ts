@@ -152,6 +152,9 @@ const source = z
   .refine(...soundAt('requestsPerSecond'))
   .transform((value) => ({ ...value, requestsPerSecond: perSecondOf(value) }));
 
+/** Where others live: the server itself, our state and our queue. */
+const isTaken = (schema: string): boolean => /^(?:pg_.*|information_schema|tributary|tributary_queue)$/.test(schema);
+
 const namespace = (what: string) =>
   z
     .string()
@@ -167,7 +170,10 @@ const place = z
 const postgresSink = z.strictObject({
   type: z.literal('postgres'),
   url: databaseUrl.describe('absent: the state database'),
-  schema: namespace('where the tables live; it is made if it is not there'),
+  schema: namespace('where the tables live; it is made if it is not there').refine(
+    (schema) => !isTaken(schema),
+    'belongs to Postgres or to the state of tributary: choose another name',
+  ),
   partition: z.enum(PARTITIONS).default('none').describe('month: one partition per UTC month, for very large tables'),
 });
 

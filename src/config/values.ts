@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import { requestsPerSecond as budgetOf, PLAN_NAMES, SLOWEST } from '../api/plans.ts';
 import { parseInstant } from '../model/instant.ts';
@@ -76,12 +77,25 @@ export function perSecondOf(source: Parameters<typeof budgetOf>[0]): number {
 
 /** `http` of the config: where the control room listens, and its tokens. */
 
-/** Shorter ones can be guessed. */
+/** Shorter ones can be guessed, and so can those of a few characters again and again, such as the x of an example. */
 const SHORTEST_TOKEN = 16;
-const A_TOKEN = `must have at least ${SHORTEST_TOKEN} characters: openssl rand -hex 32 makes a good one`;
+const FEWEST_CHARACTERS = 8;
+const A_TOKEN = `must have at least ${SHORTEST_TOKEN} characters, ${FEWEST_CHARACTERS} of them different: openssl rand -hex 32 makes a good one`;
+const isToken = (token: string): boolean => token.length >= SHORTEST_TOKEN && new Set(token).size >= FEWEST_CHARACTERS;
+
+/** The name of whoever holds `http.token`, in the audit trail. */
+export const OWNER = 'owner';
+
+/** An address, a network, or a name that proxy-addr knows. */
+const isProxy = (text: string): boolean => {
+  const [address = '', bits = '0', ...rest] = text.split('/');
+  const most = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
+  const isNetwork = rest.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= most;
+  return isNetwork || ['loopback', 'linklocal', 'uniquelocal'].includes(text);
+};
 
 const namedToken = z.strictObject({
-  token: z.string().min(SHORTEST_TOKEN, A_TOKEN).describe('the secret; take it from the environment'),
+  token: z.string().refine(isToken, A_TOKEN).describe('the secret; take it from the environment'),
   role: z
     .enum(['metrics', 'read', 'operator', 'admin'])
     .describe(
@@ -95,14 +109,14 @@ const namedToken = z.strictObject({
     .describe('when it expires'),
 });
 
-export const http = z.strictObject({
+const httpFields = z.strictObject({
   host: z.string().default('127.0.0.1').describe('the address to listen on; any but a loopback address needs a token'),
   port: number
     .refine((port) => Number.isInteger(port) && port >= 0 && port <= 65_535, 'must be a port number')
     .default(7070)
     .describe('0 takes a free one'),
   token: optionalText
-    .refine((token) => token === undefined || token.length >= SHORTEST_TOKEN, A_TOKEN)
+    .refine((token) => token === undefined || isToken(token), A_TOKEN)
     .describe(
       'the secret of an admin, from the environment; absent: one is made at the first start, in .tributary/http-token',
     ),
@@ -111,7 +125,9 @@ export const http = z.strictObject({
     .default({})
     .describe('further tokens, each under the name that the audit trail shows; SIGHUP reads them again'),
   trustProxy: z
-    .union([z.boolean(), z.array(z.string())])
+    .union([z.boolean(), z.array(z.string().refine(isProxy, 'must be an address or a network, such as 10.0.0.0/8'))], {
+      error: 'must be true, false or a list of addresses',
+    })
     .default(false)
     .describe('whether to trust X-Forwarded headers of a proxy: true, or the addresses of proxies'),
   basePath: z
@@ -119,4 +135,17 @@ export const http = z.strictObject({
     .regex(/^(?:\/[A-Za-z0-9._~-]+)*$/, 'must be a path such as /etl, without a slash at its end')
     .default('')
     .describe('the path under which a proxy serves it, such as /etl'),
+});
+
+/** A name or a secret that stands for two people says nothing about who did something. */
+export const http = httpFields.superRefine(({ token, tokens }, context) => {
+  const refuse = (name: string, message: string): void =>
+    context.addIssue({ code: 'custom', path: ['tokens', name], message });
+  if (token !== undefined && Object.hasOwn(tokens, OWNER))
+    refuse(OWNER, `is the name of http.token in the audit trail: choose another, or leave http.token out`);
+  const seen = new Set(token === undefined ? [] : [token]);
+  for (const [name, one] of Object.entries(tokens)) {
+    if (seen.has(one.token)) refuse(name, 'has the secret of another token: each needs its own');
+    seen.add(one.token);
+  }
 });

@@ -106,6 +106,8 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   ];
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({ ...SECURITY_HEADERS, vary: 'accept-encoding' });
+    // What the state says is nobody's to keep; files of the page say themselves how long they last.
+    if (isBoard(request) || request.routeOptions.url === '/metrics') reply.header('cache-control', 'no-store');
     try {
       await guard.authorize(request);
       if (request.is404) refuseUnknown(request, reply);

@@ -106,8 +106,8 @@ function createCsvFile(stream: Stream, target: ByteTarget, { keepFormulas }: Csv
   return textFile(target, header, (values) => kinds.map((kind, i) => cell(values[i] ?? null, kind)).join(','));
 }
 
-/** The start of a formula for spreadsheets, also after a tab or a line break. */
-const FORMULA = /^[\s]*[=+\-@]/;
+/** The start of a formula for spreadsheets, in full width too, and after blanks or characters that nobody sees. */
+const FORMULA = /^[\s\p{C}]*[=+\-@\uff1d\uff0b\uff0d\uff20]/u;
 
 const quoted = (text: string): string =>
   text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
