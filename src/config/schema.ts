@@ -11,7 +11,18 @@ import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
 import { lakePathFault } from '../sinks/parquet/lake.ts';
 import { PARTITIONS } from '../sinks/postgres/table.ts';
 import { UNKNOWN_FIELDS } from '../sync/evolver.ts';
-import { http, name, optionalText, perSecondOf, plan, requestsPerSecond, soundAt } from './values.ts';
+import {
+  fileMode,
+  http,
+  name,
+  namespace,
+  optionalText,
+  perSecondOf,
+  plan,
+  requestsPerSecond,
+  schemaName,
+  soundAt,
+} from './values.ts';
 
 /** The config file's shape: checked here, documented in config/tributary.yaml, and printed for editors as a JSON schema. */
 
@@ -152,16 +163,6 @@ const source = z
   .refine(...soundAt('requestsPerSecond'))
   .transform((value) => ({ ...value, requestsPerSecond: perSecondOf(value) }));
 
-/** Where others live: the server itself, our state and our queue. */
-const isTaken = (schema: string): boolean => /^(?:pg_.*|information_schema|tributary|tributary_queue)$/.test(schema);
-
-const namespace = (what: string) =>
-  z
-    .string()
-    .regex(/^[a-z_][a-z0-9_]{0,62}$/, 'must be a plain lower-case Postgres name')
-    .default('attribution')
-    .describe(what);
-
 const place = z
   .string()
   .min(1, 'must not be empty')
@@ -170,10 +171,7 @@ const place = z
 const postgresSink = z.strictObject({
   type: z.literal('postgres'),
   url: databaseUrl.describe('absent: the state database'),
-  schema: namespace('where the tables live; it is made if it is not there').refine(
-    (schema) => !isTaken(schema),
-    'belongs to Postgres or to the state of tributary: choose another name',
-  ),
+  schema: schemaName.describe('where the tables live; it is made if it is not there'),
   partition: z.enum(PARTITIONS).default('none').describe('month: one partition per UTC month, for very large tables'),
 });
 
@@ -182,6 +180,7 @@ const parquetSink = z.strictObject({
   path: place.describe('a folder, or s3://bucket/prefix'),
   partition: z.enum(['day', 'hour']).default('day').describe('a file each; hour is for above 100,000 events a day'),
   compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd').describe('the compression of files'),
+  fileMode,
 });
 
 const sqlCatalog = z.strictObject({ type: z.literal('sql').describe('in the state database, as catalog tributary') });
@@ -196,7 +195,8 @@ const restCatalog = z.strictObject({
 const icebergSink = z.strictObject({
   type: z.literal('iceberg'),
   warehouse: place.describe('a folder, or s3://bucket/prefix; tables cannot be moved later'),
-  namespace: namespace('what the tables are called by: attribution.clicks'),
+  namespace: namespace.describe('what the tables are called by: attribution.clicks'),
+  fileMode,
   catalog: z
     .discriminatedUnion('type', [sqlCatalog, restCatalog], { error: 'must be sql or rest' })
     .default({ type: 'sql' })

@@ -22,6 +22,28 @@ const number = z.union(
   { error: 'must be a number' },
 );
 
+export const namespace = z
+  .string()
+  .regex(/^[a-z_][a-z0-9_]{0,62}$/, 'must be a plain lower-case Postgres name')
+  .default('attribution');
+
+/** Not where others live: the server itself, our state and our queue. */
+export const schemaName = namespace.refine(
+  (schema) => !/^(?:pg_.*|information_schema|tributary|tributary_queue)$/.test(schema),
+  'belongs to Postgres or to the state of tributary: choose another name',
+);
+
+/** Octal, as chmod takes it. YAML reads 0640 as the number 640. */
+export const fileMode = z
+  .union([z.string(), z.number()], { error: 'must be an octal mode such as 0640' })
+  .refine(
+    (mode) => /^0?6[0-7]{2}$/.test(String(mode)),
+    'must be an octal mode such as 0640, which lets its owner read and write',
+  )
+  .transform((mode) => Number.parseInt(String(mode), 8))
+  .optional()
+  .describe('of files in a folder, such as 0640 for a shared one; folders follow; absent: what the umask leaves');
+
 /** An empty value is an unset variable: `${DATABASE_URL:-}`. */
 export const optionalText = z
   .string()

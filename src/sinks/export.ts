@@ -1,6 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, type FileHandle, open, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { deserialize, serialize } from 'node:v8';
@@ -184,7 +185,8 @@ export async function createFileTarget(path: string, { replace }: { replace: boo
   if (!replace && (await exists(path))) {
     throw new ConfigError(`${path} exists already`, { next: 'choose another --out, or add --force to replace it' });
   }
-  const partial = `${path}.partial`;
+  // A name that nobody can know before: in a folder of many, a link or a file of somebody else could lie there already.
+  const partial = besideOf(path);
   const file = await openOrSay(partial, path);
   return onDisk<ByteTarget>(path, {
     async write(bytes) {
@@ -202,12 +204,14 @@ export async function createFileTarget(path: string, { replace }: { replace: boo
   });
 }
 
+const NEW_FILE = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+
+const besideOf = (path: string): string =>
+  join(dirname(path), `.${basename(path).slice(0, 100)}.${randomBytes(8).toString('hex')}.partial`);
+
 async function openOrSay(partial: string, path: string): Promise<FileHandle> {
   try {
-    const file = await open(partial, 'w', 0o600);
-    // Also for a file that an earlier export left behind, as it holds personal data.
-    await file.chmod(0o600);
-    return file;
+    return await open(partial, NEW_FILE);
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     const why = code === 'ENOENT' ? `the folder ${dirname(path)} does not exist` : `it cannot be written (${code})`;
@@ -246,20 +250,19 @@ export interface Spool {
   remove(): Promise<void>;
 }
 
-export async function createSpool(path: string): Promise<Spool> {
-  // It may hold personal data: only the owner may read it, and the file of a killed export is replaced.
-  const file = await open(path, 'w+', 0o600);
+/** Beside the file that is to be made, where there is room for it. It has no name once it is open, so that a killed export leaves none. */
+export async function createSpool(beside: string): Promise<Spool> {
+  const path = besideOf(beside);
+  const file = await open(path, NEW_FILE, 0o600);
+  await rm(path);
   const lengths: number[] = [];
-  const disk = onDisk(path, {
+  const disk = onDisk(beside, {
     async add(rows: readonly Row[]) {
       const bytes = serialize(rows);
       lengths.push(bytes.length);
       await file.write(bytes);
     },
-    async remove() {
-      await file.close();
-      await rm(path, { force: true });
-    },
+    remove: () => file.close(),
   });
   return {
     ...disk,
