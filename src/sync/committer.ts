@@ -7,6 +7,7 @@ import { Fault } from '../model/errors.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
+import { memory } from '../model/memory.ts';
 import type { Stream } from '../model/streams.ts';
 import { type Batch, describeColumns, type Receipt, ShapeChanged, type Sink } from '../sinks/sink.ts';
 import type { Evolver } from './evolver.ts';
@@ -181,7 +182,8 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
   const send = (): Promise<void> => {
     const ready = batch;
     batch = newBatch();
-    const before = queue(() => carry(ready));
+    // Large batches go one after the other, over all streams and sinks: each sink makes its own form of the rows meanwhile.
+    const before = queue(() => memory.hold(ready.bytes * COPIES, () => carry(ready)));
     waiting = before;
     const begins = (): void => {
       if (waiting === before) waiting = undefined;
@@ -196,7 +198,7 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
     },
     async add(slice) {
       collect(batch, slice, serverNow());
-      if (batch.rows.length >= sink.batchRows || batch.bytes >= sink.batchRows * ROW_BYTES) await send();
+      if (batch.rows.length >= sink.batchRows || batch.bytes >= mostBytes(sink)) await send();
     },
     async flush() {
       if (!batch.isEmpty) await send();
@@ -208,6 +210,11 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
     },
   };
 }
+
+/** About what a sink makes of a batch while it commits: text, encoded columns, bytes on their way. */
+const COPIES = 4;
+
+const mostBytes = ({ batchRows }: Sink): number => Math.min(batchRows * ROW_BYTES, memory.bytes / (4 * COPIES));
 
 /** More than a row has as a rule. Of larger ones a batch holds fewer, so that their size does not multiply what two batches take. */
 const ROW_BYTES = 4096;
