@@ -111,6 +111,8 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
     try {
       await guard.authorize(request);
       if (request.is404) refuseUnknown(request, reply);
+      // Its files are served by its own plugin, which answers a path that climbs with 500.
+      if (isBoard(request) && request.url.includes('..')) throw new HttpError(404, 'there is nothing here');
       // Bull Board asks the queue directly, and would wait as long as the queue hangs.
       if (isBoard(request) && request.routeOptions.url?.startsWith(`${QUEUES_PATH}/api/`))
         await deps.dependencies.check('queue');
