@@ -71,6 +71,8 @@ export interface App {
   stateName: string;
   /** With the password: for connections to that database, never for messages. */
   stateUrl: string;
+  /** Aborted, with the reason, when the embedded server is gone for good: a worker that went on would do nothing, and look alive. */
+  lost: AbortSignal;
 }
 
 /** An app with streams and sinks. */
@@ -228,20 +230,23 @@ interface StateOptions {
 }
 
 async function openState(config: Config, options: StateOptions, closers: Closers): Promise<App> {
-  const url = await stateUrl(config, options, closers);
+  const lost = new AbortController();
+  const url = await stateUrl(config, options, closers, (reason) => lost.abort(reason));
   const state = connect({ url });
   closers.push(() => state.close());
   await migrate(state, MIGRATIONS, { schema: 'tributary' });
-  return { state, stateName: stateNameOf(config), stateUrl: url };
+  return { state, stateName: stateNameOf(config), stateUrl: url, lost: lost.signal };
 }
 
 async function stateUrl(
   config: Config,
   { dir = STATE_DIR, ...options }: StateOptions,
   closers: Closers,
+  onLost: (reason: unknown) => void = () => {},
 ): Promise<string> {
   if (config.state.url !== undefined) return config.state.url;
   const embedded = await openEmbedded({ dir, ...options });
+  embedded.lost.addEventListener('abort', () => onLost(embedded.lost.reason));
   closers.push(() => embedded.close());
   return embedded.url;
 }

@@ -77,22 +77,22 @@ function openWarehouse(
 /** Imported on demand: most starts need no Parquet. */
 async function openLake(
   name: string,
-  { path, partition, compression }: SinkSettings & { type: 'parquet' },
+  { path, partition, compression, fileMode }: SinkSettings & { type: 'parquet' },
   state: Database,
 ): Promise<Sink> {
   const { createParquetSink, openStore } = await import('../sinks/parquet/parquet-sink.ts');
-  const store = await openStore(path, s3Settings());
+  const store = await openStore(path, { ...s3Settings(), fileMode });
   return createParquetSink({ name, store, state, scheme: partition, compression });
 }
 
 async function openTables(
   name: string,
-  { warehouse, namespace, catalog }: SinkSettings & { type: 'iceberg' },
+  { warehouse, namespace, catalog, fileMode }: SinkSettings & { type: 'iceberg' },
   state: Database,
 ): Promise<Sink> {
   const { createIcebergSink } = await import('../sinks/iceberg/iceberg-sink.ts');
   const { openStore } = await import('../sinks/parquet/parquet-sink.ts');
-  const store = await openStore(warehouse, s3Settings());
+  const store = await openStore(warehouse, { ...s3Settings(), fileMode });
   return createIcebergSink({
     name,
     state,

@@ -62,6 +62,34 @@ export async function insertBackfill(db: Database, backfill: NewBackfill): Promi
 export const readBackfills = (db: Queryable, id?: string): Promise<Backfill[]> =>
   db.query<Backfill>(selectBackfills(id));
 
+export type OpenBackfill = Pick<Backfill, 'id' | 'source' | 'stream' | 'createdAt'> & { isPaused: boolean };
+
+/** Those that have not ended, the newest first. */
+export const readOpenBackfills = (db: Queryable): Promise<OpenBackfill[]> =>
+  db.query<OpenBackfill>({
+    text: `
+      select id, source, stream, ${instantOf('created_at')} as "createdAt", state = 'paused' as "isPaused"
+      from tributary.backfills where state in ('queued', 'paused') order by created_at desc`,
+  });
+
+/** The backfill that asks for the same and has not ended, and how many windows wait in all. */
+export async function readQueuedLike(
+  db: Queryable,
+  streams: ReadonlyArray<{ source: string; stream: string }>,
+  { start, end }: Window,
+  force: boolean,
+): Promise<{ twin: string | undefined; waiting: number }> {
+  const [row] = await db.query<{ twin: string | null; waiting: number }>({
+    text: `
+      select (select id from tributary.backfills b join unnest($1::text[], $2::text[]) s (source, stream) using (source, stream)
+          where state in ('queued', 'paused') and start_at = $3 and end_at = $4 and force = $5 limit 1) as twin,
+        (select count(*) from tributary.backfill_windows w join tributary.backfills b on b.id = w.backfill_id
+          where w.state = 'queued' and b.state in ('queued', 'paused')) as waiting`,
+    values: [streams.map(({ source }) => source), streams.map(({ stream }) => stream), toIso(start), toIso(end), force],
+  });
+  return { twin: row?.twin ?? undefined, waiting: row?.waiting ?? 0 };
+}
+
 export interface WindowState extends Window {
   state: 'queued' | 'running' | 'done' | 'failed';
   tries: number;

@@ -19,6 +19,8 @@ export interface Advance extends Track {
   commitId: string;
   runId: string;
   epoch: number;
+  /** What its rows were asked for with; a commit under other filters than the state's is refused. */
+  filters?: string | undefined;
   /** Where completeness is counted from. */
   since: Instant;
   /** The windows that are in the sink once this commit is, in order. None where rows are delivered ahead of the proof. */

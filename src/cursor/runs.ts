@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
-import { instantOf, type Sql, storableText } from './database/sql.ts';
+import { instantOf, type Sql, storableJson, storableText } from './database/sql.ts';
 
 /** What a run did, as the `runs` table and the summary show it. */
 export interface Tally {
@@ -82,6 +82,19 @@ export async function finishRun(db: Queryable, id: string, end: RunEnd, tally: T
   await db.query(updateRun(id, end, tally));
 }
 
+/** A bug that ended a job before its run began, or outside of it, is in the history like one inside. */
+export async function recordBug(db: Queryable, { id, kind, source, stream }: Run, sinceMs: number): Promise<void> {
+  await db.query({
+    text: `
+      insert into tributary.runs (id, kind, source, stream, state, finished_at, message)
+      select $1, $2, $3, $4, 'failed', now(), $5
+      where not exists (
+        select from tributary.runs where source = $3 and stream = $4 and state = 'failed'
+          and finished_at > now() - make_interval(secs => $6::float8 / 1000))`,
+    values: [id, kind, source, stream, A_BUG, sinceMs],
+  });
+}
+
 const insertRun = ({ id, kind, source, stream }: Run): Sql => ({
   text: `
     with died as (
@@ -113,7 +126,7 @@ const updateRun = (id: string, { state, message, kind }: RunEnd, t: Tally): Sql 
     t.tooManyRequests,
     JSON.stringify(t.contradictions),
     JSON.stringify(t.typeMismatches),
-    JSON.stringify(t.schemaChanges),
+    storableJson(JSON.stringify(t.schemaChanges)),
     t.sanitized,
     kind ?? null,
   ],

@@ -14,6 +14,8 @@ import { readOverview } from './routes/overview.ts';
 export interface Metrics {
   /** A run of this process ended. */
   ran(report: StreamReport): void;
+  /** A bug ended a run of this process, which has no report. */
+  broke(where: Pick<StreamReport, 'source' | 'stream'>): void;
   /** In the text format of Prometheus. */
   text(): Promise<string>;
   close(): void;
@@ -67,6 +69,7 @@ export function createMetrics(deps: Deps): Metrics {
         rows.inc({ source, stream: name, outcome }, tally[outcome]);
       runs.inc({ source, stream: name, state });
     },
+    broke: ({ source, stream: name }) => runs.inc({ source, stream: name, state: 'failed' }),
     async text() {
       await gauges();
       return registry.metrics();

@@ -80,14 +80,42 @@ async function post(url: string, alert: Alert): Promise<string | undefined> {
 /** A window that could not be proven is read again after an hour; when that did not help either, somebody should know. */
 const STAYS_AFTER_TRIES = 2;
 
-/** Everything that is wrong now and that somebody should be told of: parked, late, not proven, changed by others. */
+/** Everything that is wrong now and that somebody should be told of: parked, failing, late, not proven, changed by others. */
 export async function findTroubles(
   db: Queryable,
   scheduled: ScheduledStreams,
   sinks: readonly string[],
 ): Promise<Trouble[]> {
-  const open = await findUncertified(db);
-  return [...(await findParked(db)), ...(await findLate(db, scheduled, sinks)), ...open];
+  return [
+    ...(await findParked(db)),
+    ...(await findFailing(db)),
+    ...(await findLate(db, scheduled, sinks)),
+    ...(await findUncertified(db)),
+  ];
+}
+
+/**
+ * Streams whose last run ended in a bug or an impossible config, and backfills that gave windows up, for a day. Such a stream may be
+ * within its `maxLag`, or have none: nothing else would tell.
+ */
+async function findFailing(db: Queryable): Promise<Trouble[]> {
+  const rows = await db.query<{ source: string; stream: string; message: string }>({
+    text: `
+      select distinct on (source, stream) * from (
+        select s.source, s.stream, 'the last run failed: ' || coalesce(r.message, 'nobody knows why') as message
+        from tributary.schedules s join lateral (
+          select state, message from tributary.runs r where (r.source, r.stream) = (s.source, s.stream)
+            and kind in ('sync', 're-sweep') and state in ('done', 'incomplete', 'refused', 'failed')
+          order by started_at desc limit 1
+        ) r on r.state = 'failed'
+        union all
+        select b.source, b.stream, format('backfill %s gave up windows: %s', b.id, max(w.message))
+        from tributary.backfills b join tributary.backfill_windows w on w.backfill_id = b.id and w.state = 'failed'
+        where b.state in ('queued', 'failed') and coalesce(b.finished_at, now()) > now() - interval '1 day'
+        group by b.id
+      ) failing order by source, stream, message desc`,
+  });
+  return rows.map((row) => ({ ...row, kind: 'failing' }));
 }
 
 async function findParked(db: Queryable): Promise<Trouble[]> {
@@ -165,7 +193,7 @@ const minutes = (ms: number): string => {
   return count < 120 ? `${count} min` : `${Math.round(count / 60)} h`;
 };
 
-export const INCIDENT_KINDS = ['parked', 'late', 'uncertified', 'sink_changed'] as const;
+export const INCIDENT_KINDS = ['parked', 'failing', 'late', 'uncertified', 'sink_changed'] as const;
 export type IncidentKind = (typeof INCIDENT_KINDS)[number];
 
 /** Something that somebody has to be told, as it is found. */

@@ -7,13 +7,15 @@ import {
   moveBackfill,
   nextWindows,
   readBackfills,
+  readQueuedLike,
   requeueFailed,
 } from '../cursor/backfills.ts';
 import type { Database } from '../cursor/database/index.ts';
 import { isLeased, makeDue } from '../cursor/schedules.ts';
 import { ConfigError } from '../model/errors.ts';
+import { toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
-import type { Window } from '../model/window.ts';
+import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
 import type { JobQueue } from './bull.ts';
 import { parentJob, type SyncPayload, syncJob, windowJob } from './payloads.ts';
 
@@ -34,6 +36,34 @@ export interface BackfillRequest {
   pricedRows?: number | undefined;
   /** The window in pieces, in order. None: everything is certified, and there is nothing to do. */
   chunks: readonly Window[];
+}
+
+/** More than anybody waits for; every one of them is looked at again and again until it is read. */
+const MOST_WAITING = 20_000;
+
+/** Refuses what is asked for by mistake, or twice because nothing seemed to happen: it would be read once more, for hours. */
+export async function checkNewBackfill(
+  { state }: Pick<BackfillDeps, 'state'>,
+  streams: ReadonlyArray<SyncPayload>,
+  { window, force }: Pick<BackfillRequest, 'window' | 'force'>,
+): Promise<void> {
+  const kept = 'nothing was added';
+  if (window.end > startOfDay(Date.now()) + DAY_MS)
+    throw new ConfigError(`to (${toIso(window.end)}) lies in the future`, {
+      kept,
+      next: 'give now, or an earlier time',
+    });
+  const { twin, waiting } = await readQueuedLike(state, streams, window, force);
+  if (twin !== undefined)
+    throw new ConfigError(`backfill ${twin} asks for the same and has not ended`, {
+      kept,
+      next: 'wait for it, or cancel it first',
+    });
+  if (waiting >= MOST_WAITING)
+    throw new ConfigError(`${waiting} windows of other backfills wait already`, {
+      kept,
+      next: 'wait until some are read, or cancel a backfill',
+    });
 }
 
 /** Gives a backfill to the queue: a flow with a child per window. Returns its id, by which it is paused, resumed and so on. */

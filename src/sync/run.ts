@@ -81,6 +81,7 @@ export async function withRun(
   const tracks = tracksOf(deps, job);
   let window: Window | undefined;
   let ended: Ended & { fault?: Fault } = { state: 'failed', unproven: [] };
+  let isBug = false;
 
   let began: { known: Known; at: Instant; elapsed(): number } | undefined;
   const identities = new Map<string, string>();
@@ -114,8 +115,8 @@ export async function withRun(
     },
   };
   const unlessStopped = (error: unknown): undefined => {
-    // Recovery: report what stopped the run; that it could not be recorded either is secondary.
-    if (!ended.fault) throw error;
+    // Recovery: what stopped the run is reported, or thrown already; that it could not be recorded either is secondary.
+    if (!ended.fault && !isBug) throw error;
     log.warn({ source, stream, run: run.id, reason: String(error) }, 'the end of the run could not be written down');
   };
   /** All in one: whoever finds the lease free finds the run ended, and its next time set. */
@@ -141,6 +142,7 @@ export async function withRun(
     ended = await observed('run', told, () => work(run));
   } catch (error) {
     // Recovery: a bug is rethrown. Any other fault ends this stream alone and is reported with what was kept.
+    isBug = !(error instanceof Fault);
     if (!(error instanceof Fault)) throw error;
     error.at({ source, stream, ...(window && { window: describeRange(window) }) });
     // If the database itself failed, the progress is unknown.
@@ -199,7 +201,7 @@ export async function withReading(
   work: (reading: Reading) => Promise<Window>,
   recount: Window | boolean = deps.recount ?? false,
 ): Promise<Ended> {
-  const { state, sinks, signal, onProgress } = deps;
+  const { state, sinks, log, signal, onProgress } = deps;
   const { source, stream } = job;
   const tracks = tracksOf(deps, job);
   const { epoch } = run.lease;
@@ -222,7 +224,7 @@ export async function withReading(
       known: evolved,
       onSchemaChange: (change) => void run.tally.schemaChanges.push(describeSchemaChange(change)),
     }),
-    base: () => ({ source, runId: run.id, epoch: run.lease.epoch, since }),
+    base: () => ({ source, runId: run.id, epoch: run.lease.epoch, since, filters: job.filters }),
     tally: run.tally,
     serverNow: reader.serverNow,
     failed: faults,
@@ -244,16 +246,24 @@ export async function withReading(
       await inner.add(slice, chosen);
     },
   };
-  let asked: Window = { start: since, end: since };
-  try {
-    asked = await work({ since, cursors, ledgers, reader, committer });
-  } finally {
-    // What was read and proven before an error or Ctrl-C is kept.
+  const conclude = async (): Promise<void> => {
     await committer.flush();
     for (const sink of sinks) if (!faults.has(sink.name)) await sink.publishProgress?.({ source, stream });
     const learned = reader.profile();
     if (!isDeepStrictEqual(learned, profile)) await writeProfile(state, source, stream, learned);
+  };
+  let asked: Window;
+  try {
+    asked = await work({ since, cursors, ledgers, reader, committer });
+  } catch (error) {
+    // Recovery: what was read and proven before an error or Ctrl-C is kept, where that is possible; the first error is the one to report.
+    await conclude().catch((second: unknown) => {
+      if (second !== error)
+        log.warn({ source, stream, run: run.id, reason: String(second) }, 'nor could the rest be kept');
+    });
+    throw error;
   }
+  await conclude();
   const fault = committer.fault();
   if (fault) throw fault;
   // The ledger says what came of it, not this run alone: a window that waits for its next try is not complete either.

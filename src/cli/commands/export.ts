@@ -125,7 +125,7 @@ async function write(
   const file = createRowFile(format, stream, target, { keepFormulas: options.keepFormulas === true, evolved });
   const line = createBackfillLine(terminal, 1, () => undefined);
   // A pipe gets rows as they are read; only a file can wait for the newest version of each.
-  const spool = isPipe ? undefined : await createSpool(`${options.out}.spool`);
+  const spool = isPipe ? undefined : await createSpool(options.out);
   const report = await work({ file, ...(spool && { spool }) }, line.update).finally(() => line.clear());
   const text = options.json
     ? document(exportJson(report, options.out, window), { isLine: true })

@@ -122,7 +122,9 @@ async function start(context: Context, options: CommonOptions): Promise<ExitCode
     log,
     signal,
     onListening(url, room) {
-      terminal.err(`control room: ${room.link ?? url}\n`);
+      // Logs are kept and read by many: the link that signs in is for a person at a terminal.
+      const link = process.stderr.isTTY ? room.link : undefined;
+      terminal.err(`control room: ${link ?? url}${room.link && !link ? ' (its token: .tributary/http-token)' : ''}\n`);
       onHangUp(signal, async () => {
         try {
           await room.reload(environment.config(path).config.http);

@@ -267,7 +267,6 @@ comment on column ${s}.lake_tracks.listed_at is 'When the files were last listed
 comment on column ${s}.lake_tracks.changes is 'How often a listing found files that were not as they had been written.';
 comment on column ${s}.lake_tracks.strays is 'Files of others among ours, as of the last listing.';
 
-alter table ${s}.incidents drop constraint incidents_kind_check;
 comment on table ${s}.foreign_rows is 'Windows of a sink that hold rows of another writer. They are not certified until those rows are gone.';
 `;
   },

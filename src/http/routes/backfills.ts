@@ -1,6 +1,8 @@
+import { readOpenBackfills } from '../../cursor/backfills.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
 import {
   cancelBackfill,
+  checkNewBackfill,
   enqueueBackfill,
   pauseBackfill,
   readBackfills,
@@ -211,6 +213,7 @@ async function start(
   signal: AbortSignal,
 ): Promise<z.infer<typeof BackfillsStarted>> {
   const { jobs, request, doubtful } = chosenOf(deps, body);
+  await checkNewBackfill(deps, jobs, request);
   const ids = await Promise.all(
     jobs.map(async (job) => {
       const { source, stream } = job;
@@ -279,9 +282,13 @@ function toBackfill(stored: StoredBackfill, extent: Extent | undefined): Backfil
   };
 }
 
-export const backfillUnderWay = (backfill: Backfill): Activity[] => {
-  const { id, source, stream, createdAt, state, progress, rows, rowsPerSecond, etaSeconds } = backfill;
-  if (state !== 'queued' && state !== 'paused') return [];
-  const figures = { progress, rows, rowsPerSecond, etaSeconds, paused: state === 'paused' };
-  return [{ kind: 'backfill', id, source, stream, startedAt: createdAt, ...figures }];
-};
+/** What is under way, for views that are read every few seconds: without what of it is certified, which takes the whole ledger. */
+export async function readBackfillsUnderWay(state: Queryable): Promise<Activity[]> {
+  const [open, extents] = await Promise.all([readOpenBackfills(state), readBackfillExtents(state)]);
+  return open.map(({ id, source, stream, createdAt, isPaused }) => {
+    const extent = extents.get(id);
+    const pace = extent ? paceOf(extent) : { progress: 1, rows: 0, rowsPerSecond: null, etaSeconds: null };
+    const figures = { ...pace, ...(isPaused && { rowsPerSecond: null, etaSeconds: null }), paused: isPaused };
+    return { kind: 'backfill', id, source, stream, startedAt: toIso(createdAt), ...figures };
+  });
+}

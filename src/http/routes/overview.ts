@@ -22,13 +22,13 @@ import {
 } from '../answers.ts';
 import { type ControlDeps, isoOrNull, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
-import { backfillUnderWay, listBackfills } from './backfills.ts';
+import { readBackfillsUnderWay } from './backfills.ts';
 import { Activity, LastRun, readSyncsUnderWay } from './runs.ts';
 
 const Trouble = named(
   'Trouble',
   object({
-    kind: oneOf(INCIDENT_KINDS),
+    kind: oneOf([...INCIDENT_KINDS]),
     source: text,
     stream: oneOf([...STREAM_NAMES, '*']).describe('*: the whole source'),
     message: text,
@@ -118,7 +118,7 @@ export async function readOverview({ state, streams, version }: OverviewDeps): P
     readTroubles(state),
     readUpcoming(state),
     readSyncsUnderWay(state),
-    listBackfills(state),
+    readBackfillsUnderWay(state),
   ]);
   const names = new Map<string, { source: string; stream: StreamName }>();
   for (const { source, stream } of [...streams, ...known]) names.set(`${source}/${stream}`, { source, stream });
@@ -126,7 +126,7 @@ export async function readOverview({ state, streams, version }: OverviewDeps): P
   return {
     now: toIso(now),
     version,
-    activities: [...syncs, ...backfills.flatMap(backfillUnderWay)],
+    activities: [...syncs, ...backfills],
     troubles,
     streams: [...names.values()].sort(byName).map(({ source, stream }): StreamOverview => {
       const isThis = (one: { source: string; stream: string }) => one.source === source && one.stream === stream;

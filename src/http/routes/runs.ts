@@ -205,6 +205,9 @@ export function paceOf(extent: Extent) {
 const milliseconds = (from: string, to: string): string =>
   `greatest(0, extract(epoch from ${to} - ${from}) * 1000)::float8`;
 
+/** A window that is being read, or was put back after some of it was. */
+const BEGUN = `(p.state = 'running' or (p.state = 'queued' and p.rows_read > 0))`;
+
 /** Of backfills that have not ended. A window that is being read counts as far as every sink has it. */
 export async function readBackfillExtents(state: Queryable): Promise<Map<string, Extent>> {
   const rows = await state.query<Extent & { id: string }>({
@@ -223,9 +226,13 @@ export async function readBackfillExtents(state: Queryable): Promise<Map<string,
             )
         ), 0)::float8 as seconds
       from tributary.backfills b cross join lateral (
+        -- The ledger is read only for windows that were begun, not for the thousands that wait.
         select ${milliseconds('p.start_at', 'p.end_at')} as ms,
-          case when p.state in ('done', 'failed') then 0
-            else ${milliseconds('p.start_at', 'p.end_at')} - coalesce(read.ms, 0) end as open_ms,
+          case when p.state in ('done', 'failed') then 0 else ${milliseconds('p.start_at', 'p.end_at')} end as open_ms, p.rows_read as rows
+        from tributary.backfill_windows p where p.backfill_id = b.id and not ${BEGUN}
+        union all
+        select ${milliseconds('p.start_at', 'p.end_at')} as ms,
+          ${milliseconds('p.start_at', 'p.end_at')} - coalesce(read.ms, 0) as open_ms,
           greatest(p.rows_read, read.rows) as rows
         from tributary.backfill_windows p left join lateral (
           select min(s.ms) as ms, min(s.rows) as rows from (
@@ -237,8 +244,8 @@ export async function readBackfillExtents(state: Queryable): Promise<Map<string,
                 and v.read_at >= b.created_at and v.end_at > p.start_at and v.start_at < p.end_at
             where (c.source, c.stream) = (b.source, b.stream) group by c.sink
           ) s
-        ) read on p.state = 'running' or (p.state = 'queued' and p.rows_read > 0)
-        where p.backfill_id = b.id
+        ) read on true
+        where p.backfill_id = b.id and ${BEGUN}
       ) w
       where b.state in ('queued', 'paused') group by b.id`,
   });

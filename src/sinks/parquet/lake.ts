@@ -68,6 +68,8 @@ export function partitionAt(scheme: Scheme, path: string): Partition | undefined
 export function lakePathFault(path: string): string | undefined {
   if (/(^|[\\/])\.\.([\\/]|$)/.test(path)) return 'must not climb with ..: write where the folder really is';
   if (/\p{Cc}/u.test(path)) return 'must not hold control characters';
+  if (/^s3:\/\/[^/]*[@:]/i.test(path))
+    return 'must not hold a user name, password or port: keys come from the environment';
   const isUrl = /^[a-z][a-z0-9+.-]*:\/\//i.test(path);
   return isUrl && !/^s3:\/\/[^/]/.test(path) ? 'must be a folder, or s3://bucket/prefix' : undefined;
 }

@@ -75,8 +75,11 @@ export async function checkLake(store: Store, subject: string): Promise<Finding[
 }
 
 /** A folder, or `s3://bucket/prefix`. */
-export async function openStore(path: string, { pathStyle }: { pathStyle: boolean }): Promise<Store> {
-  if (!path.startsWith('s3://')) return createFolderStore(path);
+export async function openStore(
+  path: string,
+  { pathStyle, fileMode }: { pathStyle: boolean; fileMode: number | undefined },
+): Promise<Store> {
+  if (!path.startsWith('s3://')) return createFolderStore(path, { fileMode });
   // Imported on demand: the S3 client is larger than everything else together.
   const { createS3Store } = await import('./store/s3-store.ts');
   return createS3Store({ url: path, pathStyle });
