@@ -2,6 +2,7 @@ import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
 import { instantOf, type Sql } from './database/sql.ts';
+import { CAUGHT_UP, isFirstSync } from './first-sync.ts';
 import type { Track, Tracks } from './ledger.ts';
 
 /** How far a stream has come in a sink. */
@@ -71,20 +72,23 @@ export async function lastCommit(db: Queryable, { source, stream, sink }: Track)
 
 export interface KnownTrack extends Track, Cursor {
   updatedAt: Instant;
+  isFirstSync: boolean;
 }
 
 /** Every cursor of the state, whether or not the config still names its source and sink. */
 export async function knownTracks(db: Queryable): Promise<KnownTrack[]> {
   type Found = { source: string; stream: StreamName; sink: string } & Record<'since' | 'updated', Instant> &
-    Record<'through' | 'newest', Instant | null>;
+    Record<'through' | 'newest', Instant | null> & { caughtUp: boolean; lagMs: number | null };
   const rows = await db.query<Found>({
     text: `
       select source, stream, sink, ${instantOf('since')} as since, ${instantOf('complete_through')} as through,
-        ${instantOf('newest_seen')} as newest, ${instantOf('updated_at')} as updated
-      from tributary.cursors order by source, stream, sink`,
+        ${instantOf('newest_seen')} as newest, ${instantOf('updated_at')} as updated, ${CAUGHT_UP} as "caughtUp",
+        extract(epoch from now() - complete_through)::float8 * 1000 as "lagMs"
+      from tributary.cursors c order by source, stream, sink`,
   });
-  return rows.map(({ through, newest, updated, ...row }) => ({
+  return rows.map(({ through, newest, updated, caughtUp, lagMs, ...row }) => ({
     ...row,
+    isFirstSync: isFirstSync({ caughtUp, lagMs }),
     completeThrough: through ?? undefined,
     newestSeen: newest ?? undefined,
     updatedAt: updated,

@@ -222,7 +222,7 @@ export async function withReading(
       const isSync = run.kind === 'sync' || run.kind === 're-sweep';
       const wanted = { start: since, end: Math.max(since, reader.serverNow() - job.policy.settleMs) };
       const done = isSync ? { done: provenShare(ledgers.of(sink), wanted) } : {};
-      onProgress({ source, stream, rows: run.tally.read, requests: run.requests(), through, ...done });
+      onProgress({ source, stream, runId: run.id, rows: run.tally.read, requests: run.requests(), through, ...done });
     },
   });
   const committer: Committer = {

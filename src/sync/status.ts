@@ -1,5 +1,6 @@
 import type { Queryable } from '../cursor/database/index.ts';
 import { instantOf } from '../cursor/database/sql.ts';
+import { CAUGHT_UP, isFirstSync } from '../cursor/first-sync.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../cursor/ledger.ts';
 import { readUpcoming, type Upcoming } from '../cursor/schedules.ts';
 import { type Instant, toIso } from '../model/instant.ts';
@@ -26,6 +27,8 @@ export interface StreamStatus {
   newestSeen: string | null;
   /** From the watermark to now. */
   lagSeconds: number | null;
+  /** The stream has not caught up yet, not even once: it is far behind by nature, and what is not read yet is no gap. */
+  firstSync: boolean;
   /** From `since` to now, without holes; empty where nothing was ever written. */
   coverage: Array<{ start: string; end: string; state: CoverageState }>;
   /** Windows that were read and could not be proven. */
@@ -60,7 +63,7 @@ export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
     text: `
       select k.source, k.stream, c.sink, c.complete_through, c.newest_seen,
         ${instantOf('c.since')} as since, ${instantOf('now()')} as now,
-        extract(epoch from now() - c.complete_through)::float8 as lag,
+        extract(epoch from now() - c.complete_through)::float8 as lag, c.sink is not null and ${CAUGHT_UP} as "caughtUp",
         (select count(*) from tributary.quarantine q where (q.source, q.stream) = (k.source, k.stream)) as quarantined,
         ${COVERAGE.filters} as filters, case when c.sink is not null then ${ALSO_COMPLETE_LIST} end as also,
         r.id, r.kind, r.state, r.started_at, r.finished_at, r.message
@@ -119,6 +122,7 @@ interface StatusRow {
   complete_through: Date | null;
   newest_seen: Date | null;
   lag: number | null;
+  caughtUp: boolean;
   filters: string | null;
   also: RangePairs | null;
   quarantined: number;
@@ -129,6 +133,9 @@ interface StatusRow {
   finished_at: Date | null;
   message: string | null;
 }
+
+const isFirst = ({ caughtUp, lag }: StatusRow): boolean =>
+  isFirstSync({ caughtUp, lagMs: lag === null ? null : lag * 1000 });
 
 const toStatus = (row: StatusRow, windows: readonly LedgerWindow[], upcoming: Upcoming): StreamStatus => ({
   source: row.source,
@@ -141,14 +148,13 @@ const toStatus = (row: StatusRow, windows: readonly LedgerWindow[], upcoming: Up
   alsoComplete: isoRanges(row.also ?? []),
   newestSeen: row.newest_seen?.toISOString() ?? null,
   lagSeconds: row.lag === null ? null : Math.round(row.lag),
+  firstSync: isFirst(row),
   coverage:
     row.since === null
       ? []
-      : coverageSpans(windows, { start: row.since, end: row.now }).map(({ start, end, state }) => ({
-          start: toIso(start),
-          end: toIso(end),
-          state,
-        })),
+      : coverageSpans(windows, { start: row.since, end: row.now }, { isFirstSync: isFirst(row) }).map(
+          ({ start, end, state }) => ({ start: toIso(start), end: toIso(end), state }),
+        ),
   uncertifiedWindows: windows.filter(({ certified }) => !certified).length,
   uncertified: windows
     .filter(({ certified }) => !certified)

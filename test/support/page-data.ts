@@ -80,6 +80,7 @@ export function pageData({ sources, days, runDays, odd = ODD }: Size, now = Date
         newestSeen: iso(now - 40_000),
         lagSeconds,
         maxLagSeconds: 1800,
+        firstSync: false,
         late: isLast,
         parked: isLast
           ? {
