@@ -114,19 +114,22 @@ async function enqueue(
 ): Promise<ExitCode> {
   const { config } = environment.config(path ?? DEFAULT_CONFIG);
   const { createQueue } = await import('../../jobs/bull.ts');
-  const { enqueueBackfill } = await import('../../jobs/backfills.ts');
+  const { enqueueBackfills } = await import('../../jobs/backfills.ts');
   const queue = await createQueue({ url: config.queue.url, stateUrl: config.state.directUrl ?? app.stateUrl, log });
   try {
-    const queued: Array<{ id: string; source: string; stream: string; windows: number }> = [];
-    for (const job of app.jobs) {
-      const { source, stream } = job;
-      const chunks = await unreadChunks({ ...app, signal }, job, request);
-      const { window, force = false } = request;
-      const id = await audited(app.state, entryOf([job], request), () =>
-        enqueueBackfill({ state: app.state, queue }, { source, stream, window, force, chunks }),
-      );
-      queued.push({ id, source, stream, windows: chunks.length });
-    }
+    const { window, force = false } = request;
+    const requests = await Promise.all(
+      app.jobs.map(async (job) => {
+        const { source, stream } = job;
+        return { source, stream, window, force, chunks: await unreadChunks({ ...app, signal }, job, request) };
+      }),
+    );
+    const ids = await audited(app.state, entryOf(app.jobs, request), () =>
+      enqueueBackfills({ state: app.state, queue }, requests),
+    );
+    const queued = requests.map(({ source, stream, chunks }, i) => ({
+      ...{ id: ids[i] ?? '', source, stream, windows: chunks.length },
+    }));
     const lines = queued.map(({ id, source, stream, windows }) => `${source}/${stream}: ${id}, windows: ${windows}`);
     if (json) terminal.out(document({ backfills: queued }));
     else terminal.say([...lines, 'next: tributary backfills shows how far they are'].join('\n'));

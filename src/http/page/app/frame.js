@@ -1,7 +1,7 @@
 /** @import { Activity, Overview, Readiness } from '../../api-types.ts' */
 /** @import { Address } from './screen.js' */
 
-import { announce } from '../parts/actions.js';
+import { actionButton, announce } from '../parts/actions.js';
 import { h, morphChildren } from '../parts/dom.js';
 import { progressBar } from '../parts/elements.js';
 import { duration, figure, minute, percent, since } from '../parts/words.js';
@@ -165,16 +165,11 @@ function row(activity) {
 
 /** @param {string} id @param {string} name @param {boolean} paused */
 const toggle = (id, name, paused) =>
-  h(
-    'button',
-    {
-      type: 'button',
-      class: 'quiet',
-      'aria-label': `${paused ? 'Resume' : 'Pause'} the backfill of ${name}`,
-      onclick: () =>
-        announce(`The backfill of ${name} ${paused ? 'goes on' : 'is paused'}.`, () =>
-          post(`/api/backfills/${encodeURIComponent(id)}/${paused ? 'resume' : 'pause'}`),
-        ),
-    },
+  actionButton(
+    { class: 'quiet', 'aria-label': `${paused ? 'Resume' : 'Pause'} the backfill of ${name}` },
     paused ? 'Resume' : 'Pause',
+    () =>
+      announce(`The backfill of ${name} ${paused ? 'goes on' : 'is paused'}.`, () =>
+        post(`/api/backfills/${encodeURIComponent(id)}/${paused ? 'resume' : 'pause'}`),
+      ),
   );

@@ -76,7 +76,7 @@ export function lag({ lagSeconds, maxLagSeconds, firstSync }) {
   const isLate = maxLagSeconds !== null && lagSeconds > maxLagSeconds;
   return h(
     'span',
-    { class: 'lag' },
+    { class: 'stack' },
     h(
       'span',
       { class: 'row' },

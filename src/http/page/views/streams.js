@@ -4,6 +4,7 @@
 import { latestOverview } from '../app/live.js';
 import { href } from '../app/screen.js';
 import { get } from '../app/session.js';
+import { syncNow } from '../parts/actions.js';
 import { legend, strip } from '../parts/calendar.js';
 import { rowsChart } from '../parts/charts.js';
 import { h } from '../parts/dom.js';
@@ -128,7 +129,18 @@ const sourcePanel = (source, streams, tracks) =>
   h(
     'section',
     { class: 'panel streams', 'data-key': `source-${source}`, 'aria-label': `Source ${source}` },
-    h('h2', {}, source),
+    h(
+      'div',
+      { class: 'panel-head' },
+      h('h2', {}, source),
+      streams.some(({ configured }) => configured) &&
+        h(
+          'div',
+          { class: 'row', role: 'group', 'aria-label': `Actions for ${source}` },
+          syncNow({ source }, { class: 'quiet' }),
+          h('a', { class: 'button quiet', href: href(['backfills'], { source }) }, 'Backfill…'),
+        ),
+    ),
     table({
       label: `Streams of ${source}`,
       rows: streams,
@@ -168,7 +180,7 @@ const completeCell = ({ completeThrough, since: from, filters, lastRun }) =>
     ? h('span', { class: 'muted' }, lastRun?.state === 'running' ? 'being read' : 'nothing proven yet')
     : h(
         'span',
-        { class: 'lag' },
+        { class: 'stack' },
         time(completeThrough),
         h(
           'span',
@@ -185,7 +197,7 @@ const rowsCell = ({ rows: read, rowsToday }) => {
   const rows = Math.max(read, rowsToday);
   return h(
     'span',
-    { class: 'lag', title: `${figure(rows)} rows in all, ${figure(rowsToday)} new today (UTC)` },
+    { class: 'stack', title: `${figure(rows)} rows in all, ${figure(rowsToday)} new today (UTC)` },
     shortFigure(rows),
     h('span', { class: 'muted small' }, `+${shortFigure(rowsToday)} today`),
   );
