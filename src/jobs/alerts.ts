@@ -1,6 +1,6 @@
+import { CAUGHT_UP, isFirstSync } from '../cursor/cursors.ts';
 import type { Database, Queryable } from '../cursor/database/index.ts';
 import { instantOf } from '../cursor/database/sql.ts';
-import { CAUGHT_UP, isFirstSync } from '../cursor/first-sync.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
 import { describeRange, type Window } from '../model/window.ts';

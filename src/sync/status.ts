@@ -1,6 +1,6 @@
+import { CAUGHT_UP, isFirstSync } from '../cursor/cursors.ts';
 import type { Queryable } from '../cursor/database/index.ts';
 import { instantOf } from '../cursor/database/sql.ts';
-import { CAUGHT_UP, isFirstSync } from '../cursor/first-sync.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../cursor/ledger.ts';
 import { readUpcoming, type Upcoming } from '../cursor/schedules.ts';
 import { type Instant, toIso } from '../model/instant.ts';
@@ -46,6 +46,42 @@ export interface StreamStatus {
   lastRun: LastRun | null;
   /** When the worker reads the stream again. Null where no worker has scheduled it. */
   nextRunAt: string | null;
+}
+
+/** Something that does not mend itself, in words. */
+export interface Need {
+  source: string;
+  stream: StreamName;
+  kind: 'parked' | 'late' | 'uncertified' | 'failed';
+  message: string;
+}
+
+/** Two tries, an hour apart, could not prove the window: somebody should know. */
+const STAYS_AFTER_TRIES = 2;
+
+/** What needs a person, of the streams that the config names; the same with several sinks is told once. */
+export function needsOf(streams: readonly StreamStatus[], maxLagMs: ReadonlyMap<string, number | undefined>): Need[] {
+  const needs = streams.flatMap((status): Need[] => {
+    const { source, stream, parked, lagSeconds, firstSync, lastRun } = status;
+    const key = `${source}/${stream}`;
+    if (!maxLagMs.has(key)) return [];
+    const maxLag = maxLagMs.get(key);
+    const stuck = status.uncertified.filter(({ tries }) => tries >= STAYS_AFTER_TRIES).length;
+    const behind = Math.round((lagSeconds ?? 0) / 60);
+    const found: Array<Pick<Need, 'kind' | 'message'> | false> = [
+      parked !== null && { kind: 'parked', message: parked.reason },
+      !firstSync &&
+        maxLag !== undefined &&
+        (lagSeconds ?? 0) * 1000 > maxLag && {
+          kind: 'late',
+          message: `${behind} min behind, more than maxLag (${Math.round(maxLag / 60_000)} min)`,
+        },
+      stuck > 0 && { kind: 'uncertified', message: `windows that two runs could not prove: ${stuck}` },
+      lastRun?.state === 'failed' && { kind: 'failed', message: lastRun.message ?? 'the last run failed' },
+    ];
+    return found.flatMap((one) => (one ? [{ source, stream, ...one }] : []));
+  });
+  return [...new Map(needs.map((need) => [JSON.stringify([need.source, need.stream, need.kind]), need])).values()];
 }
 
 export interface LastRun {

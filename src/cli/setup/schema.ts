@@ -13,11 +13,11 @@ export const registerSchema: Register = (program, action) => {
     .command('schema')
     .description('print the tables and their columns')
     .addOption(new Option('--format <FORMAT>', 'the output format').choices(SCHEMA_FORMATS).default('sql'))
-    .addOption(new Option('--json', 'the same as --format json'))
+    .addOption(new Option('--json', '--format json in the envelope of every --json'))
     .addHelpText('after', EXAMPLES)
     .action(
-      action(async ({ terminal }, { format, json }: { format: SchemaFormat; json?: boolean }) => {
-        terminal.out(printSchema(json ? 'json' : format));
+      action(async ({ terminal, document }, { format, json }: { format: SchemaFormat; json?: boolean }) => {
+        terminal.out(json ? document(JSON.parse(printSchema('json')) as object) : printSchema(format));
         return EXIT.done;
       }),
     );

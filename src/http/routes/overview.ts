@@ -1,6 +1,6 @@
+import { CAUGHT_UP, isFirstSync } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
 import { instantOf } from '../../cursor/database/sql.ts';
-import { CAUGHT_UP, isFirstSync } from '../../cursor/first-sync.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../../cursor/ledger.ts';
 import { readUpcoming } from '../../cursor/schedules.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
