@@ -83,6 +83,62 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await context.close();
   });
 
+  it('has shortcuts, a list of them, and finds a stream, a run and a record by name or id', async () => {
+    const { page, context } = await visit(`${server.baseUrl}/#/`);
+    await settled(page);
+    for (const [key, at] of Object.entries({
+      b: /#\/backfills$/,
+      r: /#\/runs$/,
+      d: /#\/links$/,
+      s: /#\/budget$/,
+      o: /#\/$/,
+    })) {
+      await page.keyboard.press('g');
+      await page.keyboard.press(key);
+      await page.waitForURL(at);
+      await settled(page);
+    }
+    await page.keyboard.press('?');
+    await page.getByRole('dialog').getByText('go to Backfills').waitFor();
+    await page.keyboard.press('Escape');
+    for (const [text, at] of Object.entries({
+      'shop/leads': /#\/stream\/shop\/leads$/,
+      '17': /#\/quarantine\/17$/,
+      'run-5-of-a-day': /#\/run\/run-5-of-a-day$/,
+    })) {
+      await page.keyboard.press('/');
+      await page.keyboard.type(text);
+      await page.keyboard.press('Enter');
+      await page.waitForURL(at);
+      await settled(page);
+    }
+    // Two sources have it.
+    await page.keyboard.press('/');
+    await page.keyboard.type('clicks');
+    await page.keyboard.press('Enter');
+    await page.getByText('There is no stream, run or record “clicks”.').waitFor();
+    await context.close();
+  });
+
+  it('has five entries in its navigation, on one line of a phone, and the way to the rest', async () => {
+    const { page, context } = await visit(`${server.baseUrl}/#/budget`, { viewport: { width: 390, height: 740 } });
+    await settled(page);
+    const entries = page.getByRole('navigation', { name: 'Views' }).getByRole('link');
+    expect((await entries.allTextContents()).map((text) => text.trim().split(' ')[0])).toEqual([
+      'Overview',
+      'Backfills',
+      'Runs',
+      'Data',
+      'Settings',
+    ]);
+    const tops = await entries.evaluateAll((all) => all.map((each) => Math.round(each.getBoundingClientRect().top)));
+    expect(new Set(tops).size).toBe(1);
+    const parts = page.getByRole('navigation', { name: 'Parts' });
+    expect(await parts.getByRole('link').allTextContents()).toEqual(['Budget', 'Audit', 'Queues']);
+    expect(await parts.getByRole('link', { name: 'Queues' }).getAttribute('href')).toBe('queues');
+    await context.close();
+  });
+
   it('tells the rows of each day, the stronger the more, and nothing where they are not known', async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/stream/main/clicks?zoom=year`);
     await settled(page);

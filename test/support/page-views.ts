@@ -13,4 +13,5 @@ export const VIEWS = {
   'a record': '#/quarantine/17',
   schema: '#/schema',
   links: '#/links',
+  audit: '#/audit',
 };

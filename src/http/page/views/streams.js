@@ -29,7 +29,7 @@ const STRIP_DAYS = 90;
 
 /** The state of all streams. @type {View} */
 export const streams = {
-  title: () => 'Streams',
+  title: () => 'Overview',
   news: ['overview', 'coverage', 'runs'],
   async load({ query }, signal) {
     const from = dayOf(Date.now() - (STRIP_DAYS - 1) * DAY_MS);
