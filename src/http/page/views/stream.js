@@ -58,7 +58,7 @@ export const stream = {
       ...doubtList(one.warnings),
       standing(one),
       coveragePanel(coverage, windows, address),
-      rowsChart(rows, address),
+      rowsChart(rows, address, one.firstSync),
       h(
         'section',
         { class: 'panel', 'aria-labelledby': 'runs-title' },

@@ -54,7 +54,11 @@ export const streams = {
         ),
       ),
       h('div', { class: 'strip-legend' }, legend()),
-      rowsChart(rows, address),
+      rowsChart(
+        rows,
+        address,
+        overview.streams.some(({ firstSync }) => firstSync),
+      ),
     ];
   },
 };
