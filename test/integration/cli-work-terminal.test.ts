@@ -99,7 +99,7 @@ describe('commands that work', () => {
 
   it('wrong input is refused alike on both, and writes nothing', async () => {
     for (const args of [
-      ['backfill', '--from', 'yesterday', '--to', 'now'],
+      ['backfill', '--from', 'last week', '--to', 'now'],
       ['verify', '--from', '1d', '--to', '2d'],
       ['export', 'leads', '--from', '2d', '--to', '1d', '--out', 'x.pdf'],
       ['verify', '--from', '2d', '--to', '1d', '--between', 'warehouse', 'nowhere'],
