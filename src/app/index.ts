@@ -36,7 +36,9 @@ export const environment = {
   noColour: wantsNoColour,
   /** For commands that need a source. */
   config: (path: string): LoadedConfig => withSources(loadConfig(path, variables()), path),
-  configOrDefaults: (path: string | undefined): LoadedConfig => loadConfigOrDefaults(path, variables()),
+  /** For commands that ask no service: no API key is needed. */
+  configOrDefaults: (path: string | undefined): LoadedConfig =>
+    loadConfigOrDefaults(path, variables(), { needsKeys: false }),
 };
 
 function withSources(loaded: LoadedConfig, path: string): LoadedConfig {

@@ -132,6 +132,16 @@ const updateRun = (id: string, { state, message, kind }: RunEnd, t: Tally): Sql 
   ],
 });
 
+/** How far a run is, for those who watch it. Its end counts again. */
+export async function recordProgress(db: Queryable, id: string, so: { rows: number; requests: number }): Promise<void> {
+  await db.query({
+    text: `
+      update tributary.runs set rows_read = greatest(rows_read, $2), requests = greatest(requests, $3)
+      where id = $1 and state = 'running'`,
+    values: [id, so.rows, so.requests],
+  });
+}
+
 export const RUN_STATES = ['running', 'done', 'incomplete', 'refused', 'interrupted', 'failed'] as const;
 
 export interface RunFilter {

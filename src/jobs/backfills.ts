@@ -3,7 +3,7 @@ import {
   type Backfill,
   type BackfillState,
   finishBackfills,
-  insertBackfill,
+  insertBackfills,
   moveBackfill,
   nextWindows,
   readBackfills,
@@ -66,17 +66,25 @@ export async function checkNewBackfill(
     });
 }
 
-/** Gives a backfill to the queue: a flow with a child per window. Returns its id, by which it is paused, resumed and so on. */
-export async function enqueueBackfill({ state, queue }: BackfillDeps, request: BackfillRequest): Promise<string> {
-  const id = `${new Date().toISOString().replace(/\D/g, '').slice(0, 14)}-${randomBytes(3).toString('hex')}`;
+/**
+ * Gives backfills to the queue, all of them or none: a flow each, with a child per window. Returns their ids, by which they are
+ * paused, resumed and so on.
+ */
+export async function enqueueBackfills(
+  { state, queue }: BackfillDeps,
+  requests: readonly BackfillRequest[],
+): Promise<string[]> {
+  const now = new Date().toISOString().replace(/\D/g, '').slice(0, 14);
+  const backfills = requests.map((request) => ({ ...request, id: `${now}-${randomBytes(3).toString('hex')}` }));
   // The state first: a flow that is lost on the way is made again from it, window by window.
-  await insertBackfill(state, { ...request, id });
-  if (request.chunks.length === 0) await finishBackfills(state);
-  else {
-    const children = request.chunks.map(({ start }) => windowJob({ backfill: id, start }));
-    await queue.flow(parentJob({ backfill: id }), children);
+  await insertBackfills(state, backfills);
+  for (const { id, chunks } of backfills) {
+    const children = chunks.map(({ start }) => windowJob({ backfill: id, start }));
+    if (children.length > 0) await queue.flow(parentJob({ backfill: id }), children);
   }
-  return id;
+  // What is certified already needs no worker.
+  if (backfills.some(({ chunks }) => chunks.length === 0)) await finishBackfills(state);
+  return backfills.map(({ id }) => id);
 }
 
 /** What is being read is given back after the page in hand; the rest waits. */

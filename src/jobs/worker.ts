@@ -13,6 +13,7 @@ import { type AlertDeps, type IncidentKind, watch } from './alerts.ts';
 import { enqueueWindows } from './backfills.ts';
 import type { JobQueue, WorkerHandle } from './bull.ts';
 import { type ParentPayload, type SyncPayload, syncJob, type WindowPayload } from './payloads.ts';
+import { createProgressRecorder } from './progress.ts';
 import { runDueStream } from './run-job.ts';
 import { runBackfillWindow, type WindowJobDeps } from './run-window.ts';
 import {
@@ -57,7 +58,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   const { queue, log, signal, onRun = () => {} } = deps;
   const timings = { ...TIMINGS, ...deps.timings };
   const scheduled = byStreamKey(deps.scheduled);
-  const shared = { ...deps, scheduled, timings, onProgress: () => {} };
+  const shared = { ...deps, scheduled, timings, onProgress: createProgressRecorder(deps) };
   await applyConfig(shared);
 
   const atWork = new Set<string>();

@@ -171,12 +171,16 @@ export interface CoverageSpan extends Window {
   state: CoverageState;
 }
 
-/** The whole window, in order and without holes. Adjacent spans of one state are joined. */
+/**
+ * The whole window, in order and without holes. Adjacent spans of one state are joined. In a first sync nothing is a gap: the newest
+ * events are read first, and what lies before them was not skipped.
+ */
 export function coverageSpans(
   entries: readonly Pick<Entry, 'start' | 'end' | 'certified'>[],
   whole: Window,
+  { isFirstSync = false } = {},
 ): CoverageSpan[] {
-  const reached = entries.reduce((end, entry) => Math.max(end, entry.end), whole.start);
+  const reached = isFirstSync ? whole.start : entries.reduce((end, entry) => Math.max(end, entry.end), whole.start);
   const read = entries.map(({ start, end, certified }) => ({
     start: Math.max(start, whole.start),
     end: Math.min(end, whole.end),

@@ -92,7 +92,7 @@ function countDone(
     const own = window ? read.filter(({ at }) => holds(window, at)).length : 0;
     rows += own;
     if (window) done = meter(window, own);
-    onProgress({ source, stream, rows, requests: run.requests(), through: window?.end, done });
+    onProgress({ source, stream, runId: run.id, rows, requests: run.requests(), through: window?.end, done });
   };
 }
 

@@ -10,8 +10,8 @@ import { observed } from '../model/log.ts';
 import { memory } from '../model/memory.ts';
 import type { Stream } from '../model/streams.ts';
 import { type Batch, describeColumns, type Receipt, ShapeChanged, type Sink } from '../sinks/sink.ts';
-import { withheld } from './attest.ts';
 import type { Evolver } from './evolver.ts';
+import { withheld } from './known/attest.ts';
 import { collect, newBatch, type Pending } from './pending.ts';
 
 /** Carries what one reading brings into every sink that wants it. */

@@ -78,6 +78,8 @@ export interface SyncProgress {
   through: Instant | undefined;
   /** From 0 to 1, where the work has an end. */
   done?: number;
+  /** Where the work is a run of the history. */
+  runId?: string;
 }
 
 interface SinceQuestion {

@@ -19,11 +19,11 @@ import { type Instant, toIso } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
 import { describeRange, provenShare, type Window } from '../model/window.ts';
-import { bringKnownUpToDate } from './attest.ts';
 import { type Committer, createCommitter } from './committer.ts';
 import { createEvolver, describeSchemaChange } from './evolver.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
-import { createLedgers, type Known, type Ledgers, readKnown } from './known.ts';
+import { bringKnownUpToDate } from './known/attest.ts';
+import { createLedgers, type Known, type Ledgers, readKnown } from './known/known.ts';
 import { type Unproven, unsettled } from './windows-to-read.ts';
 
 /** A run under way: it holds the lease, counts, and knows which window it is in. */
@@ -236,7 +236,7 @@ export async function withReading(
       const isSync = run.kind === 'sync' || run.kind === 're-sweep';
       const wanted = { start: since, end: Math.max(since, reader.serverNow() - job.policy.settleMs) };
       const done = isSync ? { done: provenShare(ledgers.of(sink), wanted) } : {};
-      onProgress({ source, stream, rows: run.tally.read, requests: run.requests(), through, ...done });
+      onProgress({ source, stream, runId: run.id, rows: run.tally.read, requests: run.requests(), through, ...done });
     },
   });
   const committer: Committer = {

@@ -64,7 +64,12 @@ it('every command that changes something leaves who, what, when and from where',
     [['quarantine', 'retry', id], 'quarantine.retry', id, { records: 1 }],
     [['quarantine', 'drop', id], 'quarantine.drop', id, { records: 1 }],
     [['quarantine', 'drop', '--all', '--yes'], 'quarantine.drop', null, { records: 2 }],
-    [['forget', '--source', 'main', '--customer', 'ada@example.org', '--yes'], 'customer.forget', 'main', {}],
+    [
+      ['forget', '--source', 'main', '--customer', 'ada@example.org', '--unseen', '--yes'],
+      'customer.forget',
+      'main',
+      {},
+    ],
     [['forget', '--source', 'main', '--everything', '--yes'], 'source.forget', 'main', {}],
   ] as const)
     expect([args, await addedBy(...args.map(String))]).toEqual([

@@ -97,7 +97,7 @@ describe('tributary init', () => {
   it('on a terminal it asks, asks again where the answer cannot be, and takes the defaults', async () => {
     const place = await freshPlace();
     const typed = [
-      { after: 'service answer?', type: 'example.com\r' },
+      { after: 'base URL of the service?', type: 'example.com\r' },
       { after: 'is not an address', type: `${sandbox.baseUrl}\r` },
       { after: 'Which plan', type: 'gold\r' },
       { after: 'must be one of pro', type: 'pro\r' },
@@ -122,7 +122,10 @@ describe('tributary init', () => {
 
   it('Ctrl-C among the questions leaves nothing', async () => {
     const place = await freshPlace();
-    const { code } = await runOnTerminal(place, ['init'], { env, typed: [{ after: 'service answer?', type: '\x03' }] });
+    const { code } = await runOnTerminal(place, ['init'], {
+      env,
+      typed: [{ after: 'base URL of the service?', type: '\x03' }],
+    });
     expect(code).toBe(130);
     expect(existsSync(join(place.dir, 'config'))).toBe(false);
   });

@@ -4,7 +4,7 @@ import { scheduledStreamsOf } from '../../src/app/worker.ts';
 import type { Config } from '../../src/config/index.ts';
 import { readBackfillWindows } from '../../src/cursor/backfills.ts';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
-import { type Backfill, enqueueBackfill, readBackfills } from '../../src/jobs/backfills.ts';
+import { type Backfill, enqueueBackfills, readBackfills } from '../../src/jobs/backfills.ts';
 import { createQueue, type JobQueue } from '../../src/jobs/bull.ts';
 import type { ScheduledStream } from '../../src/jobs/schedule.ts';
 import { runWorker } from '../../src/jobs/worker.ts';
@@ -113,11 +113,10 @@ const isDone = async (): Promise<boolean> =>
       text: `select state from tributary.runs where kind in ('sync', 're-sweep') and finished_at is not null order by started_at desc limit 1`,
     })
   )[0]?.state === 'done';
-const add = (queue: JobQueue): Promise<string> =>
-  enqueueBackfill(
-    { state: db, queue },
-    { source: 'main', stream: 'clicks', window: WINDOW, force: true, chunks: CHUNKS },
-  );
+async function add(queue: JobQueue): Promise<string> {
+  const request = { source: 'main', stream: 'clicks', window: WINDOW, force: true, chunks: CHUNKS } as const;
+  return (await enqueueBackfills({ state: db, queue }, [request]))[0] ?? '';
+}
 const read = async (id: string): Promise<Backfill> => (await readBackfills(db, id))[0] as Backfill;
 
 describe.each<Exclude<Ill, undefined>>(['throws', 'throws before its run', 'hangs'])('a sync that %s', (illness) => {

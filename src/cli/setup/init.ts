@@ -121,11 +121,11 @@ async function tryService(
   throw new StopStream(fault.says, details);
 }
 
-/** The answers as flags, so that nobody types them twice. They hold no secrets, only names of variables. */
+/** Every answer as a flag, so that nobody types one twice. They hold no secrets, only names of variables. */
 function again(answers: Answers, config: string | undefined): string {
-  const flags = QUESTIONS.flatMap(({ name, fallback }) => {
+  const flags = QUESTIONS.flatMap(({ name }) => {
     const answer = answers[name];
-    return answer === undefined || answer === fallback ? [] : [flagOf(name), quoted(answer)];
+    return answer === undefined || answer === '' ? [] : [flagOf(name), quoted(answer)];
   });
   return ['tributary init --yes', ...flags, ...(config === undefined ? [] : ['--config', quoted(config)])].join(' ');
 }
@@ -215,7 +215,7 @@ const PLANS: readonly string[] = PLAN_NAMES.filter((plan) => plan !== 'free');
 const QUESTIONS: readonly Question[] = [
   {
     name: 'baseUrl',
-    asks: 'Where does the service answer? (such as https://api.example.com)',
+    asks: 'What is the base URL of the service? (such as https://api.example.com)',
     fault: (answer) => {
       const checked = checkBaseUrl(answer);
       return 'fault' in checked ? checked.fault : undefined;
@@ -223,7 +223,7 @@ const QUESTIONS: readonly Question[] = [
   },
   {
     name: 'plan',
-    asks: `Which plan has the workspace? (${PLANS.join(', ')}; the service asks for business or higher, pro may be refused)`,
+    asks: `Which plan is the workspace on? (${PLANS.join(', ')}; the service asks for business or higher, pro may be refused)`,
     fallback: 'business',
     fault: (answer) => (PLANS.includes(answer) ? undefined : `must be one of ${PLANS.join(', ')}`),
   },

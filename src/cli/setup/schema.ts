@@ -16,12 +16,17 @@ export const registerSchema: Register = (program, action) => {
     .description('print the tables and their columns')
     .addOption(new Option('--format <FORMAT>', 'the output format').choices(SCHEMA_FORMATS).default('sql'))
     .option('--lake <PATH>', 'for duckdb: the folder of the Parquet files, or s3://bucket/prefix', './data/lake')
-    .addOption(new Option('--json', 'the same as --format json'))
+    .addOption(new Option('--json', '--format json in the envelope of every --json'))
     .addHelpText('after', EXAMPLES)
     .action(
-      action(async ({ terminal }, { format, lake, json }: { format: SchemaFormat; lake: string; json?: boolean }) => {
-        terminal.out(printSchema(json ? 'json' : format, lake));
-        return EXIT.done;
-      }),
+      action(
+        async (
+          { terminal, document },
+          { format, lake, json }: { format: SchemaFormat; lake: string; json?: boolean },
+        ) => {
+          terminal.out(json ? document(JSON.parse(printSchema('json', lake)) as object) : printSchema(format, lake));
+          return EXIT.done;
+        },
+      ),
     );
 };

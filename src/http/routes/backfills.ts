@@ -3,7 +3,7 @@ import type { Queryable } from '../../cursor/database/index.ts';
 import {
   cancelBackfill,
   checkNewBackfill,
-  enqueueBackfill,
+  enqueueBackfills,
   pauseBackfill,
   readBackfills,
   resumeBackfill,
@@ -56,6 +56,7 @@ const Backfill = named(
     windows: object({ queued: count, running: count, done: count, failed: count }),
     progress: share.describe('of the rows where they were priced, otherwise of the time'),
     rows: count,
+    pricedRows: orNull(count).describe('how many it was expected to read when it was started'),
     certified: share.describe('share of the range that is proven in every sink'),
     rowsPerSecond: orNull(figure),
     etaSeconds: orNull(figure).describe('null if it is not running, or has hardly begun'),
@@ -160,7 +161,7 @@ export const backfillRoutes = (deps: Deps): Route[] => [
   route({
     method: 'POST',
     path: '/api/backfills',
-    summary: 'Enqueues a backfill for each stream.',
+    summary: 'Enqueues a backfill for each stream: all of them, or none.',
     role: 'operator',
     uses: ['state', 'queue'],
     body: BackfillStart,
@@ -214,14 +215,14 @@ async function start(
 ): Promise<z.infer<typeof BackfillsStarted>> {
   const { jobs, request, doubtful } = chosenOf(deps, body);
   await checkNewBackfill(deps, jobs, request);
-  const ids = await Promise.all(
+  const requests = await Promise.all(
     jobs.map(async (job) => {
       const { source, stream } = job;
       const chunks = await unreadChunks({ ...deps, signal }, job, request);
-      const pricedRows = body.pricedRows?.[`${source}/${stream}`];
-      return enqueueBackfill(deps, { source, stream, ...request, pricedRows, chunks });
+      return { source, stream, ...request, pricedRows: body.pricedRows?.[`${source}/${stream}`], chunks };
     }),
   );
+  const ids = await enqueueBackfills(deps, requests);
   const backfills = await listBackfills(deps.state);
   return { backfills: backfills.filter(({ id }) => ids.includes(id)), warnings: doubtful };
 }
@@ -255,7 +256,7 @@ const ACTIONS: Readonly<Record<Backfill['state'], BackfillAction[]>> = {
 const isOpen = ({ state }: StoredBackfill): boolean => state === 'queued' || state === 'paused';
 
 function toBackfill(stored: StoredBackfill, extent: Extent | undefined): Backfill {
-  const { id, source, stream, force, state, windows, certified, message } = stored;
+  const { id, source, stream, force, state, windows, certified, message, pricedRows } = stored;
   const ended = windows.done + windows.failed;
   const left = windows.queued + windows.running;
   // A backfill without windows had nothing to do.
@@ -274,6 +275,7 @@ function toBackfill(stored: StoredBackfill, extent: Extent | undefined): Backfil
     finishedAt: isoOrNull(stored.finishedAt),
     windows,
     ...pace,
+    pricedRows,
     certified,
     // Nobody works on a backfill that is paused.
     ...(state === 'paused' && { rowsPerSecond: null, etaSeconds: null }),

@@ -177,15 +177,19 @@ export interface Extent {
   seconds: number;
 }
 
+/** A price is a guess: so much of its rows it is believed. */
+const TRUSTED = 0.9;
+
 /**
- * From 0 to 1, and never less than before: rows come and open time goes. With a price, the share of the rows. A price is a guess, so the
- * open time counts as well: what was priced too low is not called done before its time is.
+ * From 0 to 1, and never less than before: rows come and open time goes. With a price, the share of the rows, as they are read. What
+ * was priced too low is not called done before its time is, so beyond most of the price the open time counts as well.
  */
 function shareOf({ doneMs, openMs, rows, pricedRows }: Omit<Extent, 'seconds'>): number {
   if (openMs <= 0) return 1;
   const open = openMs / (doneMs + openMs);
   if (pricedRows === null || pricedRows === 0) return 1 - open;
-  return rows / Math.max(pricedRows, rows + open * pricedRows);
+  const share = rows / pricedRows;
+  return share < TRUSTED ? share : Math.max(TRUSTED, rows / (rows + open * pricedRows));
 }
 
 /** The first per cent is no basis for an estimate. */
@@ -220,10 +224,10 @@ export async function readBackfillExtents(state: Queryable): Promise<Map<string,
             and (r.finished_at is not null or exists (
               select from tributary.leases l where (l.source, l.stream) = (b.source, b.stream) and l.expires_at > clock_timestamp()
             ))
-            and exists (
+            and (r.state = 'running' or exists (
               select from tributary.windows v where (v.source, v.stream) = (b.source, b.stream) and v.run_id = r.id
                 and v.end_at > b.start_at and v.start_at < b.end_at
-            )
+            ))
         ), 0)::float8 as seconds
       from tributary.backfills b cross join lateral (
         -- The ledger is read only for windows that were begun, not for the thousands that wait.
@@ -233,7 +237,11 @@ export async function readBackfillExtents(state: Queryable): Promise<Map<string,
         union all
         select ${milliseconds('p.start_at', 'p.end_at')} as ms,
           ${milliseconds('p.start_at', 'p.end_at')} - coalesce(read.ms, 0) as open_ms,
-          greatest(p.rows_read, read.rows) as rows
+          greatest(p.rows_read + case when p.state = 'running' then coalesce((
+            select r.rows_read from tributary.runs r
+            where (r.source, r.stream, r.kind, r.state) = (b.source, b.stream, 'backfill', 'running') and r.started_at >= b.created_at
+            order by r.started_at desc limit 1
+          ), 0) else 0 end, read.rows) as rows
         from tributary.backfill_windows p left join lateral (
           select min(s.ms) as ms, min(s.rows) as rows from (
             select coalesce(sum(${milliseconds('greatest(v.start_at, p.start_at)', 'least(v.end_at, p.end_at)')})
@@ -260,7 +268,7 @@ export async function readSyncsUnderWay(state: Queryable): Promise<Activity[]> {
   type Found = Pick<Activity, 'id' | 'source' | 'stream'> & Omit<Extent, 'pricedRows'> & { started: Date };
   const rows = await state.query<Found>({
     text: `
-      select r.id, r.source, r.stream, r.started_at as started, w."doneMs", w."openMs", w.rows,
+      select r.id, r.source, r.stream, r.started_at as started, w."doneMs", w."openMs", greatest(w.rows, r.rows_read) as rows,
         extract(epoch from clock_timestamp() - r.started_at)::float8 as seconds
       from tributary.runs r left join lateral (
         select min(s.done) as "doneMs", max(s.whole - s.proven) as "openMs", min(s.rows)::bigint as rows from (

@@ -139,7 +139,7 @@ export const forgetCustomer: Command = {
     const [lead] = truthOf(world, 'leads');
     world.forgotten.add(lead?.customer ?? '');
   },
-  task: (world) => cli('forget', '--source', world.source, '--customer', [...world.forgotten][0] ?? '')(world),
+  task: (world) => cli('forget', '--source', world.source, '--customer', [...world.forgotten][0] ?? '', '--yes')(world),
   async again({ config, source, forgotten }) {
     const erasure = { source, kind: 'customer', id: [...forgotten][0] ?? '' } as const;
     await withSinks({ config, log: silentLog }, (app) => forget({ ...app, holder: holderOf('forget') }, erasure));
@@ -150,7 +150,7 @@ export const forgetCustomer: Command = {
 export const forgetSource: Command = {
   name: 'forgetting a source',
   prepare: syncOnce,
-  task: (world) => cli('forget', '--source', world.source, '--everything')(world),
+  task: (world) => cli('forget', '--source', world.source, '--everything', '--yes')(world),
   async again({ config, source }) {
     const erasure = { source, kind: 'source' } as const;
     await withSinks({ config, log: silentLog }, (app) => forget({ ...app, holder: holderOf('forget') }, erasure));

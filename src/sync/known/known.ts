@@ -1,6 +1,6 @@
-import { selectEvolved } from '../cursor/columns.ts';
-import { type Cursor, type CursorRow, cursorsOf, SELECT_CURSORS } from '../cursor/cursors.ts';
-import type { Queryable } from '../cursor/database/index.ts';
+import { selectEvolved } from '../../cursor/columns.ts';
+import { type Cursor, type CursorRow, cursorsOf, SELECT_CURSORS } from '../../cursor/cursors.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
 import {
   type Attestation,
   type AttestationRow,
@@ -8,7 +8,7 @@ import {
   type ForeignRows,
   SELECT_ATTESTATIONS,
   SELECT_FOREIGN,
-} from '../cursor/holdings/attestations.ts';
+} from '../../cursor/holdings/attestations.ts';
 import {
   entryOf,
   HAS_ROWS,
@@ -17,7 +17,7 @@ import {
   type Span,
   selectEntries,
   type Tracks,
-} from '../cursor/ledger.ts';
+} from '../../cursor/ledger.ts';
 import {
   profileOf,
   SELECT_FILTERS,
@@ -25,11 +25,11 @@ import {
   SELECT_WORKSPACE,
   type Stored,
   type Workspace,
-} from '../cursor/sources.ts';
-import type { Profile } from '../extract/reader.ts';
-import type { EvolvedColumn } from '../model/evolution.ts';
-import type { Instant } from '../model/instant.ts';
-import { type Entry, overlay } from '../model/window.ts';
+} from '../../cursor/sources.ts';
+import type { Profile } from '../../extract/reader.ts';
+import type { EvolvedColumn } from '../../model/evolution.ts';
+import type { Instant } from '../../model/instant.ts';
+import { type Entry, overlay } from '../../model/window.ts';
 
 /** What a run knows of its stream before it reads. Only the holder of the lease changes it, but for the columns. */
 export interface Known {

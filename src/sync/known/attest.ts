@@ -1,4 +1,4 @@
-import type { Queryable } from '../cursor/database/index.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
 import {
   type Attestation,
   type CertifiedWindow,
@@ -10,16 +10,16 @@ import {
   SINK_CHANGED,
   writeAttestation,
   writeForeign,
-} from '../cursor/holdings/attestations.ts';
-import { checkFence } from '../cursor/leases.ts';
-import type { Span } from '../cursor/ledger.ts';
-import { changeFilters } from '../cursor/sources.ts';
-import { Fault } from '../model/errors.ts';
-import { type Instant, toIso } from '../model/instant.ts';
-import { STREAMS } from '../model/streams.ts';
-import { DAY_MS, holds, type Window } from '../model/window.ts';
-import { abilityOf, type Held, type Sink, UNSETTLED } from '../sinks/sink.ts';
-import type { StreamJob, SyncDeps } from './job.ts';
+} from '../../cursor/holdings/attestations.ts';
+import { checkFence } from '../../cursor/leases.ts';
+import type { Span } from '../../cursor/ledger.ts';
+import { changeFilters } from '../../cursor/sources.ts';
+import { Fault } from '../../model/errors.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
+import { STREAMS } from '../../model/streams.ts';
+import { DAY_MS, holds, type Window } from '../../model/window.ts';
+import { abilityOf, type Held, type Sink, UNSETTLED } from '../../sinks/sink.ts';
+import type { StreamJob, SyncDeps } from '../job.ts';
 import { type Known, readKnown } from './known.ts';
 
 /**
