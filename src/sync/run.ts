@@ -283,14 +283,19 @@ async function bringKnownUpToDate(
   const { source, stream, filters } = job;
   const lease = { source, stream, epoch: run.lease.epoch };
   let isStale = false;
-  for (const sink of sinks) if (await sink.recover?.(lease)) isStale = true;
+  const identities = new Map(run.identities);
+  for (const sink of sinks) {
+    if (!(await sink.recover?.(lease))) continue;
+    isStale = true;
+    // It is another one than when the lease was taken.
+    identities.delete(sink.name);
+  }
   if (await changeFilters(state, lease, { from: run.known.filters, to: filters })) {
     log.warn({ source, stream, filters }, 'the filters have changed: what is complete is counted again');
     isStale = true;
   }
   const readAgain = (): Promise<Known> => readKnown(state, tracksOf(deps, job));
   const known = isStale ? await readAgain() : run.known;
-  const { identities } = run;
   const question = { known, epoch: lease.epoch, now: run.now(), identities, recount };
   const { isChanged, faults } = await attest(deps, job, question);
   const [fault] = faults.values();

@@ -92,10 +92,19 @@ export async function writeDataFile(
   }
 }
 
-export async function openDataFile(warehouse: Warehouse, { path: location }: DataFile): Promise<PartitionFile> {
+export async function openDataFile(warehouse: Warehouse, file: DataFile): Promise<PartitionFile> {
+  const open = await openIfThere(warehouse, file);
+  if (!open) throw notThere(file.path);
+  return open;
+}
+
+export async function openIfThere(
+  warehouse: Warehouse,
+  { path: location }: DataFile,
+): Promise<PartitionFile | undefined> {
   const path = pathOf(warehouse, location);
   const open = await warehouse.store.open(path);
-  if (!open) throw notThere(location);
+  if (!open) return undefined;
   try {
     const file = await readFooter(open);
     const json = new Set(file.metadata[JSON_COLUMNS]?.split(','));
