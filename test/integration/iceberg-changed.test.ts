@@ -24,8 +24,7 @@ afterAll(async () => {
 });
 
 /** A service, a state, a catalog and a folder that no other test has, synced. */
-async function synced() {
-  const stream = 'clicks';
+async function synced(stream: 'clicks' | 'leads' = 'clicks') {
   const sandbox = await smallSandbox({ rows: { clicks: ROWS, leads: 40, sales: 10 }, days: 12 });
   let total = ROWS;
   const place = await freshPlace();
@@ -250,5 +249,54 @@ describe('restored', () => {
     await rm(scene.warehouse, { recursive: true });
     await cp(copy, scene.warehouse, { recursive: true });
     await expectHealed(scene);
+  });
+});
+
+describe('forget', () => {
+  it('refuses while a file, a branch or a tag of another writer may name the person; then nothing does', async () => {
+    const scene = await synced('leads');
+    const [file] = await scene.stranger.files();
+    const [row] = await queryDuckdb(
+      `select customer_id as id from read_parquet('${file?.path}') where customer_id is not null limit 1`,
+    );
+    const id = String(row?.id);
+    const forget = () => scene.tributary('forget', '--source', 'shop', '--customer', id, '--yes');
+    const select = `select * from read_parquet('${file?.path}') where customer_id = '${id}'`;
+    await scene.stranger.commit({ operation: 'append', select });
+    const refused = await forget();
+    expect(refused.text).toMatch(/nothing is forgotten yet .*leads\/00000-0-\S+, written by Spark local-1/);
+    expect(refused.code).not.toBe(0);
+    expect(await scene.tributary('verify', ...ALL, '--repair')).toMatchObject({ code: 0 });
+    const { 'current-snapshot-id': current = 0 } = await scene.stranger.metadata();
+    const tag = { kept: { 'snapshot-id': current, type: 'tag' } };
+    await scene.stranger.edit((metadata) => ({ ...metadata, refs: { ...metadata.refs, ...tag } }));
+    const again = await forget();
+    expect(again.text).toMatch(/the tag kept of attribution.leads/);
+    expect(again.code).not.toBe(0);
+    await scene.stranger.edit(({ refs: { kept: _, ...refs }, ...metadata }) => ({ ...metadata, refs }));
+    expect(await forget()).toMatchObject({ code: 0 });
+    for (const path of await filesIn(scene.warehouse)) {
+      if (!path.endsWith('.parquet')) continue;
+      const found = await queryDuckdb(
+        `select * from read_parquet('${join(scene.warehouse, path)}') t where t::varchar like '%${id}%'`,
+      );
+      expect(found, path).toEqual([]);
+    }
+  });
+
+  it('reaches what another program has joined', async () => {
+    const scene = await synced('leads');
+    const files = await scene.stranger.files();
+    const paths = files.map(({ path }) => path);
+    const select = `select * from read_parquet([${paths.map((path) => `'${path}'`)}], union_by_name = true)`;
+    const [row] = await queryDuckdb(`select customer_id as id from (${select}) where customer_id is not null limit 1`);
+    await scene.stranger.commit({ operation: 'replace', select, removed: paths });
+    expect(await scene.tributary('forget', '--source', 'shop', '--customer', String(row?.id), '--yes')).toMatchObject({
+      code: 0,
+    });
+    const left = (await scene.stranger.files()).map(({ path }) => `'${path}'`);
+    const all = `from read_parquet([${left}], union_by_name = true)`;
+    expect(await queryDuckdb(`select * ${all} where customer_id = '${row?.id}'`)).toEqual([]);
+    expect(await queryDuckdb(`select count(*)::int as n ${all}`)).toEqual([{ n: 40 }]);
   });
 });

@@ -1,3 +1,4 @@
+import { storableText } from '../../cursor/database/sql.ts';
 import { RUN_ID } from '../../cursor/runs.ts';
 import { ConfigError, StopStream } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
@@ -25,6 +26,8 @@ export interface Stranger {
   of(source: string, day?: number): PartitionFile;
   /** When these rows happened. */
   times(source: string): readonly Instant[];
+  /** Whether any of its rows, whoever wrote it, has this text in a column. True where that cannot be told. */
+  mentions(column: string, id: string): Promise<boolean>;
   /** Rows that are not ours: of a source, or of none that we know; without a time where the file cannot be read. */
   theirs: ReadonlyArray<{ source: string | undefined; at: Instant | undefined }>;
 }
@@ -162,9 +165,19 @@ function strangerOf(
         (ours.get(source) ?? []).filter(({ at }) => day === undefined || Math.floor(at / DAY_MS) === day),
       ),
     times: (source) => (ours.get(source) ?? []).map(({ at }) => at),
+    mentions: async (column, id) => !file || mentions(warehouse, entry.file, column, id),
     theirs,
   };
 }
+
+const mentions = (warehouse: Warehouse, data: DataFile, name: string, id: string): Promise<boolean> =>
+  withFile(warehouse, data, async (file) => {
+    for (const group of file.groups.keys()) {
+      const values = await file.read(group, [{ name, kind: 'text', nullable: true }]);
+      if (values.some(([value]) => typeof value === 'string' && storableText(value) === id)) return true;
+    }
+    return false;
+  });
 
 /** Some rows of a stranger's file. It is opened for each reading, and has nothing to close. */
 function slice(
