@@ -76,7 +76,9 @@ interface ReadStranger {
 async function readStranger(warehouse: Warehouse, table: Table, entry: TableFile): Promise<ReadStranger> {
   const { design } = table;
   const wanted = ['_source', design.key[1], ...(design.isByDay ? ['_run_id', 'timestamp'] : [])];
-  const columns = wanted.flatMap((name) => table.columns.find((column) => column.name === name) ?? []);
+  const columns = wanted.map(
+    (name): FileColumn => ({ name, kind: name === 'timestamp' ? 'timestamp' : 'text', nullable: true }),
+  );
   try {
     return await withFile(warehouse, entry.file, async (file) => {
       const rows: PlacedRow[] = [];
