@@ -33,7 +33,7 @@ acts = {
     "overwrite": lambda: table.overwrite(changed(two(), "click_country", "XX"), ids(two())),
     "new column": lambda: table.update_schema().add_column("note", StringType()).commit(),
     "dropped column": lambda: table.update_schema(allow_incompatible_changes=True).delete_column("click_city").commit(),
-    "renamed column": lambda: table.update_schema().rename_column("click_city", "city").commit(),
+    "renamed column": lambda: table.update_schema().rename_column("click_city", "town").commit(),
     "expired snapshots": lambda: table.maintenance.expire_snapshots().by_ids(
         [s.snapshot_id for s in table.snapshots() if s.snapshot_id != table.current_snapshot().snapshot_id]
     ).commit(),
