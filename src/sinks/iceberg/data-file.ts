@@ -118,7 +118,7 @@ export async function openIfThere(
   }
 }
 
-const notThere = (location: string): StopStream =>
+export const notThere = (location: string): StopStream =>
   new StopStream(`${location} belongs to an Iceberg table and is not there`, {
     kept: 'the catalog as it is',
     next: 'bring the file back from a backup; or erase the source with `tributary forget` and backfill',

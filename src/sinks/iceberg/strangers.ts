@@ -5,7 +5,7 @@ import { type Instant, toIso } from '../../model/instant.ts';
 import { DAY_MS } from '../../model/window.ts';
 import { type AnyFile, type FileColumn, readAny, type StoredGroup } from '../parquet/format/index.ts';
 import type { LakeRow, PartitionFile } from '../parquet/partition-file.ts';
-import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
+import { editedPieces, notThere, openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import type { Snapshot } from './format/metadata.ts';
 import { type Draft, filesOf, OWN_SPEC, pathOf, type Table, type TableFile, type Warehouse } from './warehouse.ts';
@@ -99,7 +99,7 @@ async function readStranger(warehouse: Warehouse, table: Table, entry: TableFile
 
 async function withFile<T>(warehouse: Warehouse, file: DataFile, work: (file: AnyFile) => Promise<T>): Promise<T> {
   const open = await warehouse.store.open(pathOf(warehouse, file.path));
-  if (!open) throw new StopStream(`${file.path} belongs to an Iceberg table and is not there`, {});
+  if (!open) throw notThere(file.path);
   try {
     return await work(await readAny(open));
   } finally {
