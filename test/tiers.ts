@@ -40,6 +40,7 @@ export const DEEP: string[] = [
   'test/integration/http-reload.test.ts',
   'test/integration/http-secrets.test.ts',
   'test/integration/http-verbs.test.ts',
+  'test/integration/iceberg-changed.test.ts',
   'test/integration/iceberg-rest.test.ts',
   'test/integration/iceberg-sink*.test.ts',
   'test/integration/iceberg-tables.test.ts',

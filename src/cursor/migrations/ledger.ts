@@ -268,6 +268,29 @@ comment on column ${s}.lake_tracks.changes is 'How often a listing found files t
 comment on column ${s}.lake_tracks.strays is 'Files of others among ours, as of the last listing.';
 
 comment on table ${s}.foreign_rows is 'Windows of a sink that hold rows of another writer. They are not certified until those rows are gone.';
+
+create table ${s}.iceberg_heads (
+  sink       text not null,
+  table_name text not null,
+  table_uuid text not null,
+  snapshot   text,
+  location   text not null,
+  changes    integer not null default 0,
+  primary key (sink, table_name)
+);
+comment on table ${s}.iceberg_heads is 'The version of each Iceberg table that Tributary itself left last: while the catalog names the same one, nobody else has changed the table.';
+comment on column ${s}.iceberg_heads.changes is 'How often another program was found to have changed the table.';
+
+-- The table belongs to the catalog, and may not be there.
+create function ${s}.iceberg_location(catalog text, namespace text, name text) returns text language plpgsql stable as $body$
+begin
+  if not exists (select from pg_catalog.pg_tables where schemaname = 'public' and tablename = 'iceberg_tables') then
+    return null;
+  end if;
+  return (select t.metadata_location from public.iceberg_tables t
+    where t.catalog_name = $1 and t.table_namespace = $2 and t.table_name = $3);
+end $body$;
+comment on function ${s}.iceberg_location is 'Where the SQL catalog says that the metadata of an Iceberg table is.';
 `;
   },
 };

@@ -28,7 +28,7 @@ import { type LakeRow, META, openPartition, type PartitionFile, widestColumns } 
 import { type Edit, rewrite } from './rewrite.ts';
 
 /** The rewrite of a file that gets no new rows. */
-interface Rework {
+export interface Rework {
   columns: readonly FileColumn[];
   edits: ReadonlyMap<number, Edit>;
   /** Keys of events that are removed from the file. */

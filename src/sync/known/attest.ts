@@ -71,13 +71,19 @@ export async function bringKnownUpToDate(
     return isStale;
   };
   const readAgain = (): Promise<Known> => readKnown(state, { source, stream, sinks: sinks.map(({ name }) => name) });
-  let isStale = await eachSink(async (sink) => (await sink.recover?.(lease)) ?? false);
+  const identities = new Map(run.identities);
+  let isStale = await eachSink(async (sink) => {
+    const isRecovered = (await sink.recover?.(lease)) ?? false;
+    // It is another one than when the lease was taken.
+    if (isRecovered) identities.delete(sink.name);
+    return isRecovered;
+  });
   if (await changeFilters(state, lease, { from: run.known.filters, to: filters })) {
     log.warn({ source, stream, filters }, 'the filters have changed: what is complete is counted again');
     isStale = true;
   }
   const known = isStale ? await readAgain() : run.known;
-  const question = { known, epoch: lease.epoch, now: run.now(), identities: run.identities, recount };
+  const question = { known, epoch: lease.epoch, now: run.now(), identities, recount };
   const isChanged = await eachSink(async (sink) => {
     const { lost, isChanged } = await attestSink(deps, job, sink, question);
     if (lost.length > 0) {

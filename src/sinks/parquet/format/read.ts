@@ -55,7 +55,7 @@ function readMetadata(source: ByteSource, metadata: Metadata, footerAt: number):
 const WRITER = CREATED_BY.replace(/\d+$/, '');
 
 /** The footer with its length and MAGIC. */
-async function readEnding(source: ByteSource): Promise<Uint8Array> {
+export async function readEnding(source: ByteSource): Promise<Uint8Array> {
   const { size } = source;
   if (size < MAGIC.length + ENDING) throw torn(source, `it has ${size} bytes`);
   const [head, tail] = await Promise.all([
