@@ -21,6 +21,7 @@ export const DEEP: string[] = [
   'test/integration/stale-statistics.test.ts',
   'test/integration/sync-interrupted.test.ts',
   'test/integration/worker-backfill.test.ts',
+  'test/integration/worker-bugs.test.ts',
   'test/integration/worker-many.test.ts',
   'test/integration/worker-shutdown.test.ts',
 
@@ -48,6 +49,7 @@ export const DEEP: string[] = [
   'test/integration/lake-neighbours.test.ts',
   'test/integration/lake-partitions.test.ts',
   'test/integration/lake-sink*.test.ts',
+  'test/integration/lake-views.test.ts',
   'test/integration/poolers.test.ts',
   'test/integration/postgres-15.test.ts',
   'test/integration/postgres-few-rows.test.ts',
