@@ -62,7 +62,9 @@ it('refuses a torn file of its own and says what to do', async () => {
   const file = join(place.folder, DAY, `${writer.lease.source}.parquet`);
   const whole = await readFile(file);
   await writeFile(file, whole.subarray(0, whole.length - 9));
-  await expect(writer.commit([click('a', 'FR')])).rejects.toMatchObject({ next: expect.stringContaining('backfill') });
+  await expect(writer.commit([click('a', 'FR')])).rejects.toMatchObject({
+    next: expect.stringContaining('verify --repair'),
+  });
   await writeFile(file, whole);
   expect(await writer.commit([click('a', 'FR')])).toEqual(receipt({ changed: 1 }));
 });

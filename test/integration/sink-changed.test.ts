@@ -36,7 +36,7 @@ describe.each(some([{ isElsewhere: false }, { isElsewhere: true }]))(
       expect(await scene.rows()).toBe(ROWS);
       await scene.query(sql);
       const { code, text } = await scene.tributary('sync');
-      expect(text).toMatch(/rows where .* (is|are) read again: about [\d,]+ rows?, \d+ requests?, \d+ s/);
+      expect(text).toMatch(/where .* were written.* (is|are) read again: about [\d,]+ rows?, \d+ requests?, \d+ s/);
       expect([code, await scene.rows()]).toEqual([0, ROWS]);
       expect(await scene.tributary('sync')).toMatchObject({ code: 0 });
       expect(await scene.tributary('verify', '--from', '40d', '--to', 'now')).toMatchObject({ code: 0 });
@@ -112,7 +112,7 @@ describe('a lake', () => {
     expect(await scene.rows()).toBe(ROWS);
     await change(scene);
     const { code, text } = await scene.tributary('sync');
-    expect(text).toMatch(/rows where .* (is|are) read again: about [\d,]+ rows?/);
+    expect(text).toMatch(/where .* were written.* (is|are) read again: about [\d,]+ rows?/);
     expect([code, await scene.rows()]).toEqual([0, ROWS]);
     expect(await scene.tributary('verify', '--from', '40d', '--to', 'now')).toMatchObject({ code: 0 });
   });

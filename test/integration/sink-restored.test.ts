@@ -2,7 +2,7 @@ import { cp, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { copyDatabase, freshDatabase } from '../support/postgres.ts';
-import { inTables, ROWS, rowsIn, sinkScenes, synced, tablesOf } from '../support/sink-scene.ts';
+import { inLake, inTables, ROWS, rowsIn, sinkScenes, synced, tablesOf } from '../support/sink-scene.ts';
 
 /** What else happens to sinks in a year: partitions are dropped, one of two is emptied, backups of the one or the other come back, or one is away. */
 
@@ -39,7 +39,7 @@ it('of two sinks one is emptied: it alone is filled again, and the other keeps i
   const dry = await scene.tributary('backfill', '--from', '20d', '--to', '10d', '--dry-run');
   expect(dry.text).not.toMatch(/ 0 requests/);
   const { code, text } = await scene.tributary('sync');
-  expect([code, text]).toEqual([0, expect.stringMatching(/lake.clicks holds 0 rows where/)]);
+  expect([code, text]).toEqual([0, expect.stringMatching(/lake.clicks holds 0 rows of .* where/)]);
   expect((await through('tables')) >= before).toBe(true);
   expect(await rowsIn(join(scene.place.dir, 'lake/clicks'))).toBe(ROWS);
 });
@@ -55,6 +55,75 @@ it('backfill reads what the sink no longer holds, and says nothing else', async 
   expect(JSON.parse(stdout)).toMatchObject({ streams: [{ certified: 1 }] });
   expect(await scene.rows()).toBe(ROWS);
 });
+
+it('a table that is dropped right after the first sync, or again after it was filled, is missed at once', async () => {
+  const scene = await inTables(scenes, { syncs: 1 });
+  for (let i = 0; i < 2; i++) {
+    await scene.query('drop table @.clicks cascade');
+    const { code, text } = await scene.tributary('sync');
+    expect([code, text, await scene.rows()]).toEqual([0, expect.stringMatching(/read again/), ROWS]);
+  }
+  expect(await scene.tributary(...VERIFY)).toMatchObject({ code: 0 });
+});
+
+const A_DAY = `delete from @.clicks where timestamp >= date_trunc('day', now() at time zone 'UTC') at time zone 'UTC' - interval '7 days'
+  and timestamp < date_trunc('day', now() at time zone 'UTC') at time zone 'UTC' - interval '6 days'`;
+
+it.each([
+  ['verify --repair', ['verify', '--from', '6d', '--to', 'now', '--repair']],
+  ['a cursor that is set', ['cursor', 'set', 'clicks', '--to', '6d']],
+])('%s in the middle of a damaged day does not hide the rest of it', async (_name, args) => {
+  const scene = await inTables(scenes);
+  await scene.query(A_DAY);
+  expect(await scene.rows()).toBeLessThan(ROWS);
+  await scene.tributary(...args);
+  await scene.tributary('sync');
+  expect([(await scene.tributary('sync', '--recount')).code, await scene.rows()]).toEqual([0, ROWS]);
+});
+
+it('a row that somebody moved to another month is one row again', async () => {
+  const scene = await inTables(scenes, { more: ', partition: month' });
+  await scene.query(`update @.clicks set timestamp = timestamp - interval '25 days' where event_id in (
+    select event_id from @.clicks where timestamp < now() - interval '2 days' order by timestamp desc limit 3)`);
+  await scene.tributary('sync', '--recount');
+  expect([(await scene.tributary('sync', '--recount')).code, await scene.rows()]).toEqual([0, ROWS]);
+  const [doubles] = await scene.query<{ n: number }>('select count(*) - count(distinct event_id) as n from @.clicks');
+  expect(Number(doubles?.n)).toBe(0);
+  expect(await scene.tributary(...VERIFY)).toMatchObject({ code: 0 });
+});
+
+it('rows that somebody else has marked as theirs are taken back, and verify --repair leaves nothing open', async () => {
+  const scene = await inTables(scenes);
+  await scene.query(
+    `update @.clicks set _run_id = 'etl' where event_id in (select event_id from @.clicks order by timestamp limit 3)`,
+  );
+  expect(await scene.tributary('sync', '--recount')).toMatchObject({ code: 4 });
+  expect(await scene.tributary(...VERIFY, '--repair')).toMatchObject({ code: 0 });
+  expect([(await scene.tributary('sync')).code, await scene.rows()]).toEqual([0, ROWS]);
+});
+
+it('rows that a trigger drops are not called stored', async () => {
+  const scene = await inTables(scenes);
+  await scene.query(`create function @.f() returns trigger language plpgsql as $$begin return null; end$$;
+    create trigger t before insert on @.clicks for each row execute function @.f(); truncate @.clicks`);
+  const { code, text } = await scene.tributary('sync');
+  expect([code, text]).toEqual([4, expect.stringMatching(/did not arrive: a trigger/)]);
+  await scene.query('drop trigger t on @.clicks');
+  expect([(await scene.tributary('sync')).code, await scene.rows()]).toEqual([0, ROWS]);
+});
+
+it.each(['backup/copy.parquet', 'x.parquet', 'date=foo/copy.parquet', '.hidden.parquet'])(
+  'a copy of a file at %s is named, and --repair removes it',
+  async (path) => {
+    const scene = await inLake(scenes);
+    const [from = ''] = (await scene.days()).slice(5);
+    await cp(join(from, scene.file), join(scene.clicks, path));
+    const { code, text } = await scene.tributary('sync');
+    expect([code, text]).toEqual([4, expect.stringMatching(/is not a file of the lake's layout/)]);
+    expect(await scene.tributary(...VERIFY, '--repair')).toMatchObject({ code: 0 });
+    expect([(await scene.tributary('sync')).code, await scene.rows()]).toEqual([0, ROWS]);
+  },
+);
 
 it('doctor says that a sink was replaced', async () => {
   const scene = await inTables(scenes);
@@ -108,9 +177,9 @@ describe('a backup', () => {
 it('a sink that cannot be asked is a fault of that sink: nothing is certified in it, and nothing reopened', async () => {
   const away = await freshDatabase();
   const scene = await synced(scenes, TWO(away.url));
-  const windows = (sink: string): Promise<Array<{ certified: string; at: Date }>> =>
+  const windows = (sink: string): Promise<Array<{ certified: string; at: Date; read: Date }>> =>
     scenes.state.query({
-      text: `select count(*) filter (where state = 'certified') as certified, max(end_at) as at from tributary.windows
+      text: `select count(*) filter (where state = 'certified') as certified, max(end_at) as at, max(read_at) as read from tributary.windows
         where source = $1 and sink = $2`,
       values: [scene.source, sink],
     });
@@ -122,5 +191,5 @@ it('a sink that cannot be asked is a fault of that sink: nothing is certified in
   expect(await windows('tables')).toEqual(before);
   await away.drop();
   // The other goes on.
-  expect((await windows('lake'))[0]?.at.valueOf()).toBeGreaterThan(before[0]?.at.valueOf() ?? 0);
+  expect((await windows('lake'))[0]?.read.valueOf()).toBeGreaterThan(before[0]?.read.valueOf() ?? 0);
 });

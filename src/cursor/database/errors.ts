@@ -64,7 +64,7 @@ const UNREACHABLE = new Set([
 ]);
 
 /** SQLSTATE classes and codes after which the same work may succeed: lost connection, no room, conflict, shutdown. */
-const PASSING = /^(08...|53...|57P0[1-5]|40001|40P01|55000|55P03|25P03)$/;
+const PASSING = /^(08...|53...|57014|57P0[1-5]|40001|40P01|55000|55P03|25P03)$/;
 
 /** Codes by which Node tells that a certificate is not trusted, whatever is spoken inside. */
 export const UNTRUSTED = /CERT|^UNABLE_TO|^ERR_TLS_|SELF_SIGNED/;

@@ -164,6 +164,16 @@ const boundsOf = (windows: readonly Window[]): string[][] => [
   windows.map(({ end }) => toIso(end)),
 ];
 
+/** Windows that were only waiting for their next try are read by the next run. */
+export async function retryNow(tx: Queryable, track: Track, windows: readonly Window[]): Promise<void> {
+  await tx.query({
+    text: `
+      update tributary.windows w set read_at = 'epoch', tries = 0 from ${RANGES} as r (start_at, end_at)
+      where ${ofTrack} and w.state <> 'certified' and w.start_at < r.end_at and w.end_at > r.start_at`,
+    values: [...keyOf(track), ...boundsOf(windows)],
+  });
+}
+
 /** Replaces what is known of foreign rows in these windows. */
 export async function writeForeign(
   tx: Queryable,

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../cursor/database/index.ts';
+import { UNSETTLED } from '../sink.ts';
 import { currentSnapshot, type Metadata, type Snapshot } from './format/metadata.ts';
 import type { Design } from './format/schema.ts';
 import type { Listed, Warehouse } from './warehouse.ts';
@@ -45,12 +46,12 @@ export async function recordHead(
   });
 }
 
-export const NO_TABLE = 'no table';
+export const NO_TABLE = `no table${UNSETTLED}`;
 
 const identityOf = ({ uuid, changes }: Head): string => `${uuid}, changed by others ${changes} times`;
 
 /** An identity that ends with a question mark asks for a close look (see `sync/attest.ts`), which `settleHead` takes. */
-const unsettled = (location: string): string => `${location}?`;
+const unsettled = (location: string): string => `${location}${UNSETTLED}`;
 
 const SELECT_HEAD =
   'select location, table_uuid as uuid, snapshot, changes from tributary.iceberg_heads where sink = $1 and table_name = $2';

@@ -36,7 +36,7 @@ const isDue = ({ store }: Lake, { id, due }: TrackRow, listings: Listings): bool
 /** Changes when a listing found other files than were written; with a question mark, the files have to be listed first. */
 export async function identifyLake(db: Queryable, lake: Lake, track: Track, listings: Listings): Promise<string> {
   const row = await readTrack(db, track);
-  if (!row) return 'new';
+  if (!row) return `new${UNSETTLED}`;
   return `${row.changes}${isDue(lake, row, listings) ? UNSETTLED : ''}`;
 }
 

@@ -6,6 +6,7 @@ import { Fault } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { Window } from '../../model/window.ts';
 import { addKeys, dropFile, keyOf, knownFiles, recordFile, sourcesIn } from './event-index.ts';
+import { readFooter } from './format/index.ts';
 import { fileName, filePath, type Lake, type Partition, partitionAt, partitionWindow } from './lake.ts';
 import { META, openPartition, type PartitionFile, timesOf } from './partition-file.ts';
 import type { Listed } from './store/store.ts';
@@ -30,7 +31,11 @@ export async function reconcile(tx: Queryable, lake: Lake, track: Track, id: num
   for await (const listed of lake.store.list(track.stream)) {
     const partition = partitionAt(lake.scheme, listed.path);
     const name = basename(listed.path);
-    if (partition === undefined || name.startsWith('.') || !name.endsWith('.parquet')) continue;
+    if (!name.endsWith('.parquet')) continue;
+    if (partition === undefined || name.startsWith('.')) {
+      strays.push(await misplaced(lake, listed));
+      continue;
+    }
     const strayed = (what: string): number =>
       strays.push({ path: listed.path, partition, what, ...partitionWindow(lake.scheme, partition) });
     if (name !== fileName(track.source)) {
@@ -55,6 +60,26 @@ export async function reconcile(tx: Queryable, lake: Lake, track: Track, id: num
 }
 
 const at = ({ modifiedAt }: Listed): string => `written ${toIso(modifiedAt).slice(0, 16).replace('T', ' ')}`;
+
+/** A file outside of the partitions: a glob finds it all the same. Of which days its rows are, only a file of ours tells. */
+async function misplaced(lake: Lake, listed: Listed): Promise<Stray> {
+  const what = `${listed.path} is not a file of the lake's layout (${at(listed)})`;
+  const always = { start: 0, end: Date.UTC(9999, 0) };
+  const open = await lake.store.open(listed.path);
+  try {
+    const { oldest, newest } = open ? extentOf({ file: await readFooter(open) }) : {};
+    const window = oldest === undefined || newest === undefined ? always : { start: oldest, end: newest + 1 };
+    return { path: listed.path, partition: NOWHERE, what, ...window };
+  } catch (error) {
+    // Recovery: a file that is not ours may hold rows of any day.
+    if (!(error instanceof Fault)) throw error;
+    return { path: listed.path, partition: NOWHERE, what, ...always };
+  } finally {
+    await open?.close();
+  }
+}
+
+const NOWHERE: Partition = -1;
 
 /** Why a file of another name is not that of another source; undefined where it is. */
 async function strangeness(lake: Lake, { stream }: Track, listed: Listed): Promise<string | undefined> {
@@ -128,7 +153,7 @@ async function findCopies(
   });
 }
 
-function extentOf({ file }: PartitionFile) {
+function extentOf({ file }: Pick<PartitionFile, 'file'>) {
   const times = file.groups.map(timesOf);
   return {
     rows: file.rows,

@@ -6,6 +6,7 @@ import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
 import type { Value } from '../../model/columns.ts';
+import { RetryLater } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { type Entity, entitiesOf, type Stream } from '../../model/streams.ts';
@@ -132,7 +133,8 @@ async function store(tx: Transaction, options: StoreOptions, advance: Advance): 
   const kinds = [...stream.columns.map(({ kind }) => kind), 'json'] as const;
   if (news.length > 0) {
     const values = sanitizer.all(news, [source, runId]);
-    await tx.copyIn(copyIntoTable(schema, stream), encodeCopy(['text', 'text', ...kinds], values));
+    const written = await tx.copyIn(copyIntoTable(schema, stream), encodeCopy(['text', 'text', ...kinds], values));
+    if (written !== news.length) throw swallowed(schema, stream, news.length - written);
     if (partition === 'month')
       await tx.copyIn(copyIntoKeys(schema, stream), encodeCopy(KEY_KINDS, keysOf(source, news)));
   }
@@ -151,6 +153,13 @@ async function store(tx: Transaction, options: StoreOptions, advance: Advance): 
     removed: moved.flatMap(({ id }) => known.get(storableText(id)) ?? []),
   };
 }
+
+/** A trigger that drops rows must not make them count as stored. */
+const swallowed = (schema: string, { name }: Stream, rows: number): RetryLater =>
+  new RetryLater(`${rows} of the rows for ${schema}.${name} did not arrive: a trigger or a rule drops them`, {
+    kept: 'everything committed before; nothing of this batch was written',
+    next: 'remove what drops them (\\d+ of the table shows triggers and rules), and run again',
+  });
 
 async function storeEntity(
   tx: Transaction,

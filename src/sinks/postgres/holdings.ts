@@ -6,7 +6,7 @@ import { RUN_ID } from '../../cursor/runs.ts';
 import { toIso } from '../../model/instant.ts';
 import type { Stream, StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
-import type { Held } from '../sink.ts';
+import { type Held, UNSETTLED } from '../sink.ts';
 import { keysPlace } from './months.ts';
 import { RECEIPTS } from './receipts.ts';
 import { tableName } from './table.ts';
@@ -20,7 +20,8 @@ export const isOurs = (t: string): string => `${t}._run_id ~ ${quoteLiteral(RUN_
  * The file of each table and partition: another one after drop, truncate and restore. VACUUM FULL and CLUSTER make new files too; then the
  * rows are counted once, and agree.
  */
-const NO_TABLE = 'no table';
+/** Never the same as before: a table that is gone must be looked for at every run. */
+const NO_TABLE = `no table${UNSETTLED}`;
 const FILES = `
   select coalesce(string_agg(c.oid || ':' || coalesce(pg_relation_filenode(c.oid), 0), ' ' order by c.oid), '${NO_TABLE}') as files
   from pg_class t left join pg_inherits i on i.inhparent = t.oid join pg_class c on c.oid in (t.oid, i.inhrelid)
@@ -142,10 +143,20 @@ export async function releaseKeys(db: Database, of: Of, windows: readonly Window
         where (t._source, t.event_id, t."timestamp") = (k._source, k.event_id, k."timestamp"))`
     : 'true';
   const { values = [] } = forEach('', of, windows);
-  const text = `
-    delete from ${keys} k using unnest($2::timestamptz[], $3::timestamptz[]) as w (start_at, end_at)
-    where k._source = $1 and k."timestamp" >= w.start_at and k."timestamp" < w.end_at and ${isGone}`;
-  await db.query({ text, values }).catch((error: unknown) => {
+  const within = `k._source = $1 and k."timestamp" >= w.start_at and k."timestamp" < w.end_at and ${isGone}`;
+  const windowsOf = `unnest($2::timestamptz[], $3::timestamptz[]) as w (start_at, end_at)`;
+  const release = async (): Promise<void> => {
+    // A row whose time somebody changed is still there: its key follows it.
+    if (isGone !== 'true')
+      await db.query({
+        text: `
+          update ${keys} k set "timestamp" = r."timestamp" from ${windowsOf}, ${tableName(of.schema, of.stream)} r
+          where ${within} and (r._source, r.event_id) = (k._source, k.event_id)`,
+        values,
+      });
+    await db.query({ text: `delete from ${keys} k using ${windowsOf} where ${within}`, values });
+  };
+  await release().catch((error: unknown) => {
     // Recovery: the table of keys is gone too, and with it all that it remembered.
     if (!isMissing(error)) throw error;
   });

@@ -7,6 +7,7 @@ import {
   lockCertified,
   type Reopened,
   reopen,
+  retryNow,
   SINK_CHANGED,
   writeAttestation,
   writeForeign,
@@ -17,7 +18,7 @@ import { changeFilters } from '../../cursor/sources.ts';
 import { Fault } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAMS } from '../../model/streams.ts';
-import { DAY_MS, holds, type Window } from '../../model/window.ts';
+import { DAY_MS, describeRange, holds, type Window } from '../../model/window.ts';
 import { abilityOf, type Held, type Sink, UNSETTLED } from '../../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
 import { type Known, readKnown } from './known.ts';
@@ -113,7 +114,7 @@ async function attestSink(
   const identity = identities.get(sink.name) ?? (await identify(state));
   const before = known.attestations.get(sink.name);
   const foreign = known.foreign.get(sink.name) ?? [];
-  const isSame = before?.identity === identity;
+  const isSame = before?.identity === identity && !identity.endsWith(UNSETTLED);
   const isDue = !isSame || before.next !== undefined || (before.countedAt ?? 0) < now - DAY_MS;
   if (!recount && !isDue && foreign.length === 0) return UNCHANGED;
 
@@ -132,7 +133,6 @@ async function attestSink(
     const all = await countOn(ask, { windows, from: undefined, rows: Number.POSITIVE_INFINITY, within: recount });
     suspects.push(...all.suspects);
   }
-  const why = isSame ? 'rows were added or removed' : 'it was emptied, restored or replaced';
   return state.transaction(async (tx) => {
     await checkFence(tx, { source, stream, epoch });
     const certified = suspects.length === 0 ? [] : await lockCertified(tx, track, suspects);
@@ -143,9 +143,15 @@ async function attestSink(
       const { rows, foreign: others } = held[i] ?? { rows: 0 };
       if (rows === window.rows && others === undefined) return [];
       const place = sink.tableOf?.(stream) ?? sink.place;
-      const counted = `${place} holds ${rows} rows where ${window.rows} were written`;
+      const counted = `${place} holds ${rows} rows of ${describeRange(window)} where ${window.rows} were written`;
       const since =
         before?.countedAt === undefined ? '' : ` after ${toIso(before.countedAt).slice(0, 16).replace('T', ' ')}`;
+      const why =
+        rows > window.rows
+          ? 'somebody added rows'
+          : isSame
+            ? 'rows were deleted'
+            : 'it was emptied, restored or replaced';
       const note = others ?? `${counted}; ${why}${since}`;
       return [{ ...window, rows, written: window.rows, note }];
     });
@@ -163,7 +169,9 @@ async function attestSink(
     if (asked.length > 0) await writeForeign(tx, track, asked, [...named(certified, held), ...named(foreign, still)]);
     // Not yet the same: counting the rest of a sink that changed goes on with the next run.
     await writeAttestation(tx, track, identity.endsWith(UNSETTLED) ? await identify(tx) : identity, next);
-    return { lost, isChanged: lost.length > 0 || still.some((held) => held.foreign === undefined) };
+    const gone = foreign.filter((_, i) => still[i]?.foreign === undefined);
+    if (gone.length > 0) await retryNow(tx, track, gone);
+    return { lost, isChanged: lost.length + gone.length > 0 };
   });
 }
 

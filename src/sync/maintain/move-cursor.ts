@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { forgetTrack, readCursor, rewind } from '../../cursor/cursors.ts';
 import type { Database } from '../../cursor/database/index.ts';
+import { lockCertified } from '../../cursor/holdings/attestations.ts';
 import { recountRows } from '../../cursor/holdings/window-rows.ts';
 import { acquireLease, checkFence, type Lease } from '../../cursor/leases.ts';
 import { applyAdvance, readLedger, type Track } from '../../cursor/ledger.ts';
@@ -56,9 +57,12 @@ export function moveCursor(deps: MoveDeps, track: Track, { to, force }: Move): P
     if (to <= floor) {
       await deps.state.transaction(async (tx) => {
         await checkFence(tx, { ...where, stream: track.stream, epoch: lease.epoch });
-        await rewind(tx, track, to);
-        // The window at the cut has lost some of its rows.
-        if (count) await recountRows(tx, track, { start: to - 1, end: to }, count);
+        const [cut] = await lockCertified(tx, track, [{ start: to - 1, end: to }]);
+        const [held] = count && cut ? await count([cut]) : [cut?.rows];
+        // A window whose rows are not all there is read again as a whole: counting what is left of it would hide the loss.
+        const from = cut && held !== cut.rows ? cut.start : to;
+        await rewind(tx, track, from);
+        if (count && from === to) await recountRows(tx, track, { start: to - 1, end: to }, count);
       });
       return;
     }

@@ -1,7 +1,7 @@
 import { readEvolved } from '../../cursor/columns.ts';
 import type { Database } from '../../cursor/database/index.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
-import { findMiscounts, recountRows } from '../../cursor/holdings/window-rows.ts';
+import { findMiscounts, recountOpen } from '../../cursor/holdings/window-rows.ts';
 import { hasShownRows, readLedger } from '../../cursor/ledger.ts';
 import { createWorkspaceCheck, readProfile, readWorkspace } from '../../cursor/sources.ts';
 import { createUndelivered, type Reader } from '../../extract/reader.ts';
@@ -201,14 +201,16 @@ export async function repairStream(
     const sink = deps.sinks.find((one) => one.name === name);
     if (sink) await abilityOf(sink, 'removeForeign')(STREAMS[stream], source, foreign);
   }
-  // Then the numbers: the commits of the repair carry them on.
+  // Certified windows with other numbers are reopened by the run that reads them again; those of open ones are corrected here.
   for (const sink of deps.sinks.filter(({ attest }) => attest)) {
     const track = { source, stream, sink: sink.name };
     await deps.state.transaction((tx) =>
-      recountRows(tx, track, before.window, countsIn(sink, STREAMS[stream], source)),
+      recountOpen(tx, track, before.window, countsIn(sink, STREAMS[stream], source)),
     );
   }
-  const windows = joined(before.sinks.flatMap(({ windows, foreign }) => [...windows, ...foreign]));
+  const windows = joined(
+    before.sinks.flatMap(({ windows, foreign, miscounted }) => [...windows, ...foreign, ...miscounted]),
+  );
   for (const window of windows) {
     const onProgress = phase(SHARES.repair / windows.length);
     const { fault } = await backfillStream({ ...deps, onProgress }, job, { window, force: true }, 'repair');
