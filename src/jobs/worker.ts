@@ -269,11 +269,16 @@ const schedulersOf = (scheduled: ScheduledStreams) =>
   [...scheduled.values()].map(({ job, schedule }) => ({ job: syncJob(job), schedule }));
 
 /** Recovery: when the database or the queue is back, the next tick does what this one could not. */
+/** What ioredis throws while its server is away. */
+const QUEUE_AWAY = /^(MaxRetriesPerRequestError|AbortError): |Connection is closed/;
+
 async function attempt({ log }: TickerDeps, what: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
-    if (error instanceof Fault) log.warn({ reason: error.message }, `${what} failed; trying again`);
+    const { name = '', message = '' } = error instanceof Error ? error : {};
+    if (error instanceof Fault || QUEUE_AWAY.test(`${name}: ${message}`))
+      log.warn({ reason: message }, `${what} failed; trying again`);
     else log.error({ err: error }, `a bug ended ${what}; trying again`);
   }
 }

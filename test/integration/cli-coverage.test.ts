@@ -95,8 +95,8 @@ describe('coverage', () => {
     expect(longLines(stdout)).toEqual([]);
     const text = stdout.replace(/\n {2}/g, ' ');
     const said = (at: string): string => at.slice(0, 16).replace('T', ' ');
-    expect(text).toMatch(/^stream +since +complete through/m);
-    expect(text).toContain(`main/clicks  ${day(30).slice(0, 10)}  `);
+    expect(text).toMatch(/^stream +complete through/m);
+    expect(text).toContain(`main/clicks lake       ${day(30).slice(0, 10)}  `);
     expect(text).toContain(`main/clicks: filters ${FILTERS}: no other event is promised\n`);
     for (const stream of ['clicks', 'leads']) {
       // Once, although there are three sinks: they say the same.

@@ -3,7 +3,7 @@ import { RUN_ID } from '../../cursor/runs.ts';
 import { ConfigError, StopStream } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { DAY_MS } from '../../model/window.ts';
-import { type AnyFile, type FileColumn, readAny, type StoredGroup } from '../parquet/format/index.ts';
+import { type AnyFile, type FileColumn, readAny, type StoredGroup, UnreadableFile } from '../parquet/format/index.ts';
 import type { LakeRow, PartitionFile } from '../parquet/partition-file.ts';
 import { editedPieces, notThere, openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
@@ -92,7 +92,15 @@ async function readStranger(warehouse: Warehouse, table: Table, entry: TableFile
     });
   } catch (error) {
     // Recovery: it counts as a file that nobody can read, and is named.
-    if (!(error instanceof StopStream || error instanceof ConfigError || error instanceof RangeError)) throw error;
+    if (
+      !(
+        error instanceof UnreadableFile ||
+        error instanceof StopStream ||
+        error instanceof ConfigError ||
+        error instanceof RangeError
+      )
+    )
+      throw error;
     return { entry, file: undefined, rows: [] };
   }
 }

@@ -4,7 +4,7 @@ import type { Database, Queryable, Transaction } from '../../cursor/database/ind
 import { ConfigError, StopStream } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
-import { type FileColumn, readFooter } from '../parquet/format/index.ts';
+import { type FileColumn, readFooter, UnreadableFile } from '../parquet/format/index.ts';
 import { fileName } from '../parquet/lake.ts';
 import { META } from '../parquet/partition-file.ts';
 import type { Staged, Store } from '../parquet/store/store.ts';
@@ -233,7 +233,7 @@ async function hasOurFooter(warehouse: Warehouse, { path }: DataFile, source: st
     return (await readFooter(open).finally(() => open.close())).metadata[META.source] === source;
   } catch (error) {
     // Recovery: the file of another writer, wherever it is.
-    if (error instanceof StopStream || error instanceof ConfigError) return false;
+    if (error instanceof UnreadableFile || error instanceof StopStream || error instanceof ConfigError) return false;
     throw error;
   }
 }

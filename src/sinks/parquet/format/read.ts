@@ -172,17 +172,19 @@ function restoreEnd(type: LeafType, value: unknown): Value {
   return Buffer.from(value as Uint8Array).toString('utf8');
 }
 
-/** A damaged or foreign file: reading it again does not help, and replacing it could lose its rows. */
-function torn(source: ByteSource, why: string, cause?: unknown): RetryLater {
-  return new RetryLater(`${nameOf(source)} is no whole Parquet file: ${why}`, {
+/** A damaged or foreign file: replacing it could lose its rows. Once it is gone, the next run succeeds. */
+export class UnreadableFile extends RetryLater {}
+
+function torn(source: ByteSource, why: string, cause?: unknown): UnreadableFile {
+  return new UnreadableFile(`${nameOf(source)} is no whole Parquet file: ${why}`, {
     kept: 'the file as it is',
     next: 'move it away and run again, or run verify --repair: what it held is read again',
     ...(cause !== undefined && { cause }),
   });
 }
 
-function foreign(source: ByteSource, why: string): RetryLater {
-  return new RetryLater(`${nameOf(source)} was not written by Tributary: ${why}`, {
+function foreign(source: ByteSource, why: string): UnreadableFile {
+  return new UnreadableFile(`${nameOf(source)} was not written by Tributary: ${why}`, {
     kept: 'the file as it is',
     next: 'move it out of the lake and run again, or run verify --repair, which removes it',
   });
