@@ -36,7 +36,7 @@ export interface Abilities {
   /** After a crash between data and cursor: brings the cursor up to what the sink holds. Called with the lease, before reading. Returns whether it moved. */
   recover(track: LeasedTrack): Promise<boolean>;
   /** After a run: publishes how far the stream is complete, beside the data. */
-  publishProgress(track: Omit<LeasedTrack, 'epoch'>): Promise<void>;
+  publishProgress(track: Omit<LeasedTrack, 'epoch'>, isReopened?: boolean): Promise<void>;
   /** Erases a customer, a click or a source. Returns the number of affected rows by place. */
   erase(erasure: Erasure): Promise<Record<string, number>>;
   /** For `doctor`: tests whether the sink can create, write and read, and leaves nothing behind. */

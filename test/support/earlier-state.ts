@@ -5,7 +5,7 @@ export const ROWS_SINCE_VERSION: Readonly<Record<number, readonly string[]>> = {
      select 'kept', stream, 'warehouse', now() - interval '30 days', now() - interval '5 days', now() - interval '4 days'
      from unnest(array['clicks', 'leads', 'sales']) stream`,
     `insert into windows (source, stream, sink, start_at, end_at, state, rows, proven_at, run_id)
-     select source, stream, sink, since, complete_through, 'certified', 7, now(), '20261114T120000-00000001' from cursors`,
+     select source, stream, sink, since, complete_through, 'certified', 0, now(), '20261114T120000-00000001' from cursors`,
     `insert into runs (id, kind, source, stream, state, rows_read) values ('20261114T120000-00000001', 'sync', 'kept', 'clicks', 'done', 7)`,
     `insert into leases values ('kept', 'clicks', 41, 'somebody', now() - interval '1 hour')`,
     `insert into profiles values ('kept', 'clicks', 'exact', 1000, 1000)`,

@@ -1,6 +1,8 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import { quoteIdent } from '../../cursor/database/sql.ts';
 import type { Track } from '../../cursor/ledger.ts';
+import { startOfDay } from '../../model/window.ts';
+import type { Batch } from '../sink.ts';
 import { type CompleteDay, readCompleteDays } from '../views/complete-days.ts';
 import type { Table, TableColumn } from './table.ts';
 
@@ -54,6 +56,36 @@ async function isThere(db: Queryable, table: string): Promise<boolean> {
     values: [table],
   });
   return found?.is ?? false;
+}
+
+/** Nearly every poll stays within today, and changes no day that is complete: it need not look. */
+export function createDaysDue() {
+  const settled = new Set<string>();
+  /** The day that each has come to. */
+  const ends = new Map<string, number>();
+  const keyOf = ({ source, stream }: Omit<Track, 'sink'>): string => `${source}/${stream}`;
+  return {
+    isDue: (track: Omit<Track, 'sink'>): boolean => !settled.has(keyOf(track)),
+    settle: (track: Omit<Track, 'sink'>): unknown => settled.add(keyOf(track)),
+    /** A batch whose commit may change them. */
+    watched: (batch: Batch): Batch => ({
+      ...batch,
+      async commit(advance, rejected) {
+        const receipt = await batch.commit(advance, rejected);
+        const [key, today] = [keyOf(advance), startOfDay(Date.now())];
+        const isNew = receipt.new + receipt.changed > 0;
+        const reached = Math.max(0, ...advance.spans.map(({ end }) => startOfDay(end)));
+        // A day ended, a window of an earlier day was read, or rows of one came late.
+        if (
+          reached > (ends.get(key) ?? 0) ||
+          advance.spans.some(({ start, end }) => end <= today || (isNew && start < today))
+        )
+          settled.delete(key);
+        ends.set(key, Math.max(reached, ends.get(key) ?? 0));
+        return receipt;
+      },
+    }),
+  };
 }
 
 /** Takes over the days that are complete now; of those that were before, `complete_at` stays. */

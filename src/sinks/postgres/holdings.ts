@@ -164,6 +164,7 @@ export async function releaseKeys(db: Database, of: Of, windows: readonly Window
 
 /** Whether a window has any row at all: a look at the index, not at the rows. */
 export async function glanceAt(db: Queryable, of: Of, windows: readonly Window[]): Promise<boolean[]> {
+  if (windows.length === 0) return [];
   if (!(await isThere(db, of))) return windows.map(() => false);
   const select = forEach(`select exists (select ${rowsOf(of)}) as any`, of, windows);
   return (await db.query<{ any: boolean }>(select)).map(({ any }) => any);

@@ -11,7 +11,7 @@ import { ENTITIES, STREAM_NAMES, STREAMS, type Stream, type StreamName } from '.
 import { type Abilities, describeColumns, type SinkWith } from '../sink.ts';
 import type { IndexName } from '../views/postgres-indexes.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
-import { columnsCopy, daysTable, publishColumns, publishDays } from './beside.ts';
+import { columnsCopy, createDaysDue, daysTable, publishColumns, publishDays } from './beside.ts';
 import { findDifferences, readRows } from './compare.ts';
 import { erase } from './erase.ts';
 import {
@@ -65,6 +65,7 @@ export type PostgresSink = SinkWith<Exclude<keyof Abilities, 'rewrite' | 'mainta
 export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
   const { name, db, schema, state, partition = 'none', indexes = [] } = options;
   const isStateHere = db === state;
+  const daysDue = createDaysDue();
   const warehouse = { db, schema, sink: name, isStateHere, partition, indexes };
   /** By stream: the columns that were asked for, and the shape of the whole warehouse that they were found in. */
   const prepared = new Map<StreamName, { columns: string; shape: string }>();
@@ -88,7 +89,7 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
       prepared.set(stream.name, { columns, shape });
       for (const { view, says, fix } of faults) options.log?.warn({ sink: name, view, fix }, says);
     },
-    open: async (stream) => openBatch({ db, schema, state, partition, preparation }, stream),
+    open: async (stream) => daysDue.watched(openBatch({ db, schema, state, partition, preparation }, stream)),
     async recover({ source, stream, epoch }) {
       if (isStateHere) return false;
       const track = { source, stream, sink: name };
@@ -102,12 +103,14 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
       await state.transaction(async (tx) => applyAdvance(tx, await checkFence(tx, advance), advance, rows));
       return true;
     },
-    async publishProgress({ source, stream }) {
+    async publishProgress({ source, stream }, isReopened = false) {
+      if (isStateHere && !isReopened && !daysDue.isDue({ source, stream })) return;
       const track = { source, stream, sink: name };
       const [coverage, told] = [await readCoverage(state, track), await lastCommit(state, track)];
       if (!coverage || told === undefined) return;
       try {
         await publishDays(db, schema, state, track);
+        daysDue.settle(track);
         if (isStateHere) return;
         await copyCursor(db, schema, coverage);
         await publishColumns(db, schema, state);

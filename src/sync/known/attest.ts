@@ -89,7 +89,7 @@ export async function bringKnownUpToDate(
     const { lost, isChanged } = await attestSink(deps, job, sink, question);
     if (lost.length > 0) {
       announce(deps, job, sink, lost);
-      await sink.publishProgress?.(job);
+      await sink.publishProgress?.(job, true);
     }
     return isChanged;
   });
