@@ -39,4 +39,10 @@ export const ROWS_SINCE_VERSION: Readonly<Record<number, readonly string[]>> = {
     `insert into sources (name, base_url) values ('other', 'https://api.example.com')`,
   ],
   9: [`insert into ended_sessions (id, expires_at) values ('a digest', now() + interval '1 day')`],
+  15: [
+    `insert into attestations (source, stream, sink, identity, counted_at) values ('kept', 'clicks', 'warehouse', 'a file', now())`,
+    `insert into foreign_rows (source, stream, sink, start_at, end_at, what)
+     values ('kept', 'clicks', 'warehouse', now() - interval '9 days', now() - interval '8 days', 'rows of another writer')`,
+    `insert into iceberg_heads (sink, table_name, table_uuid, location) values ('tables', 'clicks', 'a uuid', 'a place')`,
+  ],
 };
