@@ -270,7 +270,7 @@ const schedulersOf = (scheduled: ScheduledStreams) =>
 
 /** Recovery: when the database or the queue is back, the next tick does what this one could not. */
 /** What ioredis throws while its server is away. */
-const QUEUE_AWAY = /^(MaxRetriesPerRequestError|AbortError): |Connection is closed/;
+const QUEUE_AWAY = /^(MaxRetriesPerRequestError|AbortError): |Connection is closed|Stream isn't writeable|ECONN|EPIPE/;
 
 async function attempt({ log }: TickerDeps, what: string, work: () => Promise<void>): Promise<void> {
   try {
