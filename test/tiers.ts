@@ -58,6 +58,7 @@ export const DEEP: string[] = [
   'test/integration/run-kinds.test.ts',
   'test/integration/secrets*.test.ts',
   'test/integration/several-sinks.test.ts',
+  'test/integration/sink-keep.test.ts',
   'test/integration/sink-restored.test.ts',
   'test/integration/source-identity.test.ts',
   'test/integration/sync-traits.test.ts',

@@ -39,7 +39,7 @@ export async function openSink(
 ): Promise<Sink> {
   const sink = await openByType(name, settings, config, state, closers, log);
   closers.push(() => sink.close());
-  return sink;
+  return settings.keep === undefined ? sink : { ...sink, keepMs: settings.keep };
 }
 
 async function openByType(

@@ -164,11 +164,16 @@ const source = z
   .refine(...soundAt('requestsPerSecond'))
   .transform((value) => ({ ...value, requestsPerSecond: perSecondOf(value) }));
 
+const keep = duration
+  .optional()
+  .describe('how long events are kept, such as 400d; older ones are deleted; absent: for ever');
+
 const postgresSink = z.strictObject({
   type: z.literal('postgres'),
   url: databaseUrl.describe('absent: the state database'),
   schema: schemaName.describe('where the tables live; it is made if it is not there'),
   partition: z.enum(PARTITIONS).default('none').describe('month: one partition per UTC month, for very large tables'),
+  keep,
   indexes: z
     .array(z.enum(INDEXES, `must be some of ${INDEXES.join(', ')}`))
     .default([])
@@ -181,6 +186,7 @@ const parquetSink = z.strictObject({
   partition: z.enum(['day', 'hour']).default('day').describe('a file each; hour is for above 100,000 events a day'),
   compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd').describe('the compression of files'),
   fileMode,
+  keep,
 });
 
 const sqlCatalog = z.strictObject({ type: z.literal('sql').describe('in the state database, as catalog tributary') });
@@ -196,6 +202,7 @@ const icebergSink = z.strictObject({
   type: z.literal('iceberg'),
   warehouse: place.describe('a folder, or s3://bucket/prefix; tables cannot be moved later'),
   namespace: namespace.describe('what the tables are called by: attribution.clicks'),
+  keep,
   fileMode,
   catalog: z
     .discriminatedUnion('type', [sqlCatalog, restCatalog], { error: 'must be sql or rest' })
@@ -245,41 +252,65 @@ const alerts = z.strictObject({
     .describe(`kinds that are not sent to the webhook: ${INCIDENT_KINDS.join(', ')}; the log has them all`),
 });
 
-export const configSchema = z.strictObject({
-  sources: z.record(name, source).default({}).describe('one for each workspace, under a name of your own'),
-  sinks: z
-    .record(name, sink)
-    .refine(
-      (sinks) => Object.keys(sinks).length > 0,
-      'names no sink: name one, or leave it out for tables in the state database',
-    )
-    .refine((sinks) => new Set(namespacesOf(sinks)).size === namespacesOf(sinks).length, {
-      error: 'has two Iceberg sinks of one namespace: their tables would be the same; give one another namespace',
-    })
-    .default(() => ({ warehouse: sink.parse({ type: 'postgres' }) }))
-    .describe('where rows go, each under a name of your own; absent: tables in the state database'),
-  state: z
-    .strictObject({
-      url: databaseUrl.describe('postgresql://user:password@host/database; take it from the environment'),
-      directUrl: databaseUrl.describe(
-        'where url leads to a pooler such as PgBouncer: the database itself, for the queue',
-      ),
-      retention: duration
-        .prefault('90d')
-        .describe('how long runs, incidents and finished backfills are kept; the audit trail stays'),
-    })
-    .prefault({})
-    .describe('cursors, ledger and history; absent: an embedded Postgres under .tributary/'),
-  queue: z
-    .strictObject({
-      url: redisUrl.describe('redis:// or rediss://, a server of 6.2 or newer with maxmemory-policy noeviction'),
-    })
-    .default({ url: undefined })
-    .describe('for the worker; absent: the queue lives in the state database'),
-  alerts: alerts.prefault({}).describe('for the worker: where to send alerts'),
-  privacy: privacy.prefault({}).describe('how personal data is treated before it is written anywhere'),
-  http: http.prefault({}).describe('for start: health, metrics and the dashboard'),
-});
+export const configSchema = z
+  .strictObject({
+    sources: z.record(name, source).default({}).describe('one for each workspace, under a name of your own'),
+    sinks: z
+      .record(name, sink)
+      .refine(
+        (sinks) => Object.keys(sinks).length > 0,
+        'names no sink: name one, or leave it out for tables in the state database',
+      )
+      .refine((sinks) => new Set(namespacesOf(sinks)).size === namespacesOf(sinks).length, {
+        error: 'has two Iceberg sinks of one namespace: their tables would be the same; give one another namespace',
+      })
+      .default(() => ({ warehouse: sink.parse({ type: 'postgres' }) }))
+      .describe('where rows go, each under a name of your own; absent: tables in the state database'),
+    state: z
+      .strictObject({
+        url: databaseUrl.describe('postgresql://user:password@host/database; take it from the environment'),
+        directUrl: databaseUrl.describe(
+          'where url leads to a pooler such as PgBouncer: the database itself, for the queue',
+        ),
+        retention: duration
+          .prefault('90d')
+          .describe('how long runs, incidents and finished backfills are kept; the audit trail stays'),
+      })
+      .prefault({})
+      .describe('cursors, ledger and history; absent: an embedded Postgres under .tributary/'),
+    queue: z
+      .strictObject({
+        url: redisUrl.describe('redis:// or rediss://, a server of 6.2 or newer with maxmemory-policy noeviction'),
+      })
+      .default({ url: undefined })
+      .describe('for the worker; absent: the queue lives in the state database'),
+    alerts: alerts.prefault({}).describe('for the worker: where to send alerts'),
+    privacy: privacy.prefault({}).describe('how personal data is treated before it is written anywhere'),
+    http: http.prefault({}).describe('for start: health, metrics and the dashboard'),
+  })
+  .superRefine(({ sources, sinks }, context) => {
+    for (const [name, { keep }] of Object.entries(sinks)) {
+      const message = keep === undefined ? undefined : keepFault(keep, sources);
+      if (message !== undefined) context.addIssue({ code: 'custom', path: ['sinks', name, 'keep'], message });
+    }
+  });
+
+/** Every day is read again two days later. */
+const SHORTEST_KEEP_MS = 4 * DAY_MS;
+
+/** What is read again and again must be kept, or it would be deleted and come back every night. */
+function keepFault(keep: number, sources: Readonly<Record<string, z.output<typeof source>>>): string | undefined {
+  if (keep < SHORTEST_KEEP_MS) return 'must be at least 4d: each day is read again two days later';
+  for (const [name, { streams }] of Object.entries(sources)) {
+    for (const [stream, settings] of Object.entries(streams)) {
+      const { lookback, resweep = 0 } = settings;
+      const [key, ms] = lookback > resweep ? ['lookback', lookback] : ['resweep', resweep];
+      if (keep < ms + DAY_MS)
+        return `must be a day longer than sources.${name}.streams.${stream}.${key}, which reads that far back`;
+    }
+  }
+  return undefined;
+}
 
 function namespacesOf(sinks: Readonly<Record<string, z.output<typeof sink>>>): string[] {
   return Object.values(sinks).flatMap((one) => (one.type === 'iceberg' ? [one.namespace] : []));

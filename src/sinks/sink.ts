@@ -21,6 +21,8 @@ export interface Sink extends Partial<Abilities> {
   readonly batchRows: number;
   /** Rows that one run counts, where counting reads them: what the daily count costs a poll. Absent: all. */
   readonly countedRows?: number;
+  /** How long rows are kept; absent: for ever. */
+  readonly keepMs?: number;
   /** Its identity is read from the state database, in the transaction that takes the lease. */
   readonly isInState?: boolean;
   /** For people: the table or folder of a stream. */
@@ -56,6 +58,8 @@ export interface Abilities {
   releaseKeys(stream: Stream, source: string, windows: readonly Window[]): Promise<void>;
   /** Removes rows of other writers from these windows, which `attest` names; where the two share a file, what is left is written anew. */
   removeForeign(stream: Stream, source: string, windows: readonly Window[]): Promise<void>;
+  /** Deletes a few thousand rows, or some files, of events before a moment. Returns whether there are more. */
+  prune(stream: Stream, source: string, before: Instant): Promise<boolean>;
   /** The rows of a window in order of time, a few thousand at a time: for comparing two sinks. */
   read(stream: Stream, source: string, window: Window): AsyncGenerator<Row[]>;
   /** Rewrites files that were written with fewer columns. */
@@ -89,6 +93,7 @@ const WITHOUT: Readonly<Record<keyof Abilities, string>> = {
   glance: 'cannot be looked at',
   releaseKeys: 'remembers no keys',
   removeForeign: 'cannot remove rows of other writers',
+  prune: 'cannot delete old rows',
   read: 'cannot be read back',
   rewrite: 'has no files to rewrite',
   maintain: 'needs no maintenance',

@@ -11,6 +11,7 @@ import type { Sink } from '../sinks/sink.ts';
 import type { Committer } from './committer.ts';
 import { createMeter, type Estimate, estimateRows } from './estimate.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
+import { keptFrom, refuseExpired } from './known/retain.ts';
 import { sweepInParallel } from './parallel-sweep.ts';
 import { type OpenRun, type StreamReport, withReading, withRun } from './run.ts';
 import { joined, type Share, shared } from './windows-to-read.ts';
@@ -129,7 +130,8 @@ export async function findUnread(
     const ledger = force ? [] : await readLedger(state, { source, stream, sink: sink.name }, window.start);
     const proven = ledger.filter(({ certified, start }) => certified && start < window.end);
     const held = isAttested ? proven : await stillHeld(sink, STREAMS[stream], source, proven);
-    return { sink: sink.name, windows: gaps(held, window) };
+    const kept = { ...window, start: Math.max(window.start, keptFrom(sink, Date.now())) };
+    return { sink: sink.name, windows: gaps(held, kept) };
   });
   return { window, needs: await Promise.all(needs), seen };
 }
@@ -148,6 +150,7 @@ async function stillHeld(
 
 /** The same in chunks for a queue. */
 export async function unreadChunks(deps: Deps, job: StreamJob, request: BackfillRequest): Promise<Window[]> {
+  refuseExpired(deps.sinks, request.window);
   const { needs, seen } = await findUnread(deps, job, request);
   return joined(needs.flatMap(({ windows }) => windows)).flatMap((window) => chunksOf(window, seen.density));
 }

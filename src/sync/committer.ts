@@ -12,7 +12,7 @@ import type { Stream } from '../model/streams.ts';
 import { type Batch, describeColumns, type Receipt, ShapeChanged, type Sink } from '../sinks/sink.ts';
 import type { Evolver } from './evolver.ts';
 import { withheld } from './known/attest.ts';
-import { collect, newBatch, type Pending } from './pending.ts';
+import { collect, newBatch, type Pending, startingAt } from './pending.ts';
 
 /** Carries what one reading brings into every sink that wants it. */
 export interface Committer {
@@ -35,6 +35,8 @@ interface CommitterOptions {
   serverNow: () => Instant;
   /** Sinks that are left out of this run, and why. */
   failed?: ReadonlyMap<string, Fault>;
+  /** Before this the sink keeps nothing. By the database's clock, which every run goes by: it never falls back. */
+  keptFrom?: (sink: Sink) => Instant;
   /** By sink: windows that hold rows of another writer, which no reading makes complete. */
   foreign?: ReadonlyMap<string, readonly ForeignRows[]>;
   /** Told of the windows that a sink has committed. */
@@ -46,13 +48,14 @@ interface CommitterOptions {
  * every row, because the requests have been spent.
  */
 export function createCommitter(options: CommitterOptions): Committer {
-  const { sinks, tally, serverNow, onCommit, evolver, base, foreign } = options;
+  const { sinks, tally, serverNow, onCommit, evolver, base, foreign, keptFrom } = options;
   const committers = new Map<string, SinkCommitter>(
     sinks.map((sink, i) => [
       sink.name,
       // Every sink gets the same rows; the summary counts them once, as the first sink met them.
       createSinkCommitter({
         ...{ sink, evolver, base, serverNow, onCommit, foreign: foreign?.get(sink.name) ?? [] },
+        ...(keptFrom && { keptFrom: () => keptFrom(sink) }),
         ...(i === 0 && { tally }),
       }),
     ]),
@@ -130,6 +133,7 @@ interface SinkCommitterOptions {
   serverNow: () => Instant;
   onCommit: CommitterOptions['onCommit'];
   foreign?: readonly ForeignRows[];
+  keptFrom?: () => Instant;
   /** Where what the commits did is counted, if it is. */
   tally?: Tally;
 }
@@ -139,6 +143,7 @@ const MOST_ATTEMPTS = 5;
 
 export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitter {
   const { sink, evolver, base, serverNow, onCommit, foreign = [], tally } = options;
+  const keptFrom = options.keptFrom ?? (() => Number.NEGATIVE_INFINITY);
   let batch = newBatch();
   let shape = '';
   let underWay: Promise<void> = Promise.resolve();
@@ -158,7 +163,9 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
     const spans = foreign.reduce<Span[]>(withheld, pending.spans);
     const open = await fill(sink, stream, rows);
     // The epoch is read last: the lease may have been given away and taken again since the batch was begun.
-    const advance = { ...base(), commitId: randomUUID(), stream: stream.name, sink: sink.name, spans, newestSeen };
+    const run = base();
+    const since = Math.max(run.since, keptFrom());
+    const advance = { ...run, since, commitId: randomUUID(), stream: stream.name, sink: sink.name, spans, newestSeen };
     const receipt = await open.commit(advance, rejected);
     if (tally) countReceipt(tally, receipt, rejected.length);
     onCommit(sink.name, spans);
@@ -208,7 +215,7 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
       while (waiting) await waiting;
     },
     async add(slice) {
-      collect(batch, slice, serverNow());
+      collect(batch, startingAt(slice, keptFrom()), serverNow());
       if (batch.rows.length >= sink.batchRows || batch.bytes >= mostBytes(sink)) await send();
     },
     async flush() {

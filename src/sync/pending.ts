@@ -34,6 +34,19 @@ export function collect(batch: Pending, { window, certified, whole, note, rows, 
   if (window) addSpan(batch.spans, { ...window, certified, rows: rows.length, note, whole });
 }
 
+/** Without what lies before a moment. */
+export function startingAt(slice: Slice, from: Instant): Slice {
+  const { window, rows } = slice;
+  const isKept = rows.every(({ at }) => at >= from) && (!window || window.start >= from);
+  if (isKept) return slice;
+  const start = Math.max(window?.start ?? from, from);
+  return {
+    ...slice,
+    rows: rows.filter(({ at }) => at >= from),
+    window: window && { start, end: Math.max(window.end, start) },
+  };
+}
+
 /** About what a value takes; only long texts matter. */
 function sizeOf(value: unknown): number {
   if (typeof value === 'string') return value.length;

@@ -19,11 +19,13 @@ import { type Instant, toIso } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
 import { describeRange, provenShare, type Window } from '../model/window.ts';
+import type { Sink } from '../sinks/sink.ts';
 import { type Committer, createCommitter } from './committer.ts';
 import { createEvolver, describeSchemaChange } from './evolver.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import { bringKnownUpToDate } from './known/attest.ts';
 import { createLedgers, type Known, type Ledgers, readKnown } from './known/known.ts';
+import { keptFrom } from './known/retain.ts';
 import { type Unproven, unsettled } from './windows-to-read.ts';
 
 /** A run under way: it holds the lease, counts, and knows which window it is in. */
@@ -186,6 +188,7 @@ const COMMITTED = 'every row that was committed; the next run goes on from there
 /** What a sync and a backfill share: a reader, the cursors, and a committer into the sinks. */
 interface Reading {
   since: Instant;
+  sinceOf(sink: Pick<Sink, 'keepMs'>): Instant;
   /** As they stood when the run began. */
   cursors: Known['cursors'];
   ledgers: Pick<Ledgers, 'of'>;
@@ -207,7 +210,11 @@ export async function withReading(
   const { epoch } = run.lease;
   const { known: found, faults } = await bringKnownUpToDate(deps, job, run, recount);
   const { cursors, profile, hasShown, evolved, ...known } = found;
-  const since = await job.findSince(known.since, signal);
+  const wanted = await job.findSince(known.since, signal);
+  const begin = run.now();
+  /** Where completeness is counted from in a sink: what it does not keep is not read for it. */
+  const sinceOf = (sink: Pick<Sink, 'keepMs'>): Instant => Math.max(wanted, keptFrom(sink, begin));
+  const since = Math.min(...sinks.map(sinceOf));
   // A `since` that moved back opens older time, where backfills may have been.
   const isOlder = known.since !== undefined && since < known.since;
   const ledgers = createLedgers(isOlder ? await readLedgers(state, tracks, since) : known.ledgers, run.id, run.now);
@@ -228,14 +235,16 @@ export async function withReading(
     tally: run.tally,
     serverNow: reader.serverNow,
     failed: faults,
+    keptFrom: (sink) => keptFrom(sink, run.now()),
     foreign: known.foreign,
     onCommit(sink, spans) {
       ledgers.add(sink, spans);
       const through = spans.findLast((span) => span.certified)?.end;
       // A backfill has its own range, and says itself how much of it is done.
       const isSync = run.kind === 'sync' || run.kind === 're-sweep';
-      const wanted = { start: since, end: Math.max(since, reader.serverNow() - job.policy.settleMs) };
-      const done = isSync ? { done: provenShare(ledgers.of(sink), wanted) } : {};
+      const start = sinceOf(sinks.find(({ name }) => name === sink) ?? {});
+      const whole = { start, end: Math.max(start, reader.serverNow() - job.policy.settleMs) };
+      const done = isSync ? { done: provenShare(ledgers.of(sink), whole) } : {};
       onProgress({ source, stream, runId: run.id, rows: run.tally.read, requests: run.requests(), through, ...done });
     },
   });
@@ -254,7 +263,7 @@ export async function withReading(
   };
   let asked: Window;
   try {
-    asked = await work({ since, cursors, ledgers, reader, committer });
+    asked = await work({ since, sinceOf, cursors, ledgers, reader, committer });
   } catch (error) {
     // Recovery: what was read and proven before an error or Ctrl-C is kept, where that is possible; the first error is the one to report.
     await conclude().catch((second: unknown) => {
@@ -271,9 +280,10 @@ export async function withReading(
   // A backfill reads before `since`, and while it gave way a sync may have proven more.
   const isAllOurs = run.lease.epoch === epoch && asked.start >= since;
   const others = isAllOurs ? undefined : await readLedgers(state, tracks, asked.start);
-  for (const { name: sink } of sinks) {
-    const entries = others?.get(sink) ?? ledgers.of(sink);
-    for (const part of unsettled(entries, asked)) open.set(part.start, part);
+  for (const sink of sinks) {
+    const entries = others?.get(sink.name) ?? ledgers.of(sink.name);
+    const kept = { ...asked, start: Math.max(asked.start, keptFrom(sink, run.now())) };
+    for (const part of unsettled(entries, kept)) open.set(part.start, part);
   }
   const unproven = [...open.values()].sort((a, b) => a.start - b.start);
   return { state: unproven.length > 0 ? 'incomplete' : 'done', unproven };

@@ -7,6 +7,7 @@ import { describeRange, type Entry, gaps, NOTHING_YET, type Window, within } fro
 import { type BackfillRequest, backfillStream, createIsBusy, parallelism } from './backfill-stream.ts';
 import type { Committer } from './committer.ts';
 import type { StreamJob, StreamPolicy, SyncDeps } from './job.ts';
+import { refuseExpired } from './known/retain.ts';
 import { sweepInParallel } from './parallel-sweep.ts';
 import { type StreamReport, withReading, withRun } from './run.ts';
 import { isReopened, resweeps, type Share, shared, unproven } from './windows-to-read.ts';
@@ -21,8 +22,14 @@ export type Outcome = { source: string; stream: StreamName } & (
 export const syncAll = (deps: SyncDeps, jobs: readonly StreamJob[]): Promise<Outcome[]> =>
   forAll(deps, jobs, (job) => syncStream(deps, job));
 
-export const backfillAll = (deps: SyncDeps, jobs: readonly StreamJob[], request: BackfillRequest): Promise<Outcome[]> =>
-  forAll(deps, jobs, (job) => backfillStream(deps, job, request));
+export async function backfillAll(
+  deps: SyncDeps,
+  jobs: readonly StreamJob[],
+  request: BackfillRequest,
+): Promise<Outcome[]> {
+  refuseExpired(deps.sinks, request.window);
+  return forAll(deps, jobs, (job) => backfillStream(deps, job, request));
+}
 
 async function forAll(
   deps: SyncDeps,
@@ -64,11 +71,13 @@ export async function maintainSinks({ sinks, log, signal }: Pick<SyncDeps, 'sink
 /** Brings one stream of a source up to date in every sink. */
 export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport> =>
   withRun(deps, job, 'sync', (run) =>
-    withReading(deps, job, run, async ({ since, cursors, ledgers, reader, committer }) => {
+    withReading(deps, job, run, async ({ since, sinceOf, cursors, ledgers, reader, committer }) => {
       const { log, signal } = deps;
       const { source, stream, policy } = job;
+      const begins = new Map(deps.sinks.map((sink) => [sink.name, sinceOf(sink)]));
       const sinks = [...cursors].map(([sink, cursor]) => ({
         sink,
+        since: begins.get(sink) ?? since,
         completeThrough: floorOf(ledgers.of(sink), cursor?.completeThrough),
         newestSeen: cursor?.newestSeen,
         ledger: async () => ledgers.of(sink),
@@ -97,6 +106,8 @@ interface StreamProgress {
 /** How far a sink had come when the run began. */
 interface SinkProgress {
   sink: string;
+  /** Later than the stream's where the sink keeps no older events. */
+  since?: Instant;
   completeThrough: Instant | undefined;
   newestSeen: Instant | undefined;
   /** As it is when asked. */
@@ -212,11 +223,11 @@ async function windowsToRead(
   { policy, progress }: Work,
   { serverNow, isEmpty, certified }: TailEnd,
 ): Promise<{ fresh: Share[]; repair: Share[] }> {
-  const { since, sinks } = progress;
+  const { sinks } = progress;
   if (isEmpty) return { fresh: [], repair: [] };
-  const whole = { start: since, end: serverNow - policy.settleMs };
   const needs = await Promise.all(
-    sinks.map(async ({ sink, completeThrough: floor = since, newestSeen, ledger }) => {
+    sinks.map(async ({ sink, since = progress.since, completeThrough: floor = since, newestSeen, ledger }) => {
+      const whole = { start: since, end: serverNow - policy.settleMs };
       const entries = await ledger();
       // The stream was empty until now and shows rows: windows that looked empty, certified ones too, may hold rows as well.
       const wasEmpty = newestSeen === undefined || entries.some(({ note }) => note === NOTHING_YET);

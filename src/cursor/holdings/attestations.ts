@@ -16,6 +16,8 @@ export interface Attestation {
   countedAt: Instant | undefined;
   /** A count under way: windows from `at` on are counted, and so many rows of the window that `at` lies in. */
   next: { at: Instant; rows: number } | undefined;
+  /** Older events were deleted, as the config has it. */
+  prunedTo: Instant | undefined;
 }
 
 /** A window that holds rows of another writer. */
@@ -29,21 +31,23 @@ export interface AttestationRow {
   counted: Instant | null;
   next: Instant | null;
   next_rows: number;
+  pruned: Instant | null;
 }
 
 /** Of source $1 and stream $2 in the sinks $3. */
 export const SELECT_ATTESTATIONS = `
-  select sink, identity, ${instantOf('counted_at')} as counted, ${instantOf('next_at')} as next, next_rows
+  select sink, identity, ${instantOf('counted_at')} as counted, ${instantOf('next_at')} as next, next_rows, ${instantOf('pruned_to')} as pruned
   from tributary.attestations where source = $1 and stream = $2 and sink = any($3)`;
 
 export const SELECT_FOREIGN = `
   select sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", what
   from tributary.foreign_rows where source = $1 and stream = $2 and sink = any($3) order by start_at`;
 
-export const attestationOf = ({ identity, counted, next, next_rows }: AttestationRow): Attestation => ({
+export const attestationOf = ({ identity, counted, next, next_rows, pruned }: AttestationRow): Attestation => ({
   identity,
   countedAt: counted ?? undefined,
   next: next === null ? undefined : { at: next, rows: next_rows },
+  prunedTo: pruned ?? undefined,
 });
 
 const keyOf = ({ source, stream, sink }: Track): string[] => [source, stream, sink];

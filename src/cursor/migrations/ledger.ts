@@ -241,6 +241,7 @@ create table ${s}.attestations (
   counted_at timestamptz,
   next_at    timestamptz,
   next_rows  bigint not null default 0,
+  pruned_to  timestamptz,
   primary key (source, stream, sink)
 );
 comment on table ${s}.attestations is 'When each sink was last asked what it holds, and how it identified itself then.';
@@ -248,6 +249,7 @@ comment on column ${s}.attestations.identity is 'Changes when somebody replaces 
 comment on column ${s}.attestations.counted_at is 'When the rows of every certified window were last compared with the ledger. Null: not yet.';
 comment on column ${s}.attestations.next_at is 'A count is under way, newest first: windows from here on have been counted. Null: none is.';
 comment on column ${s}.attestations.next_rows is 'Rows counted so far of the window that next_at lies in.';
+comment on column ${s}.attestations.pruned_to is 'Events before this were deleted, because the config keeps no older ones.';
 
 create table ${s}.foreign_rows (
   source   text not null,

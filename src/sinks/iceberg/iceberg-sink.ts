@@ -24,6 +24,7 @@ import { identifyElsewhere, identifyInState } from './heads.ts';
 import { attestTable, removeForeign } from './holdings.ts';
 import { designs, MAINTENANCE, type Maintenance, maintain } from './maintain.ts';
 import { surveyTable } from './merge-events.ts';
+import { pruneTable } from './prune.ts';
 import { createRestCatalog, type RestCatalogOptions } from './rest-catalog.ts';
 import { openStrangers, replaceStranger } from './strangers.ts';
 import {
@@ -79,6 +80,7 @@ export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
       catalog.isInState ? identifyInState(db, warehouse, CATALOG, stream) : identifyElsewhere(db, warehouse, stream),
     attest: (stream, source, windows) => attestTable(warehouse, stream, source, windows),
     removeForeign: (stream, _source, windows) => removeForeign(warehouse, stream, windows),
+    prune: (stream, source, before) => pruneTable(warehouse, stream, source, before),
     read: (stream, source, window) => readTable(warehouse, stream, source, window),
     close: () => store.close(),
   };

@@ -16,6 +16,7 @@ import { attestLake, identifyLake, type Listings, removeStrays } from './holding
 import type { Lake } from './lake.ts';
 import { erase, rewriteLake, tidy } from './maintain.ts';
 import { mergeBatch } from './merge-batch.ts';
+import { pruneLake } from './prune.ts';
 import { compareLake, countLake, readLake } from './read-lake.ts';
 import { reconcile } from './reconcile.ts';
 import { createFolderStore } from './store/folder-store.ts';
@@ -49,6 +50,7 @@ export function createParquetSink(lake: Lake): ParquetSink {
       attestLake(lake, { source, stream, sink: lake.name }, windows, listings),
     removeForeign: ({ name: stream }, source, windows) =>
       removeStrays(lake, { source, stream, sink: lake.name }, windows),
+    prune: ({ name: stream }, source, before) => pruneLake(lake, { source, stream, sink: lake.name }, before),
     read: (stream, source, window) => readLake(lake, stream, source, window),
     rewrite: (streams) => rewriteLake(lake, streams),
     close: () => lake.store.close(),

@@ -26,6 +26,7 @@ import {
 } from './holdings.ts';
 import { findViewFaults, keepViews, type ViewFault } from './keep-views.ts';
 import { keysTable } from './months.ts';
+import { prune } from './prune.ts';
 import { copyCursor, createReceipts, cursorCopy, RECEIPTS, readReceipt, settleReceipt } from './receipts.ts';
 import {
   alterTable,
@@ -141,6 +142,7 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
     }),
     removeForeign: (stream, source, windows) => removeOthers(db, { schema, stream, source }, windows),
     glance: (stream, source, windows) => glanceAt(db, { schema, stream, source }, windows),
+    prune: (stream, source, before) => prune(db, { schema, stream, source }, partition, before),
     read: (stream, source, window) => readRows(db, schema, stream, { source, window }),
     close: async () => {},
   };

@@ -22,6 +22,7 @@ import { DAY_MS, describeRange, holds, type Window } from '../../model/window.ts
 import { abilityOf, type Held, type Sink, UNSETTLED } from '../../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
 import { type Known, readKnown } from './known.ts';
+import { retain } from './retain.ts';
 
 /**
  * Asks every sink what it holds, before anything is read: a window counts as complete only while its rows are in the sink. A sink that
@@ -83,7 +84,15 @@ export async function bringKnownUpToDate(
     log.warn({ source, stream, filters }, 'the filters have changed: what is complete is counted again');
     isStale = true;
   }
-  const known = isStale ? await readAgain() : run.known;
+  let known = isStale ? await readAgain() : run.known;
+  const isPruned = await eachSink(async (sink) => {
+    if (!(await retain(deps, job, sink, { known, epoch: lease.epoch, now: run.now() }))) return false;
+    // Files and partitions of ours are gone.
+    identities.delete(sink.name);
+    await sink.publishProgress?.(job, true);
+    return true;
+  });
+  if (isPruned) known = await readAgain();
   const question = { known, epoch: lease.epoch, now: run.now(), identities, recount };
   const isChanged = await eachSink(async (sink) => {
     const { lost, isChanged } = await attestSink(deps, job, sink, question);

@@ -15,6 +15,7 @@ import { abilityOf, countsIn, type Difference, type Sink } from '../../sinks/sin
 import { backfillStream } from '../backfill-stream.ts';
 import { createMeter, inPhases } from '../estimate.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
+import { refuseExpired } from '../known/retain.ts';
 import { joined } from '../windows-to-read.ts';
 import {
   type Chunk,
@@ -34,6 +35,7 @@ import {
 export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window): Promise<VerifyResult> {
   const { state, sinks, signal, onProgress } = deps;
   const { source, stream: name, policy } = job;
+  refuseExpired(sinks, asked);
   const before = job.requests().requests;
   const { serverNow } = await job.probe(asked, { lane: 'repair', signal });
   const window = { start: asked.start, end: Math.min(asked.end, (serverNow ?? Date.now()) - policy.settleMs) };

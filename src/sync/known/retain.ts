@@ -1,0 +1,55 @@
+import { forgetBefore, writePruned } from '../../cursor/holdings/retention.ts';
+import { checkFence } from '../../cursor/leases.ts';
+import { ConfigError } from '../../model/errors.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
+import { STREAMS } from '../../model/streams.ts';
+import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
+import { abilityOf, countsIn, type Sink } from '../../sinks/sink.ts';
+import type { StreamJob, SyncDeps } from '../job.ts';
+import type { Known } from './known.ts';
+
+/** `keep` of a sink: what is older is deleted on purpose, is no longer promised, and is not read again. */
+
+/** Events before this are not kept. Whole days, so that a day is there or not. */
+export const keptFrom = ({ keepMs }: Pick<Sink, 'keepMs'>, now: Instant): Instant =>
+  keepMs === undefined ? Number.NEGATIVE_INFINITY : startOfDay(now - keepMs);
+
+/** A run deletes at most this often: the rest is left to the next ones, so that a poll stays short. */
+const MOST_STEPS = 20;
+
+/** Once a day, when another day is too old. Returns whether the ledger changed. */
+export async function retain(
+  { state, log, signal }: Pick<SyncDeps, 'state' | 'log' | 'signal'>,
+  { source, stream }: StreamJob,
+  sink: Sink,
+  { known, epoch, now }: { known: Known; epoch: number; now: Instant },
+): Promise<boolean> {
+  const before = keptFrom(sink, now);
+  const isDone = (known.attestations.get(sink.name)?.prunedTo ?? Number.NEGATIVE_INFINITY) >= before;
+  if (isDone || known.cursors.get(sink.name) === undefined) return false;
+  const track = { source, stream, sink: sink.name };
+  await state.transaction(async (tx) => {
+    await checkFence(tx, { source, stream, epoch });
+    await forgetBefore(tx, track, before, countsIn(sink, STREAMS[stream], source));
+  });
+  const prune = abilityOf(sink, 'prune');
+  let hasMore = true;
+  for (let i = 0; hasMore && i < MOST_STEPS && !signal.aborted; i++)
+    hasMore = await prune(STREAMS[stream], source, before);
+  if (!hasMore) await writePruned(state, track, before);
+  log.info({ source, stream, sink: sink.name, before: toIso(before), hasMore }, 'deleted events older than keep');
+  return true;
+}
+
+/** Reading what is deleted at once would cost requests for nothing. */
+export function refuseExpired(sinks: readonly Sink[], { start, end }: Window, now: Instant = Date.now()): void {
+  const sink = sinks.find((one) => start < keptFrom(one, now));
+  if (!sink) return;
+  const from = keptFrom(sink, now);
+  const days = Math.round((sink.keepMs ?? 0) / DAY_MS);
+  throw new ConfigError(`sink "${sink.name}" keeps ${days} days: it holds nothing before ${toIso(from).slice(0, 10)}`, {
+    where: { sink: sink.name },
+    kept: 'everything; nothing was read or changed',
+    next: `${from < end ? `choose --from ${toIso(from).slice(0, 10)}, ` : ''}keep more (sinks.${sink.name}.keep), or choose another sink with --sink`,
+  });
+}
