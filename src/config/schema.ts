@@ -303,7 +303,7 @@ function keepFault(keep: number, sources: Readonly<Record<string, z.output<typeo
   if (keep < SHORTEST_KEEP_MS) return 'must be at least 4d: each day is read again two days later';
   for (const [name, { streams }] of Object.entries(sources)) {
     for (const [stream, settings] of Object.entries(streams)) {
-      const { lookback, resweep = 0 } = settings;
+      const { lookback = 0, resweep = 0 } = settings ?? {};
       const [key, ms] = lookback > resweep ? ['lookback', lookback] : ['resweep', resweep];
       if (keep < ms + DAY_MS)
         return `must be a day longer than sources.${name}.streams.${stream}.${key}, which reads that far back`;
