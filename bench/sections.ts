@@ -11,4 +11,5 @@ export const SECTIONS: Readonly<Record<string, () => Promise<Section>>> = {
   g: async () => (await import('./sections/freshness.ts')).freshness,
   h: async () => (await import('./sections/footprint.ts')).footprint,
   i: async () => (await import('./sections/idle.ts')).idle,
+  j: async () => (await import('./sections/holdings.ts')).holdings,
 };

@@ -51,7 +51,7 @@ export interface Abilities {
    */
   identify(state: Queryable, track: Omit<LeasedTrack, 'epoch'>, lastCommit: string | undefined): Promise<string>;
   /** What the sink holds of a source in each of these windows: counted, not looked up in what was written down. */
-  attest(stream: Stream, source: string, windows: readonly Window[]): Promise<Held[]>;
+  attest(stream: Stream, source: string, windows: readonly Asked[]): Promise<Held[]>;
   /** Whether there is any row in each of these windows: where counting takes time, the first look at a sink that was replaced. */
   glance(stream: Stream, source: string, windows: readonly Window[]): Promise<boolean[]>;
   /** Before these windows are filled again: drops what is remembered of rows that are gone, so that they count as new. */
@@ -70,6 +70,12 @@ export interface Abilities {
 
 /** An identity that ends so asks for a close look, and is another one afterwards. */
 export const UNSETTLED = '?';
+
+/** A window that a sink is asked about. */
+export interface Asked extends Window {
+  /** As many rows as should be there: if there are more, the sink says whether events are there twice. */
+  rows?: number;
+}
 
 /** What a sink holds of a window. */
 export interface Held {

@@ -6,7 +6,7 @@ import { RUN_ID } from '../../cursor/runs.ts';
 import { toIso } from '../../model/instant.ts';
 import type { Stream, StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
-import { type Held, UNSETTLED } from '../sink.ts';
+import { type Asked, type Held, UNSETTLED } from '../sink.ts';
 import { keysPlace } from './months.ts';
 import { RECEIPTS } from './receipts.ts';
 import { tableName } from './table.ts';
@@ -14,7 +14,7 @@ import { tableName } from './table.ts';
 /** What the tables hold, as Postgres tells it: whatever was committed, somebody may have dropped, restored or written to them since. */
 
 /** A row of the table `t` that a run wrote. A row that somebody else inserted is left as it is, and is not counted. */
-export const isOurs = (t: string): string => `${t}._run_id ~ ${quoteLiteral(RUN_ID)}`;
+export const isOurs = (t: string): string => `(${t}._run_id ~ ${quoteLiteral(RUN_ID)}) is true`;
 
 /**
  * The file of each table and partition: another one after drop, truncate and restore. VACUUM FULL and CLUSTER make new files too; then the
@@ -84,11 +84,15 @@ const forEach = (select: string, { source }: Of, windows: readonly Window[]): Sq
   values: [source, windows.map(({ start }) => toIso(start)), windows.map(({ end }) => toIso(end))],
 });
 
-const selectCounts = (of: Of, windows: readonly Window[]): Sql => {
-  const isOur = isOurs('t');
-  const counts = `count(*) filter (where ${isOur})::int as ours, count(*) filter (where not ${isOur})::int as others`;
-  return forEach(`select ${counts} ${rowsOf(of)}`, of, windows);
-};
+/** By run first: a day has many rows of few runs, and a pattern takes longer than counting. */
+const selectCounts = (of: Of, windows: readonly Window[]): Sql =>
+  forEach(
+    `
+    select coalesce(sum(n) filter (where ${isOurs('g')}), 0)::int as ours, coalesce(sum(n) filter (where not (${isOurs('g')})), 0)::int as others
+    from (select _run_id, count(*) as n ${rowsOf(of)} group by _run_id) g`,
+    of,
+    windows,
+  );
 
 type Counts = Record<'ours' | 'others', number>;
 
@@ -99,19 +103,22 @@ export const countRows =
     (await db.query<Counts>(selectCounts(of, windows))).map(({ ours }) => ours);
 
 /** The same, and whose the other rows are. */
-export async function attestTable(db: Queryable, of: Of, windows: readonly Window[]): Promise<Held[]> {
+export async function attestTable(db: Queryable, of: Of, windows: readonly Asked[]): Promise<Held[]> {
   if (!(await isThere(db, of))) return windows.map(() => ({ rows: 0 }));
   const found = await db.query<Counts>(selectCounts(of, windows));
   const held: Held[] = [];
   for (const [i, { ours, others }] of found.entries()) {
     const window = windows[i];
-    held.push({ rows: ours, ...(others > 0 && window && { foreign: await describeOthers(db, of, window, others) }) });
+    if (!window) continue;
+    const foreign =
+      others > 0 ? await describeOthers(db, of, window, others) : await describeDoubles(db, of, window, ours);
+    held.push({ rows: ours, foreign });
   }
   return held;
 }
 
 async function describeOthers(db: Queryable, of: Of, window: Window, rows: number): Promise<string> {
-  const theirs = `${rowsOf(of)} and not ${isOurs('t')} group by 1 order by 2 desc limit 3`;
+  const theirs = `${rowsOf(of)} and not (${isOurs('t')}) group by 1 order by 2 desc limit 3`;
   const select = forEach(`select _run_id as run, max(_synced_at) as at ${theirs}`, of, [window]);
   const writers = await db.query<{ run: string; at: Date }>(select);
   const named = writers.map(
@@ -121,10 +128,28 @@ async function describeOthers(db: Queryable, of: Of, window: Window, rows: numbe
   return `${of.schema}.${of.stream.name} holds ${many} (_run_id ${named.join(', ')}); delete them, or run verify --repair`;
 }
 
+/** A primary key keeps doubles out, until somebody drops it or adds a table that inherits from ours. */
+async function describeDoubles(db: Queryable, of: Of, window: Asked, rows: number): Promise<string | undefined> {
+  if (rows <= (window.rows ?? Number.POSITIVE_INFINITY)) return undefined;
+  const [found] = await db.query<{ ids: number }>(
+    forEach(`select count(distinct event_id)::int as ids ${rowsOf(of)}`, of, [window]),
+  );
+  const doubles = rows - (found?.ids ?? rows);
+  if (doubles === 0) return undefined;
+  const many = doubles === 1 ? '1 event twice' : `${doubles} events more than once`;
+  return `${of.schema}.${of.stream.name} holds ${many}; remove what put them there, then run verify --repair`;
+}
+
+/** Rows of other writers, and all but one of the rows of an event. */
 export async function removeOthers(db: Database, of: Of, windows: readonly Window[]): Promise<void> {
   if (!(await isThere(db, of))) return;
+  const row = 't.tableoid as part, t.ctid as place';
+  const newestFirst = `row_number() over (partition by event_id order by ${isOurs('t')} desc, _synced_at desc, t.tableoid, t.ctid)`;
   const { text, values = [] } = forEach(
-    `select t.tableoid as part, t.ctid as place ${rowsOf(of)} and not ${isOurs('t')}`,
+    `
+    select part, place from (
+      select ${row}, ${isOurs('t')} as is_ours, ${newestFirst} as number ${rowsOf(of)}) t
+    where not is_ours or number > 1`,
     of,
     windows,
   );

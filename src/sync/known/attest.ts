@@ -19,7 +19,7 @@ import { Fault } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAMS } from '../../model/streams.ts';
 import { DAY_MS, describeRange, holds, type Window } from '../../model/window.ts';
-import { abilityOf, type Held, type Sink, UNSETTLED } from '../../sinks/sink.ts';
+import { type Asked, abilityOf, type Held, type Sink, UNSETTLED } from '../../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
 import { type Known, readKnown } from './known.ts';
 import { retain } from './retain.ts';
@@ -128,7 +128,7 @@ async function attestSink(
   if (!recount && !isDue && foreign.length === 0) return UNCHANGED;
 
   const track = { source, stream, sink: sink.name };
-  const ask = (windows: readonly Window[]): Promise<Held[]> =>
+  const ask = (windows: readonly Asked[]): Promise<Held[]> =>
     windows.length === 0
       ? Promise.resolve([])
       : (sink.attest?.(STREAMS[stream], source, windows) ?? Promise.resolve([]));
@@ -147,7 +147,7 @@ async function attestSink(
     const certified = suspects.length === 0 ? [] : await lockCertified(tx, track, suspects);
     // Once more behind the lock: a commit may have come in between.
     const held = await ask(certified);
-    const still = await ask(foreign);
+    const still = await ask(foreign.map((window) => ({ ...window, rows: 0 })));
     const lost = certified.flatMap((window, i): Loss[] => {
       const { rows, foreign: others } = held[i] ?? { rows: 0 };
       if (rows === window.rows && others === undefined) return [];

@@ -118,7 +118,12 @@ async function withLedger(
 ): Promise<{ name: string } & FromLedger> {
   const track = { source, stream: stream.name, sink: sink.name };
   const days = daysOf(window);
-  const held = (await sink.attest?.(stream, source, days)) ?? [];
+  const held =
+    (await sink.attest?.(
+      stream,
+      source,
+      days.map((day) => ({ ...day, rows: 0 })),
+    )) ?? [];
   return {
     name: sink.name,
     neverRead: gaps(await readLedger(state, track, window.start), window),
