@@ -24,6 +24,13 @@ function diskFault(error: unknown, place: string): unknown {
         next: 'give the user who runs this the right to write there, or mount it writable; then run again',
         cause: error,
       });
+    case 'EEXIST':
+    case 'ENOTDIR':
+      return new ConfigError(`${place} cannot be used: a file is where a folder should be (${code})`, {
+        kept: KEPT,
+        next: 'move the file away; then run again',
+        cause: error,
+      });
     case 'EIO':
     case 'ESTALE':
     case 'EMFILE':

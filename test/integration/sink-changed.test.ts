@@ -1,4 +1,4 @@
-import { cp, readdir, rename, rm } from 'node:fs/promises';
+import { cp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { queryDuckdb } from '../support/lake-readers.ts';
@@ -92,6 +92,58 @@ describe.each(some([{ isElsewhere: false }, { isElsewhere: true }]))(
     );
   },
 );
+
+const TWICE: ReadonlyArray<readonly [name: string, sql: string]> = [
+  [
+    'a table that inherits',
+    'create table @.child () inherits (@.clicks); insert into @.child select * from @.clicks limit 3',
+  ],
+  [
+    'a table without its key',
+    'alter table @.clicks drop constraint clicks_pkey; insert into @.clicks select * from @.clicks limit 3',
+  ],
+];
+
+describe.runIf(isDeep)('tables that are no longer as we made them', () => {
+  it.each(TWICE)('%s holds events twice: named, not certified; --repair leaves one of each', async (_name, sql) => {
+    const scene = await inTables(scenes);
+    await scene.query(sql);
+    for (let i = 0; i < 2; i++) {
+      const { code, text } = await scene.tributary('sync', '--recount');
+      expect([code, text]).toEqual([4, expect.stringContaining('holds 3 events more than once')]);
+    }
+    expect(await scene.tributary('verify', '--from', '40d', '--to', 'now', '--repair')).toMatchObject({ code: 0 });
+    expect([(await scene.tributary('sync', '--recount')).code, await scene.rows()]).toEqual([0, ROWS]);
+  });
+
+  it('rows that no run claims are not ours', async () => {
+    const scene = await inTables(scenes);
+    await scene.query(`
+      alter table @.clicks alter column _run_id drop not null; create table @.copy as select * from @.clicks limit 2;
+      update @.copy set event_id = event_id || '-again', _run_id = null; insert into @.clicks select * from @.copy`);
+    const { code, text } = await scene.tributary('sync', '--recount');
+    expect([code, text]).toEqual([4, expect.stringContaining('2 rows of another writer (_run_id null')]);
+  });
+
+  it('a view in the place of the table is refused in words', async () => {
+    const scene = await inTables(scenes);
+    await scene.query('alter table @.clicks rename to elsewhere; create view @.clicks as select * from @.elsewhere');
+    expect(await scene.tributary('sync')).toMatchObject({ code: 2, text: expect.stringContaining('is not a table') });
+  });
+});
+
+it.runIf(isDeep)('a file in the place of the lake is refused, and reopens nothing', async () => {
+  const scene = await inLake(scenes);
+  const before = await scene.through();
+  await rename(join(scene.place.dir, 'lake'), join(scene.place.dir, 'elsewhere'));
+  await writeFile(join(scene.place.dir, 'lake'), '');
+  const { code, text } = await scene.tributary('sync');
+  expect([code, text]).toEqual([2, expect.stringContaining('a file is where a folder should be')]);
+  await rm(join(scene.place.dir, 'lake'));
+  await rename(join(scene.place.dir, 'elsewhere'), join(scene.place.dir, 'lake'));
+  expect(await scene.through()).toBe(before);
+  expect(await scene.tributary('sync')).toMatchObject({ code: 0, text: expect.not.stringContaining('read again') });
+});
 
 const LOST: ReadonlyArray<readonly [name: string, change: (scene: LakeScene) => Promise<unknown>]> = [
   ['the folder of a day is deleted', async ({ days }) => rm((await days())[9] ?? '', { recursive: true })],

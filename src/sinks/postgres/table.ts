@@ -99,6 +99,7 @@ export const lockSchema = (schema: string): Sql => ({
 export interface Present {
   comment: string | null;
   partitioned: boolean;
+  is_table: boolean;
   columns: Record<string, string>;
 }
 
@@ -142,7 +143,7 @@ export const tableDefinition = (schema: string, table: Table): string =>
 
 export const selectTable = (schema: string, name: string): Sql => ({
   text: `
-    select obj_description(c.oid, 'pg_class') as comment, c.relkind = 'p' as partitioned,
+    select obj_description(c.oid, 'pg_class') as comment, c.relkind = 'p' as partitioned, c.relkind in ('r', 'p') as is_table,
       jsonb_object_agg(a.attname, format_type(a.atttypid, a.atttypmod)) as columns
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
     join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
@@ -250,7 +251,16 @@ export function checkWidenable(table: Table, present: Present, evolved: Readonly
 }
 
 /** Postgres cannot turn a table into partitions or back; only its rows can be carried over. */
-export function checkLayout(schema: string, { name, partitionedBy }: Table, { partitioned }: Present): void {
+export function checkLayout(
+  schema: string,
+  { name, partitionedBy }: Table,
+  { partitioned, is_table: isTable }: Present,
+): void {
+  if (!isTable)
+    throw new ConfigError(`${schema}.${name} is not a table: somebody put a view or something else in its place`, {
+      kept: 'nothing was changed',
+      next: `rename it or drop it, and give the table its name back; a table that is gone is made again, with every row`,
+    });
   const isWanted = partitionedBy !== undefined;
   if (isWanted === partitioned) return;
   const [is, says] = isWanted ? ['in one piece', 'month'] : ['in monthly partitions', 'none'];

@@ -211,7 +211,7 @@ async function* walk(root: string, folder: string): AsyncGenerator<Entry> {
 
 function ifAbsent(error: unknown): undefined {
   // Recovery: a missing folder is empty.
-  if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
+  if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
   throw error;
 }
 
