@@ -5,7 +5,7 @@ import { type Attestation, certifiedBefore } from '../../src/cursor/holdings/att
 import { STREAMS } from '../../src/model/streams.ts';
 import type { Window } from '../../src/model/window.ts';
 import { abilityOf, type Sink } from '../../src/sinks/sink.ts';
-import { countOn } from '../../src/sync/known/attest.ts';
+import { countOn } from '../../src/sync/known/count.ts';
 import { silentLog } from '../../test/support/silent-log.ts';
 import { withService } from '../service/start.ts';
 import { configOf, sync } from '../support/engine.ts';
@@ -97,7 +97,7 @@ async function multiply(db: Queryable, times: number): Promise<void> {
   const names = columns.map(({ name }) => name);
   const start = `date_trunc('day', now()) - interval '${DAYS} days'`;
   const apart = `(interval '${DAYS} days' / ${times * TEMPLATE})`;
-  const valueOf = (name: string): string => {
+  const copied = (name: string): string => {
     if (name === 'event_id') return `c.event_id || '-' || n`;
     return name === '"timestamp"' ? `${start} + ${apart} * (n * ${TEMPLATE} + place)` : `c.${name}`;
   };
@@ -110,7 +110,7 @@ async function multiply(db: Queryable, times: number): Promise<void> {
   for (let from = 0; from < times; from += step)
     await db.query({
       text: `
-        insert into attribution.clicks (${names}) select ${names.map(valueOf)}
+        insert into attribution.clicks (${names}) select ${names.map(copied)}
         from generate_series(${from}, ${Math.min(times, from + step) - 1}) n, attribution.template c order by n, place`,
     });
   await db.query({ text: 'vacuum analyze attribution.clicks' });

@@ -26,7 +26,7 @@ import {
   withSource,
   withWindow,
 } from '../command.ts';
-import { createBackfillLine, withRetryLines } from '../progress.ts';
+import { createBackfillLine, noticesTo, withRetryLines } from '../progress.ts';
 import { counted, duration, figure, minute, percent, table } from '../terminal.ts';
 import { report } from './sync.ts';
 
@@ -163,7 +163,11 @@ async function backfill(
   const watched = { onProgress: line.update, isWatched: terminal.isInteractive };
   const deps = { state, sinks, log, signal, holder: holderOf('backfill'), ...watched };
   await recordAudit(state, entryOf(jobs, request));
-  const outcomes = await backfillAll({ ...deps, ...(wait && { onWait }) }, jobs, request);
+  const outcomes = await backfillAll(
+    { ...deps, onNotice: noticesTo(terminal), ...(wait && { onWait }) },
+    jobs,
+    request,
+  );
   line.clear();
   return report(outcomes, app, { terminal, document, json, asked: request.window });
 }

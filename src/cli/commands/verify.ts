@@ -27,7 +27,7 @@ import {
   withSource,
   withWindow,
 } from '../command.ts';
-import { createBackfillLine, withRetryLines } from '../progress.ts';
+import { createBackfillLine, noticesTo, withRetryLines } from '../progress.ts';
 import { figure, table } from '../terminal.ts';
 
 const EXAMPLES = `
@@ -79,7 +79,8 @@ async function verify(context: Context, app: SyncApp, window: Window, options: V
     line.clear();
     terminal.err(`${source}/${stream}: waits for ${holder}, which has the stream\n`);
   };
-  const deps: SyncDeps = { state, sinks, log, signal, holder: holderOf('verify'), onProgress: line.update, onWait };
+  const told = { onProgress: line.update, onWait, onNotice: noticesTo(terminal) };
+  const deps: SyncDeps = { state, sinks, log, signal, holder: holderOf('verify'), ...told };
   const between = options.between && pairOf(options.between, sinks);
   const { repair = false } = options;
   const results: Repair[] = [];

@@ -1,7 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Queryable } from '../../cursor/database/index.ts';
 import {
-  type Attestation,
-  type CertifiedWindow,
   certifiedBefore,
   type ForeignRows,
   lockCertified,
@@ -21,6 +20,7 @@ import { STREAMS } from '../../model/streams.ts';
 import { DAY_MS, describeRange, holds, type Window } from '../../model/window.ts';
 import { type Asked, abilityOf, type Held, type Sink, UNSETTLED } from '../../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
+import { countOn, MOST_WINDOWS } from './count.ts';
 import { type Known, readKnown } from './known.ts';
 import { retain } from './retain.ts';
 
@@ -66,6 +66,8 @@ export async function bringKnownUpToDate(
       } catch (error) {
         // Recovery: the others go on. What the fault says is reported at the end, or now where there is no other sink.
         if (!(error instanceof Fault)) throw error;
+        error.kept ??=
+          'the ledger as it is: nothing was certified, and nothing reopened, in a sink that cannot be asked';
         faults.set(sink.name, sinks.length > 1 ? error.at({ sink: sink.name }) : error);
         if (faults.size === sinks.length) throw error;
       }
@@ -142,12 +144,20 @@ async function attestSink(
     const all = await countOn(ask, { windows, from: undefined, rows: Number.POSITIVE_INFINITY, within: recount });
     suspects.push(...all.suspects);
   }
+  // Not inside of the transaction below: the sink may need a connection of the same pool.
+  const suspected = suspects.length === 0 ? [] : await lockCertified(state, track, suspects);
+  const found = await ask(suspected);
+  const still = await ask(foreign.map((window) => ({ ...window, rows: 0 })));
+  const differing = suspected.filter(({ rows }, i) => found[i]?.rows !== rows || found[i]?.foreign !== undefined);
+  // First: if it stops here, the windows are still certified and found again.
+  if (differing.length > 0) await sink.releaseKeys?.(STREAMS[stream], source, differing);
   return state.transaction(async (tx) => {
     await checkFence(tx, { source, stream, epoch });
-    const certified = suspects.length === 0 ? [] : await lockCertified(tx, track, suspects);
-    // Once more behind the lock: a commit may have come in between.
-    const held = await ask(certified);
-    const still = await ask(foreign.map((window) => ({ ...window, rows: 0 })));
+    // A window that a commit has changed since is left to the next run.
+    const locked = suspected.length === 0 ? [] : await lockCertified(tx, track, suspected);
+    const places = suspected.flatMap((window, i) => (locked.some((one) => isDeepStrictEqual(one, window)) ? [i] : []));
+    const certified = places.flatMap((i) => suspected[i] ?? []);
+    const held = places.flatMap((i) => found[i] ?? []);
     const lost = certified.flatMap((window, i): Loss[] => {
       const { rows, foreign: others } = held[i] ?? { rows: 0 };
       if (rows === window.rows && others === undefined) return [];
@@ -164,11 +174,7 @@ async function attestSink(
       const note = others ?? `${counted}; ${why}${since}`;
       return [{ ...window, rows, written: window.rows, note }];
     });
-    if (lost.length > 0) {
-      // First: if it stops here, the windows are still certified and found again.
-      await sink.releaseKeys?.(STREAMS[stream], source, lost);
-      await reopen(tx, track, lost);
-    }
+    if (lost.length > 0) await reopen(tx, track, lost);
     const named = (windows: readonly Window[], found: readonly Held[]): ForeignRows[] =>
       windows.flatMap(({ start, end }, i) => {
         const what = found[i]?.foreign;
@@ -202,53 +208,6 @@ async function findEmptied(
   const looked = await sink.glance(STREAMS[track.stream], track.source, [...filled, ...instant]);
   const isNewestGone = newest !== undefined && looked.at(-1) === false;
   return filled.filter((window, i) => !looked[i] || (isNewestGone && holds(window, newest)));
-}
-
-const MOST_WINDOWS = 400;
-
-/** Of a window that has few rows, most of the time goes into finding them. */
-const LEAST_ROWS = 50;
-
-interface Count {
-  windows(before: Instant | undefined): Promise<CertifiedWindow[]>;
-  from: Attestation['next'];
-  /** How many rows may be counted. */
-  rows: number;
-  within?: Window;
-}
-
-/** Counts on, newest first, as far as the rows allow. A large window is counted in parts, over several runs. */
-export async function countOn(
-  ask: (windows: readonly Window[]) => Promise<Held[]>,
-  { windows, from, rows, within }: Count,
-): Promise<{ suspects: Window[]; next: Attestation['next'] }> {
-  const suspects: Window[] = [];
-  let [left, next] = [rows, from];
-  for (;;) {
-    const page = await windows(next?.at);
-    const all = page.filter(({ start, end }) => !within || (start < within.end && end > within.start));
-    const parts: Array<{ window: CertifiedWindow; start: Instant; end: Instant; before: number }> = [];
-    for (const window of all) {
-      const isBegun = next !== undefined && holds(window, next.at - 1) && next.at < window.end;
-      const end = isBegun ? (next?.at ?? window.end) : window.end;
-      const expected = Math.max(LEAST_ROWS, (window.rows * (end - window.start)) / (window.end - window.start));
-      const start = expected <= left ? window.start : Math.ceil(end - ((end - window.start) * left) / expected);
-      if (left <= 0 || start >= end) break;
-      parts.push({ window, start, end, before: isBegun ? (next?.rows ?? 0) : 0 });
-      left -= expected;
-    }
-    const held = await ask(parts);
-    for (const [i, { window, start, before }] of parts.entries()) {
-      const { rows: found = 0, foreign } = held[i] ?? {};
-      const isWhole = start === window.start;
-      if (foreign !== undefined || (isWhole && before + found !== window.rows)) suspects.push(window);
-      next = { at: start, rows: isWhole ? 0 : before + found };
-    }
-    if (parts.length < all.length) return { suspects, next };
-    const last = page.at(-1);
-    if (!last || page.length < MOST_WINDOWS) return { suspects, next: undefined };
-    next = { at: last.start, rows: 0 };
-  }
 }
 
 /** A re-read may take hours: it says what it is going to do. */
