@@ -1,27 +1,24 @@
 import { z } from 'zod';
-import { checkBaseUrl, hostFault } from '../api/base-url.ts';
+import { hostFault } from '../api/base-url.ts';
 import { checkFilters, filterSchema } from '../api/filters.ts';
-import { addressOf } from '../cursor/database/errors.ts';
 import { INCIDENT_KINDS } from '../jobs/alerts.ts';
 import { cronFault, isTimezone } from '../jobs/schedule.ts';
-import { ConfigError } from '../model/errors.ts';
-import { parseDuration, parseInstant } from '../model/instant.ts';
+import { parseInstant } from '../model/instant.ts';
 import { DEFAULT_PRIVACY, hashesAnything, SHORTEST_SALT, TREATMENTS } from '../model/privacy.ts';
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
-import { PARTITIONS } from '../sinks/postgres/table.ts';
-import { INDEXES } from '../sinks/views/postgres-indexes.ts';
 import { UNKNOWN_FIELDS } from '../sync/evolver.ts';
+import { keepFault, namespacesOf, sink } from './sinks.ts';
 import {
-  fileMode,
+  baseUrl,
+  databaseUrl,
+  duration,
   http,
+  isDuration,
   name,
-  namespace,
   optionalText,
   perSecondOf,
-  place,
   plan,
   requestsPerSecond,
-  schemaName,
   soundAt,
 } from './values.ts';
 
@@ -29,26 +26,6 @@ import {
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 86_400_000;
-
-/** A hundred years: anything longer is a typing error, and dates would leave the valid range. */
-const LONGEST_MS = 36_500 * DAY_MS;
-const isDuration = (text: string): boolean => (parseDuration(text) ?? Number.POSITIVE_INFINITY) <= LONGEST_MS;
-
-const A_DURATION = 'must be a duration such as 90s, 15m, 1h or 7d';
-const duration = z
-  .string(A_DURATION)
-  .refine((text) => isDuration(text) && parseDuration(text) !== 0, A_DURATION)
-  .transform((text) => parseDuration(text) ?? 0);
-
-const databaseUrl = optionalText.superRefine((url, context) => {
-  try {
-    if (url !== undefined) addressOf(url);
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    context.addIssue({ code: 'custom', message: `${error.message}: ${error.next}` });
-  }
-});
 
 const redisUrl = optionalText.refine((url) => url === undefined || /^rediss?:\/\/./.test(url), {
   message: 'must begin with redis:// or rediss://',
@@ -140,17 +117,6 @@ const streams = z
     when: ({ issues }) => issues.length === 0,
   });
 
-const baseUrl = (what: string) =>
-  z
-    .string()
-    .describe(what)
-    .transform((url, context) => {
-      const checked = checkBaseUrl(url);
-      if ('value' in checked) return checked.value;
-      context.addIssue({ code: 'custom', message: checked.fault });
-      return z.NEVER;
-    });
-
 const source = z
   .strictObject({
     baseUrl: baseUrl('where the service answers: https, or http on a loopback host'),
@@ -163,55 +129,6 @@ const source = z
   .refine(...soundAt('plan'))
   .refine(...soundAt('requestsPerSecond'))
   .transform((value) => ({ ...value, requestsPerSecond: perSecondOf(value) }));
-
-const keep = duration
-  .optional()
-  .describe('how long events are kept, such as 400d; older ones are deleted; absent: for ever');
-
-const postgresSink = z.strictObject({
-  type: z.literal('postgres'),
-  url: databaseUrl.describe('absent: the state database'),
-  schema: schemaName.describe('where the tables live; it is made if it is not there'),
-  partition: z.enum(PARTITIONS).default('none').describe('month: one partition per UTC month, for very large tables'),
-  keep,
-  indexes: z
-    .array(z.enum(INDEXES, `must be some of ${INDEXES.join(', ')}`))
-    .default([])
-    .describe(`further indexes for reports and lookups: ${INDEXES.join(', ')}; each slows every load`),
-});
-
-const parquetSink = z.strictObject({
-  type: z.literal('parquet'),
-  path: place.describe('a folder, or s3://bucket/prefix'),
-  partition: z.enum(['day', 'hour']).default('day').describe('a file each; hour is for above 100,000 events a day'),
-  compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd').describe('the compression of files'),
-  fileMode,
-  keep,
-});
-
-const sqlCatalog = z.strictObject({ type: z.literal('sql').describe('in the state database, as catalog tributary') });
-
-const restCatalog = z.strictObject({
-  type: z.literal('rest').describe('a server that speaks Iceberg REST'),
-  uri: baseUrl('where it answers, without /v1: https, or http on a loopback host'),
-  token: optionalText.describe('a secret: take it from the environment'),
-  warehouse: optionalText.describe("the catalog's name for it, if it needs one"),
-});
-
-const icebergSink = z.strictObject({
-  type: z.literal('iceberg'),
-  warehouse: place.describe('a folder, or s3://bucket/prefix; tables cannot be moved later'),
-  namespace: namespace.describe('what the tables are called by: attribution.clicks'),
-  keep,
-  fileMode,
-  catalog: z
-    .discriminatedUnion('type', [sqlCatalog, restCatalog], { error: 'must be sql or rest' })
-    .default({ type: 'sql' })
-    .describe('the Iceberg catalog: sql or rest'),
-});
-
-const SINKS = [postgresSink, parquetSink, icebergSink] as const;
-const sink = z.discriminatedUnion('type', SINKS, { error: 'must be postgres, parquet or iceberg' });
 
 const treatment = (of: keyof typeof TREATMENTS, what: string) =>
   z.enum(TREATMENTS[of]).default(DEFAULT_PRIVACY[of]).describe(what);
@@ -290,31 +207,16 @@ export const configSchema = z
   })
   .superRefine(({ sources, sinks }, context) => {
     for (const [name, { keep }] of Object.entries(sinks)) {
-      const message = keep === undefined ? undefined : keepFault(keep, sources);
+      const message =
+        keep === undefined
+          ? undefined
+          : keepFault(
+              keep,
+              Object.entries(sources).map(([name, { streams }]) => ({ name, streams })),
+            );
       if (message !== undefined) context.addIssue({ code: 'custom', path: ['sinks', name, 'keep'], message });
     }
   });
-
-/** Every day is read again two days later. */
-const SHORTEST_KEEP_MS = 4 * DAY_MS;
-
-/** What is read again and again must be kept, or it would be deleted and come back every night. */
-function keepFault(keep: number, sources: Readonly<Record<string, z.output<typeof source>>>): string | undefined {
-  if (keep < SHORTEST_KEEP_MS) return 'must be at least 4d: each day is read again two days later';
-  for (const [name, { streams }] of Object.entries(sources)) {
-    for (const [stream, settings] of Object.entries(streams)) {
-      const { lookback = 0, resweep = 0 } = settings ?? {};
-      const [key, ms] = lookback > resweep ? ['lookback', lookback] : ['resweep', resweep];
-      if (keep < ms + DAY_MS)
-        return `must be a day longer than sources.${name}.streams.${stream}.${key}, which reads that far back`;
-    }
-  }
-  return undefined;
-}
-
-function namespacesOf(sinks: Readonly<Record<string, z.output<typeof sink>>>): string[] {
-  return Object.values(sinks).flatMap((one) => (one.type === 'iceberg' ? [one.namespace] : []));
-}
 
 export type ConfigIssue = z.core.$ZodIssue;
 export type Config = z.output<typeof configSchema>;

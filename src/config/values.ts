@@ -1,7 +1,11 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import { checkBaseUrl } from '../api/base-url.ts';
 import { requestsPerSecond as budgetOf, PLAN_NAMES, SLOWEST } from '../api/plans.ts';
-import { parseInstant } from '../model/instant.ts';
+import { addressOf } from '../cursor/database/errors.ts';
+import { ConfigError } from '../model/errors.ts';
+import { parseDuration, parseInstant } from '../model/instant.ts';
+import { DAY_MS } from '../model/window.ts';
 import { lakePathFault } from '../sinks/parquet/lake.ts';
 
 /** Value types that several parts of the config share. */
@@ -178,3 +182,33 @@ export const place = z
   .string()
   .min(1, 'must not be empty')
   .refine((path) => !lakePathFault(path), { error: ({ input }) => lakePathFault(String(input)) });
+
+/** A hundred years: anything longer is a typing error, and dates would leave the valid range. */
+const LONGEST_MS = 36_500 * DAY_MS;
+export const isDuration = (text: string): boolean => (parseDuration(text) ?? Number.POSITIVE_INFINITY) <= LONGEST_MS;
+
+const A_DURATION = 'must be a duration such as 90s, 15m, 1h or 7d';
+export const duration = z
+  .string(A_DURATION)
+  .refine((text) => isDuration(text) && parseDuration(text) !== 0, A_DURATION)
+  .transform((text) => parseDuration(text) ?? 0);
+
+export const databaseUrl = optionalText.superRefine((url, context) => {
+  try {
+    if (url !== undefined) addressOf(url);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    context.addIssue({ code: 'custom', message: `${error.message}: ${error.next}` });
+  }
+});
+
+export const baseUrl = (what: string) =>
+  z
+    .string()
+    .describe(what)
+    .transform((url, context) => {
+      const checked = checkBaseUrl(url);
+      if ('value' in checked) return checked.value;
+      context.addIssue({ code: 'custom', message: checked.fault });
+      return z.NEVER;
+    });

@@ -22,7 +22,7 @@ describe('the bench', () => {
 
   it('can load every section', async () => {
     const titles = await Promise.all(Object.values(SECTIONS).map(async (load) => (await load()).title));
-    expect(new Set(titles).size).toBe(9);
+    expect(new Set(titles).size).toBe(10);
   });
 
   it('refuses a section that there is not, and quick figures for the document', () => {

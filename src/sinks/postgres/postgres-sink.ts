@@ -13,7 +13,7 @@ import type { IndexName } from '../views/postgres-indexes.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
 import { columnsCopy, createDaysDue, daysTable, publishColumns, publishDays } from './beside.ts';
 import { findDifferences, readRows } from './compare.ts';
-import { erase } from './erase.ts';
+import { erase, prune } from './erase.ts';
 import {
   attestTable,
   countRows,
@@ -26,7 +26,6 @@ import {
 } from './holdings.ts';
 import { findViewFaults, keepViews, type ViewFault } from './keep-views.ts';
 import { keysTable } from './months.ts';
-import { prune } from './prune.ts';
 import { copyCursor, createReceipts, cursorCopy, RECEIPTS, readReceipt, settleReceipt } from './receipts.ts';
 import {
   alterTable,

@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { DAY_MS } from '../model/window.ts';
+import { PARTITIONS } from '../sinks/postgres/table.ts';
+import { INDEXES } from '../sinks/views/postgres-indexes.ts';
+import { baseUrl, databaseUrl, duration, fileMode, namespace, optionalText, place, schemaName } from './values.ts';
+
+/** The sinks of the config, by their type. */
+
+const keep = duration
+  .optional()
+  .describe('how long events are kept, such as 400d; older ones are deleted; absent: for ever');
+
+const postgresSink = z.strictObject({
+  type: z.literal('postgres'),
+  url: databaseUrl.describe('absent: the state database'),
+  schema: schemaName.describe('where the tables live; it is made if it is not there'),
+  partition: z.enum(PARTITIONS).default('none').describe('month: one partition per UTC month, for very large tables'),
+  keep,
+  indexes: z
+    .array(z.enum(INDEXES, `must be some of ${INDEXES.join(', ')}`))
+    .default([])
+    .describe(`further indexes for reports and lookups: ${INDEXES.join(', ')}; each slows every load`),
+});
+
+const parquetSink = z.strictObject({
+  type: z.literal('parquet'),
+  path: place.describe('a folder, or s3://bucket/prefix'),
+  partition: z.enum(['day', 'hour']).default('day').describe('a file each; hour is for above 100,000 events a day'),
+  compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd').describe('the compression of files'),
+  fileMode,
+  keep,
+});
+
+const sqlCatalog = z.strictObject({ type: z.literal('sql').describe('in the state database, as catalog tributary') });
+
+const restCatalog = z.strictObject({
+  type: z.literal('rest').describe('a server that speaks Iceberg REST'),
+  uri: baseUrl('where it answers, without /v1: https, or http on a loopback host'),
+  token: optionalText.describe('a secret: take it from the environment'),
+  warehouse: optionalText.describe("the catalog's name for it, if it needs one"),
+});
+
+const icebergSink = z.strictObject({
+  type: z.literal('iceberg'),
+  warehouse: place.describe('a folder, or s3://bucket/prefix; tables cannot be moved later'),
+  namespace: namespace.describe('what the tables are called by: attribution.clicks'),
+  keep,
+  fileMode,
+  catalog: z
+    .discriminatedUnion('type', [sqlCatalog, restCatalog], { error: 'must be sql or rest' })
+    .default({ type: 'sql' })
+    .describe('the Iceberg catalog: sql or rest'),
+});
+
+const SINKS = [postgresSink, parquetSink, icebergSink] as const;
+export const sink = z.discriminatedUnion('type', SINKS, { error: 'must be postgres, parquet or iceberg' });
+
+/** Every day is read again two days later. */
+const SHORTEST_KEEP_MS = 4 * DAY_MS;
+
+interface ReadBack {
+  name: string;
+  streams: Readonly<Record<string, { lookback: number; resweep?: number | undefined } | undefined>>;
+}
+
+/** What is read again and again must be kept, or it would be deleted and come back every night. */
+export function keepFault(keep: number, sources: readonly ReadBack[]): string | undefined {
+  if (keep < SHORTEST_KEEP_MS) return 'must be at least 4d: each day is read again two days later';
+  for (const { name, streams } of sources) {
+    for (const [stream, settings] of Object.entries(streams)) {
+      const { lookback = 0, resweep = 0 } = settings ?? {};
+      const [key, ms] = lookback > resweep ? ['lookback', lookback] : ['resweep', resweep];
+      if (keep < ms + DAY_MS)
+        return `must be a day longer than sources.${name}.streams.${stream}.${key}, which reads that far back`;
+    }
+  }
+  return undefined;
+}
+
+export function namespacesOf(sinks: Readonly<Record<string, z.output<typeof sink>>>): string[] {
+  return Object.values(sinks).flatMap((one) => (one.type === 'iceberg' ? [one.namespace] : []));
+}
