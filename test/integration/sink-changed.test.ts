@@ -32,7 +32,7 @@ describe.each(some([{ isElsewhere: false }, { isElsewhere: true }]))(
   'tables, state elsewhere: $isElsewhere',
   (options) => {
     it.each(some(WHOLE))('%s: the next sync says so and brings every row back', async (_name, sql) => {
-      const scene = await inTables(scenes, options);
+      const scene = await inTables(scenes, { ...options, isBuilt: isDeep });
       expect(await scene.rows()).toBe(ROWS);
       await scene.query(sql);
       const { code, text } = await scene.tributary('sync');
@@ -160,7 +160,7 @@ const LOST: ReadonlyArray<readonly [name: string, change: (scene: LakeScene) => 
 
 describe('a lake', () => {
   it.each(some(LOST))('%s: the next sync says so and brings every row back', async (_name, change) => {
-    const scene = await inLake(scenes);
+    const scene = await inLake(scenes, isDeep);
     expect(await scene.rows()).toBe(ROWS);
     await change(scene);
     const { code, text } = await scene.tributary('sync');

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
-import { isDeep } from '../tiers.ts';
 import { type Finished, freshPlace, type Place } from './cli.ts';
 import { queryDuckdb } from './lake-readers.ts';
 import { freshDatabase, type TestDatabase } from './postgres.ts';
@@ -48,7 +47,12 @@ export interface Scene {
 }
 
 /** A source that no other test has, synced into sinks of its own; `SOURCE` in their text is its name. */
-export async function synced({ sandbox, databases, state }: SinkScenes, sinks: string, syncs = 2): Promise<Scene> {
+export async function synced(
+  { sandbox, databases, state }: SinkScenes,
+  sinks: string,
+  syncs = 2,
+  isBuilt = false,
+): Promise<Scene> {
   const source = `scene_${process.pid}_${++places}`;
   const place = await freshPlace();
   const configure = (url: string): Promise<string> =>
@@ -60,8 +64,7 @@ state: { url: "${url}" }\n`,
     );
   await configure(databases[0]?.url ?? '');
   const tributary = async (...args: string[]): Promise<Finished> => {
-    // The built program in the second tier; here it would take twice as long.
-    const done = await (isDeep ? place.run : place.call)([...args, '--config', 't.yaml']);
+    const done = await (isBuilt ? place.run : place.call)([...args, '--config', 't.yaml']);
     return { ...done, text: done.text.replace(/\s+/g, ' ') };
   };
   // By the second one the sink is known.
@@ -87,13 +90,21 @@ export interface TableScene extends Scene {
   rows(): Promise<number>;
 }
 
+interface TableOptions {
+  isElsewhere?: boolean;
+  more?: string;
+  syncs?: number;
+  /** With the built program, in a process of its own. */
+  isBuilt?: boolean;
+}
+
 /** In tables of its own schema. */
 export async function inTables(
   scenes: SinkScenes,
-  { isElsewhere = false, more = '', syncs = 2 }: { isElsewhere?: boolean; more?: string; syncs?: number } = {},
+  { isElsewhere = false, more = '', syncs = 2, isBuilt = false }: TableOptions = {},
 ): Promise<TableScene> {
   const url = isElsewhere ? `, url: "${scenes.databases[1]?.url}"` : '';
-  const scene = await synced(scenes, `sink: { type: postgres, schema: SOURCE${url}${more} }`, syncs);
+  const scene = await synced(scenes, `sink: { type: postgres, schema: SOURCE${url}${more} }`, syncs, isBuilt);
   return { ...scene, ...tablesOf(isElsewhere ? scenes.other : scenes.state, scene.source) };
 }
 
@@ -112,8 +123,8 @@ export interface LakeScene extends Scene {
 }
 
 /** In Parquet files of its own folder. */
-export async function inLake(scenes: SinkScenes): Promise<LakeScene> {
-  const scene = await synced(scenes, 'sink: { type: parquet, path: ./lake }');
+export async function inLake(scenes: SinkScenes, isBuilt = false): Promise<LakeScene> {
+  const scene = await synced(scenes, 'sink: { type: parquet, path: ./lake }', 2, isBuilt);
   const clicks = join(scene.place.dir, 'lake/clicks');
   const days = async (): Promise<string[]> => (await readdir(clicks)).sort().map((day) => join(clicks, day));
   return { ...scene, clicks, days, file: `${scene.source}.parquet`, rows: () => rowsIn(clicks) };
