@@ -59,7 +59,7 @@ export const DEEP: string[] = [
   'test/integration/secrets*.test.ts',
   'test/integration/several-sinks.test.ts',
   'test/integration/sink-keep.test.ts',
-  'test/integration/sink-restored.test.ts',
+  'test/integration/sink-restored*.test.ts',
   'test/integration/source-identity.test.ts',
   'test/integration/sync-traits.test.ts',
   'test/integration/upgrade.test.ts',
