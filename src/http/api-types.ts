@@ -20,8 +20,9 @@ export type { Budget, Diagnosis, KeyBudget, SchemaChange, SchemaChanges } from '
 export type { Cursors, Forgotten } from './routes/maintain.ts';
 export type { Overview, StreamOverview, Trouble } from './routes/overview.ts';
 export type { Quarantine, QuarantineRecord } from './routes/quarantine.ts';
+export type { RunLog } from './routes/run-log.ts';
 export type { Activity, LastRun, RunDetail, RunRow, Runs } from './routes/runs.ts';
 export type { AuditTrail, Session } from './routes/session.ts';
 export type { SyncStarted } from './routes/sync.ts';
-export type { Verification } from './routes/verification-runs.ts';
 export type { Verifications } from './routes/verifications.ts';
+export type { Verification } from './verification-runs.ts';

@@ -24,6 +24,7 @@ import { createEvolver, describeSchemaChange } from './evolver.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import { bringKnownUpToDate } from './known/attest.ts';
 import { createLedgers, type Known, type Ledgers, readKnown } from './known/known.ts';
+import { keepRunLog } from './run-log.ts';
 import { type Unproven, unsettled } from './windows-to-read.ts';
 
 /** A run under way: it holds the lease, counts, and knows which window it is in. */
@@ -101,6 +102,7 @@ export async function withRun(
   });
   if (!began) throw new Error('a lease was taken, and the run did not begin');
   const { known, at, elapsed } = began;
+  const kept = keepRunLog(state, id, log);
   const run: OpenRun = {
     id,
     kind,
@@ -124,6 +126,7 @@ export async function withRun(
     state.transaction(async (tx) => {
       const message = ended.fault?.message ?? summaryOf(ended);
       await finishRun(tx, id, { state: ended.state, message, kind: run.kind }, tally);
+      await kept.write(tx);
       if (!ended.fault && ended.state !== 'failed') await deps.onEnd?.(tx);
       await lease.release(tx);
       return lowestCursor(tx, tracks);
@@ -139,7 +142,12 @@ export async function withRun(
         return run.kind;
       },
     };
-    ended = await observed('run', told, () => work(run));
+    ended = await observed('run', told, () =>
+      work(run).catch((error: unknown) => {
+        log.debug({ source, stream, run: id, err: error }, 'this ended the run');
+        throw error;
+      }),
+    );
   } catch (error) {
     // Recovery: a bug is rethrown. Any other fault ends this stream alone and is reported with what was kept.
     isBug = !(error instanceof Fault);
@@ -152,6 +160,7 @@ export async function withRun(
     const now = job.requests();
     tally.requests = now.requests - asked.requests;
     tally.tooManyRequests = now.tooManyRequests - asked.tooManyRequests;
+    await kept.stop();
     cursor = await end()
       .catch(async (error: unknown) => {
         await lease.release();
@@ -236,6 +245,8 @@ export async function withReading(
       const isSync = run.kind === 'sync' || run.kind === 're-sweep';
       const wanted = { start: since, end: Math.max(since, reader.serverNow() - job.policy.settleMs) };
       const done = isSync ? { done: provenShare(ledgers.of(sink), wanted) } : {};
+      const news = { sink, rows: run.tally.read, ...(through !== undefined && { through: toIso(through) }) };
+      log.debug({ source, stream, run: run.id, ...news }, 'committed');
       onProgress({ source, stream, runId: run.id, rows: run.tally.read, requests: run.requests(), through, ...done });
     },
   });

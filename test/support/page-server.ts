@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { extname, join, normalize } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import type { RunLog } from '../../src/http/api-types.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import { pageData, type Size } from './page-data.ts';
 
@@ -142,6 +143,7 @@ function answerOf(
         next: null,
       };
   }
+  if (path.endsWith('/log')) return runLog(Date.parse(data.overview.now));
   if (area === 'runs')
     return {
       ...data.runs.find((run) => run.id === id),
@@ -179,6 +181,32 @@ function answerOf(
   }
   return undefined;
 }
+
+const runLog = (now: number): RunLog => ({
+  lines: [
+    { level: 'debug' as const, message: 'sweeping', details: { window: '2026-11-01 to 2026-11-08' } },
+    {
+      level: 'warn' as const,
+      message: 'trying again: the service answered 503 Service Unavailable',
+      details: { page: '1', status: '503', attempt: '1', waitMs: '412' },
+    },
+    {
+      level: 'debug' as const,
+      message: 'committed',
+      details: { sink: 'warehouse', rows: '4821', through: '2026-11-07T23:59:59.000Z' },
+    },
+  ].map((line, i) => ({ at: new Date(now - 9000 + 1000 * i).toISOString(), ...line })),
+  requests: Array.from({ length: 40 }, (_, i) => ({
+    at: new Date(now - 60_000 + 1000 * i).toISOString(),
+    ...RANGE,
+    order: i % 2 === 0 ? 'asc' : 'desc',
+    page: 1,
+    limit: 1000,
+    rows: i === 3 ? null : 1000 - i,
+    ms: 180 + i,
+    status: i === 3 ? 503 : 200,
+  })),
+});
 
 const RANGE = { from: '2026-11-01T00:00:00.000Z', to: '2026-11-08T00:00:00.000Z' };
 

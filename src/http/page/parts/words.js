@@ -47,6 +47,9 @@ export const DAY_MS = 86_400_000;
 /** `2026-11-15 04:20` @param {string} iso */
 export const minute = (iso) => iso.slice(0, 16).replace('T', ' ');
 
+/** `2026-11-15 04:20:07` @param {string} iso */
+export const second = (iso) => iso.slice(0, 19).replace('T', ' ');
+
 /** Only the day if the time is midnight. @param {string} iso */
 export const dayOrMinute = (iso) => (iso.slice(11, 19) === '00:00:00' ? iso.slice(0, 10) : minute(iso));
 
@@ -73,11 +76,7 @@ export const shortMonth = (at) => monthName.format(new Date(`${at}-01`));
  * @param {string} [text] What is shown, where it is not the minute.
  */
 export const time = (iso, text = minute(iso)) =>
-  h(
-    'time',
-    { datetime: iso, title: `${iso.slice(0, 19).replace('T', ' ')} UTC · here ${local.format(new Date(iso))}` },
-    text,
-  );
+  h('time', { datetime: iso, title: `${second(iso)} UTC · here ${local.format(new Date(iso))}` }, text);
 
 /** `5 min ago`, `in 2 min`, with the exact time as tooltip. @param {string} iso */
 export function fromNow(iso) {

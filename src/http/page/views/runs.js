@@ -1,20 +1,25 @@
-/** @import { AuditTrail, RunDetail, Runs } from '../../api-types.ts' */
+/** @import { AuditTrail, RunDetail, RunLog, Runs } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
 import { sourceNames } from '../app/live.js';
 import { href } from '../app/screen.js';
 import { get, getIfThere } from '../app/session.js';
 import { h } from '../parts/dom.js';
 import { badge, facts, notThere, opening, progressBar } from '../parts/elements.js';
+import { runLog } from '../parts/run-log.js';
 import { ended, filters, older, outcome, runsTable, table } from '../parts/tables.js';
 import { counted, duration, figure, range, time, titled } from '../parts/words.js';
 
-/** One run, with its errors, contradictions and schema changes. @type {View} */
+/** One run, with its requests and log, errors, contradictions and schema changes. @type {View} */
 export const run = {
   title: ({ parts }) => `Run ${parts[0]}`,
-  news: ['runs'],
-  load: ({ parts }, signal) => getIfThere(`/api/runs/${encodeURIComponent(parts[0] ?? '')}`, signal),
-  draw(/** @type {RunDetail | null} */ one, { parts }) {
-    if (!one)
+  news: ['runs', 'log'],
+  async load({ parts }, signal) {
+    const path = `/api/runs/${encodeURIComponent(parts[0] ?? '')}`;
+    const [one, log] = await Promise.all([getIfThere(path, signal), getIfThere(`${path}/log`, signal)]);
+    return { one, log };
+  },
+  draw(/** @type {{ one: RunDetail | null, log: RunLog | null }} */ { one, log }, { parts }) {
+    if (!one || !log)
       return notThere(
         `There is no run ${parts[0]}`,
         'It may have been deleted by the retention of the history.',
@@ -56,6 +61,7 @@ export const run = {
         one.state === 'running' && h('p', { class: 'muted' }, 'New and changed rows are counted when it has ended.'),
       ),
       ...windows(one),
+      ...runLog(log, one.state === 'running'),
       ...counts('Fields that contradicted their alias', contradictions),
       ...counts('Values that did not fit their column', typeMismatches),
       ...(schemaChanges.length === 0
