@@ -15,7 +15,7 @@ export type {
   Backfills,
 } from './routes/backfills.ts';
 export type { Coverage, CoverageWindows, TrackCoverage, WindowDetail } from './routes/coverage.ts';
-export type { DayRun, DayState } from './routes/coverage-days.ts';
+export type { DayRun, DayState, EventRows } from './routes/coverage-days.ts';
 export type { Budget, Diagnosis, KeyBudget, SchemaChange, SchemaChanges } from './routes/diagnostics.ts';
 export type { Cursors, Forgotten } from './routes/maintain.ts';
 export type { Overview, StreamOverview, Trouble } from './routes/overview.ts';

@@ -14,6 +14,7 @@ import { describeApi, type Route } from './route.ts';
 import { linksRoute, rowsRoute } from './routes/analytics.ts';
 import { backfillRoutes } from './routes/backfills.ts';
 import { coverageRoutes } from './routes/coverage.ts';
+import { eventRowsRoute } from './routes/coverage-days.ts';
 import { budgetRoute, diagnosticsRoutes } from './routes/diagnostics.ts';
 import { exportRoute } from './routes/export.ts';
 import { cursorRoutes, forgetRoute } from './routes/maintain.ts';
@@ -224,6 +225,7 @@ export const routesOf = (deps: ControlDeps, verifications: VerificationRuns): Ro
   overviewRoute(deps),
   ...coverageRoutes(deps),
   rowsRoute(deps),
+  eventRowsRoute(deps),
   budgetRoute(deps),
   ...runsRoutes(deps),
   runLogRoute(deps),

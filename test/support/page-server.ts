@@ -5,6 +5,7 @@ import { extname, join, normalize } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import type { RunLog } from '../../src/http/api-types.ts';
+import { CHART_FILES } from '../../src/http/pages.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import { pageData, type Size } from './page-data.ts';
 
@@ -54,6 +55,8 @@ export async function servePage(size: Size, { port: wanted = 0 } = {}): Promise<
       );
       return;
     }
+    const chart = CHART_FILES[pathname.slice(1) as keyof typeof CHART_FILES];
+    if (chart) return response.writeHead(200, { 'content-type': chart.type }).end(chart.text);
     const file = join(PAGE, normalize(pathname === '/' ? '/index.html' : pathname));
     const body = await readFile(file).catch(() => null); // Not there: 404 says it.
     response.writeHead(body ? 200 : 404, {
@@ -111,6 +114,8 @@ function answerOf(
         ...(source && { source }),
         ...(stream && { stream }),
       });
+    case 'rows/events':
+      return data.eventRows({ ...(source && { source }), ...(stream && { stream }) });
     case 'budget':
       return data.budget(Number(query.get('minutes')), Number(query.get('step')));
     case 'runs':
@@ -125,8 +130,11 @@ function answerOf(
       return { verifications: [verification(data.overview.now)] };
     case 'schema-changes':
       return { changes: schemaChanges(data.overview.now) };
-    case 'links/top':
-      return data.links;
+    case 'links/top': {
+      const q = query.get('q');
+      const { links, ...head } = data.links;
+      return { ...head, links: links.filter(({ linkId, shortLink }) => !q || linkId === q || shortLink?.includes(q)) };
+    }
     case 'audit':
       return {
         entries: [
@@ -144,7 +152,7 @@ function answerOf(
       };
   }
   if (path.endsWith('/log')) return runLog(Date.parse(data.overview.now));
-  if (area === 'runs')
+  if (area === 'runs' && id?.startsWith('run-'))
     return {
       ...data.runs.find((run) => run.id === id),
       contradictions: { click_country: 3 },

@@ -42,7 +42,8 @@ const requestsTable = (requests) =>
         { name: 'Sent', kind: 'lead fit', cell: ({ at }) => time(at, second(at)) },
         { name: 'Range', kind: 'wide', cell: ({ from, to }) => range(from, to) },
         { name: 'Order', kind: 'fit', cell: ({ order }) => (order === 'asc' ? 'oldest first' : 'newest first') },
-        { name: 'Page', kind: 'right fit', cell: ({ page, limit }) => `${figure(page)} of ${figure(limit)} rows` },
+        { name: 'Page', kind: 'right fit', cell: ({ page }) => figure(page) },
+        { name: 'Limit', kind: 'right fit', cell: ({ limit }) => figure(limit) },
         { name: 'Rows', kind: 'right fit', cell: ({ rows }) => rows !== null && figure(rows) },
         { name: 'ms', kind: 'right fit', cell: ({ ms }) => figure(ms) },
         {
@@ -70,7 +71,7 @@ const logLines = (lines) =>
           'span',
           { class: 'muted' },
           Object.entries(details)
-            .map(([name, value]) => `${name}: ${value}`)
+            .map(([name, value]) => `${name}: ${/^\d{4}-\d\d-\d\dT.*Z$/.test(value) ? second(value) : value}`)
             .join(' · '),
         ),
       ),
