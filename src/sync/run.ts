@@ -18,7 +18,7 @@ import { Cancelled, Fault, RetryLater, StopStream } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
-import { describeRange, provenShare, type Window } from '../model/window.ts';
+import { describeInstant, describeRange, provenShare, type Window } from '../model/window.ts';
 import { type Committer, createCommitter } from './committer.ts';
 import { createEvolver, describeSchemaChange } from './evolver.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
@@ -186,7 +186,8 @@ function stateOf(fault: Fault): RunState {
 }
 
 function keptOf(cursor: Cursor | undefined): string {
-  if (cursor?.completeThrough !== undefined) return `everything through ${toIso(cursor.completeThrough)} is complete`;
+  if (cursor?.completeThrough !== undefined)
+    return `everything through ${describeInstant(cursor.completeThrough)} is complete`;
   return cursor ? COMMITTED : 'nothing had been written yet';
 }
 
