@@ -6,7 +6,7 @@ import { holderOf } from './cursor/database/holders.ts';
 import { listRuns, type RunFilter, type RunRecord } from './cursor/runs.ts';
 import { ConfigError, type Finding } from './model/errors.ts';
 import { type Instant, parseDate } from './model/instant.ts';
-import type { Log } from './model/log.ts';
+import { heard, type Log } from './model/log.ts';
 import type { StreamName } from './model/streams.ts';
 import type { Window } from './model/window.ts';
 import type { Erasure } from './sinks/sink.ts';
@@ -89,7 +89,7 @@ const NEVER = new AbortController().signal;
 /** Reads and checks the config at once; a fault in it is thrown here, as a `ConfigError`. */
 export function createTributary(options: TributaryOptions = {}): Tributary {
   const config = configOf(options.config ?? DEFAULT_CONFIG);
-  const log = options.log ?? environment.log();
+  const log = options.log ? heard(options.log) : environment.log();
   const moving = <T>(work: (deps: Parameters<typeof moveCursor>[0]) => Promise<T>): Promise<T> =>
     withSinks({ config, log }, (app) => work({ ...app, holder: HOLDER }));
   const syncing = <T>(

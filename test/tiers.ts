@@ -56,6 +56,7 @@ export const DEEP: string[] = [
   'test/integration/postgres-sink-kinds.test.ts',
   'test/integration/read-only.test.ts',
   'test/integration/run-kinds.test.ts',
+  'test/integration/run-log.test.ts',
   'test/integration/secrets*.test.ts',
   'test/integration/several-sinks.test.ts',
   'test/integration/sink-keep.test.ts',

@@ -49,8 +49,13 @@ export function createEventsApi({ client, limiter, log, source = '', retries = {
       () => {
         onLeaving();
         stats.requests++;
-        const attributes = { source, stream: query.stream, lane, page: query.page, limit: query.limit };
-        return observed('request', attributes, () => client.get(query, signal));
+        const { filters: _, ...names } = query;
+        const attributes = { source, lane, ...names, rows: 0 };
+        return observed('request', attributes, async () => {
+          const got = await client.get(query, signal);
+          attributes.rows = got.records.length;
+          return got;
+        });
       },
       signal,
     );

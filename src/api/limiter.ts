@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import Bottleneck from 'bottleneck';
 import { Cancelled, RetryLater } from '../model/errors.ts';
 import { type Budget, createBudget, gapOf, LANES, type Lane, type Slot } from './budget.ts';
@@ -135,10 +136,12 @@ export function createLimiter(options: LimiterOptions): Limiter {
     }
   }
 
-  function run<T>(lane: Lane, task: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  function run<T>(lane: Lane, asked: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     if (signal?.aborted) return Promise.reject(cancelled(signal));
     if (closing.signal.aborted) return Promise.reject(new Cancelled('the limiter is closed'));
     meter.entered();
+    // A turn belongs to whoever waited first: without this, a request would pass for one of that run.
+    const task = AsyncResource.bind(asked);
     const outcome = new Promise<T>((resolve, reject) => {
       const stopWaiting = (): void => {
         stopListening();

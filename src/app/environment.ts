@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { pino } from 'pino';
 import type { Environment } from '../config/document.ts';
 import { ConfigError } from '../model/errors.ts';
-import type { Log } from '../model/log.ts';
+import { heard, type Log, SECRET_FIELDS } from '../model/log.ts';
 
 /** The only place that reads the environment. It imports little, because every start loads it. */
 
@@ -64,7 +64,7 @@ export function ownVersion(): string {
 }
 
 /** Keys that hold secrets are removed from every logged object. */
-const SECRETS = ['apiKey', 'authorization', 'password', 'salt', 'token', 'url'].flatMap((key) => [key, `*.${key}`]);
+const SECRETS = SECRET_FIELDS.flatMap((key) => [key, `*.${key}`]);
 
 const LEVELS = [...Object.values(pino.levels.labels), 'silent'];
 
@@ -74,9 +74,11 @@ export function createLog({ level, print }: { level: string; print?: (text: stri
     throw new ConfigError('TRIBUTARY_LOG is none of the log levels', { next: `use one of: ${LEVELS.join(', ')}` });
   }
   const options = { level, base: null, redact: SECRETS, timestamp: pino.stdTimeFunctions.isoTime };
-  return print
-    ? pino(options, { write: (json) => print(lineForPeople(json)) })
-    : pino(options, pino.destination({ fd: 2, sync: true }));
+  return heard(
+    print
+      ? pino(options, { write: (json) => print(lineForPeople(json)) })
+      : pino(options, pino.destination({ fd: 2, sync: true })),
+  );
 }
 
 interface Line {

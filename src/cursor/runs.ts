@@ -3,6 +3,7 @@ import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
 import { instantOf, type Sql, storableJson, storableText } from './database/sql.ts';
+import { removeOldRunLogs } from './run-log.ts';
 
 /** What a run did, as the `runs` table and the summary show it. */
 export interface Tally {
@@ -229,4 +230,5 @@ export async function removeOldHistory(db: Queryable, keepMs: number): Promise<v
       delete from tributary.backfills where ${old('finished_at')}`,
     values: [keepMs],
   });
+  await removeOldRunLogs(db);
 }

@@ -15,13 +15,14 @@ export type {
   Backfills,
 } from './routes/backfills.ts';
 export type { Coverage, CoverageWindows, TrackCoverage, WindowDetail } from './routes/coverage.ts';
-export type { DayRun, DayState } from './routes/coverage-days.ts';
+export type { DayRun, DayState, EventRows } from './routes/coverage-days.ts';
 export type { Budget, Diagnosis, KeyBudget, SchemaChange, SchemaChanges } from './routes/diagnostics.ts';
 export type { Cursors, Forgotten } from './routes/maintain.ts';
 export type { Overview, StreamOverview, Trouble } from './routes/overview.ts';
 export type { Quarantine, QuarantineRecord } from './routes/quarantine.ts';
+export type { RunLog } from './routes/run-log.ts';
 export type { Activity, LastRun, RunDetail, RunRow, Runs } from './routes/runs.ts';
 export type { AuditTrail, Session } from './routes/session.ts';
 export type { SyncStarted } from './routes/sync.ts';
-export type { Verification } from './routes/verification-runs.ts';
 export type { Verifications } from './routes/verifications.ts';
+export type { Verification } from './verification-runs.ts';

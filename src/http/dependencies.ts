@@ -6,7 +6,7 @@ import type { Flatten } from '../model/flatten.ts';
 import { type Instant, parseDate, toIso } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
 import type { StreamName } from '../model/streams.ts';
-import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
+import { DAY_MS, describeInstant, startOfDay, type Window } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { StreamJob } from '../sync/job.ts';
 import { flag, HttpError, list, named, object, oneOf, orNull, text, type z } from './answers.ts';
@@ -200,9 +200,13 @@ export function chooseWindow(
     end: to === undefined ? usual.end : chooseDate('to', to, now),
   };
   if (window.start < window.end) return window;
-  throw new HttpError(409, `from (${toIso(window.start)}) is not before to (${toIso(window.end)})`, {
-    next: 'to is exclusive: for one day, give the next day as to',
-  });
+  throw new HttpError(
+    409,
+    `from (${describeInstant(window.start)}) is not before to (${describeInstant(window.end)})`,
+    {
+      next: 'to is exclusive: for one day, give the next day as to',
+    },
+  );
 }
 
 export function chooseDate(name: string, value: string, now: Instant = Date.now()): Instant {

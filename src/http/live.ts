@@ -167,7 +167,7 @@ const textOf = (id: string, { event, data }: LiveEvent): string =>
 /** Ages change all the time, and are no reason to publish. */
 const readinessFingerprint = ({ parts }: Readiness): string => parts.map(({ name, ok }) => `${name} ${ok}`).join();
 
-export type Topic = 'coverage' | 'runs' | 'backfills' | 'quarantine' | 'schema' | 'budget' | 'verifications';
+export type Topic = 'coverage' | 'runs' | 'log' | 'backfills' | 'quarantine' | 'schema' | 'budget' | 'verifications';
 
 /** A short text for each topic that changes when the topic does. */
 type Fingerprints = Readonly<Record<Exclude<Topic, 'verifications'>, string>>;
@@ -184,6 +184,7 @@ async function readFingerprints(state: Queryable): Promise<Fingerprints> {
           select id, state from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
           order by started_at desc limit 3
         ) r) as runs,
+        pg_sequence_last_value('tributary.run_log_id_seq')::text as log,
         (select concat_ws(' ', count(*), max(id), max(last_at)) from tributary.quarantine) as quarantine,
         (select max(id)::text from tributary.columns) as schema,
         (select concat_ws(' ', max(minute), sum(too_many)) from tributary.budget_use
@@ -191,10 +192,11 @@ async function readFingerprints(state: Queryable): Promise<Fingerprints> {
         (select string_agg(concat_ws(' ', id, state), ',') from tributary.backfills) as backfills`,
   });
   const underWay = JSON.stringify(await readBackfillsUnderWay(state));
-  const { coverage, runs, quarantine, schema, budget, backfills } = row ?? {};
+  const { coverage, runs, log, quarantine, schema, budget, backfills } = row ?? {};
   return {
     coverage: digest(coverage),
     runs: digest(runs),
+    log: digest(log),
     quarantine: digest(quarantine),
     schema: digest(schema),
     budget: digest(budget),

@@ -4,8 +4,8 @@ import { readBudgets, readBudgetUse } from '../cursor/budget-use.ts';
 import type { Queryable } from '../cursor/database/index.ts';
 import { INCIDENT_KINDS } from '../jobs/alerts.ts';
 import type { JobQueue } from '../jobs/bull.ts';
-import { Fault } from '../model/errors.ts';
-import { observe, type SpanEnd } from '../model/log.ts';
+import { statusOf } from '../model/errors.ts';
+import { observe } from '../model/log.ts';
 import type { StreamReport } from '../sync/run.ts';
 import type { ControlDeps } from './dependencies.ts';
 import { readOverview } from './routes/overview.ts';
@@ -58,7 +58,7 @@ export function createMetrics(deps: Deps): Metrics {
   const loop = measureLoop(registry);
   const unwatch = observe(({ name, attributes }) => (end) => {
     const { source = '', stream: of = '', kind = '' } = attributes;
-    if (name === 'request') requests.inc({ source: String(source), status: statusOf(end) });
+    if (name === 'request') requests.inc({ source: String(source), status: String(statusOf(end.error) ?? 'none') });
     if (name === 'run')
       duration.observe({ source: String(source), stream: String(of), kind: String(kind) }, end.seconds);
   });
@@ -79,14 +79,6 @@ export function createMetrics(deps: Deps): Metrics {
       loop.disable();
     },
   };
-}
-
-/** `none`: the network failed, or the answer was unusable for a reason other than its status. */
-function statusOf({ error }: SpanEnd): string {
-  if (error === undefined) return '200';
-  const answer =
-    error instanceof Fault && 'answer' in error ? (error.answer as { status?: number } | undefined) : undefined;
-  return answer?.status === undefined ? 'none' : String(answer.status);
 }
 
 /** Figures of all processes, read from the state at each scrape. */
@@ -184,6 +176,7 @@ async function streamFigures(deps: Deps): Promise<Figure[]> {
     }
     add('max_lag_seconds', 'maxLag of the config.', labels, one.maxLagSeconds);
     add('last_success_timestamp_seconds', 'When the last successful sync ended.', labels, seconds(one.lastSuccessAt));
+    add('first_sync', '1 until the stream has caught up once: it is behind by nature.', labels, one.firstSync ? 1 : 0);
     add('parked', '1 where the stream waits for a person.', labels, one.parked === null ? 0 : 1);
     add('quarantined_records', 'Records that were set aside.', labels, one.quarantined);
   }

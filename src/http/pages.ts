@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createBullBoard } from '@bull-board/api';
@@ -18,6 +19,16 @@ interface PageFiles {
   page: string;
 }
 
+/** uPlot as it is published: the page has no build step. */
+export const CHART_FILES = {
+  'uPlot.js': { type: 'text/javascript; charset=utf-8', text: fileOf('uplot/dist/uPlot.esm.js') },
+  'uPlot.css': { type: 'text/css; charset=utf-8', text: fileOf('uplot/dist/uPlot.min.css') },
+};
+
+function fileOf(name: string): string {
+  return readFileSync(createRequire(import.meta.url).resolve(name), 'utf8');
+}
+
 const FOLDER = fileURLToPath(new URL('page/', import.meta.url));
 
 /** Modules import each other by relative paths, so only the references in the HTML need the version. */
@@ -25,6 +36,7 @@ function readPageFiles(folder: string = FOLDER): PageFiles {
   const hash = createHash('sha256');
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }))
     if (entry.isFile()) hash.update(readFileSync(join(entry.parentPath, entry.name)));
+  for (const { text } of Object.values(CHART_FILES)) hash.update(text);
   const version = hash.digest('base64url').replace(/\W/g, '').slice(0, 12);
   const page = readFileSync(join(folder, 'index.html'), 'utf8');
   return {
@@ -47,6 +59,10 @@ export async function addPage(app: FastifyInstance): Promise<void> {
     files.addHook('onRoute', (route) => {
       route.config = { ...route.config, ...config };
     });
+    for (const [name, { type, text }] of Object.entries(CHART_FILES))
+      files.get(`/files-${version}/${name}`, (_, reply) =>
+        reply.header('cache-control', 'public, max-age=31536000, immutable').type(type).send(text),
+      );
     await files.register(staticFiles, {
       root: folder,
       prefix: `/files-${version}/`,

@@ -14,17 +14,19 @@ import { describeApi, type Route } from './route.ts';
 import { linksRoute, rowsRoute } from './routes/analytics.ts';
 import { backfillRoutes } from './routes/backfills.ts';
 import { coverageRoutes } from './routes/coverage.ts';
+import { eventRowsRoute } from './routes/coverage-days.ts';
 import { budgetRoute, diagnosticsRoutes } from './routes/diagnostics.ts';
 import { exportRoute } from './routes/export.ts';
 import { cursorRoutes, forgetRoute } from './routes/maintain.ts';
 import { overviewRoute } from './routes/overview.ts';
 import { quarantineRoutes } from './routes/quarantine.ts';
+import { runLogRoute } from './routes/run-log.ts';
 import { runsRoutes } from './routes/runs.ts';
 import { auditRoute, sessionRoutes } from './routes/session.ts';
 import { syncRoutes } from './routes/sync.ts';
-import { createVerificationRuns, type VerificationRuns } from './routes/verification-runs.ts';
 import { verificationRoutes } from './routes/verifications.ts';
 import type { Token } from './tokens.ts';
+import { createVerificationRuns, type VerificationRuns } from './verification-runs.ts';
 
 export interface HttpOptions extends AccessOptions {
   host: string;
@@ -223,8 +225,10 @@ export const routesOf = (deps: ControlDeps, verifications: VerificationRuns): Ro
   overviewRoute(deps),
   ...coverageRoutes(deps),
   rowsRoute(deps),
+  eventRowsRoute(deps),
   budgetRoute(deps),
   ...runsRoutes(deps),
+  runLogRoute(deps),
   ...backfillRoutes(deps),
   ...quarantineRoutes(deps),
   linksRoute(deps),

@@ -82,6 +82,12 @@ export class StopStream extends Fault {
   }
 }
 
+/** The status of the service's answer; none: the network failed, or the answer was unusable for a reason other than its status. */
+export function statusOf(error: unknown): number | undefined {
+  if (error === undefined) return 200;
+  return error instanceof RetryLater || error instanceof StopStream ? error.answer?.status : undefined;
+}
+
 /** One record that cannot be used. It goes to quarantine with this reason; the rest of its page is used. */
 export class BadRecord extends Fault {
   /** The part of the record that may be kept, without private data. */

@@ -58,3 +58,46 @@ export async function observed<T>(name: Span['name'], attributes: Attributes, wo
     for (const tell of ends) tell(end);
   }
 }
+
+/** The run that a span is part of, if it is of one. */
+export function runOf(span: Span | undefined): string | undefined {
+  if (span === undefined || span.name === 'run') return span && String(span.attributes.run);
+  return runOf(span.parent);
+}
+
+/** What was logged inside a span, whether or not the log's level lets it through. */
+export interface Line {
+  level: 'debug' | 'info' | 'warn' | 'error';
+  fields: object;
+  message: string;
+  span: Span;
+}
+
+const listeners = new Set<(line: Line) => void>();
+
+/** Returns the function that unsubscribes. */
+export function listen(listener: (line: Line) => void): () => void {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+}
+
+/** The same log, heard by those who listen. */
+export function heard(log: Log, place: object = {}): Log {
+  const say =
+    (level: Line['level']) =>
+    (fields: object, message: string): void => {
+      log[level](fields, message);
+      const span = current.getStore();
+      if (span) for (const listener of listeners) listener({ level, fields: { ...place, ...fields }, message, span });
+    };
+  return {
+    debug: say('debug'),
+    info: say('info'),
+    warn: say('warn'),
+    error: say('error'),
+    child: (fields) => heard(log.child(fields), { ...place, ...fields }),
+  };
+}
+
+/** Fields of this name hold secrets: no line keeps them. */
+export const SECRET_FIELDS = ['apiKey', 'authorization', 'password', 'salt', 'token', 'url'] as const;

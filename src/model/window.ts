@@ -23,7 +23,11 @@ export function daysOf<T extends Window>(window: T): T[] {
 /** For people: `2026-11-01 00:00 to 2026-11-02 00:00 UTC (exclusive)`, with seconds and fractions only if there are any. */
 export const describeRange = ({ start, end }: Window): string => `${moment(start)} to ${moment(end)} UTC (exclusive)`;
 
-const moment = (at: Instant): string =>
+/** For people: `2026-11-01 04:20 UTC`. */
+export const describeInstant = (at: Instant): string => `${moment(at)} UTC`;
+
+/** For people: `2026-11-01 04:20`, where UTC is said elsewhere. */
+export const moment = (at: Instant): string =>
   toIso(at)
     .replace('T', ' ')
     .replace(/(:00(\.0+)?|(\.0+))?Z$/, '');

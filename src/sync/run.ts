@@ -18,7 +18,7 @@ import { Cancelled, Fault, RetryLater, StopStream } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
-import { describeRange, provenShare, type Window } from '../model/window.ts';
+import { describeInstant, describeRange, provenShare, type Window } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
 import { type Committer, createCommitter } from './committer.ts';
 import { createEvolver, describeSchemaChange } from './evolver.ts';
@@ -26,6 +26,7 @@ import type { StreamJob, SyncDeps } from './job.ts';
 import { bringKnownUpToDate } from './known/attest.ts';
 import { createLedgers, type Known, type Ledgers, readKnown } from './known/known.ts';
 import { keptFrom } from './known/retain.ts';
+import { keepRunLog } from './run-log.ts';
 import { type Unproven, unsettled } from './windows-to-read.ts';
 
 /** A run under way: it holds the lease, counts, and knows which window it is in. */
@@ -103,6 +104,7 @@ export async function withRun(
   });
   if (!began) throw new Error('a lease was taken, and the run did not begin');
   const { known, at, elapsed } = began;
+  const kept = keepRunLog(state, id, log);
   const run: OpenRun = {
     id,
     kind,
@@ -126,6 +128,7 @@ export async function withRun(
     state.transaction(async (tx) => {
       const message = ended.fault?.message ?? summaryOf(ended);
       await finishRun(tx, id, { state: ended.state, message, kind: run.kind }, tally);
+      await kept.write(tx);
       if (!ended.fault && ended.state !== 'failed') await deps.onEnd?.(tx);
       await lease.release(tx);
       return lowestCursor(tx, tracks);
@@ -141,7 +144,12 @@ export async function withRun(
         return run.kind;
       },
     };
-    ended = await observed('run', told, () => work(run));
+    ended = await observed('run', told, () =>
+      work(run).catch((error: unknown) => {
+        log.debug({ source, stream, run: id, err: error }, 'this ended the run');
+        throw error;
+      }),
+    );
   } catch (error) {
     // Recovery: a bug is rethrown. Any other fault ends this stream alone and is reported with what was kept.
     isBug = !(error instanceof Fault);
@@ -154,6 +162,7 @@ export async function withRun(
     const now = job.requests();
     tally.requests = now.requests - asked.requests;
     tally.tooManyRequests = now.tooManyRequests - asked.tooManyRequests;
+    await kept.stop();
     cursor = await end()
       .catch(async (error: unknown) => {
         await lease.release();
@@ -179,7 +188,8 @@ function stateOf(fault: Fault): RunState {
 }
 
 function keptOf(cursor: Cursor | undefined): string {
-  if (cursor?.completeThrough !== undefined) return `everything through ${toIso(cursor.completeThrough)} is complete`;
+  if (cursor?.completeThrough !== undefined)
+    return `everything through ${describeInstant(cursor.completeThrough)} is complete`;
   return cursor ? COMMITTED : 'nothing had been written yet';
 }
 
@@ -245,6 +255,8 @@ export async function withReading(
       const start = sinceOf(sinks.find(({ name }) => name === sink) ?? {});
       const whole = { start, end: Math.max(start, reader.serverNow() - job.policy.settleMs) };
       const done = isSync ? { done: provenShare(ledgers.of(sink), whole) } : {};
+      const news = { sink, rows: run.tally.read, ...(through !== undefined && { through: toIso(through) }) };
+      log.debug({ source, stream, run: run.id, ...news }, 'committed');
       onProgress({ source, stream, runId: run.id, rows: run.tally.read, requests: run.requests(), through, ...done });
     },
   });

@@ -116,7 +116,71 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await page.keyboard.press('/');
     await page.keyboard.type('clicks');
     await page.keyboard.press('Enter');
-    await page.getByText('There is no stream, run or record “clicks”.').waitFor();
+    await page.getByText('There is no stream, run, record or link “clicks”.').waitFor();
+    await context.close();
+  });
+
+  it('finds a link by its id or a part of its name, on a phone too', async () => {
+    const { page, context } = await visit(`${server.baseUrl}/#/`, { viewport: PHONE });
+    await settled(page);
+    for (const text of ['link_08fK2', 'com/launch']) {
+      await page.getByRole('combobox', { name: /^Find/ }).click();
+      await page.keyboard.type(text);
+      await page.keyboard.press('Enter');
+      await page.waitForURL(/#\/links\?q=/);
+      await settled(page);
+      expect(await page.locator('tbody tr .ranked b').allTextContents()).toEqual(['go.example.com/launch']);
+    }
+    await page.getByRole('link', { name: '‹ Top links' }).click();
+    await page.getByRole('heading', { name: 'Top links' }).waitFor();
+    await context.close();
+  });
+
+  it('charts rows by event time and by arrival, with tooltips, zoom, a choice of times, and first syncs apart', async () => {
+    const { page, context, complaints } = await visit(`${server.baseUrl}/#/`);
+    await settled(page);
+    const chart = page.locator('time-chart');
+    await chart.scrollIntoViewIfNeeded();
+    const box = (await chart.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 };
+    const middle = box.y + box.height / 2;
+    await page.mouse.move(box.x + box.width / 2, middle);
+    const tip = await page.locator('.chart-tip').textContent();
+    expect(tip).toMatch(/^\d{4}-\d\d-\d\dclicks [\d,]+leads [\d,]+sales [\d,]+$/);
+    const whole = page.getByRole('button', { name: 'Whole range' });
+    expect(await whole.isVisible()).toBe(false);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.7, middle, { steps: 4 });
+    await page.mouse.up();
+    await whole.waitFor();
+    // News leave the zoom alone.
+    const drawn = page.waitForResponse((response) => response.url().includes('/api/rows'));
+    server.tell('changed', { topics: ['coverage'] });
+    await drawn;
+    await settled(page);
+    expect(await whole.isVisible()).toBe(true);
+    await whole.click();
+    expect(await whole.isVisible()).toBe(false);
+    await page.getByRole('link', { name: 'Arrival' }).click();
+    await page.getByText('First syncs brought 41,603 further rows, which are not drawn.').waitFor();
+    const asked = page.waitForRequest((request) => /api\/rows\?.*per=hour/.test(request.url()));
+    await page.getByRole('link', { name: '48 hours' }).click();
+    await asked;
+    expect(complaints).toEqual([]);
+    await context.close();
+  });
+
+  it('shows all times in UTC or in those of the viewer, by a switch that is remembered', async () => {
+    const { page, context } = await visit(`${server.baseUrl}/#/run/run-5`, { timezoneId: 'Asia/Tokyo' });
+    await settled(page);
+    const sent = page.getByRole('table', { name: 'Requests' }).locator('time').first();
+    const iso = (await sent.getAttribute('datetime')) ?? '';
+    const shown = (ms: number): string => new Date(Date.parse(iso) + ms).toISOString().slice(0, 19).replace('T', ' ');
+    expect(await sent.textContent()).toBe(shown(0));
+    await page.getByRole('button', { name: 'Times are UTC; switch' }).click();
+    expect(await sent.textContent()).toBe(shown(9 * 3_600_000));
+    await page.reload();
+    await settled(page);
+    expect(await sent.textContent()).toBe(shown(9 * 3_600_000));
     await context.close();
   });
 
@@ -211,7 +275,11 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await button.focus();
     await page.keyboard.press('Enter');
     const isOff = () => button.evaluate((element: { disabled?: boolean }) => element.disabled === true);
-    expect(await isOff()).toBe(true);
+    // Before the server has said anything: both stand on the page when the click is over.
+    expect({ off: await isOff(), status: await page.locator('#said').textContent() }).toEqual({
+      off: true,
+      status: 'Working…',
+    });
     const drawn = page.waitForResponse((response) => response.url().includes('/api/coverage'));
     server.tell('changed', { topics: ['coverage'] });
     await drawn;

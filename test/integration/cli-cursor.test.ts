@@ -86,7 +86,7 @@ describe('cursor', () => {
     const { code, stdout, stderr } = await tributary('cursor', 'set', 'sales', '--to', '2d', '--sink', 'copy');
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toMatch(
-      /^main\/sales: \S+ lies after the watermark, \S+: the time between is not proven\nkept: nothing was changed\nnext: .*--force/,
+      /^main\/sales: \S+ \S+ UTC lies after the watermark, \S+ \S+ UTC: the time between is not proven\nkept: nothing was changed\nnext: .*--force/,
     );
     const [unmoved] = await cursors('get', 'sales', '--sink', 'copy');
     expect(Date.parse(unmoved?.completeThrough ?? '')).toBeLessThan(Date.now() - 8 * DAY);

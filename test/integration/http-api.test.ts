@@ -8,11 +8,13 @@ import type {
   Budget,
   Coverage,
   CoverageWindows,
+  EventRows,
   Overview,
   Quarantine,
   QuarantineRecord,
   Rows,
   RunDetail,
+  RunLog,
   Runs,
   SchemaChanges,
   SyncStarted,
@@ -186,6 +188,18 @@ describe('the API says what the tables say', () => {
         const [counted] = await db.query<{ n: number }>({ text: `select count(*) as n from attribution.${stream}` });
         expect(sum(points)).toBe(counted?.n);
       }
+      const { series: byDay } = await get<EventRows>('/api/rows/events?from=400d');
+      for (const { stream, points } of byDay) {
+        const [{ n } = { n: 0 }] = await db.query<{ n: number }>({
+          text: `select count(*) as n from attribution.${stream} where "timestamp" < $1`,
+          values: [points.at(-1)?.at],
+        });
+        // By the ledger, which says of sales what was written into it above. The last day is not over.
+        const days = points.slice(0, stream === 'sales' ? undefined : -1);
+        expect(days.reduce((sum, { rows }) => sum + rows, 0)).toBe(stream === 'sales' ? 12 : n);
+      }
+      expect(series.flatMap(({ points }) => points).every((point) => point.firstSync <= point.new)).toBe(true);
+      expect(series.flatMap(({ points }) => points).some((point) => point.firstSync > 0)).toBe(true);
       const { keys } = await get<Budget>('/api/budget?minutes=60&step=60');
       expect(keys.map(({ sources }) => sources)).toEqual([['main']]);
       const requests = runs.reduce((sum, run) => sum + run.requests, 0);
@@ -268,7 +282,16 @@ describe('the API says what the tables say', () => {
         best.map(({ id, n }) => [id, n]),
       ]);
       expect(links.every(({ shortLink }) => shortLink?.includes('/'))).toBe(true);
+      const [first] = links;
+      for (const q of [first?.linkId, first?.shortLink?.toUpperCase()]) {
+        const named = await get<TopLinks>(`/api/links/top?by=${by}&from=30d&q=${encodeURIComponent(q ?? '')}`);
+        expect(named.links[0]).toEqual(first);
+      }
+      expect((await get<TopLinks>('/api/links/top?q=%25')).links).toEqual([]);
     }
+    const run = (await get<Runs>('/api/runs?state=done&kind=sync&limit=1')).runs[0]?.id ?? '';
+    expect((await get<RunLog>(`/api/runs/${run}/log`)).requests.length).toBeGreaterThan(0);
+    expect((await ask('GET', '/api/runs/nobody/log')).status).toBe(404);
   });
 });
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { connect } from '../../src/cursor/database/index.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -127,6 +128,26 @@ describe('metrics', () => {
       ).toEqual([]);
     }
     expect(rules.every(({ annotations }) => annotations.summary.length > 0)).toBe(true);
+  });
+
+  it('tell a first sync, which is behind by nature: every rule about being behind leaves it out', async () => {
+    const { groups } = parse(readFileSync('docs/monitoring/alerts.yaml', 'utf8')) as {
+      groups: Array<{ rules: Array<{ expr: string }> }>;
+    };
+    const behind = groups
+      .flatMap(({ rules }) => rules.map(({ expr }) => expr))
+      .filter((expr) => /lag_seconds|last_success|uncertified/.test(expr));
+    const LEFT_OUT = ' unless on (source, stream) max by (source, stream) (tributary_first_sync) == 1';
+    expect(behind.map((expr) => expr.endsWith(LEFT_OUT))).toEqual([true, true, true]);
+    expect(sum('tributary_first_sync')).toBe(0);
+    // As it is before the first run has ended.
+    const db = connect({ url: database.url });
+    await db.query({ text: `update tributary.runs set state = 'interrupted'` });
+    await db.query({ text: `update tributary.cursors set complete_through = now() - interval '20 days'` });
+    await db.close();
+    text = await (await room.get('/metrics')).text();
+    const late = samples().filter(({ name, value }) => name === 'tributary_lag_seconds' && value > 7200);
+    expect([late.length, sum('tributary_first_sync')]).toEqual([3, 3]);
   });
 
   it('hold no key, not even its digest', () => {

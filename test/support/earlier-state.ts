@@ -45,4 +45,8 @@ export const ROWS_SINCE_VERSION: Readonly<Record<number, readonly string[]>> = {
      values ('kept', 'clicks', 'warehouse', now() - interval '9 days', now() - interval '8 days', 'rows of another writer')`,
     `insert into iceberg_heads (sink, table_name, table_uuid, location) values ('tables', 'clicks', 'a uuid', 'a place')`,
   ],
+  16: [
+    `insert into run_log (run_id, kind, at, entry)
+     values ('20261114T120000-00000001', 'line', now(), '{"level": "info", "message": "kept", "details": {}}')`,
+  ],
 };

@@ -14,7 +14,10 @@ const OVERPRINTS = `(() => {
     if (parent.closest('.spoken, .skip, noscript, option, .said, dialog')) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
-    for (const box of range.getClientRects()) if (box.width > 1 && box.height > 1) boxes.push({ text, box });
+    // What is scrolled out of its own box is not printed.
+    const frame = parent.closest('.scroll')?.getBoundingClientRect();
+    const isOut = (box) => frame && (box.top >= frame.bottom || box.bottom <= frame.top);
+    for (const box of range.getClientRects()) if (isOut(box)) continue; else if (box.width > 1 && box.height > 1) boxes.push({ text, box });
   }
   boxes.sort((a, b) => a.box.top - b.box.top);
   const found = new Set();

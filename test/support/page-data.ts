@@ -4,6 +4,7 @@ import type {
   Coverage,
   CoverageWindows,
   DayState,
+  EventRows,
   Overview,
   Rows,
   RunRow,
@@ -160,7 +161,8 @@ export function pageData({ sources, days, runDays, odd = ODD, scene = 'troubled'
             return {
               at: iso(from + i * step),
               read: fresh * 2,
-              new: fresh,
+              new: fresh + (i === 0 && s === 0 ? 41_603 : 0),
+              firstSync: i === 0 && s === 0 ? 41_603 : 0,
               changed: 3,
               quarantined: 0,
               runs: 12,
@@ -168,6 +170,17 @@ export function pageData({ sources, days, runDays, odd = ODD, scene = 'troubled'
             };
           }).filter((_, i) => per === 'day' || i < 20 || i > 22),
         })),
+    };
+  };
+
+  const eventRows = (only: { source?: string; stream?: string }): EventRows => {
+    const { from, to, series } = rows('day', only);
+    return {
+      ...{ from, to },
+      series: series.map(({ points, ...of }) => ({
+        ...of,
+        points: points.map(({ at, read }) => ({ at, rows: read })),
+      })),
     };
   };
 
@@ -269,7 +282,7 @@ export function pageData({ sources, days, runDays, odd = ODD, scene = 'troubled'
     return { ...of, sink: 'warehouse', ...windowsOfDay(dayRuns({ from: since, now, runDays, track, odd }), from) };
   };
 
-  return { overview, coverage, windows, rows, budget, runs, backfills, links, streams, since };
+  return { overview, coverage, windows, rows, eventRows, budget, runs, backfills, links, streams, since };
 }
 
 /** The same house at another time. Figures are as wide as they come. */

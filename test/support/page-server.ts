@@ -4,6 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { extname, join, normalize } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import type { RunLog } from '../../src/http/api-types.ts';
+import { CHART_FILES } from '../../src/http/pages.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import { pageData, type Size } from './page-data.ts';
 
@@ -53,6 +55,8 @@ export async function servePage(size: Size, { port: wanted = 0 } = {}): Promise<
       );
       return;
     }
+    const chart = CHART_FILES[pathname.slice(1) as keyof typeof CHART_FILES];
+    if (chart) return response.writeHead(200, { 'content-type': chart.type }).end(chart.text);
     const file = join(PAGE, normalize(pathname === '/' ? '/index.html' : pathname));
     const body = await readFile(file).catch(() => null); // Not there: 404 says it.
     response.writeHead(body ? 200 : 404, {
@@ -110,6 +114,8 @@ function answerOf(
         ...(source && { source }),
         ...(stream && { stream }),
       });
+    case 'rows/events':
+      return data.eventRows({ ...(source && { source }), ...(stream && { stream }) });
     case 'budget':
       return data.budget(Number(query.get('minutes')), Number(query.get('step')));
     case 'runs':
@@ -124,8 +130,11 @@ function answerOf(
       return { verifications: [verification(data.overview.now)] };
     case 'schema-changes':
       return { changes: schemaChanges(data.overview.now) };
-    case 'links/top':
-      return data.links;
+    case 'links/top': {
+      const q = query.get('q');
+      const { links, ...head } = data.links;
+      return { ...head, links: links.filter(({ linkId, shortLink }) => !q || linkId === q || shortLink?.includes(q)) };
+    }
     case 'audit':
       return {
         entries: [
@@ -142,7 +151,8 @@ function answerOf(
         next: null,
       };
   }
-  if (area === 'runs')
+  if (path.endsWith('/log')) return runLog(Date.parse(data.overview.now));
+  if (area === 'runs' && id?.startsWith('run-'))
     return {
       ...data.runs.find((run) => run.id === id),
       contradictions: { click_country: 3 },
@@ -179,6 +189,32 @@ function answerOf(
   }
   return undefined;
 }
+
+const runLog = (now: number): RunLog => ({
+  lines: [
+    { level: 'debug' as const, message: 'sweeping', details: { window: '2026-11-01 to 2026-11-08' } },
+    {
+      level: 'warn' as const,
+      message: 'trying again: the service answered 503 Service Unavailable',
+      details: { page: '1', status: '503', attempt: '1', waitMs: '412' },
+    },
+    {
+      level: 'debug' as const,
+      message: 'committed',
+      details: { sink: 'warehouse', rows: '4821', through: '2026-11-07T23:59:59.000Z' },
+    },
+  ].map((line, i) => ({ at: new Date(now - 9000 + 1000 * i).toISOString(), ...line })),
+  requests: Array.from({ length: 40 }, (_, i) => ({
+    at: new Date(now - 60_000 + 1000 * i).toISOString(),
+    ...RANGE,
+    order: i % 2 === 0 ? 'asc' : 'desc',
+    page: 1,
+    limit: 1000,
+    rows: i === 3 ? null : 1000 - i,
+    ms: 180 + i,
+    status: i === 3 ? 503 : 200,
+  })),
+});
 
 const RANGE = { from: '2026-11-01T00:00:00.000Z', to: '2026-11-08T00:00:00.000Z' };
 

@@ -4,7 +4,7 @@ export const VIEWS = {
   streams: '#/',
   'a stream by the year': `#/stream/main/clicks?zoom=year&day=${DAY}`,
   'a stream by the month': '#/stream/main/clicks?zoom=month',
-  'a stream in all': '#/stream/main/clicks?zoom=all&per=day',
+  'a stream in all': '#/stream/main/clicks?zoom=all&by=arrival&span=days',
   backfills: '#/backfills',
   runs: '#/runs',
   'a run': '#/run/run-5',

@@ -2,6 +2,7 @@ import { environment, hasState, withApp } from '../../app/index.ts';
 import type { Config } from '../../config/index.ts';
 import { connect, type Database } from '../../cursor/database/index.ts';
 import { ConfigError, Fault } from '../../model/errors.ts';
+import { moment } from '../../model/window.ts';
 import { type CommonOptions, EXIT, parseCount, type Register, withConfig, withJson, withSink } from '../command.ts';
 import { figure, table } from '../terminal.ts';
 
@@ -103,6 +104,9 @@ function describe(rows: readonly Row[], isCut: boolean, limit: number, columns: 
 
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '';
-  if (value instanceof Date) return value.toISOString();
+  if (value instanceof Date) return moment(value.getTime());
+  // An interval, as Postgres itself writes it.
+  if (typeof value === 'object' && 'toPostgres' in value)
+    return String((value as { toPostgres(): string }).toPostgres());
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }

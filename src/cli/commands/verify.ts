@@ -5,7 +5,7 @@ import { recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
-import { describeRange, type Window } from '../../model/window.ts';
+import { describeInstant, describeRange, type Window } from '../../model/window.ts';
 import type { Sink } from '../../sinks/sink.ts';
 import type { SyncDeps } from '../../sync/job.ts';
 import { type SinkResult, totalOf, type VerifyResult } from '../../sync/maintain/comparison.ts';
@@ -152,7 +152,7 @@ function describeSink(result: SinkResult): string {
     ...lines.split('\n').map((line) => `  ${line}`),
     ...examples.slice(0, SHOWN).map(({ kind, id, at, columns }) => {
       const fields = columns.length > 0 ? ` in ${columns.join(', ')}` : '';
-      return `  e.g. ${kind}: ${id} of ${toIso(at)}${fields}`;
+      return `  e.g. ${kind}: ${id} of ${describeInstant(at)}${fields}`;
     }),
     ...neverRead.map((window) => `  never read into ${sink}: ${describeRange(window)}`),
     ...(neverRead.length > 0 ? ['  what is missing there comes with a sync, a backfill or --repair'] : []),

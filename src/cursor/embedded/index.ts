@@ -161,7 +161,7 @@ async function becomeOwner({ session }: Presence, dir: string): Promise<void> {
     }
     const [, pid = '', command = ''] = /^pid (\d+): (.*)$/.exec(holder.who) ?? [];
     throw new RetryLater(
-      `the embedded Postgres in ${dir} is in use by another process: pid ${pid} (${command}), since ${holder.since.toISOString()}`,
+      `the embedded Postgres in ${dir} is in use by another process: pid ${pid} (${command}), since ${holder.since.toISOString().slice(0, 16).replace('T', ' ')} UTC`,
       {
         kept: 'nothing was changed; that process goes on undisturbed',
         next: `wait until it ends, stop it (kill ${pid}), or set state.url to a Postgres server that processes can share`,

@@ -16,6 +16,7 @@ import {
   ENDED_SESSIONS,
   INCIDENTS_OF_ANY_KIND,
   PRICED_ROWS,
+  RUN_LOG,
   WORKER_TABLES,
   WORKSPACES,
 } from './worker.ts';
@@ -37,5 +38,6 @@ export const MIGRATIONS: readonly Migration[] = [
   WORKSPACES,
   PRICED_ROWS,
   ATTESTATIONS,
+  RUN_LOG,
   INCIDENTS_OF_ANY_KIND,
 ];

@@ -202,6 +202,26 @@ comment on column ${s}.backfills.priced_rows is 'How many rows it was expected t
   },
 };
 
+/** What a run said and asked, for its page: a failed night must be explainable in the morning, by whichever process ran it. */
+export const RUN_LOG: Migration = {
+  version: 16,
+  name: 'the log of a run',
+  sql: (schema) => {
+    const s = quoteIdent(schema);
+    return `
+create table ${s}.run_log (
+  run_id text not null references ${s}.runs (id) on delete cascade,
+  kind   text not null check (kind in ('line', 'request')),
+  id     bigint generated always as identity,
+  at     timestamptz not null,
+  entry  jsonb not null,
+  primary key (run_id, kind, id)
+);
+comment on table ${s}.run_log is 'The last lines and requests of each run of the last days.';
+`;
+  },
+};
+
 /** Kinds of incidents are the program's business: another one needs no migration. */
 export const INCIDENTS_OF_ANY_KIND: Migration = {
   version: 24,

@@ -52,7 +52,14 @@ export type TopLinks = z.infer<typeof TopLinks>;
 
 const TopQuery = object({ from: date, to: date, source: shortText })
   .partial()
-  .extend({ by: stream.default('clicks'), limit: limit(10) });
+  .extend({
+    by: stream.default('clicks'),
+    limit: limit(10),
+    q: shortText
+      .min(1)
+      .optional()
+      .describe('only links with this id, or this text in their short link; with or without events'),
+  });
 
 export const linksRoute = (deps: Pick<ControlDeps, 'warehouse'>): Route =>
   route({
@@ -84,7 +91,7 @@ async function readTop(
   // Nothing was synced yet: the table is created with the first rows.
   if (!has.has(by) || !has.has('links')) return { ...head, sink: name, links: [] };
   const present = STREAM_NAMES.filter((stream) => has.has(stream));
-  const question = { by, window, source: query.source, limit: query.limit };
+  const question = { by, window, source: query.source, limit: query.limit, q: query.q };
   const links = await db.query<TopLink>(selectTop(schema, present, question));
   return {
     ...head,
@@ -103,13 +110,20 @@ interface Question {
   window: Window;
   source: string | undefined;
   limit: number;
+  q: string | undefined;
 }
 
 /** First the top links by one figure, then the other figures of those few: each table is scanned once, by its time index. */
-function selectTop(schema: string, present: readonly StreamName[], { by, window, source, limit }: Question): Sql {
+function selectTop(schema: string, present: readonly StreamName[], { by, window, source, limit, q }: Question): Sql {
   const table = (name: string): string => `${quoteIdent(schema)}.${quoteIdent(name)}`;
   const inWindow = `"timestamp" >= $1 and "timestamp" < $2 and _missing_since is null and ($3::text is null or _source = $3)`;
   const ofBest = `${inWindow} and (_source, link_id) in (select _source, link_id from best)`;
+  const most = `
+    select _source, link_id, count(*) as n from ${table(by)} where ${inWindow} and link_id is not null
+    group by 1, 2 order by n desc, 1, 2 limit $4`;
+  const named = `
+    select _source, link_id from ${table('links')} where ($3::text is null or _source = $3)
+      and (link_id = $5 or strpos(lower(link_domain || '/' || link_key), lower($5)) > 0) order by 1, 2 limit $4`;
   const countOf = (stream: StreamName): string =>
     present.includes(stream)
       ? `left join (select _source, link_id, count(*) as n from ${table(stream)} where ${ofBest} group by 1, 2) ${stream}
@@ -125,23 +139,29 @@ function selectTop(schema: string, present: readonly StreamName[], { by, window,
     : 'left join (select null::json as amounts) revenue on true';
   return {
     text: `
-      with best as materialized (
-        select _source, link_id, count(*) as n from ${table(by)} where ${inWindow} and link_id is not null
-        group by 1, 2 order by n desc, 1, 2 limit $4
-      )
+      with best as materialized (${q === undefined ? most : named})
       select best._source as source, best.link_id as "linkId", l.link_domain || '/' || l.link_key as "shortLink",
         coalesce(clicks.n, 0) as clicks, coalesce(leads.n, 0) as leads, coalesce(sales.n, 0) as sales,
         coalesce(revenue.amounts, '[]') as revenue
       from best ${STREAM_NAMES.map(countOf).join('\n')} ${revenue}
       left join ${table('links')} l using (_source, link_id)
-      order by best.n desc, 1, 2`,
-    values: [toIso(window.start), toIso(window.end), source ?? null, limit],
+      order by ${by}.n desc nulls last, 1, 2`,
+    values: [toIso(window.start), toIso(window.end), source ?? null, limit, ...(q === undefined ? [] : [q])],
   };
 }
 
 const RowsPoint = named(
   'RowsPoint',
-  object({ at: moment, read: count, new: count, changed: count, quarantined: count, runs: count, failed: count }),
+  object({
+    at: moment,
+    read: count,
+    new: count,
+    firstSync: count.describe('of the new rows, those that a first sync brought'),
+    changed: count,
+    quarantined: count,
+    runs: count,
+    failed: count,
+  }),
 );
 
 const Rows = named(
@@ -238,11 +258,19 @@ function createRowReader(state: Queryable): RowReader {
 /** By the start of a run, which is indexed: a run that passes midnight counts for the day before. */
 const selectRows = (per: Rows['per'], { start, end }: Window): Sql => ({
   text: `
+    with caught_up as (
+      select k.source, k.stream, f.caught_up_at from (select distinct source, stream from tributary.cursors) k cross join lateral (
+        select finished_at as caught_up_at from tributary.runs
+        where (source, stream, state) = (k.source, k.stream, 'done') and kind in ('sync', 're-sweep')
+        order by started_at limit 1
+      ) f
+    )
     select source, stream, date_trunc($1, started_at, 'UTC') as at, count(*) as runs,
       count(*) filter (where state not in ('done', 'running')) as failed,
       sum(rows_read)::bigint as read, sum(rows_new)::bigint as new, sum(rows_changed)::bigint as changed,
-      sum(rows_quarantined)::bigint as quarantined
-    from tributary.runs where started_at >= $2 and started_at < $3
+      sum(rows_quarantined)::bigint as quarantined,
+      coalesce(sum(rows_new) filter (where kind = 'sync' and started_at < coalesce(caught_up_at, 'infinity')), 0)::bigint as "firstSync"
+    from tributary.runs left join caught_up using (source, stream) where started_at >= $2 and started_at < $3
     group by source, stream, at order by source, stream, at`,
   values: [per, toIso(start), toIso(end)],
 });

@@ -2,8 +2,22 @@ import type { Queryable } from '../../cursor/database/index.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { type CoverageSpan, DAY_MS, startOfDay, type Window } from '../../model/window.ts';
-import { count, day as date, named, object, oneOf, type z } from '../answers.ts';
-import { isoDay } from '../dependencies.ts';
+import {
+  date as asked,
+  count,
+  day as date,
+  HttpError,
+  list,
+  moment,
+  named,
+  object,
+  oneOf,
+  shortText,
+  stream,
+  type z,
+} from '../answers.ts';
+import { type ControlDeps, chooseWindow, isoDay } from '../dependencies.ts';
+import { type Route, route } from '../route.ts';
 
 /**
  * Consecutive days of one state. A day's state is the worst of its windows': gap (never read, though later ones were), uncertified
@@ -64,3 +78,70 @@ export const readDayRows = (state: Queryable, { source, stream }: Omit<Track, 's
       group by w.sink, d.day order by d.day`,
     values: [source, stream, toIso(start), toIso(end)],
   });
+
+const EventRows = named(
+  'EventRows',
+  object({
+    from: moment,
+    to: moment,
+    series: list(object({ source: shortText, stream, points: list(object({ at: moment, rows: count })) })).describe(
+      'days without events have no point',
+    ),
+  }),
+);
+export type EventRows = z.infer<typeof EventRows>;
+
+const MOST_DAYS = 1100;
+
+export const eventRowsRoute = ({ state }: Pick<ControlDeps, 'state'>): Route =>
+  route({
+    method: 'GET',
+    path: '/api/rows/events',
+    summary: 'Rows by the UTC day of their events, by the ledger. Default: the last 30 days.',
+    role: 'read',
+    query: object({ from: asked, to: asked, source: shortText, stream }).partial(),
+    answer: EventRows,
+    async handle({ query }) {
+      const now = Date.now();
+      const { start, end } = chooseWindow(query, { start: startOfDay(now) - 29 * DAY_MS, end: now }, now);
+      const window = { start: startOfDay(start), end };
+      if (end - window.start > MOST_DAYS * DAY_MS)
+        throw new HttpError(409, `that is more than ${MOST_DAYS} days`, { next: 'ask for fewer' });
+      return { from: toIso(window.start), to: toIso(end), series: await readEventRows(state, query, window) };
+    },
+  });
+
+/** Sinks that have the same events count once. A window of several days counts for its first: its rows are not known by day. */
+async function readEventRows(
+  state: Queryable,
+  { source, stream: name }: { source?: string | undefined; stream?: string | undefined },
+  { start, end }: Window,
+): Promise<EventRows['series']> {
+  const rows = await state.query<{
+    source: string;
+    stream: EventRows['series'][number]['stream'];
+    at: Date;
+    rows: number;
+  }>({
+    text: `
+      select source, stream, at, max(rows)::bigint as rows from (
+        select source, stream, sink, date_trunc('day', start_at, 'UTC') as at, sum(rows) as rows from tributary.windows
+        where rows > 0 and start_at >= $1 and start_at < $2 and ($3::text is null or source = $3) and ($4::text is null or stream = $4)
+        group by 1, 2, 3, 4
+      ) by_sink group by 1, 2, 3 order by 1, 2, 3`,
+    values: [toIso(start), toIso(end), source ?? null, name ?? null],
+  });
+  const keys = [...new Set(rows.map((row) => `${row.source}/${row.stream}`))];
+  return keys.flatMap((key) => {
+    const own = rows.filter((row) => `${row.source}/${row.stream}` === key);
+    const [first] = own;
+    if (!first) return [];
+    return [
+      {
+        source: first.source,
+        stream: first.stream,
+        points: own.map(({ at, rows: n }) => ({ at: at.toISOString(), rows: n })),
+      },
+    ];
+  });
+}

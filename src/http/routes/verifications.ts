@@ -2,7 +2,7 @@ import type { Sink } from '../../sinks/sink.ts';
 import { date, flag, HttpError, list, named, object, shortText, stream, type z } from '../answers.ts';
 import { type ControlDeps, chooseSinks, chooseStreams, chooseWindow } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
-import { Verification, VerificationHead, type VerificationRuns, type VerifyJob } from './verification-runs.ts';
+import { Verification, VerificationHead, type VerificationRuns, type VerifyJob } from '../verification-runs.ts';
 
 const Verifications = named('Verifications', object({ verifications: list(VerificationHead) }));
 

@@ -228,8 +228,9 @@ function announce(
         : `${Math.round(seconds / 3600)} h`;
   const windows = counted(lost.length, 'window');
   const text = `${lost[0]?.note}. ${windows} ${lost.length === 1 ? 'is' : 'are'} read again: about ${counted(rows, 'row')}, ${counted(requests, 'request')}, ${took}`;
-  if (onNotice) onNotice({ source, stream, text });
-  else log.warn({ source, stream, sink: sink.name, windows: lost.length, rows }, text);
+  // Where a person is told, the log need not repeat it; the log of the run has it in either case.
+  onNotice?.({ source, stream, text });
+  log[onNotice ? 'debug' : 'warn']({ source, stream, sink: sink.name, windows: lost.length, rows }, text);
 }
 
 const counted = (n: number, what: string): string => `${n.toLocaleString('en-US')} ${what}${n === 1 ? '' : 's'}`;

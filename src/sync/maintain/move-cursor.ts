@@ -7,9 +7,9 @@ import { acquireLease, checkFence, type Lease } from '../../cursor/leases.ts';
 import { applyAdvance, readLedger, type Track } from '../../cursor/ledger.ts';
 import { Certified } from '../../extract/proof/certified.ts';
 import { ConfigError } from '../../model/errors.ts';
-import { type Instant, toIso } from '../../model/instant.ts';
+import type { Instant } from '../../model/instant.ts';
 import { STREAMS } from '../../model/streams.ts';
-import { gaps } from '../../model/window.ts';
+import { describeInstant, gaps } from '../../model/window.ts';
 import { countsIn, type Sink } from '../../sinks/sink.ts';
 
 export interface MoveDeps {
@@ -41,18 +41,24 @@ export function moveCursor(deps: MoveDeps, track: Track, { to, force }: Move): P
       });
     }
     if (to < cursor.since) {
-      throw new ConfigError(`${toIso(to)} lies before the beginning of this stream, ${toIso(cursor.since)}`, {
-        where,
-        next: 'move `since` in the config back instead, and run tributary sync',
-      });
+      throw new ConfigError(
+        `${describeInstant(to)} lies before the beginning of this stream, ${describeInstant(cursor.since)}`,
+        {
+          where,
+          next: 'move `since` in the config back instead, and run tributary sync',
+        },
+      );
     }
     const floor = cursor.completeThrough ?? cursor.since;
     if (to > floor && !force) {
-      throw new ConfigError(`${toIso(to)} lies after the watermark, ${toIso(floor)}: the time between is not proven`, {
-        where,
-        kept: 'nothing was changed',
-        next: 'run tributary sync to prove it; --force calls it complete unread, and events may be missing for good',
-      });
+      throw new ConfigError(
+        `${describeInstant(to)} lies after the watermark, ${describeInstant(floor)}: the time between is not proven`,
+        {
+          where,
+          kept: 'nothing was changed',
+          next: 'run tributary sync to prove it; --force calls it complete unread, and events may be missing for good',
+        },
+      );
     }
     if (to <= floor) {
       await deps.state.transaction(async (tx) => {

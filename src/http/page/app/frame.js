@@ -4,7 +4,7 @@
 import { actionButton, announce } from '../parts/actions.js';
 import { h, morphChildren } from '../parts/dom.js';
 import { progressBar } from '../parts/elements.js';
-import { duration, figure, minute, percent, since } from '../parts/words.js';
+import { duration, figure, minute, percent, since, switchZone, zoneName } from '../parts/words.js';
 import { href } from './screen.js';
 import { post } from './session.js';
 
@@ -88,12 +88,15 @@ export function drawFrame(place) {
       mark('waiting', 'Waiting');
       say(
         'server',
-        `The server does not answer. What you see is from ${since} UTC; it goes on by itself once the server is back.`,
+        `The server does not answer. What you see is from ${since} (${zoneName()}); it goes on by itself once the server is back.`,
       );
     },
     /** @param {string} message @param {boolean} isEmpty */
     fault(message, isEmpty) {
-      say('fault', isEmpty ? message : `${message}. What you see is from ${minute(heardAt.toISOString())} UTC.`);
+      say(
+        'fault',
+        isEmpty ? message : `${message}. What you see is from ${minute(heardAt.toISOString())} (${zoneName()}).`,
+      );
     },
     /** @param {Readiness} readiness */
     ready({ parts }) {
@@ -144,6 +147,20 @@ export function attachThemeSwitch(button) {
     root.dataset.theme = next;
     localStorage.setItem('theme', next);
     name();
+  };
+  name();
+}
+
+/** Times in UTC, or in those of this machine, on every view. @param {HTMLButtonElement} button @param {() => void} onSwitch */
+export function attachZoneSwitch(button, onSwitch) {
+  const name = () => {
+    button.textContent = zoneName() === 'UTC' ? 'UTC' : 'Local';
+    button.setAttribute('aria-label', `Times are ${zoneName()}; switch`);
+  };
+  button.onclick = () => {
+    switchZone();
+    name();
+    onSwitch();
   };
   name();
 }

@@ -1,9 +1,9 @@
-/** @import { Overview } from '../../api-types.ts' */
+/** @import { Overview, TopLinks } from '../../api-types.ts' */
 import { announce } from '../parts/actions.js';
 import { h } from '../parts/dom.js';
 import { knownOverview } from './live.js';
 import { href } from './screen.js';
-import { getIfThere } from './session.js';
+import { get, getIfThere } from './session.js';
 
 /** The keys after `g`, and where they lead. @type {Readonly<Record<string, readonly [hash: string, name: string]>>} */
 const PLACES = {
@@ -36,7 +36,7 @@ export function listenToKeys(finder, isSignedIn) {
 
 function showSheet() {
   const keys = [
-    ['/', 'find a stream, run or record'],
+    ['/', 'find a stream, run, record or link'],
     ...Object.entries(PLACES).map(([key, [, name]]) => [`g ${key}`, `go to ${name}`]),
     ['?', 'this list'],
   ];
@@ -76,7 +76,7 @@ export function attachFinder(form, finder) {
     if (text === '') return;
     const found = await find(text);
     if (found === null)
-      return announce('', () => Promise.reject(new Error(`There is no stream, run or record “${text}”.`)));
+      return announce('', () => Promise.reject(new Error(`There is no stream, run, record or link “${text}”.`)));
     finder.value = '';
     finder.blur();
     location.hash = found;
@@ -90,6 +90,8 @@ async function find(text) {
   const id = encodeURIComponent(text);
   if (/^\d{1,15}$/.test(text) && (await getIfThere(`/api/quarantine/${id}`))) return href(['quarantine', text]);
   if (/^[\w-]{8,}$/.test(text) && (await getIfThere(`/api/runs/${id}`))) return href(['run', text]);
+  const { links } = /** @type {TopLinks} */ (await get('/api/links/top', { q: text.slice(0, 200), limit: 1 }));
+  if (links.length > 0) return href(['links'], { q: text });
   return null;
 }
 

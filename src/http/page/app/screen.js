@@ -97,6 +97,7 @@ export function createScreen(main, { onLoaded, onFault }) {
 
   return {
     show,
+    redraw: draw,
     /** @param {readonly News[]} news */
     hear(news) {
       const isOurs = wanted && (news.includes('everything') || wanted.view.news.some((each) => news.includes(each)));

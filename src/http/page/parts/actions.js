@@ -5,17 +5,18 @@ import { h } from './dom.js';
 const SECONDS = 6;
 
 /**
- * Runs an action and reports the result in a notice, which screen readers announce.
+ * Runs an action; a notice, which screen readers announce, says so at once and becomes the result.
  * @param {string} done What to say when it went well.
  * @param {() => Promise<unknown>} act
  */
 export async function announce(done, act) {
+  const become = say('Working…');
   try {
     await act();
-    say(done, 'good');
+    become(done, 'good');
   } catch (error) {
     // Recovery: nothing was changed; the notice shows the reason.
-    say(/** @type {Error} */ (error).message, 'bad');
+    become(/** @type {Error} */ (error).message, 'bad');
   }
 }
 
@@ -46,12 +47,15 @@ export const actionButton = (props, name, act) =>
     name,
   );
 
-/** @param {string} text @param {'good' | 'bad'} kind */
-function say(text, kind) {
-  const place = /** @type {HTMLElement} */ (document.getElementById('said'));
-  const line = h('p', { class: `said ${kind}` }, text);
-  place.append(line);
-  setTimeout(() => line.remove(), SECONDS * 1000);
+/** @param {string} text @returns {(text: string, kind: 'good' | 'bad') => void} */
+function say(text) {
+  const line = h('p', { class: 'said' }, text);
+  document.getElementById('said')?.append(line);
+  return (result, kind) => {
+    line.className = `said ${kind}`;
+    line.textContent = result;
+    setTimeout(() => line.remove(), SECONDS * 1000);
+  };
 }
 
 /**

@@ -1,8 +1,6 @@
 /** @typedef {Node | string | number | null | undefined | false} Child */
 /** @typedef {Record<string, unknown>} Props */
 
-const SVG = 'http://www.w3.org/2000/svg';
-
 /** Events that views handle; `morph` moves their handlers to the element that stays. */
 export const HANDLERS = /** @type {const} */ (['onclick', 'onchange', 'onsubmit', 'onkeydown']);
 
@@ -19,22 +17,10 @@ export function h(tag, props = {}, ...children) {
 }
 
 /**
- * The same for SVG.
- * @param {string} tag
- * @param {Props} [props]
- * @param {...(Child | Child[])} children
- * @returns {SVGElement}
- */
-export function s(tag, props = {}, ...children) {
-  return fill(/** @type {SVGElement} */ (document.createElementNS(SVG, tag)), props, children);
-}
-
-/**
- * @template {HTMLElement | SVGElement} E
- * @param {E} element
+ * @param {HTMLElement} element
  * @param {Props} props
  * @param {(Child | Child[])[]} children
- * @returns {E}
+ * @returns {HTMLElement}
  */
 function fill(element, props, children) {
   for (const [name, value] of Object.entries(props)) {
@@ -98,6 +84,7 @@ function morph(old, fresh) {
     if (old.hasAttribute('data-keep')) return;
     morphAttributes(old, fresh);
     for (const name of HANDLERS) Object.assign(old, { [name]: Reflect.get(fresh, name) ?? null });
+    if (old.localName.includes('-')) return; // A custom element draws itself from its attributes.
     morphChildren(old, [...fresh.childNodes]);
   } else if (old.nodeValue !== fresh.nodeValue) old.nodeValue = fresh.nodeValue;
 }

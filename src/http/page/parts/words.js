@@ -35,7 +35,21 @@ export function duration(seconds) {
 /** Capitalized, for titles. @param {string} word */
 export const titled = (word) => `${word[0]?.toUpperCase() ?? ''}${word.slice(1)}`;
 
-/** Times are UTC, as in the tables; the tooltip shows the viewer's local time. */
+/** Times are UTC, as in the tables, unless the viewer chose the time of this machine; the tooltip shows both. */
+
+/** @type {'UTC' | 'local time'} */
+let zone = localStorage.getItem('zone') === 'local' ? 'local time' : 'UTC';
+
+export const zoneName = () => zone;
+
+export function switchZone() {
+  zone = zone === 'UTC' ? 'local time' : 'UTC';
+  localStorage.setItem('zone', zone === 'UTC' ? 'UTC' : 'local');
+}
+
+/** As the clock on the page shows it. @param {string} iso */
+const onClock = (iso) =>
+  zone === 'UTC' ? iso : new Date(Date.parse(iso) - new Date(iso).getTimezoneOffset() * 60_000).toISOString();
 
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
 const fullDay = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeZone: 'UTC' });
@@ -45,10 +59,14 @@ const monthName = new Intl.DateTimeFormat('en', { month: 'short', timeZone: 'UTC
 export const DAY_MS = 86_400_000;
 
 /** `2026-11-15 04:20` @param {string} iso */
-export const minute = (iso) => iso.slice(0, 16).replace('T', ' ');
+export const minute = (iso) => onClock(iso).slice(0, 16).replace('T', ' ');
+
+/** `2026-11-15 04:20:07` @param {string} iso */
+export const second = (iso) => onClock(iso).slice(0, 19).replace('T', ' ');
 
 /** Only the day if the time is midnight. @param {string} iso */
-export const dayOrMinute = (iso) => (iso.slice(11, 19) === '00:00:00' ? iso.slice(0, 10) : minute(iso));
+export const dayOrMinute = (iso) =>
+  onClock(iso).slice(11, 19) === '00:00:00' ? onClock(iso).slice(0, 10) : minute(iso);
 
 /** A range, as it is printed everywhere. @param {string} from @param {string} to */
 export const range = (from, to) => `${dayOrMinute(from)} to ${dayOrMinute(to)} (exclusive)`;

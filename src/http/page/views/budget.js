@@ -2,10 +2,10 @@
 /** @import { View } from '../app/screen.js' */
 import { here } from '../app/screen.js';
 import { get } from '../app/session.js';
-import { bars, slotsOf } from '../parts/charts.js';
+import { bars, slotsOf } from '../parts/bars.js';
 import { h } from '../parts/dom.js';
 import { badge, choice, opening } from '../parts/elements.js';
-import { counted, duration, figure, minute, percent } from '../parts/words.js';
+import { counted, duration, figure, percent } from '../parts/words.js';
 
 /** The time ranges, with the minutes of a bar: about a hundred bars each. */
 const SPANS = /** @type {const} */ ({
@@ -30,10 +30,7 @@ export const budget = {
     const span = spanOf(address.query.span);
     const spans = /** @type {(keyof typeof SPANS)[]} */ (Object.keys(SPANS));
     return [
-      opening(
-        'Budget',
-        'Requests to the service, by what they were for, as a share of what the plan grants. Times are UTC.',
-      ),
+      opening('Budget', 'Requests to the service, by what they were for, as a share of what the plan grants.'),
       choice(
         'How far back',
         spans.map((name) => ({ name: SPANS[name].name, to: here(address, { span: name }), isChosen: name === span })),
@@ -88,13 +85,12 @@ function keyPanel({ sources, perSecond, pausedSeconds, points }, { now, minutes,
           layers: LANES.map((lane) => ({ name: lane, kind: lane })),
           slots,
           top,
-          topText:
+          stepMs: step * 60_000,
+          note:
             top < allowed
               ? `Scale: ${counted(top, 'request')} in ${duration(step * 60)}; the plan allows ${figure(allowed)}`
               : `Scale: the ${figure(allowed)} requests that the plan allows in ${duration(step * 60)}`,
           mark: '429',
-          say: figure,
-          when: minute,
         }),
   );
 }

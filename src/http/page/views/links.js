@@ -23,12 +23,17 @@ export const links = {
   news: ['coverage'],
   load({ query }, signal) {
     const from = dayOf(Date.now() - daysOf(query.days) * DAY_MS);
-    return get('/api/links/top', { by: byOf(query.by), from, limit: LIMIT }, signal);
+    return get('/api/links/top', { by: byOf(query.by), from, limit: LIMIT, q: query.q }, signal);
   },
   draw(/** @type {TopLinks} */ found, address) {
     const [by, days] = [byOf(address.query.by), daysOf(address.query.days)];
+    const { q } = address.query;
     return [
-      opening('Top links', found.sink && `Of the last ${days} days, from the tables of ${found.sink}.`),
+      opening(
+        q ? `Links named “${q}”` : 'Top links',
+        found.sink && `Of the last ${days} days, from the tables of ${found.sink}.`,
+        q && h('a', { href: here(address, { q: null }) }, '‹ Top links'),
+      ),
       h(
         'div',
         { class: 'row' },
@@ -41,15 +46,16 @@ export const links = {
           DAYS.map((n) => ({ name: `${n} days`, to: here(address, { days: n }), isChosen: n === days })),
         ),
       ),
-      h('section', { class: 'panel', 'aria-label': 'Top links' }, list(found, by)),
+      h('section', { class: 'panel', 'aria-label': 'Top links' }, list(found, by, q)),
     ];
   },
 };
 
-/** @param {TopLinks} found @param {typeof BY[number]} by */
-function list({ sink, links: rows }, by) {
+/** @param {TopLinks} found @param {typeof BY[number]} by @param {string | undefined} q */
+function list({ sink, links: rows }, by, q) {
   if (sink === null) return h('p', { class: 'empty' }, 'None of the sinks can be asked: this needs a Postgres sink.');
-  if (rows.length === 0) return h('p', { class: 'empty' }, 'No events in this time.');
+  if (rows.length === 0)
+    return h('p', { class: 'empty' }, q ? 'No link of this name or id.' : 'No events in this time.');
   const most = Math.max(1, ...rows.map((link) => link[by]));
   return table({
     label: 'Top links',

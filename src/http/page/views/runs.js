@@ -1,20 +1,25 @@
-/** @import { AuditTrail, RunDetail, Runs } from '../../api-types.ts' */
+/** @import { AuditTrail, RunDetail, RunLog, Runs } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
 import { sourceNames } from '../app/live.js';
 import { href } from '../app/screen.js';
 import { get, getIfThere } from '../app/session.js';
 import { h } from '../parts/dom.js';
 import { badge, facts, notThere, opening, progressBar } from '../parts/elements.js';
+import { runLog } from '../parts/run-log.js';
 import { ended, filters, older, outcome, runsTable, table } from '../parts/tables.js';
-import { counted, duration, figure, range, time, titled } from '../parts/words.js';
+import { counted, dayOrMinute, duration, figure, range, time, titled, zoneName } from '../parts/words.js';
 
-/** One run, with its errors, contradictions and schema changes. @type {View} */
+/** One run, with its requests and log, errors, contradictions and schema changes. @type {View} */
 export const run = {
   title: ({ parts }) => `Run ${parts[0]}`,
-  news: ['runs'],
-  load: ({ parts }, signal) => getIfThere(`/api/runs/${encodeURIComponent(parts[0] ?? '')}`, signal),
-  draw(/** @type {RunDetail | null} */ one, { parts }) {
-    if (!one)
+  news: ['runs', 'log'],
+  async load({ parts }, signal) {
+    const path = `/api/runs/${encodeURIComponent(parts[0] ?? '')}`;
+    const [one, log] = await Promise.all([getIfThere(path, signal), getIfThere(`${path}/log`, signal)]);
+    return { one, log };
+  },
+  draw(/** @type {{ one: RunDetail | null, log: RunLog | null }} */ { one, log }, { parts }) {
+    if (!one || !log)
       return notThere(
         `There is no run ${parts[0]}`,
         'It may have been deleted by the retention of the history.',
@@ -56,6 +61,7 @@ export const run = {
         one.state === 'running' && h('p', { class: 'muted' }, 'New and changed rows are counted when it has ended.'),
       ),
       ...windows(one),
+      ...runLog(log, one.state === 'running'),
       ...counts('Fields that contradicted their alias', contradictions),
       ...counts('Values that did not fit their column', typeMismatches),
       ...(schemaChanges.length === 0
@@ -79,7 +85,7 @@ export const run = {
 /** What it covered, from its first window to its last. @param {RunDetail} run */
 const covered = ({ windows: read }) => {
   const [first, last] = [read[0], read.at(-1)];
-  return first && last && h('span', {}, time(first.start), ' to ', time(last.end), ' (exclusive)');
+  return first && last && h('span', {}, range(first.start, last.end));
 };
 
 /** The windows of the run in order, with their results. @param {RunDetail} run */
@@ -107,8 +113,8 @@ function windows({ windows: read }) {
           rows: read,
           keyOf: ({ sink, start }) => `${sink} ${start}`,
           columns: [
-            { name: 'From', kind: 'fit line', cell: ({ start }) => time(start) },
-            { name: 'To', kind: 'fit line', cell: ({ end }) => time(end) },
+            { name: 'From', kind: 'fit line', cell: ({ start }) => time(start, dayOrMinute(start)) },
+            { name: 'To', kind: 'fit line', cell: ({ end }) => time(end, dayOrMinute(end)) },
             { name: 'Sink', kind: 'fit', cell: ({ sink }) => sink },
             { name: 'Rows', kind: 'right fit', cell: ({ rows }) => figure(rows) },
             { name: '', kind: 'wide', cell: ({ rows, start }) => progressBar(`rows from ${start}`, rows / most) },
@@ -154,7 +160,12 @@ function runStrip(sink, read) {
     { class: 'run-strip', 'data-key': sink || 'strip' },
     sink && h('span', { class: 'small muted' }, sink),
     h('span', { class: 'strip', role: 'img', 'aria-label': 'What it read, over time' }, parts),
-    h('div', { class: 'bars-foot small muted' }, first && time(first.start), last && time(last.end)),
+    h(
+      'div',
+      { class: 'bars-foot small muted' },
+      first && time(first.start, dayOrMinute(first.start)),
+      last && time(last.end, dayOrMinute(last.end)),
+    ),
   );
 }
 
@@ -208,7 +219,7 @@ export const runs = {
   },
   draw(/** @type {{ found: Runs, sources: string[] }} */ { found, sources }, address) {
     return [
-      opening('Runs', 'The newest first. Times are UTC.'),
+      opening('Runs', `The newest first. Times are ${zoneName()}.`),
       filters(address, [
         { name: 'source', label: 'Source', values: sources },
         { name: 'stream', label: 'Stream', values: ['clicks', 'leads', 'sales'] },
@@ -231,7 +242,7 @@ export const audit = {
   load: ({ query: { before } }, signal) => get('/api/audit', { before }, signal),
   draw(/** @type {AuditTrail} */ { entries, next }, address) {
     return [
-      opening('Audit', 'Every change that somebody asked for, the newest first. Times are UTC.'),
+      opening('Audit', `Every change that somebody asked for, the newest first. Times are ${zoneName()}.`),
       h(
         'section',
         { class: 'panel', 'aria-label': 'Audit' },

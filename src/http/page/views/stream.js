@@ -1,14 +1,15 @@
-/** @import { Coverage, CoverageWindows, Overview, Rows, Runs, StreamOverview, TrackCoverage, Verification, Verifications, WindowDetail } from '../../api-types.ts' */
+/** @import { Coverage, CoverageWindows, Overview, Runs, StreamOverview, TrackCoverage, Verification, Verifications, WindowDetail } from '../../api-types.ts' */
 /** @import { Address } from '../app/screen.js' */
 /** @import { View } from '../app/screen.js' */
+/** @import { RowsFound } from '../parts/rows.js' */
 
 import { latestOverview } from '../app/live.js';
 import { here, href } from '../app/screen.js';
 import { get } from '../app/session.js';
 import { syncNow } from '../parts/actions.js';
-import { rowsChart } from '../parts/charts.js';
 import { h } from '../parts/dom.js';
 import { choice, facts, lag, notThere, opening } from '../parts/elements.js';
+import { loadRows, rowsChart } from '../parts/rows.js';
 import { doubtList, runsTable, table, troubleList } from '../parts/tables.js';
 import { timeline } from '../parts/timeline.js';
 import { rangePanel } from '../parts/verify.js';
@@ -16,7 +17,7 @@ import { counted, DAY_MS, dayOf, dayOrMinute, figure, fromNow, range, spokenDay,
 
 const RUNS = 5;
 
-/** @typedef {{ overview: () => Overview, coverage: Coverage, windows: CoverageWindows | null, rows: Rows, runs: Runs, verified: Verification | null }} Data */
+/** @typedef {{ overview: () => Overview, coverage: Coverage, windows: CoverageWindows | null, rows: RowsFound, runs: Runs, verified: Verification | null }} Data */
 
 /** One stream, day by day. @type {View} */
 export const stream = {
@@ -29,7 +30,7 @@ export const stream = {
     if (!find(overview(), source, stream)) return { overview };
     const [coverage, rows, runs, verified] = await Promise.all([
       get('/api/coverage', of, signal),
-      get('/api/rows', { ...of, per: query.per === 'day' ? 'day' : 'hour' }, signal),
+      loadRows(of, query, signal),
       get('/api/runs', { ...of, limit: RUNS }, signal),
       lastVerification(source, stream, signal),
     ]);

@@ -1,14 +1,16 @@
-/** @import { Activity, Coverage, Overview, Rows, StreamOverview, TrackCoverage } from '../../api-types.ts' */
+/** @import { Activity, Coverage, Overview, StreamOverview, TrackCoverage } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
+/** @import { RowsFound } from '../parts/rows.js' */
 
 import { latestOverview } from '../app/live.js';
 import { href } from '../app/screen.js';
 import { get } from '../app/session.js';
 import { syncNow } from '../parts/actions.js';
 import { legend, strip } from '../parts/calendar.js';
-import { rowsChart } from '../parts/charts.js';
+
 import { h } from '../parts/dom.js';
 import { badge, lag, opening } from '../parts/elements.js';
+import { loadRows, rowsChart } from '../parts/rows.js';
 import { table, troubleList } from '../parts/tables.js';
 import {
   counted,
@@ -21,11 +23,12 @@ import {
   shortFigure,
   since,
   time,
+  zoneName,
 } from '../parts/words.js';
 
 const STRIP_DAYS = 90;
 
-/** @typedef {{ overview: () => Overview, coverage: Coverage, rows: Rows }} Data */
+/** @typedef {{ overview: () => Overview, coverage: Coverage, rows: RowsFound }} Data */
 
 /** The state of all streams. @type {View} */
 export const streams = {
@@ -36,7 +39,7 @@ export const streams = {
     const [overview, coverage, rows] = await Promise.all([
       latestOverview(signal),
       get('/api/coverage', { from }, signal),
-      get('/api/rows', { per: query.per === 'day' ? 'day' : 'hour' }, signal),
+      loadRows({}, query, signal),
     ]);
     return { overview, coverage, rows };
   },
@@ -125,7 +128,7 @@ function standing({ streams }) {
     .filter(({ configured, firstSync, lagSeconds }) => configured && !firstSync && lagSeconds !== null)
     .toSorted((a, b) => (b.lagSeconds ?? 0) - (a.lagSeconds ?? 0))[0];
   const behind = last ? `, at most ${duration(last.lagSeconds ?? 0)} behind (${last.source}/${last.stream})` : '';
-  return `${counted(streams.length, 'stream')} of ${counted(sources, 'source')}${behind}. Times are UTC.`;
+  return `${counted(streams.length, 'stream')} of ${counted(sources, 'source')}${behind}. Times are ${zoneName()}.`;
 }
 
 /** @param {string} source @param {StreamOverview[]} streams @param {TrackCoverage[]} tracks */

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { eitherSignal } from '../../api/cancel.ts';
-import { holderOf } from '../../cursor/database/holders.ts';
-import { Cancelled, Fault } from '../../model/errors.ts';
-import { toIso } from '../../model/instant.ts';
-import type { Window } from '../../model/window.ts';
-import type { Sink } from '../../sinks/sink.ts';
-import type { StreamJob, SyncDeps } from '../../sync/job.ts';
-import { isSound, type Repair, reportRepair, verifyJob } from '../../sync/maintain/verify.ts';
+import { eitherSignal } from '../api/cancel.ts';
+import { holderOf } from '../cursor/database/holders.ts';
+import { Cancelled, Fault } from '../model/errors.ts';
+import { toIso } from '../model/instant.ts';
+import type { Window } from '../model/window.ts';
+import type { Sink } from '../sinks/sink.ts';
+import type { StreamJob, SyncDeps } from '../sync/job.ts';
+import { isSound, type Repair, reportRepair, verifyJob } from '../sync/maintain/verify.ts';
 import {
   count,
   day,
@@ -23,8 +23,8 @@ import {
   text,
   warnings,
   type z,
-} from '../answers.ts';
-import type { ControlDeps } from '../dependencies.ts';
+} from './answers.ts';
+import type { ControlDeps } from './dependencies.ts';
 
 const range = { from: moment, to: moment.describe('exclusive') };
 const counts = { events: count, missing: count, extra: count, different: count };

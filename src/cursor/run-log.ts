@@ -1,0 +1,78 @@
+import type { Queryable } from './database/index.ts';
+import { type Sql, storableJson } from './database/sql.ts';
+
+/** A line that a run logged. */
+export interface RunLine {
+  at: string;
+  level: string;
+  message: string;
+  details: Record<string, string>;
+}
+
+/** A request that a run sent. */
+export interface RunRequest {
+  at: string;
+  from: string;
+  to: string;
+  order: string;
+  page: number;
+  limit: number;
+  /** Null where the answer was not a page. */
+  rows: number | null;
+  ms: number;
+  /** Null without an answer, or with one that was unusable whatever its status. */
+  status: number | null;
+}
+
+export interface RunLog {
+  line: readonly RunLine[];
+  request: readonly RunRequest[];
+}
+
+/** So many of the last of each kind are kept of a run. */
+export const MOST_KEPT: Readonly<Record<keyof RunLog, number>> = { line: 200, request: 500 };
+
+/** How long: a poll a minute has little to say, and says it 4,000 times a day. */
+const KEPT_DAYS = 7;
+
+export async function appendRunLog(db: Queryable, run: string, kind: keyof RunLog, entries: readonly object[]) {
+  await db.query(insertEntries(run, kind, entries));
+}
+
+/** What of a kind is older than the last that are kept. */
+export async function trimRunLog(db: Queryable, run: string, kind: keyof RunLog): Promise<void> {
+  await db.query({
+    text: `
+      delete from tributary.run_log where (run_id, kind) = ($1, $2) and id <= (
+        select id from tributary.run_log where (run_id, kind) = ($1, $2) order by id desc offset $3 limit 1)`,
+    values: [run, kind, MOST_KEPT[kind]],
+  });
+}
+
+/** With a run, all of its log goes, too; this is for runs that are kept for longer. */
+export async function removeOldRunLogs(db: Queryable): Promise<void> {
+  await db.query({ text: `delete from tributary.run_log where at < now() - interval '${KEPT_DAYS} days'` });
+}
+
+const insertEntries = (run: string, kind: keyof RunLog, entries: readonly object[]): Sql => ({
+  text: `
+    insert into tributary.run_log (run_id, kind, at, entry)
+    select $1, $2, (entry ->> 'at')::timestamptz, entry - 'at'
+    from jsonb_array_elements($3::jsonb) with ordinality as e (entry, place) order by place`,
+  // A service's own words: they may hold what Postgres refuses.
+  values: [run, kind, storableJson(JSON.stringify(entries))],
+});
+
+/** In the order of time, the newest of them where more were written while somebody trims. */
+export async function readRunLog(db: Queryable, run: string): Promise<RunLog> {
+  const rows = await db.query<{ kind: keyof RunLog; at: Date; entry: object }>({
+    text: 'select kind, at, entry from tributary.run_log where run_id = $1 order by kind, id',
+    values: [run],
+  });
+  const of = (wanted: keyof RunLog): object[] =>
+    rows
+      .filter(({ kind }) => kind === wanted)
+      .slice(-MOST_KEPT[wanted])
+      .map(({ at, entry }) => ({ at: at.toISOString(), ...entry }));
+  return { line: of('line') as RunLine[], request: of('request') as RunRequest[] };
+}

@@ -1,0 +1,182 @@
+import uPlot from '../uPlot.js';
+import { h } from './dom.js';
+import { dayOf, figure, minute, shortFigure } from './words.js';
+
+/**
+ * A stacked bar chart over time; the only user of uPlot. It draws what its attribute `model` says, so that a view can be drawn again without
+ * losing the chart, its zoom or its tooltip.
+ * @typedef {{ name: string, kind: string }} Layer A kind of bar; its colour is that of the swatch of that class.
+ * @typedef {{ at: string, values: number[] | null, mark?: number }} Slot A stretch of time; without values nothing is known of it.
+ * @typedef {{ layers: Layer[], slots: Slot[], stepMs: number, top?: number, mark?: string }} Model
+ */
+
+const HEIGHT = 180;
+const DAY_S = 86_400;
+
+/** The time of a slot: days are UTC days, whatever the clock on the page. @param {Model} model @param {string} at */
+export const slotTime = ({ stepMs }, at) => (stepMs >= DAY_S * 1000 ? dayOf(at) : minute(at));
+
+/** @param {Model} model @param {Slot} slot */
+export const slotFigures = ({ layers, mark }, { values, mark: n }) => [
+  ...layers.map(({ name }, i) => /** @type {const} */ ([name, figure(values?.[i] ?? 0)])),
+  ...(mark && n ? [/** @type {const} */ ([mark, figure(n)])] : []),
+];
+
+export class TimeChart extends HTMLElement {
+  static observedAttributes = ['model', 'zone'];
+  /** @type {uPlot | undefined} */
+  #plot;
+  #tip = h('div', { class: 'chart-tip', hidden: true });
+  #back = h('button', { class: 'chart-back quiet', type: 'button', hidden: true }, 'Whole range');
+  #size = new ResizeObserver(() => this.#plot?.setSize(this.#room()));
+  #theme = new MutationObserver(() => this.#plot?.redraw());
+  #dark = matchMedia('(prefers-color-scheme: dark)');
+  #redraw = () => this.#plot?.redraw();
+
+  connectedCallback() {
+    this.append(this.#tip, this.#back);
+    this.#back.onclick = () => this.#show();
+    this.#size.observe(this);
+    this.#theme.observe(document.documentElement, { attributeFilter: ['data-theme'] });
+    this.#dark.addEventListener('change', this.#redraw);
+    this.#show();
+  }
+
+  disconnectedCallback() {
+    this.#size.disconnect();
+    this.#theme.disconnect();
+    this.#dark.removeEventListener('change', this.#redraw);
+    this.#plot?.destroy();
+    this.#plot = undefined;
+  }
+
+  /** @param {string} name @param {string | null} old @param {string | null} now */
+  attributeChangedCallback(name, old, now) {
+    if (!this.isConnected || old === now) return;
+    const { min, max } = this.#plot?.scales.x ?? {};
+    const wasZoomed = !this.#back.hidden && name === 'model';
+    this.#show();
+    if (wasZoomed && min !== undefined && max !== undefined) this.#plot?.setScale('x', { min, max });
+  }
+
+  /** @returns {Model} */
+  get #model() {
+    return JSON.parse(this.getAttribute('model') ?? '{"layers":[],"slots":[],"stepMs":1}');
+  }
+
+  #room() {
+    return { width: Math.max(200, this.clientWidth), height: HEIGHT };
+  }
+
+  #show() {
+    const model = this.#model;
+    this.#plot?.destroy();
+    this.#tip.hidden = true;
+    this.#back.hidden = true;
+    this.#plot = new uPlot(this.#options(model), dataOf(model), this);
+  }
+
+  /** @param {Model} model @returns {uPlot.Options} */
+  #options(model) {
+    const { layers, slots, stepMs, top, mark } = model;
+    const [first, step] = [Date.parse(slots[0]?.at ?? '') / 1000, stepMs / 1000];
+    const whole = /** @type {[number, number]} */ ([first, first + step * slots.length]);
+    const ink = () => getComputedStyle(this).color;
+    const line = () => getComputedStyle(this).borderTopColor;
+    const axis = { stroke: ink, font: '12px system-ui, sans-serif', ticks: { show: false } };
+    const bars = /** @type {uPlot.Series.PathBuilder} */ (uPlot.paths.bars?.({ size: [0.85, 64], align: 1 }));
+    return {
+      ...this.#room(),
+      legend: { show: false },
+      padding: [10, 18, 0, 0],
+      cursor: { y: false, points: { show: false }, drag: { x: true, y: false, dist: 8 } },
+      scales: {
+        x: {
+          time: true,
+          range: (_, min, max) => (min > max || min === null ? whole : [min, max]),
+          min: whole[0],
+          max: whole[1],
+        },
+        y: { range: (_, __, max) => [0, top ?? Math.max(1, max * 1.05)] },
+      },
+      axes: [
+        {
+          ...axis,
+          grid: { show: false },
+          space: 70,
+          size: 28,
+          values: (_, at, __, ___, incr) => at.map((second) => tick(second, incr)),
+        },
+        {
+          ...axis,
+          size: 48,
+          grid: { stroke: line, width: 1 },
+          values: (_, at) => at.map((n) => (n % 1 === 0 ? shortFigure(n) : '')),
+        },
+      ],
+      series: [
+        {},
+        ...layers
+          .map(({ kind }) => ({ fill: () => this.#colour(kind), width: 0, paths: bars, points: { show: false } }))
+          .toReversed(),
+        ...(mark
+          ? [{ paths: () => null, points: { show: true, size: 7, width: 0, fill: () => this.#colour('mark') } }]
+          : []),
+      ],
+      hooks: {
+        setCursor: [(plot) => this.#point(plot, model)],
+        setScale: [
+          (plot, key) => {
+            const { min, max } = plot.scales.x ?? {};
+            if (key === 'x') this.#back.hidden = min === undefined || (min <= whole[0] && (max ?? 0) >= whole[1]);
+          },
+        ],
+      },
+    };
+  }
+
+  /** As the style sheet has it, in the light and in the dark. @param {string} kind */
+  #colour(kind) {
+    const swatch = this.parentElement?.querySelector(`.swatch.${kind}`);
+    return swatch ? getComputedStyle(swatch).backgroundColor : '';
+  }
+
+  /** @param {uPlot} plot @param {Model} model */
+  #point(plot, model) {
+    const { left = -1 } = plot.cursor;
+    const first = Date.parse(model.slots[0]?.at ?? '');
+    const slot =
+      left < 0 ? undefined : model.slots[Math.floor((plot.posToVal(left, 'x') * 1000 - first) / model.stepMs)];
+    this.#tip.hidden = !slot;
+    if (!slot) return;
+    this.#tip.replaceChildren(
+      h('b', {}, slotTime(model, slot.at)),
+      ...(slot.values
+        ? slotFigures(model, slot).map(([name, n]) => h('span', {}, `${name} ${n}`))
+        : [h('span', {}, 'nothing')]),
+    );
+    const at = plot.over.offsetLeft + left;
+    const room = this.clientWidth - this.#tip.offsetWidth;
+    this.#tip.style.setProperty(
+      '--x',
+      `${Math.max(0, Math.min(room, at + 12 > room ? at - this.#tip.offsetWidth - 12 : at + 12))}px`,
+    );
+  }
+}
+
+customElements.define('time-chart', TimeChart);
+
+/** uPlot draws one series over the other: the whole stack first, its lowest layer last. @param {Model} model @returns {uPlot.AlignedData} */
+function dataOf({ layers, slots, mark }) {
+  const stacks = layers.map((_, i) =>
+    slots.map(({ values }) => values?.slice(0, i + 1).reduce((a, b) => a + b, 0) ?? null),
+  );
+  const marks = mark ? [slots.map(({ mark: n }) => (n ? 0 : null))] : [];
+  return [slots.map(({ at }) => Date.parse(at) / 1000), ...stacks.toReversed(), ...marks];
+}
+
+/** `11-15` for a day, `04:20` within one. @param {number} second @param {number} incr */
+function tick(second, incr) {
+  const text = minute(new Date(second * 1000).toISOString());
+  return incr >= DAY_S || text.endsWith('00:00') ? text.slice(5, 10) : text.slice(11);
+}

@@ -1,0 +1,117 @@
+/** @import { EventRows, Rows } from '../../api-types.ts' */
+/** @import { Address } from '../app/screen.js' */
+import { here } from '../app/screen.js';
+import { get } from '../app/session.js';
+import { bars, slotsOf } from './bars.js';
+import { h } from './dom.js';
+import { choice } from './elements.js';
+import { counted, DAY_MS, figure } from './words.js';
+
+const STREAMS = ['clicks', 'leads', 'sales'];
+
+/** How far back: arrivals by the hour for as long as hours can be told apart. */
+const SPANS = /** @type {const} */ ({
+  days: { name: '48 hours', days: 2 },
+  week: { name: '7 days', days: 7 },
+  month: { name: '30 days', days: 30 },
+  year: { name: '1 year', days: 365 },
+});
+
+/** @typedef {{ by: 'event', rows: EventRows } | { by: 'arrival', rows: Rows }} RowsFound */
+
+/** @param {Address['query']} query @returns {{ by: 'event' | 'arrival', span: keyof typeof SPANS }} */
+function asked({ by, span }) {
+  const isArrival = by === 'arrival';
+  const chosen = /** @type {keyof typeof SPANS} */ (span && span in SPANS ? span : 'month');
+  // By event time there are days alone, and two of them are no chart.
+  return { by: isArrival ? 'arrival' : 'event', span: !isArrival && chosen === 'days' ? 'week' : chosen };
+}
+
+/** @param {{ source?: string | undefined, stream?: string | undefined }} of @param {Address['query']} query @param {AbortSignal} signal @returns {Promise<RowsFound>} */
+export async function loadRows(of, query, signal) {
+  const { by, span } = asked(query);
+  const { days } = SPANS[span];
+  const per = days <= 7 ? 'hour' : 'day';
+  const step = per === 'hour' && by === 'arrival' ? DAY_MS / 24 : DAY_MS;
+  const from = new Date(Math.floor(Date.now() / step) * step + step - days * DAY_MS).toISOString();
+  return by === 'event'
+    ? { by, rows: await get('/api/rows/events', { ...of, from }, signal) }
+    : { by, rows: await get('/api/rows', { ...of, from, per }, signal) };
+}
+
+/**
+ * Rows by the time of their events, or by when they came.
+ * @param {RowsFound} found
+ * @param {Address} address
+ * @param {boolean} isFirstSync Runs count their new rows at their end, and a first sync takes long.
+ */
+export function rowsChart({ by, rows }, address, isFirstSync) {
+  const { span } = asked(address.query);
+  const hourly = by === 'arrival' && rows.per === 'hour';
+  const points = rows.series.flatMap(({ stream, points }) =>
+    points.map((point) => ({
+      stream,
+      at: point.at,
+      rows: 'new' in point ? point.new - point.firstSync : point.rows,
+      first: 'new' in point ? point.firstSync : 0,
+    })),
+  );
+  const streams = STREAMS.filter((name) => points.some(({ stream }) => stream === name));
+  const slots = slotsOf({
+    from: rows.from,
+    to: rows.to,
+    stepMs: hourly ? DAY_MS / 24 : DAY_MS,
+    points,
+    atOf: ({ at }) => at,
+    slot: (of) => ({ values: streams.map((name) => sum(of.filter(({ stream }) => stream === name))) }),
+  });
+  const total = sum(points);
+  const first = points.reduce((n, point) => n + point.first, 0);
+  const where = `the last ${SPANS[span].name}`;
+  // Apart: it brings a hundred times the rows of a day, and would flatten all other bars.
+  const note = first > 0 && `First syncs brought ${counted(first, 'further row')}, which are not drawn.`;
+  return h(
+    'section',
+    { class: 'panel', 'aria-labelledby': 'rows-title' },
+    h(
+      'div',
+      { class: 'panel-head' },
+      h('h2', { id: 'rows-title' }, by === 'event' ? 'Rows by event time' : 'New rows by arrival'),
+      h(
+        'div',
+        { class: 'row' },
+        choice('Rows by', [
+          { name: 'Event time', to: here(address, { by: null }), isChosen: by === 'event' },
+          { name: 'Arrival', to: here(address, { by: 'arrival' }), isChosen: by === 'arrival' },
+        ]),
+        choice(
+          'How far back',
+          /** @type {(keyof typeof SPANS)[]} */ (Object.keys(SPANS))
+            .filter((name) => by === 'arrival' || name !== 'days')
+            .map((name) => ({ name: SPANS[name].name, to: here(address, { span: name }), isChosen: name === span })),
+        ),
+      ),
+    ),
+    total === 0
+      ? h(
+          'p',
+          { class: 'empty' },
+          isFirstSync && by === 'arrival'
+            ? 'The first sync counts its rows when it has ended; by event time they are shown as they come.'
+            : `No ${by === 'event' ? 'rows' : 'new rows'} in ${where}. ${note || ''}`,
+        )
+      : bars({
+          label: `${counted(total, 'row')} in ${where}; the most in one ${hourly ? 'hour' : 'day'} was ${figure(most(slots))}`,
+          layers: streams.map((name) => ({ name, kind: name })),
+          slots,
+          stepMs: hourly ? DAY_MS / 24 : DAY_MS,
+          ...(note && { note }),
+        }),
+  );
+}
+
+/** @param {readonly { rows: number }[]} points */
+const sum = (points) => points.reduce((n, { rows }) => n + rows, 0);
+
+/** @param {readonly { values: number[] | null }[]} slots */
+const most = (slots) => Math.max(0, ...slots.map(({ values }) => (values ?? []).reduce((a, b) => a + b, 0)));

@@ -1,0 +1,96 @@
+import type { Queryable } from '../cursor/database/index.ts';
+import { appendRunLog, MOST_KEPT, type RunLine, type RunLog, type RunRequest, trimRunLog } from '../cursor/run-log.ts';
+import { Fault, statusOf } from '../model/errors.ts';
+import { type Instant, toIso } from '../model/instant.ts';
+import { type Line, type Log, listen, observe, runOf, SECRET_FIELDS, type Span, type SpanEnd } from '../model/log.ts';
+
+/** Keeps what a run says and asks, in the state, where the control room finds it whichever process runs it. */
+export interface RunLogKeeper {
+  /** Nothing is heard after this; what is left waits for `write`. */
+  stop(): Promise<void>;
+  write(db: Queryable): Promise<void>;
+}
+
+/** Often enough to be watched; a poll is over before the first time, and writes at its end alone. */
+const EVERY_MS = 2000;
+const MOST_CHARACTERS = 1000;
+
+export function keepRunLog(state: Queryable, run: string, log: Log, everyMs = EVERY_MS): RunLogKeeper {
+  const waiting: { line: RunLine[]; request: RunRequest[] } = { line: [], request: [] };
+  const written = { line: 0, request: 0 };
+  let writing = Promise.resolve();
+
+  const unlisten = listen((line) => {
+    if (runOf(line.span) === run) waiting.line.push(lineOf(line));
+  });
+  const unobserve = observe((span) => {
+    const at = Date.now();
+    return (end) => {
+      if (span.name === 'request' && runOf(span) === run) waiting.request.push(requestOf(span, at, end));
+    };
+  });
+
+  async function write(db: Queryable): Promise<void> {
+    for (const kind of ['line', 'request'] as const) {
+      const entries: readonly RunLog[typeof kind][number][] = waiting[kind].splice(0).slice(-MOST_KEPT[kind]);
+      if (entries.length === 0) continue;
+      await appendRunLog(db, run, kind, entries);
+      written[kind] += entries.length;
+      if (written[kind] > MOST_KEPT[kind]) await trimRunLog(db, run, kind);
+    }
+  }
+
+  const timer = setInterval(() => {
+    writing = writing
+      .then(() => write(state))
+      // Recovery: these entries are lost; they are for people, and nothing else depends on them.
+      .catch((error: unknown) => log.debug({ run, reason: String(error) }, 'the log of a run could not be kept'));
+  }, everyMs).unref();
+
+  return {
+    async stop() {
+      clearInterval(timer);
+      unlisten();
+      unobserve();
+      await writing;
+    },
+    write,
+  };
+}
+
+/** The run's page names these itself. */
+const LEFT_OUT: readonly string[] = [...SECRET_FIELDS, 'source', 'stream', 'run'];
+
+function lineOf({ level, fields, message }: Line): RunLine {
+  const details = Object.entries(fields).flatMap(([name, value]) => {
+    if (LEFT_OUT.includes(name)) return [];
+    const text =
+      value instanceof Error ? wordsOf(value) : ['string', 'number', 'boolean'].includes(typeof value) && String(value);
+    return text ? [[name, text.slice(0, MOST_CHARACTERS)]] : [];
+  });
+  return {
+    at: toIso(Date.now()),
+    level,
+    message: message.slice(0, MOST_CHARACTERS),
+    details: Object.fromEntries(details),
+  };
+}
+
+/** The message of an error that is not ours may quote anything: its kind and place must do. */
+const wordsOf = (error: Error): string =>
+  error instanceof Fault ? error.message : `${error.name} ${/^ +(at .*)/m.exec(error.stack ?? '')?.[1] ?? ''}`;
+
+function requestOf({ attributes }: Span, at: Instant, { seconds, error }: SpanEnd): RunRequest {
+  const { start, end, sortOrder, page, limit, rows } = attributes;
+  return {
+    at: toIso(at),
+    from: toIso(Number(start)),
+    to: toIso(Number(end)),
+    order: String(sortOrder),
+    page: Number(page),
+    limit: Number(limit),
+    rows: error === undefined ? Number(rows) : null,
+    ms: Math.round(seconds * 1000),
+    status: statusOf(error) ?? null,
+  };
+}
