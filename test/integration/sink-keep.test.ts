@@ -85,7 +85,7 @@ it('a first sync reads only what is kept, and each sink by itself', async () => 
   const scene = await synced(
     scenes,
     `young: { type: postgres, schema: SOURCE, ${keep} }, old: { type: parquet, path: ./lake }`,
-    1,
+    { syncs: 1 },
   );
   const all = await inLake(scene);
   expect(all).toHaveLength(ROWS);
@@ -95,7 +95,7 @@ it('a first sync reads only what is kept, and each sink by itself', async () => 
 });
 
 it('is refused where it is shorter than what is read again', async () => {
-  const scene = await synced(scenes, 'sink: { type: postgres, schema: SOURCE }', 0);
+  const scene = await synced(scenes, 'sink: { type: postgres, schema: SOURCE }', { syncs: 0 });
   await keeping(scene, '2d');
   expect(await scene.tributary('sync')).toMatchObject({ code: 2, text: expect.stringContaining('at least 4d') });
   const file = join(scene.place.dir, 't.yaml');

@@ -14,7 +14,9 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 it('an object of an earlier version is found by the daily listing, and what it lacks is read again', async () => {
-  const scene = await synced(scenes, `sink: { type: parquet, path: "s3://${server.bucket}/SOURCE" }`);
+  const scene = await synced(scenes, `sink: { type: parquet, path: "s3://${server.bucket}/SOURCE" }`, {
+    env: server.environment,
+  });
   const store = createS3Store({ url: `s3://${server.bucket}/${scene.source}`, pathStyle: true });
   const day = new Date(Date.now() - 5 * 86_400_000).toISOString().slice(0, 10);
   const path = `clicks/date=${day}/${scene.source}.parquet`;

@@ -46,12 +46,18 @@ export interface Scene {
   requests(): Promise<number>;
 }
 
+export interface SceneOptions {
+  syncs?: number;
+  /** With the built program, in a process of its own. */
+  isBuilt?: boolean;
+  env?: Record<string, string>;
+}
+
 /** A source that no other test has, synced into sinks of its own; `SOURCE` in their text is its name. */
 export async function synced(
   { sandbox, databases, state }: SinkScenes,
   sinks: string,
-  syncs = 2,
-  isBuilt = false,
+  { syncs = 2, isBuilt = false, env = {} }: SceneOptions = {},
 ): Promise<Scene> {
   const source = `scene_${process.pid}_${++places}`;
   const place = await freshPlace();
@@ -64,7 +70,7 @@ state: { url: "${url}" }\n`,
     );
   await configure(databases[0]?.url ?? '');
   const tributary = async (...args: string[]): Promise<Finished> => {
-    const done = await (isBuilt ? place.run : place.call)([...args, '--config', 't.yaml']);
+    const done = await (isBuilt ? place.run : place.call)([...args, '--config', 't.yaml'], env);
     return { ...done, text: done.text.replace(/\s+/g, ' ') };
   };
   // By the second one the sink is known.
@@ -90,12 +96,9 @@ export interface TableScene extends Scene {
   rows(): Promise<number>;
 }
 
-interface TableOptions {
+interface TableOptions extends SceneOptions {
   isElsewhere?: boolean;
   more?: string;
-  syncs?: number;
-  /** With the built program, in a process of its own. */
-  isBuilt?: boolean;
 }
 
 /** In tables of its own schema. */
@@ -104,7 +107,7 @@ export async function inTables(
   { isElsewhere = false, more = '', syncs = 2, isBuilt = false }: TableOptions = {},
 ): Promise<TableScene> {
   const url = isElsewhere ? `, url: "${scenes.databases[1]?.url}"` : '';
-  const scene = await synced(scenes, `sink: { type: postgres, schema: SOURCE${url}${more} }`, syncs, isBuilt);
+  const scene = await synced(scenes, `sink: { type: postgres, schema: SOURCE${url}${more} }`, { syncs, isBuilt });
   return { ...scene, ...tablesOf(isElsewhere ? scenes.other : scenes.state, scene.source) };
 }
 
@@ -124,7 +127,7 @@ export interface LakeScene extends Scene {
 
 /** In Parquet files of its own folder. */
 export async function inLake(scenes: SinkScenes, isBuilt = false): Promise<LakeScene> {
-  const scene = await synced(scenes, 'sink: { type: parquet, path: ./lake }', 2, isBuilt);
+  const scene = await synced(scenes, 'sink: { type: parquet, path: ./lake }', { isBuilt });
   const clicks = join(scene.place.dir, 'lake/clicks');
   const days = async (): Promise<string[]> => (await readdir(clicks)).sort().map((day) => join(clicks, day));
   return { ...scene, clicks, days, file: `${scene.source}.parquet`, rows: () => rowsIn(clicks) };
