@@ -43,9 +43,15 @@ export interface Backfill extends Window {
 /** How long a window belongs to a worker that says nothing. It speaks up three times in that. */
 const CLAIM_SECONDS = 60;
 
-/** All of them or none. */
-export async function insertBackfills(db: Database, backfills: readonly NewBackfill[]): Promise<void> {
+/** All of them or none. What `check` finds in the state holds until they are in: one process adds at a time. */
+export async function insertBackfills(
+  db: Database,
+  backfills: readonly NewBackfill[],
+  check: (tx: Queryable) => Promise<void> = async () => {},
+): Promise<void> {
   await db.transaction(async (tx) => {
+    await tx.query({ text: `select pg_advisory_xact_lock(hashtextextended('new backfills', 0))` });
+    await check(tx);
     for (const { id, source, stream, window, force, pricedRows, chunks } of backfills) {
       await tx.query({
         text: `
@@ -76,20 +82,24 @@ export const readOpenBackfills = (db: Queryable): Promise<OpenBackfill[]> =>
       from tributary.backfills where state in ('queued', 'paused') order by created_at desc`,
   });
 
-/** The backfill that asks for the same and has not ended, and how many windows wait in all. */
+/** A backfill that asks for the same as one of these and has not ended, and how many windows wait in all. */
 export async function readQueuedLike(
   db: Queryable,
-  streams: ReadonlyArray<{ source: string; stream: string }>,
-  { start, end }: Window,
-  force: boolean,
+  asked: ReadonlyArray<Pick<NewBackfill, 'source' | 'stream' | 'window' | 'force'>>,
 ): Promise<{ twin: string | undefined; waiting: number }> {
+  const rows = asked.map(({ source, stream, window: { start, end }, force }) => ({
+    ...{ source, stream, force },
+    ...{ start_at: toIso(start), end_at: toIso(end) },
+  }));
   const [row] = await db.query<{ twin: string | null; waiting: number }>({
     text: `
-      select (select id from tributary.backfills b join unnest($1::text[], $2::text[]) s (source, stream) using (source, stream)
-          where state in ('queued', 'paused') and start_at = $3 and end_at = $4 and force = $5 limit 1) as twin,
+      select (select id from tributary.backfills b
+          join jsonb_to_recordset($1) as a (source text, stream text, force boolean, start_at timestamptz, end_at timestamptz)
+            using (source, stream, force, start_at, end_at)
+          where state in ('queued', 'paused') limit 1) as twin,
         (select count(*) from tributary.backfill_windows w join tributary.backfills b on b.id = w.backfill_id
           where w.state = 'queued' and b.state in ('queued', 'paused')) as waiting`,
-    values: [streams.map(({ source }) => source), streams.map(({ stream }) => stream), toIso(start), toIso(end), force],
+    values: [JSON.stringify(rows)],
   });
   return { twin: row?.twin ?? undefined, waiting: row?.waiting ?? 0 };
 }

@@ -10,7 +10,7 @@ import {
   readQueuedLike,
   requeueFailed,
 } from '../cursor/backfills.ts';
-import type { Database } from '../cursor/database/index.ts';
+import type { Database, Queryable } from '../cursor/database/index.ts';
 import { isLeased, makeDue } from '../cursor/schedules.ts';
 import { ConfigError } from '../model/errors.ts';
 import { toIso } from '../model/instant.ts';
@@ -41,19 +41,22 @@ export interface BackfillRequest {
 /** More than anybody waits for; every one of them is looked at again and again until it is read. */
 const MOST_WAITING = 20_000;
 
-/** Refuses what is asked for by mistake, or twice because nothing seemed to happen: it would be read once more, for hours. */
-export async function checkNewBackfill(
-  { state }: Pick<BackfillDeps, 'state'>,
-  streams: ReadonlyArray<SyncPayload>,
-  { window, force }: Pick<BackfillRequest, 'window' | 'force'>,
+/**
+ * Refuses what is asked for by mistake, or twice because nothing seemed to happen: it would be read once more, for hours. Asked when they are
+ * added; and before that where finding their windows takes requests.
+ */
+export async function checkNewBackfills(
+  state: Queryable,
+  asked: ReadonlyArray<Omit<BackfillRequest, 'chunks'>>,
 ): Promise<void> {
   const kept = 'nothing was added';
-  if (window.end > startOfDay(Date.now()) + DAY_MS)
-    throw new ConfigError(`to (${toIso(window.end)}) lies in the future`, {
+  const future = asked.find(({ window }) => window.end > startOfDay(Date.now()) + DAY_MS);
+  if (future)
+    throw new ConfigError(`to (${toIso(future.window.end)}) lies in the future`, {
       kept,
       next: 'give now, or an earlier time',
     });
-  const { twin, waiting } = await readQueuedLike(state, streams, window, force);
+  const { twin, waiting } = await readQueuedLike(state, asked);
   if (twin !== undefined)
     throw new ConfigError(`backfill ${twin} asks for the same and has not ended`, {
       kept,
@@ -77,7 +80,7 @@ export async function enqueueBackfills(
   const now = new Date().toISOString().replace(/\D/g, '').slice(0, 14);
   const backfills = requests.map((request) => ({ ...request, id: `${now}-${randomBytes(3).toString('hex')}` }));
   // The state first: a flow that is lost on the way is made again from it, window by window.
-  await insertBackfills(state, backfills);
+  await insertBackfills(state, backfills, (tx) => checkNewBackfills(tx, requests));
   for (const { id, chunks } of backfills) {
     const children = chunks.map(({ start }) => windowJob({ backfill: id, start }));
     if (children.length > 0) await queue.flow(parentJob({ backfill: id }), children);

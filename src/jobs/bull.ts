@@ -10,7 +10,7 @@ import {
   withBackend,
 } from 'bullmq';
 import { addressOf, databaseFault } from '../cursor/database/errors.ts';
-import { leadsThroughPooler } from '../cursor/database/index.ts';
+import { Client, leadsThroughPooler } from '../cursor/database/index.ts';
 import { ConfigError, Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 import type { QueuedJob } from './payloads.ts';
@@ -252,13 +252,29 @@ function onPostgres(url: string): Home {
   };
   return {
     place: 'the state database',
-    classes: withBackend(createPostgresBackend) as unknown as Home['classes'],
+    classes: withBackend(createGuardedBackend) as unknown as Home['classes'],
     produce: () => connection,
     consume: () => connection,
     leave: () => {},
     fault: (error) => databaseFault(error, addressOf(url)),
   };
 }
+
+/**
+ * With our client, which does not answer a stranger in the server's place: its pool takes the client from its settings, LISTEN from the module
+ * that it has loaded.
+ */
+export const createGuardedBackend: typeof createPostgresBackend = (
+  name,
+  { connection: settings, ...rest },
+  options,
+) => {
+  const backend = createPostgresBackend(name, { ...rest, connection: Object.assign({ Client }, settings) }, options);
+  const { connection } = backend as unknown as { connection: { pgModule: unknown } };
+  if (!('pgModule' in connection)) throw new Error('this version of BullMQ makes its LISTEN client in another way');
+  connection.pgModule = { Client };
+  return backend;
+};
 
 /** Logs once that a server is away, not at every attempt to reconnect. */
 function complain(log: Log, place: string): (error: Error) => void {

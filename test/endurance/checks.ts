@@ -3,7 +3,7 @@ import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
 import { globOf, queryDuckdb } from '../support/lake-readers.ts';
 import { errorsOf, startMember } from './processes.ts';
 import { lakeTemps, postgresConnections, redisClients, temps, zombies } from './samples.ts';
-import { HISTORY_DAYS, type Scene, SINKS, SOURCE } from './scene.ts';
+import { HISTORY_DAYS, type Scene, SINKS } from './scene.ts';
 import { unfinishedBackfills } from './unrest.ts';
 
 /** One thing that must be so in the end, and what was found. */
@@ -36,7 +36,7 @@ async function unsettled(scene: Scene): Promise<string | undefined> {
   if (service.stats().waiting > 0) return 'late events';
   if ((await unfinishedBackfills(scene)) > 0) return 'backfills';
   for (const stream of STREAM_NAMES) {
-    const truth = new Set(service.ids(stream)).size;
+    const truth = truthOf(scene, stream).size;
     const there = (await tableIds(scene, stream)).length;
     if (there < truth) return `${truth - there} ${stream}`;
     for (const sink of Object.values(SINKS)) {
@@ -47,23 +47,29 @@ async function unsettled(scene: Scene): Promise<string | undefined> {
 }
 
 /** Whether everything that the table holds is older than the watermark. */
-async function isProven({ db }: Scene, stream: StreamName, sink: string): Promise<boolean> {
-  const [row] = await db.query<{ proven: boolean }>({
+async function isProven({ db, sources }: Scene, stream: StreamName, sink: string): Promise<boolean> {
+  const proven = await db.query({
     text: `
-      select coalesce(complete_through > (select max("timestamp") from attribution.${stream}), false) as proven
-      from tributary.cursors where source = $1 and stream = $2 and sink = $3`,
-    values: [SOURCE, stream, sink],
+      select from tributary.cursors
+      where stream = $1 and sink = $2 and complete_through > (select max("timestamp") from attribution.${stream})`,
+    values: [stream, sink],
   });
-  return row?.proven ?? false;
+  return proven.length === sources.length;
 }
 
+/** Every source shows the same events. */
+const truthOf = ({ sandbox, sources }: Scene, stream: StreamName): Set<string> =>
+  new Set(sandbox.service.ids(stream).flatMap((id) => sources.map((source) => `${source}/${id}`)));
+
 async function tableIds({ db }: Scene, stream: StreamName): Promise<string[]> {
-  const rows = await db.query<{ id: string }>({ text: `select event_id as id from attribution.${stream}` });
+  const rows = await db.query<{ id: string }>({
+    text: `select _source || '/' || event_id as id from attribution.${stream}`,
+  });
   return rows.map(({ id }) => id);
 }
 
 async function lakeIds({ lake }: Scene, stream: StreamName): Promise<string[]> {
-  const rows = await queryDuckdb(`select event_id as id from ${globOf(lake, stream)}`);
+  const rows = await queryDuckdb(`select _source || '/' || event_id as id from ${globOf(lake, stream)}`);
   return rows.map(({ id }) => String(id));
 }
 
@@ -71,7 +77,7 @@ async function lakeIds({ lake }: Scene, stream: StreamName): Promise<string[]> {
 export async function checkRows(scene: Scene): Promise<Check[]> {
   const checks: Check[] = [];
   for (const stream of STREAM_NAMES) {
-    const truth = new Set(scene.sandbox.service.ids(stream));
+    const truth = truthOf(scene, stream);
     const sinks = { warehouse: await tableIds(scene, stream), lake: await lakeIds(scene, stream) };
     for (const [sink, ids] of Object.entries(sinks)) {
       const there = new Set(ids);

@@ -5,10 +5,10 @@ import { controlRoomOf, killLeft, type Member, startMember } from './processes.t
 import { describeRun, judgeCourses } from './report.ts';
 import { readDiary, type Sample, takeSample } from './samples.ts';
 import { openScene, type Scene, type SceneOptions } from './scene.ts';
-import { endWorkers, leaveNicely, letEventsArrive, pause, readHistoryAgain } from './unrest.ts';
+import { endWorkers, killServers, leaveNicely, letEventsArrive, pause, readHistoryAgain } from './unrest.ts';
 
 /**
- * `npm run endure -- --minutes 30 [--seed N] [--queue redis|postgres]`: workers as they are built, at the full speed of the sandbox, with
+ * `npm run endure -- --minutes 30 [--seed N] [--queue redis|postgres] [--sources 50] [--servers]`: workers as they are built, at the full speed of the sandbox, with
  * events arriving and workers being killed all the time. In the end every event is in both sinks once, and nothing has piled up.
  */
 
@@ -22,12 +22,22 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '5' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     queue: { type: 'string', default: 'redis' },
+    sources: { type: 'string', default: '1' },
+    /** Redis and Postgres are killed, too. */
+    servers: { type: 'boolean', default: false },
   },
 });
 const minutes = Number(values.minutes);
-const options = { seed: Number(values.seed), queue: values.queue } as SceneOptions;
-if (!(minutes >= 1) || !Number.isInteger(options.seed) || !['redis', 'postgres'].includes(options.queue)) {
-  throw new RangeError('usage: npm run endure -- --minutes 30 [--seed 7] [--queue redis|postgres], from one minute on');
+const options = { seed: Number(values.seed), queue: values.queue, sources: Number(values.sources) } as SceneOptions;
+if (
+  !(minutes >= 1) ||
+  !Number.isInteger(options.seed) ||
+  !(options.sources >= 1) ||
+  !['redis', 'postgres'].includes(options.queue)
+) {
+  throw new RangeError(
+    'usage: npm run endure -- --minutes 30 [--seed 7] [--queue redis|postgres] [--sources 50] [--servers], from one minute on',
+  );
 }
 
 const began = Date.now();
@@ -65,10 +75,11 @@ async function endure(scene: Scene): Promise<Check[]> {
     readHistoryAgain(scene, signal),
     endWorkers(scene, workers, { seed: options.seed, say, signal }),
     sampleUntil(scene, keeper, signal),
+    values.servers ? killServers(scene, { seed: options.seed, say, signal }) : { redis: 0, postgres: 0 },
   ] as const;
   // One of them ends before the time only by a fault; the others shall not go on behind it.
   await Promise.race([sleep(minutes * 60_000), Promise.all(unrest)]).finally(() => over.abort());
-  const [arrived, backfills, ends, samples] = await Promise.all(unrest);
+  const [arrived, backfills, ends, samples, servers] = await Promise.all(unrest);
   say('no more events and no more kills');
   const diary = (await readDiary(scene, keeper.pid)).filter(({ at }) => at >= from);
   const atRest = await settle(scene);
@@ -87,7 +98,9 @@ async function endure(scene: Scene): Promise<Check[]> {
     ...judgeCourses({ samples, diary }),
   ];
   const requests = scene.sandbox.service.stats().requests;
-  process.stdout.write(describeRun({ ...options, minutes, arrived, backfills, ends, requests, complaints, checks }));
+  process.stdout.write(
+    describeRun({ ...options, minutes, arrived, backfills, ends, servers, requests, complaints, checks }),
+  );
   return checks;
 }
 
@@ -111,9 +124,14 @@ async function sampleUntil(scene: Scene, keeper: Member, signal: AbortSignal): P
   const room = controlRoomOf(keeper);
   while (await pause(SAMPLE_MS, signal)) {
     const answer = await fetch(`${room}/metrics`);
-    if (!answer.ok) throw new Error(`the control room answers ${answer.status}`);
     await answer.text();
-    samples.push(await takeSample(scene, keeper.pid));
+    try {
+      if (!answer.ok) throw new Error(`the control room answers ${answer.status}`);
+      samples.push(await takeSample(scene, keeper.pid));
+    } catch (error) {
+      // Recovery: a server is away, as it may be; the next look sees.
+      if (!values.servers) throw error;
+    }
   }
   return samples;
 }

@@ -47,19 +47,21 @@ export interface EnduredRun extends SceneOptions {
   backfills: number;
   requests: number;
   ends: Ends;
+  servers: { redis: number; postgres: number };
   complaints: ReadonlyMap<string, number>;
   checks: readonly Check[];
 }
 
 /** As it stands in docs/proof.md. */
 export function describeRun(run: EnduredRun): string {
-  const { seed, queue, minutes, arrived, backfills, requests, ends, complaints, checks } = run;
+  const { seed, queue, sources, minutes, arrived, backfills, requests, ends, servers, complaints, checks } = run;
   const load = loadavg().map((figure) => figure.toFixed(1));
   const failed = checks.filter(({ isSo }) => !isSo).length;
   return `
-${new Date().toISOString().slice(0, 10)}, ${minutes} minutes, seed ${seed}, queue in ${queue}, Node ${process.versions.node}, ${cpus().length} cores, load ${load.join(' ')}
+${new Date().toISOString().slice(0, 10)}, ${minutes} minutes, seed ${seed}, queue in ${queue}, sources: ${sources}, Node ${process.versions.node}, ${cpus().length} cores, load ${load.join(' ')}
 
-${ends.kills} times SIGKILL (${ends.killsAtWork} on a process that held a stream), ${ends.terms} times SIGTERM; ${arrived} events arrived, all of
+${ends.kills} times SIGKILL (${ends.killsAtWork} on a process that held a stream), ${ends.terms} times SIGTERM;
+Redis was killed ${servers.redis} times and Postgres ${servers.postgres} times; ${arrived} events arrived, all of
 history was read again ${backfills} times, in ${requests} requests.
 
 | what must be so | found |

@@ -1,8 +1,10 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { openEmbedded } from '../../src/cursor/embedded/index.ts';
+import { RetryLater } from '../../src/model/errors.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { parseTraits } from '../../src/sandbox/traits.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
@@ -11,7 +13,11 @@ import { silentLog } from '../support/silent-log.ts';
 /** Where the workers live: a service, a Postgres, a Redis or none, and folders of their own. */
 export interface Scene {
   sandbox: Sandbox;
-  db: Database;
+  /** Patient where servers are killed. */
+  db: Pick<Database, 'query'>;
+  sources: readonly string[];
+  /** As a power cut would. It is started again by whoever opened it. */
+  killPostgres(): Promise<void>;
   redis: RedisServer | undefined;
   dir: string;
   /** Where the workers' temporary files would be. */
@@ -26,9 +32,10 @@ export interface Scene {
 export interface SceneOptions {
   seed: number;
   queue: 'redis' | 'postgres';
+  /** So many sources of one service, each with its share of the rows. */
+  sources: number;
 }
 
-export const SOURCE = 'main';
 export const SINKS = { warehouse: 'warehouse', lake: 'lake' } as const;
 export const HISTORY_DAYS = 4;
 
@@ -37,9 +44,9 @@ const HISTORY = { clicks: 20_000, leads: 4000, sales: 2000 };
 /** Ways of deployed services that a worker has to live with for ever. */
 const TRAITS = ['shuffleTies', 'volatile', 'lateness=3s', 'duplicates=0.02', 'rewrites=0.02'];
 /** Streams are looked at all the time, and what is older than `settle` is proven: at the end that is everything. */
-const STREAM = { every: '2s', lookback: '1m', settle: '15s' };
+const streamOf = (sources: number) => ({ every: `${1 + sources}s`, lookback: '1m', settle: '15s' });
 
-export async function openScene({ seed, queue }: SceneOptions): Promise<Scene> {
+export async function openScene({ seed, queue, sources: count }: SceneOptions): Promise<Scene> {
   const closers: Array<() => Promise<unknown>> = [];
   const folders: string[] = [];
   const folder = async (name: string): Promise<string> => {
@@ -48,15 +55,17 @@ export async function openScene({ seed, queue }: SceneOptions): Promise<Scene> {
     return made;
   };
   const settings = { fsync: 'off', max_connections: '200' };
-  const server = await openEmbedded({ dir: await folder('state'), log: silentLog, command: 'endure', settings });
+  const home = await folder('state');
+  const server = await openEmbedded({ dir: home, log: silentLog, command: 'endure', settings });
   closers.push(() => server.close());
-  const db = connect({ url: server.url, max: 2, name: 'endure' });
-  closers.push(() => db.close());
+  const pool = connect({ url: server.url, max: 2, name: 'endure' });
+  closers.push(() => pool.close());
+  const db = patient(pool);
   const redis = queue === 'redis' ? await startRedisServer() : undefined;
   closers.push(async () => redis?.close());
   const sandbox = await startSandbox({
     seed,
-    rows: HISTORY,
+    rows: shareOf(count),
     days: HISTORY_DAYS,
     traits: parseTraits(TRAITS),
     requestsPerSecond: null,
@@ -68,11 +77,14 @@ export async function openScene({ seed, queue }: SceneOptions): Promise<Scene> {
   for (const each of [tmp, diary]) await mkdir(each);
   const { baseUrl, apiKey } = sandbox;
   const source = { baseUrl, apiKey, plan: 'enterprise', requestsPerSecond: 1000, since: `${HISTORY_DAYS + 1}d` };
+  const sources = Array.from({ length: count }, (_, i) => (count === 1 ? 'main' : `s${i + 1}`));
+  const stream = streamOf(count);
+  const streams = { clicks: stream, leads: stream, sales: stream };
   const text = JSON.stringify({
-    sources: { [SOURCE]: { ...source, streams: { clicks: STREAM, leads: STREAM, sales: STREAM } } },
+    sources: Object.fromEntries(sources.map((name) => [name, { ...source, streams }])),
     sinks: {
       [SINKS.warehouse]: { type: 'postgres' },
-      [SINKS.lake]: { type: 'parquet', path: './lake', partition: 'hour' },
+      [SINKS.lake]: { type: 'parquet', path: './lake', partition: count === 1 ? 'hour' : 'day' },
     },
     state: { url: server.url },
     ...(redis && { queue: { url: redis.url } }),
@@ -81,11 +93,38 @@ export async function openScene({ seed, queue }: SceneOptions): Promise<Scene> {
   const config = join(dir, 'tributary.yaml');
   await writeFile(config, text);
   return {
-    ...{ sandbox, db, redis, dir, tmp, diary, config },
+    ...{ sandbox, db, sources, redis, dir, tmp, diary, config },
+    async killPostgres() {
+      const [pid] = (await readFile(join(home, 'postgres/postmaster.pid'), 'utf8')).split('\n');
+      process.kill(Number(pid), 'SIGKILL');
+    },
     lake: join(dir, 'lake'),
     async close({ keepFolders }) {
       for (const closer of closers.reverse()) await closer();
       if (!keepFolders) for (const made of folders) await rm(made, { recursive: true, force: true });
+    },
+  };
+}
+
+const shareOf = (sources: number) => ({
+  clicks: Math.ceil(HISTORY.clicks / sources),
+  leads: Math.ceil(HISTORY.leads / sources),
+  sales: Math.ceil(HISTORY.sales / sources),
+});
+
+const PATIENCE_MS = 60_000;
+
+/** Asks again while the server is away: it is back in a moment. */
+function patient(db: Database): Scene['db'] {
+  return {
+    async query(sql) {
+      for (const deadline = Date.now() + PATIENCE_MS; ; await sleep(200)) {
+        try {
+          return await db.query(sql);
+        } catch (error) {
+          if (!(error instanceof RetryLater) || Date.now() > deadline) throw error;
+        }
+      }
     },
   };
 }

@@ -11,15 +11,15 @@ const MOST_PER_SECOND = 20;
 const TIES = 300;
 const SHARES: Readonly<Record<StreamName, number>> = { clicks: 0.75, leads: 0.15, sales: 0.1 };
 
-export async function letEventsArrive({ sandbox: { service } }: Scene, seed: number, signal: AbortSignal) {
+export async function letEventsArrive({ sandbox: { service }, sources }: Scene, seed: number, signal: AbortSignal) {
   const random = createRandom(seed + 1);
   let arrived = 0;
   while (await pause(1000, signal)) {
-    const count = random.int(0, MOST_PER_SECOND);
+    const count = random.int(0, Math.ceil(MOST_PER_SECOND / sources.length));
     for (const stream of STREAM_NAMES) {
       arrived += service.arrive(stream, Math.round(count * SHARES[stream])).length;
     }
-    if (random.chance(1 / 60)) arrived += service.arrive('leads', TIES).length;
+    if (random.chance(1 / 60)) arrived += service.arrive('leads', Math.ceil(TIES / sources.length)).length;
   }
   return arrived;
 }
@@ -30,12 +30,16 @@ export async function readHistoryAgain(scene: Scene, signal: AbortSignal): Promi
   let backfills = 0;
   do {
     const { code } = await startMember(scene, 'backfill', args).ended;
+    // A server that is away, as it may be.
+    if (code === TRY_AGAIN && (await pause(2000, signal))) continue;
     if (code !== 0) throw new Error(`a backfill could not be given to the queue: exit code ${code}`);
     backfills += 1;
     while ((await unfinishedBackfills(scene)) > 0 && (await pause(2000, signal)));
   } while (!signal.aborted);
   return backfills;
 }
+
+const TRY_AGAIN = 4;
 
 export async function unfinishedBackfills({ db }: Scene): Promise<number> {
   return (await db.query({ text: `select from tributary.backfills where state = 'queued'` })).length;
@@ -84,6 +88,29 @@ export async function endWorkers(
     workers[index] = startMember(scene, victim.name, ['worker', '--json']);
   }
   return ends;
+}
+
+/** Kills Redis and Postgres in turn. Each is back after a moment. Returns how often. */
+export async function killServers(
+  { redis, killPostgres }: Scene,
+  { seed, say, signal }: { seed: number; say(line: string): void; signal: AbortSignal },
+): Promise<{ redis: number; postgres: number }> {
+  const random = createRandom(seed + 2);
+  const kills = { redis: 0, postgres: 0 };
+  while (await pause(random.int(15_000, 45_000), signal)) {
+    if (redis && kills.redis <= kills.postgres) {
+      kills.redis += 1;
+      await redis.stop();
+      await sleep(random.int(100, 8000));
+      await redis.start();
+      say('Redis was killed, and is back without anything');
+    } else {
+      kills.postgres += 1;
+      await killPostgres();
+      say('Postgres was killed');
+    }
+  }
+  return kills;
 }
 
 /** On a busy machine, loading takes longer than leaving may take. */

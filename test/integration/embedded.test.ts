@@ -2,9 +2,12 @@ import { once } from 'node:events';
 import { chmod, chown, mkdir, readdir, readFile, rename, stat, symlink, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import type { PostgresConnection } from 'bullmq';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { UNPROVEN } from '../../src/cursor/database/errors.ts';
 import { connect } from '../../src/cursor/database/index.ts';
 import { openEmbedded } from '../../src/cursor/embedded/index.ts';
+import { createGuardedBackend } from '../../src/jobs/bull.ts';
 import { ConfigError, type Fault, RetryLater } from '../../src/model/errors.ts';
 import type { Log } from '../../src/model/log.ts';
 import { postmasterOf, startChild, temporaryFolder } from '../support/embedded.ts';
@@ -250,11 +253,13 @@ describe('a stranger in the place of the server', () => {
     rest.copy(body, 9);
     return body;
   };
-  it.each([
+  const ANSWERS: ReadonlyArray<[string, Buffer]> = [
     ['asks for the password in the clear', message(3)],
     ['asks for an MD5 of it', message(5, Buffer.from('salt'))],
     ['asks for nothing', message(0)],
-  ])('%s, and gets neither it nor a question', async (_, answer) => {
+  ];
+  /** What each of those who come says after the answer. */
+  async function withStranger(answer: Buffer, work: (url: string) => Promise<void>): Promise<string> {
     const heard: Buffer[] = [];
     const server = createServer((socket) => {
       socket.on('error', () => {});
@@ -265,9 +270,26 @@ describe('a stranger in the place of the server', () => {
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
-    const url = `postgresql://tributary:sEcr3t@127.0.0.1:${port}/tributary`;
-    await expect(ask(`${url}?require_auth=scram-sha-256`, 'SELECT 1')).rejects.toThrow(/did not prove by SCRAM/);
-    expect(Buffer.concat(heard).toString('latin1')).toBe('');
+    await work(`postgresql://tributary:sEcr3t@127.0.0.1:${port}/tributary?require_auth=scram-sha-256`);
     server.close();
+    return Buffer.concat(heard).toString('latin1');
+  }
+
+  it.each(ANSWERS)('%s, and gets neither it nor a question', async (_, answer) => {
+    const refused = (url: string) => expect(ask(url, 'SELECT 1')).rejects.toThrow(/did not prove by SCRAM/);
+    expect(await withStranger(answer, refused)).toBe('');
+  });
+
+  // The queue has clients of its own, for its questions and for LISTEN.
+  it.each(ANSWERS)('%s, and gets it from no client of the queue either', async (_, answer) => {
+    const refused = async (url: string): Promise<void> => {
+      const { connection } = createGuardedBackend('sync', { connection: { connectionString: url } }) as unknown as {
+        connection: PostgresConnection;
+      };
+      await expect(connection.pool.connect()).rejects.toThrow(UNPROVEN);
+      await expect(connection.getListenClient()).rejects.toThrow(UNPROVEN);
+      await connection.close();
+    };
+    expect(await withStranger(answer, refused)).toBe('');
   });
 });

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { connect } from '../../src/cursor/database/index.ts';
 import { readOverview } from '../../src/http/routes/overview.ts';
-import { checkNewBackfill } from '../../src/jobs/backfills.ts';
+import { checkNewBackfills, enqueueBackfills } from '../../src/jobs/backfills.ts';
 import { stateDatabase } from '../support/postgres.ts';
 
 /** Backfills of several streams with so many windows in all, of a ledger that is not small either. */
@@ -49,11 +49,25 @@ it('the overview does not wait for 20,000 windows that are queued', async () => 
   for (let i = 0; i < 5; i++) ratios.push((await timed(overview)) / (await timed(() => db.query(count))));
   expect(Math.min(...ratios)).toBeLessThan(15);
   await expect(
-    checkNewBackfill({ state: db }, [{ source: 'other', stream: 'clicks' }], {
-      window: { start: 0, end: 1 },
-      force: false,
-    }),
+    checkNewBackfills(db, [{ source: 'other', stream: 'clicks', window: { start: 0, end: 1 }, force: false }]),
   ).rejects.toThrow('20000 windows of other backfills wait already');
+  await db.close();
+  await home.drop();
+});
+
+it('of backfills that ask for the same in the same moment one is added, whoever asks', async () => {
+  const home = await stateDatabase();
+  const db = connect({ url: home.url, max: 5 });
+  const queue = { flow: async () => {}, enqueue: async () => {}, promote: async () => {} };
+  const window = { start: Date.UTC(2026, 0, 1), end: Date.UTC(2026, 0, 2) };
+  const add = () =>
+    enqueueBackfills({ state: db, queue }, [
+      { source: 'main', stream: 'clicks', window, force: true, chunks: [window] },
+    ]);
+  const outcomes = await Promise.allSettled(Array.from({ length: 5 }, add));
+  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  const refused = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [String(outcome.reason)] : []));
+  for (const reason of refused) expect(reason).toContain('asks for the same and has not ended');
   await db.close();
   await home.drop();
 });

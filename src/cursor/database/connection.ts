@@ -176,7 +176,7 @@ const CONNECT_MS = 10_000;
 const CLOSE_WITHIN_MS = 5000;
 
 /** The timeout is for reaching the server. Given to the pool, it would also fail work that only waits for a free connection. */
-class Client extends pg.Client {
+export class Client extends pg.Client {
   constructor(config?: pg.ClientConfig) {
     super({ ...config, connectionTimeoutMillis: CONNECT_MS, keepAliveInitialDelayMillis: 30_000 });
     // The pool listens only to idle connections. One in our hands, or on its way out, may be ended by the server too; the query under

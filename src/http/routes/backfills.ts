@@ -2,7 +2,7 @@ import { readOpenBackfills } from '../../cursor/backfills.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
 import {
   cancelBackfill,
-  checkNewBackfill,
+  checkNewBackfills,
   enqueueBackfills,
   pauseBackfill,
   readBackfills,
@@ -214,7 +214,10 @@ async function start(
   signal: AbortSignal,
 ): Promise<z.infer<typeof BackfillsStarted>> {
   const { jobs, request, doubtful } = chosenOf(deps, body);
-  await checkNewBackfill(deps, jobs, request);
+  await checkNewBackfills(
+    deps.state,
+    jobs.map(({ source, stream }) => ({ source, stream, ...request })),
+  );
   const requests = await Promise.all(
     jobs.map(async (job) => {
       const { source, stream } = job;
