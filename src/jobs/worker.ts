@@ -202,11 +202,8 @@ interface TickerDeps extends AlertDeps {
 }
 
 /** Brings state and queue in line with the config: new streams are due at once, removed ones go, and a changed key is tried again. */
-export async function applyConfig({
-  state,
-  queue,
-  scheduled,
-}: Pick<TickerDeps, 'state' | 'queue' | 'scheduled'>): Promise<void> {
+async function applyConfig(deps: Pick<TickerDeps, 'state' | 'queue' | 'scheduled' | 'log'>): Promise<void> {
+  const { state, queue, scheduled } = deps;
   const all = [...scheduled.values()].map(({ job: { source, stream }, schedule, fingerprint }) => ({
     source,
     stream,
@@ -215,7 +212,10 @@ export async function applyConfig({
   }));
   await writeSchedules(state, all);
   await unparkChanged(state, all);
-  await queue.schedule(schedulersOf(scheduled), { removeOthers: true });
+  // The ticker looks after them, too: a queue that is away for a moment keeps no worker from starting.
+  await attempt(deps, 'giving the schedules to the queue', () =>
+    queue.schedule(schedulersOf(scheduled), { removeOthers: true }),
+  );
 }
 
 /**
@@ -268,11 +268,11 @@ async function keepSchedulers({ state, queue, scheduled }: TickerDeps): Promise<
 const schedulersOf = (scheduled: ScheduledStreams) =>
   [...scheduled.values()].map(({ job, schedule }) => ({ job: syncJob(job), schedule }));
 
-/** Recovery: when the database or the queue is back, the next tick does what this one could not. */
 /** What ioredis throws while its server is away. */
 const QUEUE_AWAY = /^(MaxRetriesPerRequestError|AbortError): |Connection is closed|Stream isn't writeable|ECONN|EPIPE/;
 
-async function attempt({ log }: TickerDeps, what: string, work: () => Promise<void>): Promise<void> {
+/** Recovery: when the database or the queue is back, the next tick does what this one could not. */
+async function attempt({ log }: Pick<TickerDeps, 'log'>, what: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
