@@ -202,7 +202,7 @@ interface TickerDeps extends AlertDeps {
 }
 
 /** Brings state and queue in line with the config: new streams are due at once, removed ones go, and a changed key is tried again. */
-async function applyConfig(deps: Pick<TickerDeps, 'state' | 'queue' | 'scheduled' | 'log'>): Promise<void> {
+export async function applyConfig(deps: Pick<TickerDeps, 'state' | 'queue' | 'scheduled' | 'log'>): Promise<void> {
   const { state, queue, scheduled } = deps;
   const all = [...scheduled.values()].map(({ job: { source, stream }, schedule, fingerprint }) => ({
     source,

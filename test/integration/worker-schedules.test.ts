@@ -37,7 +37,7 @@ describeBackends('schedules with the queue in %s', (backend) => {
 
   const apply = (queue: JobQueue | undefined, ...scheduled: ScheduledStream[]): Promise<void> => {
     if (!queue) throw new Error('no queue');
-    return applyConfig({ state, queue, scheduled: byStreamKey(scheduled) });
+    return applyConfig({ state, queue, scheduled: byStreamKey(scheduled), log: silentLog });
   };
   const schedulers = async () => {
     const all = (await queues[0]?.queues.sync.getJobSchedulers()) ?? [];
