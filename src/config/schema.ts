@@ -5,15 +5,18 @@ import { addressOf } from '../cursor/database/errors.ts';
 import { INCIDENT_KINDS } from '../jobs/alerts.ts';
 import { cronFault, isTimezone } from '../jobs/schedule.ts';
 import { ConfigError } from '../model/errors.ts';
-import { parseDuration, parseInstant } from '../model/instant.ts';
+import { parseInstant } from '../model/instant.ts';
 import { DEFAULT_PRIVACY, hashesAnything, SHORTEST_SALT, TREATMENTS } from '../model/privacy.ts';
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
 import { PARTITIONS } from '../sinks/postgres/table.ts';
 import { INDEXES } from '../sinks/views/postgres-indexes.ts';
 import { UNKNOWN_FIELDS } from '../sync/evolver.ts';
 import {
+  duration,
   fileMode,
   http,
+  isDuration,
+  keepSnapshots,
   name,
   namespace,
   optionalText,
@@ -29,17 +32,6 @@ import {
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 86_400_000;
-
-/** A hundred years: anything longer is a typing error, and dates would leave the valid range. */
-const LONGEST_MS = 36_500 * DAY_MS;
-const isDuration = (text: string): boolean => (parseDuration(text) ?? Number.POSITIVE_INFINITY) <= LONGEST_MS;
-
-const A_DURATION = 'must be a duration such as 90s, 15m, 1h or 7d';
-const duration = z
-  .string(A_DURATION)
-  .refine((text) => isDuration(text) && parseDuration(text) !== 0, A_DURATION)
-  .transform((text) => parseDuration(text) ?? 0);
 
 const databaseUrl = optionalText.superRefine((url, context) => {
   try {
@@ -201,6 +193,7 @@ const icebergSink = z.strictObject({
     .discriminatedUnion('type', [sqlCatalog, restCatalog], { error: 'must be sql or rest' })
     .default({ type: 'sql' })
     .describe('the Iceberg catalog: sql or rest'),
+  keepSnapshots,
 });
 
 const SINKS = [postgresSink, parquetSink, icebergSink] as const;

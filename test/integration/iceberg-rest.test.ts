@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { STREAMS } from '../../src/model/streams.ts';
-import { type IcebergPlace, icebergRestPlace } from '../support/iceberg-place.ts';
+import { type IcebergPlace, icebergRestPlace, KEEP_NOTHING } from '../support/iceberg-place.ts';
 import { createWriter, MINUTE, NOON, rowOf, rowsOf } from '../support/sink-harness.ts';
 import { sinkSuite } from '../support/sink-suite.ts';
 
@@ -50,7 +50,7 @@ describe.skipIf(uri === '')('a REST catalog', () => {
       const stream = STREAMS.sales;
       const writer = await createWriter(place, stream, 'two');
       for (let i = 0; i < 3; i++) await writer.commit([rowOf(stream, `e${i}`, NOON + i * MINUTE)]);
-      const sink = place.createSink({ keepMs: -60_000, orphanMs: -60_000 });
+      const sink = place.createSink(KEEP_NOTHING);
       const done = Object.entries(await sink.maintain()).find(([name]) => name.endsWith('.sales'))?.[1];
       expect(done).toMatchObject({ joined: expect.any(Number), files: 2 });
       expect((await place.lookAt('sales')).metadata.snapshots).toHaveLength(1);

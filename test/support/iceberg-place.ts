@@ -17,6 +17,13 @@ import { freshDatabase } from './postgres.ts';
 import type { S3Server } from './s3-server.ts';
 import type { SinkPlace } from './sink-harness.ts';
 
+/** Maintenance that keeps nothing but what is current. */
+export const KEEP_NOTHING: Partial<Maintenance> = {
+  keep: { all: -60_000, hourly: -60_000, daily: -60_000, most: 1 },
+  orphanMs: -60_000,
+  versionsMs: -60_000,
+};
+
 export interface IcebergPlace extends SinkPlace {
   folder: string;
   stateUrl: string;

@@ -10,7 +10,6 @@ import {
   isBelow,
   type Listed,
   locationOf,
-  pathOf,
   readIfThere,
   tableFolder,
   type Warehouse,
@@ -28,14 +27,6 @@ const TABLES = `
   create table if not exists public.iceberg_namespace_properties (
     catalog_name varchar(255) not null, namespace varchar(255) not null, property_key varchar(255) not null,
     property_value varchar(1000) not null, primary key (catalog_name, namespace, property_key));`;
-
-/** Serializes commits, compaction and erasure of one table. Held until the end of the transaction. */
-export const lockTable = async (tx: Queryable, { namespace }: Warehouse, table: string): Promise<void> => {
-  await tx.query({
-    text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
-    values: [`tributary iceberg ${namespace}.${table}`],
-  });
-};
 
 /** The catalog in the state's own database: a table changes in the same transaction as ledger and cursor. */
 export function createSqlCatalog(): Catalog {
@@ -118,9 +109,6 @@ export function createSqlCatalog(): Catalog {
       if (swapped.length === 0) throw changedMeanwhile(draft.warehouse, table);
       await recordHead(tx, draft.warehouse, table, listed, before.location);
       known.set(table, listed);
-      const kept = new Set([before.location, ...next['metadata-log'].map((entry) => entry['metadata-file'])]);
-      const dropped = metadata['metadata-log'].filter((entry) => !kept.has(entry['metadata-file']));
-      draft.obsolete.push(...dropped.map((entry) => pathOf(draft.warehouse, entry['metadata-file'])));
       return listed;
     },
   };

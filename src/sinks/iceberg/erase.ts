@@ -7,12 +7,11 @@ import { databaseNow, dropKeys, dropTrack, findTrack } from '../parquet/event-in
 import { eraseIn, type Rework, type Victim, victimOf } from '../parquet/maintain.ts';
 import type { PartitionFile } from '../parquet/partition-file.ts';
 import type { Erasure } from '../sink.ts';
-import { lockTable } from './catalog.ts';
 import { changeTable } from './change-table.ts';
 import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import type { Design } from './format/schema.ts';
-import { designs, referencedFiles, summaryOf } from './maintain.ts';
+import { designs, referencedFiles } from './maintain.ts';
 import { openStrangers, replaceStranger, type Stranger } from './strangers.ts';
 import {
   type Draft,
@@ -20,6 +19,7 @@ import {
   inDraft,
   type Listed,
   loadTable,
+  lockTable,
   type Table,
   type TableFile,
   tableFolder,
@@ -47,7 +47,6 @@ export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Rec
         operation: added.length === 0 ? 'delete' : 'overwrite',
         added,
         removed,
-        summary: await summaryOf(tx, warehouse, design),
         isExpired: () => true,
       });
       return { rows, before, listed };

@@ -47,6 +47,14 @@ export interface Catalog {
   recover?(tx: Queryable, warehouse: Warehouse, table: string): Promise<boolean>;
 }
 
+/** Serializes commits, compaction and erasure of one table. Held until the end of the transaction. */
+export const lockTable = async (tx: Queryable, { namespace }: Warehouse, table: string): Promise<void> => {
+  await tx.query({
+    text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
+    values: [`tributary iceberg ${namespace}.${table}`],
+  });
+};
+
 /** Files are referred to by absolute URLs: readers would resolve a relative path against their own directory. */
 export const warehouseUri = (path: string): string =>
   path.startsWith('s3://') ? path.replace(/\/+$/, '') : `file://${resolve(path)}`;
@@ -78,8 +86,6 @@ export const tableFolder = ({ namespace }: Warehouse, table: string): string => 
 export interface Draft {
   warehouse: Warehouse;
   made: string[];
-  /** Files that are obsolete once this is committed. */
-  obsolete: string[];
 }
 
 type Run = (attempt: (tx: Transaction) => Promise<unknown>) => Promise<unknown>;
@@ -90,9 +96,8 @@ export async function inDraft<T>(
   work: (tx: Transaction, draft: Draft) => Promise<T>,
   run: Run = (attempt) => warehouse.state.transaction(attempt),
 ): Promise<T> {
-  let draft: Draft = { warehouse, made: [], obsolete: [] };
   const result = await run(async (tx) => {
-    draft = { warehouse, made: [], obsolete: [] };
+    const draft: Draft = { warehouse, made: [] };
     try {
       return await work(tx, draft);
     } catch (error) {
@@ -101,7 +106,6 @@ export async function inDraft<T>(
       throw error;
     }
   });
-  await remove(draft.obsolete, warehouse);
   return result as T;
 }
 
