@@ -59,7 +59,7 @@ export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Rec
 }
 
 /** Before anything is erased: what we may not rewrite, and what branches and tags keep, could go on naming the person. */
-async function refuseUnreachable(warehouse: Warehouse, erasure: Erasure): Promise<void> {
+export async function refuseUnreachable(warehouse: Warehouse, erasure: Erasure): Promise<void> {
   const found: string[] = [];
   for (const design of designs()) {
     const victim = victimIn(erasure, design);
@@ -84,7 +84,10 @@ async function refuseUnreachable(warehouse: Warehouse, erasure: Erasure): Promis
     `nothing is forgotten yet in the Iceberg tables: ${found.slice(0, 5).join('; ')} may hold it still`,
     {
       where: { source: erasure.source, sink: warehouse.name },
-      kept: 'the tables as they are; what comes from now on is left out',
+      kept:
+        erasure.kind === 'source'
+          ? 'everything: tables, cursors and ledger'
+          : 'the tables as they are; what comes from now on is left out',
       next: 'drop branches and tags, run `tributary verify --repair` for files of other writers, then forget again',
     },
   );

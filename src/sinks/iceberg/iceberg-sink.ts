@@ -16,7 +16,7 @@ import { openBatch, shareCommits } from './batch.ts';
 import { CATALOG, createSqlCatalog } from './catalog.ts';
 import { changeTable } from './change-table.ts';
 import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
-import { erase } from './erase.ts';
+import { erase, refuseUnreachable } from './erase.ts';
 import type { DataFile } from './format/manifest.ts';
 import { presentColumns, withColumns } from './format/metadata.ts';
 import { columnsIn, type Design, type Evolved, entityDesign, evolveSchema, streamDesign } from './format/schema.ts';
@@ -27,6 +27,7 @@ import { surveyTable } from './merge-events.ts';
 import { createRestCatalog, type RestCatalogOptions } from './rest-catalog.ts';
 import { openStrangers, replaceStranger } from './strangers.ts';
 import { publishProgress } from './upkeep/progress.ts';
+import { olderThanTable } from './upkeep/versions.ts';
 import {
   type Draft,
   filesOf,
@@ -82,6 +83,7 @@ export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
     open: async (stream) => openBatch(commits, stream),
     publishProgress: ({ stream }) => publishProgress(warehouse, stream),
     erase: (erasure) => erase(warehouse, erasure),
+    checkErasure: (erasure) => refuseUnreachable(warehouse, erasure),
     maintain: (options = {}) => maintain(warehouse, { ...MAINTENANCE, ...maintenance }, options),
     check: () => check(warehouse),
     compare: (comparison) => compareTable(warehouse, comparison),
@@ -104,10 +106,12 @@ async function recover(warehouse: Warehouse, stream: StreamName): Promise<boolea
   const { state, catalog } = warehouse;
   let isMoved = false;
   for (const { name } of tablesOf(STREAMS[stream])) {
-    if (!(await catalog.isLost?.(state, warehouse, name))) continue;
+    if (!(await catalog.findNewer?.(state, warehouse, name))) continue;
     await state.transaction(async (tx) => {
       await lockTable(tx, warehouse, name);
-      isMoved = (await catalog.recover?.(tx, warehouse, name)) || isMoved;
+      const newer = await catalog.findNewer?.(tx, warehouse, name);
+      if (newer) await catalog.recover?.(tx, warehouse, name, newer);
+      isMoved ||= newer !== undefined;
     });
   }
   return isMoved;
@@ -119,7 +123,11 @@ async function check(warehouse: Warehouse): Promise<readonly Finding[]> {
   const found = await checkLake(warehouse.store, subject);
   if (found.some(({ level }) => level === 'fault')) return found;
   try {
-    for (const { name } of designs()) await warehouse.catalog.load(warehouse.state, warehouse, name);
+    for (const { name } of designs()) {
+      await warehouse.catalog.load(warehouse.state, warehouse, name);
+      const newer = await warehouse.catalog.findNewer?.(warehouse.state, warehouse, name);
+      if (newer) throw olderThanTable(warehouse, name, newer);
+    }
     return found;
   } catch (error) {
     return [findingOf(subject, error)];

@@ -41,10 +41,10 @@ export interface Catalog {
   create(tx: Queryable, draft: Draft, design: Design): Promise<Listed>;
   /** Replaces the version that `next` was made from. If another one is current by now, nothing changes. */
   replace(tx: Queryable, draft: Draft, table: string, before: Listed, metadata: Metadata): Promise<Listed>;
-  /** Whether the version that it names is gone. */
-  isLost?(tx: Queryable, warehouse: Warehouse, table: string): Promise<boolean>;
-  /** Goes on with the newest version in the table's folder. Returns whether there is one. */
-  recover?(tx: Queryable, warehouse: Warehouse, table: string): Promise<boolean>;
+  /** The newest version in the table's folder, where the one that the catalog names is gone or older: one of them was restored. */
+  findNewer?(tx: Queryable, warehouse: Warehouse, table: string): Promise<Listed | undefined>;
+  /** Goes on with that one. */
+  recover?(tx: Queryable, warehouse: Warehouse, table: string, newer: Listed): Promise<void>;
 }
 
 /** Serializes commits, compaction and erasure of one table. Held until the end of the transaction. */
