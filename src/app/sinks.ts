@@ -87,7 +87,7 @@ async function openLake(
 
 async function openTables(
   name: string,
-  { warehouse, namespace, catalog, fileMode }: SinkSettings & { type: 'iceberg' },
+  { warehouse, namespace, catalog, fileMode, keepSnapshots }: SinkSettings & { type: 'iceberg' },
   state: Database,
 ): Promise<Sink> {
   const { createIcebergSink } = await import('../sinks/iceberg/iceberg-sink.ts');
@@ -99,6 +99,7 @@ async function openTables(
     warehouse,
     store,
     namespace,
+    maintenance: { keep: keepSnapshots },
     ...(catalog.type === 'rest' && { rest: catalog }),
   });
 }

@@ -12,7 +12,7 @@ export function printable(config: Config): object {
       apiKey: MASK,
       streams: mapped(streams, (stream) => stream && printableStream(stream)),
     })),
-    sinks: mapped(sinks, (sink) => withoutSecrets('url' in sink ? { ...sink, url: masked(sink.url) } : sink)),
+    sinks: mapped(sinks, (sink) => withoutSecrets(printableSink(sink))),
     state: {
       url: masked(state.url) ?? 'an embedded Postgres under .tributary/',
       directUrl: masked(state.directUrl),
@@ -29,6 +29,13 @@ export function printable(config: Config): object {
     },
     ...rest,
   };
+}
+
+function printableSink(sink: Config['sinks'][string]): object {
+  if ('url' in sink) return { ...sink, url: masked(sink.url) };
+  if (!('keepSnapshots' in sink)) return sink;
+  const { most, ...times } = sink.keepSnapshots;
+  return { ...sink, keepSnapshots: { ...mapped(times, durationOf), most } };
 }
 
 const MASK = '***';

@@ -2,7 +2,17 @@ import { z } from 'zod';
 import { DAY_MS } from '../model/window.ts';
 import { PARTITIONS } from '../sinks/postgres/table.ts';
 import { INDEXES } from '../sinks/views/postgres-indexes.ts';
-import { baseUrl, databaseUrl, duration, fileMode, namespace, optionalText, place, schemaName } from './values.ts';
+import {
+  baseUrl,
+  databaseUrl,
+  duration,
+  fileMode,
+  keepSnapshots,
+  namespace,
+  optionalText,
+  place,
+  schemaName,
+} from './values.ts';
 
 /** The sinks of the config, by their type. */
 
@@ -50,6 +60,7 @@ const icebergSink = z.strictObject({
     .discriminatedUnion('type', [sqlCatalog, restCatalog], { error: 'must be sql or rest' })
     .default({ type: 'sql' })
     .describe('the Iceberg catalog: sql or rest'),
+  keepSnapshots,
 });
 
 const SINKS = [postgresSink, parquetSink, icebergSink] as const;

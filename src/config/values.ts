@@ -5,7 +5,6 @@ import { requestsPerSecond as budgetOf, PLAN_NAMES, SLOWEST } from '../api/plans
 import { addressOf } from '../cursor/database/errors.ts';
 import { ConfigError } from '../model/errors.ts';
 import { parseDuration, parseInstant } from '../model/instant.ts';
-import { DAY_MS } from '../model/window.ts';
 import { lakePathFault } from '../sinks/parquet/lake.ts';
 
 /** Value types that several parts of the config share. */
@@ -27,6 +26,8 @@ const number = z.union(
   { error: 'must be a number' },
 );
 
+const count = number.refine((n) => Number.isInteger(n) && n >= 1, 'must be a whole number from 1 on');
+
 export const namespace = z
   .string()
   .regex(/^[a-z_][a-z0-9_]{0,62}$/, 'must be a plain lower-case Postgres name')
@@ -37,6 +38,26 @@ export const schemaName = namespace.refine(
   (schema) => !/^(?:pg_.*|information_schema|tributary|tributary_queue)$/.test(schema),
   'belongs to Postgres or to the state of tributary: choose another name',
 );
+
+/** A hundred years: anything longer is a typing error, and dates would leave the valid range. */
+const LONGEST_MS = 36_500 * 86_400_000;
+export const isDuration = (text: string): boolean => (parseDuration(text) ?? Number.POSITIVE_INFINITY) <= LONGEST_MS;
+
+const A_DURATION = 'must be a duration such as 90s, 15m, 1h or 7d';
+export const duration = z
+  .string(A_DURATION)
+  .refine((text) => isDuration(text) && parseDuration(text) !== 0, A_DURATION)
+  .transform((text) => parseDuration(text) ?? 0);
+
+export const keepSnapshots = z
+  .strictObject({
+    all: duration.prefault('1h').describe('every one, this long after it was replaced'),
+    hourly: duration.prefault('1d').describe('then one an hour'),
+    daily: duration.prefault('30d').describe('then one a day'),
+    most: count.default(500).describe('and no more than so many'),
+  })
+  .prefault({})
+  .describe('how far back readers can travel, and how long a query may take');
 
 /** Octal, as chmod takes it. YAML reads 0640 as the number 640. */
 export const fileMode = z
@@ -182,16 +203,6 @@ export const place = z
   .string()
   .min(1, 'must not be empty')
   .refine((path) => !lakePathFault(path), { error: ({ input }) => lakePathFault(String(input)) });
-
-/** A hundred years: anything longer is a typing error, and dates would leave the valid range. */
-const LONGEST_MS = 36_500 * DAY_MS;
-export const isDuration = (text: string): boolean => (parseDuration(text) ?? Number.POSITIVE_INFINITY) <= LONGEST_MS;
-
-const A_DURATION = 'must be a duration such as 90s, 15m, 1h or 7d';
-export const duration = z
-  .string(A_DURATION)
-  .refine((text) => isDuration(text) && parseDuration(text) !== 0, A_DURATION)
-  .transform((text) => parseDuration(text) ?? 0);
 
 export const databaseUrl = optionalText.superRefine((url, context) => {
   try {

@@ -74,9 +74,12 @@ async function* eachOf(items: AsyncIterable<unknown>, rethrow: (error: unknown) 
   }
 }
 
-/** An opened file or writer: an object with methods of its own. */
+/** An opened file or writer: an object with methods of its own. Bytes are none, and are not looked through one by one. */
 const hasMethods = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && Object.values(value).some((part) => typeof part === 'function');
+  typeof value === 'object' &&
+  value !== null &&
+  !ArrayBuffer.isView(value) &&
+  Object.values(value).some((part) => typeof part === 'function');
 
 const isIterable = (value: unknown): value is AsyncIterable<unknown> =>
   typeof value === 'object' && value !== null && Symbol.asyncIterator in value;

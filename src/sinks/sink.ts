@@ -30,6 +30,8 @@ export interface Sink extends Partial<Abilities> {
   /** Creates or migrates what the stream needs. Safe to call from several processes at once. */
   prepare(stream: Stream): Promise<void>;
   open(stream: Stream): Promise<Batch>;
+  /** Throws where `erase` could not reach everything: asked before cursors and ledger of a source are dropped. */
+  checkErasure?(erasure: Erasure): Promise<void>;
   close(): Promise<void>;
 }
 

@@ -1,10 +1,10 @@
-import { cp, rm } from 'node:fs/promises';
+import { cp, readFile, rm, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { withoutSnapshots } from '../../src/sinks/iceberg/format/metadata.ts';
 import { type Finished, freshPlace } from '../support/cli.ts';
-import { lookAtTable } from '../support/iceberg-place.ts';
+import { everyAvro, lookAtTable } from '../support/iceberg-place.ts';
 import { createStranger } from '../support/iceberg-stranger.ts';
 import { filesIn, queryDuckdb } from '../support/lake-readers.ts';
 import { copyDatabase, freshDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -241,6 +241,34 @@ describe('restored', () => {
     expect((await scene.tributary('doctor')).text).not.toContain('not there');
   });
 
+  it('an older state whose version is still there: the table goes on with its newest one all the same, and doctor says so', async () => {
+    const scene = await synced();
+    await scene.close();
+    const before = await copyDatabase(scene.database);
+    opened.push(() => before.drop());
+    await scene.use(scene.database);
+    await scene.more();
+    const newest = await lookAtTable(scene.state, 'attribution', 'clicks');
+    // A day ago; what was written a moment ago may be a commit under way.
+    const hourAgo = Date.now() / 1000 - 3600;
+    for (const file of await filesIn(scene.warehouse)) await utimes(join(scene.warehouse, file), hourAgo, hourAgo);
+    await scene.use(before);
+    expect((await lookAtTable(scene.state, 'attribution', 'clicks')).location).not.toBe(newest.location);
+    const doctor = await scene.tributary('doctor');
+    expect(doctor.text).toMatch(/names an earlier version of attribution.clicks than the newest.*run tributary sync/);
+    expect(doctor.code).not.toBe(0);
+    for (let i = 0; i < 2; i++) {
+      const done = await scene.tributary('sync');
+      expect([done.code, await scene.rows()], done.text).toEqual([0, scene.all()]);
+    }
+    const after = await lookAtTable(scene.state, 'attribution', 'clicks');
+    const ids = ({ metadata }: typeof newest) => metadata.snapshots.map((one) => one['snapshot-id']);
+    expect(ids(after)).toEqual(expect.arrayContaining(ids(newest)));
+    expect(await scene.tributary('sync', '--recount')).toMatchObject({ code: 0 });
+    expect(await scene.tributary('verify', ...ALL)).toMatchObject({ code: 0 });
+    expect((await scene.tributary('doctor')).text).not.toContain('earlier version');
+  });
+
   it('an older folder: what it lacks is read again', async () => {
     const scene = await synced();
     const copy = join(scene.place.dir, 'copy');
@@ -268,18 +296,28 @@ describe('forget', () => {
     expect(refused.code).not.toBe(0);
     expect(await scene.tributary('verify', ...ALL, '--repair')).toMatchObject({ code: 0 });
     const { 'current-snapshot-id': current = 0 } = await scene.stranger.metadata();
-    const tag = { kept: { 'snapshot-id': current, type: 'tag' } };
+    const tag = {
+      kept: { 'snapshot-id': current, type: 'tag' },
+      audit: { 'snapshot-id': current, type: 'branch' },
+    };
     await scene.stranger.edit((metadata) => ({ ...metadata, refs: { ...metadata.refs, ...tag } }));
     const again = await forget();
-    expect(again.text).toMatch(/the tag kept of attribution.leads/);
+    expect(again.text).toMatch(/the tag kept of attribution.leads; the branch audit of attribution.leads/);
     expect(again.code).not.toBe(0);
-    await scene.stranger.edit(({ refs: { kept: _, ...refs }, ...metadata }) => ({ ...metadata, refs }));
+    // Nor is a source dropped from the state while its rows cannot be erased.
+    const everything = await scene.tributary('forget', '--source', 'shop', '--everything', '--yes');
+    expect(everything.text).toMatch(/the tag kept of attribution.leads/);
+    expect(await scene.state.query({ text: "select from tributary.cursors where source = 'shop'" })).not.toEqual([]);
+    await scene.stranger.edit(({ refs: { kept: _, audit: __, ...refs }, ...metadata }) => ({ ...metadata, refs }));
     expect(await forget()).toMatchObject({ code: 0 });
+    // No file of the tables holds the person: data, bounds in manifests, metadata.
     for (const path of await filesIn(scene.warehouse)) {
-      if (!path.endsWith('.parquet')) continue;
-      const found = await queryDuckdb(
-        `select * from read_parquet('${join(scene.warehouse, path)}') t where t::varchar like '%${id}%'`,
-      );
+      const file = join(scene.warehouse, path);
+      const found = path.endsWith('.parquet')
+        ? await queryDuckdb(`select * from read_parquet('${file}') t where t::varchar like '%${id}%'`)
+        : path.endsWith('.avro')
+          ? (await everyAvro(file)).split(id).slice(1)
+          : (await readFile(file, 'utf8')).split(id).slice(1);
       expect(found, path).toEqual([]);
     }
   });

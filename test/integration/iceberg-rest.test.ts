@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RetryLater } from '../../src/model/errors.ts';
 import { STREAMS } from '../../src/model/streams.ts';
-import { type IcebergPlace, icebergRestPlace } from '../support/iceberg-place.ts';
-import { createWriter, MINUTE, NOON, rowOf, rowsOf } from '../support/sink-harness.ts';
+import { catalogProxy, type Fate } from '../support/catalog-proxy.ts';
+import { type IcebergPlace, icebergRestPlace, KEEP_NOTHING } from '../support/iceberg-place.ts';
+import { certified, createWriter, MINUTE, NOON, rowOf, rowsOf } from '../support/sink-harness.ts';
 import { sinkSuite } from '../support/sink-suite.ts';
 
 /**
- * Against a real catalog, which somebody has to start: TRIBUTARY_ICEBERG_REST is its address. The reference server of Iceberg
- * (`org.apache.iceberg.rest.RESTCatalogServer`, in the test fixtures of iceberg-open-api) will do.
+ * Against a real catalog: TRIBUTARY_ICEBERG_REST is its address. `npm run interop -- iceberg-rest` starts the reference server of Iceberg
+ * and runs this.
  */
 const uri = process.env.TRIBUTARY_ICEBERG_REST ?? '';
 
@@ -50,9 +52,11 @@ describe.skipIf(uri === '')('a REST catalog', () => {
       const stream = STREAMS.sales;
       const writer = await createWriter(place, stream, 'two');
       for (let i = 0; i < 3; i++) await writer.commit([rowOf(stream, `e${i}`, NOON + i * MINUTE)]);
-      const sink = place.createSink({ keepMs: -60_000, orphanMs: -60_000 });
+      const sink = place.createSink(KEEP_NOTHING);
       const done = Object.entries(await sink.maintain()).find(([name]) => name.endsWith('.sales'))?.[1];
       expect(done).toMatchObject({ joined: expect.any(Number), files: 2 });
+      // What joining left behind goes with the next maintenance.
+      await sink.maintain();
       expect((await place.lookAt('sales')).metadata.snapshots).toHaveLength(1);
       await sink.erase({ source: 'two', kind: 'source' });
       expect((await rowsOf(place, stream, 'two')).size).toBe(0);
@@ -84,6 +88,80 @@ describe.skipIf(uri === '')('a REST catalog', () => {
       expect(dropped.ok).toBe(true);
       expect(await identify()).not.toBe(identity);
       expect(await sink.attest(stream, 'three', [window])).toEqual([{ rows: 0 }]);
+    });
+  });
+
+  describe('that fails in the middle', () => {
+    let fate: Fate = 'pass';
+    let valid = 'first';
+    let token = 'first';
+    let place: IcebergPlace;
+    const opened: Array<() => Promise<void>> = [];
+    beforeAll(async () => {
+      const proxy = await catalogProxy(uri, (method, path, sent) => {
+        if (sent !== valid) return { before: 401 };
+        return method === 'POST' && path.endsWith('/tables/sales') ? fate : 'pass';
+      });
+      place = await icebergRestPlace(proxy.uri, () => token);
+      opened.push(() => place.close(), proxy.close);
+      await place.createSink().prepare(STREAMS.sales);
+    });
+    afterAll(async () => {
+      for (const close of opened) await close();
+    });
+
+    const stream = STREAMS.sales;
+    const sale = (id: string, minute: number) => rowOf(stream, id, NOON + minute * MINUTE);
+    const held = async (): Promise<number> => (await rowsOf(place, stream, 'one')).size;
+
+    it('counts a commit that went through before a 5xx, and repeats one that did not; nothing is doubled', async () => {
+      const writer = await createWriter(place, stream, 'one');
+      const sink = place.createSink();
+      await writer.commit([sale('a', 0)]);
+      await sink.attest(stream, 'one', []);
+      const identity = await sink.identify(place.state, { source: 'one', stream: 'sales' }, undefined);
+      fate = { after: 503 };
+      expect(await writer.commit([sale('b', 1)])).toMatchObject({ new: 1 });
+      fate = { before: 502 };
+      await expect(writer.commit([sale('c', 2)])).rejects.toThrow(RetryLater);
+      expect(await held()).toBe(2);
+      fate = 'pass';
+      expect(await writer.commit([sale('a', 0), sale('b', 1), sale('c', 2)])).toMatchObject({ new: 1, unchanged: 2 });
+      expect(await held()).toBe(3);
+      expect(await sink.identify(place.state, { source: 'one', stream: 'sales' }, undefined)).toBe(identity);
+      await writer.lease.release();
+    });
+
+    it('refuses a commit over one of another program (409), and merges into what is there then', async () => {
+      const writer = await createWriter(place, stream, 'one');
+      fate = { before: 409 };
+      await expect(writer.commit([sale('d', 3)])).rejects.toThrow(/another program changed the Iceberg table/);
+      fate = 'pass';
+      expect(await writer.commit([sale('c', 2), sale('d', 3)])).toMatchObject({ new: 1, unchanged: 1 });
+      expect(await held()).toBe(4);
+      await writer.lease.release();
+    });
+
+    it('says which credentials expired, loses nothing, and goes on with new ones', async () => {
+      const writer = await createWriter(place, stream, 'one');
+      valid = 'second';
+      await expect(writer.commit([sale('e', 4)])).rejects.toThrow(/refused .*401/);
+      token = 'second';
+      await writer.lease.release();
+      const again = await createWriter(place, stream, 'one');
+      expect(await again.commit([sale('d', 3), sale('e', 4)])).toMatchObject({ new: 1, unchanged: 1 });
+      expect(await held()).toBe(5);
+    });
+
+    it('states progress in its properties, without a snapshot', async () => {
+      const writer = await createWriter(place, stream, 'two');
+      await writer.commit([sale('a', 0)], { spans: [certified(NOON, NOON + MINUTE, 1)] });
+      const before = (await place.lookAt('sales')).metadata.snapshots.length;
+      await writer.commit([], { spans: [certified(NOON + MINUTE, NOON + 30 * MINUTE)] });
+      await place.createSink().publishProgress({ source: 'two', stream: 'sales' });
+      const { metadata } = await place.lookAt('sales');
+      expect(metadata.snapshots).toHaveLength(before);
+      expect(metadata.properties).toMatchObject({ 'tributary.complete-through.two': '2026-11-14T12:30:00.000Z' });
     });
   });
 });

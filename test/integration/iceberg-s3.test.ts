@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { STREAMS } from '../../src/model/streams.ts';
-import { icebergS3Place, namedBy } from '../support/iceberg-place.ts';
+import { icebergS3Place, KEEP_NOTHING, namedBy } from '../support/iceberg-place.ts';
 import { filesIn } from '../support/lake-readers.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
 import { createWriter, MINUTE, NOON, rowOf, rowsOf } from '../support/sink-harness.ts';
@@ -31,7 +31,7 @@ it('keeps tables in a bucket: commits, changes, joins, lets go and forgets, and 
     const seen = await place.lookAt('sales');
     expect(seen.location).toMatch(new RegExp(`^s3://${server.bucket}/${place.prefix}/attribution/sales/metadata/`));
 
-    const sink = place.createSink({ keepMs: -60_000, orphanMs: -60_000 });
+    const sink = place.createSink(KEEP_NOTHING);
     expect((await sink.maintain())['attribution.sales']).toMatchObject({ joined: 4, files: 1 });
     expect(await sink.erase({ source: 'one', kind: 'customer', id: 'c-e1' })).toMatchObject({ 'attribution.sales': 1 });
     const rows = await rowsOf(place, stream, 'one');

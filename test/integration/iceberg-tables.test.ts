@@ -5,12 +5,14 @@ import { quarantine } from '../../src/cursor/quarantine.ts';
 import { RetryLater } from '../../src/model/errors.ts';
 import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
 import { DAY_MS } from '../../src/model/window.ts';
+import { KEEP_SNAPSHOTS } from '../../src/sinks/iceberg/upkeep/keep-snapshots.ts';
 import {
   ageTable,
   everyAvro,
   filesOf,
   type IcebergPlace,
   icebergPlace,
+  KEEP_NOTHING,
   namedBy,
   pathOf,
 } from '../support/iceberg-place.ts';
@@ -50,19 +52,69 @@ describe('a snapshot', () => {
       { record: { x: 1 }, reason: 'odd' },
     ]);
     await two.commit([sale('a')]);
-    const second = (await place.lookAt('sales')).metadata.snapshots.at(-1)?.summary;
+    const { metadata } = await place.lookAt('sales');
+    const second = metadata.snapshots.at(-1)?.summary;
     // The other source has not proven anything, so nothing is proven of all.
     expect(second).not.toHaveProperty('tributary.complete-through');
-    expect(second).toMatchObject({
+    expect(second).toMatchObject({ 'tributary.set-aside.two': '1' });
+    // It names those whose rows it adds; the table names every source.
+    expect(Object.keys(second ?? {}).filter((key) => key.endsWith('.one'))).toEqual([]);
+    expect(metadata.properties).toMatchObject({
       'tributary.complete-through.one': '2026-11-14T12:02:00.000Z',
       'tributary.set-aside.two': '1',
     });
-    await two.commit([], { spans: [certified(NOON, NOON + MINUTE)] });
-    const { metadata } = await place.lookAt('sales');
-    expect(metadata.snapshots.at(-1)?.summary['tributary.complete-through']).toBe('2026-11-14T12:01:00.000Z');
-    // Nothing new to say is no snapshot.
-    await two.commit([sale('a')]);
-    expect((await place.lookAt('sales')).metadata.snapshots).toHaveLength(metadata.snapshots.length);
+  });
+
+  it('is not made without rows: the table says what is complete, every quarter of an hour', async () => {
+    const [sink, writer] = [place.createSink(), await createWriter(place, stream, 'one')];
+    await writer.commit([sale('a')], { spans: [certified(NOON, NOON + MINUTE, 1)] });
+    const before = await place.lookAt('sales');
+    const track = { source: 'one', stream: 'sales' } as const;
+    const identify = () => sink.identify(place.state, track, undefined);
+    const identity = await identify();
+    const shown: unknown[] = [];
+    for (let minute = 2; minute <= 40; minute++) {
+      const spans = [certified(NOON, NOON + minute * MINUTE, 1)];
+      await writer.commit(minute % 2 === 0 ? [] : [sale('a')], { spans });
+      await sink.publishProgress(track);
+      const { metadata } = await place.lookAt('sales');
+      const { 'tributary.complete-through.one': through } = metadata.properties as Record<string, string>;
+      if (through !== shown.at(-1)) shown.push(through);
+      expect(Date.parse(through ?? '')).toBeGreaterThan(NOON + (minute - 15) * MINUTE);
+      expect(await identify()).toBe(identity);
+    }
+    const after = await place.lookAt('sales');
+    expect(after.metadata.snapshots).toEqual(before.metadata.snapshots);
+    expect(shown).toEqual(['12:01', '12:16', '12:31'].map((time) => `2026-11-14T${time}:00.000Z`));
+    // What is no longer so is taken back at once.
+    await place.state.query({
+      text: "update tributary.cursors set complete_through = '2026-11-14T12:30:00Z' where source = 'one'",
+    });
+    await sink.publishProgress(track);
+    expect((await place.lookAt('sales')).metadata.properties).toMatchObject({
+      'tributary.complete-through': '2026-11-14T12:30:00.000Z',
+    });
+  });
+
+  it('is shared by sources that commit at the same time; one that cannot be written fails alone', async () => {
+    const sink = place.createSink();
+    const sharing = { ...place, createSink: () => sink };
+    const sources = ['one', 'two', 'three', 'four', 'lost'];
+    const writers = await Promise.all(sources.map((source) => createWriter(sharing, stream, source)));
+    await writers[4]?.lease.release();
+    const outcomes = await Promise.allSettled(
+      writers.map((writer, i) => writer.commit([sale('a', i, { link_id: 'l', customer_id: 'c' })])),
+    );
+    expect(outcomes.map(({ status }) => status)).toEqual([...Array(4).fill('fulfilled'), 'rejected']);
+    expect(outcomes.slice(0, 4)).toMatchObject(Array(4).fill({ value: { new: 1 } }));
+    for (const source of sources.slice(0, 4)) expect((await rowsOf(place, stream, source)).size).toBe(1);
+    expect((await rowsOf(place, stream, 'lost')).size).toBe(0);
+    const together = await Promise.all(writers.slice(0, 4).map((writer, i) => writer.commit([sale('b', i + 10)])));
+    expect(together).toMatchObject(Array(4).fill({ new: 1 }));
+    const { snapshots } = (await place.lookAt('sales')).metadata;
+    // The first one alone, the others together.
+    expect(snapshots.slice(-2).map(({ summary }) => summary['added-records'])).toEqual(['1', '3']);
+    expect((await place.readRows(stream)).length).toBe(8);
   });
 
   it('is what it was, after changes and joining', async () => {
@@ -152,7 +204,7 @@ describe('maintenance', () => {
     const kept = await place.createSink({}).maintain();
     // Younger than a day: somebody may be about to name it.
     expect(kept['attribution.sales']).toMatchObject({ expired: 0, removed: 0, files: 1 });
-    const done = await place.createSink({ keepMs: -1000, orphanMs: -1000 }).maintain();
+    const done = await place.createSink(KEEP_NOTHING).maintain();
     expect(done['attribution.sales']).toMatchObject({ joined: 0, files: 1 });
     const { metadata } = await place.lookAt('sales');
     expect(metadata.snapshots).toHaveLength(1);
@@ -179,7 +231,8 @@ describe('maintenance', () => {
     expect(await dataFiles('sales')).toHaveLength(2);
     expect((await place.lookAt('sales')).metadata.snapshots).toHaveLength(2);
     await ageTable(await place.lookAt('sales'), 30 * HOUR_MS);
-    await place.createSink().maintain({ isDueOnly: true });
+    const brief = { ...KEEP_SNAPSHOTS, daily: DAY_MS };
+    await place.createSink({ keep: brief }).maintain({ isDueOnly: true });
     expect(await dataFiles('sales')).toHaveLength(1);
     expect((await place.lookAt('sales')).metadata.snapshots).toHaveLength(1);
   });

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { containers } from './containers.ts';
 import { dbt } from './dbt.ts';
 import { iceberg } from './iceberg/iceberg.ts';
+import { icebergRest } from './iceberg/rest.ts';
 import { icebergWriters } from './iceberg/writers.ts';
 import { kubernetes } from './kubernetes.ts';
 import { lakeReaders } from './lake-readers.ts';
@@ -21,6 +22,7 @@ const PARTS: readonly Part[] = [
   lakeReaders,
   iceberg,
   icebergWriters,
+  icebergRest,
   dbt,
   ...kubernetes,
   ...postgresVersions,

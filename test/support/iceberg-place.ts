@@ -17,6 +17,13 @@ import { freshDatabase } from './postgres.ts';
 import type { S3Server } from './s3-server.ts';
 import type { SinkPlace } from './sink-harness.ts';
 
+/** Maintenance that keeps nothing but what is current. */
+export const KEEP_NOTHING: Partial<Maintenance> = {
+  keep: { all: -60_000, hourly: -60_000, daily: -60_000, most: 1 },
+  orphanMs: -60_000,
+  versionsMs: -60_000,
+};
+
 export interface IcebergPlace extends SinkPlace {
   folder: string;
   stateUrl: string;
@@ -48,11 +55,18 @@ export async function icebergS3Place(server: S3Server): Promise<IcebergPlace & {
 }
 
 /** Tables in a folder, and in a catalog that speaks REST. */
-export async function icebergRestPlace(uri: string): Promise<IcebergPlace> {
+export async function icebergRestPlace(
+  uri: string,
+  token = (): string | undefined => undefined,
+): Promise<IcebergPlace> {
   const folder = await newFolder();
   const namespace = basename(folder).toLowerCase().replaceAll('-', '_');
   const made = { folder, warehouse: folder, createStore: () => createFolderStore(folder), look: async () => {} };
-  return placeOf({ ...made, namespace, rest: { uri, token: undefined, warehouse: undefined } });
+  return placeOf({
+    ...made,
+    namespace,
+    rest: () => ({ uri, token: token(), warehouse: undefined }),
+  });
 }
 
 const newFolder = (): Promise<string> => mkdtemp(join(tmpdir(), 'tributary-iceberg-'));
@@ -64,7 +78,7 @@ interface Made {
   /** Takes a new copy, where what is read is one. */
   look(): Promise<void>;
   namespace?: string;
-  rest?: RestCatalogOptions;
+  rest?: () => RestCatalogOptions;
 }
 
 async function placeOf({
@@ -80,7 +94,7 @@ async function placeOf({
   await migrate(state, MIGRATIONS, { schema: 'tributary' });
   const lookAt = async (table: string): Promise<SeenTable> => {
     await look();
-    return rest ? lookByRest(rest.uri, namespace, table) : lookAtTable(state, namespace, table);
+    return rest ? lookByRest(rest(), namespace, table) : lookAtTable(state, namespace, table);
   };
   return {
     state,
@@ -89,7 +103,7 @@ async function placeOf({
     lookAt,
     createSink: (maintenance = {}) =>
       createIcebergSink({
-        ...{ name: 'tables', state, warehouse, namespace, store: createStore(), ...(rest && { rest }) },
+        ...{ name: 'tables', state, warehouse, namespace, store: createStore(), ...(rest && { rest: rest() }) },
         maintenance: { ...MAINTENANCE, ...maintenance },
       }),
     async readRows(stream) {
@@ -139,8 +153,10 @@ export async function lookAtTable(state: Database, namespace: string, table: str
   return seenTable(row.location);
 }
 
-async function lookByRest(uri: string, namespace: string, table: string): Promise<SeenTable> {
-  const answer = await fetch(`${uri}/v1/namespaces/${namespace}/tables/${table}`);
+async function lookByRest({ uri, token }: RestCatalogOptions, namespace: string, table: string): Promise<SeenTable> {
+  const answer = await fetch(`${uri}/v1/namespaces/${namespace}/tables/${table}`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
   return seenTable(((await answer.json()) as { 'metadata-location': string })['metadata-location']);
 }
 

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { ConfigError, RetryLater } from '../../model/errors.ts';
+import { RetryLater } from '../../model/errors.ts';
 import { type Metadata, metadataText, newMetadata, nextVersion, parseMetadata } from './format/metadata.ts';
 import { moveHead, recordHead, unsettleTracks } from './heads.ts';
+import { findNewer, newestOf, versionName, versionOf, withoutMetadata } from './upkeep/versions.ts';
 import {
   type Catalog,
   createFile,
@@ -10,7 +11,6 @@ import {
   isBelow,
   type Listed,
   locationOf,
-  pathOf,
   readIfThere,
   tableFolder,
   type Warehouse,
@@ -29,22 +29,15 @@ const TABLES = `
     catalog_name varchar(255) not null, namespace varchar(255) not null, property_key varchar(255) not null,
     property_value varchar(1000) not null, primary key (catalog_name, namespace, property_key));`;
 
-/** Serializes commits, compaction and erasure of one table. Held until the end of the transaction. */
-export const lockTable = async (tx: Queryable, { namespace }: Warehouse, table: string): Promise<void> => {
-  await tx.query({
-    text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
-    values: [`tributary iceberg ${namespace}.${table}`],
-  });
-};
-
 /** The catalog in the state's own database: a table changes in the same transaction as ledger and cursor. */
 export function createSqlCatalog(): Catalog {
   // A version never changes, so the last one of each table is cached.
   const known = new Map<string, Listed>();
+  /** By table: a version that has no newer one beside it. */
+  const checked = new Map<string, string>();
 
   const write = async (draft: Draft, table: string, metadata: Metadata, version: number): Promise<Listed> => {
-    const name = `${String(version).padStart(5, '0')}-${randomUUID()}.metadata.json`;
-    const path = `${tableFolder(draft.warehouse, table)}/metadata/${name}`;
+    const path = `${tableFolder(draft.warehouse, table)}/metadata/${versionName(version, randomUUID())}`;
     await createFile(draft, path, Buffer.from(metadataText(metadata)));
     return { location: locationOf(draft.warehouse, path), metadata };
   };
@@ -66,26 +59,23 @@ export function createSqlCatalog(): Catalog {
       const held = known.get(table);
       if (held?.location === location) return held;
       const bytes = await readIfThere(warehouse, location);
-      if (!bytes) throw withoutMetadata(warehouse, table, location, await newestVersion(warehouse, table));
+      if (!bytes) throw withoutMetadata(warehouse, table, location, await newestOf(warehouse, table, undefined));
       const listed = { location, metadata: parseMetadata(bytes.toString('utf8')) };
       known.set(table, listed);
       return listed;
     },
-    async isLost(tx, warehouse, table) {
+    async findNewer(tx, warehouse, table) {
       const location = await currentOf(tx, warehouse, table);
-      if (location === null || known.get(table)?.location === location || !isBelow(warehouse, location)) return false;
-      return (await readIfThere(warehouse, location)) === undefined;
+      if (location === null || checked.get(table) === location || !isBelow(warehouse, location)) return undefined;
+      const newer = await findNewer(warehouse, table, location);
+      if (!newer) checked.set(table, location);
+      return newer;
     },
-    async recover(tx, warehouse, table) {
+    async recover(tx, warehouse, table, newer) {
       const location = await currentOf(tx, warehouse, table);
-      const newest = await newestVersion(warehouse, table);
-      if (!newest) return false;
-      const values = [CATALOG, warehouse.namespace, table, newest.location, location];
-      const swapped = await tx.query({ text: SWAP, values });
-      if (swapped.length === 0) return false;
-      await moveHead(tx, warehouse, table, newest, { by: 1, from: location ?? undefined });
+      await tx.query({ text: SWAP, values: [CATALOG, warehouse.namespace, table, newer.location, location] });
+      await moveHead(tx, warehouse, table, newer, { by: 1, from: location ?? undefined });
       await unsettleTracks(tx, warehouse, table);
-      return true;
     },
     async create(tx, draft, design) {
       const { warehouse } = draft;
@@ -110,7 +100,7 @@ export function createSqlCatalog(): Catalog {
       return listed;
     },
     async replace(tx, draft, table, before, metadata) {
-      const version = Number(/\/(\d+)-[^/]+$/.exec(before.location)?.[1] ?? 0) + 1;
+      const version = (versionOf(before.location) ?? 0) + 1;
       const next = nextVersion(metadata, before.location, Date.now());
       const listed = await write(draft, table, next, version);
       const values = [CATALOG, draft.warehouse.namespace, table, listed.location, before.location];
@@ -118,9 +108,7 @@ export function createSqlCatalog(): Catalog {
       if (swapped.length === 0) throw changedMeanwhile(draft.warehouse, table);
       await recordHead(tx, draft.warehouse, table, listed, before.location);
       known.set(table, listed);
-      const kept = new Set([before.location, ...next['metadata-log'].map((entry) => entry['metadata-file'])]);
-      const dropped = metadata['metadata-log'].filter((entry) => !kept.has(entry['metadata-file']));
-      draft.obsolete.push(...dropped.map((entry) => pathOf(draft.warehouse, entry['metadata-file'])));
+      checked.set(table, listed.location);
       return listed;
     },
   };
@@ -129,36 +117,6 @@ export function createSqlCatalog(): Catalog {
 const SWAP = `
   update public.iceberg_tables set metadata_location = $4, previous_metadata_location = $5
   where catalog_name = $1 and table_namespace = $2 and table_name = $3 and metadata_location = $5 returning 1`;
-
-/** The version that was written last, of those in the table's folder: for a catalog or a folder that was restored. */
-async function newestVersion(warehouse: Warehouse, table: string): Promise<Listed | undefined> {
-  let newest: Listed | undefined;
-  const folder = `${tableFolder(warehouse, table)}/metadata`;
-  for await (const { path } of warehouse.store.list(folder)) {
-    if (!path.endsWith('.metadata.json')) continue;
-    const location = locationOf(warehouse, path);
-    const bytes = await readIfThere(warehouse, location);
-    if (!bytes) continue;
-    const metadata = parseMetadata(bytes.toString('utf8'));
-    if (newest && newest.metadata['last-updated-ms'] >= metadata['last-updated-ms']) continue;
-    newest = { location, metadata };
-  }
-  return newest;
-}
-
-const withoutMetadata = (
-  { name, namespace }: Warehouse,
-  table: string,
-  location: string,
-  newest: Listed | undefined,
-): ConfigError =>
-  new ConfigError(`the catalog says that the metadata of ${namespace}.${table} is at ${location}, which is not there`, {
-    where: { sink: name },
-    kept: 'the catalog and the files as they are',
-    next: newest
-      ? `run tributary sync: it goes on with the newest version that is there, ${newest.location}, and reads again what that lacks`
-      : 'bring the warehouse back from a backup; or drop the table from the catalog, and sync fills a new one',
-  });
 
 export const changedMeanwhile = ({ namespace }: Warehouse, table: string): RetryLater =>
   new RetryLater(`another program changed the Iceberg table ${namespace}.${table} while this one was writing to it`, {

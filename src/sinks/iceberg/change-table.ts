@@ -1,9 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { instantOf } from '../../cursor/database/sql.ts';
-import { COVERAGE } from '../../cursor/ledger.ts';
-import { type Instant, toIso } from '../../model/instant.ts';
-import type { StreamName } from '../../model/streams.ts';
 import type { Long } from './format/avro.ts';
 import { type DataFile, type Entry, encodeManifest } from './format/manifest.ts';
 import { encodeManifestList, type Manifest } from './format/manifest-list.ts';
@@ -19,6 +15,7 @@ import {
 } from './format/metadata.ts';
 import { columnsIn, type Evolved } from './format/schema.ts';
 import { OURS } from './heads.ts';
+import { provenOf, summaryOf, withProgress } from './upkeep/progress.ts';
 import {
   createFile,
   type Draft,
@@ -41,8 +38,8 @@ interface Change {
   operation: 'append' | 'overwrite' | 'delete' | 'replace';
   added: readonly DataFile[];
   removed: readonly TableFile[];
-  /** Additional entries of the snapshot's summary. */
-  summary: Readonly<Record<string, string>>;
+  /** Whose progress the snapshot's summary names. */
+  sources?: readonly string[];
   evolved?: Evolved;
   /** Delete files of other writers that stay: all, unless given. */
   deletes?: readonly Manifest[];
@@ -55,10 +52,11 @@ export async function changeTable(
   tx: Queryable,
   draft: Draft,
   table: Table,
-  { operation, added, removed, summary, evolved, deletes = table.deletes, isExpired }: Change,
+  { operation, added, removed, sources = [], evolved, deletes = table.deletes, isExpired }: Change,
 ): Promise<Table> {
   const { warehouse } = draft;
   const metadata = evolved ? withColumns(table.metadata, evolved) : table.metadata;
+  const proven = await provenOf(tx, warehouse, table.design);
   const parent = currentSnapshot(metadata);
   const id = newSnapshotId();
   const sequence = metadata['last-sequence-number'] + 1;
@@ -88,11 +86,11 @@ export async function changeTable(
     'sequence-number': sequence,
     'timestamp-ms': Math.max(Date.now(), metadata['last-updated-ms'] + 1),
     'manifest-list': locationOf(warehouse, list),
-    summary: { operation, ...OURS, ...commitsOf(parent), ...summary, ...figuresOf(parent, added, removed, deletes) },
+    summary: { operation, ...OURS, ...summaryOf(proven, sources), ...figuresOf(parent, added, removed, deletes) },
     'schema-id': metadata['current-schema-id'],
   };
   const next = withoutSnapshots(
-    withSnapshot(metadata, snapshot),
+    withSnapshot(proven ? withProgress(metadata, proven) : metadata, snapshot),
     (one) => one !== snapshot && (isExpired?.(one) ?? false),
   );
   const listed = await warehouse.catalog.replace(tx, draft, table.design.name, table, next);
@@ -186,9 +184,6 @@ async function joinSmall(
   return [joined, ...manifests.filter((manifest) => !small.includes(manifest))];
 }
 
-const commitsOf = (parent: Snapshot | undefined): Record<string, string> =>
-  Object.fromEntries(Object.entries(parent?.summary ?? {}).filter(([key]) => key.startsWith(COMMIT)));
-
 function figuresOf(
   parent: Snapshot | undefined,
   added: readonly DataFile[],
@@ -222,54 +217,3 @@ function figuresOf(
     'total-equality-deletes': deletes.length === 0 ? '0' : total('total-equality-deletes', 0),
   };
 }
-
-const THROUGH = 'tributary.complete-through';
-const SINCE = 'tributary.since';
-const FILTERS = 'tributary.filters';
-const SET_ASIDE = 'tributary.set-aside';
-
-/** The last commit of each source, by name; copied into every snapshot. */
-export const COMMIT = 'tributary.commit.';
-
-/**
- * What a snapshot states as proven: from `since` to `complete-through` it holds every event that passes `filters`, except
- * `set-aside` records in quarantine. For each source by name, and for all together as far as every one has come.
- */
-export async function provenSummary(
-  tx: Queryable,
-  { sink, stream }: { sink: string; stream: StreamName },
-): Promise<Record<string, string>> {
-  type Found = { source: string; since: Instant; through: Instant | null; filters: string | null; aside: number };
-  const cursors = await tx.query<Found>({
-    text: `
-      select source, ${instantOf('since')} as since, ${instantOf('complete_through')} as through,
-        ${COVERAGE.filters} as filters, ${COVERAGE.setAside} as aside
-      from tributary.cursors c where sink = $1 and stream = $2 order by source`,
-    values: [sink, stream],
-  });
-  if (cursors.length === 0) return {};
-  const throughs = cursors.map(({ through }) => through);
-  const summary: Record<string, string> = {
-    [SINCE]: toIso(Math.max(...cursors.map(({ since }) => since))),
-    [SET_ASIDE]: String(cursors.reduce((sum, { aside }) => sum + aside, 0)),
-    ...(throughs.every((through) => through !== null) && { [THROUGH]: toIso(Math.min(...throughs.map(Number))) }),
-  };
-  for (const { source, since, through, filters, aside } of cursors) {
-    summary[`${SINCE}.${source}`] = toIso(since);
-    summary[`${SET_ASIDE}.${source}`] = String(aside);
-    if (filters !== null) summary[`${FILTERS}.${source}`] = filters;
-    if (through !== null) summary[`${THROUGH}.${source}`] = toIso(through);
-  }
-  return summary;
-}
-
-/** Whether a snapshot states the same already. */
-export const statesSame = (
-  summary: Readonly<Record<string, string>>,
-  proven: Readonly<Record<string, string>>,
-): boolean => {
-  const said = Object.keys(summary).filter((key) =>
-    [THROUGH, SINCE, FILTERS, SET_ASIDE].some((one) => key.startsWith(one)),
-  );
-  return said.length === Object.keys(proven).length && said.every((key) => summary[key] === proven[key]);
-};

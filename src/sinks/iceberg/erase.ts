@@ -7,12 +7,11 @@ import { databaseNow, dropKeys, dropTrack, findTrack } from '../parquet/event-in
 import { eraseIn, type Rework, type Victim, victimOf } from '../parquet/maintain.ts';
 import type { PartitionFile } from '../parquet/partition-file.ts';
 import type { Erasure } from '../sink.ts';
-import { lockTable } from './catalog.ts';
 import { changeTable } from './change-table.ts';
 import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import type { Design } from './format/schema.ts';
-import { designs, referencedFiles, summaryOf } from './maintain.ts';
+import { designs, referencedFiles } from './maintain.ts';
 import { openStrangers, replaceStranger, type Stranger } from './strangers.ts';
 import {
   type Draft,
@@ -20,6 +19,7 @@ import {
   inDraft,
   type Listed,
   loadTable,
+  lockTable,
   type Table,
   type TableFile,
   tableFolder,
@@ -47,7 +47,6 @@ export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Rec
         operation: added.length === 0 ? 'delete' : 'overwrite',
         added,
         removed,
-        summary: await summaryOf(tx, warehouse, design),
         isExpired: () => true,
       });
       return { rows, before, listed };
@@ -60,7 +59,7 @@ export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Rec
 }
 
 /** Before anything is erased: what we may not rewrite, and what branches and tags keep, could go on naming the person. */
-async function refuseUnreachable(warehouse: Warehouse, erasure: Erasure): Promise<void> {
+export async function refuseUnreachable(warehouse: Warehouse, erasure: Erasure): Promise<void> {
   const found: string[] = [];
   for (const design of designs()) {
     const victim = victimIn(erasure, design);
@@ -85,7 +84,10 @@ async function refuseUnreachable(warehouse: Warehouse, erasure: Erasure): Promis
     `nothing is forgotten yet in the Iceberg tables: ${found.slice(0, 5).join('; ')} may hold it still`,
     {
       where: { source: erasure.source, sink: warehouse.name },
-      kept: 'the tables as they are; what comes from now on is left out',
+      kept:
+        erasure.kind === 'source'
+          ? 'everything: tables, cursors and ledger'
+          : 'the tables as they are; what comes from now on is left out',
       next: 'drop branches and tags, run `tributary verify --repair` for files of other writers, then forget again',
     },
   );

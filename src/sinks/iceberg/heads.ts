@@ -1,8 +1,7 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import { UNSETTLED } from '../sink.ts';
 import { currentSnapshot, type Metadata, type Snapshot } from './format/metadata.ts';
-import type { Design } from './format/schema.ts';
-import type { Listed, Warehouse } from './warehouse.ts';
+import { type Listed, lockTable, type Warehouse } from './warehouse.ts';
 
 /**
  * The version of each table that we ourselves left last, kept in the state: while the catalog names that one, nobody else has changed the
@@ -77,7 +76,8 @@ export async function identifyElsewhere(db: Queryable, warehouse: Warehouse, tab
   const listed = await warehouse.catalog.load(db, warehouse, table);
   if (!listed) return NO_TABLE;
   const head = await readHead(db, warehouse, table);
-  const isSame = head && (head.location === listed.location || changeSince(listed.metadata, head) === 'none');
+  const isSame =
+    head && (head.location === listed.location || ['none', 'ours'].includes(changeSince(listed.metadata, head)));
   return isSame ? identityOf(head) : unsettled(listed.location);
 }
 
@@ -86,10 +86,10 @@ async function readHead(db: Queryable, { name }: Warehouse, table: string): Prom
   return head;
 }
 
-/** What others did since: nothing that concerns rows, only compaction, or anything else. */
-type ChangeByOthers = 'none' | 'compacted' | 'any';
+/** What happened since: nothing, commits of ours that the state did not hear of, compaction by others, or anything else. */
+type ChangeSince = 'none' | 'ours' | 'compacted' | 'any';
 
-function changeSince(metadata: Metadata, { uuid, snapshot }: Head): ChangeByOthers {
+function changeSince(metadata: Metadata, { uuid, snapshot }: Head): ChangeSince {
   if (metadata['table-uuid'] !== uuid) return 'any';
   const byId = new Map(metadata.snapshots.map((one) => [String(one['snapshot-id']), one]));
   const since: Snapshot[] = [];
@@ -102,25 +102,34 @@ function changeSince(metadata: Metadata, { uuid, snapshot }: Head): ChangeByOthe
     const parent = found['parent-snapshot-id'];
     at = parent === undefined || parent === null ? null : String(parent);
   }
+  if (since.length === 0) return 'none';
   const others = since.filter((one) => !isOurs(one));
-  if (others.length === 0) return 'none';
+  if (others.length === 0) return 'ours';
   return others.every(({ summary }) => summary.operation === 'replace') ? 'compacted' : 'any';
 }
 
 /**
- * Takes note of what others did to a table, so that its identity changes once, for every source; and has the index built anew where rows
+ * Takes note of what happened to a table, so that its identity changes once, for every source; and has the index built anew where rows
  * may be elsewhere than it says.
  */
-export async function settleHead(warehouse: Warehouse, { name: table }: Design): Promise<void> {
-  const { state } = warehouse;
-  const listed = await warehouse.catalog.load(state, warehouse, table);
-  if (!listed) return;
-  const head = await readHead(state, warehouse, table);
+export async function settleHead(tx: Queryable, warehouse: Warehouse, table: string, listed: Listed): Promise<void> {
+  const head = await readHead(tx, warehouse, table);
   if (head?.location === listed.location) return;
   const change = head ? changeSince(listed.metadata, head) : 'any';
+  const by = change === 'none' || change === 'ours' ? 0 : 1;
+  await moveHead(tx, warehouse, table, listed, { by, from: head?.location });
+  if (change === 'ours' || change === 'any') await unsettleTracks(tx, warehouse, table);
+}
+
+/** The same, behind the lock of commits where there is something to note. */
+export async function noteChanges(warehouse: Warehouse, table: string): Promise<void> {
+  const { state, catalog } = warehouse;
+  const listed = await catalog.load(state, warehouse, table);
+  if (!listed || (await readHead(state, warehouse, table))?.location === listed.location) return;
   await state.transaction(async (tx) => {
-    await moveHead(tx, warehouse, table, listed, { by: change === 'none' ? 0 : 1, from: head?.location });
-    if (change === 'any') await unsettleTracks(tx, warehouse, table);
+    await lockTable(tx, warehouse, table);
+    const now = await catalog.load(tx, warehouse, table);
+    if (now) await settleHead(tx, warehouse, table, now);
   });
 }
 

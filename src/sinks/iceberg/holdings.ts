@@ -2,13 +2,11 @@ import type { Stream } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { countIn } from '../parquet/read-lake.ts';
 import type { Held } from '../sink.ts';
-import { lockTable } from './catalog.ts';
 import { changeTable } from './change-table.ts';
 import { openIfThere } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import { streamDesign } from './format/schema.ts';
-import { settleHead } from './heads.ts';
-import { summaryOf } from './maintain.ts';
+import { noteChanges } from './heads.ts';
 import { openStrangers, replaceStranger, type Stranger } from './strangers.ts';
 import {
   type DayRange,
@@ -16,6 +14,7 @@ import {
   filesOf,
   inDraft,
   loadTable,
+  lockTable,
   pathOf,
   type Table,
   type TableFile,
@@ -148,7 +147,7 @@ export async function attestTable(
   windows: readonly Window[],
 ): Promise<Held[]> {
   const design = streamDesign(stream);
-  await settleHead(warehouse, design);
+  await noteChanges(warehouse, design.name);
   const table = await loadTable(warehouse.state, warehouse, design);
   if (!table) return windows.map(() => ({ rows: 0 }));
   const folder = `${tableFolder(warehouse, design.name)}/data`;
@@ -179,7 +178,6 @@ export async function removeForeign(warehouse: Warehouse, stream: Stream, window
       operation: 'overwrite',
       added,
       removed: unwanted.map(({ entry }) => entry),
-      summary: await summaryOf(tx, warehouse, design),
       deletes: table.deletes.filter((one) => !gone.has(one)),
     });
   });

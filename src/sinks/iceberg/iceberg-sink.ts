@@ -12,13 +12,13 @@ import { columnsOf, createReshape, type PartitionFile } from '../parquet/partiti
 import { rowsInOrder } from '../parquet/read-lake.ts';
 import type { Store } from '../parquet/store/store.ts';
 import type { Comparison, Difference, SinkWith } from '../sink.ts';
-import { openBatch } from './batch.ts';
-import { CATALOG, createSqlCatalog, lockTable } from './catalog.ts';
+import { openBatch, shareCommits } from './batch.ts';
+import { CATALOG, createSqlCatalog } from './catalog.ts';
 import { changeTable } from './change-table.ts';
 import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
-import { erase } from './erase.ts';
+import { erase, refuseUnreachable } from './erase.ts';
 import type { DataFile } from './format/manifest.ts';
-import { currentSnapshot, presentColumns, withColumns } from './format/metadata.ts';
+import { presentColumns, withColumns } from './format/metadata.ts';
 import { columnsIn, type Design, type Evolved, entityDesign, evolveSchema, streamDesign } from './format/schema.ts';
 import { identifyElsewhere, identifyInState } from './heads.ts';
 import { attestTable, removeForeign } from './holdings.ts';
@@ -27,11 +27,14 @@ import { surveyTable } from './merge-events.ts';
 import { pruneTable } from './prune.ts';
 import { createRestCatalog, type RestCatalogOptions } from './rest-catalog.ts';
 import { openStrangers, replaceStranger } from './strangers.ts';
+import { publishProgress } from './upkeep/progress.ts';
+import { olderThanTable } from './upkeep/versions.ts';
 import {
   type Draft,
   filesOf,
   inDraft,
   loadTable,
+  lockTable,
   type Table,
   type TableFile,
   type Warehouse,
@@ -46,13 +49,22 @@ interface IcebergSinkOptions {
   warehouse: string;
   store: Store;
   namespace: string;
-  maintenance?: Maintenance;
+  maintenance?: Partial<Maintenance>;
   /** Absent: in the state's own database. */
   rest?: RestCatalogOptions;
 }
 
 export type IcebergSink = SinkWith<
-  'recover' | 'erase' | 'check' | 'compare' | 'identify' | 'attest' | 'removeForeign' | 'read' | 'maintain'
+  | 'recover'
+  | 'publishProgress'
+  | 'erase'
+  | 'check'
+  | 'compare'
+  | 'identify'
+  | 'attest'
+  | 'removeForeign'
+  | 'read'
+  | 'maintain'
 >;
 
 /** As for the lake: enough for a full row group. */
@@ -60,17 +72,20 @@ const BATCH_ROWS = 20_000;
 
 /** A sink of Iceberg tables. With a SQL catalog, catalog, ledger and cursor change in one transaction. */
 export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
-  const { name, state, warehouse: path, store, namespace, maintenance = MAINTENANCE, rest } = options;
+  const { name, state, warehouse: path, store, namespace, maintenance, rest } = options;
   const catalog = rest ? createRestCatalog(rest) : createSqlCatalog();
   const warehouse: Warehouse = { name, state, store, namespace, uri: warehouseUri(path), catalog };
+  const commits = shareCommits(warehouse);
   return {
     name,
     place: `Iceberg tables ${namespace}.* in ${warehouse.uri}`,
     batchRows: BATCH_ROWS,
     prepare: (stream) => prepareTables(warehouse, stream),
-    open: async (stream) => openBatch(warehouse, stream),
+    open: async (stream) => openBatch(commits, stream),
+    publishProgress: ({ stream }) => publishProgress(warehouse, stream),
     erase: (erasure) => erase(warehouse, erasure),
-    maintain: (options = {}) => maintain(warehouse, maintenance, options),
+    checkErasure: (erasure) => refuseUnreachable(warehouse, erasure),
+    maintain: (options = {}) => maintain(warehouse, { ...MAINTENANCE, ...maintenance }, options),
     check: () => check(warehouse),
     compare: (comparison) => compareTable(warehouse, comparison),
     tableOf: (stream) => `${namespace}.${stream}`,
@@ -93,10 +108,12 @@ async function recover(warehouse: Warehouse, stream: StreamName): Promise<boolea
   const { state, catalog } = warehouse;
   let isMoved = false;
   for (const { name } of tablesOf(STREAMS[stream])) {
-    if (!(await catalog.isLost?.(state, warehouse, name))) continue;
+    if (!(await catalog.findNewer?.(state, warehouse, name))) continue;
     await state.transaction(async (tx) => {
       await lockTable(tx, warehouse, name);
-      isMoved = (await catalog.recover?.(tx, warehouse, name)) || isMoved;
+      const newer = await catalog.findNewer?.(tx, warehouse, name);
+      if (newer) await catalog.recover?.(tx, warehouse, name, newer);
+      isMoved ||= newer !== undefined;
     });
   }
   return isMoved;
@@ -108,7 +125,11 @@ async function check(warehouse: Warehouse): Promise<readonly Finding[]> {
   const found = await checkLake(warehouse.store, subject);
   if (found.some(({ level }) => level === 'fault')) return found;
   try {
-    for (const { name } of designs()) await warehouse.catalog.load(warehouse.state, warehouse, name);
+    for (const { name } of designs()) {
+      await warehouse.catalog.load(warehouse.state, warehouse, name);
+      const newer = await warehouse.catalog.findNewer?.(warehouse.state, warehouse, name);
+      if (newer) throw olderThanTable(warehouse, name, newer);
+    }
     return found;
   } catch (error) {
     return [findingOf(subject, error)];
@@ -141,9 +162,8 @@ async function prepareTable(tx: Transaction, draft: Draft, design: Design): Prom
     await warehouse.catalog.replace(tx, draft, design.name, table, withColumns(table.metadata, evolved));
     return;
   }
-  const summary = currentSnapshot(table.metadata)?.summary ?? {};
   const added = await widenFiles(draft, table, evolved, removed);
-  await changeTable(tx, draft, table, { operation: 'overwrite', added, removed, summary, evolved });
+  await changeTable(tx, draft, table, { operation: 'overwrite', added, removed, evolved });
 }
 
 /** Files that hold a value of one of these columns. */

@@ -2,11 +2,9 @@ import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
 import { dropFile, findTrack } from '../parquet/event-index.ts';
-import { lockTable } from './catalog.ts';
 import { changeTable } from './change-table.ts';
 import { streamDesign } from './format/schema.ts';
-import { summaryOf } from './maintain.ts';
-import { filesOf, inDraft, loadTable, type Warehouse } from './warehouse.ts';
+import { filesOf, inDraft, loadTable, lockTable, type Warehouse } from './warehouse.ts';
 
 const FILES_AT_ONCE = 500;
 
@@ -26,8 +24,7 @@ export async function pruneTable(
     const old = (await filesOf(warehouse, table, { source, days })).filter((file) => file.source === source);
     const removed = old.slice(0, FILES_AT_ONCE);
     if (removed.length === 0) return false;
-    const summary = await summaryOf(tx, warehouse, design);
-    await changeTable(tx, draft, table, { operation: 'delete', added: [], removed, summary });
+    await changeTable(tx, draft, table, { operation: 'delete', added: [], removed, sources: [source] });
     const track = await findTrack(tx, { sink: warehouse.name, stream: stream.name, source });
     const partitions = new Set(removed.map(({ file }) => (file.day ?? 0) * 24));
     if (track !== undefined) for (const partition of partitions) await dropFile(tx, track, partition);

@@ -151,6 +151,8 @@ function updatesOf(before: Metadata, after: Metadata): object[] {
   }
   const properties = Object.entries(after.properties).filter(([key, value]) => before.properties[key] !== value);
   if (properties.length > 0) updates.push({ action: 'set-properties', updates: Object.fromEntries(properties) });
+  const removals = Object.keys(before.properties).filter((key) => !(key in after.properties));
+  if (removals.length > 0) updates.push({ action: 'remove-properties', removals });
   const [had, has] = [before, after].map(
     ({ snapshots }) => new Set(snapshots.map((snapshot) => String(snapshot['snapshot-id']))),
   ) as [Set<string>, Set<string>];

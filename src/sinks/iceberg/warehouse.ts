@@ -41,11 +41,19 @@ export interface Catalog {
   create(tx: Queryable, draft: Draft, design: Design): Promise<Listed>;
   /** Replaces the version that `next` was made from. If another one is current by now, nothing changes. */
   replace(tx: Queryable, draft: Draft, table: string, before: Listed, metadata: Metadata): Promise<Listed>;
-  /** Whether the version that it names is gone. */
-  isLost?(tx: Queryable, warehouse: Warehouse, table: string): Promise<boolean>;
-  /** Goes on with the newest version in the table's folder. Returns whether there is one. */
-  recover?(tx: Queryable, warehouse: Warehouse, table: string): Promise<boolean>;
+  /** The newest version in the table's folder, where the one that the catalog names is gone or older: one of them was restored. */
+  findNewer?(tx: Queryable, warehouse: Warehouse, table: string): Promise<Listed | undefined>;
+  /** Goes on with that one. */
+  recover?(tx: Queryable, warehouse: Warehouse, table: string, newer: Listed): Promise<void>;
 }
+
+/** Serializes commits, compaction and erasure of one table. Held until the end of the transaction. */
+export const lockTable = async (tx: Queryable, { namespace }: Warehouse, table: string): Promise<void> => {
+  await tx.query({
+    text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
+    values: [`tributary iceberg ${namespace}.${table}`],
+  });
+};
 
 /** Files are referred to by absolute URLs: readers would resolve a relative path against their own directory. */
 export const warehouseUri = (path: string): string =>
@@ -78,8 +86,6 @@ export const tableFolder = ({ namespace }: Warehouse, table: string): string => 
 export interface Draft {
   warehouse: Warehouse;
   made: string[];
-  /** Files that are obsolete once this is committed. */
-  obsolete: string[];
 }
 
 type Run = (attempt: (tx: Transaction) => Promise<unknown>) => Promise<unknown>;
@@ -90,9 +96,8 @@ export async function inDraft<T>(
   work: (tx: Transaction, draft: Draft) => Promise<T>,
   run: Run = (attempt) => warehouse.state.transaction(attempt),
 ): Promise<T> {
-  let draft: Draft = { warehouse, made: [], obsolete: [] };
   const result = await run(async (tx) => {
-    draft = { warehouse, made: [], obsolete: [] };
+    const draft: Draft = { warehouse, made: [] };
     try {
       return await work(tx, draft);
     } catch (error) {
@@ -101,7 +106,6 @@ export async function inDraft<T>(
       throw error;
     }
   });
-  await remove(draft.obsolete, warehouse);
   return result as T;
 }
 

@@ -40,21 +40,24 @@ export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Eras
   const erasers = sinks.map((sink) => abilityOf(sink, 'erase'));
   const eraseInSinks = async (): Promise<Touched> => {
     const touched: Touched = {};
-    for (const erase of erasers) {
-      for (const [place, rows] of Object.entries(await erase(erasure))) {
-        touched[place] = (touched[place] ?? 0) + rows;
-      }
+    for (const [i, erase] of erasers.entries()) {
+      // Each sink by itself, also where two have places of one name.
+      for (const [place, rows] of Object.entries(await erase(erasure)))
+        touched[place in touched ? `${sinks[i]?.name}: ${place}` : place] = rows;
     }
     return touched;
   };
   if (erasure.kind === 'source') {
     // A sync under way would go on writing rows of the source, and cursors that say they are complete.
-    return withLeases(state, source, holder, async () => ({
-      // The cursor goes first: if a crash follows, erased rows must not count as complete, or no sync would read them again.
-      ...(await forgetProgress(state, source)),
-      ...(await eraseInSinks()),
-      ...(await forgetSource(state, source)),
-    }));
+    return withLeases(state, source, holder, async () => {
+      for (const sink of sinks) await sink.checkErasure?.(erasure);
+      return {
+        // The cursor goes first: if a crash follows, erased rows must not count as complete, or no sync would read them again.
+        ...(await forgetProgress(state, source)),
+        ...(await eraseInSinks()),
+        ...(await forgetSource(state, source)),
+      };
+    });
   }
   // In this order, so that a running sync brings nothing back: later commits see the request, earlier ones are waited for.
   await remember(state, source, erasure.kind, erasure.id);

@@ -179,7 +179,12 @@ async function readTables(opened: (close: () => unknown) => void): Promise<Found
   }
   mustBeNone(faults, 'readers differ');
   // Time travel is cut to less than a minute, so that files go away while others are being read.
-  const busySink = createSink('busy', { ...MAINTENANCE, keepMs: 45_000, orphanMs: 45_000 });
+  const busySink = createSink('busy', {
+    ...MAINTENANCE,
+    keep: { all: 45_000, hourly: 45_000, daily: 45_000, most: 500 },
+    orphanMs: 45_000,
+    versionsMs: 45_000,
+  });
   const watched = await readWhileWriting(folder, readers, keepWriting(state, busySink), async ({ name }, stop) => {
     const input = text({ ...where, namespace: 'busy', postgres: server.url, reader: name, stop, hold: 8 });
     return foundIn(await must(python, ['watching_reader.py'], OPTIONS, input)) as Watched;

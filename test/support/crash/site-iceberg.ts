@@ -28,9 +28,10 @@ export function tablesSite(state: Database, source: string, dir: string): Site {
       const rows = await query(stream, `event_id as id, epoch_ms("timestamp") as at, ${of}`);
       return rows.map((row) => ({ ...row, at: Number(row.at) }) as Found);
     },
+    shownBehindMs: 15 * 60_000,
     async shown(stream) {
-      const summary = (await look(stream))?.metadata.snapshots.at(-1)?.summary;
-      const through = summary?.[`tributary.complete-through.${source}`];
+      const properties = (await look(stream))?.metadata.properties as Record<string, string> | undefined;
+      const through = properties?.[`tributary.complete-through.${source}`];
       return through === undefined ? undefined : Date.parse(through);
     },
     async age(ms) {
@@ -45,7 +46,7 @@ export function tablesSite(state: Database, source: string, dir: string): Site {
       if (!existsSync(path)) return [];
       const sink = createIcebergSink({
         ...{ name: 'tables', state, warehouse: path, namespace, store: createFolderStore(path) },
-        maintenance: { ...MAINTENANCE, orphanMs: -60_000 },
+        maintenance: { ...MAINTENANCE, orphanMs: -60_000, versionsMs: -60_000 },
       });
       await sink.maintain();
       await sink.close();

@@ -25,6 +25,8 @@ export interface Site {
   events(stream: StreamName): Promise<Found[]>;
   /** The watermark as it is shown beside the data; undefined where none is. */
   shown(stream: StreamName): Promise<number | undefined>;
+  /** How far behind the cursor that may be; absent: not at all. */
+  shownBehindMs?: number;
   /** What does not belong there once nobody is at work. */
   leftovers(): Promise<string[]>;
   /** Deletes every row, as somebody who knows nothing of Tributary would. */

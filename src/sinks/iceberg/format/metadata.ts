@@ -51,8 +51,12 @@ export interface Snapshot {
 /** The table property that lists the columns with JSON: Iceberg has no type for it. */
 const JSON_COLUMNS = 'tributary.json-columns';
 
-/** How many versions of the metadata are kept for readers that are about to open one. */
-export const METADATA_KEPT = 20;
+/** How many earlier versions of the metadata each one names. Their files are kept longer, and removed by `maintain`, by nobody else. */
+const VERSIONS_NAMED = 20;
+const VERSIONS = {
+  'write.metadata.delete-after-commit.enabled': 'false',
+  'write.metadata.previous-versions-max': String(VERSIONS_NAMED),
+};
 
 const FIRST_PARTITION_ID = 1000;
 const SORTED = 1;
@@ -100,8 +104,7 @@ export function newMetadata(design: Design, location: string, now: number): Meta
     properties: {
       comment: design.doc,
       'write.format.default': 'parquet',
-      'write.metadata.delete-after-commit.enabled': 'true',
-      'write.metadata.previous-versions-max': String(METADATA_KEPT),
+      ...VERSIONS,
       [JSON_COLUMNS]: [...json].join(),
     },
     refs: {},
@@ -165,8 +168,14 @@ export function nextVersion(metadata: Metadata, before: string, now: number): Me
   const log = [
     ...metadata['metadata-log'],
     { 'metadata-file': before, 'timestamp-ms': metadata['last-updated-ms'] },
-  ].slice(-METADATA_KEPT);
-  return { ...metadata, 'last-updated-ms': Math.max(now, metadata['last-updated-ms'] + 1), 'metadata-log': log };
+  ].slice(-VERSIONS_NAMED);
+  const properties = { ...metadata.properties, ...VERSIONS };
+  return {
+    ...metadata,
+    properties,
+    'last-updated-ms': Math.max(now, metadata['last-updated-ms'] + 1),
+    'metadata-log': log,
+  };
 }
 
 export const currentSnapshot = (metadata: Metadata): Snapshot | undefined =>

@@ -67,9 +67,9 @@ export function createFolderStore(path: string, { fileMode }: { fileMode?: numbe
     place: `Parquet files in ${root}`,
     isRemote: false,
     stage,
-    async *list(folder, name) {
+    async *list(folder, name, beginning = '') {
       for await (const { path: found, entry } of walk(root, folder)) {
-        if (name !== undefined && entry !== name) continue;
+        if ((name !== undefined && entry !== name) || !found.startsWith(`${folder}/${beginning}`)) continue;
         const stats = await lstat(join(root, found), { bigint: true }).catch(ifAbsent);
         if (!stats?.isFile()) continue;
         yield { path: found, identity: identityOf(stats), modifiedAt: Number(stats.mtimeMs) } satisfies Listed;

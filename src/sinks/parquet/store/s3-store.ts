@@ -31,8 +31,8 @@ export function createS3Store({ url, pathStyle }: S3StoreOptions): Store {
   return {
     place: `Parquet files in s3://${name}/${prefix}`,
     isRemote: true,
-    async *list(folder, file) {
-      for await (const { key, ...rest } of bucket.list(keyOf(`${folder}/`))) {
+    async *list(folder, file, beginning = '') {
+      for await (const { key, ...rest } of bucket.list(keyOf(`${folder}/${beginning}`))) {
         if (file === undefined || key.endsWith(`/${file}`)) yield { path: key.slice(prefix.length), ...rest };
       }
     },

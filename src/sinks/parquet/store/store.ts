@@ -7,8 +7,8 @@ export interface Store {
   readonly place: string;
   /** Listing its files costs requests. */
   readonly isRemote: boolean;
-  /** Every file below a folder, at any depth; or those of one name. */
-  list(folder: string, name?: string): AsyncIterable<Listed>;
+  /** Every file below a folder, at any depth; or those of one name; or those in the folder whose names begin so. */
+  list(folder: string, name?: string, beginning?: string): AsyncIterable<Listed>;
   open(path: string): Promise<OpenFile | undefined>;
   /** A new file that nobody sees yet. */
   stage(path: string): Promise<Staged>;

@@ -1,0 +1,103 @@
+import type { Queryable } from '../../../cursor/database/index.ts';
+import { instantOf } from '../../../cursor/database/sql.ts';
+import { COVERAGE } from '../../../cursor/ledger.ts';
+import { type Instant, toIso } from '../../../model/instant.ts';
+import { STREAMS, type StreamName } from '../../../model/streams.ts';
+import type { Metadata } from '../format/metadata.ts';
+import { type Design, streamDesign } from '../format/schema.ts';
+import { inDraft, lockTable, type Warehouse } from '../warehouse.ts';
+
+/**
+ * What a table states as proven: from `since` to `complete-through` it holds every event that passes `filters`, except `set-aside` records
+ * in quarantine. Its properties say so of each source by name, and of all together as far as every one has come. They change with rows, and
+ * without rows every quarter of an hour: a version of the table for each poll that brings nothing would be most of the metadata.
+ */
+export interface Proven {
+  all: Readonly<Record<string, string>>;
+  bySource: ReadonlyMap<string, Readonly<Record<string, string>>>;
+}
+
+const THROUGH = 'tributary.complete-through';
+const SINCE = 'tributary.since';
+const FILTERS = 'tributary.filters';
+const SET_ASIDE = 'tributary.set-aside';
+const isStatement = (key: string): boolean =>
+  [THROUGH, SINCE, FILTERS, SET_ASIDE].some((one) => key === one || key.startsWith(`${one}.`));
+
+/** How far behind the ledger a table's statement may be. */
+const LATEST_MS = 15 * 60_000;
+
+/** Links and customers are as last seen, so no completeness is stated for them. */
+export async function provenOf(tx: Queryable, { name: sink }: Warehouse, design: Design): Promise<Proven | undefined> {
+  if (!design.isByDay) return undefined;
+  type Found = { source: string; since: Instant; through: Instant | null; filters: string | null; aside: number };
+  const cursors = await tx.query<Found>({
+    text: `
+      select source, ${instantOf('since')} as since, ${instantOf('complete_through')} as through,
+        ${COVERAGE.filters} as filters, ${COVERAGE.setAside} as aside
+      from tributary.cursors c where sink = $1 and stream = $2 order by source`,
+    values: [sink, design.name],
+  });
+  if (cursors.length === 0) return { all: {}, bySource: new Map() };
+  const throughs = cursors.map(({ through }) => through);
+  return {
+    all: {
+      [SINCE]: toIso(Math.max(...cursors.map(({ since }) => since))),
+      [SET_ASIDE]: String(cursors.reduce((sum, { aside }) => sum + Number(aside), 0)),
+      ...(throughs.every((through) => through !== null) && { [THROUGH]: toIso(Math.min(...throughs.map(Number))) }),
+    },
+    bySource: new Map(
+      cursors.map(({ source, since, through, filters, aside }) => [
+        source,
+        {
+          [`${SINCE}.${source}`]: toIso(since),
+          [`${SET_ASIDE}.${source}`]: String(aside),
+          ...(filters !== null && { [`${FILTERS}.${source}`]: filters }),
+          ...(through !== null && { [`${THROUGH}.${source}`]: toIso(through) }),
+        },
+      ]),
+    ),
+  };
+}
+
+/** For the summary of a snapshot: of all sources together, and of those that it changes. */
+export const summaryOf = (proven: Proven | undefined, sources: readonly string[]): Record<string, string> =>
+  Object.assign({}, proven?.all, ...sources.map((source) => proven?.bySource.get(source)));
+
+const propertiesOf = ({ all, bySource }: Proven): Record<string, string> =>
+  Object.assign({}, all, ...bySource.values());
+
+export function withProgress(metadata: Metadata, proven: Proven): Metadata {
+  const others = Object.entries(metadata.properties).filter(([key]) => !isStatement(key));
+  return { ...metadata, properties: { ...Object.fromEntries(others), ...propertiesOf(proven) } };
+}
+
+/** Whether it says less than is proven, by a quarter of an hour; or anything that is not so, or no longer. */
+function isDue({ properties }: Metadata, proven: Proven): boolean {
+  const wanted = propertiesOf(proven);
+  const keys = new Set([...Object.keys(properties).filter(isStatement), ...Object.keys(wanted)]);
+  return [...keys].some((key) => {
+    const [stated, true_] = [properties[key], wanted[key]];
+    if (stated === true_) return false;
+    if (!key.startsWith(THROUGH) || stated === undefined || true_ === undefined) return true;
+    const behind = Date.parse(true_) - Date.parse(stated);
+    return behind < 0 || behind >= LATEST_MS;
+  });
+}
+
+/** After a run: what is complete, if the table does not say so by now. No snapshot is made for it. */
+export async function publishProgress(warehouse: Warehouse, stream: StreamName): Promise<void> {
+  const { state, catalog } = warehouse;
+  const design = streamDesign(STREAMS[stream]);
+  const toSay = async (tx: Queryable) => {
+    const listed = await catalog.load(tx, warehouse, stream);
+    const proven = listed && (await provenOf(tx, warehouse, design));
+    return proven && isDue(listed.metadata, proven) ? { listed, proven } : undefined;
+  };
+  if (!(await toSay(state))) return;
+  await inDraft(warehouse, async (tx, draft) => {
+    await lockTable(tx, warehouse, stream);
+    const due = await toSay(tx);
+    if (due) await catalog.replace(tx, draft, stream, due.listed, withProgress(due.listed.metadata, due.proven));
+  });
+}

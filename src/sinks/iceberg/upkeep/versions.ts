@@ -1,0 +1,95 @@
+import { ConfigError } from '../../../model/errors.ts';
+import { currentSnapshot, parseMetadata } from '../format/metadata.ts';
+import { type Listed, locationOf, readIfThere, tableFolder, type Warehouse } from '../warehouse.ts';
+
+/**
+ * The versions of a table in its folder. The catalog decides which one is current; but a catalog that was restored with an older state names
+ * an earlier one, and going on from there would leave what came after it behind.
+ */
+
+/** Longer than a commit takes between writing a version and naming it in the catalog. */
+const COMMIT_MS = 2 * 60_000;
+
+const DIGITS = 5;
+
+/** Versions are numbered, by all writers alike. */
+export const versionOf = (location: string): number | undefined => {
+  const digits = /\/(\d+)-[^/]+\.metadata\.json$/.exec(location)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+};
+
+export const versionName = (version: number, uuid: string): string =>
+  `${String(version).padStart(DIGITS, '0')}-${uuid}.metadata.json`;
+
+const metadataFolder = (warehouse: Warehouse, table: string): string => `${tableFolder(warehouse, table)}/metadata`;
+
+/** The newest version, if the one at a location is gone or has a successor that is no commit under way. */
+export async function findNewer(warehouse: Warehouse, table: string, location: string): Promise<Listed | undefined> {
+  const current = await readVersion(warehouse, location);
+  if (!current) return newestOf(warehouse, table, undefined);
+  const version = versionOf(location);
+  if (version === undefined) return undefined;
+  const next = versionName(version + 1, '').slice(0, DIGITS + 1);
+  for await (const { modifiedAt } of warehouse.store.list(metadataFolder(warehouse, table), undefined, next))
+    if (modifiedAt < Date.now() - COMMIT_MS) return newestOf(warehouse, table, current);
+  return undefined;
+}
+
+/** The highest version, and of several with that number the last: of the same table as `than`, written after it, and readable. */
+export async function newestOf(
+  warehouse: Warehouse,
+  table: string,
+  than: Listed | undefined,
+): Promise<Listed | undefined> {
+  const byVersion = new Map<number, string[]>();
+  for await (const { path } of warehouse.store.list(metadataFolder(warehouse, table))) {
+    const version = versionOf(path);
+    if (version !== undefined) byVersion.set(version, [...(byVersion.get(version) ?? []), path]);
+  }
+  const isNewer = ({ metadata }: Listed): boolean =>
+    !than ||
+    (metadata['table-uuid'] === than.metadata['table-uuid'] &&
+      metadata['last-updated-ms'] > than.metadata['last-updated-ms']);
+  for (const [, paths] of [...byVersion].sort(([a], [b]) => b - a)) {
+    const found = await Promise.all(paths.map((path) => readVersion(warehouse, locationOf(warehouse, path))));
+    const newer = found.filter((one) => one !== undefined).filter(isNewer);
+    newer.sort((a, b) => b.metadata['last-updated-ms'] - a.metadata['last-updated-ms']);
+    for (const one of newer) if (await isWhole(warehouse, one)) return one;
+  }
+  return undefined;
+}
+
+async function readVersion(warehouse: Warehouse, location: string): Promise<Listed | undefined> {
+  const bytes = await readIfThere(warehouse, location);
+  return bytes && { location, metadata: parseMetadata(bytes.toString('utf8')) };
+}
+
+/** Of a version that was never committed, files may have been removed. */
+async function isWhole(warehouse: Warehouse, { metadata }: Listed): Promise<boolean> {
+  const snapshot = currentSnapshot(metadata);
+  return !snapshot || (await readIfThere(warehouse, snapshot['manifest-list'])) !== undefined;
+}
+
+const GOES_ON = 'and reads again what that lacks';
+
+export const withoutMetadata = (
+  { name, namespace }: Warehouse,
+  table: string,
+  location: string,
+  newest: Listed | undefined,
+): ConfigError =>
+  new ConfigError(`the catalog says that the metadata of ${namespace}.${table} is at ${location}, which is not there`, {
+    where: { sink: name },
+    kept: 'the catalog and the files as they are',
+    next: newest
+      ? `run tributary sync: it goes on with the newest version that is there, ${newest.location}, ${GOES_ON}`
+      : 'bring the warehouse back from a backup; or drop the table from the catalog, and sync fills a new one',
+  });
+
+/** For `doctor`: the next run does it. */
+export const olderThanTable = ({ name, namespace }: Warehouse, table: string, { location }: Listed): ConfigError =>
+  new ConfigError(`the catalog names an earlier version of ${namespace}.${table} than the newest, ${location}`, {
+    where: { sink: name },
+    kept: 'the catalog and the files as they are; the state was restored, or a commit was cut off',
+    next: `run tributary sync: it goes on with the newest version, ${GOES_ON}`,
+  });

@@ -1,0 +1,29 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** What becomes of a request: `pass` hands it on; a status is answered instead, before it is handed on, or after it took effect. */
+export type Fate = 'pass' | { before: number } | { after: number };
+
+/** Stands before a real catalog and lets things go wrong. */
+export async function catalogProxy(target: string, fateOf: (method: string, path: string, token: string) => Fate) {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const [method, path] = [request.method ?? 'GET', request.url ?? '/'];
+    const fate = fateOf(method, path, (request.headers.authorization ?? '').replace('Bearer ', ''));
+    const refuse = (status: number): void => void response.writeHead(status).end('{}');
+    if (typeof fate === 'object' && 'before' in fate) return refuse(fate.before);
+    const answer = await fetch(target + path, {
+      method,
+      headers: { 'content-type': 'application/json' },
+      ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
+    });
+    const text = await answer.text();
+    if (typeof fate === 'object') return refuse(fate.after);
+    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(text);
+  });
+  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
+  const { port } = server.address() as AddressInfo;
+  const close = (): Promise<void> => new Promise((closed) => server.close(() => closed()));
+  return { uri: `http://127.0.0.1:${port}`, close };
+}
