@@ -13,7 +13,8 @@ import { createMeter, type Estimate, estimateRows } from './estimate.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import { keptFrom, refuseExpired } from './known/retain.ts';
 import { sweepInParallel } from './parallel-sweep.ts';
-import { type OpenRun, type StreamReport, withReading, withRun } from './run.ts';
+import { withReading } from './reading.ts';
+import { type OpenRun, type StreamReport, withRun } from './run.ts';
 import { joined, type Share, shared } from './windows-to-read.ts';
 
 /** Reads a window into every sink that lacks part of it. Uses the backfill lane and lets syncs go first. */

@@ -1,7 +1,5 @@
-import { isDeepStrictEqual } from 'node:util';
 import { type Cursor, lowestCursor } from '../cursor/cursors.ts';
 import { acquireLease, type Lease } from '../cursor/leases.ts';
-import { readLedgers } from '../cursor/ledger.ts';
 import {
   A_BUG,
   emptyTally,
@@ -12,22 +10,15 @@ import {
   startRun,
   type Tally,
 } from '../cursor/runs.ts';
-import { createWorkspaceCheck, writeProfile } from '../cursor/sources.ts';
-import type { Reader } from '../extract/reader.ts';
 import { Cancelled, Fault, RetryLater, StopStream } from '../model/errors.ts';
-import { type Instant, toIso } from '../model/instant.ts';
+import type { Instant } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
-import { STREAMS, type StreamName } from '../model/streams.ts';
-import { describeInstant, describeRange, provenShare, type Window } from '../model/window.ts';
-import type { Sink } from '../sinks/sink.ts';
-import { type Committer, createCommitter } from './committer.ts';
-import { createEvolver, describeSchemaChange } from './evolver.ts';
+import type { StreamName } from '../model/streams.ts';
+import { describeInstant, describeRange, type Window } from '../model/window.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
-import { bringKnownUpToDate } from './known/attest.ts';
-import { createLedgers, type Known, type Ledgers, readKnown } from './known/known.ts';
-import { keptFrom } from './known/retain.ts';
+import { type Known, readKnown } from './known/known.ts';
 import { keepRunLog } from './run-log.ts';
-import { type Unproven, unsettled } from './windows-to-read.ts';
+import type { Unproven } from './windows-to-read.ts';
 
 /** A run under way: it holds the lease, counts, and knows which window it is in. */
 export interface OpenRun {
@@ -49,7 +40,7 @@ export interface OpenRun {
 }
 
 /** How the work of a run ended. */
-interface Ended {
+export interface Ended {
   state: RunState;
   unproven: readonly Unproven[];
 }
@@ -195,113 +186,10 @@ function keptOf(cursor: Cursor | undefined): string {
 
 const COMMITTED = 'every row that was committed; the next run goes on from there';
 
-/** What a sync and a backfill share: a reader, the cursors, and a committer into the sinks. */
-interface Reading {
-  since: Instant;
-  sinceOf(sink: Pick<Sink, 'keepMs'>): Instant;
-  /** As they stood when the run began. */
-  cursors: Known['cursors'];
-  ledgers: Pick<Ledgers, 'of'>;
-  reader: Reader;
-  committer: Committer;
-}
-
-/** Opens reader and committer under the lease of the run, and commits what was read even if the work fails. */
-export async function withReading(
-  deps: SyncDeps,
-  job: StreamJob,
-  run: OpenRun,
-  work: (reading: Reading) => Promise<Window>,
-  recount: Window | boolean = deps.recount ?? false,
-): Promise<Ended> {
-  const { state, sinks, log, signal, onProgress } = deps;
-  const { source, stream } = job;
-  const tracks = tracksOf(deps, job);
-  const { epoch } = run.lease;
-  const { known: found, faults } = await bringKnownUpToDate(deps, job, run, recount);
-  const { cursors, profile, hasShown, evolved, ...known } = found;
-  const wanted = await job.findSince(known.since, signal);
-  const begin = run.now();
-  /** Where completeness is counted from in a sink: what it does not keep is not read for it. */
-  const sinceOf = (sink: Pick<Sink, 'keepMs'>): Instant => Math.max(wanted, keptFrom(sink, begin));
-  const since = Math.min(...sinks.map(sinceOf));
-  // A `since` that moved back opens older time, where backfills may have been.
-  const isOlder = known.since !== undefined && since < known.since;
-  const ledgers = createLedgers(isOlder ? await readLedgers(state, tracks, since) : known.ledgers, run.id, run.now);
-  const reader = job.createReader(profile, since, { hasShown });
-  const checkWorkspace = createWorkspaceCheck(state, job, known.workspace);
-  const inner = createCommitter({
-    sinks,
-    evolver: createEvolver({
-      state,
-      stream: STREAMS[stream],
-      source,
-      runId: run.id,
-      unknownFields: job.unknownFields,
-      known: evolved,
-      onSchemaChange: (change) => void run.tally.schemaChanges.push(describeSchemaChange(change)),
-    }),
-    base: () => ({ source, runId: run.id, epoch: run.lease.epoch, since, filters: job.filters }),
-    tally: run.tally,
-    serverNow: reader.serverNow,
-    failed: faults,
-    keptFrom: (sink) => keptFrom(sink, run.now()),
-    foreign: known.foreign,
-    onCommit(sink, spans) {
-      ledgers.add(sink, spans);
-      const through = spans.findLast((span) => span.certified)?.end;
-      // A backfill has its own range, and says itself how much of it is done.
-      const isSync = run.kind === 'sync' || run.kind === 're-sweep';
-      const start = sinceOf(sinks.find(({ name }) => name === sink) ?? {});
-      const whole = { start, end: Math.max(start, reader.serverNow() - job.policy.settleMs) };
-      const done = isSync ? { done: provenShare(ledgers.of(sink), whole) } : {};
-      const news = { sink, rows: run.tally.read, ...(through !== undefined && { through: toIso(through) }) };
-      log.debug({ source, stream, run: run.id, ...news }, 'committed');
-      onProgress({ source, stream, runId: run.id, rows: run.tally.read, requests: run.requests(), through, ...done });
-    },
-  });
-  const committer: Committer = {
-    ...inner,
-    async add(slice, chosen) {
-      await checkWorkspace(slice.rows);
-      await inner.add(slice, chosen);
-    },
-  };
-  const conclude = async (): Promise<void> => {
-    await committer.flush();
-    for (const sink of sinks) if (!faults.has(sink.name)) await sink.publishProgress?.({ source, stream });
-    const learned = reader.profile();
-    if (!isDeepStrictEqual(learned, profile)) await writeProfile(state, source, stream, learned);
-  };
-  let asked: Window;
-  try {
-    asked = await work({ since, sinceOf, cursors, ledgers, reader, committer });
-  } catch (error) {
-    // Recovery: what was read and proven before an error or Ctrl-C is kept, where that is possible; the first error is the one to report.
-    await conclude().catch((second: unknown) => {
-      if (second !== error)
-        log.warn({ source, stream, run: run.id, reason: String(second) }, 'nor could the rest be kept');
-    });
-    throw error;
-  }
-  await conclude();
-  const fault = committer.fault();
-  if (fault) throw fault;
-  // The ledger says what came of it, not this run alone: a window that waits for its next try is not complete either.
-  const open = new Map<Instant, Unproven>();
-  // A backfill reads before `since`, and while it gave way a sync may have proven more.
-  const isAllOurs = run.lease.epoch === epoch && asked.start >= since;
-  const others = isAllOurs ? undefined : await readLedgers(state, tracks, asked.start);
-  for (const sink of sinks) {
-    const entries = others?.get(sink.name) ?? ledgers.of(sink.name);
-    const kept = { ...asked, start: Math.max(asked.start, keptFrom(sink, run.now())) };
-    for (const part of unsettled(entries, kept)) open.set(part.start, part);
-  }
-  const unproven = [...open.values()].sort((a, b) => a.start - b.start);
-  return { state: unproven.length > 0 ? 'incomplete' : 'done', unproven };
-}
-
-const tracksOf = ({ sinks }: Pick<SyncDeps, 'sinks'>, { source, stream }: Pick<StreamJob, 'source' | 'stream'>) => ({
+export const tracksOf = (
+  { sinks }: Pick<SyncDeps, 'sinks'>,
+  { source, stream }: Pick<StreamJob, 'source' | 'stream'>,
+) => ({
   source,
   stream,
   sinks: sinks.map(({ name }) => name),

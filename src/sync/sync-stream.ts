@@ -9,7 +9,8 @@ import type { Committer } from './committer.ts';
 import type { StreamJob, StreamPolicy, SyncDeps } from './job.ts';
 import { refuseExpired } from './known/retain.ts';
 import { sweepInParallel } from './parallel-sweep.ts';
-import { type StreamReport, withReading, withRun } from './run.ts';
+import { withReading } from './reading.ts';
+import { type StreamReport, withRun } from './run.ts';
 import { isReopened, resweeps, type Share, shared, unproven } from './windows-to-read.ts';
 
 /** The outcome of a stream: a report, or a fault with the report of the work before it, if there was any. */

@@ -16,7 +16,7 @@ import {
   type RowFile,
   type Spool,
 } from '../../sinks/export.ts';
-import { type ExportReport, exportStream } from '../../sync/export-stream.ts';
+import { type ExportReport, exportStream } from '../../sync/maintain/export-stream.ts';
 import {
   type Context,
   EXIT,

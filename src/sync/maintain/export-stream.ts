@@ -1,12 +1,12 @@
-import { UNKNOWN_SERVER } from '../cursor/sources.ts';
-import { TOO_YOUNG } from '../extract/reader.ts';
-import type { Row } from '../model/flatten.ts';
-import { type Instant, toIso } from '../model/instant.ts';
-import { holds, type Window } from '../model/window.ts';
-import type { RowFile, Spool } from '../sinks/export.ts';
-import { createMeter, estimateRows } from './estimate.ts';
-import type { StreamJob, SyncProgress } from './job.ts';
-import { addUnproven, type Unproven } from './windows-to-read.ts';
+import { UNKNOWN_SERVER } from '../../cursor/sources.ts';
+import { TOO_YOUNG } from '../../extract/reader.ts';
+import type { Row } from '../../model/flatten.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
+import { holds, type Window } from '../../model/window.ts';
+import type { RowFile, Spool } from '../../sinks/export.ts';
+import { createMeter, estimateRows } from '../estimate.ts';
+import type { StreamJob, SyncProgress } from '../job.ts';
+import { addUnproven, type Unproven } from '../windows-to-read.ts';
 
 /** What an export wrote, and how far it can be trusted. */
 export interface ExportReport {
