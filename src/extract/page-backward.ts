@@ -1,8 +1,8 @@
 import type { Instant } from '../model/instant.ts';
+import { coverSilence, otherLimit } from './limits/silence.ts';
 import { lineOf, type PageFetcher, type PageResult } from './page-fetcher.ts';
 import { startNear, type Walk, type WalkEnd, walkPages } from './page-forward.ts';
 import { firstStep, MOST_PAGES } from './page-steps.ts';
-import { NARROW_MS } from './proof/answer.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -20,34 +20,58 @@ export async function* newestPage(
     if (first?.count !== 0 || evidence.seenAfter(start).length === 0) break;
     first = yield* halvedUntilShown(fetcher, start - back);
   }
-  const newest = first && lineOf(first).at(-1)?.at;
-  if (!first || newest === undefined || evidence.knowsEnd) return first;
-  // That row may be the newest of a range that was cut short, or of a stale answer: asked otherwise, from right there, or for the latest hours.
-  const isRecent = newest > fetcher.clock.now() - NARROW_MS;
-  const half = first.query.limit > 1 ? first.query.limit >> 1 : 2;
-  const limit = Math.min(half, CONFIRMING_ROWS);
-  const [oldest] = lineOf(first);
-  if (oldest?.at === newest) {
-    const page = await fetcher.attempt({ order: 'asc', start: Math.floor(newest) - 1, step: firstStep(half) });
-    if (page) yield page;
-    // More rows share that instant than fit a page: a later page shows older ones behind them, and so in which order they come.
-    if (!evidence.knowsEnd && first.count >= first.query.limit && (yield* showsOlder(fetcher, first, newest)))
-      yield* halvedUntilShown(fetcher, Math.floor(newest) - HOUR_MS, undefined, half);
-    if (!evidence.knowsEnd && evidence.isNew && !isRecent) yield* latestHours();
-  } else if (evidence.isNew || isRecent) {
-    // Starts get rounded up, and then nothing shows: from further back each time.
-    for (const back of [0, HOUR_MS, 26 * HOUR_MS]) {
-      const page = yield* halvedUntilShown(fetcher, Math.floor(newest) - 1 - back, undefined, limit);
-      if (evidence.knowsEnd || !page) break;
-      // It may be the newest of an archive: then the latest hours show something newer.
-      if (!isRecent) yield* latestHours();
-      if (evidence.knowsEnd) break;
-    }
-  } else yield* latestHours();
+  if (first && !evidence.knowsEnd) yield* confirmNewest(fetcher, first);
   return first;
+}
 
-  function latestHours(): AsyncGenerator<PageResult, PageResult | undefined> {
-    return halvedUntilShown(fetcher, fetcher.clock.now() - NARROW_MS / 2, undefined, limit);
+/** Starts get rounded up, and then nothing shows: from further back each time. */
+const STEPS_BACK_MS = [0, HOUR_MS, 26 * HOUR_MS];
+const ROWS_COMPARED = 20;
+/** The newest row may turn out not to be: so many times it is asked for again, from closer by. */
+const MOST_CLAIMS = 3;
+
+/** That row may be the newest of a range that was cut short, or of a stale answer: asked otherwise, from right there, and for all the time since. */
+async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGenerator<PageResult, void> {
+  const { evidence, profile, clock } = fetcher;
+  const other = otherLimit(page.query.limit);
+  let first: PageResult | undefined = page;
+  for (let claims = 0; claims < MOST_CLAIMS && first && !evidence.knowsEnd; claims++) {
+    const newest: Instant | undefined = lineOf(first).at(-1)?.at;
+    if (newest === undefined) return;
+    // Where rows are known, the page has shown them: then only the time since has to be asked for.
+    if (!evidence.isNew) yield* coverSilence(fetcher, evidence.silenceSince(newest, clock.now()), 'from');
+    if (evidence.knowsEnd) return;
+    yield* fromRightThere(newest, first);
+    if (evidence.isNew && !evidence.knowsEnd)
+      yield* coverSilence(fetcher, evidence.silenceSince(newest, clock.now()), 'from');
+    const newer: Instant | undefined = evidence.seenAfter(newest).at(-1);
+    if (newer === undefined) return;
+    first = yield* halvedUntilShown(fetcher, Math.floor(newer) - 1 - profile.startMarginMs);
+  }
+
+  async function* fromRightThere(newest: Instant, claim: PageResult): AsyncGenerator<PageResult, void> {
+    let isCrowded = false;
+    // With a few rows before it, that can be compared; unless these fill the page.
+    const right = Math.floor(newest) - 1;
+    const near = right - Math.min(3 * HOUR_MS, ROWS_COMPARED * profile.rowGapMs);
+    for (const start of [near, right, right - HOUR_MS, right - 26 * HOUR_MS]) {
+      const shown = await fetcher.attempt({ order: 'asc', start, step: firstStep(other) });
+      if (!shown) break;
+      yield shown;
+      if (evidence.knowsEnd) return;
+      const last = lineOf(shown).at(-1)?.at;
+      isCrowded = last !== undefined && last <= newest;
+      // Starts get rounded up, and then nothing shows: from further back.
+      if (last !== undefined && (last > newest || start < near || start === right)) break;
+    }
+    if (!isCrowded) return;
+    // More rows share that instant than fit a page: a later page shows older ones behind them, and so in which order they come.
+    const isFull = lineOf(claim)[0]?.at === newest && claim.count >= claim.query.limit;
+    if (isFull && !(yield* showsOlder(fetcher, claim, newest))) return;
+    for (const back of STEPS_BACK_MS) {
+      yield* halvedUntilShown(fetcher, Math.floor(newest) - 2 - back, undefined, other);
+      if (evidence.knowsEnd) return;
+    }
   }
 }
 
@@ -71,9 +95,6 @@ async function* showsOlder(
   }
   return false;
 }
-
-/** Enough to see whether something is newer. */
-const CONFIRMING_ROWS = 10;
 
 /** Smaller where the full page cannot be had, because of its size or of one row that breaks it. */
 async function* halvedUntilShown(

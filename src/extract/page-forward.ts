@@ -1,9 +1,11 @@
 import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
+import { coverSilence } from './limits/silence.ts';
 import { lineOf, mayBeThisPage, type PageFetcher, type PageRequest, type PageResult } from './page-fetcher.ts';
 import { firstStep, MOST_PAGES, nextStep, type Step } from './page-steps.ts';
 import { nextDay } from './profile.ts';
-import { APART_MS, LOOK_ROWS, sameRows, WIDENED_MS } from './proof/answer.ts';
+import { sameRows } from './proof/answer.ts';
+import { APART_MS } from './proof/cover.ts';
 import { countTiedRows } from './tied-rows.ts';
 
 /** Where an attempt to close the gap at an instant got to. The evidence knows whether it is closed. */
@@ -36,6 +38,8 @@ const DAY_MS = 24 * HOUR_MS;
 const STEPS_BACK_MS = [0, 1000, MINUTE_MS + 1000, HOUR_MS + 1000, 26 * HOUR_MS];
 /** On pages as short as this, every row before the gap takes the place of one behind it. */
 const FEW_ROWS = 50;
+/** Enough to find the newest row before an instant, since the first may be hidden. */
+const FEW_BELOW = 10;
 /** So many rows before the gap are wanted on the page that closes it. */
 const ROWS_BEFORE = 20;
 
@@ -50,12 +54,8 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
   const ahead: PageResult[] = [];
   let outcome: Forward = { kind: 'nothing' };
 
-  for (const [i, request] of questionsFor(
-    near,
-    at,
-    evidence.seenBefore(at).length > 0,
-    profile.pageRows > 1 ? profile.pageRows >> 1 : 2,
-  ).entries()) {
+  if (yield* isBeginning(fetcher, at)) return { kind: 'shown' };
+  for (const [i, request] of questionsFor(near, at, evidence.seenBefore(at).length > 0).entries()) {
     const behind = ahead[0] && lineOf(ahead[0])[0]?.at;
     if (request.order === 'desc' && behind === undefined) continue;
     let page: PageResult | undefined;
@@ -82,7 +82,7 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
         order: 'desc',
         start: request.start,
         end: Math.ceil(behind) - 1,
-        step: firstStep(LOOK_ROWS),
+        step: firstStep(FEW_BELOW),
       });
       if (below) yield below;
       const row = below && lineOf(below).at(-1)?.at;
@@ -104,23 +104,7 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
     if (newest === undefined || request.order === 'desc') continue;
     if (newest > at) {
       outcome = { kind: 'ahead' };
-      const same = ahead.filter(
-        (other) => lineOf(other)[0]?.id === line[0]?.id && Math.abs(other.query.start - page.query.start) >= APART_MS,
-      );
-      const first = line[0]?.at ?? newest;
-      if (same.length > 0) {
-        // The order of a single instant cannot be told: from the other side, right there. Else from further back than an end is widened.
-        const isTold = first < newest;
-        const end = isTold ? Math.floor(first) - WIDENED_MS : Math.ceil(first) - 1;
-        const start = Math.min(page.query.start, ...same.map(({ query }) => query.start));
-        const look = { order: isTold ? 'asc' : 'desc', start, end, step: firstStep(LOOK_ROWS) } as const;
-        const before = await attemptEarlier(fetcher, look);
-        if (before) {
-          yield before;
-          for (const other of same) evidence.admitBeginning(other, page, before);
-        }
-        if (isClosed()) return { kind: 'shown' };
-      }
+      if (yield* isBeginning(fetcher, at)) return { kind: 'shown' };
       ahead.push(page);
     } else if (page.count * 2 <= page.query.limit) {
       if (outcome.kind !== 'ahead') return outcome;
@@ -134,6 +118,15 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
     const stayUntil = profile.granularity === 'exact' ? at : nextDay(profile, lineOf(last)[0]?.at ?? at);
     return { order: 'asc', start, step: firstStep(Math.min(last.query.limit, profile.walkRows)), last, stayUntil };
   }
+}
+
+/** Whether history begins behind an instant: a long question has shown no older row than that, and short ones show none either. */
+async function* isBeginning(fetcher: PageFetcher, at: Instant): AsyncGenerator<PageResult, boolean> {
+  const { evidence } = fetcher;
+  const first = evidence.firstBehind(at);
+  if (first === undefined) return false;
+  yield* coverSilence(fetcher, { from: Math.min(at, first - 1), to: first }, 'to');
+  return evidence.admitBeginning(at);
 }
 
 /** A walk through numbered pages that begins further back than this costs more than it closes. */
@@ -155,16 +148,11 @@ export function startNear({ evidence, profile }: PageFetcher, at: Instant): { st
  * What is asked, one after the other. On a row, starts get rounded in ways nobody documents: further back each time. At the edge of a window
  * that no row is known before, either an older row shows, the other way round from the first one behind it, or history begins here.
  */
-function questionsFor(
-  near: { start: Instant; onRow: boolean },
-  at: Instant,
-  hasOlder: boolean,
-  otherRows: number,
-): PageRequest[] {
+function questionsFor(near: { start: Instant; onRow: boolean }, at: Instant, hasOlder: boolean): PageRequest[] {
   const ascending = (start: Instant): PageRequest => ({ order: 'asc', start });
   if (near.onRow) return STEPS_BACK_MS.map((back) => ascending(near.start - back));
   const older: PageRequest = { order: 'desc', start: at - 10 * APART_MS };
-  const beginning = { ...ascending(near.start - APART_MS - DAY_MS), step: firstStep(otherRows) };
+  const beginning = ascending(near.start - APART_MS - DAY_MS);
   const further = [HOUR_MS, 26 * HOUR_MS, 9 * DAY_MS].map((back) => ascending(near.start - back));
   // One question more for the beginning: the first may have failed for a reason of its own.
   const beginningAgain = { ...beginning, start: beginning.start - 20 * DAY_MS };

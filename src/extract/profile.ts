@@ -29,6 +29,12 @@ export interface Profile {
   showsFrom: Instant | undefined;
   /** Rows of the newest page since the lookback, where starts are widened and only a limit keeps that page short. */
   tailRows: number | undefined;
+  /** The longest range that is asked for: longer ones are refused, time out, or show less. */
+  mostRangeMs: number | undefined;
+  /** An end in the future is refused, or answered with nothing. */
+  endsNow: boolean;
+  /** Short questions have shown nothing newer than the newest row until then. */
+  quietThrough: Instant | undefined;
   /** A row that lies before what is complete: asking from there shows that the newest page joins it. */
   anchorAt: Instant | undefined;
 }
@@ -49,6 +55,9 @@ export const UNKNOWN_PROFILE: Omit<Profile, 'pageRows'> = {
   showsFrom: undefined,
   tailRows: undefined,
   anchorAt: undefined,
+  mostRangeMs: undefined,
+  endsNow: false,
+  quietThrough: undefined,
 };
 
 /** Learns from an answer what the server does with bounds and order, and how fine its clock is. */
@@ -97,8 +106,13 @@ export function describeProfile(profile: Profile, mostRows: number): string[] {
       `rounds start up (rows show only when asked for ${Math.ceil(profile.startMarginMs / 60_000)} min earlier)`,
     Math.min(profile.pageRows, profile.walkRows) < mostRows &&
       `gives at most ${Math.min(profile.pageRows, profile.walkRows)} rows a page`,
+    profile.mostRangeMs !== undefined && `answers ranges of at most ${describeMs(profile.mostRangeMs)}`,
+    profile.endsNow && 'refuses an end in the future',
     profile.ignoresOrder && 'ignores sortOrder',
     profile.ignoresPage && 'shows the same page whatever its number',
     profile.showsFrom !== undefined && `shows nothing when asked from before ${toIso(profile.showsFrom)}`,
   ].filter((each) => each !== false);
 }
+
+const describeMs = (ms: number): string =>
+  ms >= 2 * DAY_MS ? `${Math.floor(ms / DAY_MS)} days` : `${Math.floor(ms / HOUR_MS)} hours`;

@@ -1,13 +1,15 @@
 import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
-import { darkBefore, findWhereRowsShow, isReadable, isStartRefused } from './old-starts.ts';
+import { darkBefore, findWhereRowsShow, isReadable, isStartRefused } from './limits/old-starts.ts';
+import { coverSilence, otherLimit } from './limits/silence.ts';
 import { newestPage, pageBackward } from './page-backward.ts';
 import { lineOf, type PageFetcher, type PageResult, type Rejection } from './page-fetcher.ts';
 import { type Forward, pageForward, startNear, type Walk, walkPages } from './page-forward.ts';
 import { firstStep, stepOf } from './page-steps.ts';
 import { nextDay, type Profile } from './profile.ts';
 import { prove } from './proof/certified.ts';
+import { CLOSED_MS } from './proof/stretches.ts';
 import { delivered, isWhole, ownEnd, rowsOf, type Slice } from './slice.ts';
 import { countTiedRows } from './tied-rows.ts';
 import { getPastFailure } from './unreadable-rows.ts';
@@ -97,6 +99,8 @@ const TOO_MANY = 'this service needs too many requests to be read here; the next
 /** Sweeps that keep asking without seeing anything new end: so many requests of a run are free, and a few for every page of new rows. */
 const FREE_REQUESTS = 400;
 const REQUESTS_A_PAGE = 3;
+/** A service that shows nothing any more, so many times in a row, has gone dark. */
+const MOST_EMPTY = 40;
 
 /** What the sweeps of one run may ask for together. */
 export interface FairShare {
@@ -105,13 +109,16 @@ export interface FairShare {
   isSpent(): boolean;
 }
 
-export function createFairShare(profile: Profile, requests: () => number): FairShare {
+export function createFairShare(profile: Profile, asked: () => { requests: number; empty: number }): FairShare {
   let rows = 0;
   return {
     count(page, known) {
       rows += lineOf(page).filter(({ at }) => at > known).length;
     },
-    isSpent: () => requests() > FREE_REQUESTS + REQUESTS_A_PAGE * (rows / Math.max(1, profile.pageRows)),
+    isSpent() {
+      const { requests, empty } = asked();
+      return empty > MOST_EMPTY || requests > FREE_REQUESTS + REQUESTS_A_PAGE * (rows / Math.max(1, profile.pageRows));
+    },
   };
 }
 
@@ -228,6 +235,7 @@ function createGapCloser(
       if (isClosed()) return { setAside };
     }
 
+    if (profile.mostRangeMs !== undefined && !isRefused && (yield* crossSilence(at))) return { setAside };
     // Whatever else begins here is refused, too.
     if (!evidence.knowsEnd && !isRefused) {
       const page = yield* newestPage(fetcher, startNear(fetcher, at).start);
@@ -255,6 +263,29 @@ function createGapCloser(
     const ahead = isRefused ? undefined : await fetcher.attempt({ order: 'asc', start: at });
     if (ahead) yield ahead;
     return { setAside, ...(reason !== undefined && { reason }) };
+  }
+
+  /** Where long ranges are refused, no answer shows the rows on both sides of a long silence: the row before it by itself, and then piece by piece. */
+  async function* crossSilence(at: Instant): AsyncGenerator<PageResult, boolean> {
+    const isShown = (): boolean => evidence.through(at) !== undefined;
+    const start = Math.floor(at) - 1;
+    const other = firstStep(otherLimit(profile.pageRows));
+    for (const request of [
+      { order: 'asc', start },
+      { order: 'asc', start, step: other },
+      { order: 'desc', start, end: Math.ceil(at) + 1000, step: other },
+    ] as const) {
+      const page = await fetcher.attempt(request);
+      if (!page) return false;
+      yield page;
+    }
+    evidence.admitInstant(at);
+    if (isShown()) return true;
+    yield* coverSilence(fetcher, { from: at, to: evidence.nextFrom(at + CLOSED_MS) ?? fetcher.clock.now() }, 'from');
+    const next = evidence.seenAfter(at)[0];
+    evidence.admitSilence(at, next);
+    evidence.admitInstant(at);
+    return isShown();
   }
   return { close };
 }

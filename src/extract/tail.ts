@@ -1,12 +1,15 @@
 import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS } from '../model/window.ts';
+import { coverSilence } from './limits/silence.ts';
 import { newestPage, walkBack } from './page-backward.ts';
 import { lineOf, type PageFetcher, type PageResult } from './page-fetcher.ts';
 import type { Profile } from './profile.ts';
-import { APART_MS, emptyPagesFor, LOOK_ROWS, looksBack, type Stretch } from './proof/answer.ts';
+import type { Stretch } from './proof/answer.ts';
 import { type Certified, prove } from './proof/certified.ts';
-import { CLOSED_MS, type Evidence, type Known } from './proof/evidence.ts';
+import { APART_MS } from './proof/cover.ts';
+import type { Evidence, Known } from './proof/evidence.ts';
+import { CLOSED_MS } from './proof/stretches.ts';
 import { createUndelivered, delivered, rowsOf, type Slice } from './slice.ts';
 
 export interface TailRequest {
@@ -84,7 +87,14 @@ export async function* readTail(
     first = page;
     if (isJoined() || page.count >= page.query.limit / 2) break;
   }
-  const isEmpty = first === undefined && empty !== undefined && (await showsNothing(fetcher, request, empty));
+  const isEmpty = first === undefined && empty !== undefined && (await showsNothing(fetcher, request));
+  yield* deliverAll();
+  const { newestSeen } = request.known ?? {};
+  if (!isJoined() && profile.mostRangeMs !== undefined && newestSeen !== undefined) {
+    // No question can be long enough to show a row that is known.
+    for await (const _ of coverSilence(fetcher, { from: newestSeen, to: clock.now() }, 'from')) yield* deliverAll();
+    evidence.admitSilence(newestSeen);
+  }
   if (first && lookback !== undefined && first.count * 2 > first.query.limit) {
     const mostPages = profile.granularity === 'exact' ? TAIL_PAGES : UNLIMITED;
     const walk = walkBack(fetcher, first, lookback, mostPages);
@@ -100,6 +110,7 @@ export async function* readTail(
   const [only] = known.length === 1 ? known : [];
   const older = only === undefined ? [] : evidence.seenBefore(only);
   profile.anchorAt = older[2] ?? older.at(-1) ?? known.at(-3) ?? known[0] ?? profile.anchorAt;
+  profile.quietThrough = evidence.quietThrough;
   return {
     certified: provenFrom(evidence, request, settled),
     isOnePage: pages === 1,
@@ -141,27 +152,25 @@ function limitsOf({ tailRows, ignoresOrder, pageRows }: Profile): number[] {
   return [...limits, pageRows];
 }
 
-/** Whether no row shows whatever is asked: narrowly at first, and some pages deep from the beginning to prove it. */
-async function showsNothing(fetcher: PageFetcher, { since, known }: TailRequest, newest: PageResult): Promise<boolean> {
-  const found = known?.empty ?? [];
-  const most = found.length === 0 ? 0 : Math.max(...found.map(emptyPagesFor));
-  const start = Math.min(since, ...found.map((window) => window.start)) - 2;
-  const { limit } = newest.query;
-  // Where nothing waits to be confirmed, one look at the present is enough to know that there is nothing new.
+/** Whether no row shows whatever is asked: from the beginning, and piece by piece over what an earlier poll found empty, or the latest hours. */
+async function showsNothing(fetcher: PageFetcher, { since, known }: TailRequest): Promise<boolean> {
   const now = fetcher.clock.now();
-  const looks = looksBack(now, Math.min(now, ...found.map((window) => window.start)) - 1).map(
-    ({ start, end }) => ({ order: 'asc', start, end, step: { page: 1, limit: LOOK_ROWS } }) as const,
-  );
-  const deep = Array.from({ length: most }, (_, i) => ({ order: 'asc', start, step: { page: i + 1, limit } }) as const);
-  const answers = [newest];
-  for (const request of [...looks, ...deep]) {
-    const answer = await fetcher.attempt(request);
-    if (!answer || answer.count > 0) return false;
-    answers.push(answer);
+  const found = known?.empty ?? [];
+  const silences =
+    found.length > 0 ? found.map(({ start, end }) => ({ from: start, to: end })) : [{ from: now - LATEST_MS, to: now }];
+  const start = Math.min(since, ...silences.map(({ from }) => from)) - APART_MS - DAY_MS;
+  const long = await fetcher.attempt({ order: 'asc', start });
+  if (!long || long.count > 0) return false;
+  for (const silence of silences) {
+    const pieces = coverSilence(fetcher, silence, 'to');
+    for (let next = await pieces.next(); !next.done; next = await pieces.next()) if (next.value.count > 0) return false;
   }
-  fetcher.evidence.admitNothing(answers);
+  fetcher.evidence.admitNothing();
   return true;
 }
+
+/** What is looked at where nothing waits to be confirmed. */
+const LATEST_MS = 3 * 3_600_000;
 
 /** Old starts can be refused by themselves, by what the plan retains: then the latest is asked for alone. */
 async function* newestFrom(

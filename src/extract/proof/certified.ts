@@ -1,6 +1,7 @@
 import type { Instant } from '../../model/instant.ts';
 import type { Window } from '../../model/window.ts';
-import { CLOSED_MS, type Evidence } from './evidence.ts';
+import type { Evidence } from './evidence.ts';
+import { CLOSED_MS } from './stretches.ts';
 
 let certify: (window: Window) => Certified;
 

@@ -1,0 +1,88 @@
+import { StopStream } from '../../model/errors.ts';
+import type { Instant } from '../../model/instant.ts';
+import { lineOf, type PageFetcher, type PageRequest, type PageResult } from '../page-fetcher.ts';
+import { firstStep } from '../page-steps.ts';
+import { WIDENED_MS } from '../proof/answer.ts';
+import { NARROW_MS, type Side, type Span } from '../proof/cover.ts';
+
+const HOUR_MS = 3_600_000;
+const SHORT_MS = NARROW_MS - 2;
+/** Ends get rounded down: a question that is to show a row ends so far behind it, if it is long enough for that. */
+const PAD_MS = 26 * HOUR_MS;
+
+/**
+ * Asks for a time in which nothing was shown so far, piece by piece from one of its sides on: long ranges are cut without a word. Ends where
+ * something shows, or a piece cannot be had. Whether it is covered is for the evidence to say.
+ */
+export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: Side): AsyncGenerator<PageResult, void> {
+  const { evidence, profile } = fetcher;
+  const limited = profile.mostRangeMs;
+  const overlap = limited === undefined ? 0 : Math.min(WIDENED_MS, limited / 4) + 1;
+  let at = side === 'from' ? silence.from : silence.to;
+  for (let isFirst = true; side === 'from' ? at < silence.to : at > silence.from; isFirst = false) {
+    const longest = Math.floor(Math.min(evidence.longestLook(silence, at, side), limited ?? Number.POSITIVE_INFINITY));
+    const piece = side === 'from' ? forward(at, longest) : backward(at, longest, isFirst);
+    // The one beside the row shows it on another page than the long question did.
+    const limit = isFirst ? otherLimit(profile.pageRows) : profile.pageRows;
+    const page = await attempt(fetcher, { order: 'asc', ...piece, step: firstStep(limit) });
+    if (!page || page.admission.kind === 'unordered') return;
+    yield page;
+    const rows = lineOf(page);
+    if (rows.some((row) => row.at > silence.from && row.at < silence.to)) return;
+    if (side === 'from' && rows.length > 0 && page.count * 2 > limit) {
+      // Bounds are widened: older rows fill the page.
+      const newest = await attempt(fetcher, { order: 'desc', ...piece, step: firstStep(limit) });
+      if (!newest) return;
+      yield newest;
+      if (lineOf(newest).some((row) => row.at > silence.from && row.at < silence.to)) return;
+    }
+    if (side === 'to' && isFirst && rows.length > 0 && rows[0]?.at === rows.at(-1)?.at && page.count * 2 > limit) {
+      // The rows of one instant may be the last as well as the first: what lies before them, by itself.
+      const before = await attempt(fetcher, {
+        order: 'asc',
+        start: piece.start,
+        end: Math.ceil(silence.to) - 1,
+        step: firstStep(profile.pageRows),
+      });
+      if (!before) return;
+      yield before;
+    }
+    const next = side === 'from' ? piece.end - overlap : piece.start + overlap;
+    if (side === 'from' ? next <= at : next >= at) return;
+    at = next;
+  }
+
+  /** The last piece, on the far side, is a short one by itself. */
+  function forward(from: Instant, longest: number): { start: Instant; end: Instant } {
+    const start = Math.floor(from) - 1;
+    const isLast = silence.to - start <= SHORT_MS;
+    return {
+      start,
+      end: isLast
+        ? Math.max(start + longest, Math.ceil(silence.to))
+        : Math.min(start + longest, silence.to - SHORT_MS + 1),
+    };
+  }
+
+  function backward(to: Instant, longest: number, isFirst: boolean): { start: Instant; end: Instant } {
+    const pad = isFirst ? Math.min(PAD_MS, Math.max(HOUR_MS, longest / 8)) : 0;
+    const end = Math.ceil(to + pad);
+    const first = Math.floor(silence.from) - 1;
+    const isLast = to - first <= SHORT_MS;
+    return { start: Math.max(isLast ? first : first + SHORT_MS - 1, end - longest), end };
+  }
+}
+
+/** Such another page size that no shift of a few rows makes one page begin where the other does. */
+export const otherLimit = (rows: number): number => (rows > 1 ? rows >> 1 : 2);
+
+/** A piece can be refused by itself: by what the plan retains, or because the service is younger. */
+async function attempt(fetcher: PageFetcher, request: PageRequest): Promise<PageResult | undefined> {
+  try {
+    return await fetcher.attempt(request);
+  } catch (error) {
+    // Recovery: others were answered a moment ago, so it is this one that is refused, not the stream.
+    if (error instanceof StopStream) return undefined;
+    throw error;
+  }
+}
