@@ -58,6 +58,12 @@ export const MUTANTS: readonly Mutant[] = [
     'const [oldest, newest] = [line[0], line.length < 2 ? line.at(-1) : { at: (line.at(-1)?.at ?? 0) + 86_400_000 }];\n  return oldest',
   ),
   evidence('stream', 'rows of another stream', "if (answer.foreign) return { kind: 'foreign' };", ''),
+  evidence(
+    'stream',
+    'some rows of another stream',
+    'if (answer.foreign) return',
+    'if (answer.foreign && answer.rows.length === 0) return',
+  ),
   evidence('whole', 'skipped', 'if (this.#rows.showSampling(answer, line)) this.#startOver();', ''),
   evidence('whole', 'what was shown before', 'this.#stretches = [];\n    this.#looks = [];', 'this.#looks = [];'),
   seen(

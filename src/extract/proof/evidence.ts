@@ -127,7 +127,6 @@ export class Evidence {
       if (!isSeenNewest(claim, this.#looks, this.#told.has(claim))) return false;
     }
     const silence = this.silenceSince(newest.at, claim.answeredAt);
-    // A short question every hour is enough where all others show rows that are known.
     return silence.to - silence.from <= QUIET_MS || isCovered(this.#looks, silence, this.#seenMs);
   }
 
