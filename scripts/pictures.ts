@@ -14,7 +14,7 @@ import { silentLog } from '../test/support/silent-log.ts';
 import { withPalette } from './palette-png.ts';
 
 /**
- * `npm run pictures [-- STATE…]`: the pictures of docs/images. Each state is one of the program itself: `tributary start` on an embedded
+ * `npm run pictures [-- STATE… | STATE/VIEW…]`: the pictures of docs/images. Each state is one of the program itself: `tributary start` on an embedded
  * Postgres and on the sandbox, whose traits and faults bring it about.
  */
 
@@ -134,10 +134,11 @@ async function main(wanted: readonly string[]): Promise<void> {
   await mkdir(FOLDER, { recursive: true });
   const args = ['--disable-dev-shm-usage', ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])];
   for (const [name, state] of Object.entries(STATES)) {
-    if (wanted.length > 0 && !wanted.includes(name)) continue;
+    const views = wanted.filter((one) => one.split('/')[0] === name).map((one) => one.split('/')[1]);
+    if (wanted.length > 0 && views.length === 0) continue;
     await withRoom(state, async (room, url) => {
       const browser = await chromium.launch({ executablePath, args });
-      await take(browser, { name, state, room, url }).finally(() => browser.close());
+      await take(browser, { name, state, room, url, views }).finally(() => browser.close());
     });
   }
 }
@@ -147,7 +148,10 @@ async function withRoom(state: State, work: (room: Room, url: string) => Promise
   const postgres = await openEmbedded({ dir, log: silentLog, command: 'pictures', settings: { fsync: 'off' } });
   const sandbox = await startSandbox(state.sandbox);
   const stop = new AbortController();
-  const streams = Object.fromEntries(['clicks', 'leads', 'sales'].map((name) => [name, { every: '20s' }]));
+  // With a lag target, as `init` writes it.
+  const streams = Object.fromEntries(
+    ['clicks', 'leads', 'sales'].map((name) => [name, { every: '20s', maxLag: '1h' }]),
+  );
   const main = {
     baseUrl: sandbox.baseUrl,
     apiKey: sandbox.apiKey,
@@ -199,9 +203,11 @@ interface Sitting {
   state: State;
   room: Room;
   url: string;
+  /** Only these, where some are named. */
+  views: readonly (string | undefined)[];
 }
 
-async function take(browser: Browser, { name, state, room, url }: Sitting): Promise<void> {
+async function take(browser: Browser, { name, state, room, url, views: only }: Sitting): Promise<void> {
   const views = { ...(await viewsOf(room)), ...(await state.views?.(room)) };
   for (const [width, height] of Object.entries(WIDTHS)) {
     const context = await browser.newContext({ viewport: { width: Number(width), height }, colorScheme: 'light' });
@@ -209,6 +215,7 @@ async function take(browser: Browser, { name, state, room, url }: Sitting): Prom
     const page = await context.newPage();
     await page.goto(`${url}/#token=${TOKEN}`);
     for (const [view, to] of Object.entries(views)) {
+      if (only.length > 0 && !only.includes(undefined) && !only.includes(view)) continue;
       await page.goto(`${url}/${to}`);
       await save(page, `${view}-${name}-${width}`);
     }

@@ -21,6 +21,7 @@ export const DEEP: string[] = [
   'test/integration/stale-statistics.test.ts',
   'test/integration/sync-interrupted.test.ts',
   'test/integration/worker-backfill.test.ts',
+  'test/integration/worker-bugs.test.ts',
   'test/integration/worker-many.test.ts',
   'test/integration/worker-shutdown.test.ts',
 
@@ -40,6 +41,7 @@ export const DEEP: string[] = [
   'test/integration/http-reload.test.ts',
   'test/integration/http-secrets.test.ts',
   'test/integration/http-verbs.test.ts',
+  'test/integration/iceberg-changed.test.ts',
   'test/integration/iceberg-rest.test.ts',
   'test/integration/iceberg-sink*.test.ts',
   'test/integration/iceberg-tables.test.ts',
@@ -47,6 +49,7 @@ export const DEEP: string[] = [
   'test/integration/lake-neighbours.test.ts',
   'test/integration/lake-partitions.test.ts',
   'test/integration/lake-sink*.test.ts',
+  'test/integration/lake-views.test.ts',
   'test/integration/poolers.test.ts',
   'test/integration/postgres-15.test.ts',
   'test/integration/postgres-few-rows.test.ts',
@@ -55,6 +58,7 @@ export const DEEP: string[] = [
   'test/integration/run-kinds.test.ts',
   'test/integration/secrets*.test.ts',
   'test/integration/several-sinks.test.ts',
+  'test/integration/sink-restored.test.ts',
   'test/integration/source-identity.test.ts',
   'test/integration/sync-traits.test.ts',
   'test/integration/upgrade.test.ts',
@@ -92,7 +96,7 @@ export const ALONE: string[] = [
  * Of both tiers. The first tries the same cases every time, so that it fails for what was changed and not by chance; the second tries
  * others each time, of some several times as many.
  */
-export const SAMPLED: string[] = ['test/property/*.test.ts'];
+export const SAMPLED: string[] = ['test/property/*.test.ts', 'test/integration/sink-changed.test.ts'];
 
 /** Set by `npm run test:deep`. */
 export const isDeep = process.env.TRIBUTARY_TIER === 'deep';

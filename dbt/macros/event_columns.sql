@@ -1,4 +1,4 @@
-{# What clicks, leads and sales have in common. The day is that of UTC, as complete_through counts them. #}
+{# What clicks, leads and sales have in common. The day is that of UTC, as complete_days has it. #}
 {% macro event_columns() -%}
   _source as source,
   event_id,
@@ -12,5 +12,6 @@
   click_os as os,
   click_referer as referer,
   click_trigger as trigger,
-  _synced_at as synced_at
+  _missing_since as missing_since,
+  greatest(_synced_at, coalesce(_missing_since, _synced_at)) as synced_at
 {%- endmacro %}

@@ -45,9 +45,11 @@ function isIn(list: BlockList, host: string): boolean {
   return list.check(host, family === 4 ? 'ipv4' : 'ipv6') || (family === 6 && list.check(innerAddress(host), 'ipv4'));
 }
 
-/** The IPv4 address inside ::ffff:0:0/96, 64:ff9b::/96 and 64:ff9b:1::/48; an unused address for any other. */
+/** The IPv4 address inside ::/96, ::ffff:0:0/96, 64:ff9b::/96 and 64:ff9b:1::/48; an unused address for any other. */
 function innerAddress(host: string): string {
-  const translated = /^(?:::ffff:|64:ff9b::|64:ff9b:1:(?:.*:)?)([0-9a-f]{0,4}):([0-9a-f]{1,4})$/.exec(host);
+  const translated = /^(?:::|::ffff:|::ffff:0:|64:ff9b::|64:ff9b:1:(?:.*:)?)([0-9a-f]{0,4}):([0-9a-f]{1,4})$/.exec(
+    host,
+  );
   const single = /^(?:64:ff9b::|64:ff9b:1::)([0-9a-f]{1,4})$/.exec(host);
   const [high, low] = translated ? [translated[1], translated[2]] : ['0', single?.[1] ?? '0'];
   const bytes = [high, low].map((word) => Number.parseInt(word || '0', 16)).flatMap((word) => [word >> 8, word & 255]);

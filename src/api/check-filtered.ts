@@ -1,8 +1,8 @@
 import type { Value } from '../model/columns.ts';
 import type { Row } from '../model/flatten.ts';
 import { STREAMS, type Stream, type StreamName } from '../model/streams.ts';
-import { field } from './service-errors.ts';
 import { findParam, type Param } from './params.ts';
+import { field } from './service-errors.ts';
 
 /** What rows show about the filters of their request. */
 export interface FilterCheck {
@@ -109,5 +109,7 @@ export function foreignKind(stream: StreamName, record: unknown): string | undef
   if (typeof kind !== 'string') return undefined;
   const plainKind = kind.trim().toLowerCase().replace(/s$/, '');
   // A kind that nobody knows is not that of another stream.
-  return Object.values(STREAMS).some(({ event, name }) => event === plainKind && name !== stream) ? plainKind : undefined;
+  return Object.values(STREAMS).some(({ event, name }) => event === plainKind && name !== stream)
+    ? plainKind
+    : undefined;
 }

@@ -6,6 +6,7 @@ import { MAX_LIMIT } from '../api/params.ts';
 import type { Config } from '../config/index.ts';
 import { isInTheClear, isLocalHost } from '../cursor/database/errors.ts';
 import type { Database } from '../cursor/database/index.ts';
+import { readAttested } from '../cursor/holdings/attestations.ts';
 import { MIGRATIONS } from '../cursor/migrations/index.ts';
 import { checkState } from '../cursor/migrations/migrate.ts';
 import { findMoved, MOVED_FIX, movedText, readKnownProfiles } from '../cursor/sources.ts';
@@ -14,6 +15,7 @@ import { type Finding, findingOf, note, ok } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 import { STREAM_NAMES } from '../model/streams.ts';
 import type { Sink } from '../sinks/sink.ts';
+import { UNSETTLED } from '../sinks/sink.ts';
 import { stateNameOf, withUntouched } from './index.ts';
 
 interface DoctorDeps {
@@ -40,7 +42,7 @@ export async function examine({ config, log, signal, stateUrl, onFinding }: Doct
     tell(found);
     // Every sink keeps its progress in the state: a dead database is reported once, not for each of them.
     if (found.some(isAway)) return;
-    for (const name of Object.keys(config.sinks)) tell(await checkSink(name, sink));
+    for (const name of Object.keys(config.sinks)) tell(await checkSink(name, sink, state));
     tell(await profileFindings(state, Object.keys(config.sources)));
     tell(await movedFindings(state, config));
   }).catch((error: unknown) => tell([findingOf('state', error)]));
@@ -103,13 +105,41 @@ function foldersOf({ state, sinks }: Config): string[] {
   return [...(state.url === undefined ? ['.tributary/'] : []), ...lakes];
 }
 
-async function checkSink(name: string, open: (name: string) => Promise<Sink>): Promise<readonly Finding[]> {
+async function checkSink(
+  name: string,
+  open: (name: string) => Promise<Sink>,
+  state: Database,
+): Promise<readonly Finding[]> {
   try {
     const sink = await open(name);
-    return (await sink.check?.()) ?? [ok(`sink ${name}`, sink.place)];
+    const works = (await sink.check?.()) ?? [ok(`sink ${name}`, sink.place)];
+    return [...works, ...(await changeFindings(sink, state))];
   } catch (error) {
     return [findingOf(`sink ${name}`, error)];
   }
+}
+
+/** What somebody changed in a sink since a run last asked it. Nothing is counted here. */
+async function changeFindings(sink: Sink, state: Database): Promise<Finding[]> {
+  const subject = `sink ${sink.name}`;
+  const known = await readAttested(state, sink.name);
+  const findings: Finding[] = [];
+  for (const { source, stream, identity, last_commit: last, foreign } of known) {
+    const place = `${source}/${stream}`;
+    if (foreign !== null)
+      findings.push({
+        level: 'fault',
+        subject,
+        says: `${place}: ${foreign}`,
+        fix: 'tributary verify --repair',
+        fixBy: 'config',
+      });
+    const now = await sink.identify?.(state, { source, stream }, last ?? undefined);
+    if (now === undefined || now === identity || now.endsWith(UNSETTLED)) continue;
+    const says = `${place}: ${sink.tableOf?.(stream) ?? sink.place} is not the one that was last counted`;
+    findings.push(note(subject, says, 'run tributary sync: it counts the rows, and reads again what is missing'));
+  }
+  return findings;
 }
 
 /** Sources whose name now refers to another service than the one their rows came from. */

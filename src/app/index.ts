@@ -36,7 +36,9 @@ export const environment = {
   noColour: wantsNoColour,
   /** For commands that need a source. */
   config: (path: string): LoadedConfig => withSources(loadConfig(path, variables()), path),
-  configOrDefaults: (path: string | undefined): LoadedConfig => loadConfigOrDefaults(path, variables()),
+  /** For commands that ask no service: no API key is needed. */
+  configOrDefaults: (path: string | undefined): LoadedConfig =>
+    loadConfigOrDefaults(path, variables(), { needsKeys: false }),
 };
 
 function withSources(loaded: LoadedConfig, path: string): LoadedConfig {
@@ -71,6 +73,8 @@ export interface App {
   stateName: string;
   /** With the password: for connections to that database, never for messages. */
   stateUrl: string;
+  /** Aborted, with the reason, when the embedded server is gone for good: a worker that went on would do nothing, and look alive. */
+  lost: AbortSignal;
 }
 
 /** An app with streams and sinks. */
@@ -111,7 +115,7 @@ export async function withSyncApp<T>(
     closers.push(() => budgets.close());
     return work({
       ...app,
-      sinks: await openSinks(sinks, config, app.state, closers),
+      sinks: await openSinks(sinks, config, app.state, closers, log),
       jobs: streams.map((stream) => createJob(stream, budgets, config, log)),
       narrow: ({ source, stream }, filters) => {
         const chosen = streams.find((one) => one.name === source && one.stream === stream);
@@ -185,7 +189,7 @@ export async function withSinks<T>(
   const { chooseSinks, openSinks } = await loadSinks();
   return closing(async (closers) => {
     const { state } = await openState(config, { log, attach: true }, closers);
-    return work({ state, sinks: await openSinks(chooseSinks(config, undefined), config, state, closers) });
+    return work({ state, sinks: await openSinks(chooseSinks(config, undefined), config, state, closers, log) });
   });
 }
 
@@ -228,20 +232,23 @@ interface StateOptions {
 }
 
 async function openState(config: Config, options: StateOptions, closers: Closers): Promise<App> {
-  const url = await stateUrl(config, options, closers);
+  const lost = new AbortController();
+  const url = await stateUrl(config, options, closers, (reason) => lost.abort(reason));
   const state = connect({ url });
   closers.push(() => state.close());
   await migrate(state, MIGRATIONS, { schema: 'tributary' });
-  return { state, stateName: stateNameOf(config), stateUrl: url };
+  return { state, stateName: stateNameOf(config), stateUrl: url, lost: lost.signal };
 }
 
 async function stateUrl(
   config: Config,
   { dir = STATE_DIR, ...options }: StateOptions,
   closers: Closers,
+  onLost: (reason: unknown) => void = () => {},
 ): Promise<string> {
   if (config.state.url !== undefined) return config.state.url;
   const embedded = await openEmbedded({ dir, ...options });
+  embedded.lost.addEventListener('abort', () => onLost(embedded.lost.reason));
   closers.push(() => embedded.close());
   return embedded.url;
 }

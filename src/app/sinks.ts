@@ -1,5 +1,6 @@
 import type { Config } from '../config/index.ts';
 import { connect, type Database } from '../cursor/database/index.ts';
+import type { Log } from '../model/log.ts';
 import { createPostgresSink } from '../sinks/postgres/postgres-sink.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { Closers } from './closing.ts';
@@ -22,9 +23,10 @@ export async function openSinks(
   config: Config,
   state: Database,
   closers: Closers,
+  log?: Log,
 ): Promise<Sink[]> {
   const sinks: Sink[] = [];
-  for (const each of chosen) sinks.push(await openSink(each, config, state, closers));
+  for (const each of chosen) sinks.push(await openSink(each, config, state, closers, log));
   return sinks;
 }
 
@@ -33,8 +35,9 @@ export async function openSink(
   config: Config,
   state: Database,
   closers: Closers,
+  log?: Log,
 ): Promise<Sink> {
-  const sink = await openByType(name, settings, config, state, closers);
+  const sink = await openByType(name, settings, config, state, closers, log);
   closers.push(() => sink.close());
   return sink;
 }
@@ -45,10 +48,11 @@ async function openByType(
   config: Config,
   state: Database,
   closers: Closers,
+  log: Log | undefined,
 ): Promise<Sink> {
   switch (settings.type) {
     case 'postgres':
-      return openWarehouse(name, settings, config, state, closers);
+      return openWarehouse(name, settings, config, state, closers, log);
     case 'parquet':
       return openLake(name, settings, state);
     case 'iceberg':
@@ -58,36 +62,37 @@ async function openByType(
 
 function openWarehouse(
   name: string,
-  { url, schema, partition }: SinkSettings & { type: 'postgres' },
+  { url, schema, partition, indexes }: SinkSettings & { type: 'postgres' },
   config: Config,
   state: Database,
   closers: Closers,
+  log: Log | undefined,
 ): Sink {
   // In the state's database, data and cursor share a transaction. Only equal URLs tell that it is the same database.
   const db = url === undefined || url === config.state.url ? state : connect({ url });
   if (db !== state) closers.push(() => db.close());
-  return createPostgresSink({ name, db, schema, state, partition });
+  return createPostgresSink({ name, db, schema, state, partition, indexes, ...(log && { log }) });
 }
 
 /** Imported on demand: most starts need no Parquet. */
 async function openLake(
   name: string,
-  { path, partition, compression }: SinkSettings & { type: 'parquet' },
+  { path, partition, compression, fileMode }: SinkSettings & { type: 'parquet' },
   state: Database,
 ): Promise<Sink> {
   const { createParquetSink, openStore } = await import('../sinks/parquet/parquet-sink.ts');
-  const store = await openStore(path, s3Settings());
+  const store = await openStore(path, { ...s3Settings(), fileMode });
   return createParquetSink({ name, store, state, scheme: partition, compression });
 }
 
 async function openTables(
   name: string,
-  { warehouse, namespace, catalog }: SinkSettings & { type: 'iceberg' },
+  { warehouse, namespace, catalog, fileMode }: SinkSettings & { type: 'iceberg' },
   state: Database,
 ): Promise<Sink> {
   const { createIcebergSink } = await import('../sinks/iceberg/iceberg-sink.ts');
   const { openStore } = await import('../sinks/parquet/parquet-sink.ts');
-  const store = await openStore(warehouse, s3Settings());
+  const store = await openStore(warehouse, { ...s3Settings(), fileMode });
   return createIcebergSink({
     name,
     state,

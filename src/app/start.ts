@@ -1,5 +1,6 @@
 import type { Config } from '../config/index.ts';
 import { printable } from '../config/print.ts';
+import { OWNER } from '../config/values.ts';
 import { keyHashOf } from '../cursor/budgets.ts';
 import { connect, type Database } from '../cursor/database/index.ts';
 import { checkBinding } from '../http/access.ts';
@@ -38,6 +39,7 @@ export async function runStartApp({
   onListening,
   liveTimings,
   onRun,
+  onBug,
   tokenFolder = STATE_DIR,
   ...options
 }: StartOptions): Promise<void> {
@@ -50,6 +52,10 @@ export async function runStartApp({
     onRun(report) {
       metrics?.ran(report);
       onRun?.(report);
+    },
+    onBug(where) {
+      metrics?.broke(where);
+      onBug?.(where);
     },
     async beside(app) {
       const closers: Closers = [];
@@ -82,9 +88,6 @@ export async function runStartApp({
     },
   });
 }
-
-/** The audit trail's name for `http.token` or the generated token. */
-const OWNER = 'owner';
 
 const namesTokens = ({ token, tokens }: Config['http']): boolean =>
   token !== undefined || Object.keys(tokens).length > 0;

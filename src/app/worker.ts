@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { eitherSignal } from '../api/cancel.ts';
 import type { Config, SourceConfig, StreamConfig } from '../config/index.ts';
 import { holderOf } from '../cursor/database/holders.ts';
 import type { BackfillDeps } from '../jobs/backfills.ts';
@@ -18,6 +19,7 @@ export interface WorkerAppOptions {
   log: Log;
   signal: AbortSignal;
   onRun?(report: StreamReport): void;
+  onBug?(where: Pick<StreamReport, 'source' | 'stream'>): void;
   onReady?(about: { streams: number; queue: string; state: string }): void;
   /** Something that runs beside the worker, such as its web page. The function it returns is called at the end. */
   beside?(app: WorkerApp): Promise<() => Promise<void>>;
@@ -32,7 +34,7 @@ export interface WorkerApp extends SyncApp {
 }
 
 export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
-  const { config, log, signal, timings, beside, onRun, onReady } = options;
+  const { config, log, signal, timings, beside, onRun, onBug, onReady } = options;
   const run = (app: SyncApp) =>
     closing(async (closers) => {
       const queue = await createQueue({ url: config.queue.url, stateUrl: config.state.directUrl ?? app.stateUrl, log });
@@ -40,11 +42,13 @@ export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
       const scheduled = scheduledStreamsOf(config, app);
       const leave = await beside?.({ ...app, queue, scheduled });
       if (leave) closers.push(leave);
+      const either = eitherSignal(signal, app.lost);
+      closers.push(async () => either.release());
       await runWorker({
         state: app.state,
         sinks: app.sinks,
         log,
-        signal,
+        signal: either.signal,
         holder: holderOf('worker'),
         backfillHolder: holderOf('worker, backfill'),
         queue,
@@ -54,9 +58,11 @@ export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
         retentionMs: config.state.retention,
         readWindow: backfillStream,
         ...(onRun && { onRun }),
+        ...(onBug && { onBug }),
         onReady: () => onReady?.({ streams: scheduled.length, queue: queue.place, state: app.stateName }),
         ...(timings && { timings }),
       });
+      if (app.lost.aborted) throw app.lost.reason;
     });
   return withSyncApp({ config, log }, run);
 }
@@ -75,7 +81,7 @@ export function withQueue<T>(
   );
 }
 
-function scheduledStreamsOf(config: Config, { jobs }: Pick<SyncApp, 'jobs'>): ScheduledStream[] {
+export function scheduledStreamsOf(config: Config, { jobs }: Pick<SyncApp, 'jobs'>): ScheduledStream[] {
   return jobs.map((job) => {
     const source = config.sources[job.source];
     const settings = source?.streams[job.stream];

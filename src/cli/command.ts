@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { Cancelled, ConfigError, type Fault, StopStream } from '../model/errors.ts';
-import { type Instant, parseDate, toIso } from '../model/instant.ts';
+import { type Instant, parseDate } from '../model/instant.ts';
 import { stringifyJson } from '../model/json.ts';
 import type { Log } from '../model/log.ts';
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
@@ -93,7 +93,9 @@ export interface SafetyOptions {
 }
 
 export const withSafety = (command: Command): Command =>
-  command.option('--dry-run', 'only say what would be changed').option('--yes', 'do not ask on a terminal');
+  command
+    .option('--dry-run', 'only say what would be changed')
+    .option('--yes', 'do not ask; needed without a terminal');
 
 /** A required range of dates. */
 export interface WindowOptions {
@@ -103,14 +105,17 @@ export interface WindowOptions {
 
 export const withWindow = (command: Command): Command =>
   command
-    .requiredOption('--from <DATE>', 'the start of the range: 2026-11-01, 2026-11-01T10:00Z, 7d (ago), now')
-    .requiredOption('--to <DATE>', 'the end of the range, exclusive');
+    .requiredOption('--from <DATE>', `the start of the range: ${DATES}`)
+    .option('--to <DATE>', 'the end of the range, exclusive', 'now');
+
+/** The forms of a date, for help and errors. Durations count back from now. */
+const DATES = '2026-11-01, 2026-11-01T10:00Z, yesterday, 7d, 1mo';
 
 /** `[from, to)` in UTC. */
 export function parseWindow({ from, to }: WindowOptions, now: Instant = Date.now()): Window {
   const window = { start: parseDateOption('--from', from, now), end: parseDateOption('--to', to, now) };
   if (window.start < window.end) return window;
-  throw new ConfigError(`--from (${toIso(window.start)}) is not before --to (${toIso(window.end)})`, {
+  throw new ConfigError(`--from (${from}) is not before --to (${to})`, {
     next: '--to is exclusive: for one day, give the next day as --to',
   });
 }
@@ -138,8 +143,8 @@ export function checkSource(name: string | undefined, known: Iterable<string>): 
 export function parseDateOption(flag: string, text: string, now: Instant = Date.now()): Instant {
   const instant = parseDate(text, now);
   if (instant !== undefined) return instant;
-  throw new ConfigError(`${flag} is no date: ${JSON.stringify(text)}`, {
-    next: 'write 2026-11-01, 2026-11-01T10:00Z, 7d (that long ago) or now; dates are UTC',
+  throw new ConfigError(`${flag} is not a date: ${JSON.stringify(text)}`, {
+    next: `write ${DATES} (that long ago), today or now; dates are UTC`,
   });
 }
 

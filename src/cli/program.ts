@@ -12,12 +12,13 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   doctor: async () => (await import('./setup/doctor.ts')).registerDoctor,
   sync: async () => (await import('./commands/sync.ts')).registerSync,
   backfill: async () => (await import('./commands/backfill.ts')).registerBackfill,
-  backfills: async () => (await import('./commands/backfill.ts')).registerBackfills,
+  backfills: async () => (await import('./commands/backfills.ts')).registerBackfills,
   export: async () => (await import('./commands/export.ts')).registerExport,
   verify: async () => (await import('./commands/verify.ts')).registerVerify,
   worker: async () => (await import('./commands/worker.ts')).registerWorker,
   start: async () => (await import('./commands/worker.ts')).registerStart,
   status: async () => (await import('./commands/status.ts')).registerStatus,
+  query: async () => (await import('./commands/query.ts')).registerQuery,
   runs: async () => (await import('./commands/runs.ts')).registerRuns,
   cursor: async () => (await import('./commands/cursor.ts')).registerCursor,
   quarantine: async () => (await import('./commands/quarantine.ts')).registerQuarantine,
@@ -48,7 +49,8 @@ export interface RunOptions extends Pick<Context, 'terminal' | 'signal'> {
 }
 
 /** Runs one command line and returns its exit code. Every error is caught here and printed as one message. */
-export async function run(argv: readonly string[], { terminal, signal, createLog }: RunOptions): Promise<ExitCode> {
+export async function run(typed: readonly string[], { terminal, signal, createLog }: RunOptions): Promise<ExitCode> {
+  const argv = inFull(typed);
   let code: ExitCode = EXIT.done;
   // The command's name in JSON errors, also if the command line cannot be parsed.
   let name = argv.find((word) => !word.startsWith('-')) ?? '';
@@ -81,13 +83,29 @@ export async function run(argv: readonly string[], { terminal, signal, createLog
   }
 }
 
+/** What a group of commands does by its bare name. */
+const BARE: Readonly<Record<string, string>> = {
+  backfills: 'list',
+  config: 'print',
+  cursor: 'get',
+  quarantine: 'list',
+};
+
+/** The command line as it is meant: a bare group lists, and `-V` is the older name of `-v`. */
+function inFull(typed: readonly string[]): readonly string[] {
+  const [name = '', next] = typed;
+  if (name === '-V') return ['-v'];
+  const isBare = next === undefined || (next.startsWith('-') && next !== '--help' && next !== '-h');
+  return isBare && Object.hasOwn(BARE, name) ? [name, BARE[name] ?? '', ...typed.slice(1)] : typed;
+}
+
 /** Such as `cursor set`: the command without `tributary`. */
 const pathOf = (command: Command): string =>
   command.parent ? `${pathOf(command.parent)} ${command.name()}`.trimStart() : '';
 
 /** The named command; all of them for the help, for completion, and to suggest one for a mistyped name. */
 function commandsFor([name = '']: readonly string[]): Promise<Register[]> {
-  if (name === '--version' || name === '-V') return Promise.resolve([]);
+  if (name === '--version' || name === '-v') return Promise.resolve([]);
   const one = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   return Promise.all((one ? [one] : [...Object.values(COMMANDS), completion]).map((load) => load()));
 }
@@ -95,7 +113,7 @@ function commandsFor([name = '']: readonly string[]): Promise<Register[]> {
 export async function loadProgram(argv: readonly string[], action: Action, terminal: Terminal): Promise<Command> {
   const program = new Command('tributary')
     .description('Keeps a warehouse in sync with a link-attribution service: complete, without doubles, resumable.')
-    .version(ownVersion(), '-V, --version', 'print the version')
+    .version(ownVersion(), '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
     .addHelpText('after', EXAMPLES)

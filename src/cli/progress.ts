@@ -1,6 +1,6 @@
 import type { Log } from '../model/log.ts';
-import type { SyncProgress } from '../sync/job.ts';
-import { duration, figure, type Terminal } from './terminal.ts';
+import type { SyncDeps, SyncProgress } from '../sync/job.ts';
+import { duration, figure, type Terminal, wrap } from './terminal.ts';
 
 /** What a command shows while it works: a line of progress, and one for each stream that is being tried again. */
 interface ProgressLine {
@@ -106,6 +106,12 @@ function createLine(terminal: Terminal, forms: (all: readonly SyncProgress[]) =>
 
 const nameOf = ({ source, stream }: { source?: string; stream?: string }): string =>
   [source, stream].filter(Boolean).join('/');
+
+/** Prints what a person should hear of while the work goes on. */
+export const noticesTo =
+  (terminal: Terminal): NonNullable<SyncDeps['onNotice']> =>
+  ({ source, stream, text }) =>
+    terminal.err(`${wrap(`note: ${source}/${stream}: ${text}`, 6, terminal.columns)}\n`);
 
 /** What the API says of a request that failed and is sent again. */
 interface Retry {

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createInterface } from 'node:readline/promises';
-import { Cancelled } from '../model/errors.ts';
+import { Cancelled, ConfigError } from '../model/errors.ts';
 
 /**
  * A command's output. Results go to `out` and `say`, progress and notes to `err`; tests read both. On a screen `say` and `err` wrap lines
@@ -224,13 +224,18 @@ export function createPrompt(signal: AbortSignal): Prompt {
   };
 }
 
-/** Asks before what cannot be undone. In a script nobody can answer, so the command itself counts as consent. */
+/** Asks before what cannot be undone. Where nobody can answer, `--yes` is the answer. */
 export async function confirm(
   { terminal, signal }: { terminal: Terminal; signal: AbortSignal },
   question: string,
   { yes = false }: { yes?: boolean },
 ): Promise<void> {
-  if (yes || !canAsk(terminal)) return;
+  if (yes) return;
+  if (!canAsk(terminal))
+    throw new ConfigError('this cannot be undone, and there is no terminal to ask on', {
+      kept: 'everything; nothing was changed',
+      next: 'add --yes; --dry-run says what would be changed',
+    });
   const prompt = createPrompt(signal);
   try {
     const answer = await prompt.ask(wrap(`${question} [y/N] `, 0, terminal.columns));

@@ -31,6 +31,8 @@ export interface DocumentFault {
   message: string;
   /** The environment variable that is not set, if that is the fault. */
   variable?: string;
+  /** The key that the value belongs to. */
+  key?: string | undefined;
   /** `form`: invalid YAML, so the content cannot be checked. */
   kind: 'form' | 'value';
 }
@@ -56,9 +58,9 @@ export function readDocument(text: string, env: Environment): ConfigDocument {
     faults.push({ offset: error.pos[0], message: wordsFor(error), kind: 'form' });
   }
   const unfilled = new Set<unknown>();
-  const report: Report = (node, message, kind, variable) => {
+  const report: Report = (node, message, kind, unset) => {
     const offset = Array.isArray(node.range) ? Number(node.range[0]) : 0;
-    faults.push({ offset, message, kind, ...(variable !== undefined && { variable }) });
+    faults.push({ offset, message, kind, ...unset });
     if (kind === 'value') unfilled.add(node);
   };
   if (faults.length === 0) fillIn(document, env, report);
@@ -108,7 +110,12 @@ function wordsFor({ code, message }: YAMLError): string {
   return WORDS[code] ?? 'this does not belong here: a colon, comma, bracket or quote may be missing before it';
 }
 
-type Report = (node: { range?: unknown }, message: string, kind: DocumentFault['kind'], variable?: string) => void;
+type Report = (
+  node: { range?: unknown },
+  message: string,
+  kind: DocumentFault['kind'],
+  unset?: Pick<DocumentFault, 'variable' | 'key'>,
+) => void;
 
 /** `${NAME}` or `${NAME:-default}`, and anything else that starts like one. */
 const VARIABLE = /\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-((?:(?!\$\{)[^}])*))?\})?/g;
@@ -122,11 +129,11 @@ function fillIn(document: Document, env: Environment, report: Report): void {
     Collection(_key, node) {
       if (node.tag) report(node, NO_TAGS, 'form');
     },
-    Scalar(key, node) {
+    Scalar(key, node, path) {
       if (node.tag) report(node, NO_TAGS, 'form');
       if (typeof node.value !== 'string') return;
       if (key === 'key') checkKey(node, report);
-      else node.value = filledIn(node, node.value, env, report);
+      else node.value = filledIn(node, node.value, env, { report, key: keyOf(path.at(-1)) });
     },
   });
 }
@@ -138,7 +145,15 @@ function checkKey(node: Scalar, report: Report): void {
   if (name === '__proto__') report(node, '__proto__: is not a key of the config', 'form');
 }
 
-function filledIn(node: Scalar, text: string, env: Environment, report: Report): string {
+const keyOf = (parent: unknown): string | undefined =>
+  isPair(parent) && isScalar(parent.key) ? String(parent.key.value) : undefined;
+
+function filledIn(
+  node: Scalar,
+  text: string,
+  env: Environment,
+  { report, key }: { report: Report; key: string | undefined },
+): string {
   return text.replace(VARIABLE, (whole, variable: string | undefined, fallback: string | undefined) => {
     if (variable === undefined) {
       report(node, `write a variable as \${NAME} or \${NAME:-default}, in letters, digits and _`, 'value');
@@ -146,7 +161,7 @@ function filledIn(node: Scalar, text: string, env: Environment, report: Report):
     }
     const value = (Object.hasOwn(env, variable) && env[variable]) || fallback;
     if (value === undefined)
-      report(node, `the environment variable ${variable} is not set, or empty`, 'value', variable);
+      report(node, `the environment variable ${variable} is not set, or empty`, 'value', { variable, key });
     return value ?? whole;
   });
 }

@@ -16,7 +16,7 @@ export interface LoadedConfig {
 }
 
 /** Reads a config file. Every fault is reported at once, with its line and column; nothing else happens before that. */
-export function loadConfig(path: string, env: Environment): LoadedConfig {
+export function loadConfig(path: string, env: Environment, options?: ReadOptions): LoadedConfig {
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
@@ -26,17 +26,30 @@ export function loadConfig(path: string, env: Environment): LoadedConfig {
       next: 'write one with tributary init, or name yours with --config FILE',
     });
   }
-  return parseConfig(text, path, env);
+  return parseConfig(text, path, env, options);
 }
 
 /** The defaults for commands without a config file: no source, and the embedded database. */
-export function loadConfigOrDefaults(path: string | undefined, env: Environment): LoadedConfig {
+export function loadConfigOrDefaults(path: string | undefined, env: Environment, options?: ReadOptions): LoadedConfig {
   if (path === undefined && !existsSync(DEFAULT_CONFIG)) return parseConfig('', DEFAULT_CONFIG, env);
-  return loadConfig(path ?? DEFAULT_CONFIG, env);
+  return loadConfig(path ?? DEFAULT_CONFIG, env, options);
 }
 
-export function parseConfig(text: string, path: string, env: Environment): LoadedConfig {
-  const document = readDocument(text, env);
+interface ReadOptions {
+  /** False for what asks no service: the variable of an API key may be unset. */
+  needsKeys?: boolean;
+}
+
+export function parseConfig(
+  text: string,
+  path: string,
+  env: Environment,
+  { needsKeys = true }: ReadOptions = {},
+): LoadedConfig {
+  const read = readDocument(text, env);
+  const isSpared = ({ variable, key }: (typeof read.faults)[number]): boolean =>
+    !needsKeys && variable !== undefined && key === 'apiKey';
+  const document = { ...read, faults: read.faults.filter((fault) => !isSpared(fault)) };
   const found = document.faults.map(({ offset, message }) => ({ offset, message }));
   const secrets = secretsOf(document.value);
   for (const message of misplacedSecrets(document.value, secrets)) found.push({ offset: 0, message });

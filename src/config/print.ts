@@ -85,12 +85,13 @@ export interface Choices {
   databaseVariable: string;
   streams: readonly StreamName[];
   since: string;
+  indexes: readonly string[];
   lake: string | undefined;
 }
 
 /** A starting config with a comment on every line. */
 export function configTemplate(choices: Choices): string {
-  const { baseUrl, plan, requestsPerSecond, keyVariable, databaseVariable, streams, since, lake } = choices;
+  const { baseUrl, plan, requestsPerSecond, keyVariable, databaseVariable, streams, since, indexes, lake } = choices;
   const database = `"\${${databaseVariable}:-}"`;
   return `# yaml-language-server: $schema=./tributary.schema.json
 #
@@ -115,7 +116,8 @@ ${streams.map(streamLine).join('\n')}
 
 sinks:
   # Tables in Postgres. Without ${databaseVariable} they live in the state database.
-  warehouse: { type: postgres, url: ${database}, schema: attribution }
+  # Indexes: link, customer, click for reports and lookups, synced for incremental models. Each slows every load.
+  warehouse: { type: postgres, url: ${database}, schema: attribution, indexes: [${indexes.join(', ')}] }
 ${lake === undefined ? '  # Parquet files, one a day and source:\n  # lake: { type: parquet, path: ./data/lake, partition: day }' : `  # Parquet files, one a day and source.\n  lake: { type: parquet, path: ${quoted(lake)}, partition: day }`}
 
 # Cursors, ledger and history. Without ${databaseVariable}: an embedded Postgres under .tributary/

@@ -8,10 +8,22 @@ import { ConfigError } from '../model/errors.ts';
 import { parseDuration, parseInstant } from '../model/instant.ts';
 import { DEFAULT_PRIVACY, hashesAnything, SHORTEST_SALT, TREATMENTS } from '../model/privacy.ts';
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
-import { lakePathFault } from '../sinks/parquet/lake.ts';
 import { PARTITIONS } from '../sinks/postgres/table.ts';
+import { INDEXES } from '../sinks/views/postgres-indexes.ts';
 import { UNKNOWN_FIELDS } from '../sync/evolver.ts';
-import { http, name, optionalText, perSecondOf, plan, requestsPerSecond, soundAt } from './values.ts';
+import {
+  fileMode,
+  http,
+  name,
+  namespace,
+  optionalText,
+  perSecondOf,
+  place,
+  plan,
+  requestsPerSecond,
+  schemaName,
+  soundAt,
+} from './values.ts';
 
 /** The config file's shape: checked here, documented in config/tributary.yaml, and printed for editors as a JSON schema. */
 
@@ -152,23 +164,15 @@ const source = z
   .refine(...soundAt('requestsPerSecond'))
   .transform((value) => ({ ...value, requestsPerSecond: perSecondOf(value) }));
 
-const namespace = (what: string) =>
-  z
-    .string()
-    .regex(/^[a-z_][a-z0-9_]{0,62}$/, 'must be a plain lower-case Postgres name')
-    .default('attribution')
-    .describe(what);
-
-const place = z
-  .string()
-  .min(1, 'must not be empty')
-  .refine((path) => !lakePathFault(path), { error: ({ input }) => lakePathFault(String(input)) });
-
 const postgresSink = z.strictObject({
   type: z.literal('postgres'),
   url: databaseUrl.describe('absent: the state database'),
-  schema: namespace('where the tables live; it is made if it is not there'),
+  schema: schemaName.describe('where the tables live; it is made if it is not there'),
   partition: z.enum(PARTITIONS).default('none').describe('month: one partition per UTC month, for very large tables'),
+  indexes: z
+    .array(z.enum(INDEXES, `must be some of ${INDEXES.join(', ')}`))
+    .default([])
+    .describe(`further indexes for reports and lookups: ${INDEXES.join(', ')}; each slows every load`),
 });
 
 const parquetSink = z.strictObject({
@@ -176,6 +180,7 @@ const parquetSink = z.strictObject({
   path: place.describe('a folder, or s3://bucket/prefix'),
   partition: z.enum(['day', 'hour']).default('day').describe('a file each; hour is for above 100,000 events a day'),
   compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd').describe('the compression of files'),
+  fileMode,
 });
 
 const sqlCatalog = z.strictObject({ type: z.literal('sql').describe('in the state database, as catalog tributary') });
@@ -190,7 +195,8 @@ const restCatalog = z.strictObject({
 const icebergSink = z.strictObject({
   type: z.literal('iceberg'),
   warehouse: place.describe('a folder, or s3://bucket/prefix; tables cannot be moved later'),
-  namespace: namespace('what the tables are called by: attribution.clicks'),
+  namespace: namespace.describe('what the tables are called by: attribution.clicks'),
+  fileMode,
   catalog: z
     .discriminatedUnion('type', [sqlCatalog, restCatalog], { error: 'must be sql or rest' })
     .default({ type: 'sql' })
@@ -230,7 +236,9 @@ const alerts = z.strictObject({
       const message = URL.canParse(url) ? hostFault(new URL(url)) : 'must be a URL, https://…';
       if (message) context.addIssue({ code: 'custom', message });
     })
-    .describe('gets a POST with JSON when a stream is parked, late or not certified, and when that is over; a secret'),
+    .describe(
+      'gets a POST with JSON when a stream is parked, failing, late or not certified, and when that is over; a secret',
+    ),
   mute: z
     .array(z.enum(INCIDENT_KINDS))
     .default([])

@@ -1,6 +1,8 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import { requestsPerSecond as budgetOf, PLAN_NAMES, SLOWEST } from '../api/plans.ts';
 import { parseInstant } from '../model/instant.ts';
+import { lakePathFault } from '../sinks/parquet/lake.ts';
 
 /** Value types that several parts of the config share. */
 
@@ -20,6 +22,28 @@ const number = z.union(
   ],
   { error: 'must be a number' },
 );
+
+export const namespace = z
+  .string()
+  .regex(/^[a-z_][a-z0-9_]{0,62}$/, 'must be a plain lower-case Postgres name')
+  .default('attribution');
+
+/** Not where others live: the server itself, our state and our queue. */
+export const schemaName = namespace.refine(
+  (schema) => !/^(?:pg_.*|information_schema|tributary|tributary_queue)$/.test(schema),
+  'belongs to Postgres or to the state of tributary: choose another name',
+);
+
+/** Octal, as chmod takes it. YAML reads 0640 as the number 640. */
+export const fileMode = z
+  .union([z.string(), z.number()], { error: 'must be an octal mode such as 0640' })
+  .refine(
+    (mode) => /^0?6[0-7]{2}$/.test(String(mode)),
+    'must be an octal mode such as 0640, which lets its owner read and write',
+  )
+  .transform((mode) => Number.parseInt(String(mode), 8))
+  .optional()
+  .describe('of files in a folder, such as 0640 for a shared one; folders follow; absent: what the umask leaves');
 
 /** An empty value is an unset variable: `${DATABASE_URL:-}`. */
 export const optionalText = z
@@ -76,12 +100,25 @@ export function perSecondOf(source: Parameters<typeof budgetOf>[0]): number {
 
 /** `http` of the config: where the control room listens, and its tokens. */
 
-/** Shorter ones can be guessed. */
+/** Shorter ones can be guessed, and so can those of a few characters again and again, such as the x of an example. */
 const SHORTEST_TOKEN = 16;
-const A_TOKEN = `must have at least ${SHORTEST_TOKEN} characters: openssl rand -hex 32 makes a good one`;
+const FEWEST_CHARACTERS = 8;
+const A_TOKEN = `must have at least ${SHORTEST_TOKEN} characters, ${FEWEST_CHARACTERS} of them different: openssl rand -hex 32 makes a good one`;
+const isToken = (token: string): boolean => token.length >= SHORTEST_TOKEN && new Set(token).size >= FEWEST_CHARACTERS;
+
+/** The name of whoever holds `http.token`, in the audit trail. */
+export const OWNER = 'owner';
+
+/** An address, a network, or a name that proxy-addr knows. */
+const isProxy = (text: string): boolean => {
+  const [address = '', bits = '0', ...rest] = text.split('/');
+  const most = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
+  const isNetwork = rest.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= most;
+  return isNetwork || ['loopback', 'linklocal', 'uniquelocal'].includes(text);
+};
 
 const namedToken = z.strictObject({
-  token: z.string().min(SHORTEST_TOKEN, A_TOKEN).describe('the secret; take it from the environment'),
+  token: z.string().refine(isToken, A_TOKEN).describe('the secret; take it from the environment'),
   role: z
     .enum(['metrics', 'read', 'operator', 'admin'])
     .describe(
@@ -95,14 +132,14 @@ const namedToken = z.strictObject({
     .describe('when it expires'),
 });
 
-export const http = z.strictObject({
+const httpFields = z.strictObject({
   host: z.string().default('127.0.0.1').describe('the address to listen on; any but a loopback address needs a token'),
   port: number
     .refine((port) => Number.isInteger(port) && port >= 0 && port <= 65_535, 'must be a port number')
     .default(7070)
     .describe('0 takes a free one'),
   token: optionalText
-    .refine((token) => token === undefined || token.length >= SHORTEST_TOKEN, A_TOKEN)
+    .refine((token) => token === undefined || isToken(token), A_TOKEN)
     .describe(
       'the secret of an admin, from the environment; absent: one is made at the first start, in .tributary/http-token',
     ),
@@ -111,7 +148,9 @@ export const http = z.strictObject({
     .default({})
     .describe('further tokens, each under the name that the audit trail shows; SIGHUP reads them again'),
   trustProxy: z
-    .union([z.boolean(), z.array(z.string())])
+    .union([z.boolean(), z.array(z.string().refine(isProxy, 'must be an address or a network, such as 10.0.0.0/8'))], {
+      error: 'must be true, false or a list of addresses',
+    })
     .default(false)
     .describe('whether to trust X-Forwarded headers of a proxy: true, or the addresses of proxies'),
   basePath: z
@@ -120,3 +159,22 @@ export const http = z.strictObject({
     .default('')
     .describe('the path under which a proxy serves it, such as /etl'),
 });
+
+/** A name or a secret that stands for two people says nothing about who did something. */
+export const http = httpFields.superRefine(({ token, tokens }, context) => {
+  const refuse = (name: string, message: string): void =>
+    context.addIssue({ code: 'custom', path: ['tokens', name], message });
+  if (token !== undefined && Object.hasOwn(tokens, OWNER))
+    refuse(OWNER, `is the name of http.token in the audit trail: choose another, or leave http.token out`);
+  const seen = new Set(token === undefined ? [] : [token]);
+  for (const [name, one] of Object.entries(tokens)) {
+    if (seen.has(one.token)) refuse(name, 'has the secret of another token: each needs its own');
+    seen.add(one.token);
+  }
+});
+
+/** Where a lake or the tables of a catalog live. */
+export const place = z
+  .string()
+  .min(1, 'must not be empty')
+  .refine((path) => !lakePathFault(path), { error: ({ input }) => lakePathFault(String(input)) });

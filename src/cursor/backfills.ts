@@ -32,6 +32,8 @@ export interface Backfill extends Window {
   /** Windows in each state. */
   windows: { queued: number; running: number; done: number; failed: number };
   rows: number;
+  /** How many rows it was expected to read, where somebody asked. */
+  pricedRows: number | null;
   /** The share of its range that every sink has proven, from 0 to 1. */
   certified: number;
   /** Why the last window that failed did. */
@@ -41,26 +43,56 @@ export interface Backfill extends Window {
 /** How long a window belongs to a worker that says nothing. It speaks up three times in that. */
 const CLAIM_SECONDS = 60;
 
-export async function insertBackfill(db: Database, backfill: NewBackfill): Promise<void> {
-  const { id, source, stream, window, force, pricedRows, chunks } = backfill;
+/** All of them or none. */
+export async function insertBackfills(db: Database, backfills: readonly NewBackfill[]): Promise<void> {
   await db.transaction(async (tx) => {
-    await tx.query({
-      text: `
-        insert into tributary.backfills (id, source, stream, start_at, end_at, force, priced_rows)
-        values ($1, $2, $3, $4, $5, $6, $7)`,
-      values: [id, source, stream, toIso(window.start), toIso(window.end), force, pricedRows ?? null],
-    });
-    await tx.query({
-      text: `
-        insert into tributary.backfill_windows (backfill_id, start_at, end_at)
-        select $1, w.start_at, w.end_at from jsonb_to_recordset($2) as w (start_at timestamptz, end_at timestamptz)`,
-      values: [id, JSON.stringify(chunks.map(({ start, end }) => ({ start_at: toIso(start), end_at: toIso(end) })))],
-    });
+    for (const { id, source, stream, window, force, pricedRows, chunks } of backfills) {
+      await tx.query({
+        text: `
+          insert into tributary.backfills (id, source, stream, start_at, end_at, force, priced_rows)
+          values ($1, $2, $3, $4, $5, $6, $7)`,
+        values: [id, source, stream, toIso(window.start), toIso(window.end), force, pricedRows ?? null],
+      });
+      await tx.query({
+        text: `
+          insert into tributary.backfill_windows (backfill_id, start_at, end_at)
+          select $1, w.start_at, w.end_at from jsonb_to_recordset($2) as w (start_at timestamptz, end_at timestamptz)`,
+        values: [id, JSON.stringify(chunks.map(({ start, end }) => ({ start_at: toIso(start), end_at: toIso(end) })))],
+      });
+    }
   });
 }
 
 export const readBackfills = (db: Queryable, id?: string): Promise<Backfill[]> =>
   db.query<Backfill>(selectBackfills(id));
+
+export type OpenBackfill = Pick<Backfill, 'id' | 'source' | 'stream' | 'createdAt'> & { isPaused: boolean };
+
+/** Those that have not ended, the newest first. */
+export const readOpenBackfills = (db: Queryable): Promise<OpenBackfill[]> =>
+  db.query<OpenBackfill>({
+    text: `
+      select id, source, stream, ${instantOf('created_at')} as "createdAt", state = 'paused' as "isPaused"
+      from tributary.backfills where state in ('queued', 'paused') order by created_at desc`,
+  });
+
+/** The backfill that asks for the same and has not ended, and how many windows wait in all. */
+export async function readQueuedLike(
+  db: Queryable,
+  streams: ReadonlyArray<{ source: string; stream: string }>,
+  { start, end }: Window,
+  force: boolean,
+): Promise<{ twin: string | undefined; waiting: number }> {
+  const [row] = await db.query<{ twin: string | null; waiting: number }>({
+    text: `
+      select (select id from tributary.backfills b join unnest($1::text[], $2::text[]) s (source, stream) using (source, stream)
+          where state in ('queued', 'paused') and start_at = $3 and end_at = $4 and force = $5 limit 1) as twin,
+        (select count(*) from tributary.backfill_windows w join tributary.backfills b on b.id = w.backfill_id
+          where w.state = 'queued' and b.state in ('queued', 'paused')) as waiting`,
+    values: [streams.map(({ source }) => source), streams.map(({ stream }) => stream), toIso(start), toIso(end), force],
+  });
+  return { twin: row?.twin ?? undefined, waiting: row?.waiting ?? 0 };
+}
 
 export interface WindowState extends Window {
   state: 'queued' | 'running' | 'done' | 'failed';
@@ -222,7 +254,7 @@ const selectRunning = (source: string, stream: string): Sql => ({
 
 const selectBackfills = (id: string | undefined): Sql => ({
   text: `
-    select b.id, b.source, b.stream, b.force, b.state,
+    select b.id, b.source, b.stream, b.force, b.state, b.priced_rows as "pricedRows",
       ${instantOf('b.start_at')} as start, ${instantOf('b.end_at')} as "end",
       ${instantOf('b.created_at')} as "createdAt", ${instantOf('b.finished_at')} as "finishedAt",
       coalesce(sum(w.rows_read), 0)::bigint as rows,

@@ -9,6 +9,7 @@ export interface Cursor {
   since: Instant;
   completeThrough: Instant | undefined;
   newestSeen: Instant | undefined;
+  lastCommit?: string | undefined;
 }
 
 export async function readCursor(db: Queryable, { sink, ...track }: Track): Promise<Cursor | undefined> {
@@ -28,18 +29,24 @@ export interface CursorRow {
   since: Instant;
   through: Instant | null;
   newest: Instant | null;
+  last_commit: string | null;
 }
 
 /** Of source $1 and stream $2 in the sinks $3. */
 export const SELECT_CURSORS = `
-  select sink, ${instantOf('since')} as since, ${instantOf('complete_through')} as through, ${instantOf('newest_seen')} as newest
+  select sink, ${instantOf('since')} as since, ${instantOf('complete_through')} as through, ${instantOf('newest_seen')} as newest, last_commit
   from tributary.cursors where source = $1 and stream = $2 and sink = any($3)`;
 
 export function cursorsOf(sinks: readonly string[], rows: readonly CursorRow[]): Map<string, Cursor | undefined> {
   const found = new Map(
-    rows.map(({ sink, since, through, newest }) => [
+    rows.map(({ sink, since, through, newest, last_commit: last }): [string, Cursor] => [
       sink,
-      { since, completeThrough: through ?? undefined, newestSeen: newest ?? undefined },
+      {
+        since,
+        completeThrough: through ?? undefined,
+        newestSeen: newest ?? undefined,
+        ...(last !== null && { lastCommit: last }),
+      },
     ]),
   );
   return new Map(sinks.map((sink) => [sink, found.get(sink)]));
@@ -69,22 +76,49 @@ export async function lastCommit(db: Queryable, { source, stream, sink }: Track)
   return row?.last_commit ?? undefined;
 }
 
+/**
+ * Whether a stream has caught up once in a sink; SQL about a cursor `c`. It has where a sync ended well after the window that holds
+ * `since` was proven. Nothing is stored for it, so what starts over is a first sync again by itself: other filters forget the
+ * windows, an earlier `since` and a new sink are proven from their beginning by the run under way.
+ */
+export const CAUGHT_UP = `(
+  coalesce((
+    select r.finished_at from tributary.runs r
+    where (r.source, r.stream, r.state) = (c.source, c.stream, 'done') and r.kind in ('sync', 're-sweep')
+    order by r.started_at desc limit 1
+  ) >= (
+    select w.proven_at from tributary.windows w
+    where (w.source, w.stream, w.sink) = (c.source, c.stream, c.sink) and w.start_at <= c.since and w.end_at > c.since
+  ), false))`;
+
+/** Without a target, a stream that is no further behind than this needs no first sync, whatever was read again of its beginning. */
+const NEAR_MS = 3_600_000;
+
+/** A first sync is under way, or is to come: the stream is far behind, and has never been anywhere else. */
+export const isFirstSync = (
+  { caughtUp, lagMs }: { caughtUp: boolean; lagMs: number | null },
+  maxLagMs: number = NEAR_MS,
+): boolean => !caughtUp && (lagMs === null || lagMs > maxLagMs);
+
 export interface KnownTrack extends Track, Cursor {
   updatedAt: Instant;
+  isFirstSync: boolean;
 }
 
 /** Every cursor of the state, whether or not the config still names its source and sink. */
 export async function knownTracks(db: Queryable): Promise<KnownTrack[]> {
   type Found = { source: string; stream: StreamName; sink: string } & Record<'since' | 'updated', Instant> &
-    Record<'through' | 'newest', Instant | null>;
+    Record<'through' | 'newest', Instant | null> & { caughtUp: boolean; lagMs: number | null };
   const rows = await db.query<Found>({
     text: `
       select source, stream, sink, ${instantOf('since')} as since, ${instantOf('complete_through')} as through,
-        ${instantOf('newest_seen')} as newest, ${instantOf('updated_at')} as updated
-      from tributary.cursors order by source, stream, sink`,
+        ${instantOf('newest_seen')} as newest, ${instantOf('updated_at')} as updated, ${CAUGHT_UP} as "caughtUp",
+        extract(epoch from now() - complete_through)::float8 * 1000 as "lagMs"
+      from tributary.cursors c order by source, stream, sink`,
   });
-  return rows.map(({ through, newest, updated, ...row }) => ({
+  return rows.map(({ through, newest, updated, caughtUp, lagMs, ...row }) => ({
     ...row,
+    isFirstSync: isFirstSync({ caughtUp, lagMs }),
     completeThrough: through ?? undefined,
     newestSeen: newest ?? undefined,
     updatedAt: updated,
@@ -139,7 +173,7 @@ export async function rewind(tx: Queryable, track: Track, to: Instant): Promise<
 
 /** As if the stream had never been synced into this sink. */
 export async function forgetTrack(tx: Queryable, track: Track): Promise<void> {
-  for (const table of ['windows', 'cursors']) await tx.query(dropTrack(table, track));
+  for (const table of ['windows', 'cursors', 'attestations', 'foreign_rows']) await tx.query(dropTrack(table, track));
 }
 
 const keyOf = ({ source, stream, sink }: Track): string[] => [source, stream, sink];

@@ -39,6 +39,14 @@ export async function remember(db: Queryable, source: string, kind: Forgotten['k
   });
 }
 
+/** The id was mistyped: what comes with it is kept. */
+export async function takeBack(db: Queryable, source: string, kind: Forgotten['kind'], id: string): Promise<void> {
+  await db.query({
+    text: 'delete from tributary.forgotten where (source, kind, digest) = ($1, $2, $3)',
+    values: [source, kind, digestOf(id)],
+  });
+}
+
 /** Records that were set aside are raw: those that mention the id go. Returns how many. */
 export async function forgetQuarantined(
   db: Queryable,
@@ -62,7 +70,7 @@ export async function forgetQuarantined(
 }
 
 /** What says how complete a source is. */
-const PROGRESS_TABLES = ['cursors', 'windows'] as const;
+const PROGRESS_TABLES = ['cursors', 'windows', 'attestations', 'foreign_rows'] as const;
 
 /** Leases stay: their epochs must go on rising, or a writer that slept through it all would pass the fence again. */
 const OTHER_TABLES = ['runs', 'profiles', 'filters', 'quarantine', 'parked', 'incidents', 'backfills'] as const;

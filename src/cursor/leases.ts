@@ -61,8 +61,7 @@ export async function acquireLease(
       return epoch;
     },
     async isWanted() {
-      const [lease] = await db.query<{ wanted: boolean }>(readLease(source, stream));
-      return lease?.wanted ?? false;
+      return (await db.query<{ wanted: boolean }>(readLease(source, stream)))[0]?.wanted ?? false;
     },
     async giveWay(until) {
       await db.query(giveBackLease(source, stream, epoch));
@@ -135,11 +134,9 @@ async function waitForLease(
 }
 
 async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  try {
-    await setTimeout(ms, undefined, signal ? { signal } : {});
-  } catch (error) {
-    throw new Cancelled('interrupted while waiting for the stream', { cause: error });
-  }
+  await setTimeout(ms, undefined, signal ? { signal } : {}).catch((cause: unknown) => {
+    throw new Cancelled('interrupted while waiting for the stream', { cause });
+  });
 }
 
 /** Says that the lease is ours until the transaction ends: its row is locked, so nobody takes over in between. */
@@ -153,18 +150,29 @@ export interface Fence {
 /** Often enough for a lease of a minute, and seldom enough to be called after every row group. */
 const RENEW_AGAIN_MS = 5000;
 
+/** Filters are those that the rows were read with: while a backfill gave way, a sync may have brought others. */
+type Fenced = Pick<Lease, 'source' | 'stream' | 'epoch'> & { filters?: string | undefined };
+
 /** Inside the transaction of every commit, before anything is written. */
-export async function checkFence(
-  tx: Queryable,
-  { source, stream, epoch }: Pick<Lease, 'source' | 'stream' | 'epoch'>,
-): Promise<Fence> {
+export async function checkFence(tx: Queryable, { source, stream, epoch, filters }: Fenced): Promise<Fence> {
   let checkedAt = Number.NEGATIVE_INFINITY;
   const check = async (): Promise<Instant> => {
-    const [held] = await tx.query<{ now: Instant }>(renewHeld(source, stream, epoch));
+    const [held] = await tx.query<{ now: Instant; other: boolean }>(renewHeld(source, stream, epoch, filters));
     checkedAt = performance.now();
+    const where = { source, stream };
+    if (held?.other) {
+      throw new RetryLater(
+        'another process changed the filters of this stream: rows of the old ones prove nothing now',
+        {
+          where,
+          kept: 'everything committed so far; this batch was not written',
+          next: 'give every process the same config, then run again',
+        },
+      );
+    }
     if (held) return held.now;
     throw new RetryLater('this process was away too long and lost the stream: another may have taken it over', {
-      where: { source, stream },
+      where,
       kept: 'everything committed so far; this batch was not written',
       next: 'nothing, if the other process is yours; else run again',
     });
@@ -182,14 +190,11 @@ export async function waitForCommits(db: Queryable, source: string): Promise<voi
   await db.query({ text: 'select from tributary.leases where source = $1 for share', values: [source] });
 }
 
-/**
- * Releases a lease that a run of this process could not release because the database was away. Only for a holder that knows that
- * it has no run on the stream.
- */
+/** Releases a lease that a run of this process could not release: the database was away, or the run hangs and may write no more. */
 export async function giveBackOwn(db: Queryable, source: string, stream: StreamName, holder: string): Promise<void> {
   await db.query({
     text: `
-      update tributary.leases set expires_at = clock_timestamp()
+      update tributary.leases set expires_at = clock_timestamp(), epoch = epoch + 1
       where source = $1 and stream = $2 and holder = $3 and expires_at > clock_timestamp()`,
     values: [source, stream, holder],
   });
@@ -261,12 +266,13 @@ const askForLease = (source: string, stream: string): Sql => ({
   values: [source, stream],
 });
 
-const renewHeld = (source: string, stream: string, epoch: number): Sql => ({
+const renewHeld = (source: string, stream: string, epoch: number, filters: string | undefined): Sql => ({
   text: `
     update tributary.leases set expires_at = ${inSeconds}
     where source = $1 and stream = $2 and epoch = $3 and expires_at > clock_timestamp()
-    returning floor(extract(epoch from now()) * 1000)::bigint as now`,
-  values: [source, stream, epoch],
+    returning floor(extract(epoch from now()) * 1000)::bigint as now, exists (
+      select from tributary.filters f where f.source = $1 and f.stream = $2 and f.filters <> $4::text) as other`,
+  values: [source, stream, epoch, filters ?? null],
 });
 
 const renewUnlocked = (source: string, stream: string, epoch: number): Sql => ({

@@ -3,10 +3,10 @@ import { type Instant, toIso } from '../model/instant.ts';
 import { completeThrough, type Entry, overlay, type Window } from '../model/window.ts';
 import type { Queryable } from './database/index.ts';
 import { instantOf, type Sql, storableText } from './database/sql.ts';
+import { carryRows, countByDay, recountRows, type SinkRows, type Track } from './holdings/window-rows.ts';
 import type { Fence } from './leases.ts';
-import { carryRows, countByDay, recountRows, type SinkRows, type Track } from './window-rows.ts';
 
-export type { Track } from './window-rows.ts';
+export type { Track } from './holdings/window-rows.ts';
 
 /** A stream in several sinks. */
 export interface Tracks extends Omit<Track, 'sink'> {
@@ -19,6 +19,8 @@ export interface Advance extends Track {
   commitId: string;
   runId: string;
   epoch: number;
+  /** What its rows were asked for with; a commit under other filters than the state's is refused. */
+  filters?: string | undefined;
   /** Where completeness is counted from. */
   since: Instant;
   /** The windows that are in the sink once this commit is, in order. None where rows are delivered ahead of the proof. */

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
-import { instantOf, type Sql, storableText } from './database/sql.ts';
+import { instantOf, type Sql, storableJson, storableText } from './database/sql.ts';
 
 /** What a run did, as the `runs` table and the summary show it. */
 export interface Tally {
@@ -54,6 +54,9 @@ export interface Run {
 export const newRunId = (now: number = Date.now()): string =>
   `${new Date(now).toISOString().replace(/[-:.]/g, '').slice(0, 15)}-${randomBytes(4).toString('hex')}`;
 
+/** The form of it, as Postgres reads it: a row whose `_run_id` looks otherwise was written by somebody else. */
+export const RUN_ID = '^[0-9]{8}T[0-9]{6}-[0-9a-f]{8}$';
+
 /**
  * The caller holds the lease of the stream: whatever else of its kind is still called running has died. A backfill that gave way to
  * a sync is alive. Returns when it began, by the database's clock.
@@ -77,6 +80,19 @@ export interface RunEnd {
 
 export async function finishRun(db: Queryable, id: string, end: RunEnd, tally: Tally): Promise<void> {
   await db.query(updateRun(id, end, tally));
+}
+
+/** A bug that ended a job before its run began, or outside of it, is in the history like one inside. */
+export async function recordBug(db: Queryable, { id, kind, source, stream }: Run, sinceMs: number): Promise<void> {
+  await db.query({
+    text: `
+      insert into tributary.runs (id, kind, source, stream, state, finished_at, message)
+      select $1, $2, $3, $4, 'failed', now(), $5
+      where not exists (
+        select from tributary.runs where source = $3 and stream = $4 and state = 'failed'
+          and finished_at > now() - make_interval(secs => $6::float8 / 1000))`,
+    values: [id, kind, source, stream, A_BUG, sinceMs],
+  });
 }
 
 const insertRun = ({ id, kind, source, stream }: Run): Sql => ({
@@ -110,11 +126,21 @@ const updateRun = (id: string, { state, message, kind }: RunEnd, t: Tally): Sql 
     t.tooManyRequests,
     JSON.stringify(t.contradictions),
     JSON.stringify(t.typeMismatches),
-    JSON.stringify(t.schemaChanges),
+    storableJson(JSON.stringify(t.schemaChanges)),
     t.sanitized,
     kind ?? null,
   ],
 });
+
+/** How far a run is, for those who watch it. Its end counts again. */
+export async function recordProgress(db: Queryable, id: string, so: { rows: number; requests: number }): Promise<void> {
+  await db.query({
+    text: `
+      update tributary.runs set rows_read = greatest(rows_read, $2), requests = greatest(requests, $3)
+      where id = $1 and state = 'running'`,
+    values: [id, so.rows, so.requests],
+  });
+}
 
 export const RUN_STATES = ['running', 'done', 'incomplete', 'refused', 'interrupted', 'failed'] as const;
 

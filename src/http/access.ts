@@ -13,6 +13,8 @@ export interface Visitor {
   role: Role;
   /** Of a browser; programs send their token with every request. */
   session: Session | undefined;
+  /** A digest of the token and its role: another one under the same name grants nothing to whoever came by this one. */
+  grant: string;
 }
 
 export interface AccessOptions {
@@ -77,7 +79,10 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
   };
   /** Every token is compared, so that timing does not reveal which one matched. */
   const tokenOf = (given: string): Token | undefined => tokens().filter(({ secret }) => isSame(given, secret))[0];
-  const visitorOf = ({ name, role }: Token, session?: Session): Visitor => ({ name, role, session });
+  const visitorOf = (token: Token, session?: Session): Visitor => {
+    const { name, role } = token;
+    return { name, role, session, grant: grantOf(token) };
+  };
   const sessionOf = (cookie: string | undefined): Session | undefined => {
     refreshSoon();
     return sessions.read(cookie);
@@ -132,11 +137,11 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
       return cookieText('', 0, isSecure);
     },
     csrfOf: ({ session }) => (session ? sessions.csrfOf(session) : null),
-    holds({ name, session }) {
+    holds({ name, session, grant }) {
       refreshSoon();
       const token = tokens().find((one) => one.name === name);
-      if (!token || !session) return token !== undefined;
-      return session.token.secret === token.secret && session.expiresAt > now() && !ended.has(digestOf(session.id));
+      if (!token || grantOf(token) !== grant) return false;
+      return !session || (session.expiresAt > now() && !ended.has(digestOf(session.id)));
     },
     replaceTokens(tokens) {
       all = tokens;
@@ -146,6 +151,8 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
     refresh,
   };
 }
+
+const grantOf = ({ role, secret }: Token): string => digestOf(`${role} ${secret}`);
 
 export const mayDo = (visitor: Visitor, role: Role): boolean => ROLES.indexOf(visitor.role) >= ROLES.indexOf(role);
 

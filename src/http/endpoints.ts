@@ -191,8 +191,9 @@ export async function createGuard(app: FastifyInstance, access: Access): Promise
         throw new HttpError(405, 'the view of the queues is read-only', { next: 'use the API' });
       const who = access.identify(headers);
       if (who !== 'wrong') request.visitor = who;
-      if (role === 'open') return;
+      // On open routes too: /api/session would tell the right token from a wrong one as fast as anybody asks.
       if (who === 'wrong') await onWrongToken(request);
+      if (role === 'open') return;
       if (who === 'wrong' || who === undefined)
         throw new HttpError(401, 'sign in first', {
           next: 'open the page and give the token, or send it as a bearer token',

@@ -6,7 +6,7 @@ import { Fault } from '../model/errors.ts';
 import type { Access, Visitor } from './access.ts';
 import { HttpError } from './answers.ts';
 import type { ControlDeps, Readiness } from './dependencies.ts';
-import { listBackfills } from './routes/backfills.ts';
+import { readBackfillsUnderWay } from './routes/backfills.ts';
 import { type Overview, readOverview } from './routes/overview.ts';
 
 /**
@@ -174,7 +174,7 @@ type Fingerprints = Readonly<Record<Exclude<Topic, 'verifications'>, string>>;
 
 /** Uses indexes and small tables only: it runs every few seconds, however long the history is. */
 async function readFingerprints(state: Queryable): Promise<Fingerprints> {
-  const [row] = await state.query<Record<Exclude<keyof Fingerprints, 'backfills'>, string | null>>({
+  const [row] = await state.query<Record<keyof Fingerprints, string | null>>({
     text: `
       select
         (select string_agg(concat_ws(' ', source, stream, sink, complete_through, updated_at), ',') from tributary.cursors) as coverage,
@@ -187,17 +187,18 @@ async function readFingerprints(state: Queryable): Promise<Fingerprints> {
         (select concat_ws(' ', count(*), max(id), max(last_at)) from tributary.quarantine) as quarantine,
         (select max(id)::text from tributary.columns) as schema,
         (select concat_ws(' ', max(minute), sum(too_many)) from tributary.budget_use
-          where minute > now() - interval '1 hour') as budget`,
+          where minute > now() - interval '1 hour') as budget,
+        (select string_agg(concat_ws(' ', id, state), ',') from tributary.backfills) as backfills`,
   });
-  const backfills = JSON.stringify(await listBackfills(state));
-  const { coverage, runs, quarantine, schema, budget } = row ?? {};
+  const underWay = JSON.stringify(await readBackfillsUnderWay(state));
+  const { coverage, runs, quarantine, schema, budget, backfills } = row ?? {};
   return {
     coverage: digest(coverage),
     runs: digest(runs),
     quarantine: digest(quarantine),
     schema: digest(schema),
     budget: digest(budget),
-    backfills: digest(backfills),
+    backfills: digest(`${backfills} ${underWay}`),
   };
 }
 

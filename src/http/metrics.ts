@@ -2,6 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { readBudgets, readBudgetUse } from '../cursor/budget-use.ts';
 import type { Queryable } from '../cursor/database/index.ts';
+import { INCIDENT_KINDS } from '../jobs/alerts.ts';
 import type { JobQueue } from '../jobs/bull.ts';
 import { Fault } from '../model/errors.ts';
 import { observe, type SpanEnd } from '../model/log.ts';
@@ -13,6 +14,8 @@ import { readOverview } from './routes/overview.ts';
 export interface Metrics {
   /** A run of this process ended. */
   ran(report: StreamReport): void;
+  /** A bug ended a run of this process, which has no report. */
+  broke(where: Pick<StreamReport, 'source' | 'stream'>): void;
   /** In the text format of Prometheus. */
   text(): Promise<string>;
   close(): void;
@@ -66,6 +69,7 @@ export function createMetrics(deps: Deps): Metrics {
         rows.inc({ source, stream: name, outcome }, tally[outcome]);
       runs.inc({ source, stream: name, state });
     },
+    broke: ({ source, stream: name }) => runs.inc({ source, stream: name, state: 'failed' }),
     async text() {
       await gauges();
       return registry.metrics();
@@ -183,7 +187,7 @@ async function streamFigures(deps: Deps): Promise<Figure[]> {
     add('parked', '1 where the stream waits for a person.', labels, one.parked === null ? 0 : 1);
     add('quarantined_records', 'Records that were set aside.', labels, one.quarantined);
   }
-  for (const kind of ['parked', 'late', 'uncertified'])
+  for (const kind of INCIDENT_KINDS)
     add('troubles', 'What needs a person, by kind.', { kind }, troubles.filter((each) => each.kind === kind).length);
   return figures;
 }

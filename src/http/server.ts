@@ -106,9 +106,13 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   ];
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({ ...SECURITY_HEADERS, vary: 'accept-encoding' });
+    // What the state says is nobody's to keep; files of the page say themselves how long they last.
+    if (isBoard(request) || request.routeOptions.url === '/metrics') reply.header('cache-control', 'no-store');
     try {
       await guard.authorize(request);
       if (request.is404) refuseUnknown(request, reply);
+      // Its files are served by its own plugin, which answers a path that climbs with 500.
+      if (isBoard(request) && request.url.includes('..')) throw new HttpError(404, 'there is nothing here');
       // Bull Board asks the queue directly, and would wait as long as the queue hangs.
       if (isBoard(request) && request.routeOptions.url?.startsWith(`${QUEUES_PATH}/api/`))
         await deps.dependencies.check('queue');

@@ -1,5 +1,7 @@
+import { CAUGHT_UP, isFirstSync } from '../cursor/cursors.ts';
 import type { Database, Queryable } from '../cursor/database/index.ts';
 import { instantOf } from '../cursor/database/sql.ts';
+import { SINK_CHANGED } from '../cursor/holdings/attestations.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
 import { describeRange, type Window } from '../model/window.ts';
@@ -79,42 +81,79 @@ async function post(url: string, alert: Alert): Promise<string | undefined> {
 /** A window that could not be proven is read again after an hour; when that did not help either, somebody should know. */
 const STAYS_AFTER_TRIES = 2;
 
-/** Everything that is wrong now and that somebody should be told of: parked, late, not proven. */
+/** Everything that is wrong now and that somebody should be told of: parked, failing, late, not proven, changed by others. */
 export async function findTroubles(
   db: Queryable,
   scheduled: ScheduledStreams,
   sinks: readonly string[],
 ): Promise<Trouble[]> {
-  return [...(await findParked(db)), ...(await findLate(db, scheduled, sinks)), ...(await findUncertified(db))];
+  return [
+    ...(await findParked(db)),
+    ...(await findFailing(db)),
+    ...(await findLate(db, scheduled, sinks)),
+    ...(await findUncertified(db)),
+  ];
 }
 
-async function findParked(db: Queryable): Promise<Trouble[]> {
-  const rows = await db.query<{ source: string; stream: string; reason: string; next: string | null }>({
-    text: 'select source, stream, reason, next_step as next from tributary.parked',
-  });
-  return rows.map(({ source, stream, reason, next }) => ({
-    source,
-    stream,
-    kind: 'parked',
-    // The words of a service may end with a full stop.
-    message: `stopped, because ${reason.replace(/\.$/, '')}${next ? `. Next: ${next}` : ''}`,
-  }));
-}
-
-/** The lag of a stream is that of its slowest sink. A stream with nothing proven counts from when it was configured. */
-async function findLate(db: Queryable, scheduled: ScheduledStreams, sinks: readonly string[]): Promise<Trouble[]> {
-  const rows = await db.query<{
-    source: string;
-    stream: string;
-    through: Instant | null;
-    lag: number;
-    why: string | null;
-  }>({
+/**
+ * Streams whose last run ended in a bug or an impossible config, and backfills that gave windows up, for a day. Such a stream may be
+ * within its `maxLag`, or have none: nothing else would tell.
+ */
+async function findFailing(db: Queryable): Promise<Trouble[]> {
+  const rows = await db.query<{ source: string; stream: string; message: string }>({
     text: `
-      select s.source, s.stream, ${instantOf('c.through')} as through,
-        extract(epoch from clock_timestamp() - coalesce(c.through, s.created_at))::float8 * 1000 as lag, r.message as why
+      select distinct on (source, stream) * from (
+        select s.source, s.stream, 'the last run failed: ' || coalesce(r.message, 'nobody knows why') as message
+        from tributary.schedules s join lateral (
+          select state, message from tributary.runs r where (r.source, r.stream) = (s.source, s.stream)
+            and kind in ('sync', 're-sweep') and state in ('done', 'incomplete', 'refused', 'failed')
+          order by started_at desc limit 1
+        ) r on r.state = 'failed'
+        union all
+        select b.source, b.stream, format('backfill %s gave up windows: %s', b.id, max(w.message))
+        from tributary.backfills b join tributary.backfill_windows w on w.backfill_id = b.id and w.state = 'failed'
+        where b.state in ('queued', 'failed') and coalesce(b.finished_at, now()) > now() - interval '1 day'
+        group by b.id
+      ) failing order by source, stream, message desc`,
+  });
+  return rows.map((row) => ({ ...row, kind: 'failing' }));
+}
+
+/** What stopped a stream may not be what keeps it from going on: where a later run failed for another reason, that comes first. */
+async function findParked(db: Queryable): Promise<Trouble[]> {
+  type Found = { source: string; stream: string; reason: string; next: string | null; later: string | null };
+  const rows = await db.query<Found>({
+    text: `
+      select p.source, p.stream, p.reason, p.next_step as next, r.message as later from tributary.parked p
+      left join lateral (
+        select state, message from tributary.runs r
+        where r.source = p.source and p.stream in (r.stream, '*') and r.finished_at > p.since and r.kind in ('sync', 're-sweep')
+        order by r.started_at desc limit 1
+      ) r on r.state <> 'refused' and r.message <> p.reason`,
+  });
+  return rows.map(({ source, stream, reason, next, later }) => {
+    // The words of a service may end with a full stop.
+    const [why, now] = [reason, later].map((words) => words?.replace(/\.$/, ''));
+    const message = now
+      ? `stopped: the last try failed, because ${now}. Before that: ${why}`
+      : `stopped, because ${why}${next ? `. Next: ${next}` : ''}`;
+    return { source, stream, kind: 'parked', message };
+  });
+}
+
+/**
+ * The lag of a stream is that of its slowest sink. A first sync is far behind by nature: it is late where it has not moved for longer
+ * than `maxLag`, counted from when the stream was configured.
+ */
+async function findLate(db: Queryable, scheduled: ScheduledStreams, sinks: readonly string[]): Promise<Trouble[]> {
+  type Found = { source: string; stream: string; through: Instant | null; lag: number; still: number };
+  const rows = await db.query<Found & { caughtUp: boolean; why: string | null }>({
+    text: `
+      select s.source, s.stream, ${instantOf('c.through')} as through, coalesce(c.caught_up, false) as "caughtUp",
+        ${msSince('coalesce(c.through, s.created_at)')} as lag, ${msSince('greatest(s.created_at, c.read_at)')} as still, r.message as why
       from tributary.schedules s left join lateral (
-        select case when count(c.complete_through) = $2 then min(c.complete_through) end as through
+        select case when count(c.complete_through) = $2 then min(c.complete_through) end as through,
+          count(*) = $2 and bool_and(${CAUGHT_UP}) as caught_up, max(c.updated_at) as read_at
         from tributary.cursors c where (c.source, c.stream) = (s.source, s.stream) and c.sink = any($1)
       ) c on true
       left join lateral (
@@ -123,31 +162,44 @@ async function findLate(db: Queryable, scheduled: ScheduledStreams, sinks: reado
       ) r on true`,
     values: [sinks, sinks.length],
   });
-  return rows.flatMap(({ source, stream, through, lag, why }) => {
+  return rows.flatMap(({ source, stream, through, caughtUp, lag, still, why }) => {
     const maxLag = scheduled.get(streamKey(source, stream))?.maxLagMs;
     if (maxLag === undefined || lag <= maxLag) return [];
+    const isFirst = isFirstSync({ caughtUp, lagMs: lag }, maxLag);
+    if (isFirst && still <= maxLag) return [];
     const where = through === null ? 'nothing is proven complete yet' : `complete only through ${toIso(through)}`;
-    const message = `${minutes(lag)} behind, more than maxLag (${minutes(maxLag)}): ${where}${why ? `. The last run: ${why}` : ''}`;
+    const what = isFirst ? `the first sync has not moved for ${minutes(still)}, ` : `${minutes(lag)} behind, `;
+    const message = `${what}more than maxLag (${minutes(maxLag)}): ${where}${why ? `. The last run: ${why}` : ''}`;
     return [{ source, stream, kind: 'late' as const, message }];
   });
 }
 
+const msSince = (moment: string): string => `extract(epoch from clock_timestamp() - ${moment})::float8 * 1000`;
+
+/** Windows that no reading has proven for a while; and, at once, those that a sink held and does not hold any more. */
 async function findUncertified(db: Queryable): Promise<Trouble[]> {
-  type Found = Window & { source: string; stream: string; note: string | null; more: number };
+  type Found = Window & { source: string; stream: string; note: string | null; more: number; changed: boolean };
   const rows = await db.query<Found>({
     text: `
-      select distinct on (source, stream) source, stream, note, count(*) over (partition by source, stream) - 1 as more,
+      select distinct on (source, stream, changed) source, stream, note, changed,
+        count(*) over (partition by source, stream, changed) - 1 as more,
         ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end"
-      from tributary.windows where state = 'uncertified' and tries >= $1
-      order by source, stream, start_at`,
-    values: [STAYS_AFTER_TRIES],
+      from (select *, starts_with(note, $2) is true as changed from tributary.windows where state = 'uncertified') w
+      where tries >= $1 or changed
+      order by source, stream, changed, start_at`,
+    values: [STAYS_AFTER_TRIES, SINK_CHANGED],
   });
-  return rows.map(({ source, stream, note, more, ...window }) => ({
-    source,
-    stream,
-    kind: 'uncertified',
-    message: `${describeRange(window)}${more > 0 ? ` and ${more} more` : ''} could not be proven complete${note ? `: ${note}` : ''}`,
-  }));
+  return rows.map(({ source, stream, note, more, changed, ...window }) => {
+    const where = `${describeRange(window)}${more > 0 ? ` and ${more} more` : ''}`;
+    if (changed)
+      return { source, stream, kind: 'sink_changed', message: `${where}: ${note?.slice(SINK_CHANGED.length)}` };
+    return {
+      source,
+      stream,
+      kind: 'uncertified',
+      message: `${where} could not be proven complete${note ? `: ${note}` : ''}`,
+    };
+  });
 }
 
 const minutes = (ms: number): string => {
@@ -155,7 +207,7 @@ const minutes = (ms: number): string => {
   return count < 120 ? `${count} min` : `${Math.round(count / 60)} h`;
 };
 
-export const INCIDENT_KINDS = ['parked', 'late', 'uncertified'] as const;
+export const INCIDENT_KINDS = ['parked', 'failing', 'late', 'uncertified', 'sink_changed'] as const;
 export type IncidentKind = (typeof INCIDENT_KINDS)[number];
 
 /** Something that somebody has to be told, as it is found. */
@@ -174,14 +226,14 @@ interface Incident extends Trouble {
   closedAt: Instant | undefined;
 }
 
-/** Opens an incident for new trouble and closes those that are over. Safe with many workers at once. */
+/** Opens an incident for new trouble, keeps the words of open ones up to date, and closes those that are over. Safe with many workers. */
 async function recordTroubles(db: Queryable, found: readonly Trouble[]): Promise<void> {
   const list = JSON.stringify(found);
   await db.query({
     text: `
       insert into tributary.incidents (source, stream, kind, message)
       select * from jsonb_to_recordset($1) as f (source text, stream text, kind text, message text)
-      on conflict (source, stream, kind) where closed_at is null do nothing`,
+      on conflict (source, stream, kind) where closed_at is null do update set message = excluded.message`,
     values: [list],
   });
   await db.query({

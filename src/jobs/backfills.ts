@@ -3,17 +3,19 @@ import {
   type Backfill,
   type BackfillState,
   finishBackfills,
-  insertBackfill,
+  insertBackfills,
   moveBackfill,
   nextWindows,
   readBackfills,
+  readQueuedLike,
   requeueFailed,
 } from '../cursor/backfills.ts';
 import type { Database } from '../cursor/database/index.ts';
 import { isLeased, makeDue } from '../cursor/schedules.ts';
 import { ConfigError } from '../model/errors.ts';
+import { toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
-import type { Window } from '../model/window.ts';
+import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
 import type { JobQueue } from './bull.ts';
 import { parentJob, type SyncPayload, syncJob, windowJob } from './payloads.ts';
 
@@ -36,17 +38,53 @@ export interface BackfillRequest {
   chunks: readonly Window[];
 }
 
-/** Gives a backfill to the queue: a flow with a child per window. Returns its id, by which it is paused, resumed and so on. */
-export async function enqueueBackfill({ state, queue }: BackfillDeps, request: BackfillRequest): Promise<string> {
-  const id = `${new Date().toISOString().replace(/\D/g, '').slice(0, 14)}-${randomBytes(3).toString('hex')}`;
+/** More than anybody waits for; every one of them is looked at again and again until it is read. */
+const MOST_WAITING = 20_000;
+
+/** Refuses what is asked for by mistake, or twice because nothing seemed to happen: it would be read once more, for hours. */
+export async function checkNewBackfill(
+  { state }: Pick<BackfillDeps, 'state'>,
+  streams: ReadonlyArray<SyncPayload>,
+  { window, force }: Pick<BackfillRequest, 'window' | 'force'>,
+): Promise<void> {
+  const kept = 'nothing was added';
+  if (window.end > startOfDay(Date.now()) + DAY_MS)
+    throw new ConfigError(`to (${toIso(window.end)}) lies in the future`, {
+      kept,
+      next: 'give now, or an earlier time',
+    });
+  const { twin, waiting } = await readQueuedLike(state, streams, window, force);
+  if (twin !== undefined)
+    throw new ConfigError(`backfill ${twin} asks for the same and has not ended`, {
+      kept,
+      next: 'wait for it, or cancel it first',
+    });
+  if (waiting >= MOST_WAITING)
+    throw new ConfigError(`${waiting} windows of other backfills wait already`, {
+      kept,
+      next: 'wait until some are read, or cancel a backfill',
+    });
+}
+
+/**
+ * Gives backfills to the queue, all of them or none: a flow each, with a child per window. Returns their ids, by which they are
+ * paused, resumed and so on.
+ */
+export async function enqueueBackfills(
+  { state, queue }: BackfillDeps,
+  requests: readonly BackfillRequest[],
+): Promise<string[]> {
+  const now = new Date().toISOString().replace(/\D/g, '').slice(0, 14);
+  const backfills = requests.map((request) => ({ ...request, id: `${now}-${randomBytes(3).toString('hex')}` }));
   // The state first: a flow that is lost on the way is made again from it, window by window.
-  await insertBackfill(state, { ...request, id });
-  if (request.chunks.length === 0) await finishBackfills(state);
-  else {
-    const children = request.chunks.map(({ start }) => windowJob({ backfill: id, start }));
-    await queue.flow(parentJob({ backfill: id }), children);
+  await insertBackfills(state, backfills);
+  for (const { id, chunks } of backfills) {
+    const children = chunks.map(({ start }) => windowJob({ backfill: id, start }));
+    if (children.length > 0) await queue.flow(parentJob({ backfill: id }), children);
   }
-  return id;
+  // What is certified already needs no worker.
+  if (backfills.some(({ chunks }) => chunks.length === 0)) await finishBackfills(state);
+  return backfills.map(({ id }) => id);
 }
 
 /** What is being read is given back after the page in hand; the rest waits. */

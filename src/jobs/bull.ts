@@ -11,7 +11,7 @@ import {
 } from 'bullmq';
 import { addressOf, databaseFault } from '../cursor/database/errors.ts';
 import { leadsThroughPooler } from '../cursor/database/index.ts';
-import { ConfigError } from '../model/errors.ts';
+import { ConfigError, Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 import type { QueuedJob } from './payloads.ts';
 import { checkRedis, openConsumer, openProducer, redisPlace } from './redis.ts';
@@ -175,6 +175,12 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
         },
       ) as unknown as Worker;
       worker.on('error', listen);
+      // The last net: whatever a handler lets through would be gone with its job.
+      worker.on('failed', (job, error) => {
+        if (error instanceof Fault)
+          log.warn({ queue, job: job?.name, reason: error.message }, 'a job failed; it comes again');
+        else log.error({ queue, job: job?.name, err: error }, 'a bug ended this job');
+      });
       const started: WorkerHandle = {
         async close() {
           handles.delete(started);

@@ -1,14 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { eitherSignal } from '../api/cancel.ts';
-import {
-  claimWindow,
-  endWindow,
-  finishBackfills,
-  keepWindow,
-  readBackfills,
-  readBackfillWindows,
-  type WindowEnd,
-} from '../cursor/backfills.ts';
 import type { Database, Queryable } from '../cursor/database/index.ts';
 import { giveBackOwn } from '../cursor/leases.ts';
 import {
@@ -22,18 +11,12 @@ import {
   unpark,
   WHOLE_SOURCE,
 } from '../cursor/schedules.ts';
-import { Fault, RetryLater } from '../model/errors.ts';
+import { Fault } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
-import type { Window } from '../model/window.ts';
-import type { StreamJob, SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
 import { syncStream } from '../sync/sync-stream.ts';
-import { promoteWindows } from './backfills.ts';
-import type { JobQueue } from './bull.ts';
-import type { WindowPayload } from './payloads.ts';
 import {
   consequenceOf,
-  isKeyRefused,
   nextRun,
   probeAfterMs,
   retryAt,
@@ -42,10 +25,10 @@ import {
   streamKey,
   type Timings,
 } from './schedule.ts';
+import { type WatchedDeps, watchedRun } from './watchdog.ts';
 
-interface StreamJobDeps extends Omit<SyncDeps, 'signal'> {
+interface StreamJobDeps extends WatchedDeps {
   scheduled: ScheduledStreams;
-  timings: Timings;
 }
 
 /** The clocks of queue and database differ a little: a stream that is due within this time is due. */
@@ -81,7 +64,7 @@ export async function runDueStream(
       const at = nextRun(entry.schedule, Math.max(databaseNow(), due.nextRunAt));
       return scheduleNext(tx, due, { at, failures: 0 });
     };
-    report = await syncStream({ ...deps, signal, onEnd }, entry.job);
+    report = await watchedRun(deps, entry.job, signal, (run) => syncStream({ ...run, onEnd }, entry.job));
     fault = report.fault;
   } catch (error) {
     if (!(error instanceof Fault)) {
@@ -155,123 +138,6 @@ async function settle(
       const { fingerprint } = entry;
       const nextProbeAt = now + probeAfterMs(0);
       return park(state, { source, stream: refused ?? stream, fingerprint, reason, nextStep, nextProbeAt });
-    }
-  }
-}
-
-export interface WindowJobDeps extends Omit<SyncDeps, 'signal'> {
-  scheduled: ScheduledStreams;
-  timings: Timings;
-  queue: JobQueue;
-  /** Reads a window that is not yet certified; with force, also what is. */
-  readWindow(deps: SyncDeps, job: StreamJob, request: { window: Window; force: boolean }): Promise<StreamReport>;
-}
-
-/** A window that so many tries could not read has failed, until somebody retries it. */
-const MOST_TRIES = 5;
-const KEEP_EVERY_MS = 5000;
-
-/**
- * Reads a window of a backfill for a job. Returns how long to put the job off: another window of the stream is
- * being read, or this one is to be tried again.
- */
-export async function runBackfillWindow(
-  deps: WindowJobDeps,
-  { backfill: id, start }: WindowPayload,
-  signal: AbortSignal,
-): Promise<number | undefined> {
-  const { state, scheduled, timings } = deps;
-  const [backfill] = await readBackfills(state, id);
-  const entry = backfill && scheduled.get(streamKey(backfill.source, backfill.stream));
-  // The config no longer has the source: the backfill stays in the state in case it comes back.
-  if (!backfill || !entry) return undefined;
-  if ((await readParked(state, backfill.source, backfill.stream)).length > 0) return timings.recheckMs;
-  const claim = await claimWindow(state, id, start);
-  if (claim === 'over') return undefined;
-  if (claim === 'busy') return timings.busyMs;
-  const window = (await readBackfillWindows(state, id)).find((each) => each.start === start);
-  if (!window) return undefined;
-
-  const wanted = new AbortController();
-  const over = new AbortController();
-  const keeping = keep(deps, id, start, { wanted, over: over.signal });
-  const either = eitherSignal(signal, wanted.signal);
-  const outcome = await read(deps, entry.job, { window, force: backfill.force }, either.signal);
-  either.release();
-  over.abort();
-  await keeping;
-
-  const { fault, rows } = outcome;
-  const isInterrupted = signal.aborted || wanted.signal.aborted;
-  const result = await judge(deps, entry.job, fault, { isInterrupted, tries: window.tries });
-  await endWindow(state, id, start, { ...result, rows });
-  if (result.state === 'queued' && !isInterrupted) return timings.busyMs * (result.tried ? window.tries : 1);
-  await finishBackfills(state);
-  if (!signal.aborted) await promoteWindows(deps);
-  return undefined;
-}
-
-type WindowResult = Omit<WindowEnd, 'rows'>;
-
-/** The next state of the window. Only failures of the service count as a try. */
-async function judge(
-  { state }: WindowJobDeps,
-  { source, stream }: StreamJob,
-  fault: Fault | undefined,
-  { isInterrupted, tries }: { isInterrupted: boolean; tries: number },
-): Promise<WindowResult> {
-  if (!fault) return { state: 'done', tried: true };
-  if (isInterrupted) return { state: 'queued', tried: false };
-  const { message } = fault;
-  // The next sync parks the source, and its windows wait with it.
-  if (isKeyRefused(fault)) return { state: 'queued', message, tried: false };
-  if (!(fault instanceof RetryLater)) return { state: 'failed', message, tried: true };
-  // A sync holds the stream: it goes first, however long it takes.
-  if (await isLeased(state, source, stream)) return { state: 'queued', tried: false };
-  return { state: tries >= MOST_TRIES ? 'failed' : 'queued', message, tried: true };
-}
-
-interface Outcome {
-  fault: Fault | undefined;
-  rows: number;
-}
-
-async function read(
-  deps: WindowJobDeps,
-  job: StreamJob,
-  request: { window: Window; force: boolean },
-  signal: AbortSignal,
-): Promise<Outcome> {
-  try {
-    const { window, force } = request;
-    const report = await deps.readWindow({ ...deps, signal }, job, { window, force });
-    const isProven = report.state === 'done' || report.fault !== undefined;
-    const [first] = report.unproven;
-    const why = first ? `: ${first.note}` : '';
-    const doubt = new RetryLater(`the window was read and could not be proven complete${why}`, {
-      next: 'tributary.windows says why; it is tried again, five times in all',
-    });
-    return { fault: isProven ? report.fault : doubt, rows: report.tally.read };
-  } catch (error) {
-    // Recovery: the run could not begin; the window is tried again, or has failed for good, by the kind of the fault.
-    if (error instanceof Fault) return { fault: error, rows: 0 };
-    throw error;
-  }
-}
-
-/** While a window is read: keeps the claim alive, and ends the reading when the backfill is paused or cancelled. */
-async function keep(
-  { state, log }: WindowJobDeps,
-  id: string,
-  start: number,
-  { wanted, over }: { wanted: AbortController; over: AbortSignal },
-): Promise<void> {
-  while (await sleep(KEEP_EVERY_MS, true, { signal: over }).catch(() => false)) {
-    try {
-      if (!(await keepWindow(state, id, start))) wanted.abort();
-    } catch (error) {
-      // Recovery: asked again shortly; the lease protects the rows meanwhile.
-      log.debug({ reason: error instanceof Error ? error.message : '' }, 'the window could not be kept; trying again');
     }
   }
 }

@@ -100,6 +100,10 @@ export const TIMINGS = {
   maintainMs: 300_000,
   /** How soon a window of a backfill asks again whether its stream is free. */
   busyMs: 15_000,
+  /** A run that sends no request and commits nothing for so long is told to end. Longer than any pause that a service asks for. */
+  hangMs: 20 * 60_000,
+  /** How long it has for that before it is given up. */
+  graceMs: 60_000,
   /** How long runs have to end after SIGTERM: they are gone within 25 s, also with what comes after them. */
   closeMs: 20_000,
 };

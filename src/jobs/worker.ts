@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eitherSignal, onAbort } from '../api/cancel.ts';
 import { finishBackfills } from '../cursor/backfills.ts';
-import { removeOldHistory } from '../cursor/runs.ts';
+import { newRunId, type RunKind, recordBug, removeOldHistory } from '../cursor/runs.ts';
 import { readSchedules, unparkChanged, writeSchedules } from '../cursor/schedules.ts';
 import { Fault } from '../model/errors.ts';
 import type { Sink } from '../sinks/sink.ts';
@@ -13,7 +13,9 @@ import { type AlertDeps, type IncidentKind, watch } from './alerts.ts';
 import { enqueueWindows } from './backfills.ts';
 import type { JobQueue, WorkerHandle } from './bull.ts';
 import { type ParentPayload, type SyncPayload, syncJob, type WindowPayload } from './payloads.ts';
-import { runBackfillWindow, runDueStream, type WindowJobDeps } from './run-job.ts';
+import { createProgressRecorder } from './progress.ts';
+import { runDueStream } from './run-job.ts';
+import { runBackfillWindow, type WindowJobDeps } from './run-window.ts';
 import {
   byStreamKey,
   type ScheduledStream,
@@ -37,6 +39,8 @@ interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   readWindow: WindowJobDeps['readWindow'];
   /** Told of every run that ended, by a sync or a backfill. */
   onRun?(report: StreamReport): void;
+  /** Told of every job that a bug ended. */
+  onBug?(where: Pick<StreamReport, 'source' | 'stream'>): void;
   onReady?(): void;
   /** For tests: how often things are looked at. */
   timings?: Partial<Timings>;
@@ -54,11 +58,27 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   const { queue, log, signal, onRun = () => {} } = deps;
   const timings = { ...TIMINGS, ...deps.timings };
   const scheduled = byStreamKey(deps.scheduled);
-  const shared = { ...deps, scheduled, timings, onProgress: () => {} };
+  const shared = { ...deps, scheduled, timings, onProgress: createProgressRecorder(deps) };
   await applyConfig(shared);
 
   const atWork = new Set<string>();
   let isGivenUp = false;
+  /** An error that is none of ours: logged, counted, and in the history, from where it becomes a trouble and an alert. */
+  const onBug = async (
+    error: unknown,
+    kind: RunKind,
+    { source, stream }: SyncPayload,
+    began: number,
+  ): Promise<void> => {
+    // The connections were closed under it; its lease expires by itself.
+    if (isGivenUp) return log.debug({ source, stream, reason: String(error) }, 'a run that was given up has ended');
+    log.error({ source, stream, kind, err: error }, 'a bug ended this run');
+    deps.onBug?.({ source, stream });
+    await recordBug(deps.state, { id: newRunId(), kind, source, stream }, performance.now() - began).catch(
+      // Recovery: the log has it.
+      (second: unknown) => log.warn({ source, stream, reason: String(second) }, 'the bug could not be written down'),
+    );
+  };
   const sync = async ({ source, stream }: SyncPayload): Promise<undefined> => {
     const key = streamKey(source, stream);
     // This process is already running the stream: the job is a repeat.
@@ -66,15 +86,14 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
     atWork.add(key);
     const slice = createSlice(queue, timings.sliceMs);
     const either = eitherSignal(signal, slice.signal);
+    const began = performance.now();
     try {
       const report = await runDueStream(shared, { source, stream }, either.signal);
       if (report) onRun(report);
     } catch (error) {
       // Recovery: other streams go on, and this one is due again when the claim expires.
-      if (error instanceof Fault) log.warn({ source, stream, reason: error.message }, 'a run ended without a word');
-      // The connections were closed under it; its lease expires by itself.
-      else if (isGivenUp) log.debug({ source, stream, reason: String(error) }, 'a run that was given up has ended');
-      else log.error({ source, stream, err: error }, 'a bug ended this run');
+      if (error instanceof Fault) log.warn({ source, stream, reason: error.message }, 'run failed before it started');
+      else await onBug(error, 'sync', { source, stream }, began);
     } finally {
       either.release();
       slice.end();
@@ -90,8 +109,10 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
       onRun(report);
       return report;
     };
+    const began = performance.now();
+    const told: WindowJobDeps['onBug'] = (error, where) => onBug(error, 'backfill', where, began);
     // A holder of its own, so that a sync of this process does not mistake a window's lease for one it left behind.
-    return runBackfillWindow({ ...shared, readWindow, holder: deps.backfillHolder }, data, signal);
+    return runBackfillWindow({ ...shared, readWindow, holder: deps.backfillHolder, onBug: told }, data, signal);
   };
 
   const delay = measureLoopDelay();
@@ -248,11 +269,16 @@ const schedulersOf = (scheduled: ScheduledStreams) =>
   [...scheduled.values()].map(({ job, schedule }) => ({ job: syncJob(job), schedule }));
 
 /** Recovery: when the database or the queue is back, the next tick does what this one could not. */
+/** What ioredis throws while its server is away. */
+const QUEUE_AWAY = /^(MaxRetriesPerRequestError|AbortError): |Connection is closed|Stream isn't writeable|ECONN|EPIPE/;
+
 async function attempt({ log }: TickerDeps, what: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
-    log.warn({ reason: error instanceof Error ? error.message : String(error) }, `${what} failed; trying again`);
-    if (!(error instanceof Fault)) log.debug({ err: error }, 'this is where');
+    const { name = '', message = '' } = error instanceof Error ? error : {};
+    if (error instanceof Fault || QUEUE_AWAY.test(`${name}: ${message}`))
+      log.warn({ reason: message }, `${what} failed; trying again`);
+    else log.error({ err: error }, `a bug ended ${what}; trying again`);
   }
 }

@@ -25,8 +25,18 @@ export const MOST_EVOLVED = 300;
 
 const LONGEST_NAME = 63;
 
-/** System columns of every Postgres table. */
-const SYSTEM_COLUMNS: ReadonlySet<string> = new Set(['tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'ctid']);
+/** System columns of every Postgres table, and the folders of a lake, which readers show as columns in place of ours. */
+const RESERVED: ReadonlySet<string> = new Set(['tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'ctid', 'date', 'hour']);
+
+/** Longer names are no names: each would be in the comment of a column and in every version of a table's metadata. */
+const LONGEST_PATH = 1000;
+
+/**
+ * Whether a field may have a column. Its path is kept in the state and must come back as it was: a NUL is refused there, and half a
+ * character comes back as another, so that the field would be new for ever. Such a field stays in `_extra`.
+ */
+const mayBeColumn = (path: string): boolean =>
+  path.length <= LONGEST_PATH && path.isWellFormed() && !path.includes('\0');
 
 /** The kind that holds a value; undefined for none. */
 export function kindOf(value: unknown): Kind | undefined {
@@ -66,7 +76,8 @@ export function findSchemaChanges(
   const seen = new Map<string, Kind>();
   for (const { extra } of rows) {
     for (const { path, value } of leaves(extra ?? {})) {
-      const kind = declared.has(path) || isEmptyParent(path, value) ? undefined : kindOf(value);
+      const isLeft = declared.has(path) || isEmptyParent(path, value) || !mayBeColumn(path);
+      const kind = isLeft ? undefined : kindOf(value);
       if (kind === undefined) continue;
       const before = seen.get(path);
       seen.set(path, before === undefined ? kind : widen(before, kind));
@@ -96,7 +107,7 @@ export function findSchemaChanges(
 export function nameFor(path: string, taken: ReadonlySet<string>): string {
   const plain = columnName(path);
   const safe = plain.replace(/[^a-z0-9_]/g, '_');
-  const isFree = !taken.has(plain) && !SYSTEM_COLUMNS.has(plain);
+  const isFree = !taken.has(plain) && !RESERVED.has(plain);
   if (safe === plain && plain.length <= LONGEST_NAME && /^[a-z]/.test(plain) && isFree) return plain;
   const digest = createHash('sha256').update(path).digest('hex');
   const stem = safe.replace(/^[^a-z]+/, '') || 'field';

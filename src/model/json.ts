@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { BadRecord } from './errors.ts';
 
 /**
@@ -140,6 +140,28 @@ export const bare = (): JsonObject => Object.create(null) as JsonObject;
 
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/**
+ * The value with the names of its fields as a sink can store them. Of names that would become one, each gets a digest of what it was:
+ * otherwise one of the fields would be lost.
+ */
+export function renameFields(value: unknown, storable: (name: string) => string): unknown {
+  if (Array.isArray(value)) return value.map((inner) => renameFields(inner, storable));
+  if (!isObject(value)) return value;
+  const uses = new Map<string, number>();
+  for (const key of Object.keys(value)) uses.set(storable(key), (uses.get(storable(key)) ?? 0) + 1);
+  const renamed = bare();
+  for (const [key, inner] of Object.entries(value)) {
+    const name = storable(key);
+    const isOther = name !== key && (uses.get(name) ?? 0) > 1;
+    renamed[isOther ? `${name}_${digestOf(key)}` : name] = renameFields(inner, storable);
+  }
+  return renamed;
+}
+
+/** Of its UTF-16 units: as UTF-8, all halves of characters are alike. */
+const digestOf = (key: string): string =>
+  createHash('sha256').update(Buffer.from(key, 'utf16le')).digest('hex').slice(0, 8);
 
 /**
  * JSON.parse accepts any depth; JSON.stringify and Postgres overflow their stacks after some thousand levels. No real

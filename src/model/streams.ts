@@ -82,7 +82,7 @@ const LINK: readonly Field[] = [
       path: 'link.tags',
       kind: 'json',
       alias: { path: 'link.tagId', kind: 'text', toAlias: tagIdOf, toCanonical: tagsOfId },
-      doc: 'Tags of the link: a list of {id, name, color}.',
+      doc: 'Tags of the link: a list of {id, name}, and color, which is not in the contract.',
     },
     { path: 'link.folderId', kind: 'text', doc: 'Folder of the link.' },
     { path: 'link.webhookIds', kind: 'json', doc: 'Webhooks of the link: a list of ids.' },
@@ -115,7 +115,7 @@ const CONVERSION: readonly Field[] = [
   { path: 'metadata', kind: 'json', doc: 'Metadata of the event, as the client gave it.' },
 ];
 
-const CUSTOMER: readonly Field[] = [
+const CUSTOMER: readonly Field[] = observed([
   { path: 'customer.id', kind: 'text', doc: 'Customer identifier.' },
   ...joined([
     { path: 'customer.externalId', kind: 'text', doc: "Id of the customer in the client's own database." },
@@ -130,10 +130,9 @@ const CUSTOMER: readonly Field[] = [
     { path: 'customer.country', kind: 'text', doc: 'Country of the customer.' },
     { path: 'customer.createdAt', kind: 'timestamp', doc: 'When the customer was created.' },
   ]),
-];
+]);
 
-/** Not in the contract, but sent by deployed services. */
-const SALE: readonly Field[] = [
+const SALE: readonly Field[] = observed([
   {
     path: 'sale.amount',
     kind: 'integer',
@@ -143,7 +142,7 @@ const SALE: readonly Field[] = [
   { path: 'sale.invoiceId', kind: 'text', alias: 'invoice_id', doc: 'Invoice of the sale.' },
   { path: 'sale.paymentProcessor', kind: 'text', alias: 'payment_processor', doc: 'Payment processor.' },
   { path: 'sale.currency', kind: 'text', doc: 'Currency, ISO 4217.' },
-];
+]);
 
 export const STREAMS: Readonly<Record<StreamName, Stream>> = {
   clicks: stream('clicks', 'click', 'One row per click on a short link.', [...EVENT, ...CLICK, ...LINK]),
@@ -207,6 +206,11 @@ function joined(fields: readonly Field[]): Field[] {
   return fields.map((field) => ({ ...field, volatile: true }));
 }
 
+/** Fields that the contract does not name and deployed services send. Whoever builds on one should know. */
+function observed(fields: readonly Field[]): Field[] {
+  return fields.map((field) => ({ ...field, doc: `${field.doc} Not in the contract.` }));
+}
+
 /** The deprecated field may hold any of the tags; by default it is the first. */
 function tagIdOf(tags: unknown, given: unknown): unknown {
   const ids = (Array.isArray(tags) ? tags : []).map((tag: unknown) =>
@@ -236,11 +240,16 @@ export interface Entity {
 export const CUSTOMER_KNOWLEDGE: readonly string[] = ['customer_email', 'customer_avatar', 'customer_country'];
 
 export const ENTITIES: readonly Entity[] = [
-  entity('links', 'link_', 'One row per short link, as it was when an event of it was last read.', [
+  entity('links', 'link_', 'One row per short link that had an event, as it was when one was last read.', [
     'link_url',
     'link_short_link',
   ]),
-  entity('customers', 'customer_', 'One row per customer, as last seen with a lead or sale.', CUSTOMER_KNOWLEDGE),
+  entity(
+    'customers',
+    'customer_',
+    'One row per customer that had a lead or a sale, as last seen with one.',
+    CUSTOMER_KNOWLEDGE,
+  ),
 ];
 
 /** The entities that a stream's events refer to. */

@@ -12,6 +12,14 @@ export const holds = (window: Window, at: Instant): boolean => at >= window.star
 
 export const startOfDay = (at: Instant): Instant => Math.floor(at / DAY_MS) * DAY_MS;
 
+/** A window cut at midnight, UTC. */
+export function daysOf<T extends Window>(window: T): T[] {
+  const days: T[] = [];
+  for (let start = window.start; start < window.end; start = startOfDay(start) + DAY_MS)
+    days.push({ ...window, start, end: Math.min(window.end, startOfDay(start) + DAY_MS) });
+  return days;
+}
+
 /** For people: `2026-11-01 00:00 to 2026-11-02 00:00 UTC (exclusive)`, with seconds and fractions only if there are any. */
 export const describeRange = ({ start, end }: Window): string => `${moment(start)} to ${moment(end)} UTC (exclusive)`;
 
@@ -90,6 +98,12 @@ export function gaps(entries: readonly Window[], { start, end }: Window): Window
   return entries.reduce<Window[]>((open, entry) => open.flatMap((part) => subtract(part, entry)), [window]);
 }
 
+/** The parts of a window that entries cover. */
+export const within = (entries: readonly Window[], { start, end }: Window): Window[] =>
+  entries
+    .map((entry) => ({ start: Math.max(entry.start, start), end: Math.min(entry.end, end) }))
+    .filter((part) => !isEmpty(part));
+
 /** The share of a window that is proven, by time. */
 export function provenShare(entries: readonly Entry[], window: Window): number {
   if (isEmpty(window)) return 1;
@@ -160,12 +174,16 @@ export interface CoverageSpan extends Window {
   state: CoverageState;
 }
 
-/** The whole window, in order and without holes. Adjacent spans of one state are joined. */
+/**
+ * The whole window, in order and without holes. Adjacent spans of one state are joined. In a first sync nothing is a gap: the newest
+ * events are read first, and what lies before them was not skipped.
+ */
 export function coverageSpans(
   entries: readonly Pick<Entry, 'start' | 'end' | 'certified'>[],
   whole: Window,
+  { isFirstSync = false } = {},
 ): CoverageSpan[] {
-  const reached = entries.reduce((end, entry) => Math.max(end, entry.end), whole.start);
+  const reached = isFirstSync ? whole.start : entries.reduce((end, entry) => Math.max(end, entry.end), whole.start);
   const read = entries.map(({ start, end, certified }) => ({
     start: Math.max(start, whole.start),
     end: Math.min(end, whole.end),

@@ -1,6 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, type FileHandle, open, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { deserialize, serialize } from 'node:v8';
@@ -12,6 +13,7 @@ import { toIso } from '../model/instant.ts';
 import { onDisk } from '../model/io-errors.ts';
 import { stringifyJson } from '../model/json.ts';
 import { STREAMS, type Stream, type StreamName } from '../model/streams.ts';
+import { createSanitizer, UTF8_TEXT } from './merge-rule.ts';
 import {
   type Compression,
   encodeFooter,
@@ -55,27 +57,34 @@ export function createRowFile(
   { evolved, ...csv }: RowFileOptions,
 ): RowFile {
   const stream = evolvedStream(STREAMS[name], evolved);
+  const sanitizer = createSanitizer(stream, UTF8_TEXT);
   const file =
     format === 'parquet'
       ? createParquetFile(stream, target)
       : format === 'ndjson'
         ? createNdjsonFile(stream, target)
         : createCsvFile(stream, target, csv);
-  return { ...file, write: (rows) => file.write(promote(STREAMS[name], evolved, rows)) };
+  return { ...file, write: (rows) => file.write(sanitizer.all(promote(STREAMS[name], evolved, rows))) };
+}
+
+/** A row file that takes the values of its columns as they can be stored, JSON as text. */
+interface ValueFile extends Omit<RowFile, 'write'> {
+  write(rows: Iterable<readonly Value[]>): Promise<void>;
 }
 
 /** One JSON object a line, every column named, integers exact. */
-function createNdjsonFile(stream: Stream, target: ByteTarget): RowFile {
-  const names = exportColumns(stream);
+function createNdjsonFile(stream: Stream, target: ByteTarget): ValueFile {
+  const names = exportColumns(stream).map((name) => JSON.stringify(name));
   const kinds = kindsOf(stream);
-  return textFile(target, undefined, (values) => {
-    const object: Record<string, unknown> = {};
-    for (const [i, name] of names.entries()) {
-      const value = values[i] ?? null;
-      object[name] = kinds[i] === 'timestamp' && typeof value === 'number' ? toIso(value) : value;
-    }
-    return stringifyJson(object);
-  });
+  const shown = (value: Value, kind: Kind | undefined): string => {
+    if (kind === 'json') return value === null ? 'null' : String(value);
+    return stringifyJson(kind === 'timestamp' && typeof value === 'number' ? toIso(value) : value);
+  };
+  return textFile(
+    target,
+    undefined,
+    (values) => `{${names.map((name, i) => `${name}:${shown(values[i] ?? null, kinds[i])}`).join()}}`,
+  );
 }
 
 interface CsvOptions {
@@ -84,12 +93,12 @@ interface CsvOptions {
 }
 
 /** RFC 4180: commas, quotes where needed, one header line. An empty cell is null; an empty text is "". */
-function createCsvFile(stream: Stream, target: ByteTarget, { keepFormulas }: CsvOptions): RowFile {
+function createCsvFile(stream: Stream, target: ByteTarget, { keepFormulas }: CsvOptions): ValueFile {
   const kinds = kindsOf(stream);
   const cell = (value: Value, kind: Kind): string => {
     if (value === null) return '';
     if (kind === 'timestamp' && typeof value === 'number') return toIso(value);
-    const text = kind === 'json' ? stringifyJson(value) : String(value);
+    const text = String(value);
     // Numbers and times cannot be formulas; only text can.
     const isStrangers = kind === 'text' || kind === 'json';
     return quoted(isStrangers && !keepFormulas && FORMULA.test(text) ? `'${text}` : text);
@@ -98,15 +107,19 @@ function createCsvFile(stream: Stream, target: ByteTarget, { keepFormulas }: Csv
   return textFile(target, header, (values) => kinds.map((kind, i) => cell(values[i] ?? null, kind)).join(','));
 }
 
-/** The start of a formula for spreadsheets, also after a tab or a line break. */
-const FORMULA = /^[\s]*[=+\-@]/;
+/** The start of a formula for spreadsheets, in full width too, and after blanks or characters that nobody sees. */
+const FORMULA = /^[\s\p{C}]*[=+\-@\uff1d\uff0b\uff0d\uff20]/u;
 
 const quoted = (text: string): string =>
   text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 
 const kindsOf = (stream: Stream): Kind[] => [...stream.columns.map(({ kind }) => kind), 'json'];
 
-function textFile(target: ByteTarget, header: string | undefined, line: (values: readonly Value[]) => string): RowFile {
+function textFile(
+  target: ByteTarget,
+  header: string | undefined,
+  line: (values: readonly Value[]) => string,
+): ValueFile {
   let isBegun = false;
   const begin = async (): Promise<void> => {
     if (!isBegun && header !== undefined) await target.write(`${header}\n`);
@@ -115,8 +128,8 @@ function textFile(target: ByteTarget, header: string | undefined, line: (values:
   return {
     async write(rows) {
       await begin();
-      if (rows.length > 0)
-        await target.write(rows.map(({ values, extra }) => `${line([...values, extra])}\n`).join(''));
+      const lines = Array.from(rows, (values) => `${line(values)}\n`);
+      if (lines.length > 0) await target.write(lines.join(''));
     },
     async finish() {
       await begin();
@@ -129,13 +142,13 @@ function textFile(target: ByteTarget, header: string | undefined, line: (values:
 /** Rows that a group holds: they are in memory until it is full. */
 const GROUP_ROWS = 20_000;
 
-function createParquetFile(stream: Stream, target: ByteTarget, compression: Compression = 'zstd'): RowFile {
+function createParquetFile(stream: Stream, target: ByteTarget, compression: Compression = 'zstd'): ValueFile {
   const columns: FileColumn[] = [
     ...stream.columns.map(({ name, kind, nullable }) => ({ name, kind, nullable })),
     { name: '_extra', kind: 'json', nullable: true },
   ];
   const groups: PlacedGroup[] = [];
-  let waiting: Value[][] = [];
+  let waiting: (readonly Value[])[] = [];
   let isBegun = false;
 
   const begin = async (): Promise<void> => {
@@ -153,8 +166,8 @@ function createParquetFile(stream: Stream, target: ByteTarget, compression: Comp
 
   return {
     async write(rows) {
-      for (const { values, extra } of rows) {
-        waiting.push([...values, extra]);
+      for (const values of rows) {
+        waiting.push(values);
         if (waiting.length === GROUP_ROWS) await flush();
       }
     },
@@ -172,7 +185,8 @@ export async function createFileTarget(path: string, { replace }: { replace: boo
   if (!replace && (await exists(path))) {
     throw new ConfigError(`${path} exists already`, { next: 'choose another --out, or add --force to replace it' });
   }
-  const partial = `${path}.partial`;
+  // A name that nobody can know before: in a folder of many, a link or a file of somebody else could lie there already.
+  const partial = besideOf(path);
   const file = await openOrSay(partial, path);
   return onDisk<ByteTarget>(path, {
     async write(bytes) {
@@ -190,12 +204,14 @@ export async function createFileTarget(path: string, { replace }: { replace: boo
   });
 }
 
+const NEW_FILE = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+
+const besideOf = (path: string): string =>
+  join(dirname(path), `.${basename(path).slice(0, 100)}.${randomBytes(8).toString('hex')}.partial`);
+
 async function openOrSay(partial: string, path: string): Promise<FileHandle> {
   try {
-    const file = await open(partial, 'w', 0o600);
-    // Also for a file that an earlier export left behind, as it holds personal data.
-    await file.chmod(0o600);
-    return file;
+    return await open(partial, NEW_FILE);
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     const why = code === 'ENOENT' ? `the folder ${dirname(path)} does not exist` : `it cannot be written (${code})`;
@@ -234,20 +250,19 @@ export interface Spool {
   remove(): Promise<void>;
 }
 
-export async function createSpool(path: string): Promise<Spool> {
-  // It may hold personal data: only the owner may read it, and the file of a killed export is replaced.
-  const file = await open(path, 'w+', 0o600);
+/** Beside the file that is to be made, where there is room for it. It has no name once it is open, so that a killed export leaves none. */
+export async function createSpool(beside: string): Promise<Spool> {
+  const path = besideOf(beside);
+  const file = await open(path, NEW_FILE, 0o600);
+  await rm(path);
   const lengths: number[] = [];
-  const disk = onDisk(path, {
+  const disk = onDisk(beside, {
     async add(rows: readonly Row[]) {
       const bytes = serialize(rows);
       lengths.push(bytes.length);
       await file.write(bytes);
     },
-    async remove() {
-      await file.close();
-      await rm(path, { force: true });
-    },
+    remove: () => file.close(),
   });
   return {
     ...disk,

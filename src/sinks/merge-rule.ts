@@ -3,7 +3,7 @@ import { type Column, isNone, type Value } from '../model/columns.ts';
 import type { Row } from '../model/flatten.ts';
 import { LONGEST_ID } from '../model/identity.ts';
 import type { Instant } from '../model/instant.ts';
-import { bare, stringifyJson } from '../model/json.ts';
+import { bare, renameFields, stringifyJson } from '../model/json.ts';
 import type { Entity, Stream } from '../model/streams.ts';
 
 /**
@@ -104,6 +104,12 @@ export interface Sanitizer {
 export function createSanitizer({ columns }: Stream, rules: TextRules): Sanitizer {
   let count = 0;
 
+  /** Characters are replaced in the text of JSON, which is fast; only where there are any, its names are looked at. */
+  const fitJson = (value: unknown, text: string): string => {
+    const fit = rules.json(text);
+    return fit === text ? text : rules.json(stringifyJson(renameFields(value, rules.text)));
+  };
+
   const one = ({ values, extra }: Row, front: readonly Value[]): Value[] => {
     const stored: Value[] = [...front];
     const sanitized: string[] = [];
@@ -116,18 +122,21 @@ export function createSanitizer({ columns }: Stream, rules: TextRules): Sanitize
       }
       const text = kind === 'text' ? String(value) : stringifyJson(value);
       const fit =
-        kind === 'json' ? rules.json(text) : name === 'event_id' ? POSTGRES_TEXT.text(text) : rules.text(text);
+        kind === 'json' ? fitJson(value, text) : name === 'event_id' ? POSTGRES_TEXT.text(text) : rules.text(text);
       if (fit !== text) sanitized.push(name);
       stored.push(fit);
     }
     const rest = extra === null ? null : stringifyJson(extra);
-    const fitRest = rest === null ? null : rules.json(rest);
+    const fitRest = rest === null ? null : fitJson(extra, rest);
     if (fitRest !== rest) sanitized.push('_extra');
     if (sanitized.length === 0) {
       stored.push(fitRest);
     } else {
       count++;
-      stored.push(rules.json(stringifyJson(Object.assign(bare(), extra, { [SANITIZED]: sanitized }))));
+      // A field of the service's that has our name moves aside.
+      const theirs = extra && SANITIZED in extra ? { [`${SANITIZED}_`]: extra[SANITIZED] } : {};
+      const noted = Object.assign(bare(), extra, theirs, { [SANITIZED]: sanitized });
+      stored.push(fitJson(noted, stringifyJson(noted)));
     }
     return stored;
   };

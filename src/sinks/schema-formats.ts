@@ -1,38 +1,48 @@
 import type { Column } from '../model/columns.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS } from '../model/streams.ts';
+import { duckdbViews } from './lake-views.ts';
+import { daysTable } from './postgres/beside.ts';
+import { viewDefinition } from './postgres/keep-views.ts';
 import { entityTable, streamTable, type Table, tableDefinition } from './postgres/table.ts';
-import { coverageView, dailyLinkPerformanceView, type View, viewDefinition } from './postgres/views.ts';
+import { viewsOf } from './postgres/views.ts';
+import type { View } from './views/view.ts';
 
 /** The tables and their columns, in each output format. */
 
-/** For a DBA, a person, a program, a dbt project. */
-export const SCHEMA_FORMATS = ['sql', 'markdown', 'json', 'dbt'] as const;
+/** For a DBA, a person, a program, a dbt project, and DuckDB over a lake. */
+export const SCHEMA_FORMATS = ['sql', 'markdown', 'json', 'dbt', 'duckdb'] as const;
 export type SchemaFormat = (typeof SCHEMA_FORMATS)[number];
 
 /** The config's default. */
 const SCHEMA = 'attribution';
 
-export const printSchema = (format: SchemaFormat): string => PRINTERS[format]();
+/** @param lake Where the Parquet files are, for DuckDB. */
+export const printSchema = (format: SchemaFormat, lake = './data/lake'): string => PRINTERS[format](lake);
 
-const PRINTERS: Readonly<Record<SchemaFormat, () => string>> = {
+const PRINTERS: Readonly<Record<SchemaFormat, (lake: string) => string>> = {
   sql: () =>
     [
       `create schema if not exists ${SCHEMA};`,
       ...STREAM_NAMES.map((name) => tableDefinition(SCHEMA, streamTable(STREAMS[name]))),
       ...ENTITIES.map((entity) => tableDefinition(SCHEMA, entityTable(entity))),
-      viewDefinition(SCHEMA, dailyLinkPerformanceView(SCHEMA)),
-      COVERAGE_WHERE_CURSORS_ARE,
+      tableDefinition(SCHEMA, daysTable),
+      VIEWS_WHERE_THE_STATE_IS,
     ].join('\n\n'),
   markdown: toMarkdown,
   json: toJson,
   dbt: () => toDbt(SCHEMA),
+  duckdb: (lake) => duckdbViews(SCHEMA, lake),
 };
 
-/** The only view that reads the state. On a database without one it would fail, and abort the whole script. */
-const COVERAGE_WHERE_CURSORS_ARE = `-- Reads the cursors of the sink "warehouse". Where they are not in this database yet, the first sync makes it.
+const views = (schema: string): View[] => viewsOf({ schema, sink: 'warehouse', isStateHere: true });
+
+/** They read the state to say what is complete. On a database without one they would fail, and abort the whole script. */
+const VIEWS_WHERE_THE_STATE_IS = `-- The views read the cursors of the sink "warehouse". Where they are not in this database yet, the first sync makes them.
 do $do$ begin
 if to_regclass('tributary.cursors') is not null then execute $view$
-${viewDefinition(SCHEMA, coverageView(SCHEMA, 'warehouse', true))}
+${views(SCHEMA)
+  .map((view) => viewDefinition(SCHEMA, view))
+  .join('\n\n')}
 $view$; end if; end $do$;`;
 
 /** Descriptions of the tables, from the same columns that make them. */
@@ -49,14 +59,42 @@ const TABLES: readonly Described[] = [
   ...ENTITIES.map((entity) => ({ ...entityTable(entity), details: byName(entity.columns) })),
 ];
 
-const views = (schema: string): View[] => [coverageView(schema, '', true), dailyLinkPerformanceView(schema)];
+/** Of each table what its rows are known by and lead to. */
+const SHOWN = new Set([
+  '_source',
+  'event_id',
+  'timestamp',
+  'link_id',
+  'click_id',
+  'customer_id',
+  'sale_amount',
+  'sale_currency',
+]);
+const SHOWN_OF_LINK = ['link_domain', 'link_key', 'link_partner_id', 'link_utm_campaign'];
+
+/** The tables and how they hang together, as Mermaid draws it. */
+export function toMermaid(): string {
+  const lines = TABLES.flatMap(({ name, columns, key }) => [
+    `  ${name} {`,
+    ...columns
+      .filter((column) => SHOWN.has(column.name) || (name === 'links' && SHOWN_OF_LINK.includes(column.name)))
+      .map((column) => `    ${column.type} ${column.name}${key.includes(column.name) ? ' PK' : ''}`),
+    '  }',
+  ]);
+  const events = TABLES.filter(({ name }) => name in STREAMS);
+  const relations = ENTITIES.flatMap(({ name, key }) =>
+    events.filter((table) => has(table, key)).map((table) => `  ${name} |o--o{ ${table.name} : "_source, ${key}"`),
+  );
+  const clicks = ['leads', 'sales'].map((name) => `  clicks |o--o{ ${name} : "_source, event_id = click_id"`);
+  return ['erDiagram', ...relations, ...clicks, ...lines].join('\n');
+}
 
 const INTRO = `# Data dictionary
 
-One table per stream, one row per event; \`links\` and \`customers\` as last seen; two views. A column is named after the path of its field
+One table per stream, one row per event; \`links\` and \`customers\` that had an event, as last seen; and views. A column is named after the path of its field
 in the service’s API. *joined*: the service looks the value up when an event is read, so it shows the link or the customer as of that
-read, and a new value does not make the event count as changed. A field that nobody declared becomes a column of its own, listed in
-\`tributary.columns\`. This page is generated (\`npm run generate\`).`;
+read, and a new value does not make the event count as changed. *Not in the contract*: deployed services send it, the contract does not
+name it. A field that nobody declared becomes a column of its own, listed in \`new_columns\`. This page is generated (\`npm run generate\`).`;
 
 /** Each column is described once; shared ones above the tables that share them. */
 export function toMarkdown(): string {

@@ -1,7 +1,7 @@
-import type { Transaction } from '../cursor/database/index.ts';
+import type { Queryable, Transaction } from '../cursor/database/index.ts';
+import type { CountRows, RowChanges } from '../cursor/holdings/window-rows.ts';
 import type { Advance } from '../cursor/ledger.ts';
 import type { Rejected } from '../cursor/quarantine.ts';
-import type { RowChanges } from '../cursor/window-rows.ts';
 import type { Kind } from '../model/columns.ts';
 import { ConfigError, type Finding, RetryLater } from '../model/errors.ts';
 import type { Row } from '../model/flatten.ts';
@@ -19,6 +19,12 @@ export interface Sink extends Partial<Abilities> {
   readonly place: string;
   /** Rows per commit: enough to load at full speed, few enough that two batches fit in memory. */
   readonly batchRows: number;
+  /** Rows that one run counts, where counting reads them: what the daily count costs a poll. Absent: all. */
+  readonly countedRows?: number;
+  /** Its identity is read from the state database, in the transaction that takes the lease. */
+  readonly isInState?: boolean;
+  /** For people: the table or folder of a stream. */
+  tableOf?(stream: StreamName): string;
   /** Creates or migrates what the stream needs. Safe to call from several processes at once. */
   prepare(stream: Stream): Promise<void>;
   open(stream: Stream): Promise<Batch>;
@@ -30,21 +36,43 @@ export interface Abilities {
   /** After a crash between data and cursor: brings the cursor up to what the sink holds. Called with the lease, before reading. Returns whether it moved. */
   recover(track: LeasedTrack): Promise<boolean>;
   /** After a run: publishes how far the stream is complete, beside the data. */
-  publishProgress(track: Omit<LeasedTrack, 'epoch'>): Promise<void>;
+  publishProgress(track: Omit<LeasedTrack, 'epoch'>, isReopened?: boolean): Promise<void>;
   /** Erases a customer, a click or a source. Returns the number of affected rows by place. */
   erase(erasure: Erasure): Promise<Record<string, number>>;
   /** For `doctor`: tests whether the sink can create, write and read, and leaves nothing behind. */
   check(): Promise<readonly Finding[]>;
   /** Compares a window of the sink with the rows that it should hold. Changes nothing. */
   compare(comparison: Comparison): Promise<Difference[]>;
-  /** How many rows of a source are in each of these windows, vanished ones included. */
-  count(stream: Stream, source: string, windows: readonly Window[]): Promise<number[]>;
+  /**
+   * A text that stays the same for as long as nobody else replaced, restored or wrote what the sink holds of the stream. Asked at the
+   * start of every run, so it has to be cheap: at most a statement. `lastCommit` is the one that the state knows.
+   */
+  identify(state: Queryable, track: Omit<LeasedTrack, 'epoch'>, lastCommit: string | undefined): Promise<string>;
+  /** What the sink holds of a source in each of these windows: counted, not looked up in what was written down. */
+  attest(stream: Stream, source: string, windows: readonly Window[]): Promise<Held[]>;
+  /** Whether there is any row in each of these windows: where counting takes time, the first look at a sink that was replaced. */
+  glance(stream: Stream, source: string, windows: readonly Window[]): Promise<boolean[]>;
+  /** Before these windows are filled again: drops what is remembered of rows that are gone, so that they count as new. */
+  releaseKeys(stream: Stream, source: string, windows: readonly Window[]): Promise<void>;
+  /** Removes rows of other writers from these windows, which `attest` names; where the two share a file, what is left is written anew. */
+  removeForeign(stream: Stream, source: string, windows: readonly Window[]): Promise<void>;
   /** The rows of a window in order of time, a few thousand at a time: for comparing two sinks. */
   read(stream: Stream, source: string, window: Window): AsyncGenerator<Row[]>;
   /** Rewrites files that were written with fewer columns. */
   rewrite(streams: readonly StreamName[]): Promise<Rewrites>;
   /** Joins small files and removes those that no reader can use any more. */
   maintain(options?: MaintainOptions): Promise<Maintained>;
+}
+
+/** An identity that ends so asks for a close look, and is another one afterwards. */
+export const UNSETTLED = '?';
+
+/** What a sink holds of a window. */
+export interface Held {
+  /** Rows that Tributary wrote, vanished ones included. */
+  rows: number;
+  /** Rows of another writer, in words: how many, where, whose, since when. Such a window is not complete, whatever was read. */
+  foreign?: string | undefined;
 }
 
 /** A sink that is known to have these abilities. */
@@ -56,7 +84,11 @@ const WITHOUT: Readonly<Record<keyof Abilities, string>> = {
   erase: 'cannot erase rows',
   check: 'cannot be checked',
   compare: 'cannot be compared with the service',
-  count: 'cannot count its rows',
+  identify: 'cannot identify itself',
+  attest: 'cannot count its rows',
+  glance: 'cannot be looked at',
+  releaseKeys: 'remembers no keys',
+  removeForeign: 'cannot remove rows of other writers',
   read: 'cannot be read back',
   rewrite: 'has no files to rewrite',
   maintain: 'needs no maintenance',
@@ -72,6 +104,12 @@ export function abilityOf<A extends keyof Abilities>(sink: Sink, ability: A): Ab
     next: 'choose another sink with --sink',
   });
 }
+
+/** Counts the rows of a source for the ledger. */
+export const countsIn =
+  (sink: Sink, stream: Stream, source: string): CountRows =>
+  async (windows) =>
+    (await abilityOf(sink, 'attest')(stream, source, windows)).map(({ rows }) => rows);
 
 export interface Comparison {
   stream: Stream;

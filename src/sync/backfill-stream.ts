@@ -5,7 +5,9 @@ import type { Sample } from '../extract/probe.ts';
 import type { Slice } from '../extract/reader.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
-import { DAY_MS, describeRange, gaps, holds, startOfDay, type Window } from '../model/window.ts';
+import { STREAMS, type Stream } from '../model/streams.ts';
+import { DAY_MS, describeRange, type Entry, gaps, holds, startOfDay, type Window } from '../model/window.ts';
+import type { Sink } from '../sinks/sink.ts';
 import type { Committer } from './committer.ts';
 import { createMeter, type Estimate, estimateRows } from './estimate.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
@@ -22,39 +24,45 @@ export async function backfillStream(
 ): Promise<StreamReport> {
   let read: Window | undefined;
   const report = await withRun(deps, job, kind, (run) =>
-    withReading(deps, job, run, async ({ reader, committer }) => {
-      const { signal } = deps;
-      const { source, stream } = job;
-      const { window: wanted, needs, seen } = await findUnread(deps, job, { window, force });
-      if (wanted.start >= wanted.end) throw notYet(window);
-      read = wanted;
-      const shares = shared(needs).map((share) => ({ ...share, lane: 'backfill' as const }));
-      const handover = createHandover(run.lease, committer, signal);
-      const looked = deps.isWatched
-        ? await estimateRows(joined(shares.map((share) => share.window)), seen, wanted.start, (place) =>
-            job.probe(place, { lane: 'backfill', signal }),
-          )
-        : undefined;
-      const onSlice = countDone(deps, job, run, shares, looked?.parts ?? []);
-      const isBusy = createIsBusy();
-      await sweepInParallel(shares, {
-        chainsAtOnce: () => parallelism(seen.tookMs, job.requestsPerSecond, reader.answerBytes(), isBusy()),
-        profile: reader.profile,
-        signal,
-        sweep: (part, { lane }, still) => {
-          run.enter(part);
-          deps.log.debug({ source, stream, window: describeRange(part) }, 'backfilling');
-          return reader.sweep({ window: part, lane, signal: still });
-        },
-        async take(slice, { sinks }) {
-          handover.offer();
-          await committer.add(slice, sinks);
-          onSlice(slice);
-        },
-      });
-      await handover.settled();
-      return wanted;
-    }),
+    withReading(
+      deps,
+      job,
+      run,
+      async ({ reader, committer }) => {
+        const { signal } = deps;
+        const { source, stream } = job;
+        const { window: wanted, needs, seen } = await findUnread(deps, job, { window, force, isAttested: true });
+        if (wanted.start >= wanted.end) throw notYet(window);
+        read = wanted;
+        const shares = shared(needs).map((share) => ({ ...share, lane: 'backfill' as const }));
+        const handover = createHandover(run.lease, committer, signal);
+        const looked = deps.isWatched
+          ? await estimateRows(joined(shares.map((share) => share.window)), seen, wanted.start, (place) =>
+              job.probe(place, { lane: 'backfill', signal }),
+            )
+          : undefined;
+        const onSlice = countDone(deps, job, run, shares, looked?.parts ?? []);
+        const isBusy = createIsBusy();
+        await sweepInParallel(shares, {
+          chainsAtOnce: () => parallelism(seen.tookMs, job.requestsPerSecond, reader.answerBytes(), isBusy()),
+          profile: reader.profile,
+          signal,
+          sweep: (part, { lane }, still) => {
+            run.enter(part);
+            deps.log.debug({ source, stream, window: describeRange(part) }, 'backfilling');
+            return reader.sweep({ window: part, lane, signal: still });
+          },
+          async take(slice, { sinks }) {
+            handover.offer();
+            await committer.add(slice, sinks);
+            onSlice(slice);
+          },
+        });
+        await handover.settled();
+        return wanted;
+      },
+      window,
+    ),
   );
   // The fault may be a lost database, so the ledger is not asked; the fault itself says what was kept.
   if (!read || report.fault) return report;
@@ -84,7 +92,7 @@ function countDone(
     const own = window ? read.filter(({ at }) => holds(window, at)).length : 0;
     rows += own;
     if (window) done = meter(window, own);
-    onProgress({ source, stream, rows, requests: run.requests(), through: window?.end, done });
+    onProgress({ source, stream, runId: run.id, rows, requests: run.requests(), through: window?.end, done });
   };
 }
 
@@ -92,6 +100,8 @@ export interface BackfillRequest {
   window: Window;
   /** Reads again what is proven already. */
   force?: boolean;
+  /** The run has asked the sinks what they hold of the window. */
+  isAttested?: boolean;
 }
 
 /** The parts of a window that are still to be read, and a sample of the service to estimate them by. */
@@ -108,19 +118,32 @@ type Deps = Pick<SyncDeps, 'state' | 'sinks' | 'signal'>;
 export async function findUnread(
   { state, sinks, signal }: Deps,
   job: StreamJob,
-  { window: asked, force = false }: BackfillRequest,
+  { window: asked, force = false, isAttested = false }: BackfillRequest,
 ): Promise<Unread> {
   const { source, stream, policy } = job;
   const seen = await job.probe(asked, { lane: 'backfill', signal });
   // What may still come late is left to the syncs.
   const end = Math.min(asked.end, (seen.serverNow ?? Date.now()) - policy.settleMs);
   const window = { start: asked.start, end: Math.max(asked.start, end) };
-  const needs = sinks.map(async ({ name: sink }) => {
-    const ledger = force ? [] : await readLedger(state, { source, stream, sink }, window.start);
-    const proven = ledger.filter((entry) => entry.certified);
-    return { sink, windows: gaps(proven, window) };
+  const needs = sinks.map(async (sink) => {
+    const ledger = force ? [] : await readLedger(state, { source, stream, sink: sink.name }, window.start);
+    const proven = ledger.filter(({ certified, start }) => certified && start < window.end);
+    const held = isAttested ? proven : await stillHeld(sink, STREAMS[stream], source, proven);
+    return { sink: sink.name, windows: gaps(held, window) };
   });
   return { window, needs: await Promise.all(needs), seen };
+}
+
+/** What is proven and still in the sink. Nothing is reopened: the run that reads the window does that. */
+async function stillHeld(
+  sink: Sink,
+  stream: Stream,
+  source: string,
+  proven: readonly Entry[],
+): Promise<readonly Entry[]> {
+  if (!sink.attest || proven.length === 0) return proven;
+  const held = await sink.attest(stream, source, proven);
+  return proven.filter(({ rows }, i) => held[i]?.rows === rows && held[i]?.foreign === undefined);
 }
 
 /** The same in chunks for a queue. */

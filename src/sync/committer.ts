@@ -1,15 +1,18 @@
 import { randomUUID } from 'node:crypto';
+import type { ForeignRows } from '../cursor/holdings/attestations.ts';
 import type { Advance, Span } from '../cursor/ledger.ts';
 import type { Tally } from '../cursor/runs.ts';
-import { Certified } from '../extract/proof/certified.ts';
-import type { Rejection, Slice } from '../extract/reader.ts';
+import type { Slice } from '../extract/reader.ts';
 import { Fault } from '../model/errors.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
+import { memory } from '../model/memory.ts';
 import type { Stream } from '../model/streams.ts';
 import { type Batch, describeColumns, type Receipt, ShapeChanged, type Sink } from '../sinks/sink.ts';
 import type { Evolver } from './evolver.ts';
+import { withheld } from './known/attest.ts';
+import { collect, newBatch, type Pending } from './pending.ts';
 
 /** Carries what one reading brings into every sink that wants it. */
 export interface Committer {
@@ -30,6 +33,10 @@ interface CommitterOptions {
   base: () => RunBase;
   tally: Tally;
   serverNow: () => Instant;
+  /** Sinks that are left out of this run, and why. */
+  failed?: ReadonlyMap<string, Fault>;
+  /** By sink: windows that hold rows of another writer, which no reading makes complete. */
+  foreign?: ReadonlyMap<string, readonly ForeignRows[]>;
   /** Told of the windows that a sink has committed. */
   onCommit: (sink: string, spans: readonly Span[]) => void;
 }
@@ -39,15 +46,18 @@ interface CommitterOptions {
  * every row, because the requests have been spent.
  */
 export function createCommitter(options: CommitterOptions): Committer {
-  const { sinks, tally, serverNow, onCommit, evolver, base } = options;
+  const { sinks, tally, serverNow, onCommit, evolver, base, foreign } = options;
   const committers = new Map<string, SinkCommitter>(
     sinks.map((sink, i) => [
       sink.name,
       // Every sink gets the same rows; the summary counts them once, as the first sink met them.
-      createSinkCommitter({ sink, evolver, base, serverNow, onCommit, ...(i === 0 && { tally }) }),
+      createSinkCommitter({
+        ...{ sink, evolver, base, serverNow, onCommit, foreign: foreign?.get(sink.name) ?? [] },
+        ...(i === 0 && { tally }),
+      }),
     ]),
   );
-  const failed = new Map<string, Fault>();
+  const failed = new Map<string, Fault>(options.failed);
 
   const each = async (
     chosen: ReadonlySet<string> | undefined,
@@ -111,7 +121,7 @@ interface SinkCommitter {
   hold(gate: Promise<void>): Promise<void>;
 }
 
-type RunBase = Pick<Advance, 'source' | 'runId' | 'epoch' | 'since'>;
+type RunBase = Pick<Advance, 'source' | 'runId' | 'epoch' | 'since' | 'filters'>;
 
 interface SinkCommitterOptions {
   sink: Sink;
@@ -119,6 +129,7 @@ interface SinkCommitterOptions {
   base: () => RunBase;
   serverNow: () => Instant;
   onCommit: CommitterOptions['onCommit'];
+  foreign?: readonly ForeignRows[];
   /** Where what the commits did is counted, if it is. */
   tally?: Tally;
 }
@@ -127,7 +138,7 @@ interface SinkCommitterOptions {
 const MOST_ATTEMPTS = 5;
 
 export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitter {
-  const { sink, evolver, base, serverNow, onCommit, tally } = options;
+  const { sink, evolver, base, serverNow, onCommit, foreign = [], tally } = options;
   let batch = newBatch();
   let shape = '';
   let underWay: Promise<void> = Promise.resolve();
@@ -143,7 +154,8 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
   };
 
   const commit = async (stream: Stream, pending: Pending, rows: readonly Row[]): Promise<void> => {
-    const { spans, rejected, newest: newestSeen } = pending;
+    const { rejected, newest: newestSeen } = pending;
+    const spans = foreign.reduce<Span[]>(withheld, pending.spans);
     const open = await fill(sink, stream, rows);
     // The epoch is read last: the lease may have been given away and taken again since the batch was begun.
     const advance = { ...base(), commitId: randomUUID(), stream: stream.name, sink: sink.name, spans, newestSeen };
@@ -181,7 +193,8 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
   const send = (): Promise<void> => {
     const ready = batch;
     batch = newBatch();
-    const before = queue(() => carry(ready));
+    // Large batches go one after the other, over all streams and sinks: each sink makes its own form of the rows meanwhile.
+    const before = queue(() => memory.hold(ready.bytes * COPIES, () => carry(ready)));
     waiting = before;
     const begins = (): void => {
       if (waiting === before) waiting = undefined;
@@ -196,7 +209,7 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
     },
     async add(slice) {
       collect(batch, slice, serverNow());
-      if (batch.rows.length >= sink.batchRows || batch.bytes >= sink.batchRows * ROW_BYTES) await send();
+      if (batch.rows.length >= sink.batchRows || batch.bytes >= mostBytes(sink)) await send();
     },
     async flush() {
       if (!batch.isEmpty) await send();
@@ -209,63 +222,13 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
   };
 }
 
+/** About what a sink makes of a batch while it commits: text, encoded columns, bytes on their way. */
+const COPIES = 4;
+
+const mostBytes = ({ batchRows }: Sink): number => Math.min(batchRows * ROW_BYTES, memory.bytes / (4 * COPIES));
+
 /** More than a row has as a rule. Of larger ones a batch holds fewer, so that their size does not multiply what two batches take. */
 const ROW_BYTES = 4096;
-
-interface Pending {
-  isEmpty: boolean;
-  rows: Row[];
-  bytes: number;
-  spans: Span[];
-  rejected: Rejection[];
-  newest: Instant | undefined;
-}
-
-const newBatch = (): Pending => ({
-  isEmpty: true,
-  rows: [],
-  bytes: 0,
-  spans: [],
-  rejected: [],
-  newest: undefined,
-});
-
-function collect(batch: Pending, { window, certified, whole, note, rows, rejected }: Slice, now: Instant): void {
-  batch.isEmpty = false;
-  batch.rejected.push(...rejected);
-  for (const row of rows) {
-    batch.rows.push(row);
-    batch.bytes += sizeOf(row.values) + sizeOf(row.extra);
-    if (row.at <= now) batch.newest = Math.max(batch.newest ?? row.at, row.at);
-  }
-  if (window) addSpan(batch.spans, { ...window, certified, rows: rows.length, note, whole });
-}
-
-/** About what a value takes; only long texts matter. */
-function sizeOf(value: unknown): number {
-  if (typeof value === 'string') return value.length;
-  if (typeof value !== 'object' || value === null) return 8;
-  let bytes = 0;
-  for (const inner of Array.isArray(value) ? value : Object.values(value)) bytes += sizeOf(inner);
-  return bytes;
-}
-
-/** Slices of one kind that follow each other are one window in the ledger. */
-function addSpan(spans: Span[], span: Span): void {
-  const last = spans.at(-1);
-  if (
-    last &&
-    last.end === span.start &&
-    (last.certified === undefined) === (span.certified === undefined) &&
-    last.note === span.note &&
-    last.whole === span.whole
-  ) {
-    const certified = last.certified && span.certified && Certified.join(last.certified, span.certified);
-    spans[spans.length - 1] = { ...last, end: span.end, certified, rows: last.rows + span.rows };
-  } else if (span.end > span.start) {
-    spans.push(span);
-  }
-}
 
 function countReceipt(tally: Tally, receipt: Receipt, rejected: number): void {
   // Pages overlap: what counts is what the sink met.

@@ -2,6 +2,7 @@ import { MAX_LIMIT } from '../api/params.ts';
 import type { Sample } from '../extract/probe.ts';
 import type { Instant } from '../model/instant.ts';
 import type { Window } from '../model/window.ts';
+import type { SyncDeps } from './job.ts';
 
 /** A part of a range, and the number of rows that it is likely to hold. */
 export interface Estimate extends Window {
@@ -90,3 +91,19 @@ const lengthOf = ({ start, end }: Window): number => end - start;
 const overlap = (a: Window, b: Window): number => Math.max(0, Math.min(a.end, b.end) - Math.max(a.start, b.start));
 
 export const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
+
+/** Progress of work in phases that each begin at nothing: as a whole it only grows. */
+export function inPhases(onProgress: SyncDeps['onProgress']): (share: number) => SyncDeps['onProgress'] {
+  let before = 0;
+  let last = { rows: 0, requests: 0, done: 0 };
+  return (share) => {
+    const [from, base] = [before, last];
+    before += share;
+    return ({ rows, requests, done = 0, ...progress }) => {
+      // A commit knows neither how much is left nor how much was read since.
+      const most = Math.max(last.done, from + share * Math.min(1, done));
+      last = { rows: Math.max(last.rows, base.rows + rows), requests: base.requests + requests, done: most };
+      onProgress({ ...progress, ...last });
+    };
+  };
+}

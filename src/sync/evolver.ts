@@ -70,7 +70,7 @@ export function createEvolver(options: EvolverOptions): Evolver {
 }
 
 function frozen(source: string, { name }: Stream, news: readonly SchemaChange[]): StopStream {
-  const fields = news.map(({ path, kind, was }) => (was ? `${path} (${kind}, was ${was})` : `${path} (${kind})`));
+  const fields = news.map(({ path, kind, was }) => `${shown(path)} (${was ? `${kind}, was ${was}` : kind})`);
   return new StopStream(`the service sent fields that the frozen schema does not have: ${fields.join(', ')}`, {
     where: { source, stream: name },
     next: 'set unknownFields of this stream to evolve (new columns) or extra (keep them in _extra), then run again',
@@ -79,4 +79,8 @@ function frozen(source: string, { name }: Stream, news: readonly SchemaChange[])
 
 /** For people: `click.ua → click_ua (text)`, `click.score → click_score (integer → number)`. */
 export const describeSchemaChange = ({ path, name, kind, was }: SchemaChange): string =>
-  `${path} → ${name} (${was ? `${was} → ${kind}` : kind})`;
+  `${shown(path)} → ${name} (${was ? `${was} → ${kind}` : kind})`;
+
+/** A name is the service's choice: it must not move the cursor of a terminal, nor turn the text around it. */
+const shown = (path: string): string =>
+  path.replace(/\p{C}/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);

@@ -60,6 +60,10 @@ export interface SyncDeps {
   /** Called with the holder that a backfill waits for. With it the backfill waits as long as needed, without it half a minute. */
   onWait?(waiting: { source: string; stream: StreamName; holder: string }): void;
   onProgress(progress: SyncProgress): void;
+  /** Something that a person should hear of before the work goes on; without it, it is logged. */
+  onNotice?(notice: { source: string; stream: StreamName; text: string }): void;
+  /** Counts all that the sinks hold at once, not over a day. */
+  recount?: boolean;
   /** Somebody looks at the progress: a backfill looks first where the rows are, for a handful of requests. */
   isWatched?: boolean;
   /** Done in the transaction that ends a run, unless a fault ended it. */
@@ -74,6 +78,8 @@ export interface SyncProgress {
   through: Instant | undefined;
   /** From 0 to 1, where the work has an end. */
   done?: number;
+  /** Where the work is a run of the history. */
+  runId?: string;
 }
 
 interface SinceQuestion {

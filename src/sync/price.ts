@@ -50,7 +50,8 @@ export async function priceBackfill(
   const { parts, probes } = await estimateRows(toRead, first, window.start, look);
   const rows = sum(parts.map((part) => part.rows));
   const pieces = toRead.length + Math.floor(rows / MAX_LIMIT / PAGES_AN_EDGE);
-  const requests = Math.ceil((rows / MAX_LIMIT) * OVERLAP) + EDGE_REQUESTS * pieces;
+  // The backfill looks around first as well.
+  const requests = probes + Math.ceil((rows / MAX_LIMIT) * OVERLAP) + EDGE_REQUESTS * pieces;
   return {
     source,
     stream,

@@ -12,7 +12,7 @@ import {
   startRun,
   type Tally,
 } from '../cursor/runs.ts';
-import { changeFilters, createWorkspaceCheck, writeProfile } from '../cursor/sources.ts';
+import { createWorkspaceCheck, writeProfile } from '../cursor/sources.ts';
 import type { Reader } from '../extract/reader.ts';
 import { Cancelled, Fault, RetryLater, StopStream } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';
@@ -22,7 +22,8 @@ import { describeRange, provenShare, type Window } from '../model/window.ts';
 import { type Committer, createCommitter } from './committer.ts';
 import { createEvolver, describeSchemaChange } from './evolver.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
-import { createLedgers, type Known, type Ledgers, readKnown } from './known.ts';
+import { bringKnownUpToDate } from './known/attest.ts';
+import { createLedgers, type Known, type Ledgers, readKnown } from './known/known.ts';
 import { type Unproven, unsettled } from './windows-to-read.ts';
 
 /** A run under way: it holds the lease, counts, and knows which window it is in. */
@@ -34,6 +35,8 @@ export interface OpenRun {
   tally: Tally;
   /** As it was when the lease was taken. */
   known: Known;
+  /** By sink: how those in the state's own database identified themselves then. */
+  identities: ReadonlyMap<string, string>;
   /** The database's clock. */
   now(): Instant;
   /** Requests sent by this run so far. */
@@ -78,8 +81,10 @@ export async function withRun(
   const tracks = tracksOf(deps, job);
   let window: Window | undefined;
   let ended: Ended & { fault?: Fault } = { state: 'failed', unproven: [] };
+  let isBug = false;
 
   let began: { known: Known; at: Instant; elapsed(): number } | undefined;
+  const identities = new Map<string, string>();
   // A backfill waits for syncs, so that it never delays fresh data.
   const lease = await acquireLease(state, source, stream, deps.holder, {
     givesWay: kind !== 'sync',
@@ -89,6 +94,9 @@ export async function withRun(
       const at = await startRun(tx, { id, kind, source, stream });
       const start = performance.now();
       began = { at, elapsed: () => performance.now() - start, known: await readKnown(tx, tracks) };
+      for (const sink of deps.sinks)
+        if (sink.isInState && sink.identify)
+          identities.set(sink.name, await sink.identify(tx, { source, stream }, undefined));
     },
   });
   if (!began) throw new Error('a lease was taken, and the run did not begin');
@@ -99,6 +107,7 @@ export async function withRun(
     lease,
     tally,
     known,
+    identities,
     now: () => at + elapsed(),
     requests: () => job.requests().requests - asked.requests,
     enter(next) {
@@ -106,8 +115,8 @@ export async function withRun(
     },
   };
   const unlessStopped = (error: unknown): undefined => {
-    // Recovery: report what stopped the run; that it could not be recorded either is secondary.
-    if (!ended.fault) throw error;
+    // Recovery: what stopped the run is reported, or thrown already; that it could not be recorded either is secondary.
+    if (!ended.fault && !isBug) throw error;
     log.warn({ source, stream, run: run.id, reason: String(error) }, 'the end of the run could not be written down');
   };
   /** All in one: whoever finds the lease free finds the run ended, and its next time set. */
@@ -133,6 +142,7 @@ export async function withRun(
     ended = await observed('run', told, () => work(run));
   } catch (error) {
     // Recovery: a bug is rethrown. Any other fault ends this stream alone and is reported with what was kept.
+    isBug = !(error instanceof Fault);
     if (!(error instanceof Fault)) throw error;
     error.at({ source, stream, ...(window && { window: describeRange(window) }) });
     // If the database itself failed, the progress is unknown.
@@ -189,12 +199,14 @@ export async function withReading(
   job: StreamJob,
   run: OpenRun,
   work: (reading: Reading) => Promise<Window>,
+  recount: Window | boolean = deps.recount ?? false,
 ): Promise<Ended> {
-  const { state, sinks, signal, onProgress } = deps;
+  const { state, sinks, log, signal, onProgress } = deps;
   const { source, stream } = job;
   const tracks = tracksOf(deps, job);
   const { epoch } = run.lease;
-  const { cursors, profile, hasShown, evolved, ...known } = await bringKnownUpToDate(deps, job, run);
+  const { known: found, faults } = await bringKnownUpToDate(deps, job, run, recount);
+  const { cursors, profile, hasShown, evolved, ...known } = found;
   const since = await job.findSince(known.since, signal);
   // A `since` that moved back opens older time, where backfills may have been.
   const isOlder = known.since !== undefined && since < known.since;
@@ -212,9 +224,11 @@ export async function withReading(
       known: evolved,
       onSchemaChange: (change) => void run.tally.schemaChanges.push(describeSchemaChange(change)),
     }),
-    base: () => ({ source, runId: run.id, epoch: run.lease.epoch, since }),
+    base: () => ({ source, runId: run.id, epoch: run.lease.epoch, since, filters: job.filters }),
     tally: run.tally,
     serverNow: reader.serverNow,
+    failed: faults,
+    foreign: known.foreign,
     onCommit(sink, spans) {
       ledgers.add(sink, spans);
       const through = spans.findLast((span) => span.certified)?.end;
@@ -222,7 +236,7 @@ export async function withReading(
       const isSync = run.kind === 'sync' || run.kind === 're-sweep';
       const wanted = { start: since, end: Math.max(since, reader.serverNow() - job.policy.settleMs) };
       const done = isSync ? { done: provenShare(ledgers.of(sink), wanted) } : {};
-      onProgress({ source, stream, rows: run.tally.read, requests: run.requests(), through, ...done });
+      onProgress({ source, stream, runId: run.id, rows: run.tally.read, requests: run.requests(), through, ...done });
     },
   });
   const committer: Committer = {
@@ -232,16 +246,24 @@ export async function withReading(
       await inner.add(slice, chosen);
     },
   };
-  let asked: Window = { start: since, end: since };
-  try {
-    asked = await work({ since, cursors, ledgers, reader, committer });
-  } finally {
-    // What was read and proven before an error or Ctrl-C is kept.
+  const conclude = async (): Promise<void> => {
     await committer.flush();
-    for (const sink of sinks) await sink.publishProgress?.({ source, stream });
+    for (const sink of sinks) if (!faults.has(sink.name)) await sink.publishProgress?.({ source, stream });
     const learned = reader.profile();
     if (!isDeepStrictEqual(learned, profile)) await writeProfile(state, source, stream, learned);
+  };
+  let asked: Window;
+  try {
+    asked = await work({ since, cursors, ledgers, reader, committer });
+  } catch (error) {
+    // Recovery: what was read and proven before an error or Ctrl-C is kept, where that is possible; the first error is the one to report.
+    await conclude().catch((second: unknown) => {
+      if (second !== error)
+        log.warn({ source, stream, run: run.id, reason: String(second) }, 'nor could the rest be kept');
+    });
+    throw error;
   }
+  await conclude();
   const fault = committer.fault();
   if (fault) throw fault;
   // The ledger says what came of it, not this run alone: a window that waits for its next try is not complete either.
@@ -255,20 +277,6 @@ export async function withReading(
   }
   const unproven = [...open.values()].sort((a, b) => a.start - b.start);
   return { state: unproven.length > 0 ? 'incomplete' : 'done', unproven };
-}
-
-/** After a crash between two databases, and with filters that have changed, the state is not what it was when the lease was taken. */
-async function bringKnownUpToDate(deps: SyncDeps, job: StreamJob, run: OpenRun): Promise<Known> {
-  const { state, sinks, log } = deps;
-  const { source, stream, filters } = job;
-  const lease = { source, stream, epoch: run.lease.epoch };
-  let isStale = false;
-  for (const sink of sinks) if (await sink.recover?.(lease)) isStale = true;
-  if (await changeFilters(state, lease, { from: run.known.filters, to: filters })) {
-    log.warn({ source, stream, filters }, 'the filters have changed: what is complete is counted again');
-    isStale = true;
-  }
-  return isStale ? readKnown(state, tracksOf(deps, job)) : run.known;
 }
 
 const tracksOf = ({ sinks }: Pick<SyncDeps, 'sinks'>, { source, stream }: Pick<StreamJob, 'source' | 'stream'>) => ({

@@ -1,5 +1,7 @@
+import { CAUGHT_UP, isFirstSync } from '../cursor/cursors.ts';
 import type { Queryable } from '../cursor/database/index.ts';
 import { instantOf } from '../cursor/database/sql.ts';
+import { SINK_CHANGED } from '../cursor/holdings/attestations.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../cursor/ledger.ts';
 import { readUpcoming, type Upcoming } from '../cursor/schedules.ts';
 import { type Instant, toIso } from '../model/instant.ts';
@@ -26,6 +28,8 @@ export interface StreamStatus {
   newestSeen: string | null;
   /** From the watermark to now. */
   lagSeconds: number | null;
+  /** The stream has not caught up yet, not even once: it is far behind by nature, and what is not read yet is no gap. */
+  firstSync: boolean;
   /** From `since` to now, without holes; empty where nothing was ever written. */
   coverage: Array<{ start: string; end: string; state: CoverageState }>;
   /** Windows that were read and could not be proven. */
@@ -45,6 +49,44 @@ export interface StreamStatus {
   nextRunAt: string | null;
 }
 
+/** Something that does not mend itself, in words. */
+export interface Need {
+  source: string;
+  stream: StreamName;
+  kind: 'parked' | 'late' | 'uncertified' | 'failed' | 'sink_changed';
+  message: string;
+}
+
+/** Two tries, an hour apart, could not prove the window: somebody should know. */
+const STAYS_AFTER_TRIES = 2;
+
+/** What needs a person, of the streams that the config names; the same with several sinks is told once. */
+export function needsOf(streams: readonly StreamStatus[], maxLagMs: ReadonlyMap<string, number | undefined>): Need[] {
+  const needs = streams.flatMap((status): Need[] => {
+    const { source, stream, parked, lagSeconds, firstSync, lastRun } = status;
+    const key = `${source}/${stream}`;
+    if (!maxLagMs.has(key)) return [];
+    const maxLag = maxLagMs.get(key);
+    const stuck = status.uncertified.filter(({ tries }) => tries >= STAYS_AFTER_TRIES).length;
+    const changed = status.uncertified.find(({ reason }) => reason?.startsWith(SINK_CHANGED))?.reason ?? undefined;
+    const behind = Math.round((lagSeconds ?? 0) / 60);
+    const found: Array<Pick<Need, 'kind' | 'message'> | false> = [
+      parked !== null && { kind: 'parked', message: parked.reason },
+      !firstSync &&
+        maxLag !== undefined &&
+        (lagSeconds ?? 0) * 1000 > maxLag && {
+          kind: 'late',
+          message: `${behind} min behind, more than maxLag (${Math.round(maxLag / 60_000)} min)`,
+        },
+      stuck > 0 && { kind: 'uncertified', message: `windows that two runs could not prove: ${stuck}` },
+      changed !== undefined && { kind: 'sink_changed', message: changed.slice(SINK_CHANGED.length) },
+      lastRun?.state === 'failed' && { kind: 'failed', message: lastRun.message ?? 'the last run failed' },
+    ];
+    return found.flatMap((one) => (one ? [{ source, stream, ...one }] : []));
+  });
+  return [...new Map(needs.map((need) => [JSON.stringify([need.source, need.stream, need.kind]), need])).values()];
+}
+
 export interface LastRun {
   id: string;
   kind: string;
@@ -60,7 +102,7 @@ export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
     text: `
       select k.source, k.stream, c.sink, c.complete_through, c.newest_seen,
         ${instantOf('c.since')} as since, ${instantOf('now()')} as now,
-        extract(epoch from now() - c.complete_through)::float8 as lag,
+        extract(epoch from now() - c.complete_through)::float8 as lag, c.sink is not null and ${CAUGHT_UP} as "caughtUp",
         (select count(*) from tributary.quarantine q where (q.source, q.stream) = (k.source, k.stream)) as quarantined,
         ${COVERAGE.filters} as filters, case when c.sink is not null then ${ALSO_COMPLETE_LIST} end as also,
         r.id, r.kind, r.state, r.started_at, r.finished_at, r.message
@@ -119,6 +161,7 @@ interface StatusRow {
   complete_through: Date | null;
   newest_seen: Date | null;
   lag: number | null;
+  caughtUp: boolean;
   filters: string | null;
   also: RangePairs | null;
   quarantined: number;
@@ -129,6 +172,9 @@ interface StatusRow {
   finished_at: Date | null;
   message: string | null;
 }
+
+const isFirst = ({ caughtUp, lag }: StatusRow): boolean =>
+  isFirstSync({ caughtUp, lagMs: lag === null ? null : lag * 1000 });
 
 const toStatus = (row: StatusRow, windows: readonly LedgerWindow[], upcoming: Upcoming): StreamStatus => ({
   source: row.source,
@@ -141,14 +187,13 @@ const toStatus = (row: StatusRow, windows: readonly LedgerWindow[], upcoming: Up
   alsoComplete: isoRanges(row.also ?? []),
   newestSeen: row.newest_seen?.toISOString() ?? null,
   lagSeconds: row.lag === null ? null : Math.round(row.lag),
+  firstSync: isFirst(row),
   coverage:
     row.since === null
       ? []
-      : coverageSpans(windows, { start: row.since, end: row.now }).map(({ start, end, state }) => ({
-          start: toIso(start),
-          end: toIso(end),
-          state,
-        })),
+      : coverageSpans(windows, { start: row.since, end: row.now }, { isFirstSync: isFirst(row) }).map(
+          ({ start, end, state }) => ({ start: toIso(start), end: toIso(end), state }),
+        ),
   uncertifiedWindows: windows.filter(({ certified }) => !certified).length,
   uncertified: windows
     .filter(({ certified }) => !certified)

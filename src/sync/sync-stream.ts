@@ -3,13 +3,13 @@ import { Fault } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
 import type { StreamName } from '../model/streams.ts';
-import { describeRange, type Entry, NOTHING_THERE, NOTHING_YET, type Window } from '../model/window.ts';
+import { describeRange, type Entry, gaps, NOTHING_THERE, NOTHING_YET, type Window, within } from '../model/window.ts';
 import { type BackfillRequest, backfillStream, createIsBusy, parallelism } from './backfill-stream.ts';
 import type { Committer } from './committer.ts';
 import type { StreamJob, StreamPolicy, SyncDeps } from './job.ts';
 import { sweepInParallel } from './parallel-sweep.ts';
 import { type StreamReport, withReading, withRun } from './run.ts';
-import { resweeps, type Share, shared, unproven } from './windows-to-read.ts';
+import { isReopened, resweeps, type Share, shared, unproven } from './windows-to-read.ts';
 
 /** The outcome of a stream: a report, or a fault with the report of the work before it, if there was any. */
 export type Outcome = { source: string; stream: StreamName } & (
@@ -69,7 +69,7 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
       const { source, stream, policy } = job;
       const sinks = [...cursors].map(([sink, cursor]) => ({
         sink,
-        completeThrough: cursor?.completeThrough,
+        completeThrough: floorOf(ledgers.of(sink), cursor?.completeThrough),
         newestSeen: cursor?.newestSeen,
         ledger: async () => ledgers.of(sink),
       }));
@@ -84,6 +84,10 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
       return bringUpToDate({ policy, progress: { since, sinks }, reader, committer, signal, chainsAtOnce, onWindow });
     }),
   );
+
+/** Where windows of a changed sink were reopened, the watermark fell back behind them; new rows are read from where it was. */
+const floorOf = (ledger: readonly Entry[], completeThrough: Instant | undefined): Instant | undefined =>
+  ledger.some(isReopened) ? ledger.findLast(({ certified }) => certified)?.end : completeThrough;
 
 interface StreamProgress {
   since: Instant;
@@ -224,10 +228,15 @@ async function windowsToRead(
       const again = { start, end: Math.max(start, Math.min(floor, whole.end)) };
       // Nearly always the tail has just read all of this bit.
       const isRead = certified && certified.start <= again.start && again.end <= certified.end;
+      const reopened = entries.filter(isReopened);
+      const open = unproven(entries, whole, isRead ? undefined : again, serverNow);
       return {
         sink,
-        fresh: unproven(entries, whole, isRead ? undefined : again, serverNow),
-        repair: resweeps(entries, serverNow, policy.resweepMs),
+        fresh: open.flatMap((window) => gaps(reopened, window)),
+        repair: [
+          ...open.flatMap((window) => within(reopened, window)),
+          ...resweeps(entries, serverNow, policy.resweepMs),
+        ],
       };
     }),
   );

@@ -1,3 +1,4 @@
+import { SINK_CHANGED } from '../cursor/holdings/attestations.ts';
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS, type Entry, gaps, NOTHING_YET, startOfDay, type Window } from '../model/window.ts';
 
@@ -16,6 +17,10 @@ export const MOST_TRIES = 5;
 
 /** How long a window that could not be proven waits for its next try. */
 export const restMs = (tries: number): number => (tries < MOST_TRIES ? RETRY_UNCERTIFIED_MS : DAY_MS);
+
+/** It was proven, and the sink no longer holds it. */
+export const isReopened = ({ certified, note }: Entry): boolean =>
+  !certified && (note?.startsWith(SINK_CHANGED) ?? false);
 
 /** Every window up to `end` that is not proven, and the last bit before the watermark again, for events that came late. */
 export function unproven(ledger: readonly Entry[], whole: Window, again: Window | undefined, now: Instant): Window[] {

@@ -2,23 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { axeFaults } from '../support/axe.ts';
 import { goTo, hasBrowser, PHONE, settled, visit } from '../support/browser.ts';
 import { type PageServer, servePage } from '../support/page-server.ts';
+import { VIEWS } from '../support/page-views.ts';
 
 /** The page by itself: canned answers, a real browser. What it does with a real worker is in control-room.test.ts. */
-const DAY = new Date(Date.now() - 3 * 86_400_000).toISOString().slice(0, 10);
-const VIEWS = {
-  streams: '#/',
-  'a stream by the year': `#/stream/main/clicks?zoom=year&day=${DAY}`,
-  'a stream by the month': '#/stream/main/clicks?zoom=month',
-  'a stream in all': '#/stream/main/clicks?zoom=all&per=day',
-  backfills: '#/backfills',
-  runs: '#/runs',
-  'a run': '#/run/run-5',
-  budget: '#/budget',
-  quarantine: '#/quarantine',
-  'a record': '#/quarantine/17',
-  schema: '#/schema',
-  links: '#/links',
-};
 /** The dark has the same elements in other colours, and a phone the same colours in other places, like all that is between it and a desk. */
 const LOOKS = [
   { how: 'in the light', options: { colorScheme: 'light' }, checks: 'all', widths: [] },
@@ -97,6 +83,62 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await context.close();
   });
 
+  it('has shortcuts, a list of them, and finds a stream, a run and a record by name or id', async () => {
+    const { page, context } = await visit(`${server.baseUrl}/#/`);
+    await settled(page);
+    for (const [key, at] of Object.entries({
+      b: /#\/backfills$/,
+      r: /#\/runs$/,
+      d: /#\/links$/,
+      s: /#\/budget$/,
+      o: /#\/$/,
+    })) {
+      await page.keyboard.press('g');
+      await page.keyboard.press(key);
+      await page.waitForURL(at);
+      await settled(page);
+    }
+    await page.keyboard.press('?');
+    await page.getByRole('dialog').getByText('go to Backfills').waitFor();
+    await page.keyboard.press('Escape');
+    for (const [text, at] of Object.entries({
+      'shop/leads': /#\/stream\/shop\/leads$/,
+      '17': /#\/quarantine\/17$/,
+      'run-5-of-a-day': /#\/run\/run-5-of-a-day$/,
+    })) {
+      await page.keyboard.press('/');
+      await page.keyboard.type(text);
+      await page.keyboard.press('Enter');
+      await page.waitForURL(at);
+      await settled(page);
+    }
+    // Two sources have it.
+    await page.keyboard.press('/');
+    await page.keyboard.type('clicks');
+    await page.keyboard.press('Enter');
+    await page.getByText('There is no stream, run or record “clicks”.').waitFor();
+    await context.close();
+  });
+
+  it('has five entries in its navigation, on one line of a phone, and the way to the rest', async () => {
+    const { page, context } = await visit(`${server.baseUrl}/#/budget`, { viewport: { width: 390, height: 740 } });
+    await settled(page);
+    const entries = page.getByRole('navigation', { name: 'Views' }).getByRole('link');
+    expect((await entries.allTextContents()).map((text) => text.trim().split(' ')[0])).toEqual([
+      'Overview',
+      'Backfills',
+      'Runs',
+      'Data',
+      'Settings',
+    ]);
+    const tops = await entries.evaluateAll((all) => all.map((each) => Math.round(each.getBoundingClientRect().top)));
+    expect(new Set(tops).size).toBe(1);
+    const parts = page.getByRole('navigation', { name: 'Parts' });
+    expect(await parts.getByRole('link').allTextContents()).toEqual(['Budget', 'Audit', 'Queues']);
+    expect(await parts.getByRole('link', { name: 'Queues' }).getAttribute('href')).toBe('queues');
+    await context.close();
+  });
+
   it('tells the rows of each day, the stronger the more, and nothing where they are not known', async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/stream/main/clicks?zoom=year`);
     await settled(page);
@@ -149,6 +191,36 @@ describe.skipIf(!hasBrowser)('the page', () => {
     const asked = page.waitForRequest((request) => request.url().endsWith('/api/backfills'));
     await page.getByRole('button', { name: 'Start the backfill' }).click();
     expect((await asked).postDataJSON().pricedRows).toEqual({ 'main/clicks': 48_000, 'main/leads': 24_000 });
+    await context.close();
+  });
+
+  it('disables a button at once and until its work is done, whatever news come meanwhile', async () => {
+    const { page, context } = await visit(`${server.baseUrl}/#/`);
+    await settled(page);
+    let answer = (): void => {};
+    const held = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    let asked = 0;
+    await page.route('**/api/sync', async (route) => {
+      asked++;
+      await held;
+      await route.fulfill({ status: 202, json: {} });
+    });
+    const button = page.getByRole('group', { name: 'Actions for main' }).getByRole('button', { name: 'Sync now' });
+    await button.focus();
+    await page.keyboard.press('Enter');
+    const isOff = () => button.evaluate((element: { disabled?: boolean }) => element.disabled === true);
+    expect(await isOff()).toBe(true);
+    const drawn = page.waitForResponse((response) => response.url().includes('/api/coverage'));
+    server.tell('changed', { topics: ['coverage'] });
+    await drawn;
+    await settled(page);
+    expect(await isOff()).toBe(true);
+    answer();
+    await page.getByText('The streams of main are due now').waitFor();
+    expect({ off: await isOff(), asked }).toEqual({ off: false, asked: 1 });
+    expect(await page.evaluate('document.activeElement?.textContent')).toBe('Sync now');
     await context.close();
   });
 

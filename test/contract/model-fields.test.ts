@@ -113,3 +113,13 @@ describe('a whole page of the sandbox', () => {
     }
   });
 });
+
+it('columns that the contract does not name say so, and no others', () => {
+  const observed = new Set(OBSERVED.map(({ path }) => snake(path)));
+  for (const stream of STREAM_NAMES) {
+    const marked = STREAMS[stream].columns.filter(({ doc }) => doc.endsWith('Not in the contract.'));
+    expect(marked.map(({ name }) => name)).toEqual(
+      STREAMS[stream].columns.map(({ name }) => name).filter((name) => observed.has(name)),
+    );
+  }
+});

@@ -9,6 +9,7 @@ import {
   laterSync,
   maintainTables,
   parallelism,
+  refill,
   rewriteLake,
   veryFirstSync,
 } from '../support/crash/commands.ts';
@@ -32,6 +33,8 @@ const SAMPLED: readonly Scene[] = [
   { command: firstSync, sites: ['s3'] },
   { command: firstSync, sites: ['tables'] },
   { command: laterSync, sites: ['tables'] },
+  { command: refill, sites: ['here'] },
+  { command: refill, sites: ['elsewhere', 'folder'] },
   { command: backfillHistory, sites: ['here'] },
   { command: forgetCustomer, sites: ['here', 'folder'] },
   { command: forgetSource, sites: ['elsewhere', 'folder'] },

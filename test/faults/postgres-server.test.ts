@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createSecureContext, TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
+import { dataDirectory } from '../../src/cursor/embedded/home.ts';
 import { type EmbeddedPostgres, openEmbedded } from '../../src/cursor/embedded/index.ts';
 import { ConfigError, RetryLater } from '../../src/model/errors.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
@@ -14,6 +15,7 @@ import { freshPlace } from '../support/cli.ts';
 import { postmasterOf } from '../support/embedded.ts';
 import { type Engine, openEngine } from '../support/engine.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
+import { freePort } from '../support/free-port.ts';
 import { listening } from '../support/front.ts';
 import { idsIn, lossesOf } from '../support/losses.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -170,9 +172,15 @@ describe('a server with no connection to spare', () => {
 describe('a server that is stopped at once', () => {
   let dir: string;
   let server: EmbeddedPostgres;
+  /** Who makes databases. */
+  let superuser: string;
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), 'tributary-faults-'));
-    server = await openEmbedded({ dir, log: silentLog, command: 'vitest', settings: { fsync: 'off' } });
+    const port = await freePort();
+    const settings = { fsync: 'off', listen_addresses: '127.0.0.1', port: String(port) };
+    server = await openEmbedded({ dir, log: silentLog, command: 'vitest', settings });
+    const password = await readFile(join(dataDirectory(dir), 'tributary.password'), 'utf8');
+    superuser = `postgresql://tributary:${password}@127.0.0.1:${port}/tributary`;
   });
   afterAll(async () => {
     await server.close();
@@ -180,7 +188,7 @@ describe('a server that is stopped at once', () => {
   });
 
   it('in the middle of COPY: the batch is not there, and comes with the next run', async () => {
-    const [home, place] = await Promise.all([freshDatabase(server.url), freshPlace()]);
+    const [home, place] = await Promise.all([freshDatabase(superuser), freshPlace()]);
     const sandbox = await smallSandbox({ apiKey: KEY, rows: { clicks: 200, leads: 10, sales: 5 }, days: 5 });
     await place.config(textOf(sandbox, home.url));
     const sync = () => place.run(['sync', '--config', 't.yaml']);

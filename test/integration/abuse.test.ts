@@ -128,8 +128,8 @@ const LINES: Array<[what: string, args: string[], reason: RegExp]> = [
   ['a source with a quote', ['sync', '--source', `a'; drop table x; --`], /there is no source/],
   ['a sink that is a path', ['sync', '--sink', '../../etc'], /there is no sink/],
   ['a stream with a quote', ['sync', `clicks'`], /unknown stream/],
-  ['a date that is none', ['backfill', '--from', '2026-02-30', '--to', 'now'], /--from is no date/],
-  ['a date without end', ['backfill', '--from', '9'.repeat(400), '--to', 'now'], /--from is no date/],
+  ['a date that is none', ['backfill', '--from', '2026-02-30', '--to', 'now'], /--from is not a date/],
+  ['a date without end', ['backfill', '--from', '9'.repeat(400), '--to', 'now'], /--from is not a date/],
   ['a window that is none', ['backfill', '--from', 'now', '--to', 'now'], /is not before/],
   ['an ending of its own', ['export', 'clicks', ...WINDOW, '--out', 'x.exe'], /--out/],
   [

@@ -53,6 +53,33 @@ it('lets a sync go first and goes on afterwards', async () => {
   ]);
 });
 
+it('certifies nothing that it read with filters which a sync has changed meanwhile', async () => {
+  const sandbox = await monthOf(3000);
+  const name = 'filtered';
+  const config = configFor(engine, sandbox, { name, since: '2d', requestsPerSecond: 12 });
+  const other = configFor(engine, sandbox, {
+    name,
+    since: '2d',
+    requestsPerSecond: 12,
+    streams: { clicks: { filters: { country: ['DE'] } } },
+  });
+  await withSmallPages(engine.db, config, 20);
+  const window = { start: daysAgo(25), end: daysAgo(5) };
+  let backfilling: ReturnType<typeof backfill> | undefined;
+  await new Promise<void>((resolve) => {
+    const onProgress = ({ done = 0 }: { done?: number }): void => void (done > 0 && resolve());
+    backfilling = backfill(config, { window }, { ...clicks, onProgress });
+  });
+  expect(statesOf(await sync(other, clicks))).toEqual(['done']);
+  const [outcome] = (await backfilling) ?? [];
+  expect(outcome?.fault?.message).toContain('another process changed the filters');
+  const certified = await engine.db.query({
+    text: `select start_at from tributary.windows where source = $1 and state = 'certified' and start_at < $2`,
+    values: [name, new Date(window.end).toISOString()],
+  });
+  expect(certified).toEqual([]);
+});
+
 const LONG_AGO = { start: daysAgo(28), end: daysAgo(2) };
 it.each([
   ['a backfill', (config: Config) => backfill(config, { window: LONG_AGO }, clicks), LONG_AGO],

@@ -95,7 +95,9 @@ describe.concurrent('an endless 503', () => {
     for (const alert of alerts) {
       expect(alert).toMatchObject({ event: 'opened', kind: 'late', source: 'main' });
       // What Slack shows, and nothing of it as markup: a service must not call a channel.
-      expect(alert.text).toContain(`main/${alert.stream} late: 2 h behind, more than maxLag (60 min)`);
+      expect(alert.text).toContain(
+        `main/${alert.stream} late: the first sync has not moved for 2 h, more than maxLag (60 min)`,
+      );
       expect(alert.text).toContain('the service answered 503: &lt;!channel&gt; down &amp; out');
       expect(alert.text).not.toMatch(/[<>]|&(?!amp;|lt;|gt;)/);
     }
@@ -104,6 +106,6 @@ describe.concurrent('an endless 503', () => {
   it('stays in the log where its kind is muted', async () => {
     const { alerts, log } = await noticed('one that mutes late streams');
     expect(alerts).toEqual([]);
-    expect(log).toContain('main/clicks late: 2 h behind, more than maxLag (60 min)');
+    expect(log).toContain('main/clicks late: the first sync has not moved for 2 h, more than maxLag (60 min)');
   });
 });

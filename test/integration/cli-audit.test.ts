@@ -24,7 +24,7 @@ state: { url: "${database.url}" }\n`,
   expect([code, text]).toEqual([0, expect.anything()]);
   await quarantine(
     db,
-    { source: 'main', stream: 'leads', runId: 'run-1' },
+    { source: 'main', stream: 'leads', runId: '20261114T120000-00000001' },
     [1, 2, 3].map((n) => ({ record: { event: 'lead', eventId: `bad ${n}` }, reason: 'no time' })),
   );
 });
@@ -64,7 +64,12 @@ it('every command that changes something leaves who, what, when and from where',
     [['quarantine', 'retry', id], 'quarantine.retry', id, { records: 1 }],
     [['quarantine', 'drop', id], 'quarantine.drop', id, { records: 1 }],
     [['quarantine', 'drop', '--all', '--yes'], 'quarantine.drop', null, { records: 2 }],
-    [['forget', '--source', 'main', '--customer', 'ada@example.org', '--yes'], 'customer.forget', 'main', {}],
+    [
+      ['forget', '--source', 'main', '--customer', 'ada@example.org', '--unseen', '--yes'],
+      'customer.forget',
+      'main',
+      {},
+    ],
     [['forget', '--source', 'main', '--everything', '--yes'], 'source.forget', 'main', {}],
   ] as const)
     expect([args, await addedBy(...args.map(String))]).toEqual([

@@ -116,9 +116,10 @@ describe('cursor', () => {
   it.each([
     [['set', 'clicks', '--to', '400d'], 'lies before the beginning of this stream'],
     [['set', 'clicks', '--to', '2999-01-01'], '--to lies in the future'],
-    [['set', 'clicks', '--to', 'yesterday'], '--to is no date'],
+    [['set', 'clicks', '--to', 'last week'], '--to is not a date'],
     [['set', 'clicks'], "required option '--to <DATE>' not specified"],
     [['reset', 'clicks', '--source', 'other'], 'there is no source "other"'],
+    [['reset', 'clicks', '--sink', 'warehouse'], 'this cannot be undone, and there is no terminal to ask on'],
     [['reset', 'clicks', '--sink', 'lake'], 'there is no cursor of clicks that fits'],
     [['reset'], "missing required argument 'stream'"],
     [['rest'], "unknown command 'rest'\n(Did you mean reset?)\nnext: see tributary cursor --help"],
@@ -131,7 +132,7 @@ describe('cursor', () => {
     const lease = await acquireLease(db, 'main', 'clicks', 'tributary sync (process 1 on elsewhere)');
     for (const args of [
       ['set', 'clicks', '--to', '1d'],
-      ['reset', 'clicks'],
+      ['reset', 'clicks', '--yes'],
     ]) {
       const { code, stderr } = await tributary('cursor', ...args);
       expect([code, stderr]).toEqual([
@@ -145,7 +146,7 @@ describe('cursor', () => {
 
   it('reset forgets one track alone; its rows stay, and the next sync proves it again', async () => {
     const clicks = await rowsOf('copy.clicks');
-    expect((await cursors('reset', 'clicks', '--sink', 'copy')).map(({ sink }) => sink)).toEqual([]);
+    expect((await cursors('reset', 'clicks', '--sink', 'copy', '--yes')).map(({ sink }) => sink)).toEqual([]);
     expect((await cursors('get', 'clicks')).map(({ sink }) => sink)).toEqual(['warehouse']);
     expect(await rowsOf('copy.clicks')).toEqual(clicks);
     expect((await tributary('status')).stdout).not.toMatch(/main\/clicks copy/);

@@ -44,7 +44,12 @@ describe('tributary forget', () => {
   });
 
   it('before anything was synced: nothing is found, and it is remembered all the same', async () => {
-    const { code, stdout, text } = await forget('--source', 'main', '--customer', ID);
+    // A mistyped id would be kept out for ever.
+    const typo = await forget('--source', 'main', '--customer', ID, '--yes');
+    expect([typo.code, typo.stdout]).toEqual([2, '']);
+    expect(typo.stderr).toMatch(/^nothing of the source names this customer\nkept: everything; nothing was changed\n/);
+    expect(await db.query({ text: 'select from tributary.forgotten' })).toEqual([]);
+    const { code, stdout, text } = await forget('--source', 'main', '--customer', ID, '--unseen', '--yes');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^no row had this customer; should one come, later syncs leave it out$/m);
     expect(text).not.toContain(ID);
@@ -67,12 +72,12 @@ describe('tributary forget', () => {
   });
 
   it('says what it touched, to people and to machines, and never the id', async () => {
-    const people = await forget('--source', 'other', '--customer', ID);
+    const people = await forget('--source', 'other', '--customer', ID, '--yes');
     expect(people.code).toBe(0);
     expect(people.stdout).toMatch(/^attribution\.leads +1$/m);
     expect(people.stdout).toMatch(/^attribution\.customers +1$/m);
     expect(people.stdout).toMatch(/^the customer is forgotten, and later syncs leave it out$/m);
-    const machines = await forget('--source', 'other', '--click', 'no-such-click', '--json');
+    const machines = await forget('--source', 'other', '--click', 'no-such-click', '--json', '--unseen', '--yes');
     expect(machines.code).toBe(0);
     expect(JSON.parse(machines.stdout)).toEqual({
       format: 1,
@@ -92,6 +97,11 @@ describe('tributary forget', () => {
       /^name exactly one thing to forget\nnext: give one of --customer ID, --click ID or/,
     ],
     ['two things', ['--source', 'main', '--customer', 'c', '--click', 'd'], /^name exactly one thing to forget/],
+    [
+      'no terminal and no --yes',
+      ['--source', 'main', '--everything'],
+      /^this cannot be undone, and there is no terminal/,
+    ],
     ['an empty id', ['--source', 'main', '--customer', ''], /^the id is empty/],
     [
       'an unknown source',
@@ -107,7 +117,7 @@ describe('tributary forget', () => {
 
   it('a source that is being synced is left alone', async () => {
     const lease = await acquireLease(db, 'main', 'leads', 'tributary sync (process 1 on another machine)');
-    const { code, stdout, stderr } = await forget('--source', 'main', '--everything');
+    const { code, stdout, stderr } = await forget('--source', 'main', '--everything', '--yes');
     expect([code, stdout]).toEqual([4, '']);
     expect(stderr).toMatch(
       /^main\/leads: tributary sync \(process 1 on another machine\) is writing this stream now\nkept: /m,
@@ -117,14 +127,14 @@ describe('tributary forget', () => {
   });
 
   it('a source goes, also one that the config no longer has', async () => {
-    const { code, stdout, stderr } = await forget('--source', 'other', '--everything');
+    const { code, stdout, stderr } = await forget('--source', 'other', '--everything', '--yes');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^attribution\.clicks +40$/m);
     expect(stdout).toMatch(/^the source is gone$/m);
     expect(stderr).toContain('note: other is still in the config: the next sync reads it again\n');
     expect([await count('other'), await count('main')]).toEqual([0, 40]);
 
-    const second = await run(['forget', '--source', 'main', '--everything'], 'without-main.yaml');
+    const second = await run(['forget', '--source', 'main', '--everything', '--yes'], 'without-main.yaml');
     expect([second.code, second.stderr.includes('note:')]).toEqual([0, false]);
     expect(await count('main')).toBe(0);
   });

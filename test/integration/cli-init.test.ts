@@ -97,7 +97,7 @@ describe('tributary init', () => {
   it('on a terminal it asks, asks again where the answer cannot be, and takes the defaults', async () => {
     const place = await freshPlace();
     const typed = [
-      { after: 'service answer?', type: 'example.com\r' },
+      { after: 'base URL of the service?', type: 'example.com\r' },
       { after: 'is not an address', type: `${sandbox.baseUrl}\r` },
       { after: 'Which plan', type: 'gold\r' },
       { after: 'must be one of pro', type: 'pro\r' },
@@ -106,6 +106,8 @@ describe('tributary init', () => {
       { after: 'first sync begin?', type: '01/10/2026\r' },
       { after: 'since: must be a date', type: '7d\r' },
       { after: 'URL of your Postgres?', type: '\r' },
+      { after: 'Further indexes', type: 'link, all\r' },
+      { after: 'indexes: has no all', type: 'link, customer\r' },
       { after: 'Parquet files too?', type: '\r' },
     ];
     const { code, text } = await runOnTerminal(place, ['init'], { env, typed });
@@ -113,13 +115,17 @@ describe('tributary init', () => {
     expect(plain(text)).toContain(`${FILE} is written`);
     expect(longLines(plain(text))).toEqual([]);
     expect(text).not.toContain('Warning');
-    const { main } = parseConfig(readFileSync(join(place.dir, FILE), 'utf8'), FILE, env).config.sources;
-    expect(main).toMatchObject({ plan: 'pro', since: '7d' });
+    const { sources, sinks } = parseConfig(readFileSync(join(place.dir, FILE), 'utf8'), FILE, env).config;
+    expect(sources.main).toMatchObject({ plan: 'pro', since: '7d' });
+    expect(sinks.warehouse).toMatchObject({ indexes: ['link', 'customer'] });
   });
 
   it('Ctrl-C among the questions leaves nothing', async () => {
     const place = await freshPlace();
-    const { code } = await runOnTerminal(place, ['init'], { env, typed: [{ after: 'service answer?', type: '\x03' }] });
+    const { code } = await runOnTerminal(place, ['init'], {
+      env,
+      typed: [{ after: 'base URL of the service?', type: '\x03' }],
+    });
     expect(code).toBe(130);
     expect(existsSync(join(place.dir, 'config'))).toBe(false);
   });

@@ -36,7 +36,7 @@ describe('a sync under way', () => {
   it('lets status look at the embedded database beside it', async () => {
     const { code, stdout, stderr } = await place.run(['status', '--config', 'slow.yaml']);
     expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toMatch(/^main\/clicks +\S+ +not certified yet .*running \d\d-\d\d \d\d:\d\d$/m);
+    expect(stdout).toMatch(/^main\/clicks +\S+ +not certified yet .*running \d{4}-\d\d-\d\d \d\d:\d\d$/m);
     expect(slow.child.exitCode).toBeNull();
   });
 

@@ -97,8 +97,8 @@ describe('amounts', () => {
     expect(rows).toMatchObject([{ sale_amount: 13, _extra: { sale: { amount: 12.5 } } }]);
   });
 
-  it('daily_link_performance: one row a currency, however it is written', async () => {
-    const rows = await db.query({ text: 'select * from attribution.daily_link_performance where sales > 0' });
+  it('daily_link_revenue: one row a currency, however it is written', async () => {
+    const rows = await db.query({ text: 'select * from attribution.daily_link_revenue' });
     expect(sums(rows, 'sale_amount')).toEqual(MINOR_UNITS);
     expect(sums(rows, 'revenue')).toEqual(REVENUE);
   });

@@ -39,7 +39,7 @@ state: { url: "${database.url}" }\n`,
   const records = [lead('sound', SOUND), lead('bad')];
   await quarantine(
     db,
-    { source: 'main', stream: 'leads', runId: 'run-1' },
+    { source: 'main', stream: 'leads', runId: '20261114T120000-00000001' },
     records.map((record) => ({ record, reason: 'the record has no time: `timestamp` is missing or cannot be read' })),
   );
 });
@@ -64,7 +64,7 @@ describe('quarantine', () => {
     expect(plain(text)).toBe(stdout);
     expect(JSON.parse((await aside('list', '--json', '--limit', '1')).stdout)).toMatchObject({
       total: 2,
-      records: [{ source: 'main', stream: 'leads', run: 'run-1' }],
+      records: [{ source: 'main', stream: 'leads', run: '20261114T120000-00000001' }],
     });
   });
 

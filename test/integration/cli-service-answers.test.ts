@@ -66,7 +66,7 @@ state: { url: "${database.url}" }
     const verified = await place.run(['verify', '--config', 't.yaml', '--from', '3d', '--to', 'now']);
     expect(verified.code).toBe(3);
     expect(inOneLine(verified)).toContain('first/clicks: the service answered 422: end lies in the future');
-    expect(inOneLine(verified)).toContain('warehouse: as it should be');
+    expect(inOneLine(verified)).toMatch(/warehouse: all \d+ days match/);
     const json = await place.run(['verify', '--config', 't.yaml', '--from', '3d', '--to', 'now', '--json']);
     const { streams } = JSON.parse(json.stdout);
     expect(streams.map(({ source, error }: { source: string; error: unknown }) => [source, error !== null])).toEqual([

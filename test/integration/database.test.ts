@@ -235,6 +235,15 @@ describe('what goes wrong on the way to the server', () => {
     expect(error.message).toMatch(/refused user "tributary"/);
   });
 
+  it('no password where the server wants one: asks the person, at once', async () => {
+    const began = performance.now();
+    const error = await tryIt(at((url) => (url.password = '')));
+    expect(error).toBeInstanceOf(ConfigError);
+    expect(error.message).toMatch(/wants a password for user "tributary", and the database URL has none/);
+    // The server itself waits for a minute.
+    expect(performance.now() - began).toBeLessThan(20_000);
+  });
+
   it('unknown database: names it', async () => {
     const url = new URL(home.url);
     url.pathname = '/nowhere';

@@ -82,7 +82,7 @@ describe('the read-only role', () => {
       return tx.query({ text });
     });
 
-  const VISIBLE = ['clicks', 'leads', 'sales', 'links', 'customers', 'coverage', 'daily_link_performance'];
+  const VISIBLE = ['clicks', 'leads', 'sales', 'links', 'customers', 'coverage', 'daily_link_performance', 'events'];
 
   it.each([...VISIBLE, 'later'])('reads %s', async (name) => {
     const rows = await asReader(`select * from attribution.${name}`);

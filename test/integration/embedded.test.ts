@@ -1,9 +1,11 @@
+import { once } from 'node:events';
 import { chmod, chown, mkdir, readdir, readFile, rename, stat, symlink, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { connect } from '../../src/cursor/database/index.ts';
 import { openEmbedded } from '../../src/cursor/embedded/index.ts';
-import { ConfigError, type Fault } from '../../src/model/errors.ts';
+import { ConfigError, type Fault, RetryLater } from '../../src/model/errors.ts';
 import type { Log } from '../../src/model/log.ts';
 import { postmasterOf, startChild, temporaryFolder } from '../support/embedded.ts';
 import { silentLog } from '../support/silent-log.ts';
@@ -52,23 +54,69 @@ describe('the embedded Postgres', () => {
     await second.close();
   });
 
-  it('is durable, listens on the loopback only, asks for a password, and speaks UTF-8 everywhere alike', async () => {
+  it('is durable, listens on a socket in its own folder only, asks for a password, and speaks UTF-8 everywhere alike', async () => {
     const server = await open();
     const [row] = await ask(
       server.url,
       `SELECT current_setting('fsync') AS fsync, current_setting('full_page_writes') AS pages,
-        current_setting('listen_addresses') AS listen, current_setting('unix_socket_directories') AS socket,
+        current_setting('listen_addresses') AS listen, (SELECT rolsuper OR rolcreaterole OR rolcreatedb FROM pg_roles WHERE rolname = current_user) AS super,
         current_setting('TimeZone') AS zone, pg_encoding_to_char(encoding) AS encoding, datlocprovider AS provider,
         datlocale AS locale, upper('straße é') AS upper FROM pg_database WHERE datname = current_database()`,
     );
     expect(row).toEqual({
-      ...{ fsync: 'on', pages: 'on', listen: '127.0.0.1', socket: '', zone: 'UTC' },
+      ...{ fsync: 'on', pages: 'on', listen: '', super: false, zone: 'UTC' },
       ...{ encoding: 'UTF8', provider: 'b', locale: 'C.UTF-8', upper: 'STRAßE É' },
     });
     const guess = new URL(server.url);
     guess.password = '';
     await expect(ask(guess.href, 'SELECT 1')).rejects.toThrow();
+    expect((await stat(join(dir, 'postgres', '.s.PGSQL.5432'))).mode & 0o777).toBe(0o700);
+    await expect(ask(server.url, `COPY (SELECT 1) TO PROGRAM 'id'`)).rejects.toThrow(/permission denied/);
     await server.close();
+  });
+
+  it('is reached by its socket, however deep its folder lies', async () => {
+    const deep = join(dir, 'a-long-name'.repeat(10), 'b');
+    const server = await openEmbedded({ dir: deep, log: silentLog });
+    expect(await ask(server.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+    await server.close();
+  });
+
+  it('hands over what an earlier version made as the superuser', async () => {
+    const first = await open();
+    const url = new URL(first.url);
+    url.username = 'tributary';
+    url.password = await readFile(join(dir, 'postgres', 'tributary.password'), 'utf8');
+    for (const text of [
+      'CREATE SCHEMA old',
+      'CREATE TABLE old.rows (id bigint generated always as identity, other serial, at date) PARTITION BY RANGE (at)',
+      `CREATE TABLE old.part PARTITION OF old.rows FOR VALUES FROM ('2026-01-01') TO ('2027-01-01')`,
+      'CREATE VIEW old.seen AS SELECT * FROM old.rows',
+      'CREATE FUNCTION old.one() RETURNS int LANGUAGE sql AS $$ SELECT 1 $$',
+      `CREATE TYPE old.mood AS ENUM ('fine')`,
+      'ALTER DATABASE tributary OWNER TO tributary',
+    ])
+      await ask(url.href, text);
+    await expect(ask(first.url, 'SELECT * FROM old.rows')).rejects.toThrow(/permission denied/);
+    await first.close();
+    const second = await open();
+    await ask(second.url, `INSERT INTO old.rows (at) VALUES ('2026-11-17')`);
+    expect(await ask(second.url, 'SELECT id, other, old.one() AS one FROM old.seen')).toEqual([
+      { id: 1, other: 1, one: 1 },
+    ]);
+    await ask(second.url, 'DROP SCHEMA old CASCADE');
+    await second.close();
+  });
+
+  it('that cannot come back says so to whoever works with it', async () => {
+    const server = await open();
+    const lost = once(server.lost, 'abort');
+    await rename(join(dir, 'postgres', 'global'), join(dir, 'postgres', 'gone'));
+    process.kill((await postmasterOf(dir)) ?? 0, 'SIGKILL');
+    await lost;
+    expect(server.lost.reason).toBeInstanceOf(RetryLater);
+    await server.close();
+    await rename(join(dir, 'postgres', 'gone'), join(dir, 'postgres', 'global'));
   });
 
   it('keeps its password in a file for the owner only, and out of every message', async () => {
@@ -77,7 +125,7 @@ describe('the embedded Postgres', () => {
     const log: Log = { debug: note, info: note, warn: note, error: note, child: () => log };
     const server = await open({ log });
     const { password } = new URL(server.url);
-    expect(password).toMatch(/^[\w-]{32}$/);
+    expect(password).toMatch(/^[\w-]{43}$/);
     const refused: Fault = await open({ log }).catch((error) => error);
     await ask(server.url, `SELECT no_such_column`).catch((error) => said.push(error.message, error.stack));
     await server.close();
@@ -191,5 +239,35 @@ describe('users', () => {
     await ask(url, 'CREATE TABLE kept AS SELECT 1 AS one');
     await child.close();
     expect(await postmasterOf(dir)).toBeUndefined();
+  });
+});
+
+describe('a stranger in the place of the server', () => {
+  const message = (code: number, rest = Buffer.alloc(0)): Buffer => {
+    const body = Buffer.alloc(9 + rest.length, 'R');
+    body.writeInt32BE(8 + rest.length, 1);
+    body.writeInt32BE(code, 5);
+    rest.copy(body, 9);
+    return body;
+  };
+  it.each([
+    ['asks for the password in the clear', message(3)],
+    ['asks for an MD5 of it', message(5, Buffer.from('salt'))],
+    ['asks for nothing', message(0)],
+  ])('%s, and gets neither it nor a question', async (_, answer) => {
+    const heard: Buffer[] = [];
+    const server = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => {
+        socket.write(answer);
+        socket.on('data', (chunk) => heard.push(chunk));
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const url = `postgresql://tributary:sEcr3t@127.0.0.1:${port}/tributary`;
+    await expect(ask(`${url}?require_auth=scram-sha-256`, 'SELECT 1')).rejects.toThrow(/did not prove by SCRAM/);
+    expect(Buffer.concat(heard).toString('latin1')).toBe('');
+    server.close();
   });
 });

@@ -172,8 +172,23 @@ describe('a token', () => {
     // A program with an old token guesses nothing: it is told that it is wrong, however often it asks.
     const again = await room.get('/metrics', bearer('wrong as well'));
     expect([again.status, again.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+    // Nor can it be guessed where everybody may ask.
+    for (const path of ['/api/session', '/healthz', '/api/nothing'])
+      expect((await room.get(path, bearer(`wrong at ${path}`))).status).toBe(429);
     expect((await signIn(ROOM_TOKEN)).status).toBe(200);
     expect((await room.get('/metrics')).status).toBe(200);
+    for (const path of ['/metrics', '/queues/'])
+      expect((await room.get(path)).headers.get('cache-control')).toBe('no-store');
+    expect((await room.get('/queues/static/..%2fx')).status).toBe(404);
+    expect((await room.get('/queues/static/%2e%2e/x')).status).toBe(404);
+    // As it is written: fetch would take the climbing out of the path.
+    const climbed = await new Promise((resolve, reject) => {
+      const headers = bearer(ROOM_TOKEN);
+      request(new URL(room.url), { path: '/queues/static/../x', headers }, (answer) => resolve(answer.statusCode))
+        .on('error', reject)
+        .end();
+    });
+    expect(climbed).toBe(404);
     expect((await room.get('/healthz', bearer('wrong as well'))).status).toBe(200);
     expect((await room.get('/api/overview', { cookie })).status).toBe(200);
   });

@@ -338,10 +338,16 @@ describe('the verbs of the command line', () => {
   });
 
   it('what makes no sense is refused with what to do, and nothing is asked of the service', async () => {
+    await db.query({
+      text: `insert into tributary.backfills (id, source, stream, start_at, end_at, force, state)
+        values ('twin', 'main', 'clicks', '2020-01-01T00:00Z', '2020-02-01T00:00Z', true, 'paused')`,
+    });
     for (const [wrong, expected] of [
       [{ from: '1d' }, 400],
       [{ ...REQUEST, from: 'x' }, 400],
       [{ ...REQUEST, to: '70d' }, 409],
+      [{ ...REQUEST, to: '2728-01-01' }, 409],
+      [{ ...REQUEST, from: '2020-01-01', to: '2020-02-01', force: true }, 409],
       [{ ...REQUEST, source: 'x' }, 404],
       [{ ...REQUEST, more: 1 }, 400],
       [{ ...REQUEST, streams: ['x'] }, 400],

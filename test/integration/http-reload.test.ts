@@ -97,6 +97,25 @@ describe('SIGHUP', () => {
     await stream.ended;
   });
 
+  it('ends streams of events that a token opened which is another one now, or has another role', async () => {
+    const one = (token: string, role: string) =>
+      writeConfig(baseUrl, `token: "\${OWNER_TOKEN}", tokens: { day: { token: ${token}, role: ${role} } }`);
+    const [before, after] = ['a-token-of-the-day-shift', 'another-token-of-the-day'];
+    await one(before, 'operator');
+    running.child.kill('SIGHUP');
+    await until('it is known', async () => (await statusWith(before)) === 200);
+    const rotated = await listenTo(url, undefined, { authorization: `Bearer ${before}` });
+    await one(after, 'operator');
+    running.child.kill('SIGHUP');
+    await rotated.ended;
+    await until('the next is known', async () => (await statusWith(after)) === 200);
+    const lowered = await listenTo(url, undefined, { authorization: `Bearer ${after}` });
+    await one(after, 'metrics');
+    running.child.kill('SIGHUP');
+    await lowered.ended;
+    expect(await statusWith(after)).toBe(403);
+  });
+
   it('brings named tokens, and takes them away', async () => {
     const TOKEN = 'a-token-of-the-night-shift';
     await writeConfig(baseUrl, `token: "\${OWNER_TOKEN}", tokens: { night: { token: ${TOKEN}, role: read } }`);

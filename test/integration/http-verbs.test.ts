@@ -236,6 +236,7 @@ describe('the installation', () => {
       ['markdown', 'text/markdown', '# Data dictionary'],
       ['json', 'application/json', '"tables"'],
       ['dbt', 'application/yaml', 'version: 2'],
+      ['duckdb', 'application/sql', 'read_parquet'],
     ] as const) {
       const response = await room.get(`/api/schema?format=${format}`);
       expect(response.headers.get('content-type')).toContain(type);

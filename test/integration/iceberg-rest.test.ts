@@ -58,5 +58,32 @@ describe.skipIf(uri === '')('a REST catalog', () => {
       expect((await rowsOf(place, stream, 'two')).size).toBe(0);
       expect((await rowsOf(place, stream, 'one')).size).toBe(4);
     });
+
+    it('is the same through commits of ours, also those that the state did not hear of, and another one once it is dropped', async () => {
+      const stream = STREAMS.sales;
+      const writer = await createWriter(place, stream, 'three');
+      const sink = place.createSink();
+      const window = { start: NOON, end: NOON + 60 * MINUTE };
+      const identify = () => sink.identify(place.state, { source: 'three', stream: 'sales' }, undefined);
+      await writer.commit([rowOf(stream, 'a', NOON)]);
+      // The first look takes note of what happened before.
+      expect(await sink.attest(stream, 'three', [window])).toEqual([{ rows: 1 }]);
+      const identity = await identify();
+      await writer.commit([rowOf(stream, 'b', NOON + MINUTE)]);
+      expect(await identify()).toBe(identity);
+      await place.state.query({
+        text: `create constraint trigger fails after insert or update on tributary.cursors
+          deferrable initially deferred for each row execute function fails()`,
+      });
+      await expect(writer.commit([rowOf(stream, 'c', NOON + 2 * MINUTE)])).rejects.toThrow();
+      await place.state.query({ text: 'drop trigger fails on tributary.cursors' });
+      expect(await identify()).toBe(identity);
+      expect(await sink.attest(stream, 'three', [window])).toEqual([{ rows: 3 }]);
+      const [namespace] = (sink.tableOf?.('sales') ?? '').split('.');
+      const dropped = await fetch(`${uri}/v1/namespaces/${namespace}/tables/sales`, { method: 'DELETE' });
+      expect(dropped.ok).toBe(true);
+      expect(await identify()).not.toBe(identity);
+      expect(await sink.attest(stream, 'three', [window])).toEqual([{ rows: 0 }]);
+    });
   });
 });

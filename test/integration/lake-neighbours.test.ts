@@ -1,10 +1,10 @@
-import { chmod, mkdir, mkdtemp, readFile, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { STREAMS } from '../../src/model/streams.ts';
 import { DAY_MS } from '../../src/model/window.ts';
-import { createFileTarget } from '../../src/sinks/export.ts';
+import { createFileTarget, createSpool } from '../../src/sinks/export.ts';
 import { keyOf } from '../../src/sinks/parquet/event-index.ts';
 import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
 import { type LakePlace, lakePlace } from '../support/lake-place.ts';
@@ -62,7 +62,9 @@ it('refuses a torn file of its own and says what to do', async () => {
   const file = join(place.folder, DAY, `${writer.lease.source}.parquet`);
   const whole = await readFile(file);
   await writeFile(file, whole.subarray(0, whole.length - 9));
-  await expect(writer.commit([click('a', 'FR')])).rejects.toMatchObject({ next: expect.stringContaining('backfill') });
+  await expect(writer.commit([click('a', 'FR')])).rejects.toMatchObject({
+    next: expect.stringContaining('verify --repair'),
+  });
   await writeFile(file, whole);
   expect(await writer.commit([click('a', 'FR')])).toEqual(receipt({ changed: 1 }));
 });
@@ -193,28 +195,52 @@ it('merges what another state database wrote, and finds events whose time has ch
   expect((await rowsOf(place, stream, source)).size).toBe(2);
 });
 
-it('lets nobody else read what it writes, unless the folder was given to a group', async () => {
+it('writes files for those whom the umask lets in, or for those whom the config names', async () => {
   const modeOf = async (path: string) => ((await stat(join(place.folder, path))).mode & 0o7777).toString(8);
-  const mask = process.umask(0);
+  const mask = process.umask(0o027);
   try {
     const writer = await createWriter(place, stream);
     const file = (day: number) => `clicks/date=2027-01-0${day}/${writer.lease.source}.parquet`;
     const at = (day: number) => rowOf(stream, `d${day}`, Date.UTC(2027, 0, day));
     await writer.commit([at(1)]);
-    expect([await modeOf(file(1)), await modeOf(join(file(1), '..'))]).toEqual(['600', '700']);
-    const before = (await stat(place.folder)).mode;
-    await chmod(place.folder, 0o2750);
+    expect([await modeOf(file(1)), await modeOf(join(file(1), '..'))]).toEqual(['640', '750']);
+    process.umask(0o077);
     await writer.commit([at(2)]);
-    expect(await modeOf(file(2))).toBe('640');
-    expect(await modeOf(join(file(2), '..'))).toMatch(/750$/);
-    await chmod(place.folder, before & 0o777);
-    const out = join(place.folder, 'export.csv');
-    await writeFile(`${out}.partial`, 'left', { mode: 0o644 });
-    const target = await createFileTarget(out, { replace: false });
+    expect([await modeOf(file(2)), await modeOf(join(file(2), '..'))]).toEqual(['600', '700']);
+    const shared = createFolderStore(join(place.folder, 'shared'), { fileMode: 0o664 });
+    await shared.writeText('clicks/date=2027-01-03/note.txt', 'x');
+    const modes = [
+      'shared',
+      'shared/clicks',
+      'shared/clicks/date=2027-01-03',
+      'shared/clicks/date=2027-01-03/note.txt',
+    ];
+    expect(await Promise.all(modes.map(modeOf))).toEqual(['775', '775', '775', '664']);
+    process.umask(0o022);
+    const target = await createFileTarget(join(place.folder, 'export.csv'), { replace: false });
     await target.write('x');
     await target.finish();
-    expect(await modeOf('export.csv')).toBe('600');
+    expect(await modeOf('export.csv')).toBe('644');
   } finally {
     process.umask(mask);
   }
+});
+
+it('an export follows no link that was put in its way, and uses no file of another', async () => {
+  const out = join(place.folder, 'planted.csv');
+  const victim = join(place.folder, 'victim');
+  await writeFile(victim, 'precious');
+  for (const name of ['planted.csv.partial', 'planted.csv.spool']) await symlink(victim, join(place.folder, name));
+  const target = await createFileTarget(out, { replace: false });
+  const spool = await createSpool(out);
+  await spool.add([rowOf(stream, 'spooled', NOON)]);
+  await target.write('x');
+  const names = (await readdir(place.folder)).filter((name) => name.includes('planted') && name.startsWith('.'));
+  expect(names).toEqual([expect.stringMatching(/^\.planted\.csv\.[0-9a-f]{16}\.partial$/)]);
+  const replayed: string[] = [];
+  for await (const rows of spool.replay()) replayed.push(...rows.map(({ id }) => id));
+  expect(replayed).toEqual(['spooled']);
+  await spool.remove();
+  await target.finish();
+  expect([await readFile(victim, 'utf8'), await readFile(out, 'utf8')]).toEqual(['precious', 'x']);
 });

@@ -54,7 +54,7 @@ it('has types that others understand, and says of itself whose it is', async () 
   expect(Object.fromEntries(entries.map(({ k, v }) => [k, v]))).toMatchObject({
     'tributary.source': writer.lease.source,
     'tributary.stream': 'sales',
-    'tributary.run': 'run-1',
+    'tributary.run': '20261114T120000-00000001',
     'tributary.schema': expect.stringMatching(/^[0-9a-f]{12}$/),
   });
 });

@@ -31,7 +31,7 @@ async function openTrack(sinks = ['warehouse']) {
     track,
     advance: (change: Partial<Advance>) => {
       const { epoch } = lease;
-      const base = { ...track, commitId: 'commit-1', epoch, runId: 'run-1', since: NOON, spans: [] };
+      const base = { ...track, commitId: 'commit-1', epoch, runId: '20261114T120000-00000001', since: NOON, spans: [] };
       const advance = { ...base, newestSeen: undefined, ...change };
       return db.transaction(async (tx) => applyAdvance(tx, await checkFence(tx, advance), advance));
     },
@@ -89,7 +89,7 @@ describe('whatever comes, in whatever order', () => {
         let before = Number.NEGATIVE_INFINITY;
         for (const { spans, since: from } of advances) {
           await advance({ spans, since: bound(from) });
-          model.apply({ spans, since: bound(from), newestSeen: undefined, runId: 'run-1' });
+          model.apply({ spans, since: bound(from), newestSeen: undefined, runId: '20261114T120000-00000001' });
           if (from < since) before = Number.NEGATIVE_INFINITY;
           since = Math.min(since, from);
           for (const { from: a, to: b, ...added } of spans) {

@@ -1,5 +1,6 @@
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { withoutForgotten } from '../../src/cursor/forgotten.ts';
+import type { CountRows } from '../../src/cursor/holdings/window-rows.ts';
 import { checkFence } from '../../src/cursor/leases.ts';
 import { applyAdvance } from '../../src/cursor/ledger.ts';
 import { quarantine } from '../../src/cursor/quarantine.ts';
@@ -8,7 +9,7 @@ import { parseJson } from '../../src/model/json.ts';
 import { databaseNow } from '../../src/sinks/parquet/event-index.ts';
 import { columnsOf } from '../../src/sinks/parquet/partition-file.ts';
 import { type Books, createSinkOn } from '../support/memory-sink.ts';
-import { createMemoryTable } from '../support/memory-table.ts';
+import { createMemoryTable, type MemoryTable } from '../support/memory-table.ts';
 import { stateDatabase } from '../support/postgres.ts';
 import type { SinkPlace } from '../support/sink-harness.ts';
 import { sinkSuite } from '../support/sink-suite.ts';
@@ -16,14 +17,15 @@ import { sinkSuite } from '../support/sink-suite.ts';
 /** The sink of the simulations, with the state where it is for every other sink. */
 
 const booksIn =
-  (state: Database): Books =>
+  (state: Database, table: MemoryTable): Books =>
   ({ advance, rejected, stream, rows, write }) =>
     state.transaction(async (tx) => {
       const fence = await checkFence(tx, advance);
       const kept = await withoutForgotten(tx, advance.source, stream, rows);
       const receipt = write(kept, await databaseNow(tx));
       await quarantine(tx, advance, rejected);
-      await applyAdvance(tx, fence, advance);
+      const count: CountRows = async (windows) => table.count(stream, advance.source, windows);
+      await applyAdvance(tx, fence, advance, { added: [], removed: [], count, isAfterCrash: true });
       return receipt;
     });
 
@@ -33,7 +35,7 @@ async function memoryPlace(): Promise<SinkPlace> {
   const table = createMemoryTable();
   return {
     state,
-    createSink: () => createSinkOn(table, booksIn(state)),
+    createSink: () => createSinkOn(table, booksIn(state, table)),
     readRows: async (stream) => {
       const columns = columnsOf(stream);
       const asRead = (value: Value, kind: string | undefined): Value =>

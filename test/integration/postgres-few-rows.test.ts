@@ -89,11 +89,14 @@ describe.each([
       const { below, redraw, rows } = drawer(stream, seed);
       const { whole, pieces, both } = await twoWriters(stream);
       const first = rows(EVENTS);
-      await both(alone(first.filter((_, i) => i % 2 === 0)), 'run-1');
-      expect(await both(alone(first), 'run-1')).toMatchObject({ new: EVENTS / 2, unchanged: EVENTS / 2 });
+      await both(alone(first.filter((_, i) => i % 2 === 0)), '20261114T120000-00000001');
+      expect(await both(alone(first), '20261114T120000-00000001')).toMatchObject({
+        new: EVENTS / 2,
+        unchanged: EVENTS / 2,
+      });
       const before = await stored(name, pieces, []);
       const joined = first.map((row) => redraw(row, ({ volatile }) => volatile === true && below(2) > 0));
-      expect(await both(alone(joined), 'run-2')).toMatchObject({ unchanged: EVENTS });
+      expect(await both(alone(joined), '20261114T120000-00000002')).toMatchObject({ unchanged: EVENTS });
       expect(differing(await stored(name, pieces, []), before)).toEqual([]);
 
       const times = [0, 0, 0, 0.001, -MINUTE, 40 * DAY, -365 * DAY, EARLIEST - NOON, LATEST - NOON];
@@ -109,14 +112,14 @@ describe.each([
       };
       const found = await compare(moved);
       expect((await Promise.all(cut(moved).map(compare))).flat().sort()).toEqual(found.sort());
-      expect(await both(alone(moved), 'run-3')).toMatchObject({ changed: found.length });
+      expect(await both(alone(moved), '20261114T120000-00000003')).toMatchObject({ changed: found.length });
       expect(found.length).toBeGreaterThan(EVENTS / 2);
 
       const spans = [{ ...certified(NOON, NOON + 60 * MINUTE), whole: true }];
-      for (const writer of [whole, pieces]) await writer.commit([], { spans, runId: 'run-4' });
+      for (const writer of [whole, pieces]) await writer.commit([], { spans, runId: '20261114T120000-00000004' });
       expect((await compare(moved)).length).toBeGreaterThan(10);
-      await both(alone(moved.filter((_, i) => i % 3 > 0)), 'run-5');
-      await both(alone(moved), 'run-5');
+      await both(alone(moved.filter((_, i) => i % 3 > 0)), '20261114T120000-00000005');
+      await both(alone(moved), '20261114T120000-00000005');
       for (const part of [moved, ...cut(moved)]) expect(await compare(part)).toEqual([]);
     });
     await fc.assert(property, { numRuns: 1, endOnFailure: true });
@@ -126,14 +129,14 @@ describe.each([
     const { redraw, rows } = drawer(streams.leads, 7);
     const { both } = await twoWriters(streams.leads);
     const known = rows(EVENTS);
-    await both([known], 'run-1');
+    await both([known], '20261114T120000-00000001');
     const groups = known.map((row, i) => {
       const versions = [0, 1, -45 * DAY, 1].map((by) => redraw(row, () => true, row.at + by));
       return [...versions.slice(i % 4), ...versions.slice(0, i % 4)];
     });
     groups.push(['x\0', 'x\ufffd', 'x\ud800'].map((id) => rowOf(streams.leads, id, NOON, { event_name: id })));
-    expect(await both(groups, 'run-1')).toMatchObject({ new: 1, changed: EVENTS });
-    await both(groups, 'run-2');
+    expect(await both(groups, '20261114T120000-00000001')).toMatchObject({ new: 1, changed: EVENTS });
+    await both(groups, '20261114T120000-00000002');
   });
 
   it('links and customers that many events share, and that are empty in some', async () => {

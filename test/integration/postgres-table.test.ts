@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Database } from '../../src/cursor/database/index.ts';
 import { quoteIdent } from '../../src/cursor/database/sql.ts';
 import { BOOKKEEPING, STREAM_NAMES, STREAMS, type Stream } from '../../src/model/streams.ts';
 import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
@@ -94,7 +95,7 @@ it('puts back a column that somebody dropped, even one that is never empty', asy
     text: `
       insert into repaired.clicks (_source, event_id, event, "timestamp", _first_synced_at, _synced_at, _run_id)
       values ('s', 'e', 'click', now(), now(), now(), 'r');
-      alter table repaired.clicks drop column click_city, drop column _run_id`,
+      alter table repaired.clicks drop column click_city cascade, drop column _run_id`,
   });
   await sinkIn('repaired').prepare(STREAMS.clicks);
   const names = (await columnsOf('repaired', STREAMS.clicks)).map((column) => column.name);
@@ -122,12 +123,8 @@ it('leaves a table that is up to date alone, even while somebody reads it', asyn
     await reader.query({ text: 'lock table calm.leads in access share mode' });
     await place.db.transaction(async (tx) => {
       await tx.query({ text: "set local lock_timeout = '2s'" });
-      await createPostgresSink({
-        name: 'warehouse',
-        db: { ...place.db, transaction: (work) => work(tx) },
-        schema: 'calm',
-        state: place.state,
-      }).prepare(STREAMS.leads);
+      const db: Database = { ...place.db, transaction: (work) => work(tx) };
+      await createPostgresSink({ name: 'warehouse', db, schema: 'calm', state: db }).prepare(STREAMS.leads);
       const locks = await tx.query({
         text: `select mode from pg_locks where pid = pg_backend_pid() and relation = 'calm.leads'::regclass`,
       });

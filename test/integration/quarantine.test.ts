@@ -25,7 +25,11 @@ interface Kept {
   last_at: Date;
 }
 
-async function keep(source: string, rejected: readonly Rejected[], runId = 'run-1'): Promise<Kept[]> {
+async function keep(
+  source: string,
+  rejected: readonly Rejected[],
+  runId = '20261114T120000-00000001',
+): Promise<Kept[]> {
   await quarantine(db, { source, stream: 'leads', runId }, rejected);
   return db.query<Kept & Record<string, unknown>>({
     text: 'select * from tributary.quarantine where source = $1 order by id',
@@ -39,7 +43,7 @@ it('keeps a record as it came, with its reason', async () => {
   const record = { event: 'lead', eventId: 'e1', metadata: { n: 9007199254740993n, list: [1, null] } };
   const [kept, ...more] = await keep(newSource(), [why(record)]);
   expect(more).toEqual([]);
-  expect(kept).toMatchObject({ stream: 'leads', reason: 'the record has no time', run_id: 'run-1' });
+  expect(kept).toMatchObject({ stream: 'leads', reason: 'the record has no time', run_id: '20261114T120000-00000001' });
   expect(kept?.record).toBe('{"event":"lead","eventId":"e1","metadata":{"n":9007199254740993,"list":[1,null]}}');
 });
 
@@ -48,11 +52,11 @@ it('keeps it once, however often it is read and however its link and customer mo
   const read = (clicks: number) =>
     why({ eventId: 'e1', link: { id: 'l1', clicks }, customer: { id: 'c1', name: `made up ${clicks}` } });
   const [first] = await keep(source, [read(1), read(2)]);
-  const [again, ...more] = await keep(source, [read(3)], 'run-2');
+  const [again, ...more] = await keep(source, [read(3)], '20261114T120000-00000002');
   expect(more).toEqual([]);
   expect(again?.first_at).toEqual(first?.first_at);
   expect(Number(again?.last_at)).toBeGreaterThan(Number(first?.last_at));
-  expect(again?.run_id).toBe('run-2');
+  expect(again?.run_id).toBe('20261114T120000-00000002');
   expect(again?.record).toContain('"clicks":3');
 });
 
@@ -113,7 +117,7 @@ it('keeps the top of a record that has no bottom', async () => {
 it('is gone with the batch that is rolled back', async () => {
   const source = newSource();
   const failing = db.transaction(async (tx) => {
-    await quarantine(tx, { source, stream: 'leads', runId: 'run-1' }, [why({ eventId: 'e1' })]);
+    await quarantine(tx, { source, stream: 'leads', runId: '20261114T120000-00000001' }, [why({ eventId: 'e1' })]);
     throw new Error('the batch failed');
   });
   await expect(failing).rejects.toThrow('the batch failed');

@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { withSyncApp } from '../../src/app/index.ts';
 import { emptyTally, finishRun, newRunId, removeOldHistory, startRun } from '../../src/cursor/runs.ts';
+import { RetryLater } from '../../src/model/errors.ts';
 import type { StreamName } from '../../src/model/streams.ts';
-import { type Engine, openEngine } from '../support/engine.ts';
+import { syncStream } from '../../src/sync/sync-stream.ts';
+import { configFor, type Engine, openEngine } from '../support/engine.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+import { silentLog } from '../support/silent-log.ts';
 import { newSource } from '../support/sink-harness.ts';
 
 let engine: Engine;
@@ -66,6 +71,39 @@ it('keeps what a run that ended said about itself', async () => {
   await finishRun(engine.db, done, { state: 'done' }, emptyTally());
   await begin(source);
   expect(await runOf(done)).toMatchObject({ state: 'done', message: null });
+});
+
+it('throws what stopped it, also where its end cannot be written down', async () => {
+  const config = configFor(engine, await smallSandbox());
+  let isAway = false;
+  await withSyncApp(
+    { config, log: silentLog, choice: { streams: ['clicks'] } },
+    async ({ state, sinks, jobs: [job] }) => {
+      if (!job) throw new Error('no job');
+      const failing: typeof state = {
+        ...state,
+        transaction: (work) => (isAway ? Promise.reject(new Error('the database is away')) : state.transaction(work)),
+      };
+      const broken = (error: Error) => ({
+        ...job,
+        findSince(): Promise<never> {
+          isAway = true;
+          return Promise.reject(error);
+        },
+      });
+      const deps = {
+        sinks,
+        log: silentLog,
+        signal: new AbortController().signal,
+        holder: 'test',
+        onProgress: () => {},
+      };
+      const sync = (error: Error) => syncStream({ ...deps, state: failing }, broken(error));
+      await expect(sync(new TypeError('since of undefined'))).rejects.toThrow('since of undefined');
+      isAway = false;
+      expect((await sync(new RetryLater('the service is away'))).fault?.message).toBe('the service is away');
+    },
+  );
 });
 
 it('has ids that sort by time and do not repeat', () => {

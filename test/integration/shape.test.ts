@@ -3,6 +3,7 @@ import { connect } from '../../src/cursor/database/index.ts';
 import { ConfigError } from '../../src/model/errors.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
+import { viewsOf } from '../../src/sinks/postgres/views.ts';
 import type { Sink } from '../../src/sinks/sink.ts';
 import { openFeed, recordOf } from '../support/feed.ts';
 import { stateDatabase } from '../support/postgres.ts';
@@ -12,6 +13,9 @@ import { createWriter, NOON, rowOf } from '../support/sink-harness.ts';
 /** Tables that change under the feet of those who write them. Binary COPY would store other values without a word. */
 
 const schema = 'attribution';
+const VIEWS = viewsOf({ schema, sink: 'warehouse', isStateHere: true })
+  .map(({ name }) => `${schema}.${name}`)
+  .join(', ');
 let place: PostgresPlace;
 beforeAll(async () => {
   place = await postgresPlace({ schema });
@@ -143,7 +147,7 @@ it.each([
     await sink.prepare(STREAMS.sales);
     const writer = await createWriter(odd, STREAMS.sales);
     await odd.db.query({
-      text: `drop view ${schema}.daily_link_performance; alter table ${schema}.sales alter sale_amount type numeric,
+      text: `drop view ${VIEWS}; alter table ${schema}.sales alter sale_amount type numeric,
         alter sale_currency type varchar`,
     });
     const act =

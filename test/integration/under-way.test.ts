@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { insertBackfill } from '../../src/cursor/backfills.ts';
+import { insertBackfills } from '../../src/cursor/backfills.ts';
 import { listBackfills } from '../../src/http/routes/backfills.ts';
 import { type Extent, paceOf, readSyncsUnderWay } from '../../src/http/routes/runs.ts';
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
@@ -87,8 +87,10 @@ it('a backfill: by its priced rows, the window that is being read included; by t
     { start: TODAY - 50 * DAY_MS, end: window.end },
   ];
   const of = { source: 'old', stream: 'clicks', window, force: false, chunks } as const;
-  await insertBackfill(engine.db, { ...of, id: 'priced', pricedRows: 10_000 });
-  await insertBackfill(engine.db, { ...of, id: 'unpriced' });
+  await insertBackfills(engine.db, [
+    { ...of, id: 'priced', pricedRows: 10_000 },
+    { ...of, id: 'unpriced' },
+  ]);
   const read = async (id: string) => (await listBackfills(engine.db, id))[0];
   expect(await read('priced')).toMatchObject({ progress: 0, rows: 0, rowsPerSecond: null, etaSeconds: null });
   await run('old', 'old-1', 'backfill', 50);

@@ -75,7 +75,7 @@ it.each(VERSIONS.map((version) => [version]))('from version %i on', async (versi
           order by start_at limit 1) as first, complete_through > now() - interval '1 day' as moved
         from tributary.cursors where source = 'kept' and stream = 'clicks'`,
     });
-    expect(ledger).toEqual({ first: 'run-1', moved: true });
+    expect(ledger).toEqual({ first: '20261114T120000-00000001', moved: true });
   } finally {
     await db.close();
     await home.drop();

@@ -7,7 +7,7 @@ import {
   type Backfill,
   type BackfillDeps,
   cancelBackfill,
-  enqueueBackfill,
+  enqueueBackfills,
   pauseBackfill,
   readBackfills,
   resumeBackfill,
@@ -68,7 +68,9 @@ describeBackends('a backfill in the queue, in %s', (backend) => {
     }
   }
   const add = (deps: BackfillDeps, force = false): Promise<string> =>
-    enqueueBackfill(deps, { source: 'main', stream: 'clicks', window: WINDOW, force, chunks: CHUNKS });
+    enqueueBackfills(deps, [{ source: 'main', stream: 'clicks', window: WINDOW, force, chunks: CHUNKS }]).then(
+      ([id = '']) => id,
+    );
   const read = async (id: string): Promise<Backfill> => (await readBackfills(db, id))[0] as Backfill;
   const isOver = (id: string, state: string) =>
     until(`${id} is ${state}`, async () => (await read(id)).state === state);
@@ -164,7 +166,7 @@ it('a retry is not undone by a worker that looks for ended backfills at that mom
   const queue: BackfillDeps['queue'] = { flow: async () => {}, enqueue: async () => {}, promote: async () => {} };
   const deps = { state, queue };
   const request = { source: 'main', stream: 'clicks', window: WINDOW, force: false, chunks: CHUNKS } as const;
-  const id = await enqueueBackfill(deps, request);
+  const [id = ''] = await enqueueBackfills(deps, [request]);
   for (const [i, { start }] of CHUNKS.entries()) {
     await claimWindow(db, id, start);
     await endWindow(db, id, start, { state: i === 3 ? 'failed' : 'done', rows: 0, tried: true });

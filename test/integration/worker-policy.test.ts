@@ -154,6 +154,34 @@ describe('many workers that look for trouble', () => {
       values: [source],
     });
 
+  it('keep the words of what lasts up to date: a refusal, then an outage', async () => {
+    const words = async (): Promise<string[]> =>
+      (
+        await db.query<{ message: string }>({
+          text: `select message from tributary.incidents where source = 'changing' and closed_at is null`,
+        })
+      ).map(({ message }) => message);
+    await park('changing');
+    await troubled(undefined, 1);
+    expect(await words()).toEqual(['stopped, because no']);
+    await db.query({
+      text: `
+        insert into tributary.runs (id, kind, source, stream, state, started_at, finished_at, message)
+        values ('changing-1', 'sync', 'changing', 'clicks', 'incomplete', now(), now() + interval '1 s', 'the service does not answer.')`,
+    });
+    await troubled(undefined, 1);
+    expect(await words()).toEqual([
+      'stopped: the last try failed, because the service does not answer. Before that: no',
+    ]);
+    await db.query({
+      text: `
+        insert into tributary.runs (id, kind, source, stream, state, started_at, finished_at, message)
+        values ('changing-2', 'sync', 'changing', 'clicks', 'refused', now() + interval '2 s', now() + interval '3 s', 'no')`,
+    });
+    await troubled(undefined, 1);
+    expect(await words()).toEqual(['stopped, because no']);
+  });
+
   it('send one message, and one when it is over', async () => {
     const seen: string[] = [];
     const hook = await serve((request, response) => {
@@ -230,12 +258,28 @@ describe('trouble that is no refusal', () => {
         on conflict (source, stream, sink) do update set complete_through = excluded.complete_through`,
       values: [sink, minutesAgo],
     });
+  /** In both sinks, by a run that ended well: from then on it can be late. */
+  const caughtUp = async (): Promise<void> => {
+    await db.query({
+      text: `
+        insert into tributary.windows (source, stream, sink, start_at, end_at, state, rows, run_id, read_at, proven_at)
+        select 'behind', 'leads', s, '2026-01-01', '2026-01-02', 'certified', 1, 'r', now(), now() from unnest(array['warehouse', 'lake']) s`,
+    });
+    await db.query({
+      text: `
+        insert into tributary.runs (id, kind, source, stream, state, finished_at)
+        values ('caught-up', 'sync', 'behind', 'leads', 'done', now())`,
+    });
+  };
 
   it('a stream is late when the sink that is furthest behind is', async () => {
     await db.query({
       text: `insert into tributary.schedules (source, stream, plan, created_at) values ('behind', 'leads', 'x', now() - interval '31 minutes')`,
     });
-    expect(await found()).toEqual(['late: 31 min behind, more than maxLag (30 min): nothing is proven complete yet']);
+    expect(await found()).toEqual([
+      'late: the first sync has not moved for 31 min, more than maxLag (30 min): nothing is proven complete yet',
+    ]);
+    await caughtUp();
     await complete('warehouse', 20);
     expect(await found()).toEqual([]);
     await complete('lake', 240);

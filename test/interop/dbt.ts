@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openDesk, sourceOf, startService, startState } from './built.ts';
-import { type Found, lastLines, type Part, run, withClosers } from './part.ts';
+import { type Found, lastLines, must, type Part, run, withClosers } from './part.ts';
 import { pythonVersions, pythonWith } from './tools.ts';
 
 /**
@@ -11,12 +11,12 @@ import { pythonVersions, pythonWith } from './tools.ts';
  * a package of others or a warning.
  */
 
-const PACKAGES = ['dbt-core>=1.10,<1.11', 'dbt-postgres>=1.9,<2'];
+const PACKAGES = ['dbt-core>=1.12,<2', 'dbt-postgres>=1.11,<2', 'dbt-duckdb>=1.11,<2', 'duckdb>=2'];
 
 export const dbt: Part = {
   name: 'dbt',
   checks:
-    'the package dbt/ and the generated sources, in projects of their own: build with every test, source freshness, no deprecation',
+    'the package dbt/ on Postgres and on DuckDB over a lake, and the generated sources: build twice with every test, the second time incremental, source freshness, no deprecation',
   needs: `Python with ${PACKAGES.join(' and ')}`,
   run: () => withClosers(tryDbt),
 };
@@ -41,36 +41,63 @@ async function tryDbt(opened: (close: () => unknown) => void): Promise<Found> {
   opened(state.close);
   const service = await startService('--plan', 'enterprise', '--live', '5');
   opened(service.close);
-  const config = `${sourceOf(service)}sinks:\n  warehouse: { type: postgres, schema: attribution }\nstate: { url: "${state.url}" }\n`;
-  const desk = await openDesk(config);
+  const sinks = '  warehouse: { type: postgres, schema: attribution }\n  lake: { type: parquet, path: ./lake }\n';
+  const desk = await openDesk(`${sourceOf(service)}sinks:\n${sinks}state: { url: "${state.url}" }\n`);
   opened(desk.close);
   await desk.done('sync');
+  const duckdb = join(desk.dir, 'lake.duckdb');
+  const views = await desk.done('schema', '--format', 'duckdb', '--lake', join(desk.dir, 'lake'));
+  await must(
+    python,
+    ['-c', 'import duckdb, sys; duckdb.connect(sys.argv[1]).execute(sys.stdin.read())', duckdb],
+    {},
+    views,
+  );
+
   const sources = { 'models/attribution/sources.yml': await desk.done('schema', '--format', 'dbt'), ...MODELS };
-  const projects = [sources, { 'packages.yml': JSON.stringify({ packages: [{ local: PACKAGE }] }), ...REPORT }];
+  const ours = { 'packages.yml': JSON.stringify({ packages: [{ local: PACKAGE }] }), ...REPORT };
+  const lake = { type: 'duckdb', path: duckdb, schema: 'analytics', threads: 2 };
   const counts: string[] = [];
-  for (const files of projects) {
+  for (const [files, target] of [
+    [sources, postgresAt(state.url)],
+    [ours, postgresAt(state.url)],
+    [ours, lake],
+  ] as const) {
     const project = await mkdtemp(join(tmpdir(), 'tributary-interop-dbt-'));
     opened(() => rm(project, { recursive: true, force: true }));
-    const all = { ...files, 'dbt_project.yml': PROJECT, 'profiles.yml': profileOf(state.url) };
+    const profile = JSON.stringify({ interop: { target: 'here', outputs: { here: target } } });
+    const all = { ...files, 'dbt_project.yml': PROJECT, 'profiles.yml': profile };
     for (const [name, text] of Object.entries(all)) {
       await mkdir(dirname(join(project, name)), { recursive: true });
       await writeFile(join(project, name), text);
     }
     const call = (...args: string[]): Promise<string> => callDbt(python, project, args);
     await call('deps');
-    await call('build');
+    // Without a lookback, so that the second run can be seen to write what is new and nothing else.
+    const vars = ['--vars', '{ tributary_lookback: 0 seconds }'];
+    const first = insertedClicks(await call('build', ...vars));
     await desk.done('sync');
-    const built = await call('build');
+    const built = await call('build', ...vars);
+    const again = insertedClicks(built);
+    if (first !== undefined && !((again ?? first) < first))
+      throw new Error(`the second run wrote ${again} of ${first} clicks`);
     await call('source', 'freshness');
-    const [, passed = '', total = ''] = /PASS=(\d+).*TOTAL=(\d+)/.exec(built) ?? [];
-    if (passed === '' || passed !== total) throw new Error(`dbt build: ${built.trim().split('\n').at(-1)}`);
-    counts.push(`${passed} of ${total}`);
+    const [, passed = '', idle = '0', total = ''] = /PASS=(\d+).*?(?:NO-OP=(\d+).*)?TOTAL=(\d+)/.exec(built) ?? [];
+    if (passed === '' || Number(passed) + Number(idle) !== Number(total))
+      throw new Error(`dbt build: ${built.trim().split('\n').at(-1)}`);
+    counts.push(`${passed} (${target.type})`);
   }
   return {
-    versions: await pythonVersions(python, ['dbt-core', 'dbt-postgres']),
-    result: `${counts.join(' and ')} models and tests pass, twice; coverage is fresh; no deprecation`,
+    versions: await pythonVersions(python, ['dbt-core', 'dbt-postgres', 'dbt-duckdb', 'duckdb']),
+    result: `${counts.join(', ')} models and tests pass, twice; the second run is incremental; coverage is fresh; no deprecation`,
   };
 }
+
+/** As Postgres reports it; DuckDB counts nothing. */
+const insertedClicks = (out: string): number | undefined => {
+  const [, inserted] = /fct_clicks .*\[(?:INSERT 0|SELECT) (\d+) in/.exec(out) ?? [];
+  return inserted === undefined ? undefined : Number(inserted);
+};
 
 async function callDbt(python: string, project: string, args: readonly string[]): Promise<string> {
   const ran = await run(python, ['-m', 'dbt.cli.main', '--no-use-colors', '--show-all-deprecations', ...args], {
@@ -83,9 +110,9 @@ async function callDbt(python: string, project: string, args: readonly string[])
   return ran.out;
 }
 
-function profileOf(url: string): string {
+function postgresAt(url: string) {
   const { hostname, port, username, password, pathname } = new URL(url);
-  const target = {
+  return {
     type: 'postgres',
     host: hostname,
     port: Number(port),
@@ -95,5 +122,4 @@ function profileOf(url: string): string {
     schema: 'analytics',
     threads: 2,
   };
-  return JSON.stringify({ interop: { target: 'here', outputs: { here: target } } });
 }

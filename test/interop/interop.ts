@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { containers } from './containers.ts';
 import { dbt } from './dbt.ts';
 import { iceberg } from './iceberg/iceberg.ts';
+import { icebergWriters } from './iceberg/writers.ts';
 import { kubernetes } from './kubernetes.ts';
 import { lakeReaders } from './lake-readers.ts';
 import { objectStores } from './object-stores.ts';
@@ -19,6 +20,7 @@ const PARTS: readonly Part[] = [
   ...objectStores,
   lakeReaders,
   iceberg,
+  icebergWriters,
   dbt,
   ...kubernetes,
   ...postgresVersions,

@@ -1,11 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { storableText } from '../../src/cursor/database/sql.ts';
 import type { Kind, Value } from '../../src/model/columns.ts';
 import { type EvolvedColumn, findSchemaChanges, MOST_EVOLVED, promote, widen } from '../../src/model/evolution.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import type { JsonObject } from '../../src/model/json.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { stable } from '../support/flat.ts';
+import { hostileName } from '../support/hostile-names.ts';
 import { NOON, rowOf } from '../support/sink-harness.ts';
 
 const stream = STREAMS.sales;
@@ -16,6 +18,7 @@ const key = fc.oneof(
     arbitrary: fc.constantFrom('ua', 'UA', 'a.b', 'id', '__proto__', '_source', 'xmin', 'é', 'x'.repeat(80)),
   },
   { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 8 }) },
+  { weight: 2, arbitrary: hostileName },
 );
 const value: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom(null, '', true, false, 0, 1, -5, 1.5, 'text', '7', '2026-11-14T10:00:00.000Z', 2n ** 60n, 2n ** 80n),
@@ -61,6 +64,20 @@ function said(kind: Kind, of: unknown): string {
   if (kind === 'timestamp') return String(Date.parse(String(of)));
   return kind === 'text' ? String(of) : stable(of);
 }
+
+describe('findSchemaChanges', () => {
+  it('gives columns only to fields whose path comes back from the state as it was', () => {
+    fc.assert(
+      fc.property(knowledge, batch, (known, rows) => {
+        for (const { path, name } of findSchemaChanges(stream, known, rows)) {
+          expect(storableText(path)).toBe(path);
+          expect(path.length).toBeLessThanOrEqual(1000);
+          expect(name).toMatch(/^[a-z][a-z0-9_]{0,62}$/);
+        }
+      }),
+    );
+  });
+});
 
 describe('promote', () => {
   it('loses no field: each is in its column or in _extra, with its value', () => {

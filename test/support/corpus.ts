@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { HOSTILE_NAMES, hostileRecord } from './hostile-names.ts';
 
 /** The corpus of bad input: files under test/corpus, each named for its trap, and a real HTTP server that sends them. */
 
@@ -36,7 +37,7 @@ const bystander = (): string =>
 
 export interface CorpusService {
   /** The address of a service of its own for each trap, so that they do not meet. */
-  baseUrlOf(folder: Folder, trap: string): string;
+  baseUrlOf(folder: Folder | 'names', trap: string): string;
   /** How many requests came for a trap. */
   requests(trap: string): number;
   close(): Promise<void>;
@@ -55,7 +56,12 @@ export async function serveCorpus(times: (trap: string) => number = () => 1): Pr
       response.socket?.end(onTheWire(readTrap('answers', trap), key));
       return;
     }
-    const bad = folder === 'records' ? readTrap('records', trap).toString('utf8') : undefined;
+    const bad =
+      folder === 'records'
+        ? readTrap('records', trap).toString('utf8')
+        : folder === 'names'
+          ? namesOf(trap)
+          : undefined;
     response.setHeader('date', new Date(SERVICE_NOW).toUTCString());
     response.setHeader('content-type', 'application/json').end(pageOf(url.searchParams, bad));
   });
@@ -69,6 +75,12 @@ export async function serveCorpus(times: (trap: string) => number = () => 1): Pr
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+/** A record with the hostile names of a sort, or with all of them, and one that cannot be used. */
+function namesOf(trap: string): string {
+  const record = hostileRecord('ev_1', HOSTILE_NAMES[trap] ?? Object.values(HOSTILE_NAMES).flat(), EVENT_TIME);
+  return JSON.stringify([record, { ...record, eventId: 'ev_2', timestamp: null }]).slice(1, -1);
 }
 
 /** The service sorts by what it knows, not by what a record says of itself. */

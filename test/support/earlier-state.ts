@@ -5,15 +5,15 @@ export const ROWS_SINCE_VERSION: Readonly<Record<number, readonly string[]>> = {
      select 'kept', stream, 'warehouse', now() - interval '30 days', now() - interval '5 days', now() - interval '4 days'
      from unnest(array['clicks', 'leads', 'sales']) stream`,
     `insert into windows (source, stream, sink, start_at, end_at, state, rows, proven_at, run_id)
-     select source, stream, sink, since, complete_through, 'certified', 7, now(), 'run-1' from cursors`,
-    `insert into runs (id, kind, source, stream, state, rows_read) values ('run-1', 'sync', 'kept', 'clicks', 'done', 7)`,
+     select source, stream, sink, since, complete_through, 'certified', 0, now(), '20261114T120000-00000001' from cursors`,
+    `insert into runs (id, kind, source, stream, state, rows_read) values ('20261114T120000-00000001', 'sync', 'kept', 'clicks', 'done', 7)`,
     `insert into leases values ('kept', 'clicks', 41, 'somebody', now() - interval '1 hour')`,
     `insert into profiles values ('kept', 'clicks', 'exact', 1000, 1000)`,
     `insert into columns (stream, path, name, kind, source, run_id)
-     values ('clicks', 'click.ua', 'click_ua', 'text', 'kept', 'run-1')`,
+     values ('clicks', 'click.ua', 'click_ua', 'text', 'kept', '20261114T120000-00000001')`,
     `insert into forgotten values ('kept', 'customer', 'a digest')`,
     `insert into quarantine (source, stream, digest, reason, record, run_id)
-     values ('kept', 'clicks', 'a digest', 'no time', '{}', 'run-1')`,
+     values ('kept', 'clicks', 'a digest', 'no time', '{}', '20261114T120000-00000001')`,
   ],
   2: [`insert into filters values ('other', 'clicks', '{"country":"US"}')`],
   3: [
@@ -39,4 +39,10 @@ export const ROWS_SINCE_VERSION: Readonly<Record<number, readonly string[]>> = {
     `insert into sources (name, base_url) values ('other', 'https://api.example.com')`,
   ],
   9: [`insert into ended_sessions (id, expires_at) values ('a digest', now() + interval '1 day')`],
+  15: [
+    `insert into attestations (source, stream, sink, identity, counted_at) values ('kept', 'clicks', 'warehouse', 'a file', now())`,
+    `insert into foreign_rows (source, stream, sink, start_at, end_at, what)
+     values ('kept', 'clicks', 'warehouse', now() - interval '9 days', now() - interval '8 days', 'rows of another writer')`,
+    `insert into iceberg_heads (sink, table_name, table_uuid, location) values ('tables', 'clicks', 'a uuid', 'a place')`,
+  ],
 };

@@ -31,6 +31,8 @@ export function startChild(dir: string, options: { attach?: boolean; as?: string
   ];
   const child = spawn(file, args, {
     detached: true,
+    // The user may not be allowed to write to the machine's own.
+    env: { ...process.env, ...(options.as !== undefined && { TMPDIR: options.as }) },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   const exited = once(child, 'exit');

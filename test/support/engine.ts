@@ -79,13 +79,14 @@ export interface SyncOptions {
   streams?: readonly StreamName[];
   signal?: AbortSignal;
   onProgress?(progress: SyncProgress): void;
+  recount?: boolean;
 }
 
 /** One `tributary sync`. */
 export function sync(config: Config, options: SyncOptions = {}): Promise<Outcome[]> {
-  const { streams = [], signal = new AbortController().signal, onProgress = () => {} } = options;
+  const { streams = [], signal = new AbortController().signal, onProgress = () => {}, recount = false } = options;
   return withSyncApp({ config, log: silentLog, choice: { streams } }, ({ state, sinks, jobs }) =>
-    syncAll({ state, sinks, log: silentLog, signal, holder: holderOf('sync'), onProgress }, jobs),
+    syncAll({ state, sinks, log: silentLog, signal, holder: holderOf('sync'), onProgress, recount }, jobs),
   );
 }
 

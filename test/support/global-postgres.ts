@@ -1,11 +1,11 @@
-import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { connect } from '../../src/cursor/database/index.ts';
 import { dataDirectory } from '../../src/cursor/embedded/home.ts';
 import { openEmbedded } from '../../src/cursor/embedded/index.ts';
-import { lookAtPostmaster } from '../../src/cursor/embedded/server.ts';
+import { freePort, lookAtPostmaster } from '../../src/cursor/embedded/server.ts';
 import { MIGRATIONS } from '../../src/cursor/migrations/index.ts';
 import { migrate } from '../../src/cursor/migrations/migrate.ts';
 import { silentLog } from './silent-log.ts';
@@ -25,10 +25,17 @@ const PREFIX = 'tributary-test-';
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   await sweepKilledRuns();
   const dir = await mkdtemp(join(tmpdir(), PREFIX));
-  const settings = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '200' };
+  // As a superuser, who makes databases and roles, and on a port, which tests put proxies before.
+  const port = await freePort();
+  const settings = {
+    ...{ fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '200' },
+    ...{ listen_addresses: '127.0.0.1', port: String(port) },
+  };
   const server = await openEmbedded({ dir, log: silentLog, command: 'vitest', settings });
-  await makeTemplate(server.url);
-  project.provide('postgresUrl', server.url);
+  const password = await readFile(join(dataDirectory(dir), 'tributary.password'), 'utf8');
+  const url = `postgresql://tributary:${password}@127.0.0.1:${port}/tributary`;
+  await makeTemplate(url);
+  project.provide('postgresUrl', url);
   project.provide('stateTemplate', STATE_TEMPLATE);
   return async () => {
     await server.close();

@@ -175,6 +175,7 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
         ),
         newestSeen: orNull(moment),
         lagSeconds: orNull(number()),
+        firstSync: flag().describe('it has not caught up yet, not even once'),
         coverage: list(
           object({ start: moment, end: moment, state: z.enum(['certified', 'uncertified', 'gap', 'open']) }),
         ),
@@ -187,7 +188,11 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
       }),
     ),
     sources: list(object({ source: text(), requestsLastHour: number() })),
+    needs: list(
+      object({ ...track, kind: z.enum(['parked', 'late', 'uncertified', 'failed']), message: text() }),
+    ).describe('what needs a person'),
   },
+  query: { rows: list(z.record(text(), z.unknown())), isCut: flag().describe('there are more rows than --limit') },
   runs: {
     runs: list(
       object({

@@ -26,6 +26,8 @@ export const createSinkOn = (table: MemoryTable, commit: Books): Sink => ({
   name: 'memory',
   place: 'memory',
   batchRows: 5000,
+  identify: async () => 'memory',
+  attest: async (stream, source, windows) => table.count(stream, source, windows).map((rows) => ({ rows })),
   prepare: async () => {},
   close: async () => {},
   async open(stream) {

@@ -2,6 +2,7 @@ import type { Advance } from '../../src/cursor/ledger.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
 import type { Stream } from '../../src/model/streams.ts';
+import { holds, type Window } from '../../src/model/window.ts';
 import { createSanitizer, newestById, UTF8_TEXT } from '../../src/sinks/merge-rule.ts';
 import { bookkeeping, createMergeRule } from '../../src/sinks/parquet/merge-row.ts';
 import { columnsOf, createReshape, type LakeRow } from '../../src/sinks/parquet/partition-file.ts';
@@ -12,6 +13,8 @@ export interface MemoryTable {
   merge(stream: Stream, rows: readonly Row[], advance: Advance, now: Instant): Receipt;
   /** Of every source, in the columns of `columnsOf(stream)`. */
   read(stream: Stream): LakeRow[];
+  /** How many rows of a source are in each of these windows. */
+  count(stream: Stream, source: string, windows: readonly Window[]): number[];
   has(id: string): boolean;
   /** The ids of all events. */
   keys(): Iterable<string>;
@@ -38,6 +41,11 @@ export function createMemoryTable(): MemoryTable {
       [...tracks].flatMap(([key, held]) =>
         (JSON.parse(key) as string[])[0] === stream.name ? [...held.values()].map((one) => inColumns(one, stream)) : [],
       ),
+    count: ({ name }, source, windows) => {
+      const held = [...(tracks.get(JSON.stringify([name, source]))?.values() ?? [])];
+      const times = held.map(({ stream, row }) => Number(row[planOf(stream).timeAt]));
+      return windows.map((window) => times.filter((at) => holds(window, at)).length);
+    },
     has: (id) => [...tracks.values()].some((held) => held.has(id)),
     keys: () => [...tracks.values()].flatMap((held) => [...held.keys()]),
     get size() {

@@ -47,7 +47,7 @@ export function windowsOfDay(
       rows: 1200 + 311 * i,
       readAt: iso(start + DAY),
       provenAt: isProven(i) ? iso(start + DAY + HOUR) : null,
-      runId: 'run-1',
+      runId: '20261114T120000-00000001',
       tries: isProven(i) ? 0 : 2,
       note: isProven(i) ? null : 'the far end did not meet the chain',
     })),

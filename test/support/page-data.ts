@@ -25,12 +25,17 @@ export interface Size {
   runDays: number;
   /** What days are now and then; anything, unless told. */
   odd?: readonly DayState[];
+  /** What an operator finds: something to do, all well, the first hour, or a config that no run has read yet. */
+  scene?: Scene;
 }
+
+export const SCENES = ['troubled', 'calm', 'first sync', 'new'] as const;
+export type Scene = (typeof SCENES)[number];
 
 const ODD: readonly DayState[] = ['uncertified', 'quarantined', 'gap'];
 
 /** A well-filled control room of any size, without a database: what the page makes of much data is a matter of the page. */
-export function pageData({ sources, days, runDays, odd = ODD }: Size, now = Date.now()) {
+export function pageData({ sources, days, runDays, odd = ODD, scene = 'troubled' }: Size, now = Date.now()) {
   const names = Array.from(
     { length: sources },
     (_, i) => ['main', 'shop', 'partners', 'events', 'archive'][i] ?? `s${i}`,
@@ -38,7 +43,7 @@ export function pageData({ sources, days, runDays, odd = ODD }: Size, now = Date
   const streams = names.flatMap((source) => STREAM_NAMES.map((stream) => ({ source, stream })));
   const since = Math.floor(now / DAY) * DAY - (days - 1) * DAY;
 
-  const overview: Overview = {
+  const troubled: Overview = {
     now: iso(now),
     version: '0.1.0',
     activities: [
@@ -80,6 +85,7 @@ export function pageData({ sources, days, runDays, odd = ODD }: Size, now = Date
         newestSeen: iso(now - 40_000),
         lagSeconds,
         maxLagSeconds: 1800,
+        firstSync: false,
         late: isLast,
         parked: isLast
           ? {
@@ -117,6 +123,8 @@ export function pageData({ sources, days, runDays, odd = ODD }: Size, now = Date
       };
     }),
   };
+
+  const overview = overviewOf(scene, troubled);
 
   const coverage = (from = since): Coverage => ({
     from: day(from),
@@ -221,6 +229,7 @@ export function pageData({ sources, days, runDays, odd = ODD }: Size, now = Date
     },
     progress: state === 'done' ? 1 : 0.66,
     rows: 48_213 * (i + 1),
+    pricedRows: i === 0 ? 73_000 : null,
     certified: state === 'done' ? 1 : 0.66,
     rowsPerSecond: state === 'queued' ? 3900 : null,
     etaSeconds: state === 'queued' ? 1840 : null,
@@ -261,4 +270,59 @@ export function pageData({ sources, days, runDays, odd = ODD }: Size, now = Date
   };
 
   return { overview, coverage, windows, rows, budget, runs, backfills, links, streams, since };
+}
+
+/** The same house at another time. Figures are as wide as they come. */
+function overviewOf(scene: Scene, troubled: Overview): Overview {
+  const now = Date.parse(troubled.now);
+  const calm = troubled.streams.map((stream, i): StreamOverview => {
+    const lagSeconds = 600 + 47 * i;
+    const completeThrough = iso(now - lagSeconds * 1000);
+    return {
+      ...stream,
+      ...{ parked: null, late: false, uncertifiedWindows: 0, setAside: 0, quarantined: 0, lagSeconds, completeThrough },
+      lastRun: stream.lastRun && { ...stream.lastRun, state: 'done' },
+    };
+  });
+  const first = calm.map((stream, i): StreamOverview => {
+    const has = i % 3 === 0;
+    return {
+      ...stream,
+      ...{ firstSync: true, rows: has ? 41_603 : 0, rowsToday: has ? 41_603 : 0, nextRunAt: null, lastSuccessAt: null },
+      ...(has ? { lagSeconds: 48 * 86_400 + 11_000 } : { lagSeconds: null, completeThrough: null }),
+      lastRun: stream.lastRun && { ...stream.lastRun, state: 'running', finishedAt: null },
+    };
+  });
+  const syncs = first.map(({ source, stream, lastRun, rows }): Overview['activities'][number] => ({
+    ...{ kind: 'sync', id: lastRun?.id ?? '', source, stream, startedAt: iso(now - 65_000), paused: false },
+    ...(rows
+      ? { progress: 0.69, rows, rowsPerSecond: 640, etaSeconds: 720 }
+      : { progress: 0.31, rows: 120, rowsPerSecond: 2, etaSeconds: 90 }),
+  }));
+  switch (scene) {
+    case 'troubled':
+      return troubled;
+    case 'calm':
+      return { ...troubled, troubles: [], activities: [], streams: calm };
+    case 'first sync':
+      return { ...troubled, troubles: [], activities: syncs, streams: first };
+    case 'new':
+      return {
+        ...troubled,
+        ...{ troubles: [], activities: [] },
+        streams: first.map((stream) => ({
+          ...stream,
+          ...{
+            since: null,
+            completeThrough: null,
+            newestSeen: null,
+            lagSeconds: null,
+            rows: null,
+            rowsToday: 0,
+            lastRun: null,
+          },
+          ...{ sinks: [], nextRunAt: iso(now + 2000) },
+        })),
+      };
+  }
 }

@@ -87,7 +87,7 @@ function answerOf(
     source: 'main',
     stream: 'leads' as const,
     reason: 'timestamp: "soon" is no instant',
-    runId: 'run-7',
+    runId: '20261114T120000-00000007',
     firstAt: data.overview.now,
     lastAt: data.overview.now,
   };
@@ -224,11 +224,11 @@ const schemaChanges = (at: string): object[] => [
     at,
     source: 'main',
     stream: 'clicks',
-    path: 'click.ua',
-    column: 'click_ua',
+    path: 'click.metadata.campaignInternalReference',
+    column: 'click_metadata_campaign_internal_reference',
     kind: 'text',
     previousKind: null,
-    runId: 'run-3',
+    runId: '20261114T120000-00000003',
   },
   {
     at,
@@ -238,7 +238,7 @@ const schemaChanges = (at: string): object[] => [
     column: 'sale_tax',
     kind: 'numeric',
     previousKind: 'bigint',
-    runId: 'run-4',
+    runId: '20261114T120000-00000004',
   },
 ];
 

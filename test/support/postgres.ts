@@ -15,6 +15,10 @@ export const freshDatabase = (server = inject('postgresUrl')): Promise<TestDatab
 /** The same with the state's tables in it, as a migration makes them. */
 export const stateDatabase = (): Promise<TestDatabase> => copyOf(inject('stateTemplate'), inject('postgresUrl'));
 
+/** As it is now; nobody may be connected to it. */
+export const copyDatabase = ({ url }: TestDatabase): Promise<TestDatabase> =>
+  copyOf(new URL(url).pathname.slice(1), inject('postgresUrl'));
+
 async function copyOf(template: string, server: string): Promise<TestDatabase> {
   const name = `test_${process.pid}_${randomBytes(6).toString('hex')}`;
   const url = new URL(server);

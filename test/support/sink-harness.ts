@@ -67,7 +67,7 @@ export async function createWriter(place: SinkPlace, stream: Stream, source = ne
     stream: stream.name,
     sink: sink.name,
     commitId: randomUUID(),
-    runId: 'run-1',
+    runId: '20261114T120000-00000001',
     epoch: lease.epoch,
     since: NOON,
     spans: [],

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readCursor } from '../../src/cursor/cursors.ts';
+import { lastCommit, readCursor } from '../../src/cursor/cursors.ts';
 import { readLedger } from '../../src/cursor/ledger.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
@@ -58,13 +58,15 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
         receipt({ new: 3, changed: 0, unchanged: 0 }),
       );
       const again = [sale('a'), sale('b', 0, 2), sale('d')];
-      expect(await writer.commit(again, { runId: 'run-2' })).toEqual(receipt({ new: 1, changed: 1, unchanged: 1 }));
+      expect(await writer.commit(again, { runId: '20261114T120000-00000002' })).toEqual(
+        receipt({ new: 1, changed: 1, unchanged: 1 }),
+      );
       const rows = await rowsOf(place, stream, writer.lease.source);
       expect([...rows.values()].map((row) => [row.event_id, row.sale_amount, row._run_id]).sort()).toEqual([
-        ['a', 1, 'run-1'],
-        ['b', 2, 'run-2'],
-        ['c', 1, 'run-1'],
-        ['d', 1, 'run-2'],
+        ['a', 1, '20261114T120000-00000001'],
+        ['b', 2, '20261114T120000-00000002'],
+        ['c', 1, '20261114T120000-00000001'],
+        ['d', 1, '20261114T120000-00000002'],
       ]);
     });
 
@@ -179,7 +181,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       skip,
     }) => {
       const sink = place.createSink();
-      if (!sink.count) return skip();
+      if (!sink.attest) return skip();
       const writer = await createWriter(place, stream);
       const { source } = writer.lease;
       const windows = async () =>
@@ -192,7 +194,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
           rows: times.filter((at) => at >= start && at < end).length,
         }));
         expect(ledger).toEqual(there);
-        expect(await sink.count?.(stream, source, ledger)).toEqual(there.map(({ rows }) => rows));
+        expect(await sink.attest?.(stream, source, ledger)).toEqual(there.map(({ rows }) => ({ rows })));
         expect(Math.max(...there.map(({ rows }) => rows))).toBe(most);
       };
       const span = (from: number, to: number) => certified(NOON + from * MINUTE, NOON + to * MINUTE, 0);
@@ -211,18 +213,40 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       await writer.commit([], { spans: [span(-3 * DAY, -DAY)] });
       await check(7);
       // A row that moves leaves its window; one that moves to time without a window is in none.
-      await writer.commit([sale('a', -2 * DAY, 2), sale('d', DAY + 5, 2)], { runId: 'run-2' });
+      await writer.commit([sale('a', -2 * DAY, 2), sale('d', DAY + 5, 2)], { runId: '20261114T120000-00000002' });
       await check(5);
       // Cut by what could not be proven, and proven in part.
       await writer.commit([sale('f', 30), sale('g', 35), sale('h', 39)], { spans: [open(25, 40)] });
       await check(5);
-      await writer.commit([sale('i', 31)], { spans: [span(28, 33)], runId: 'run-3' });
+      await writer.commit([sale('i', 31)], { spans: [span(28, 33)], runId: '20261114T120000-00000003' });
       await check(5);
+    });
+
+    it('identifies itself as before for as long as nobody else changes it, in other processes too', async ({
+      skip,
+    }) => {
+      const sink = place.createSink();
+      if (!sink.identify || !sink.attest) return skip();
+      const writer = await createWriter(place, stream);
+      const { source } = writer.lease;
+      const track = { source, stream: stream.name };
+      const identify = async (by = sink): Promise<string | undefined> => {
+        // A close look first, where one is asked for.
+        await by.attest?.(stream, source, [{ start: NOON, end: NOON + MINUTE }]);
+        return by.identify?.(place.state, track, await lastCommit(place.state, { ...track, sink: by.name }));
+      };
+      await writer.commit([sale('a', 0)]);
+      const first = await identify();
+      for (const id of ['b', 'c'])
+        await writer.commit([sale(id, 1)], { spans: [certified(NOON, NOON + 5 * MINUTE, 0)] });
+      await (await createWriter(place, stream)).commit([sale('other', 2)]);
+      expect([await identify(), await identify(place.createSink())]).toEqual([first, first]);
+      expect(await sink.attest(stream, 'nobody', [{ start: 0, end: NOON + DAY * MINUTE }])).toEqual([{ rows: 0 }]);
     });
 
     it('the ledger has a row less once a click is forgotten', async ({ skip }) => {
       const sink = place.createSink();
-      if (!sink.count || !sink.erase) return skip();
+      if (!sink.attest || !sink.erase) return skip();
       const writer = await createWriter(place, STREAMS.clicks);
       const { source } = writer.lease;
       const click = (id: string, minute: number): Row => rowOf(STREAMS.clicks, id, NOON + minute * MINUTE);
@@ -232,7 +256,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       expect(await ledger()).toEqual([2, 1]);
       for (const id of ['a', 'c', 'nobody']) await sink.erase({ source, kind: 'click', id });
       expect(await ledger()).toEqual([1, 0]);
-      expect(await sink.count(STREAMS.clicks, source, spans)).toEqual([1, 0]);
+      expect(await sink.attest(STREAMS.clicks, source, spans)).toEqual([{ rows: 1 }, { rows: 0 }]);
     });
 
     it('leaves nothing behind after abort', async () => {

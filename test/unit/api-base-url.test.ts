@@ -35,6 +35,8 @@ describe('base URL', () => {
     ['https://[fe80::1]', /link-local/],
     ['https://[febf::1]', /link-local/],
     ['https://[::ffff:169.254.169.254]', /link-local/],
+    ['https://[::169.254.169.254]', /link-local/],
+    ['https://[::ffff:0:169.254.169.254]', /link-local/],
     ['https://[64:ff9b::a9fe:a9fe]', /link-local/],
     ['https://[64:ff9b:1::169.254.169.254]', /link-local/],
     ['https://[64:ff9b::100.100.100.200]/hook', /link-local/],

@@ -53,6 +53,36 @@ describe('a fault is told with its place', () => {
       'sinks: { a: { type: postgres, uri: x } }',
       `f:1:31 sinks.a.uri: ${NO_KEY}: did you mean url?`,
     ],
+    [
+      'a token of equal letters',
+      `http: { token: ${'x'.repeat(40)} }`,
+      'f:1:9 http.token: must have at least 16 characters, 8 of them different: openssl rand -hex 32 makes a good one',
+    ],
+    [
+      "the owner's name for another token",
+      'http: { token: the-token-of-the-owner, tokens: { owner: { token: another-long-token, role: read } } }',
+      'f:1:50 http.tokens.owner: is the name of http.token in the audit trail: choose another, or leave http.token out',
+    ],
+    [
+      'one secret for two roles',
+      'http: { tokens: { a: { token: one-long-token-for-two, role: read }, b: { token: one-long-token-for-two, role: admin } } }',
+      'f:1:69 http.tokens.b: has the secret of another token: each needs its own',
+    ],
+    [
+      'a proxy that is no address',
+      'http: { trustProxy: [nonsense] }',
+      'f:1:22 http.trustProxy[0]: must be an address or a network, such as 10.0.0.0/8',
+    ],
+    ...['tributary', 'pg_catalog', 'information_schema', 'tributary_queue'].map((schema): [string, string, string] => [
+      `the schema ${schema}`,
+      `sinks: { a: { type: postgres, schema: ${schema} } }`,
+      'f:1:31 sinks.a.schema: belongs to Postgres or to the state of tributary: choose another name',
+    ]),
+    [
+      'a password in the address of a bucket',
+      'sinks: { a: { type: parquet, path: "s3://user:pw@bucket/lake" } }',
+      'f:1:30 sinks.a.path: must not hold a user name, password or port: keys come from the environment',
+    ],
     ['unknown key of state', 'state: { uri: x }', `f:1:10 state.uri: ${NO_KEY}: did you mean url?`],
     ['unknown key of queue', 'queue: { uri: x }', `f:1:10 queue.uri: ${NO_KEY}: did you mean url?`],
     ['unknown key of privacy', 'privacy: { ips: drop }', `f:1:12 privacy.ips: ${NO_KEY}: did you mean ip?`],

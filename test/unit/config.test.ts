@@ -43,7 +43,7 @@ describe('the sample of the design', () => {
     expect(main?.streams.leads).toMatchObject({ schedule: { every: 60_000 }, resweep: 90 * 86_400_000 });
     expect(main?.streams.sales?.filters.query).toEqual({ country: 'US,CA', trigger: '-qr' });
     expect(config.sinks).toEqual({
-      warehouse: { type: 'postgres', url: database, schema: 'attribution', partition: 'none' },
+      warehouse: { type: 'postgres', url: database, schema: 'attribution', partition: 'none', indexes: [] },
       lake: { type: 'parquet', path: './data/lake', partition: 'day', compression: 'zstd' },
     });
     expect(config.state.url).toBe(database);
@@ -175,7 +175,7 @@ describe('what may be left out', () => {
     const { config } = parse(text);
     expect(config.sources).toEqual({});
     expect(config.sinks).toEqual({
-      warehouse: { type: 'postgres', url: undefined, schema: 'attribution', partition: 'none' },
+      warehouse: { type: 'postgres', url: undefined, schema: 'attribution', partition: 'none', indexes: [] },
     });
     expect(config.http).toMatchObject({ host: '127.0.0.1', port: 7070 });
     expect(config.http.token).toBeUndefined();

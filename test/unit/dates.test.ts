@@ -33,12 +33,23 @@ describe('dates that people type', () => {
     ['2026-11-01T10:00+02:00', Date.UTC(2026, 10, 1, 8)],
     ['7d', NOW - 604_800_000],
     ['now', NOW],
+    ['today', Math.floor(NOW / 86_400_000) * 86_400_000],
+    ['yesterday', (Math.floor(NOW / 86_400_000) - 1) * 86_400_000],
     [' now ', NOW],
   ])('%s', (text, instant) => {
     expect(parseDate(text, NOW)).toBe(instant);
   });
 
-  it.each(['', 'yesterday', '2026-02-30', '2026-11', '999999999d'])('%j is none', (text) => {
+  it.each([
+    ['1mo', '2026-03-31T10:00:00Z', '2026-02-28T10:00:00Z'],
+    ['1mo', '2026-01-15T00:00:00Z', '2025-12-15T00:00:00Z'],
+    ['13mo', '2026-03-31T10:00:00Z', '2025-02-28T10:00:00Z'],
+    ['12 mo', '2024-02-29T10:00:00Z', '2023-02-28T10:00:00Z'],
+  ])('%s before %s is a calendar month, or the end of a shorter one', (text, now, then) => {
+    expect(parseDate(text, Date.parse(now))).toBe(Date.parse(then));
+  });
+
+  it.each(['', 'last week', '1mon', '2026-02-30', '2026-11', '999999999d'])('%j is none', (text) => {
     expect(parseDate(text, NOW)).toBeUndefined();
   });
 });

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { deserializeTCompactProtocol } from 'hyparquet/src/thrift.js';
 import { describe, expect, it } from 'vitest';
-import { StopStream } from '../../src/model/errors.ts';
+import { RetryLater } from '../../src/model/errors.ts';
 import {
   type Chunk,
   encodeFooter,
@@ -63,14 +63,14 @@ describe('the footer', () => {
     const file = await encodeFile(COLUMNS, [ROWS, ROWS]);
     expect((await readFooter(sourceOf(file))).rows).toBe(6);
     for (let length = 0; length < file.length; length++) {
-      await expect(readFooter(sourceOf(file.subarray(0, length))), `${length} bytes`).rejects.toThrow(StopStream);
+      await expect(readFooter(sourceOf(file.subarray(0, length))), `${length} bytes`).rejects.toThrow(RetryLater);
     }
     const error = await readFooter(sourceOf(file.subarray(0, -1))).catch((e) => e);
     expect(error.describe()).toBe(
       [
         'test.parquet is no whole Parquet file: it does not begin and end as one',
         'kept: the file as it is',
-        'next: move it away and backfill the days it held',
+        'next: move it away and run again, or run verify --repair: what it held is read again',
       ].join('\n'),
     );
   });
@@ -81,8 +81,8 @@ describe('the footer', () => {
       const less = Buffer.concat([file.subarray(0, i), file.subarray(i + 1)]);
       const more = Buffer.concat([file.subarray(0, i), Buffer.from([0]), file.subarray(i)]);
       // A byte of a text in the footer may go; then the lengths no longer match.
-      await expect(readFooter(sourceOf(less)), `less at ${i}`).rejects.toThrow(StopStream);
-      await expect(readFooter(sourceOf(more)), `more at ${i}`).rejects.toThrow(StopStream);
+      await expect(readFooter(sourceOf(less)), `less at ${i}`).rejects.toThrow(RetryLater);
+      await expect(readFooter(sourceOf(more)), `more at ${i}`).rejects.toThrow(RetryLater);
     }
   });
 
@@ -135,7 +135,7 @@ describe('the footer', () => {
       const wrong = Buffer.from(file);
       wrong[i] = (wrong[i] ?? 0) ^ 0x02;
       const found = await readFooter(sourceOf(wrong)).catch((error: unknown) => error);
-      if (found instanceof StopStream) reasons.add(found.message.split(': ')[1] ?? '');
+      if (found instanceof RetryLater) reasons.add(found.message.split(': ')[1] ?? '');
       else expect(found).toMatchObject({ rows: 3, groups: [{ rows: 3, start: 4, end: whole.groups[0]?.end }] });
     }
     expect(reasons).toContain('its groups do not add up to its rows');

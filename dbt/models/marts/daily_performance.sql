@@ -1,35 +1,17 @@
 with events as (
-  select source, date, link_id, null::text as currency, 1 as clicks, 0 as leads, 0 as sales, 0 as sale_amount from {{ ref('stg_clicks') }}
+  select source, date, link_id, 1 as clicks, 0 as leads, 0 as sales from {{ ref('fct_clicks') }} where missing_since is null
   union all
-  select source, date, link_id, null, 0, 1, 0, 0 from {{ ref('stg_leads') }}
+  select source, date, link_id, 0, 1, 0 from {{ ref('fct_leads') }} where missing_since is null
   union all
-  select source, date, link_id, currency, 0, 0, 1, sale_amount from {{ ref('stg_sales') }}
+  select source, date, link_id, 0, 0, 1 from {{ ref('fct_sales') }} where missing_since is null
 ),
 per_day as (
-  select source, date, link_id, currency, sum(clicks) as clicks, sum(leads) as leads, sum(sales) as sales, sum(sale_amount) as sale_amount
+  select
+    source, date, link_id, cast(sum(clicks) as bigint) as clicks, cast(sum(leads) as bigint) as leads, cast(sum(sales) as bigint) as sales
   from events
-  group by source, date, link_id, currency
-),
-placed as (
-  select *, case when sales > 0 then currency else min(currency) over (partition by source, date, link_id) end as sale_currency
-  from per_day
+  group by 1, 2, 3
 )
-select
-  p.source,
-  p.date,
-  p.link_id,
-  l.domain,
-  l.key,
-  p.sale_currency as currency,
-  sum(p.clicks)::bigint as clicks,
-  sum(p.leads)::bigint as leads,
-  sum(p.sales)::bigint as sales,
-  sum(p.sale_amount)::bigint as sale_amount,
-  {{ tributary.major_units('sum(p.sale_amount)', 'p.sale_currency') }} as revenue,
-  coalesce(
-    p.date >= (c.complete_since at time zone 'UTC')::date and p.date < (c.complete_through at time zone 'UTC')::date, false
-  ) as is_complete
-from placed p
-left join {{ ref('stg_links') }} l on l.source = p.source and l.link_id = p.link_id
-left join {{ ref('stg_coverage') }} c on c.source = p.source
-group by p.source, p.date, p.link_id, l.domain, l.key, p.sale_currency, c.complete_since, c.complete_through
+select p.*, l.domain, l.key, c.date is not null as is_complete
+from per_day p
+left join {{ ref('dim_links') }} l on l.source = p.source and l.link_id = p.link_id
+left join {{ ref('stg_complete_days') }} c on c.source = p.source and c.date = p.date

@@ -1,1 +1,1 @@
-{{ tributary.funnel('l.campaign') }}
+{{ tributary.funnel('campaign') }}

@@ -1,1 +1,1 @@
-{{ tributary.funnel('l.link_id') }}
+{{ tributary.funnel('link_id') }}

@@ -1,1 +1,1 @@
-{{ tributary.funnel('l.partner_id') }}
+{{ tributary.funnel('partner_id') }}

@@ -1,4 +1,3 @@
--- Events that the service still shows: those it has taken back have _missing_since.
 select
   {{ tributary.event_columns() }},
   event_name,
@@ -9,4 +8,3 @@ select
   nullif(lower(sale_currency), '') as currency,
   {{ tributary.major_units('sale_amount', "nullif(lower(sale_currency), '')") }} as revenue
 from {{ source('attribution', 'sales') }}
-where _missing_since is null

@@ -1,8 +1,7 @@
 import { Option } from 'commander';
-import { byCommand, environment, hasState, type SyncApp, withApp, withSyncApp } from '../../app/index.ts';
+import { byCommand, environment, type SyncApp, withSyncApp } from '../../app/index.ts';
 import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { type AuditEntry, audited, recordAudit } from '../../cursor/audit.ts';
-import { type Backfill, readBackfills } from '../../cursor/backfills.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
 import { Cancelled } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
@@ -28,7 +27,7 @@ import {
   withWindow,
 } from '../command.ts';
 import { createBackfillLine, withRetryLines } from '../progress.ts';
-import { duration, type FittedColumn, figure, fittedTable, minute, percent, table } from '../terminal.ts';
+import { counted, duration, figure, minute, percent, table } from '../terminal.ts';
 import { report } from './sync.ts';
 
 const EXAMPLES = `
@@ -114,19 +113,25 @@ async function enqueue(
 ): Promise<ExitCode> {
   const { config } = environment.config(path ?? DEFAULT_CONFIG);
   const { createQueue } = await import('../../jobs/bull.ts');
-  const { enqueueBackfill } = await import('../../jobs/backfills.ts');
+  const { enqueueBackfills } = await import('../../jobs/backfills.ts');
   const queue = await createQueue({ url: config.queue.url, stateUrl: config.state.directUrl ?? app.stateUrl, log });
   try {
-    const queued: Array<{ id: string; source: string; stream: string; windows: number }> = [];
-    for (const job of app.jobs) {
-      const { source, stream } = job;
-      const chunks = await unreadChunks({ ...app, signal }, job, request);
-      const { window, force = false } = request;
-      const id = await audited(app.state, entryOf([job], request), () =>
-        enqueueBackfill({ state: app.state, queue }, { source, stream, window, force, chunks }),
-      );
-      queued.push({ id, source, stream, windows: chunks.length });
-    }
+    const { window, force = false } = request;
+    const requests = await Promise.all(
+      app.jobs.map(async (job) => {
+        const chunks = await unreadChunks({ ...app, signal }, job, request);
+        return { source: job.source, stream: job.stream, window, force, chunks };
+      }),
+    );
+    const ids = await audited(app.state, entryOf(app.jobs, request), () =>
+      enqueueBackfills({ state: app.state, queue }, requests),
+    );
+    const queued = requests.map(({ chunks, source, stream }, i) => ({
+      id: ids[i],
+      source,
+      stream,
+      windows: chunks.length,
+    }));
     const lines = queued.map(({ id, source, stream, windows }) => `${source}/${stream}: ${id}, windows: ${windows}`);
     if (json) terminal.out(document({ backfills: queued }));
     else terminal.say([...lines, 'next: tributary backfills shows how far they are'].join('\n'));
@@ -175,6 +180,7 @@ function describePrices(prices: readonly Price[], jobs: readonly StreamJob[], as
     figure(price.requests),
   ]);
   const [first] = prices;
+  const isNothing = prices.every(({ toRead }) => toRead.length === 0);
   const isCut = first !== undefined && first.window.end < asked.end;
   return [
     `price of ${first ? describeRange(first.window) : ''}`,
@@ -182,10 +188,12 @@ function describePrices(prices: readonly Price[], jobs: readonly StreamJob[], as
     '',
     table(['stream', 'windows', 'certified', 'rows', 'requests'], rows, columns),
     '',
-    ...sourcesOf(jobs).flatMap((source) => describeSource(source, prices, jobs)),
-    `looking took ${figure(sum(prices.map(({ probes }) => probes)))} requests; nothing was written`,
-    ...(prices.every(({ isCounted }) => isCounted) ? [] : [GUESSED]),
-    'next: the same without --dry-run; what is certified is skipped',
+    ...(isNothing ? [] : sourcesOf(jobs).flatMap((source) => describeSource(source, prices, jobs))),
+    `the estimate used ${counted(sum(prices.map(({ probes }) => probes)), 'request')}; nothing was written`,
+    ...(isNothing || prices.every(({ isCounted }) => isCounted) ? [] : [GUESSED]),
+    isNothing
+      ? 'nothing to do: all of it is certified already; --force reads it again'
+      : 'next: the same without --dry-run; what is certified is skipped',
   ].join('\n');
 }
 
@@ -196,105 +204,3 @@ function describeSource(source: string, prices: readonly Price[], jobs: readonly
     `  syncs go first (about ${Math.max(1, Math.round(pollShare * 100))} % of the budget) and wait for one request at most`,
   ];
 }
-
-const BACKFILLS_EXAMPLES = `
-Examples:
-  tributary backfills                  queued backfills and their progress
-  tributary backfills pause 20261113180000-3fa9c1
-  tributary backfills retry 20261113180000-3fa9c1   only the windows that failed
-
-tributary backfill --queue adds one. What a backfill has read stays, also if it
-is cancelled. "certified" is the share of the range that is proven in every
-sink. "to" is exclusive. Times are UTC.`;
-
-const VERBS = {
-  pause: { does: 'pause after the current page; the rest waits', done: 'is paused' },
-  resume: { does: 'resume a paused backfill', done: 'goes on' },
-  cancel: { does: 'cancel it for good; what it has read stays', done: 'is cancelled' },
-  retry: { does: 'read only the failed windows again', done: 'tries its failed windows again' },
-} as const;
-
-type Verb = keyof typeof VERBS;
-
-export const registerBackfills: Register = (program, action) => {
-  const command = program
-    .command('backfills')
-    .description('backfills in the queue: list, pause, resume, cancel, retry')
-    .addHelpText('after', BACKFILLS_EXAMPLES);
-  const list = command
-    .command('list', { isDefault: true })
-    .description('queued backfills and their progress')
-    .addHelpText('after', '\nExample:\n  tributary backfills list --json');
-  withJson(withConfig(list)).action(action(listAll));
-  for (const [verb, { does }] of Object.entries(VERBS) as Array<[Verb, (typeof VERBS)[Verb]]>) {
-    const child = command
-      .command(verb)
-      .description(does)
-      .argument('<id>', 'as tributary backfills shows it')
-      .addHelpText('after', `\nExample:\n  tributary backfills ${verb} 20261113180000-3fa9c1`);
-    withJson(withConfig(child)).action(
-      action((context, id: string, options: CommonOptions) => steer(context, verb, id, options)),
-    );
-  }
-};
-
-async function listAll({ terminal, log, document }: Context, options: CommonOptions): Promise<ExitCode> {
-  const { config } = environment.configOrDefaults(options.config);
-  const all = hasState(config) ? await withApp({ config, log }, ({ state }) => readBackfills(state)) : [];
-  if (options.json) terminal.out(document({ backfills: all.map(toJson) }));
-  else terminal.say(describe(all, terminal.columns));
-  return EXIT.done;
-}
-
-async function steer(
-  { terminal, log, document }: Context,
-  verb: Verb,
-  id: string,
-  { json, ...options }: CommonOptions,
-): Promise<ExitCode> {
-  const { config } = environment.configOrDefaults(options.config);
-  const { withQueue } = await import('../../app/worker.ts');
-  const jobs = await import('../../jobs/backfills.ts');
-  const work = {
-    pause: jobs.pauseBackfill,
-    resume: jobs.resumeBackfill,
-    cancel: jobs.cancelBackfill,
-    retry: jobs.retryBackfill,
-  }[verb];
-  const [after] = await withQueue({ config, log }, async (deps) => {
-    await audited(deps.state, { ...byCommand(), action: `backfill.${verb}`, target: id }, () => work(deps, id));
-    return readBackfills(deps.state, id);
-  });
-  const text = `backfill ${id} ${VERBS[verb].done}`;
-  terminal.out(json ? document({ backfills: after ? [toJson(after)] : [] }) : text);
-  return EXIT.done;
-}
-
-const COLUMNS: ReadonlyArray<FittedColumn<Backfill>> = [
-  { header: 'id', of: ({ id }) => id },
-  { header: 'stream', of: ({ source, stream }) => `${source}/${stream}` },
-  { header: 'from', of: ({ start }) => toIso(start).slice(0, 10) },
-  { header: 'to', of: ({ end }) => toIso(end).slice(0, 10) },
-  { header: 'state', of: ({ state }) => state },
-  {
-    header: 'windows',
-    of: ({ windows: { queued, running, done, failed } }) => `${done}/${queued + running + done + failed}`,
-    spare: 2,
-  },
-  { header: 'rows', of: ({ rows }) => figure(rows), spare: 1 },
-  { header: 'certified', of: ({ certified }) => percent(certified) },
-];
-
-function describe(all: readonly Backfill[], columns: number): string {
-  if (all.length === 0) return 'no backfill was ever given to the queue\nnext: tributary backfill --queue';
-  const failed = all.filter(({ message }) => message !== null).map(({ id, message }) => `${id}: ${message}`);
-  return [fittedTable(COLUMNS, all, columns), ...failed].join('\n');
-}
-
-const toJson = ({ start, end, createdAt, finishedAt, ...backfill }: Backfill): object => ({
-  ...backfill,
-  from: toIso(start),
-  to: toIso(end),
-  createdAt: toIso(createdAt),
-  finishedAt: finishedAt === null ? null : toIso(finishedAt),
-});

@@ -47,8 +47,8 @@ Examples:
   tributary cursor reset clicks --sink lake      one sink alone
 
 Forgets how far the stream has come; rows stay. The next sync begins at "since"
-of the config and reads everything again. On a terminal it asks first. It is
-refused while a sync is under way.`;
+of the config and reads everything again. It asks first, and without a terminal
+it needs --yes. It is refused while a sync is under way.`;
 
 type Options = CommonOptions & SafetyOptions & { to: string; force?: boolean };
 

@@ -31,17 +31,19 @@ import {
   withWindow,
 } from '../command.ts';
 import { createBackfillLine, withRetryLines } from '../progress.ts';
-import { figure } from '../terminal.ts';
+import { figure, minute } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:
-  tributary export clicks --from 7d --to now --out clicks.parquet
-  tributary export sales --from 30d --to now --out de.csv --filter country=DE
-  tributary export leads --from 1d --to now --out - | jq .event_name
+  tributary export clicks --from 7d --out clicks.parquet
+  tributary export sales --from 1mo --out de.csv --filter country=DE
+  tributary export leads --from yesterday --to today --out - | jq .event_name
 
 It keeps no state. If there is a state database, forgotten customers and clicks
-are left out. It says whether every event of the range is proven to be in the
-file (exit code 0) or not (4). --to is exclusive.`;
+are left out. Exit code 0: the file has every event that the service shows; 4:
+some could not be proven to be there. "certified" is more: none can be added
+either, because the range ends before the settle time (10 minutes). --to is
+exclusive.`;
 
 type ExportOptions = WindowOptions & {
   config?: string;
@@ -125,7 +127,7 @@ async function write(
   const file = createRowFile(format, stream, target, { keepFormulas: options.keepFormulas === true, evolved });
   const line = createBackfillLine(terminal, 1, () => undefined);
   // A pipe gets rows as they are read; only a file can wait for the newest version of each.
-  const spool = isPipe ? undefined : await createSpool(`${options.out}.spool`);
+  const spool = isPipe ? undefined : await createSpool(options.out);
   const report = await work({ file, ...(spool && { spool }) }, line.update).finally(() => line.clear());
   const text = options.json
     ? document(exportJson(report, options.out, window), { isLine: true })
@@ -158,7 +160,9 @@ export function describeExport(report: ExportReport, out: string, window: Window
         ? 'NOT certified: some events may be missing'
         : 'complete as the service shows it now, but not certified:',
     ...doubts.map((doubt) => `  ${describeRange(doubt)}: ${doubt.note}`),
-    ...(window.end > settledThrough ? [`note: events since ${toIso(settledThrough)} may still arrive late`] : []),
+    ...(window.end > settledThrough
+      ? [`note: events since ${minute(toIso(settledThrough))} may still arrive late`]
+      : []),
     ...(rejected > 0 ? [`note: ${figure(rejected)} records could not be used and were left out`] : []),
     ...(changed > 0
       ? [

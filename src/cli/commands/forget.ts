@@ -4,7 +4,7 @@ import { holderOf } from '../../cursor/database/holders.ts';
 import { knownSources } from '../../cursor/forgotten.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Erasure } from '../../sinks/sink.ts';
-import { auditNoteOf, forget, previewForget, type Touched } from '../../sync/maintain/forget.ts';
+import { auditNoteOf, forget, forgetSeen, previewForget, type Touched } from '../../sync/maintain/forget.ts';
 import {
   type CommonOptions,
   checkSource,
@@ -20,21 +20,24 @@ import { confirm, figure, table } from '../terminal.ts';
 const EXAMPLES = `
 Examples:
   tributary forget --source main --customer cus_8pQ2
-  tributary forget --source main --click clk_77Xa
+  tributary forget --source main --click clk_77Xa --yes     in a script
   tributary forget --source main --customer cus_8pQ2 --dry-run
   tributary forget --source old-eu --everything     the source: rows and cursors
 
 A forgotten customer's leads and sales stay, without anything that identifies
 the person; a forgotten click is deleted. Both stay forgotten: the service still
 has them, and later syncs leave them out. It applies to every sink of the
-config, also while a sync is running, and cannot be undone: on a terminal it
-asks first. --dry-run reads the sinks and counts the affected events.`;
+config, also while a sync is running, and cannot be undone: it asks first, and
+without a terminal it needs --yes. An id that nothing names is refused, as it
+may be mistyped; --unseen keeps it out all the same, should it ever come.
+--dry-run reads the sinks and counts the affected events.`;
 
 interface ForgetOptions extends CommonOptions, SafetyOptions {
   source: string;
   customer?: string;
   click?: string;
   everything?: boolean;
+  unseen?: boolean;
 }
 
 export const registerForget: Register = (program, action) => {
@@ -45,6 +48,7 @@ export const registerForget: Register = (program, action) => {
     .option('--customer <ID>', 'a customer, by its id')
     .option('--click <ID>', 'a click, by its id')
     .option('--everything', 'the whole source')
+    .option('--unseen', 'also an id that nothing names: it is kept out, should it come')
     .addHelpText('after', EXAMPLES);
   withJson(withConfig(withSafety(command))).action(
     action(async (context, options: ForgetOptions) => {
@@ -61,9 +65,14 @@ export const registerForget: Register = (program, action) => {
           `Erase ${what} from ${sinks.map(({ place }) => place).join(' and ')}, for good?`,
           options,
         );
-        return audited(state, { ...byCommand(), ...auditNoteOf(erasure) }, () =>
-          forget({ state, sinks, holder: holderOf('forget') }, erasure),
-        );
+        return audited(state, { ...byCommand(), ...auditNoteOf(erasure) }, async () => {
+          const found = await (options.unseen ? forget : forgetSeen)(
+            { state, sinks, holder: holderOf('forget') },
+            erasure,
+          );
+          if (!found) throw unseen(erasure.kind);
+          return found;
+        });
       });
       if (options.dryRun) {
         if (options.json) terminal.out(document({ touched, dryRun: true }));
@@ -90,6 +99,13 @@ function erasureOf({ source, customer, click, everything }: ForgetOptions): Eras
   if (customer !== undefined) return { source, kind: 'customer', id: customer };
   return click === undefined ? { source, kind: 'source' } : { source, kind: 'click', id: click };
 }
+
+/** The id is not repeated: the output may end up in a log. */
+const unseen = (kind: Erasure['kind']): ConfigError =>
+  new ConfigError(`nothing of the source names this ${kind}`, {
+    kept: 'everything; nothing was changed',
+    next: 'check the id, or add --unseen to keep it out should it ever come',
+  });
 
 const describePreview = (touched: Touched, columns: number): string =>
   [

@@ -51,10 +51,10 @@ sink and leave the quarantine; the rest stay, with their reasons.`;
 const DROP = `
 Examples:
   tributary quarantine drop 17
-  tributary quarantine drop --all --source main
+  tributary quarantine drop --all --source main --yes
 
-Deletes the kept records; with --all it asks first, on a terminal. A sync that
-meets them again sets them aside again.`;
+Deletes the kept records; with --all it asks first, and without a terminal it
+needs --yes. A sync that meets them again sets them aside again.`;
 
 type Options = CommonOptions & SafetyOptions & { raw?: boolean; all?: boolean; limit: number };
 

@@ -59,7 +59,7 @@ export const registerRuns: Register = (program, action) => {
 };
 
 const RUN_COLUMNS: ReadonlyArray<FittedColumn<RunRecord>> = [
-  { header: 'started', of: (run) => minute(run.startedAt).slice(5) },
+  { header: 'started', of: (run) => minute(run.startedAt) },
   { header: 'kind', of: (run) => run.kind, spare: 3 },
   { header: 'stream', of: (run) => `${run.source}/${run.stream}` },
   { header: 'state', of: (run) => run.state },
@@ -93,7 +93,7 @@ function reasonsOf(runs: readonly RunRecord[]): string[] {
   }
   const described = [...lines].map(([text, [newest, ...others]]) => {
     const also = others.length === 0 ? '' : ` and ${others.length} before`;
-    return `${minute(newest?.startedAt).slice(5)}${also}, ${text}`;
+    return `${minute(newest?.startedAt)}${also}, ${text}`;
   });
   const more = described.length - REASONS_SHOWN;
   return [...described.slice(0, REASONS_SHOWN), ...(more > 0 ? [`${more} more reasons: --json has them`] : [])];

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { environment, hasState, stateNameOf, withApp } from '../../app/index.ts';
 import { type CoverageSpan, type CoverageState, describeRange } from '../../model/window.ts';
-import { readStatus, readUse, type SourceUse, type StreamStatus } from '../../sync/status.ts';
+import { type Need, needsOf, readStatus, readUse, type SourceUse, type StreamStatus } from '../../sync/status.ts';
 import {
   type CommonOptions,
   type Context,
@@ -30,6 +30,7 @@ const EXAMPLES = `
 Examples:
   tributary status
   tributary status --watch
+  tributary status --check || notify     exit code 4 if something needs a person
   tributary status --json | jq '.streams[] | {stream, completeThrough}'
 
 "complete through" is a promise: every event from "since" up to that moment that
@@ -41,13 +42,14 @@ docs/operations.md has every field of --json.`;
 
 const WATCH_EVERY_MS = 2000;
 
-type StatusOptions = CommonOptions & { watch?: boolean };
+type StatusOptions = CommonOptions & { watch?: boolean; check?: boolean };
 
 export const registerStatus: Register = (program, action) => {
   const command = program
     .command('status')
     .description('how far each stream has come, and what is missing')
     .option('--watch', 'show it again every two seconds, until Ctrl-C')
+    .option('--check', 'exit with 4 if something needs a person: parked, late, not provable, failed')
     .addHelpText('after', EXAMPLES);
   withJson(withSource(withConfig(command))).action(action(status));
 };
@@ -55,6 +57,7 @@ export const registerStatus: Register = (program, action) => {
 interface Snapshot {
   streams: readonly StreamStatus[];
   sources: readonly SourceUse[];
+  needs: readonly Need[];
 }
 
 async function status({ terminal, log, signal, document }: Context, options: StatusOptions): Promise<ExitCode> {
@@ -62,23 +65,28 @@ async function status({ terminal, log, signal, document }: Context, options: Sta
   const stateName = stateNameOf(config);
   const configured = Object.keys(config.sources);
   const perSecond = new Map(Object.entries(config.sources).map(([name, source]) => [name, source.requestsPerSecond]));
-  const show = (all: Snapshot): void => {
+  const maxLags = new Map(
+    Object.entries(config.sources).flatMap(([name, { streams }]) =>
+      Object.entries(streams).map(([stream, settings]) => [`${name}/${stream}`, settings?.maxLag] as const),
+    ),
+  );
+  const show = (all: Omit<Snapshot, 'needs'>): ExitCode => {
     checkSource(options.source, [...configured, ...all.streams.map(({ source }) => source)]);
     const isAsked = ({ source }: { source: string }): boolean =>
       options.source === undefined || source === options.source;
-    const snapshot = { streams: all.streams.filter(isAsked), sources: all.sources.filter(isAsked) };
+    const streams = all.streams.filter(isAsked);
+    const snapshot = { streams, sources: all.sources.filter(isAsked), needs: needsOf(streams, maxLags) };
     if (options.watch && terminal.isScreen) terminal.out('\x1b[2J\x1b[H');
     if (options.json) terminal.out(document(snapshot, { isLine: options.watch === true }));
     else terminal.say(describeStatus(snapshot, { stateName, columns: terminal.columns }));
+    return options.check && snapshot.needs.length > 0 ? EXIT.incomplete : EXIT.done;
   };
-  if (!hasState(config) && !options.watch) {
-    show({ streams: [], sources: [] });
-    return EXIT.done;
-  }
+  if (!hasState(config) && !options.watch) return show({ streams: [], sources: [] });
   return withApp({ config, log }, async ({ state }) => {
-    do show({ streams: await readStatus(state), sources: await readUse(state, perSecond) });
+    let code: ExitCode;
+    do code = show({ streams: await readStatus(state), sources: await readUse(state, perSecond) });
     while (options.watch && terminal.hasReader() && (await pause(terminal, signal)));
-    return EXIT.done;
+    return code;
   });
 }
 
@@ -96,19 +104,17 @@ interface StatusView {
   columns: number;
 }
 
-function describeStatus(
-  { streams, sources }: { streams: readonly StreamStatus[]; sources: readonly SourceUse[] },
-  { stateName, columns }: StatusView,
-): string {
+function describeStatus({ streams, sources, needs }: Snapshot, { stateName, columns }: StatusView): string {
   if (streams.length === 0)
     return `nothing has been synced yet (state: ${stateName})\nnext: tributary sync, or tributary demo`;
+  const notes = [
+    ...streams.flatMap((status) => notesOn(status, streams).map((text) => ({ ...status, text }))),
+    ...needs.map((need) => ({ ...need, text: needText(need) })),
+  ];
   return [
     tableOf(streams, columns),
     ...bars(streams, columns),
-    // Facts of the stream are printed once, however many sinks it has.
-    ...[...new Set([...sources.flatMap(useOf), ...streams.flatMap((one) => notesOn(one, streams))])].map((line) =>
-      wrap(line, 2, columns),
-    ),
+    ...[...sources.flatMap(useOf), ...joinedNotes(notes, streams)].map((line) => wrap(line, 2, columns)),
     '',
     `state: ${stateName} · times in UTC`,
   ].join('\n');
@@ -116,17 +122,23 @@ function describeStatus(
 
 const COLUMNS: ReadonlyArray<FittedColumn<StreamStatus>> = [
   { header: 'stream', of: (s) => `${s.source}/${s.stream}` },
-  { header: 'since', of: (s) => minute(s.since).replace(' 00:00', ''), spare: 4 },
+  // The bars below begin with it.
+  { header: 'since', of: (s) => minute(s.since).replace(' 00:00', ''), spare: 2 },
   { header: 'complete through', of: (s) => minute(s.completeThrough) || 'not certified yet' },
   { header: 'newest', of: (s) => minute(s.newestSeen), spare: 1 },
-  { header: 'lag', of: (s) => (s.lagSeconds === null ? '' : duration(s.lagSeconds)), spare: 3 },
+  { header: 'lag', of: lagOf, spare: 4 },
   {
     header: 'last run',
-    of: ({ lastRun }) => (lastRun ? `${lastRun.state} ${minute(lastRun.startedAt).slice(5)}` : ''),
-    spare: 2,
+    of: ({ lastRun }) => (lastRun ? `${lastRun.state} ${minute(lastRun.startedAt)}` : ''),
+    spare: 3,
   },
   { header: 'sink', of: (s) => s.sink ?? '' },
 ];
+
+function lagOf({ firstSync, lagSeconds }: StreamStatus): string {
+  if (firstSync) return 'first sync';
+  return lagSeconds === null ? '' : duration(lagSeconds);
+}
 
 /** The sink is a column only if there are several. */
 const tableOf = (streams: readonly StreamStatus[], width: number): string =>
@@ -166,8 +178,33 @@ function useOf({ source, requestsLastHour, tooManyRequestsLastHour, ...use }: So
   return [`${source}: ${counted(requestsLastHour, 'request')} in the last hour${share}${refused}`];
 }
 
+interface Note {
+  source: string;
+  stream: string;
+  text: string;
+}
+
+/** What is the same of several streams is said once, and of all streams of a source by the name of the source. */
+function joinedNotes(notes: readonly Note[], streams: readonly StreamStatus[]): string[] {
+  const streamsOf = (all: ReadonlyArray<Pick<Note, 'source' | 'stream'>>, source: string): string[] => [
+    ...new Set(all.filter((one) => one.source === source).map(({ stream }) => stream)),
+  ];
+  return [...new Set(notes.map(({ text }) => text))].map((text) => {
+    const own = notes.filter((note) => note.text === text);
+    const places = [...new Set(own.map(({ source }) => source))].flatMap((source) => {
+      const names = streamsOf(own, source);
+      const isWhole = names.length > 1 && names.length === streamsOf(streams, source).length;
+      return isWhole ? [source] : names.map((stream) => `${source}/${stream}`);
+    });
+    return `${places.join(', ')}: ${text}`;
+  });
+}
+
+/** The notes above say why a stream is parked or failed. */
+const needText = ({ kind, message }: Need): string => `needs you: ${kind === 'late' ? `late, ${message}` : kind}`;
+
 function notesOn(status: StreamStatus, all: readonly StreamStatus[]): string[] {
-  const { source, stream, sink, setAside, uncertifiedWindows, parkedWindows, coverage, parked, lastRun } = status;
+  const { sink, setAside, uncertifiedWindows, parkedWindows, coverage, parked, lastRun } = status;
   const lines: string[] = [];
   if (status.filters !== null) lines.push(`filters ${shortened(status.filters)}: no other event is promised`);
   lines.push(...alsoComplete(status, all));
@@ -192,7 +229,7 @@ function notesOn(status: StreamStatus, all: readonly StreamStatus[]): string[] {
     lines.push(`next: ${parked.nextStep ?? 'tributary doctor says what to fix'}`);
   } else if (status.nextRunAt) lines.push(`next run ${minute(status.nextRunAt)}`);
   if (!parked && lastRun?.message && lastRun.message !== lastRun.state) lines.push(`last run: ${lastRun.message}`);
-  return lines.map((line) => `${source}/${stream}: ${line}`);
+  return lines;
 }
 
 /** More windows than this say no more than the first of them. */

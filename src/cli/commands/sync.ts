@@ -22,7 +22,7 @@ import {
   withSink,
   withSource,
 } from '../command.ts';
-import { createProgressLine, withRetryLines } from '../progress.ts';
+import { createProgressLine, noticesTo, withRetryLines } from '../progress.ts';
 import { counted, type FittedColumn, figure, fittedTable, minute, percent, wrap } from '../terminal.ts';
 
 const EXAMPLES = `
@@ -39,9 +39,13 @@ export const registerSync: Register = (program, action) => {
     .description('bring the tables up to date')
     .argument('[stream...]', 'clicks, leads, sales (default: all streams of the config)')
     .option('--adopt', 'accept a changed baseUrl as the same service at a new address, and continue with its rows')
+    .option(
+      '--recount',
+      'count every row that the sinks hold now, and read again what is missing; runs do this over a day',
+    )
     .addHelpText('after', EXAMPLES);
   withJson(withSink(withSource(withConfig(command)))).action(
-    action(async (context, names: string[], { adopt = false, ...options }: CommonOptions & { adopt?: boolean }) => {
+    action(async (context, names: string[], { adopt = false, ...options }: SyncOptions & { adopt?: boolean }) => {
       const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
       const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
       for (const warning of warnings) context.terminal.err(`note: ${warning}\n`);
@@ -51,19 +55,21 @@ export const registerSync: Register = (program, action) => {
   );
 };
 
+interface SyncOptions extends CommonOptions {
+  recount?: boolean;
+}
+
 /** Syncs and prints the result; `demo` uses it too. */
 export async function syncAndReport(
   { terminal, log, signal, document }: Context,
   app: SyncApp,
-  { json = false }: { json?: boolean },
+  { json = false, recount = false }: Pick<SyncOptions, 'json' | 'recount'>,
 ): Promise<ExitCode> {
   const { state, sinks, jobs } = app;
   const progress = createProgressLine(terminal, jobs.length);
   await recordAudit(state, { ...byCommand(jobs), action: 'sync.start' });
-  const outcomes = await syncAll(
-    { state, sinks, log, signal, holder: holderOf('sync'), onProgress: progress.update },
-    jobs,
-  );
+  const deps = { state, sinks, log, signal, holder: holderOf('sync'), onProgress: progress.update, recount };
+  const outcomes = await syncAll({ ...deps, onNotice: noticesTo(terminal) }, jobs);
   progress.clear();
   return report(outcomes, app, { terminal, document, json });
 }

@@ -136,9 +136,11 @@ function describeResult(result: VerifyResult): string {
 
 function describeSink(result: SinkResult): string {
   const { sink, days, examples, windows, neverRead } = result;
-  const miscounted = describeMiscounts(result);
-  if (windows.length === 0)
-    return [`  ${sink}: as it should be, every day of ${days.length}`, ...miscounted].join('\n');
+  const miscounted = [...describeForeign(result), ...describeMiscounts(result)];
+  if (windows.length === 0) {
+    const match = result.foreign.length === 0 ? [`  ${sink}: all ${days.length} days match`] : [];
+    return [...match, ...miscounted].join('\n');
+  }
   const total = totalOf(result);
   const rows = days
     .filter(({ missing, extra, different }) => missing + extra + different > 0)
@@ -155,6 +157,12 @@ function describeSink(result: SinkResult): string {
     ...(neverRead.length > 0 ? ['  what is missing there comes with a sync, a backfill or --repair'] : []),
     ...miscounted,
   ].join('\n');
+}
+
+function describeForeign({ sink, foreign }: SinkResult): string[] {
+  const more = foreign.length - SHOWN;
+  const shown = foreign.slice(0, SHOWN).map(({ what, ...day }) => `  ${sink}, ${describeRange(day)}: ${what}`);
+  return [...shown, ...(more > 0 ? [`  and ${more} more`] : [])];
 }
 
 function describeMiscounts({ sink, miscounted }: SinkResult): string[] {

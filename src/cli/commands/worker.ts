@@ -1,6 +1,6 @@
 import { environment } from '../../app/index.ts';
 import { type Config, DEFAULT_CONFIG } from '../../config/index.ts';
-import { Fault } from '../../model/errors.ts';
+import { ConfigError, Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import type { StreamReport } from '../../sync/run.ts';
 import {
@@ -94,6 +94,7 @@ const runJson = ({ source, stream, runId, state, tally, cursor, fault }: StreamR
 const START_EXAMPLES = `
 Examples:
   tributary start                      then open the link that it prints
+  tributary start --port 8080
   tributary start --json >> runs.ndjson
 
 Runs the worker and the control room: a page, /api, /metrics, /healthz, /readyz
@@ -106,14 +107,21 @@ export const registerStart: Register = (program, action) => {
   const command = program
     .command('start')
     .description('the worker with its control room: page, API, health, metrics')
+    .option('--port <N>', 'where the control room listens (default: http.port of the config, 7070)', parsePort)
     .addHelpText('after', START_EXAMPLES);
   withJson(withConfig(command)).action(action(start));
 };
 
-async function start(context: Context, options: CommonOptions): Promise<ExitCode> {
+function parsePort(text: string): number {
+  if (/^\d{1,5}$/.test(text) && Number(text) < 65_536) return Number(text);
+  throw new ConfigError('--port must be a number from 0 (any free port) to 65535');
+}
+
+async function start(context: Context, options: CommonOptions & { port?: number }): Promise<ExitCode> {
   const { terminal, log, signal } = context;
   const path = options.config ?? DEFAULT_CONFIG;
-  const config = await configOf(terminal, path);
+  const read = await configOf(terminal, path);
+  const config = { ...read, http: { ...read.http, port: options.port ?? read.http.port } };
   exitInTime(signal);
   // Imported here: the web server and the queue take longer to load than all other commands together.
   const { runStartApp } = await import('../../app/start.ts');
@@ -122,7 +130,9 @@ async function start(context: Context, options: CommonOptions): Promise<ExitCode
     log,
     signal,
     onListening(url, room) {
-      terminal.err(`control room: ${room.link ?? url}\n`);
+      // Logs are kept and read by many: the link that signs in is for a person at a terminal.
+      const link = process.stderr.isTTY ? room.link : undefined;
+      terminal.err(`control room: ${link ?? url}${room.link && !link ? ' (its token: .tributary/http-token)' : ''}\n`);
       onHangUp(signal, async () => {
         try {
           await room.reload(environment.config(path).config.http);

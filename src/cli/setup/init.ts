@@ -13,6 +13,7 @@ import { sinceFault } from '../../config/schema.ts';
 import { ConfigError, RetryLater, StopStream } from '../../model/errors.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
 import { lakePathFault } from '../../sinks/parquet/lake.ts';
+import { INDEXES } from '../../sinks/views/postgres-indexes.ts';
 import { type Context, EXIT, type ExitCode, parseStreams, type Register, withConfig, withJson } from '../command.ts';
 import { canAsk, createPrompt, type Terminal, wrap } from '../terminal.ts';
 
@@ -50,6 +51,7 @@ export const registerInit: Register = (program, action) => {
     .option('--database-variable <NAME>', 'variable that holds the URL (default: DATABASE_URL)')
     .option('--streams <NAMES>', 'with commas: clicks,leads,sales (default: all)')
     .option('--since <DATE>', 'where the first sync begins (default: 30d)')
+    .option('--indexes <NAMES>', `further indexes, with commas: ${INDEXES.join(',')} (default: none)`)
     .option('--lake <PATH>', 'also Parquet files: a folder, or s3://bucket/prefix')
     .option('--yes', 'do not prompt: use defaults for missing values')
     .option('--untested', 'do not test the connection to the service')
@@ -99,6 +101,7 @@ function choicesOf(answers: Answers): Choices {
     databaseVariable: answers.databaseVariable ?? 'DATABASE_URL',
     streams,
     since,
+    indexes: namesIn(answers.indexes ?? ''),
     lake: lake || undefined,
   };
 }
@@ -118,11 +121,11 @@ async function tryService(
   throw new StopStream(fault.says, details);
 }
 
-/** The answers as flags, so that nobody types them twice. They hold no secrets, only names of variables. */
+/** Every answer as a flag, so that nobody types one twice. They hold no secrets, only names of variables. */
 function again(answers: Answers, config: string | undefined): string {
-  const flags = QUESTIONS.flatMap(({ name, fallback }) => {
+  const flags = QUESTIONS.flatMap(({ name }) => {
     const answer = answers[name];
-    return answer === undefined || answer === fallback ? [] : [flagOf(name), quoted(answer)];
+    return answer === undefined || answer === '' ? [] : [flagOf(name), quoted(answer)];
   });
   return ['tributary init --yes', ...flags, ...(config === undefined ? [] : ['--config', quoted(config)])].join(' ');
 }
@@ -162,6 +165,7 @@ export interface Answers {
   databaseVariable?: string;
   streams?: string;
   since?: string;
+  indexes?: string;
   lake?: string;
 }
 
@@ -185,10 +189,12 @@ function checkFlags(given: Answers): void {
   if (faults.length > 0) throw new ConfigError('these cannot be used:', { faults, next: 'see tributary init --help' });
 }
 
-function streamsFault(answer: string): string | undefined {
-  const unknown = namesIn(answer).filter((name) => !(STREAM_NAMES as readonly string[]).includes(name));
-  return unknown.length > 0 ? `has no ${unknown.join(', ')}: use ${STREAM_NAMES.join(', ')}` : undefined;
-}
+const someOf =
+  (names: readonly string[]) =>
+  (answer: string): string | undefined => {
+    const unknown = namesIn(answer).filter((name) => !names.includes(name));
+    return unknown.length > 0 ? `has no ${unknown.join(', ')}: use ${names.join(', ')}` : undefined;
+  };
 
 const namesIn = (text: string): string[] =>
   text
@@ -209,7 +215,7 @@ const PLANS: readonly string[] = PLAN_NAMES.filter((plan) => plan !== 'free');
 const QUESTIONS: readonly Question[] = [
   {
     name: 'baseUrl',
-    asks: 'Where does the service answer? (such as https://api.example.com)',
+    asks: 'What is the base URL of the service? (such as https://api.example.com)',
     fault: (answer) => {
       const checked = checkBaseUrl(answer);
       return 'fault' in checked ? checked.fault : undefined;
@@ -217,7 +223,7 @@ const QUESTIONS: readonly Question[] = [
   },
   {
     name: 'plan',
-    asks: `Which plan has the workspace? (${PLANS.join(', ')}; the service asks for business or higher, pro may be refused)`,
+    asks: `Which plan is the workspace on? (${PLANS.join(', ')}; the service asks for business or higher, pro may be refused)`,
     fallback: 'business',
     fault: (answer) => (PLANS.includes(answer) ? undefined : `must be one of ${PLANS.join(', ')}`),
   },
@@ -233,7 +239,7 @@ const QUESTIONS: readonly Question[] = [
     fallback: 'TRIBUTARY_API_KEY',
     fault: variableFault,
   },
-  { name: 'streams', asks: 'Which streams?', fallback: STREAM_NAMES.join(','), fault: streamsFault },
+  { name: 'streams', asks: 'Which streams?', fallback: STREAM_NAMES.join(','), fault: someOf(STREAM_NAMES) },
   {
     name: 'since',
     asks: 'Where does the first sync begin? (2026-01-01, 30d back from now, or all)',
@@ -245,6 +251,12 @@ const QUESTIONS: readonly Question[] = [
     asks: 'Which variable holds the URL of your Postgres? (unset: embedded)',
     fallback: 'DATABASE_URL',
     fault: variableFault,
+  },
+  {
+    name: 'indexes',
+    asks: `Further indexes for reports? (${INDEXES.join(', ')}; each slows every load; empty: none)`,
+    fallback: '',
+    fault: someOf(INDEXES),
   },
   { name: 'lake', asks: 'Parquet files too? (a folder or s3://…; empty: none)', fallback: '', fault: lakeFault },
 ];

@@ -6,19 +6,27 @@ const EXAMPLES = `
 Examples:
   tributary schema --format sql        the tables, for a DBA to read or run
   tributary schema --format markdown   the data dictionary
-  tributary schema --format dbt        sources for a dbt project`;
+  tributary schema --format dbt        sources for a dbt project
+  tributary schema --format duckdb --lake ./data/lake | duckdb lake.duckdb
+                                       the Parquet files as tables and views`;
 
 export const registerSchema: Register = (program, action) => {
   program
     .command('schema')
     .description('print the tables and their columns')
     .addOption(new Option('--format <FORMAT>', 'the output format').choices(SCHEMA_FORMATS).default('sql'))
-    .addOption(new Option('--json', 'the same as --format json'))
+    .option('--lake <PATH>', 'for duckdb: the folder of the Parquet files, or s3://bucket/prefix', './data/lake')
+    .addOption(new Option('--json', '--format json in the envelope of every --json'))
     .addHelpText('after', EXAMPLES)
     .action(
-      action(async ({ terminal }, { format, json }: { format: SchemaFormat; json?: boolean }) => {
-        terminal.out(printSchema(json ? 'json' : format));
-        return EXIT.done;
-      }),
+      action(
+        async (
+          { terminal, document },
+          { format, lake, json }: { format: SchemaFormat; lake: string; json?: boolean },
+        ) => {
+          terminal.out(json ? document(JSON.parse(printSchema('json', lake)) as object) : printSchema(format, lake));
+          return EXIT.done;
+        },
+      ),
     );
 };

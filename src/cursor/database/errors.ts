@@ -50,6 +50,9 @@ export function isInTheClear(url: string): boolean {
 export const isLocalHost = (host: string): boolean =>
   host === 'localhost' || host.startsWith('/') || /^127\.|^\[?::1\]?$/.test(host);
 
+/** Of a server that must speak SCRAM and does not. */
+export const UNPROVEN = 'the server did not prove by SCRAM that it knows the password';
+
 const UNREACHABLE = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -61,7 +64,7 @@ const UNREACHABLE = new Set([
 ]);
 
 /** SQLSTATE classes and codes after which the same work may succeed: lost connection, no room, conflict, shutdown. */
-const PASSING = /^(08...|53...|57P0[1-5]|40001|40P01|55P03|25P03)$/;
+const PASSING = /^(08...|53...|57014|57P0[1-5]|40001|40P01|55000|55P03|25P03)$/;
 
 /** Codes by which Node tells that a certificate is not trusted, whatever is spoken inside. */
 export const UNTRUSTED = /CERT|^UNABLE_TO|^ERR_TLS_|SELF_SIGNED/;
@@ -103,6 +106,23 @@ export function databaseFault(error: unknown, address: Address): unknown {
           cause: error,
         },
       );
+  }
+  // pg's words for a server that wants a password where the URL, PGPASSWORD and .pgpass have none.
+  if (/^SASL: .*password must be a (?:non-empty )?string/.test(error.message)) {
+    return new ConfigError(`${place} wants a password for user "${address.user}", and the database URL has none`, {
+      next: 'write it into the database URL (postgresql://user:password@host/database), or set PGPASSWORD',
+      cause: error,
+    });
+  }
+  if (error.message === UNPROVEN) {
+    return new ConfigError(
+      `${place} is not the server that it should be: it did not prove by SCRAM that it knows the password`,
+      {
+        kept: 'neither the password nor any row was sent',
+        next: 'find out what listens there, and end it',
+        cause: error,
+      },
+    );
   }
   if (code === '25006') {
     return new RetryLater(`${place} is read-only now: ${error.message}`, {

@@ -7,11 +7,15 @@ import type { Sql } from '../database/sql.ts';
 import { type Cluster, prepareCluster, removeUnfinished, USER } from './cluster.ts';
 import { findBinaries, type Home, openHome } from './home.ts';
 import { type HasExited, lookAtPostmaster, type Settings, startPostmaster, stopPostmaster, until } from './server.ts';
+import { type Way, wayTo } from './way.ts';
+import { DATABASE, prepareRole, WORKING_ROLE, workingPassword } from './working-role.ts';
 
 /** A real Postgres in a folder, for those who have no server. */
 export interface EmbeddedPostgres {
-  /** Holds the password: for `connect`, not for messages. */
+  /** Holds the password of a role that is no superuser: for `connect`, not for messages. */
   readonly url: string;
+  /** Aborted, with the reason, when the server went away and did not come back. */
+  readonly lost: AbortSignal;
   /** Close your own connections first. Stops the server unless another process still uses it. */
   close(): Promise<void>;
 }
@@ -28,7 +32,6 @@ interface EmbeddedOptions {
   settings?: Settings;
 }
 
-const DATABASE = 'tributary';
 const START_ATTEMPTS = 5;
 const ROUND_MS = 50;
 const ROUNDS_FOR_LEAVING = 20;
@@ -48,12 +51,13 @@ async function openIn(home: Home, options: EmbeddedOptions): Promise<EmbeddedPos
   const { dir } = home;
   const programs = await findBinaries(home);
   const cluster = await prepareCluster(home, programs, settings.fsync !== 'off');
-  const enterAndOwn = async (port?: number): Promise<Place> => {
-    const start = () => startPostmaster({ home, programs, settings, port });
-    const place = await come(cluster, start, presenceName(command), dir);
+  const way = await wayTo(home);
+  const lost = new AbortController();
+  const enterAndOwn = async (): Promise<Place> => {
+    const start = () => startPostmaster({ home, programs, settings, tcp: way.tcp });
+    const place = await come({ cluster, way, start, name: presenceName(command), dir });
     try {
       if (!attach) await becomeOwner(place.presence, dir);
-      await ensureDatabase(place.presence);
       if (!attach) await removeUnfinished(home);
     } catch (error) {
       await leavePlace(place, cluster, log);
@@ -61,18 +65,23 @@ async function openIn(home: Home, options: EmbeddedOptions): Promise<EmbeddedPos
     }
     return place;
   };
-  const place = await enterAndOwn();
-  // On the same port, so that the URL which was given out stays true.
-  const kept = keepPlace(place, () => enterAndOwn(place.port), log);
-  log.debug({ dir, port: place.port, attach }, 'embedded Postgres is ready');
+  const place = await enterAndOwn().catch(async (error: unknown) => {
+    await way.close();
+    throw error;
+  });
+  // At the same address, so that the URL which was given out stays true.
+  const kept = keepPlace(place, enterAndOwn, log, (error) => lost.abort(error));
+  log.debug({ dir, attach }, 'embedded Postgres is ready');
   const close = async () => {
     const last = await kept.release();
     if (last) await leavePlace(last, cluster, log);
+    await way.close();
     await home.close();
   };
   let closing: Promise<void> | undefined;
   return {
-    url: urlOf(cluster, place.port, DATABASE),
+    url: place.urlOf(DATABASE),
+    lost: lost.signal,
     close() {
       closing ??= close();
       return closing;
@@ -82,12 +91,21 @@ async function openIn(home: Home, options: EmbeddedOptions): Promise<EmbeddedPos
 
 interface Place {
   presence: Presence;
-  port: number;
+  /** As the working role. */
+  urlOf(database: string): string;
   hasExited: HasExited;
 }
 
+interface Coming {
+  cluster: Cluster;
+  way: Way;
+  start: () => Promise<HasExited>;
+  name: string;
+  dir: string;
+}
+
 /** Joins the server that runs, whoever started it, or starts it. Others come and go meanwhile: hence the rounds. */
-async function come(cluster: Cluster, start: () => Promise<HasExited>, name: string, dir: string): Promise<Place> {
+async function come({ cluster, way, start, name, dir }: Coming): Promise<Place> {
   let hasExited: HasExited = () => true;
   let failedStarts = 0;
   for (const deadline = Date.now() + 150_000; Date.now() < deadline; await sleep(20)) {
@@ -105,16 +123,23 @@ async function come(cluster: Cluster, start: () => Promise<HasExited>, name: str
       }
       continue;
     }
-    const presence = await tryEnter(urlOf(cluster, found.port, 'postgres'), name);
-    if (presence) return { presence, port: found.port, hasExited };
+    const host = found.hasSocket && way.socket !== undefined ? way.socket : '127.0.0.1';
+    const urls = (user: string, password: string) => (database: string) =>
+      `postgresql://${user}:${password}@${encodeURIComponent(host)}:${found.port}/${database}?require_auth=scram-sha-256`;
+    const working = workingPassword(cluster.password);
+    const urlOf = urls(WORKING_ROLE, working);
+    const prepare = () => prepareRole(urls(USER, cluster.password), working);
+    const presence = await tryEnter(prepare, urlOf('postgres'), name);
+    if (presence) return { presence, urlOf, hasExited };
   }
   throw new RetryLater(`the embedded Postgres in ${dir} was starting or stopping for too long`, {
     next: 'see postgres.log in it, and run again',
   });
 }
 
-async function tryEnter(url: string, name: string): Promise<Presence | undefined> {
+async function tryEnter(prepare: () => Promise<void>, url: string, name: string): Promise<Presence | undefined> {
   try {
+    await prepare();
     const presence = await enter(url, name);
     if (await takeUse(presence.session)) return presence;
     await presence.close();
@@ -146,15 +171,6 @@ async function becomeOwner({ session }: Presence, dir: string): Promise<void> {
   throw new RetryLater(`the embedded Postgres in ${dir} changes hands all the time`, { next: 'run again' });
 }
 
-async function ensureDatabase({ session }: Presence): Promise<void> {
-  const found = await session.query({ text: 'SELECT FROM pg_database WHERE datname = $1', values: [DATABASE] });
-  if (found.length > 0) return;
-  await session.query({ text: `CREATE DATABASE ${DATABASE}` }).catch((error: { code?: string }) => {
-    // Recovery: another newcomer made it in the same moment (42P04, or 23505 inside the catalogue).
-    if (error.code !== '42P04' && error.code !== '23505') throw error;
-  });
-}
-
 async function leavePlace({ presence, hasExited }: Place, { data }: Cluster, log: Log): Promise<void> {
   let last: boolean;
   try {
@@ -173,9 +189,6 @@ async function leavePlace({ presence, hasExited }: Place, { data }: Cluster, log
   }
   await presence.close();
 }
-
-const urlOf = ({ password }: Cluster, port: number, database: string): string =>
-  `postgresql://${USER}:${password}@127.0.0.1:${port}/${database}`;
 
 /** `node dist/cli/main.js sync clicks` → `tributary sync clicks`. Keys and passwords never stand on our command line. */
 const commandLine = (): string =>
@@ -255,7 +268,7 @@ async function ask(session: Session, sql: Sql): Promise<boolean> {
  * Keeps our place in the server until it is released. A server that crashes forgets who was there, even if it comes back by
  * itself: a second owner would be let in beside us, and when it left as the last, it would stop the server under our hands.
  */
-function keepPlace<Place extends { presence: Presence }>(first: Place, again: () => Promise<Place>, log: Log) {
+function keepPlace(first: Place, again: () => Promise<Place>, log: Log, onLost: (error: unknown) => void) {
   let wanted = true;
   let current: Promise<Place | undefined> = Promise.resolve(first);
   const watch = async ({ presence }: Place): Promise<void> => {
@@ -270,8 +283,9 @@ function keepPlace<Place extends { presence: Presence }>(first: Place, again: ()
       void watch(place);
       return place;
     } catch (error) {
-      // Recovery: go on without a place. Work fails at its next query and says why; what was committed stays.
+      // Recovery: whoever works here ends, and is started again; what was committed stays.
       log.error({ err: error }, 'the embedded Postgres did not come back');
+      onLost(error);
       return undefined;
     }
   };

@@ -12,7 +12,8 @@ export type Postmaster =
   | { state: 'absent' }
   /** The file is a leaving of a crash. `pid` may by now be somebody else's. */
   | { state: 'dead'; pid: number }
-  | { state: 'busy' | 'ready'; pid: number; port: number };
+  /** A server of an earlier version has no socket, only its port. */
+  | { state: 'busy' | 'ready'; pid: number; port: number; hasSocket: boolean };
 
 export async function lookAtPostmaster(data: string): Promise<Postmaster> {
   let lines: string[];
@@ -22,10 +23,11 @@ export async function lookAtPostmaster(data: string): Promise<Postmaster> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { state: 'absent' };
     throw error;
   }
-  // Line 1: pid. Line 4: port. Line 8: starting, ready, stopping. Lines come one by one while the server starts.
+  // Line 1: pid. Line 4: port. Line 5: folder of the socket. Line 8: starting, ready, stopping. Lines come one by one while the server starts.
   const pid = Number(lines[0]);
   if (!(await serves(pid, data))) return { state: 'dead', pid };
-  return { state: lines[7]?.trim() === 'ready' ? 'ready' : 'busy', pid, port: Number(lines[3]) };
+  const state = lines[7]?.trim() === 'ready' ? 'ready' : 'busy';
+  return { state, pid, port: Number(lines[3]), hasSocket: Boolean(lines[4]?.trim()) };
 }
 
 /** Whether this pid is a server on this directory: a server's working directory is its data directory. */
@@ -67,9 +69,12 @@ export type Settings = Readonly<Record<string, string>>;
 
 /** Given at each start, so that a new version of tributary changes them for existing data too. */
 const SETTINGS: Settings = {
-  listen_addresses: '127.0.0.1',
-  // No socket file: its path may not be longer than 107 characters, and a state folder may lie deep.
-  unix_socket_directories: '',
+  // Only by a socket in its data directory, which nobody else can enter: on a port, any user of the machine could take its place
+  // after a crash. Named from where the server stands: a path may not be longer than 107 characters.
+  listen_addresses: '',
+  unix_socket_directories: '.',
+  unix_socket_permissions: '0700',
+  authentication_timeout: '10s',
   max_connections: '50',
   shared_buffers: '128MB',
   // Parallel workers talk by way of /dev/shm, which a container keeps at 64 MB.
@@ -95,8 +100,8 @@ export interface StartOptions {
   home: Home;
   programs: Binaries;
   settings: Settings;
-  /** A free one, unless it must be the same as before. */
-  port?: number | undefined;
+  /** Where no socket can be reached: on a port of the loopback, which is given out and must stay the same. */
+  tcp: { port: number } | undefined;
 }
 
 /**
@@ -111,8 +116,8 @@ export async function startPostmaster(options: StartOptions): Promise<HasExited>
   if (isAlive(before)) return () => true;
   const log = await openLog(join(home.path, LOG_FILE));
   const { size: logStart } = await log.stat();
-  // A free port at each start. Another program may take it in between; then the start fails and the caller tries again.
-  const all = Object.entries({ ...SETTINGS, ...settings, port: String(options.port ?? (await freePort())) });
+  const listen = options.tcp ? { listen_addresses: '127.0.0.1', port: String(options.tcp.port) } : {};
+  const all = Object.entries({ ...SETTINGS, ...listen, ...settings });
   const flags = all.flatMap(([key, value]) => ['-c', `${key}=${value}`]);
   const launch = launchOn(data, home.user);
   const env = serverEnv(programs);
@@ -163,7 +168,7 @@ async function openLog(path: string) {
   return open(path, O_APPEND | O_CREAT | O_NOFOLLOW | O_RDWR, 0o600);
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

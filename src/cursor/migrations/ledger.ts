@@ -225,3 +225,72 @@ comment on table ${s}.lake_keys is 'Which partition each event was written to. T
 `;
   },
 };
+
+/** What each sink was found to hold: the ledger says what was read, and somebody may change a sink. */
+export const ATTESTATIONS: Migration = {
+  version: 15,
+  name: 'what the sinks hold',
+  sql: (schema) => {
+    const s = quoteIdent(schema);
+    return `
+create table ${s}.attestations (
+  source     text not null,
+  stream     text not null,
+  sink       text not null,
+  identity   text not null,
+  counted_at timestamptz,
+  next_at    timestamptz,
+  next_rows  bigint not null default 0,
+  primary key (source, stream, sink)
+);
+comment on table ${s}.attestations is 'When each sink was last asked what it holds, and how it identified itself then.';
+comment on column ${s}.attestations.identity is 'Changes when somebody replaces or restores what the sink holds; then all its rows are counted.';
+comment on column ${s}.attestations.counted_at is 'When the rows of every certified window were last compared with the ledger. Null: not yet.';
+comment on column ${s}.attestations.next_at is 'A count is under way, newest first: windows from here on have been counted. Null: none is.';
+comment on column ${s}.attestations.next_rows is 'Rows counted so far of the window that next_at lies in.';
+
+create table ${s}.foreign_rows (
+  source   text not null,
+  stream   text not null,
+  sink     text not null,
+  start_at timestamptz not null,
+  end_at   timestamptz not null,
+  what     text not null,
+  found_at timestamptz not null default now(),
+  primary key (source, stream, sink, start_at)
+);
+alter table ${s}.lake_tracks
+  add column listed_at timestamptz,
+  add column changes integer not null default 0,
+  add column strays jsonb not null default '[]';
+comment on column ${s}.lake_tracks.listed_at is 'When the files were last listed and compared with lake_files.';
+comment on column ${s}.lake_tracks.changes is 'How often a listing found files that were not as they had been written.';
+comment on column ${s}.lake_tracks.strays is 'Files of others among ours, as of the last listing.';
+
+comment on table ${s}.foreign_rows is 'Windows of a sink that hold rows of another writer. They are not certified until those rows are gone.';
+
+create table ${s}.iceberg_heads (
+  sink       text not null,
+  table_name text not null,
+  table_uuid text not null,
+  snapshot   text,
+  location   text not null,
+  changes    integer not null default 0,
+  primary key (sink, table_name)
+);
+comment on table ${s}.iceberg_heads is 'The version of each Iceberg table that Tributary itself left last: while the catalog names the same one, nobody else has changed the table.';
+comment on column ${s}.iceberg_heads.changes is 'How often another program was found to have changed the table.';
+
+-- The table belongs to the catalog, and may not be there.
+create function ${s}.iceberg_location(catalog text, namespace text, name text) returns text language plpgsql stable as $body$
+begin
+  if not exists (select from pg_catalog.pg_tables where schemaname = 'public' and tablename = 'iceberg_tables') then
+    return null;
+  end if;
+  return (select t.metadata_location from public.iceberg_tables t
+    where t.catalog_name = $1 and t.table_namespace = $2 and t.table_name = $3);
+end $body$;
+comment on function ${s}.iceberg_location is 'Where the SQL catalog says that the metadata of an Iceberg table is.';
+`;
+  },
+};

@@ -1,5 +1,6 @@
 /** @import { View } from './app/screen.js' */
 import { attachThemeSwitch, clearNow, drawFrame, drawNow } from './app/frame.js';
+import { attachFinder, listenToKeys } from './app/keys.js';
 import { forgetOverview, keepOverview, knownOverview, listen } from './app/live.js';
 import { createScreen, parseAddress } from './app/screen.js';
 import { currentSession, loginForm, Refused, signIn, signOut, Unreachable } from './app/session.js';
@@ -19,7 +20,7 @@ const unknown = {
   news: [],
   load: async () => ({}),
   draw: (_, { view }) =>
-    notThere(`There is no view “${view}”`, 'Choose one above, or begin with the streams.', '#/', 'Streams'),
+    notThere(`There is no view “${view}”`, 'Choose one above, or begin with the overview.', '#/', 'Overview'),
 };
 
 /** @type {Readonly<Record<string, View>>} */
@@ -100,6 +101,8 @@ setInterval(() => {
   if (known && stopListening) drawNow(place('now'), known);
 }, 5000);
 attachThemeSwitch(place('theme'));
+attachFinder(place('find-form'), place('finder'));
+listenToKeys(place('finder'), () => stopListening !== undefined);
 place('skip').onclick = (/** @type {Event} */ event) => {
   event.preventDefault(); // Its fragment would be taken for the address of a view.
   place('main').focus();

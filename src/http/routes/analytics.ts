@@ -3,7 +3,7 @@ import { quoteIdent, type Sql } from '../../cursor/database/sql.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
-import { currencyOf, decimalsOf } from '../../sinks/postgres/views.ts';
+import { currencyOf, decimalsOf } from '../../sinks/views/money.ts';
 import {
   count,
   date,

@@ -1,7 +1,9 @@
+import { readOpenBackfills } from '../../cursor/backfills.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
 import {
   cancelBackfill,
-  enqueueBackfill,
+  checkNewBackfill,
+  enqueueBackfills,
   pauseBackfill,
   readBackfills,
   resumeBackfill,
@@ -54,6 +56,7 @@ const Backfill = named(
     windows: object({ queued: count, running: count, done: count, failed: count }),
     progress: share.describe('of the rows where they were priced, otherwise of the time'),
     rows: count,
+    pricedRows: orNull(count).describe('how many it was expected to read when it was started'),
     certified: share.describe('share of the range that is proven in every sink'),
     rowsPerSecond: orNull(figure),
     etaSeconds: orNull(figure).describe('null if it is not running, or has hardly begun'),
@@ -158,7 +161,7 @@ export const backfillRoutes = (deps: Deps): Route[] => [
   route({
     method: 'POST',
     path: '/api/backfills',
-    summary: 'Enqueues a backfill for each stream.',
+    summary: 'Enqueues a backfill for each stream: all of them, or none.',
     role: 'operator',
     uses: ['state', 'queue'],
     body: BackfillStart,
@@ -211,14 +214,15 @@ async function start(
   signal: AbortSignal,
 ): Promise<z.infer<typeof BackfillsStarted>> {
   const { jobs, request, doubtful } = chosenOf(deps, body);
-  const ids = await Promise.all(
+  await checkNewBackfill(deps, jobs, request);
+  const requests = await Promise.all(
     jobs.map(async (job) => {
       const { source, stream } = job;
       const chunks = await unreadChunks({ ...deps, signal }, job, request);
-      const pricedRows = body.pricedRows?.[`${source}/${stream}`];
-      return enqueueBackfill(deps, { source, stream, ...request, pricedRows, chunks });
+      return { source, stream, ...request, pricedRows: body.pricedRows?.[`${source}/${stream}`], chunks };
     }),
   );
+  const ids = await enqueueBackfills(deps, requests);
   const backfills = await listBackfills(deps.state);
   return { backfills: backfills.filter(({ id }) => ids.includes(id)), warnings: doubtful };
 }
@@ -252,7 +256,7 @@ const ACTIONS: Readonly<Record<Backfill['state'], BackfillAction[]>> = {
 const isOpen = ({ state }: StoredBackfill): boolean => state === 'queued' || state === 'paused';
 
 function toBackfill(stored: StoredBackfill, extent: Extent | undefined): Backfill {
-  const { id, source, stream, force, state, windows, certified, message } = stored;
+  const { id, source, stream, force, state, windows, certified, message, pricedRows } = stored;
   const ended = windows.done + windows.failed;
   const left = windows.queued + windows.running;
   // A backfill without windows had nothing to do.
@@ -271,6 +275,7 @@ function toBackfill(stored: StoredBackfill, extent: Extent | undefined): Backfil
     finishedAt: isoOrNull(stored.finishedAt),
     windows,
     ...pace,
+    pricedRows,
     certified,
     // Nobody works on a backfill that is paused.
     ...(state === 'paused' && { rowsPerSecond: null, etaSeconds: null }),
@@ -279,9 +284,13 @@ function toBackfill(stored: StoredBackfill, extent: Extent | undefined): Backfil
   };
 }
 
-export const backfillUnderWay = (backfill: Backfill): Activity[] => {
-  const { id, source, stream, createdAt, state, progress, rows, rowsPerSecond, etaSeconds } = backfill;
-  if (state !== 'queued' && state !== 'paused') return [];
-  const figures = { progress, rows, rowsPerSecond, etaSeconds, paused: state === 'paused' };
-  return [{ kind: 'backfill', id, source, stream, startedAt: createdAt, ...figures }];
-};
+/** What is under way, for views that are read every few seconds: without what of it is certified, which takes the whole ledger. */
+export async function readBackfillsUnderWay(state: Queryable): Promise<Activity[]> {
+  const [open, extents] = await Promise.all([readOpenBackfills(state), readBackfillExtents(state)]);
+  return open.map(({ id, source, stream, createdAt, isPaused }) => {
+    const extent = extents.get(id);
+    const pace = extent ? paceOf(extent) : { progress: 1, rows: 0, rowsPerSecond: null, etaSeconds: null };
+    const figures = { ...pace, ...(isPaused && { rowsPerSecond: null, etaSeconds: null }), paused: isPaused };
+    return { kind: 'backfill', id, source, stream, startedAt: toIso(createdAt), ...figures };
+  });
+}

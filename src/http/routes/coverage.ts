@@ -124,11 +124,11 @@ async function readCoverage(state: Queryable, query: z.infer<typeof CoverageQuer
   return {
     from: isoDay(window.start),
     to: toIso(window.end).slice(0, 10),
-    tracks: tracks.map(({ since, ...one }) => {
+    tracks: tracks.map(({ since, isFirstSync, ...one }) => {
       const entries = ledgers.get(keyOf(one)) ?? [];
       const spans = [
         ...historyBefore(entries, since),
-        ...coverageSpans(entries, { start: since, end: Math.max(since, now) }),
+        ...coverageSpans(entries, { start: since, end: Math.max(since, now) }, { isFirstSync }),
       ];
       const days = new Set(setAside.filter((record) => isOf(record, one)).map(({ at }) => startOfDay(at)));
       return {
@@ -158,7 +158,7 @@ async function readWindows(state: Queryable, query: z.infer<typeof WindowsQuery>
   if (!known) throw new HttpError(404, 'nothing was ever written of this stream to this sink');
   // A backfill may have been before the beginning.
   const entries = await readLedger(state, known, Math.min(known.since, window.start));
-  const spans = coverageSpans(entries, { start: known.since, end: Math.max(known.since, now) });
+  const spans = coverageSpans(entries, { start: known.since, end: Math.max(known.since, now) }, known);
   const read = entries.filter((entry) => entry.end > window.start && entry.start < window.end);
   const unread = within(spans, window).filter((span) => span.state === 'gap' || span.state === 'open');
   const setAside = await readSetAside(state);

@@ -52,6 +52,7 @@ const TYPES: Readonly<Record<SchemaFormat, string>> = {
   markdown: 'text/markdown; charset=utf-8',
   json: 'application/json; charset=utf-8',
   dbt: 'application/yaml; charset=utf-8',
+  duckdb: 'application/sql; charset=utf-8',
 };
 
 export function diagnosticsRoutes({ state, examine, config, signal }: DiagnosticsDeps): Route[] {

@@ -1,7 +1,9 @@
+import { CAUGHT_UP, isFirstSync } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
 import { instantOf } from '../../cursor/database/sql.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../../cursor/ledger.ts';
 import { readUpcoming } from '../../cursor/schedules.ts';
+import { INCIDENT_KINDS } from '../../jobs/alerts.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import {
@@ -21,13 +23,13 @@ import {
 } from '../answers.ts';
 import { type ControlDeps, isoOrNull, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
-import { backfillUnderWay, listBackfills } from './backfills.ts';
+import { readBackfillsUnderWay } from './backfills.ts';
 import { Activity, LastRun, readSyncsUnderWay } from './runs.ts';
 
 const Trouble = named(
   'Trouble',
   object({
-    kind: oneOf(['parked', 'late', 'uncertified']),
+    kind: oneOf([...INCIDENT_KINDS]),
     source: text,
     stream: oneOf([...STREAM_NAMES, '*']).describe('*: the whole source'),
     message: text,
@@ -68,6 +70,7 @@ const StreamOverview = named(
     warnings,
     setAside: count.describe('records that could not be used and are kept in quarantine'),
     maxLagSeconds: orNull(figure),
+    firstSync: flag.describe('it has not caught up yet, not even once: it is behind by nature, and never late'),
     late: flag.describe('further behind than maxLag'),
     parked: orNull(object({ reason: text, nextStep: orNull(text), since: moment, nextProbeAt: orNull(moment) })),
     quarantined: count.describe('the same as setAside, by its older name'),
@@ -117,7 +120,7 @@ export async function readOverview({ state, streams, version }: OverviewDeps): P
     readTroubles(state),
     readUpcoming(state),
     readSyncsUnderWay(state),
-    listBackfills(state),
+    readBackfillsUnderWay(state),
   ]);
   const names = new Map<string, { source: string; stream: StreamName }>();
   for (const { source, stream } of [...streams, ...known]) names.set(`${source}/${stream}`, { source, stream });
@@ -125,7 +128,7 @@ export async function readOverview({ state, streams, version }: OverviewDeps): P
   return {
     now: toIso(now),
     version,
-    activities: [...syncs, ...backfills.flatMap(backfillUnderWay)],
+    activities: [...syncs, ...backfills],
     troubles,
     streams: [...names.values()].sort(byName).map(({ source, stream }): StreamOverview => {
       const isThis = (one: { source: string; stream: string }) => one.source === source && one.stream === stream;
@@ -136,6 +139,9 @@ export async function readOverview({ state, streams, version }: OverviewDeps): P
       const completeThrough = lowest(sinks.map((track) => track.through));
       const lagSeconds = secondsSince(completeThrough, now);
       const maxLagSeconds = configured?.maxLagMs === undefined ? null : configured.maxLagMs / 1000;
+      const lagMs = lagSeconds === null ? null : lagSeconds * 1000;
+      const caughtUp = sinks.length > 0 && sinks.every((track) => track.caughtUp);
+      const firstSync = isFirstSync({ caughtUp, lagMs }, configured?.maxLagMs);
       return {
         source,
         stream,
@@ -148,7 +154,8 @@ export async function readOverview({ state, streams, version }: OverviewDeps): P
         newestSeen: isoOrNull(sinks.reduce<Instant | null>((most, { newest }) => later(most, newest), null)),
         lagSeconds,
         maxLagSeconds,
-        late: lagSeconds !== null && maxLagSeconds !== null && lagSeconds > maxLagSeconds,
+        firstSync,
+        late: !firstSync && lagSeconds !== null && maxLagSeconds !== null && lagSeconds > maxLagSeconds,
         parked: !parked
           ? null
           : {
@@ -178,6 +185,7 @@ interface TrackRow {
   through: Instant | null;
   newest: Instant | null;
   filters: string | null;
+  caughtUp: boolean;
   also: RangePairs;
   uncertified: number;
   rows: number;
@@ -187,7 +195,7 @@ const readTracks = (state: Queryable): Promise<TrackRow[]> =>
   state.query<TrackRow>({
     text: `
       select c.source, c.stream, c.sink, ${instantOf('c.since')} as since, ${instantOf('c.complete_through')} as through,
-        ${instantOf('c.newest_seen')} as newest, ${COVERAGE.filters} as filters, ${ALSO_COMPLETE_LIST} as also, coalesce(w.n, 0) as uncertified, coalesce(w.rows, 0)::bigint as rows
+        ${instantOf('c.newest_seen')} as newest, ${COVERAGE.filters} as filters, ${CAUGHT_UP} as "caughtUp", ${ALSO_COMPLETE_LIST} as also, coalesce(w.n, 0) as uncertified, coalesce(w.rows, 0)::bigint as rows
       from tributary.cursors c left join (
         select source, stream, sink, count(*) filter (where state = 'uncertified') as n, sum(rows) as rows
         from tributary.windows group by 1, 2, 3

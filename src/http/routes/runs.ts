@@ -177,15 +177,19 @@ export interface Extent {
   seconds: number;
 }
 
+/** A price is a guess: so much of its rows it is believed. */
+const TRUSTED = 0.9;
+
 /**
- * From 0 to 1, and never less than before: rows come and open time goes. With a price, the share of the rows. A price is a guess, so the
- * open time counts as well: what was priced too low is not called done before its time is.
+ * From 0 to 1, and never less than before: rows come and open time goes. With a price, the share of the rows, as they are read. What
+ * was priced too low is not called done before its time is, so beyond most of the price the open time counts as well.
  */
 function shareOf({ doneMs, openMs, rows, pricedRows }: Omit<Extent, 'seconds'>): number {
   if (openMs <= 0) return 1;
   const open = openMs / (doneMs + openMs);
   if (pricedRows === null || pricedRows === 0) return 1 - open;
-  return rows / Math.max(pricedRows, rows + open * pricedRows);
+  const share = rows / pricedRows;
+  return share < TRUSTED ? share : Math.max(TRUSTED, rows / (rows + open * pricedRows));
 }
 
 /** The first per cent is no basis for an estimate. */
@@ -205,6 +209,9 @@ export function paceOf(extent: Extent) {
 const milliseconds = (from: string, to: string): string =>
   `greatest(0, extract(epoch from ${to} - ${from}) * 1000)::float8`;
 
+/** A window that is being read, or was put back after some of it was. */
+const BEGUN = `(p.state = 'running' or (p.state = 'queued' and p.rows_read > 0))`;
+
 /** Of backfills that have not ended. A window that is being read counts as far as every sink has it. */
 export async function readBackfillExtents(state: Queryable): Promise<Map<string, Extent>> {
   const rows = await state.query<Extent & { id: string }>({
@@ -217,16 +224,24 @@ export async function readBackfillExtents(state: Queryable): Promise<Map<string,
             and (r.finished_at is not null or exists (
               select from tributary.leases l where (l.source, l.stream) = (b.source, b.stream) and l.expires_at > clock_timestamp()
             ))
-            and exists (
+            and (r.state = 'running' or exists (
               select from tributary.windows v where (v.source, v.stream) = (b.source, b.stream) and v.run_id = r.id
                 and v.end_at > b.start_at and v.start_at < b.end_at
-            )
+            ))
         ), 0)::float8 as seconds
       from tributary.backfills b cross join lateral (
+        -- The ledger is read only for windows that were begun, not for the thousands that wait.
         select ${milliseconds('p.start_at', 'p.end_at')} as ms,
-          case when p.state in ('done', 'failed') then 0
-            else ${milliseconds('p.start_at', 'p.end_at')} - coalesce(read.ms, 0) end as open_ms,
-          greatest(p.rows_read, read.rows) as rows
+          case when p.state in ('done', 'failed') then 0 else ${milliseconds('p.start_at', 'p.end_at')} end as open_ms, p.rows_read as rows
+        from tributary.backfill_windows p where p.backfill_id = b.id and not ${BEGUN}
+        union all
+        select ${milliseconds('p.start_at', 'p.end_at')} as ms,
+          ${milliseconds('p.start_at', 'p.end_at')} - coalesce(read.ms, 0) as open_ms,
+          greatest(p.rows_read + case when p.state = 'running' then coalesce((
+            select r.rows_read from tributary.runs r
+            where (r.source, r.stream, r.kind, r.state) = (b.source, b.stream, 'backfill', 'running') and r.started_at >= b.created_at
+            order by r.started_at desc limit 1
+          ), 0) else 0 end, read.rows) as rows
         from tributary.backfill_windows p left join lateral (
           select min(s.ms) as ms, min(s.rows) as rows from (
             select coalesce(sum(${milliseconds('greatest(v.start_at, p.start_at)', 'least(v.end_at, p.end_at)')})
@@ -237,8 +252,8 @@ export async function readBackfillExtents(state: Queryable): Promise<Map<string,
                 and v.read_at >= b.created_at and v.end_at > p.start_at and v.start_at < p.end_at
             where (c.source, c.stream) = (b.source, b.stream) group by c.sink
           ) s
-        ) read on p.state = 'running' or (p.state = 'queued' and p.rows_read > 0)
-        where p.backfill_id = b.id
+        ) read on true
+        where p.backfill_id = b.id and ${BEGUN}
       ) w
       where b.state in ('queued', 'paused') group by b.id`,
   });
@@ -253,7 +268,7 @@ export async function readSyncsUnderWay(state: Queryable): Promise<Activity[]> {
   type Found = Pick<Activity, 'id' | 'source' | 'stream'> & Omit<Extent, 'pricedRows'> & { started: Date };
   const rows = await state.query<Found>({
     text: `
-      select r.id, r.source, r.stream, r.started_at as started, w."doneMs", w."openMs", w.rows,
+      select r.id, r.source, r.stream, r.started_at as started, w."doneMs", w."openMs", greatest(w.rows, r.rows_read) as rows,
         extract(epoch from clock_timestamp() - r.started_at)::float8 as seconds
       from tributary.runs r left join lateral (
         select min(s.done) as "doneMs", max(s.whole - s.proven) as "openMs", min(s.rows)::bigint as rows from (

@@ -45,6 +45,7 @@ const result = {
       miscounted: list(object({ ...range, ledger: count, sink: count })).describe(
         'windows whose number of rows in the ledger is not that of the sink',
       ),
+      foreign: list(object({ ...range, what: text })).describe('days that hold rows of another writer'),
       examples: list(
         object({
           kind: oneOf(['missing', 'extra', 'different']),

@@ -1,25 +1,27 @@
 import { lastCommit } from '../../cursor/cursors.ts';
 import type { Transaction } from '../../cursor/database/index.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
+import type { CountRows } from '../../cursor/holdings/window-rows.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
-import type { CountRows } from '../../cursor/window-rows.ts';
 import { isNone, type Value } from '../../model/columns.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 import { type Entity, entitiesOf, type Stream } from '../../model/streams.ts';
 import { createSanitizer, newestEntities, UTF8_TEXT } from '../merge-rule.ts';
 import { databaseNow, enterTrack, settleTrack } from '../parquet/event-index.ts';
-import { createReshape, type LakeRow } from '../parquet/partition-file.ts';
+import { createReshape, type LakeRow, type PartitionFile } from '../parquet/partition-file.ts';
 import { type Batch, type Receipt, resolveInDoubt, ShapeChanged } from '../sink.ts';
 import { lockTable } from './catalog.ts';
 import { COMMIT, changeTable, provenSummary, statesSame } from './change-table.ts';
-import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
+import { editedPieces, openIfThere, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import { currentSnapshot } from './format/metadata.ts';
 import { type Design, entityDesign, streamDesign } from './format/schema.ts';
-import { countTable, indexTable, mergeEvents } from './merge-events.ts';
+import { holdingsOf } from './holdings.ts';
+import { indexTable, mergeEvents } from './merge-events.ts';
+import { openStrangers, replaceStranger } from './strangers.ts';
 import { type Draft, filesOf, inDraft, loadTable, type Table, type TableFile, type Warehouse } from './warehouse.ts';
 
 /**
@@ -45,8 +47,9 @@ export function openBatch(warehouse: Warehouse, stream: Stream): Batch {
     await storeEntities(tx, { draft, stream, source: advance.source, rows: kept, beat: fence.renew });
     await quarantine(tx, advance, rejected);
     const { source } = advance;
-    const count: CountRows = (windows) => countTable(warehouse, table, { source, windows, added, removed });
-    await applyAdvance(tx, fence, advance, { ...changes, count, isAfterCrash: isBehind });
+    const count: CountRows = async (windows) =>
+      (await holdingsOf(warehouse, table, { source, windows, added, removed })).map(({ rows }) => rows);
+    await applyAdvance(tx, fence, advance, { ...changes, count, isAfterCrash: isNew || isBehind });
     const summary = await provenSummary(tx, advance);
     const isSame = statesSame(currentSnapshot(table.metadata)?.summary ?? {}, summary);
     // In other catalogs every snapshot names its commit, so that recovery sees whether a table is ahead of the state.
@@ -127,41 +130,63 @@ async function mergeEntity(options: EntityMerge): Promise<{ added: DataFile[]; r
   const sought = readings(options);
   const [added, removed]: [DataFile[], TableFile[]] = [[], []];
   if (sought.size === 0) return { added, removed };
-  const names = table.columns.map(({ name }) => name);
-  const key = names.indexOf(entity.key);
-  const isChanged = createIsChanged(table, entity);
-  for (const entry of await filesOf(draft.warehouse, table, { source })) {
+  const files = await filesOf(draft.warehouse, table, { source });
+  for (const entry of files.filter((one) => one.source === source)) {
     await beat();
     if (sought.size === 0) break;
-    const present = await openDataFile(draft.warehouse, entry.file);
+    const present = await openIfThere(draft.warehouse, entry.file);
     try {
-      const reshape = createReshape(present.file.columns, table.columns);
-      const edits = new Map<number, (rows: readonly LakeRow[]) => LakeRow[]>();
-      for (const [i, group] of present.file.groups.entries()) {
-        const ids = await present.rows(group, [entity.key]);
-        if (!ids.some(([id]) => sought.has(String(id)))) continue;
-        const news = new Map<number, LakeRow>();
-        for (const [n, stored] of (await present.rows(group)).map(reshape).entries()) {
-          const read = sought.get(String(stored[key]));
-          if (!read) continue;
-          sought.delete(String(stored[key]));
-          if (isChanged(stored, read)) news.set(n, read);
-        }
-        if (news.size > 0) edits.set(i, (rows) => rows.map((row, n) => news.get(n) ?? row));
-      }
-      if (edits.size === 0) continue;
+      const edits = present ? await newReadings(present, options, sought) : NO_EDITS;
+      if (present && edits.size === 0) continue;
+      removed.push(entry);
+      if (!present) continue;
       const pieces = editedPieces(present, table.columns, edits);
       const file = await writeDataFile(draft, { table, source, day: undefined, beat }, pieces);
-      removed.push(entry);
       if (file) added.push(file);
     } finally {
-      await present.close();
+      await present?.close();
     }
   }
+  for (const stranger of await openStrangers(draft.warehouse, table, files)) {
+    await beat();
+    const edits = await newReadings(stranger.of(source), options, sought);
+    if (edits.size === 0) continue;
+    removed.push(stranger.entry);
+    added.push(...(await replaceStranger(draft, table, stranger, { source, edits })));
+  }
+  const key = table.columns.findIndex(({ name }) => name === entity.key);
   const rows = [...sought.values()].sort((a, b) => Buffer.compare(bytesOf(a[key]), bytesOf(b[key])));
   const file = await writeDataFile(draft, { table, source, day: undefined, beat }, rows.length > 0 ? [{ rows }] : []);
   if (file) added.push(file);
   return { added, removed };
+}
+
+type Edits = Map<number, (rows: readonly LakeRow[]) => LakeRow[]>;
+const NO_EDITS: Edits = new Map();
+
+/** What a file holds of the entities sought, which are then no longer sought, and where it has to change. */
+async function newReadings(
+  present: PartitionFile,
+  { table, entity }: EntityMerge,
+  sought: Map<string, LakeRow>,
+): Promise<Edits> {
+  const key = table.columns.findIndex(({ name }) => name === entity.key);
+  const isChanged = createIsChanged(table, entity);
+  const reshape = createReshape(present.file.columns, table.columns);
+  const edits: Edits = new Map();
+  for (const [i, group] of present.file.groups.entries()) {
+    const ids = await present.rows(group, [entity.key]);
+    if (!ids.some(([id]) => sought.has(String(id)))) continue;
+    const news = new Map<number, LakeRow>();
+    for (const [n, stored] of (await present.rows(group)).map(reshape).entries()) {
+      const read = sought.get(String(stored[key]));
+      if (!read) continue;
+      sought.delete(String(stored[key]));
+      if (isChanged(stored, read)) news.set(n, read);
+    }
+    if (news.size > 0) edits.set(i, (rows) => rows.map((row, n) => news.get(n) ?? row));
+  }
+  return edits;
 }
 
 /** Iceberg orders text by its bytes. */

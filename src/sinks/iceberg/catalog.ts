@@ -1,29 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import type { Queryable } from '../../cursor/database/index.ts';
 import { ConfigError, RetryLater } from '../../model/errors.ts';
-import { parseJson, stringifyJson } from '../../model/json.ts';
-import {
-  currentSnapshot,
-  type Metadata,
-  metadataText,
-  newMetadata,
-  nextVersion,
-  parseMetadata,
-} from './format/metadata.ts';
+import { type Metadata, metadataText, newMetadata, nextVersion, parseMetadata } from './format/metadata.ts';
+import { moveHead, recordHead, unsettleTracks } from './heads.ts';
 import {
   type Catalog,
   createFile,
   type Draft,
+  isBelow,
   type Listed,
   locationOf,
   pathOf,
-  readBytes,
+  readIfThere,
   tableFolder,
   type Warehouse,
 } from './warehouse.ts';
 
 /** The catalog name under which readers find the tables. */
-const CATALOG = 'tributary';
+export const CATALOG = 'tributary';
 
 /** As pyiceberg's SqlCatalog and Java's JdbcCatalog create and share them. */
 const TABLES = `
@@ -55,27 +49,43 @@ export function createSqlCatalog(): Catalog {
     return { location: locationOf(draft.warehouse, path), metadata };
   };
 
+  const currentOf = async (tx: Queryable, { namespace }: Warehouse, table: string): Promise<string | null> => {
+    // Not by to_regclass: after waiting for an advisory lock it may answer from this connection's cache.
+    const [row] = await tx.query<{ location: string | null }>({
+      text: 'select tributary.iceberg_location($1, $2, $3) as location',
+      values: [CATALOG, namespace, table],
+    });
+    return row?.location ?? null;
+  };
+
   return {
     isInState: true,
     async load(tx, warehouse, table) {
-      // Not by to_regclass: after waiting for an advisory lock it may answer from this connection's cache.
-      const [there] = await tx.query({
-        text: "select 1 from pg_catalog.pg_tables where schemaname = 'public' and tablename = 'iceberg_tables'",
-      });
-      if (!there) return undefined;
-      const [row] = await tx.query<{ location: string }>({
-        text: `
-          select metadata_location as location from public.iceberg_tables
-          where catalog_name = $1 and table_namespace = $2 and table_name = $3`,
-        values: [CATALOG, warehouse.namespace, table],
-      });
-      if (!row) return undefined;
+      const location = await currentOf(tx, warehouse, table);
+      if (location === null) return undefined;
       const held = known.get(table);
-      if (held?.location === row.location) return held;
-      const metadata = parseMetadata((await readBytes(warehouse, row.location)).toString('utf8'));
-      const listed = { location: row.location, metadata };
+      if (held?.location === location) return held;
+      const bytes = await readIfThere(warehouse, location);
+      if (!bytes) throw withoutMetadata(warehouse, table, location, await newestVersion(warehouse, table));
+      const listed = { location, metadata: parseMetadata(bytes.toString('utf8')) };
       known.set(table, listed);
       return listed;
+    },
+    async isLost(tx, warehouse, table) {
+      const location = await currentOf(tx, warehouse, table);
+      if (location === null || known.get(table)?.location === location || !isBelow(warehouse, location)) return false;
+      return (await readIfThere(warehouse, location)) === undefined;
+    },
+    async recover(tx, warehouse, table) {
+      const location = await currentOf(tx, warehouse, table);
+      const newest = await newestVersion(warehouse, table);
+      if (!newest) return false;
+      const values = [CATALOG, warehouse.namespace, table, newest.location, location];
+      const swapped = await tx.query({ text: SWAP, values });
+      if (swapped.length === 0) return false;
+      await moveHead(tx, warehouse, table, newest, { by: 1, from: location ?? undefined });
+      await unsettleTracks(tx, warehouse, table);
+      return true;
     },
     async create(tx, draft, design) {
       const { warehouse } = draft;
@@ -96,19 +106,17 @@ export function createSqlCatalog(): Catalog {
           values ($1, $2, $3, $4, 'TABLE')`,
         values: [CATALOG, warehouse.namespace, design.name, listed.location],
       });
+      await recordHead(tx, warehouse, design.name, listed, undefined);
       return listed;
     },
     async replace(tx, draft, table, before, metadata) {
       const version = Number(/\/(\d+)-[^/]+$/.exec(before.location)?.[1] ?? 0) + 1;
       const next = nextVersion(metadata, before.location, Date.now());
       const listed = await write(draft, table, next, version);
-      const swapped = await tx.query({
-        text: `
-          update public.iceberg_tables set metadata_location = $4, previous_metadata_location = $5
-          where catalog_name = $1 and table_namespace = $2 and table_name = $3 and metadata_location = $5 returning 1`,
-        values: [CATALOG, draft.warehouse.namespace, table, listed.location, before.location],
-      });
+      const values = [CATALOG, draft.warehouse.namespace, table, listed.location, before.location];
+      const swapped = await tx.query({ text: SWAP, values });
       if (swapped.length === 0) throw changedMeanwhile(draft.warehouse, table);
+      await recordHead(tx, draft.warehouse, table, listed, before.location);
       known.set(table, listed);
       const kept = new Set([before.location, ...next['metadata-log'].map((entry) => entry['metadata-file'])]);
       const dropped = metadata['metadata-log'].filter((entry) => !kept.has(entry['metadata-file']));
@@ -118,183 +126,42 @@ export function createSqlCatalog(): Catalog {
   };
 }
 
-const changedMeanwhile = ({ namespace }: Warehouse, table: string): RetryLater =>
+const SWAP = `
+  update public.iceberg_tables set metadata_location = $4, previous_metadata_location = $5
+  where catalog_name = $1 and table_namespace = $2 and table_name = $3 and metadata_location = $5 returning 1`;
+
+/** The version that was written last, of those in the table's folder: for a catalog or a folder that was restored. */
+async function newestVersion(warehouse: Warehouse, table: string): Promise<Listed | undefined> {
+  let newest: Listed | undefined;
+  const folder = `${tableFolder(warehouse, table)}/metadata`;
+  for await (const { path } of warehouse.store.list(folder)) {
+    if (!path.endsWith('.metadata.json')) continue;
+    const location = locationOf(warehouse, path);
+    const bytes = await readIfThere(warehouse, location);
+    if (!bytes) continue;
+    const metadata = parseMetadata(bytes.toString('utf8'));
+    if (newest && newest.metadata['last-updated-ms'] >= metadata['last-updated-ms']) continue;
+    newest = { location, metadata };
+  }
+  return newest;
+}
+
+const withoutMetadata = (
+  { name, namespace }: Warehouse,
+  table: string,
+  location: string,
+  newest: Listed | undefined,
+): ConfigError =>
+  new ConfigError(`the catalog says that the metadata of ${namespace}.${table} is at ${location}, which is not there`, {
+    where: { sink: name },
+    kept: 'the catalog and the files as they are',
+    next: newest
+      ? `run tributary sync: it goes on with the newest version that is there, ${newest.location}, and reads again what that lacks`
+      : 'bring the warehouse back from a backup; or drop the table from the catalog, and sync fills a new one',
+  });
+
+export const changedMeanwhile = ({ namespace }: Warehouse, table: string): RetryLater =>
   new RetryLater(`another program changed the Iceberg table ${namespace}.${table} while this one was writing to it`, {
     kept: 'the version of the other program; nothing of this batch was written',
     next: 'run again: the batch is merged into what is there now',
   });
-
-export interface RestCatalogOptions {
-  uri: string;
-  /** A secret: it is sent in the header of each request and used nowhere else. */
-  token: string | undefined;
-  /** The catalog's name for the warehouse. */
-  warehouse: string | undefined;
-}
-
-const SILENCE_MS = 30_000;
-
-/** The server's answer. Without a status it is unknown whether the request arrived. */
-interface Answer {
-  status: number | undefined;
-  body: unknown;
-}
-
-/**
- * A catalog that speaks Iceberg's REST protocol: Polaris, Lakekeeper, Glue, S3 Tables. No transaction spans it and the state: a table
- * changes first, and names the commit; if the state missed it, recovery reads it from the table.
- */
-export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOptions): Catalog {
-  const base = uri.replace(/\/+$/, '');
-  let prefix: Promise<string> | undefined;
-
-  const ask = async (method: string, path: string, body?: unknown): Promise<Answer> => {
-    try {
-      const response = await fetch(`${base}/v1/${path}`, {
-        method,
-        signal: AbortSignal.timeout(SILENCE_MS),
-        headers: {
-          ...(token !== undefined && { authorization: `Bearer ${token}` }),
-          ...(body !== undefined && { 'content-type': 'application/json' }),
-        },
-        ...(body !== undefined && { body: stringifyJson(body) }),
-      });
-      const text = await response.text();
-      return { status: response.status, body: text === '' ? undefined : parseJson(text) };
-    } catch {
-      // Recovery: the caller's, which looks up whether the request took effect.
-      return { status: undefined, body: undefined };
-    }
-  };
-
-  const findPrefix = async (): Promise<string> => {
-    const query = name === undefined ? '' : `?warehouse=${encodeURIComponent(name)}`;
-    const { status, body } = await ask('GET', `config${query}`);
-    if (status !== 200) throw refused(base, status, 'its config');
-    const { defaults = {}, overrides = {} } = body as Record<string, Record<string, string>>;
-    const found = overrides.prefix ?? defaults.prefix;
-    return found === undefined ? '' : `${found}/`;
-  };
-
-  const pathTo = async (...steps: string[]): Promise<string> => {
-    prefix ??= findPrefix();
-    try {
-      return (await prefix) + steps.map(encodeURIComponent).join('/');
-    } catch (error) {
-      // Recovery: the next call asks again.
-      prefix = undefined;
-      throw error;
-    }
-  };
-
-  const load = async (warehouse: Warehouse, table: string): Promise<Listed | undefined> => {
-    const { status, body } = await ask('GET', await pathTo('namespaces', warehouse.namespace, 'tables', table));
-    if (status === 404) return undefined;
-    if (status !== 200) throw refused(base, status, `${warehouse.namespace}.${table}`);
-    return listedOf(body);
-  };
-
-  return {
-    isInState: false,
-    load: (_tx, warehouse, table) => load(warehouse, table),
-    async create(_tx, { warehouse }, design) {
-      const { namespace } = warehouse;
-      const made = await ask('POST', await pathTo('namespaces'), { namespace: [namespace], properties: {} });
-      if (made.status !== 200 && made.status !== 409) throw refused(base, made.status, `namespace ${namespace}`);
-      const location = locationOf(warehouse, tableFolder(warehouse, design.name));
-      const metadata = newMetadata(design, location, Date.now());
-      const { status, body } = await ask('POST', await pathTo('namespaces', namespace, 'tables'), {
-        name: design.name,
-        location,
-        schema: metadata.schemas[0],
-        'partition-spec': metadata['partition-specs'][0],
-        'write-order': metadata['sort-orders'][0],
-        properties: metadata.properties,
-        'stage-create': false,
-      });
-      if (status === 200) return listedOf(body);
-      // Created by another process at the same moment, or by a request whose answer was lost.
-      const there = await load(warehouse, design.name);
-      if (!there) throw refused(base, status, `${namespace}.${design.name}`);
-      return there;
-    },
-    async replace(_tx, draft, table, before, metadata) {
-      const { warehouse } = draft;
-      const { status, body } = await ask('POST', await pathTo('namespaces', warehouse.namespace, 'tables', table), {
-        requirements: requirementsOf(before.metadata),
-        updates: updatesOf(before.metadata, metadata),
-      });
-      if (status === 409) throw changedMeanwhile(warehouse, table);
-      if (status !== undefined && status >= 400 && status < 500) throw refused(base, status, table);
-      if (status === 200) {
-        // From now on the table refers to the files, even if the state's transaction fails.
-        draft.made.length = 0;
-        return listedOf(body);
-      }
-      // It is unknown whether the commit took effect, so it is looked up. Without an answer the files stay, as orphans at worst.
-      draft.made.length = 0;
-      const now = await load(warehouse, table);
-      const wanted = currentSnapshot(metadata)?.['snapshot-id'];
-      const isThere = now?.metadata.snapshots.some((one) => String(one['snapshot-id']) === String(wanted));
-      if (now && isThere) return now;
-      throw refused(base, status, table);
-    },
-  };
-}
-
-const listedOf = (body: unknown): Listed => {
-  const { 'metadata-location': location, metadata } = body as { 'metadata-location': string; metadata: Metadata };
-  // Servers leave out what is empty.
-  const full = { ...metadata, snapshots: metadata.snapshots ?? [], refs: metadata.refs ?? {} };
-  const logs = { 'snapshot-log': full['snapshot-log'] ?? [], 'metadata-log': full['metadata-log'] ?? [] };
-  return { location, metadata: { ...full, properties: full.properties ?? {}, ...logs } };
-};
-
-/** Requires that it is the same table, at the snapshot that we started from. */
-const requirementsOf = (before: Metadata): object[] => [
-  { type: 'assert-table-uuid', uuid: before['table-uuid'] },
-  { type: 'assert-ref-snapshot-id', ref: 'main', 'snapshot-id': currentSnapshot(before)?.['snapshot-id'] ?? null },
-  { type: 'assert-current-schema-id', 'current-schema-id': before['current-schema-id'] },
-];
-
-function updatesOf(before: Metadata, after: Metadata): object[] {
-  const updates: object[] = [];
-  if (after['current-schema-id'] !== before['current-schema-id']) {
-    const schema = after.schemas.find((one) => one['schema-id'] === after['current-schema-id']);
-    updates.push({ action: 'add-schema', schema, 'last-column-id': after['last-column-id'] });
-    // −1: the one that was added last.
-    updates.push({ action: 'set-current-schema', 'schema-id': -1 });
-  }
-  const properties = Object.entries(after.properties).filter(([key, value]) => before.properties[key] !== value);
-  if (properties.length > 0) updates.push({ action: 'set-properties', updates: Object.fromEntries(properties) });
-  const [had, has] = [before, after].map(
-    ({ snapshots }) => new Set(snapshots.map((snapshot) => String(snapshot['snapshot-id']))),
-  ) as [Set<string>, Set<string>];
-  for (const snapshot of after.snapshots.filter((one) => !had.has(String(one['snapshot-id'])))) {
-    updates.push({ action: 'add-snapshot', snapshot });
-    updates.push({
-      action: 'set-snapshot-ref',
-      'ref-name': 'main',
-      type: 'branch',
-      'snapshot-id': snapshot['snapshot-id'],
-    });
-  }
-  const gone = before.snapshots.map((one) => one['snapshot-id']).filter((id) => !has.has(String(id)));
-  if (gone.length > 0) updates.push({ action: 'remove-snapshots', 'snapshot-ids': gone });
-  return updates;
-}
-
-function refused(base: string, status: number | undefined, what: string): RetryLater | ConfigError {
-  if (status === 401 || status === 403) {
-    return new ConfigError(`the Iceberg catalog at ${base} refused ${what} (${status})`, {
-      kept: 'everything; nothing was changed',
-      next: 'see that catalog.token is right and may read and write this namespace',
-    });
-  }
-  return new RetryLater(
-    status === undefined
-      ? `the Iceberg catalog at ${base} did not answer for ${what}`
-      : `the Iceberg catalog at ${base} answered ${status} for ${what}`,
-    { kept: 'whatever was committed before', next: 'run again once the catalog works' },
-  );
-}

@@ -18,11 +18,13 @@ import {
   withSnapshot,
 } from './format/metadata.ts';
 import { columnsIn, type Evolved } from './format/schema.ts';
+import { OURS } from './heads.ts';
 import {
   createFile,
   type Draft,
   locationOf,
   manifestFiles,
+  OWN_SPEC,
   specOf,
   type Table,
   type TableFile,
@@ -42,6 +44,8 @@ interface Change {
   /** Additional entries of the snapshot's summary. */
   summary: Readonly<Record<string, string>>;
   evolved?: Evolved;
+  /** Delete files of other writers that stay: all, unless given. */
+  deletes?: readonly Manifest[];
   /** Snapshots that this change expires; never the one that it makes. */
   isExpired?(snapshot: Snapshot): boolean;
 }
@@ -51,7 +55,7 @@ export async function changeTable(
   tx: Queryable,
   draft: Draft,
   table: Table,
-  { operation, added, removed, summary, evolved, isExpired }: Change,
+  { operation, added, removed, summary, evolved, deletes = table.deletes, isExpired }: Change,
 ): Promise<Table> {
   const { warehouse } = draft;
   const metadata = evolved ? withColumns(table.metadata, evolved) : table.metadata;
@@ -59,7 +63,7 @@ export async function changeTable(
   const id = newSnapshotId();
   const sequence = metadata['last-sequence-number'] + 1;
   const write = createManifestWriter(draft, { ...table, metadata }, id, sequence);
-  const manifests = [
+  const data = [
     ...(await joinSmall(warehouse, metadata, await withoutFiles(warehouse, table, removed, id, write), id, write)),
     ...(added.length === 0
       ? []
@@ -77,14 +81,14 @@ export async function changeTable(
   ];
   const list = `${tableFolder(warehouse, table.design.name)}/metadata/snap-${id}-1-${randomUUID()}.avro`;
   const parentId = parent?.['snapshot-id'];
-  await createFile(draft, list, encodeManifestList({ snapshotId: id, parentId, sequence }, manifests));
+  await createFile(draft, list, encodeManifestList({ snapshotId: id, parentId, sequence }, [...data, ...deletes]));
   const snapshot: Snapshot = {
     'snapshot-id': id,
     ...(parentId !== undefined && { 'parent-snapshot-id': parentId }),
     'sequence-number': sequence,
     'timestamp-ms': Math.max(Date.now(), metadata['last-updated-ms'] + 1),
     'manifest-list': locationOf(warehouse, list),
-    summary: { operation, ...commitsOf(parent), ...summary, ...figuresOf(parent, added, removed) },
+    summary: { operation, ...OURS, ...commitsOf(parent), ...summary, ...figuresOf(parent, added, removed, deletes) },
     'schema-id': metadata['current-schema-id'],
   };
   const next = withoutSnapshots(
@@ -92,7 +96,7 @@ export async function changeTable(
     (one) => one !== snapshot && (isExpired?.(one) ?? false),
   );
   const listed = await warehouse.catalog.replace(tx, draft, table.design.name, table, next);
-  return { ...listed, design: table.design, columns: columnsIn(presentColumns(next)), manifests };
+  return { ...table, ...listed, columns: columnsIn(presentColumns(next)), manifests: data, deletes };
 }
 
 type WriteManifest = (entries: readonly Entry[]) => Promise<Manifest>;
@@ -146,6 +150,8 @@ async function withoutFiles(
   const live = manifests.filter(({ added, existing }) => added.files + existing.files > 0);
   const entries: Entry[] = [];
   for (const manifest of live.filter(({ path }) => touched.has(path))) {
+    // Of another partitioning: its files are always taken together, and it ends with them.
+    if (manifest.specId !== OWN_SPEC) continue;
     for (const entry of await manifestFiles(warehouse, metadata, manifest)) {
       // The bounds of a removed file are useless, and could retain personal data.
       const file = gone.has(entry.file.path) ? { ...entry.file, columns: new Map() } : entry.file;
@@ -167,7 +173,8 @@ async function joinSmall(
   write: WriteManifest,
 ): Promise<Manifest[]> {
   const small = manifests.filter(
-    ({ added, existing, snapshotId }) => added.files + existing.files < SMALL_FILES && snapshotId !== id,
+    ({ added, existing, snapshotId, specId }) =>
+      added.files + existing.files < SMALL_FILES && snapshotId !== id && specId === OWN_SPEC,
   );
   if (small.length < MOST_SMALL) return [...manifests];
   const entries: Entry[] = [];
@@ -186,6 +193,7 @@ function figuresOf(
   parent: Snapshot | undefined,
   added: readonly DataFile[],
   removed: readonly TableFile[],
+  deletes: readonly Manifest[],
 ): Record<string, string> {
   const gone = removed.map(({ file }) => file);
   const sum = (files: readonly DataFile[], pick: (file: DataFile) => number): number =>
@@ -209,9 +217,9 @@ function figuresOf(
     'total-data-files': total('total-data-files', added.length - gone.length),
     'total-records': total('total-records', sum(added, rows) - sum(gone, rows)),
     'total-files-size': total('total-files-size', sum(added, bytes) - sum(gone, bytes)),
-    'total-delete-files': '0',
-    'total-position-deletes': '0',
-    'total-equality-deletes': '0',
+    'total-delete-files': String(deletes.reduce((all, one) => all + one.added.files + one.existing.files, 0)),
+    'total-position-deletes': deletes.length === 0 ? '0' : total('total-position-deletes', 0),
+    'total-equality-deletes': deletes.length === 0 ? '0' : total('total-equality-deletes', 0),
   };
 }
 

@@ -92,10 +92,19 @@ export async function writeDataFile(
   }
 }
 
-export async function openDataFile(warehouse: Warehouse, { path: location }: DataFile): Promise<PartitionFile> {
+export async function openDataFile(warehouse: Warehouse, file: DataFile): Promise<PartitionFile> {
+  const open = await openIfThere(warehouse, file);
+  if (!open) throw notThere(file.path);
+  return open;
+}
+
+export async function openIfThere(
+  warehouse: Warehouse,
+  { path: location }: DataFile,
+): Promise<PartitionFile | undefined> {
   const path = pathOf(warehouse, location);
   const open = await warehouse.store.open(path);
-  if (!open) throw notThere(location);
+  if (!open) return undefined;
   try {
     const file = await readFooter(open);
     const json = new Set(file.metadata[JSON_COLUMNS]?.split(','));
@@ -109,7 +118,7 @@ export async function openDataFile(warehouse: Warehouse, { path: location }: Dat
   }
 }
 
-const notThere = (location: string): StopStream =>
+export const notThere = (location: string): StopStream =>
   new StopStream(`${location} belongs to an Iceberg table and is not there`, {
     kept: 'the catalog as it is',
     next: 'bring the file back from a backup; or erase the source with `tributary forget` and backfill',

@@ -1,9 +1,11 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import { storableText } from '../../cursor/database/sql.ts';
-import { carryRows } from '../../cursor/window-rows.ts';
+import { carryRows } from '../../cursor/holdings/window-rows.ts';
+import { ConfigError } from '../../model/errors.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { databaseNow, dropKeys, dropTrack, findTrack } from '../parquet/event-index.ts';
-import { eraseIn, type Victim, victimOf } from '../parquet/maintain.ts';
+import { eraseIn, type Rework, type Victim, victimOf } from '../parquet/maintain.ts';
+import type { PartitionFile } from '../parquet/partition-file.ts';
 import type { Erasure } from '../sink.ts';
 import { lockTable } from './catalog.ts';
 import { changeTable } from './change-table.ts';
@@ -11,6 +13,7 @@ import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import type { Design } from './format/schema.ts';
 import { designs, referencedFiles, summaryOf } from './maintain.ts';
+import { openStrangers, replaceStranger, type Stranger } from './strangers.ts';
 import {
   type Draft,
   filesOf,
@@ -29,6 +32,7 @@ import {
  */
 export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Record<string, number>> {
   const touched: Record<string, number> = {};
+  await refuseUnreachable(warehouse, erasure);
   for (const design of designs()) {
     const victim = victimIn(erasure, design);
     if (victim === undefined) continue;
@@ -54,6 +58,43 @@ export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Rec
   }
   return touched;
 }
+
+/** Before anything is erased: what we may not rewrite, and what branches and tags keep, could go on naming the person. */
+async function refuseUnreachable(warehouse: Warehouse, erasure: Erasure): Promise<void> {
+  const found: string[] = [];
+  for (const design of designs()) {
+    const victim = victimIn(erasure, design);
+    const table = victim && (await loadTable(warehouse.state, warehouse, design));
+    if (!victim || !table) continue;
+    const place = `${warehouse.namespace}.${design.name}`;
+    const refs = Object.entries(table.metadata.refs).filter(([name]) => name !== 'main');
+    for (const [name, { type }] of refs) found.push(`the ${type} ${name} of ${place}`);
+    if (table.deletes.length > 0) found.push(`delete files of another writer in ${place}`);
+    const strangers = await openStrangers(
+      warehouse,
+      table,
+      await filesOf(warehouse, table, { source: erasure.source }),
+    );
+    for (const stranger of strangers) {
+      if (!stranger.isCompaction && (await mayName(stranger, victim, erasure.source)))
+        found.push(`${place}/${stranger.by}`);
+    }
+  }
+  if (found.length === 0) return;
+  throw new ConfigError(
+    `nothing is forgotten yet in the Iceberg tables: ${found.slice(0, 5).join('; ')} may hold it still`,
+    {
+      where: { source: erasure.source, sink: warehouse.name },
+      kept: 'the tables as they are; what comes from now on is left out',
+      next: 'drop branches and tags, run `tributary verify --repair` for files of other writers, then forget again',
+    },
+  );
+}
+
+const mayName = async (stranger: Stranger, victim: Victim | 'all', source: string): Promise<boolean> =>
+  victim === 'all'
+    ? stranger.sources.includes(source) || stranger.theirs.some((row) => (row.source ?? source) === source)
+    : stranger.mentions(victim.column, victim.id);
 
 function victimIn(erasure: Erasure, { name, isByDay }: Design): Victim | 'all' | undefined {
   if (isByDay) return victimOf(erasure, name as StreamName);
@@ -95,35 +136,59 @@ async function eraseTable(
   victim: Victim | 'all',
 ): Promise<Erased> {
   const { warehouse } = draft;
-  const files = await filesOf(warehouse, table, { source });
+  const listed = await filesOf(warehouse, table, { source });
+  const files = listed.filter((entry) => entry.source === source);
+  // Those that join files of ours; others were refused.
+  const strangers = await openStrangers(warehouse, table, listed);
   const track = table.design.isByDay
     ? await findTrack(tx, { sink: warehouse.name, stream: table.design.name as StreamName, source })
     : undefined;
+  const done: Erased = { rows: 0, added: [], removed: [] };
   if (victim === 'all') {
     if (track !== undefined) await dropTrack(tx, track);
-    return { rows: files.reduce((sum, { file }) => sum + file.rows, 0), added: [], removed: files };
+    for (const stranger of strangers.filter(({ sources }) => sources.includes(source))) {
+      done.rows += stranger.times(source).length;
+      done.added.push(...(await replaceStranger(draft, table, { ...stranger, sources: others(stranger, source) })));
+      done.removed.push(stranger.entry);
+    }
+    const rows = files.reduce((sum, { file }) => sum + file.rows, done.rows);
+    return { ...done, rows, removed: [...done.removed, ...files] };
   }
   const now = await databaseNow(tx);
-  const done: Erased = { rows: 0, added: [], removed: [] };
+  const eraseOne = async (
+    entry: TableFile,
+    present: PartitionFile,
+    write: (edits: Rework['edits']) => Promise<DataFile[]>,
+  ): Promise<void> => {
+    if (!present.file.columns.some(({ name }) => name === victim.column)) return;
+    const inTable = { ...present, file: { ...present.file, columns: table.columns } };
+    const { rework, rows, deleted } = await eraseIn(inTable, victim, now);
+    if (rework === 'leave') return;
+    done.rows += rows;
+    done.removed.push(entry);
+    done.added.push(...(await write(rework.edits)));
+    if (table.design.name === 'clicks')
+      await carryRows(tx, { sink: warehouse.name, stream: 'clicks', source }, { added: [], removed: deleted });
+    const partition = (entry.file.day ?? 0) * 24;
+    if (track !== undefined && rework.dropped.length > 0) await dropKeys(tx, track, partition, rework.dropped);
+  };
   for (const entry of files) {
     const present = await openDataFile(warehouse, entry.file);
     try {
-      if (!present.file.columns.some(({ name }) => name === victim.column)) continue;
-      const inTable = { ...present, file: { ...present.file, columns: table.columns } };
-      const { rework, rows, deleted } = await eraseIn(inTable, victim, now);
-      if (rework === 'leave') continue;
-      const target = { table, source, day: entry.file.day, beat: async () => {} };
-      const file = await writeDataFile(draft, target, editedPieces(present, table.columns, rework.edits));
-      done.rows += rows;
-      if (table.design.name === 'clicks')
-        await carryRows(tx, { sink: warehouse.name, stream: 'clicks', source }, { added: [], removed: deleted });
-      done.removed.push(entry);
-      if (file) done.added.push(file);
-      const partition = (entry.file.day ?? 0) * 24;
-      if (track !== undefined && rework.dropped.length > 0) await dropKeys(tx, track, partition, rework.dropped);
+      await eraseOne(entry, present, async (edits) => {
+        const target = { table, source, day: entry.file.day, beat: async () => {} };
+        const file = await writeDataFile(draft, target, editedPieces(present, table.columns, edits));
+        return file ? [file] : [];
+      });
     } finally {
       await present.close();
     }
   }
+  for (const stranger of strangers)
+    await eraseOne(stranger.entry, stranger.of(source), (edits) =>
+      replaceStranger(draft, table, stranger, { source, edits }),
+    );
   return done;
 }
+
+const others = ({ sources }: Stranger, source: string): string[] => sources.filter((one) => one !== source);

@@ -1,6 +1,7 @@
 import type { Database, Transaction } from '../../cursor/database/index.ts';
+import { type Finding, findingOf } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
-import { entitiesOf, type Stream } from '../../model/streams.ts';
+import { entitiesOf, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
 import { createSanitizer, UTF8_TEXT } from '../merge-rule.ts';
 import { findTrack } from '../parquet/event-index.ts';
@@ -12,21 +13,24 @@ import { rowsInOrder } from '../parquet/read-lake.ts';
 import type { Store } from '../parquet/store/store.ts';
 import type { Comparison, Difference, SinkWith } from '../sink.ts';
 import { openBatch } from './batch.ts';
-import { createRestCatalog, createSqlCatalog, lockTable, type RestCatalogOptions } from './catalog.ts';
+import { CATALOG, createSqlCatalog, lockTable } from './catalog.ts';
 import { changeTable } from './change-table.ts';
 import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
 import { erase } from './erase.ts';
 import type { DataFile } from './format/manifest.ts';
 import { currentSnapshot, presentColumns, withColumns } from './format/metadata.ts';
 import { columnsIn, type Design, type Evolved, entityDesign, evolveSchema, streamDesign } from './format/schema.ts';
-import { MAINTENANCE, type Maintenance, maintain } from './maintain.ts';
-import { countTable, surveyTable } from './merge-events.ts';
+import { identifyElsewhere, identifyInState } from './heads.ts';
+import { attestTable, removeForeign } from './holdings.ts';
+import { designs, MAINTENANCE, type Maintenance, maintain } from './maintain.ts';
+import { surveyTable } from './merge-events.ts';
+import { createRestCatalog, type RestCatalogOptions } from './rest-catalog.ts';
+import { openStrangers, replaceStranger } from './strangers.ts';
 import {
   type Draft,
   filesOf,
   inDraft,
   loadTable,
-  sourceOf,
   type Table,
   type TableFile,
   type Warehouse,
@@ -46,12 +50,14 @@ interface IcebergSinkOptions {
   rest?: RestCatalogOptions;
 }
 
-export type IcebergSink = SinkWith<'erase' | 'check' | 'compare' | 'count' | 'read' | 'maintain'>;
+export type IcebergSink = SinkWith<
+  'recover' | 'erase' | 'check' | 'compare' | 'identify' | 'attest' | 'removeForeign' | 'read' | 'maintain'
+>;
 
 /** As for the lake: enough for a full row group. */
 const BATCH_ROWS = 20_000;
 
-/** A sink of Iceberg tables. With a SQL catalog there is nothing to recover: catalog, ledger and cursor change in one transaction. */
+/** A sink of Iceberg tables. With a SQL catalog, catalog, ledger and cursor change in one transaction. */
 export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
   const { name, state, warehouse: path, store, namespace, maintenance = MAINTENANCE, rest } = options;
   const catalog = rest ? createRestCatalog(rest) : createSqlCatalog();
@@ -64,21 +70,52 @@ export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
     open: async (stream) => openBatch(warehouse, stream),
     erase: (erasure) => erase(warehouse, erasure),
     maintain: (options = {}) => maintain(warehouse, maintenance, options),
-    check: () => checkLake(store, `sink ${name}`),
+    check: () => check(warehouse),
     compare: (comparison) => compareTable(warehouse, comparison),
-    async count(stream, source, windows) {
-      const table = await loadTable(state, warehouse, streamDesign(stream));
-      if (!table) return windows.map(() => 0);
-      return countTable(warehouse, table, { source, windows, added: [], removed: [] });
-    },
+    tableOf: (stream) => `${namespace}.${stream}`,
+    isInState: catalog.isInState,
+    recover: ({ stream }) => recover(warehouse, stream),
+    identify: (db, { stream }) =>
+      catalog.isInState ? identifyInState(db, warehouse, CATALOG, stream) : identifyElsewhere(db, warehouse, stream),
+    attest: (stream, source, windows) => attestTable(warehouse, stream, source, windows),
+    removeForeign: (stream, _source, windows) => removeForeign(warehouse, stream, windows),
     read: (stream, source, window) => readTable(warehouse, stream, source, window),
     close: () => store.close(),
   };
 }
 
+const tablesOf = (stream: Stream): Design[] => [streamDesign(stream), ...entitiesOf(stream).map(entityDesign)];
+
+/** A catalog, or a folder, that was restored: it goes on with the newest version of a table that is there. */
+async function recover(warehouse: Warehouse, stream: StreamName): Promise<boolean> {
+  const { state, catalog } = warehouse;
+  let isMoved = false;
+  for (const { name } of tablesOf(STREAMS[stream])) {
+    if (!(await catalog.isLost?.(state, warehouse, name))) continue;
+    await state.transaction(async (tx) => {
+      await lockTable(tx, warehouse, name);
+      isMoved = (await catalog.recover?.(tx, warehouse, name)) || isMoved;
+    });
+  }
+  return isMoved;
+}
+
+/** Whether files can be written, and whether the catalog names versions of the tables that are there. */
+async function check(warehouse: Warehouse): Promise<readonly Finding[]> {
+  const subject = `sink ${warehouse.name}`;
+  const found = await checkLake(warehouse.store, subject);
+  if (found.some(({ level }) => level === 'fault')) return found;
+  try {
+    for (const { name } of designs()) await warehouse.catalog.load(warehouse.state, warehouse, name);
+    return found;
+  } catch (error) {
+    return [findingOf(subject, error)];
+  }
+}
+
 /** Creates the tables that a stream needs, or adds missing columns. */
 async function prepareTables(warehouse: Warehouse, stream: Stream): Promise<void> {
-  for (const design of [streamDesign(stream), ...entitiesOf(stream).map(entityDesign)]) {
+  for (const design of tablesOf(stream)) {
     const there = await loadTable(warehouse.state, warehouse, design);
     if (there && !evolveSchema(design, presentColumns(there.metadata)).isChanged) continue;
     await inDraft(warehouse, async (tx, draft) => {
@@ -128,10 +165,13 @@ async function widenFiles(
 ): Promise<DataFile[]> {
   const wider = { ...table, columns: columnsIn(evolved) };
   const added: DataFile[] = [];
-  for (const { file } of files) {
+  for (const stranger of await openStrangers(draft.warehouse, table, files))
+    added.push(...(await replaceStranger(draft, wider, stranger)));
+  for (const { file, source } of files) {
+    if (source === undefined) continue;
     const present = await openDataFile(draft.warehouse, file);
     try {
-      const target = { table: wider, source: sourceOf(file) ?? 'unknown', day: file.day, beat: async () => {} };
+      const target = { table: wider, source, day: file.day, beat: async () => {} };
       const made = await writeDataFile(draft, target, editedPieces(present, wider.columns, new Map()));
       if (made) added.push(made);
     } finally {
@@ -161,12 +201,12 @@ async function compareTable(warehouse: Warehouse, comparison: Comparison): Promi
     beat: async () => {},
   });
   const differences: Difference[] = [];
-  for (const { entry, findings } of works) {
+  for (const { open, findings } of works) {
     for (const group of [...findings.changed.values(), ...findings.moved.values()]) {
       for (const { id, at, columns } of group.values()) differences.push({ kind: 'different', id, at, columns });
     }
     if (findings.missing.size === 0) continue;
-    const file = await openDataFile(warehouse, entry.file);
+    const file = await open();
     try {
       differences.push(...(await extra(file, findings.missing)));
     } finally {
@@ -199,9 +239,9 @@ async function* readTable(warehouse: Warehouse, stream: Stream, source: string, 
     const day = start / DAY_MS;
     const files: PartitionFile[] = [];
     try {
-      for (const { file } of await filesOf(warehouse, table, { source, days: [{ first: day, last: day }] })) {
-        files.push(await openDataFile(warehouse, file));
-      }
+      const listed = await filesOf(warehouse, table, { source, days: [{ first: day, last: day }] });
+      for (const entry of listed) if (entry.source === source) files.push(await openDataFile(warehouse, entry.file));
+      for (const stranger of await openStrangers(warehouse, table, listed)) files.push(stranger.of(source, day));
       yield* rowsInOrder(files, stream, part);
     } finally {
       for (const file of files) await file.close();

@@ -16,12 +16,12 @@ import {
   type Draft,
   filesOf,
   inDraft,
+  isBelow,
   type Listed,
   loadTable,
   manifestFiles,
   pathOf,
   readBytes,
-  sourceOf,
   type Table,
   type TableFile,
   tableFolder,
@@ -158,7 +158,7 @@ export async function referencedFiles(warehouse: Warehouse, { location, metadata
       for (const { file } of await manifestFiles(warehouse, metadata, manifest)) named.add(file.path);
     }
   }
-  return new Set([...named].map((one) => pathOf(warehouse, one)));
+  return new Set([...named].filter((one) => isBelow(warehouse, one)).map((one) => pathOf(warehouse, one)));
 }
 
 /** Groups of files to be joined. */
@@ -168,7 +168,7 @@ type FindGroups = (files: readonly TableFile[]) => TableFile[][];
 const smallGroups: FindGroups = (files) => {
   const groups = new Map<string, TableFile[]>();
   for (const entry of files) {
-    const source = sourceOf(entry.file);
+    const { source } = entry;
     if (source === undefined || entry.file.rows >= FULL_ROWS) continue;
     const key = `${entry.file.day} ${source}`;
     groups.set(key, [...(groups.get(key) ?? []), entry]);
@@ -208,7 +208,7 @@ async function joinFiles(
   summary: Readonly<Record<string, string>>,
 ): Promise<Table> {
   const [first] = files;
-  const source = first && sourceOf(first.file);
+  const source = first?.source;
   if (source === undefined) throw new Error('files of one source');
   const open: PartitionFile[] = [];
   try {

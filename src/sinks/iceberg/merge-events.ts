@@ -1,21 +1,36 @@
 import type { Queryable } from '../../cursor/database/index.ts';
+import type { RowChanges } from '../../cursor/holdings/window-rows.ts';
 import type { Advance } from '../../cursor/ledger.ts';
-import type { RowChanges } from '../../cursor/window-rows.ts';
 import type { Row } from '../../model/flatten.ts';
-import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
 import { createSanitizer, UTF8_TEXT } from '../merge-rule.ts';
 import { addKeys, databaseNow, dropKeys, findHomes, keyOf } from '../parquet/event-index.ts';
 import { readyRows } from '../parquet/merge-batch.ts';
 import { bookkeeping, createMergeRule, type MergeRule } from '../parquet/merge-row.ts';
-import { columnsOf, createReshape, type LakeRow, unitedColumns } from '../parquet/partition-file.ts';
-import { countIn } from '../parquet/read-lake.ts';
+import {
+  columnsOf,
+  createReshape,
+  type LakeRow,
+  type PartitionFile,
+  unitedColumns,
+} from '../parquet/partition-file.ts';
 import { editsOf, extractMoved, type Findings, type Incoming, rowChanges, survey } from '../parquet/survey.ts';
 import { type Receipt, ShapeChanged } from '../sink.ts';
-import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
+import { editedPieces, openDataFile, openIfThere, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
-import { type DayRange, type Draft, filesOf, type Table, type TableFile, type Warehouse } from './warehouse.ts';
+import { openStrangers, replaceStranger, type Stranger } from './strangers.ts';
+import {
+  type DayRange,
+  type Draft,
+  daysOf,
+  filesOf,
+  type Table,
+  type TableFile,
+  timeIn,
+  timesOf,
+  type Warehouse,
+} from './warehouse.ts';
 
 export interface MergeOptions {
   draft: Draft;
@@ -54,28 +69,30 @@ export async function mergeEvents(tx: Queryable, options: MergeOptions): Promise
   }));
   const rule = createMergeRule(stream, table.columns);
   const wholes = advance.spans.filter((span) => span.whole);
-  const { works, stored } = await surveyTable(tx, draft.warehouse, table, {
+  const { works, stored, gone } = await surveyTable(tx, draft.warehouse, table, {
     ...{ source: advance.source, track, incoming, wholes, rule, beat },
   });
 
-  const [added, removed]: [DataFile[], TableFile[]] = [[], []];
+  const [added, removed]: [DataFile[], TableFile[]] = [[], [...gone]];
   const news = incoming.filter(({ id }) => !stored.has(id));
   const newRows: LakeRow[] = news.map(({ row }) => row);
   let changed = 0;
-  for (const { entry, findings } of works) {
+  for (const { entry, findings, open, stranger } of works) {
     changed += countOf(findings.changed) + countOf(findings.moved);
-    const present = await openDataFile(draft.warehouse, entry.file);
+    const present = await open();
     try {
       newRows.push(...(await extractMoved(present, findings, rule, table.columns)));
-      const pieces = editedPieces(present, table.columns, editsOf(findings, rule, table.columns, now));
-      const file = await writeDataFile(draft, { table, source: advance.source, day: entry.file.day, beat }, pieces);
+      const edits = editsOf(findings, rule, table.columns, now);
       removed.push(entry);
-      if (file) added.push(file);
+      const target = { table, source: advance.source, day: entry.file.day, beat };
+      const made = stranger
+        ? await replaceStranger(draft, table, stranger, { source: advance.source, edits })
+        : [await writeDataFile(draft, target, editedPieces(present, table.columns, edits))];
+      added.push(...made.filter((file) => file !== undefined));
     } finally {
       await present.close();
     }
-    const gone = [...findings.moved.values()].flatMap((rows) => [...rows.values()].map(({ key }) => key));
-    if (gone.length > 0) await dropKeys(tx, track, partitionOf(entry.file.day ?? 0), gone);
+    await dropMoved(tx, track, entry, findings);
   }
   for (const [day, rows] of byDay(table, newRows)) {
     const file = await writeDataFile(draft, { table, source: advance.source, day, beat }, [{ rows }]);
@@ -96,6 +113,11 @@ export async function mergeEvents(tx: Queryable, options: MergeOptions): Promise
   return { receipt, changes, added, removed };
 }
 
+async function dropMoved(tx: Queryable, track: number, { file }: TableFile, { moved }: Findings): Promise<void> {
+  const gone = [...moved.values()].flatMap((rows) => [...rows.values()].map(({ key }) => key));
+  if (gone.length > 0) await dropKeys(tx, track, partitionOf(file.day ?? 0), gone);
+}
+
 /** The index counts partitions in hours, as for the lake. */
 const partitionOf = (day: number): number => day * 24;
 const dayOf = (partition: number): number => Math.floor(partition / 24);
@@ -110,18 +132,30 @@ export async function indexTable(
   track: number,
   source: string,
 ): Promise<void> {
-  for (const { file } of await filesOf(warehouse, table, { source })) {
-    const present = await openDataFile(warehouse, file);
+  const files = await filesOf(warehouse, table, { source });
+  for (const { file } of files.filter((entry) => entry.source === source)) {
+    const present = await openIfThere(warehouse, file);
+    if (!present) continue;
     try {
-      for (const group of present.file.groups) {
-        const keys = (await present.rows(group, ['event_id'])).map(([id]) => keyOf(String(id)));
-        await addKeys(tx, track, partitionOf(file.day ?? 0), keys);
-      }
+      await indexFile(tx, track, present, file.day);
     } finally {
       await present.close();
     }
   }
+  for (const stranger of await openStrangers(warehouse, table, files)) {
+    const { day } = stranger.entry.file;
+    await indexFile(tx, track, stranger.of(source), day ?? dayAt(stranger.times(source)[0] ?? 0));
+  }
 }
+
+async function indexFile(tx: Queryable, track: number, present: PartitionFile, day: number | undefined): Promise<void> {
+  for (const group of present.file.groups) {
+    const keys = (await present.rows(group, ['event_id'])).map(([id]) => keyOf(String(id)));
+    await addKeys(tx, track, partitionOf(day ?? 0), keys);
+  }
+}
+
+const dayAt = (at: number): number => Math.floor(at / DAY_MS);
 
 /** Throws if the table and the stream have different columns: the stream must be evolved or the table altered first. */
 function checkShape(stream: Stream, { columns, design }: Table): void {
@@ -154,9 +188,19 @@ export interface Survey {
 
 export interface Surveyed {
   /** Files with a row to change. */
-  works: Array<{ entry: TableFile; findings: Findings }>;
+  works: Work[];
   /** Ids of events that are in the table. */
   stored: Set<string>;
+  /** Files that the table names and that somebody deleted. */
+  gone: TableFile[];
+}
+
+interface Work {
+  entry: TableFile;
+  findings: Findings;
+  open(): Promise<PartitionFile>;
+  /** Where another program joined files. */
+  stranger: Stranger | undefined;
 }
 
 /** Compares a batch with the rows of the files: known events, and rows missing from windows that were read whole. Changes nothing. */
@@ -180,82 +224,59 @@ export async function surveyTable(
     }
   }
   const days: DayRange[] = [...[...expected.keys()].map((day) => ({ first: day, last: day })), ...wholes.map(daysOf)];
-  const found: Surveyed = { works: [], stored: new Set() };
+  const found: Surveyed = { works: [], stored: new Set(), gone: [] };
   if (days.length === 0) return found;
   const shown = new Set(incoming.map(({ id }) => id));
+  const listed = await filesOf(warehouse, table, { source, days });
   const time = timeIn(table);
-  const files = (await filesOf(warehouse, table, { source, days })).map((entry) => {
-    const { oldest, newest } = timesOf(entry, time);
-    const candidates = [...(expected.get(entry.file.day ?? 0)?.values() ?? [])];
-    return { entry, oldest, newest, hits: candidates.filter(({ at }) => at >= oldest && at <= newest).length };
-  });
+
+  const soughtIn = ({ file: { day } }: TableFile): Map<string, Incoming> =>
+    day === undefined ? new Map(incoming.map((one) => [one.id, one])) : (expected.get(day) ?? new Map());
+  const look = async (entry: TableFile, present: PartitionFile, open: Window[]): Promise<Findings | undefined> => {
+    const here = soughtIn(entry);
+    const findings = await survey(present, { rule, candidates: [...here.values()], wholes: open, shown });
+    for (const id of findings.found) {
+      found.stored.add(id);
+      here.delete(id);
+    }
+    return findings.changed.size + findings.moved.size + findings.missing.size > 0 ? findings : undefined;
+  };
+
+  const files = listed
+    .filter((entry) => entry.source === source)
+    .map((entry) => {
+      const times = timesOf(entry, time);
+      const candidates = [...(expected.get(entry.file.day ?? 0)?.values() ?? [])];
+      const isWithin = ({ at }: Incoming): boolean => at >= times.oldest && at <= times.newest;
+      return { entry, times, hits: candidates.filter(isWithin).length };
+    });
   // Most events come again with an unchanged time: the files that hold those times are read first, and usually suffice.
-  for (const { entry, oldest, newest } of files.sort((a, b) => b.hits - a.hits)) {
+  for (const { entry, times } of files.sort((a, b) => b.hits - a.hits)) {
     await beat();
-    const open = wholes.filter(({ start, end }) => start <= newest && end > oldest);
-    const here = expected.get(entry.file.day ?? 0) ?? new Map<string, Incoming>();
-    if (here.size === 0 && open.length === 0) continue;
-    const present = await openDataFile(warehouse, entry.file);
+    const wanted = wholes.filter(({ start, end }) => start <= times.newest && end > times.oldest);
+    if (soughtIn(entry).size === 0 && wanted.length === 0) continue;
+    const present = await openIfThere(warehouse, entry.file);
+    if (!present) {
+      found.gone.push(entry);
+      continue;
+    }
     try {
-      const findings = await survey(present, { rule, candidates: [...here.values()], wholes: open, shown });
-      for (const id of findings.found) {
-        found.stored.add(id);
-        here.delete(id);
-      }
-      if (findings.changed.size + findings.moved.size + findings.missing.size > 0)
-        found.works.push({ entry, findings });
+      const findings = await look(entry, present, wanted);
+      const open = (): Promise<PartitionFile> => openDataFile(warehouse, entry.file);
+      if (findings) found.works.push({ entry, findings, open, stranger: undefined });
     } finally {
       await present.close();
     }
   }
-  return found;
-}
-
-/** The number of rows in each of these windows, with the files that a commit is about to add and to remove. */
-export async function countTable(
-  warehouse: Warehouse,
-  table: Table,
-  {
-    source,
-    windows,
-    added,
-    removed,
-  }: { source: string; windows: readonly Window[] } & Pick<Merged, 'added' | 'removed'>,
-): Promise<number[]> {
-  const days = windows.map(daysOf);
-  const gone = new Set(removed.map(({ file }) => file.path));
-  const listed = (await filesOf(warehouse, table, { source, days })).filter(({ file }) => !gone.has(file.path));
-  const counts = windows.map(() => 0);
-  for (const { file } of [...listed, ...added.map((made) => ({ file: made }))]) {
-    const { oldest, newest } = timesOf({ file }, timeIn(table));
-    const touched = windows.flatMap(({ start, end }, i) =>
-      start <= newest && end > oldest ? [{ start, end, i }] : [],
-    );
-    const isWhole = touched.every(({ start, end }) => start <= oldest && end > newest);
-    const open = isWhole ? undefined : await openDataFile(warehouse, file);
-    try {
-      for (const { i, ...window } of touched)
-        counts[i] = (counts[i] ?? 0) + (open ? await countIn(open, window) : file.rows);
-    } finally {
-      await open?.close();
-    }
+  for (const stranger of await openStrangers(warehouse, table, listed)) {
+    await beat();
+    const { entry, isCompaction } = stranger;
+    const present = stranger.of(source);
+    const findings = await look(entry, present, [...wholes]);
+    // A file with rows that are not ours stays as it is until it is repaired.
+    if (findings && isCompaction) found.works.push({ entry, findings, open: async () => present, stranger });
   }
-  return counts;
-}
-
-const daysOf = ({ start, end }: Window): DayRange => ({
-  first: Math.floor(start / DAY_MS),
-  last: Math.floor((end - 1) / DAY_MS),
-});
-
-const timeIn = (table: Table): number => table.columns[placeOf(table, 'timestamp')]?.fieldIds?.[0] ?? 0;
-
-/** The times of a file's first and last event. */
-export function timesOf({ file }: Pick<TableFile, 'file'>, time: number): { oldest: Instant; newest: Instant } {
-  const { lower, upper } = file.columns.get(time) ?? {};
-  const instant = (bytes: Buffer | undefined, none: number): Instant =>
-    bytes ? Number(bytes.readBigInt64LE()) / 1000 : none;
-  return { oldest: instant(lower, Number.NEGATIVE_INFINITY), newest: instant(upper, Number.POSITIVE_INFINITY) };
+  return found;
 }
 
 const countOf = (notes: Findings['changed']): number => [...notes.values()].reduce((sum, rows) => sum + rows.size, 0);

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { Database, Queryable, Transaction } from '../../cursor/database/index.ts';
-import { ConfigError } from '../../model/errors.ts';
-import { DAY_MS } from '../../model/window.ts';
-import type { FileColumn } from '../parquet/format/index.ts';
+import { ConfigError, StopStream } from '../../model/errors.ts';
+import type { Instant } from '../../model/instant.ts';
+import { DAY_MS, type Window } from '../../model/window.ts';
+import { type FileColumn, readFooter, UnreadableFile } from '../parquet/format/index.ts';
 import { fileName } from '../parquet/lake.ts';
+import { META } from '../parquet/partition-file.ts';
 import type { Staged, Store } from '../parquet/store/store.ts';
 import { type DataFile, decodeManifest, type Entry } from './format/manifest.ts';
 import { decodeManifestList, type Manifest } from './format/manifest-list.ts';
@@ -39,6 +41,10 @@ export interface Catalog {
   create(tx: Queryable, draft: Draft, design: Design): Promise<Listed>;
   /** Replaces the version that `next` was made from. If another one is current by now, nothing changes. */
   replace(tx: Queryable, draft: Draft, table: string, before: Listed, metadata: Metadata): Promise<Listed>;
+  /** Whether the version that it names is gone. */
+  isLost?(tx: Queryable, warehouse: Warehouse, table: string): Promise<boolean>;
+  /** Goes on with the newest version in the table's folder. Returns whether there is one. */
+  recover?(tx: Queryable, warehouse: Warehouse, table: string): Promise<boolean>;
 }
 
 /** Files are referred to by absolute URLs: readers would resolve a relative path against their own directory. */
@@ -47,10 +53,15 @@ export const warehouseUri = (path: string): string =>
 
 export const locationOf = ({ uri }: Warehouse, path: string): string => `${uri}/${path}`;
 
-export function pathOf({ uri, name }: Warehouse, location: string): string {
-  // Java writes file:/ with one to three slashes.
-  const address = location.replace(/^file:\/+/, 'file:///');
-  if (address.startsWith(`${uri}/`)) return address.slice(uri.length + 1);
+/** Java writes file:/ with one to three slashes. */
+const addressOf = (location: string): string => location.replace(/^file:\/+/, 'file:///');
+
+/** Other writers may keep files of a table elsewhere. */
+export const isBelow = ({ uri }: Warehouse, location: string): boolean => addressOf(location).startsWith(`${uri}/`);
+
+export function pathOf(warehouse: Warehouse, location: string): string {
+  const { uri, name } = warehouse;
+  if (isBelow(warehouse, location)) return addressOf(location).slice(uri.length + 1);
   throw new ConfigError(`the catalog says that a file is at ${location}, which is not below ${uri}`, {
     where: { sink: name },
     kept: 'everything; nothing was read or written there',
@@ -117,15 +128,18 @@ export async function createFile(draft: Draft, path: string, bytes: Buffer): Pro
 }
 
 export async function readBytes(warehouse: Warehouse, location: string): Promise<Buffer> {
-  const path = pathOf(warehouse, location);
-  const file = await warehouse.store.open(path);
-  if (!file) {
-    throw new ConfigError(`${location} belongs to an Iceberg table and is not there`, {
-      where: { sink: warehouse.name },
-      kept: 'the catalog as it is',
-      next: 'bring the warehouse back from a backup; or drop the table from the catalog and backfill',
-    });
-  }
+  const bytes = await readIfThere(warehouse, location);
+  if (bytes) return bytes;
+  throw new ConfigError(`${location} belongs to an Iceberg table and is not there`, {
+    where: { sink: warehouse.name },
+    kept: 'the catalog as it is',
+    next: 'bring the warehouse back from a backup; or drop the table from the catalog, and sync fills a new one',
+  });
+}
+
+export async function readIfThere(warehouse: Warehouse, location: string): Promise<Buffer | undefined> {
+  const file = await warehouse.store.open(pathOf(warehouse, location));
+  if (!file) return undefined;
   try {
     return Buffer.from(await file.read(0, file.size));
   } finally {
@@ -138,6 +152,10 @@ export interface Table extends Listed {
   design: Design;
   columns: readonly FileColumn[];
   manifests: readonly Manifest[];
+  /** Manifests of delete files, which other programs wrote: we rewrite files instead. */
+  deletes: readonly Manifest[];
+  /** The sources that this sink has written, by name. */
+  sources: ReadonlySet<string>;
 }
 
 /** Days from 1970, both ends included. */
@@ -149,28 +167,41 @@ export interface DayRange {
 /** A file of the current snapshot, and the manifest that lists it. */
 export interface TableFile extends Entry {
   manifest: Manifest;
+  /** Whose rows it has: a file of ours has those of one source. Undefined for a file of another writer. */
+  source: string | undefined;
 }
 
 export async function loadTable(tx: Queryable, warehouse: Warehouse, design: Design): Promise<Table | undefined> {
   const listed = await warehouse.catalog.load(tx, warehouse, design.name);
-  return listed && openTable(warehouse, design, listed);
+  if (!listed) return undefined;
+  const found = await tx.query<{ source: string }>({
+    text: 'select distinct source from tributary.lake_tracks where sink = $1',
+    values: [warehouse.name],
+  });
+  return openTable(warehouse, design, listed, new Set(found.map(({ source }) => source)));
 }
 
-async function openTable(warehouse: Warehouse, design: Design, listed: Listed): Promise<Table> {
+async function openTable(
+  warehouse: Warehouse,
+  design: Design,
+  listed: Listed,
+  sources: ReadonlySet<string>,
+): Promise<Table> {
   const { metadata } = listed;
   const snapshot = currentSnapshot(metadata);
-  const manifests = snapshot ? decodeManifestList(await readBytes(warehouse, snapshot['manifest-list'])) : [];
-  const foreign = manifests.find(({ content, specId }) => content !== 'data' || specId !== metadata['default-spec-id']);
-  if (foreign) throw changedByOthers(warehouse, design.name);
-  return { ...listed, design, columns: columnsIn(presentColumns(metadata)), manifests };
+  const all = snapshot ? decodeManifestList(await readBytes(warehouse, snapshot['manifest-list'])) : [];
+  const own = specOf(metadata)['spec-id'];
+  // Another program may have repartitioned the table: the bounds of its manifests are no days.
+  const live = all.map((manifest) => (manifest.specId === own ? manifest : { ...manifest, days: undefined }));
+  return {
+    ...listed,
+    design,
+    columns: columnsIn(presentColumns(metadata)),
+    manifests: live.filter(({ content }) => content === 'data'),
+    deletes: live.filter(({ content }) => content === 'deletes'),
+    sources,
+  };
 }
-
-const changedByOthers = ({ name, namespace }: Warehouse, table: string): ConfigError =>
-  new ConfigError(`another program wrote delete files into ${namespace}.${table}, or repartitioned it`, {
-    where: { sink: name },
-    kept: 'the table as it is',
-    next: 'rewrite its data files without deletes and by day(timestamp); only Tributary should write to this table',
-  });
 
 /** The path of a new file of a source. */
 export function newDataPath(warehouse: Warehouse, { design }: Table, source: string, day: number | undefined): string {
@@ -178,11 +209,36 @@ export function newDataPath(warehouse: Warehouse, { design }: Table, source: str
   return `${tableFolder(warehouse, design.name)}/data${date}/${fileName(`${source}-${randomUUID()}`)}`;
 }
 
-/** The source of a file's rows: a file has those of one source. Undefined for a file of another writer. */
-export const sourceOf = ({ path }: DataFile): string | undefined =>
+/** The source of a file's rows by its name, which other writers do not give. */
+const nameOf = ({ path }: DataFile): string | undefined =>
   /\/([^/]+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet$/.exec(path)?.[1];
 
-/** The files of a source, limited to `days` if given. */
+/** Whether files with a name that no source of this sink has are ours, by path: files never change. */
+const footers = new Map<string, boolean>();
+
+async function ownerOf(warehouse: Warehouse, { sources }: Table, file: DataFile): Promise<string | undefined> {
+  const name = nameOf(file);
+  if (name === undefined || sources.has(name)) return name;
+  const known = footers.get(file.path);
+  const isOurs = known ?? (await hasOurFooter(warehouse, file, name));
+  footers.set(file.path, isOurs);
+  return isOurs ? name : undefined;
+}
+
+/** A sink that was renamed does not know its sources; their files do. */
+async function hasOurFooter(warehouse: Warehouse, { path }: DataFile, source: string): Promise<boolean> {
+  try {
+    const open = await warehouse.store.open(pathOf(warehouse, path));
+    if (!open) return false;
+    return (await readFooter(open).finally(() => open.close())).metadata[META.source] === source;
+  } catch (error) {
+    // Recovery: the file of another writer, wherever it is.
+    if (error instanceof UnreadableFile || error instanceof StopStream || error instanceof ConfigError) return false;
+    throw error;
+  }
+}
+
+/** The files of a source and those of other writers, which may hold its rows; limited to `days` if given. */
 export async function filesOf(
   warehouse: Warehouse,
   table: Table,
@@ -196,21 +252,44 @@ export async function filesOf(
     for (const entry of await manifestFiles(warehouse, table.metadata, manifest)) {
       const { day } = entry.file;
       if (day !== undefined && !overlaps({ first: day, last: day })) continue;
-      const owner = sourceOf(entry.file);
-      if (source === undefined || owner === undefined || owner === source) found.push({ ...entry, manifest });
+      const owner = await ownerOf(warehouse, table, entry.file);
+      if (source === undefined || owner === undefined || owner === source)
+        found.push({ ...entry, manifest, source: owner });
     }
   }
   return found;
 }
 
-export const specOf = (metadata: Metadata): PartitionSpec =>
-  metadata['partition-specs'].find((spec) => spec['spec-id'] === metadata['default-spec-id']) ?? {
-    'spec-id': 0,
-    fields: [],
-  };
+/** The partitioning that we created the table with, and write by, whatever others added. */
+export const specOf = (metadata: Metadata): PartitionSpec => specBy(metadata, OWN_SPEC);
+
+export const OWN_SPEC = 0;
+
+const specBy = (metadata: Metadata, id: number): PartitionSpec =>
+  metadata['partition-specs'].find((spec) => spec['spec-id'] === id) ?? { 'spec-id': id, fields: [] };
 
 /** The files that a manifest lists as present. */
 export async function manifestFiles(warehouse: Warehouse, metadata: Metadata, manifest: Manifest): Promise<Entry[]> {
-  const entries = decodeManifest(await readBytes(warehouse, manifest.path), specOf(metadata), manifest);
-  return entries.filter(({ status }) => status !== 'deleted');
+  const bytes = await readBytes(warehouse, manifest.path);
+  const entries = decodeManifest(bytes, specBy(metadata, manifest.specId), manifest);
+  const live = entries.filter(({ status }) => status !== 'deleted');
+  if (manifest.specId === OWN_SPEC) return live;
+  return live.map((entry) => ({ ...entry, file: { ...entry.file, day: undefined } }));
+}
+
+export const daysOf = ({ start, end }: Window): DayRange => ({
+  first: Math.floor(start / DAY_MS),
+  last: Math.floor((end - 1) / DAY_MS),
+});
+
+/** The number of the column with the times. */
+export const timeIn = ({ columns }: Table): number =>
+  columns.find(({ name }) => name === 'timestamp')?.fieldIds?.[0] ?? 0;
+
+/** The times of a file's first and last event. */
+export function timesOf({ file }: Pick<TableFile, 'file'>, time: number): { oldest: Instant; newest: Instant } {
+  const { lower, upper } = file.columns.get(time) ?? {};
+  const instant = (bytes: Buffer | undefined, none: number): Instant =>
+    bytes ? Number(bytes.readBigInt64LE()) / 1000 : none;
+  return { oldest: instant(lower, Number.NEGATIVE_INFINITY), newest: instant(upper, Number.POSITIVE_INFINITY) };
 }

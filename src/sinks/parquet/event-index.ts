@@ -5,8 +5,7 @@ import type { Track } from '../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
-import { fileName, type Lake, type Partition, partitionAt } from './lake.ts';
-import { META, openPartition, type PartitionFile, timesOf } from './partition-file.ts';
+import type { Partition } from './lake.ts';
 
 /**
  * The index of the file that each event is in, kept in the state: an event may come again with the time of another day, and must be found where
@@ -219,55 +218,3 @@ const insertKeys = (track: number, partition: Partition, keys: readonly bigint[]
     select $1, key, $2 from unnest($3::bigint[]) as key order by key on conflict do nothing`,
   values: [track, partition, keys.map(String)],
 });
-
-/**
- * Rebuilds the index from the files: after a commit that was interrupted between the two, when the state was lost, or when somebody put
- * other files in their place. Only files that differ from the index are read, and of those only the ids.
- */
-export async function reconcile(tx: Queryable, lake: Lake, track: Track, id: number): Promise<void> {
-  await lake.store.removeLeftovers(track.stream, fileName(track.source));
-  const known = await knownFiles(tx, id);
-  for await (const { path, identity } of lake.store.list(track.stream, fileName(track.source))) {
-    const partition = partitionAt(lake.scheme, path);
-    if (partition === undefined) continue;
-    if (known.get(partition) !== identity) await index(tx, lake, track, id, path, partition);
-    known.delete(partition);
-  }
-  for (const partition of known.keys()) await dropFile(tx, id, partition);
-}
-
-async function index(
-  tx: Queryable,
-  lake: Lake,
-  track: Track,
-  id: number,
-  path: string,
-  partition: Partition,
-): Promise<void> {
-  const file = await openPartition(lake.store, path, track);
-  if (!file) return;
-  try {
-    for (const group of file.file.groups) {
-      const ids = await file.rows(group, ['event_id']);
-      await addKeys(
-        tx,
-        id,
-        partition,
-        ids.map(([eventId]) => keyOf(String(eventId))),
-      );
-    }
-    await recordFile(tx, id, { partition, identity: file.identity, ...extentOf(file) });
-  } finally {
-    await file.close();
-  }
-}
-
-function extentOf({ file }: PartitionFile) {
-  const times = file.groups.map(timesOf);
-  return {
-    rows: file.rows,
-    holdsBefore: file.metadata[META.before] === 'yes',
-    oldest: times.length === 0 ? undefined : Math.min(...times.map(({ oldest }) => oldest)),
-    newest: times.length === 0 ? undefined : Math.max(...times.map(({ newest }) => newest)),
-  };
-}

@@ -2,6 +2,7 @@ import type { Database } from '../../cursor/database/index.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
+import type { Window } from '../../model/window.ts';
 import type { Compression } from './format/index.ts';
 import type { Store } from './store/store.ts';
 
@@ -50,6 +51,11 @@ export function fileName(source: string): string {
 
 const PATH = /^(?:clicks|leads|sales)\/date=(\d{4}-\d\d-\d\d)(?:\/hour=(\d\d))?\/[^/]+$/;
 
+export const partitionWindow = (scheme: Scheme, partition: Partition): Window => ({
+  start: partition * HOUR_MS,
+  end: (partition + (scheme === 'hour' ? 1 : 24)) * HOUR_MS,
+});
+
 /** The partition of a file by its path; undefined for a path of another scheme. */
 export function partitionAt(scheme: Scheme, path: string): Partition | undefined {
   const [, date, hour] = PATH.exec(path) ?? [];
@@ -62,6 +68,8 @@ export function partitionAt(scheme: Scheme, path: string): Partition | undefined
 export function lakePathFault(path: string): string | undefined {
   if (/(^|[\\/])\.\.([\\/]|$)/.test(path)) return 'must not climb with ..: write where the folder really is';
   if (/\p{Cc}/u.test(path)) return 'must not hold control characters';
+  if (/^s3:\/\/[^/]*[@:]/i.test(path))
+    return 'must not hold a user name, password or port: keys come from the environment';
   const isUrl = /^[a-z][a-z0-9+.-]*:\/\//i.test(path);
   return isUrl && !/^s3:\/\/[^/]/.test(path) ? 'must be a folder, or s3://bucket/prefix' : undefined;
 }

@@ -1,8 +1,8 @@
 import { readEvolved } from '../../cursor/columns.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
 import { storableText } from '../../cursor/database/sql.ts';
+import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import type { Track } from '../../cursor/ledger.ts';
-import { carryRows } from '../../cursor/window-rows.ts';
 import type { Value } from '../../model/columns.ts';
 import { evolvedStream } from '../../model/evolution.ts';
 import { isEmptied } from '../../model/forgotten.ts';
@@ -28,7 +28,7 @@ import { type LakeRow, META, openPartition, type PartitionFile, widestColumns } 
 import { type Edit, rewrite } from './rewrite.ts';
 
 /** The rewrite of a file that gets no new rows. */
-interface Rework {
+export interface Rework {
   columns: readonly FileColumn[];
   edits: ReadonlyMap<number, Edit>;
   /** Keys of events that are removed from the file. */

@@ -7,19 +7,11 @@ import type { Stream } from '../../model/streams.ts';
 import { describeWindow, type Window } from '../../model/window.ts';
 import { createSanitizer, newestById, type Sanitizer, UTF8_TEXT } from '../merge-rule.ts';
 import type { Stored } from '../sink.ts';
-import {
-  addKeys,
-  databaseNow,
-  findHomes,
-  keyOf,
-  knownFiles,
-  partitionsWithin,
-  reconcile,
-  recordFile,
-} from './event-index.ts';
+import { addKeys, databaseNow, findHomes, keyOf, knownFiles, partitionsWithin, recordFile } from './event-index.ts';
 import { filePath, type Lake, type Partition, partitionOf } from './lake.ts';
 import { bookkeeping, createMergeRule } from './merge-row.ts';
 import { columnsOf, META, openPartition, type PartitionFile, unitedColumns } from './partition-file.ts';
+import { reconcile } from './reconcile.ts';
 import { type Rewritten, rewrite } from './rewrite.ts';
 import { ReplacedMeanwhile } from './store/store.ts';
 import { editsOf, extractMoved, type Findings, type Incoming, rowChanges, survey } from './survey.ts';

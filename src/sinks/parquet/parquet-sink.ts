@@ -2,37 +2,39 @@ import { randomUUID } from 'node:crypto';
 import { lastCommit } from '../../cursor/cursors.ts';
 import type { Transaction } from '../../cursor/database/index.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
+import type { CountRows } from '../../cursor/holdings/window-rows.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
-import type { CountRows } from '../../cursor/window-rows.ts';
 import { type Finding, findingOf, ok, StopStream } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Stream } from '../../model/streams.ts';
 import { type Abilities, type Batch, type Receipt, resolveInDoubt, type SinkWith } from '../sink.ts';
 import { prepareLake, showCoverage } from './catalog.ts';
-import { enterTrack, lockTrack, reconcile, settleTrack } from './event-index.ts';
+import { enterTrack, lockTrack, settleTrack } from './event-index.ts';
+import { attestLake, identifyLake, type Listings, removeStrays } from './holdings.ts';
 import type { Lake } from './lake.ts';
 import { erase, rewriteLake, tidy } from './maintain.ts';
 import { mergeBatch } from './merge-batch.ts';
 import { compareLake, countLake, readLake } from './read-lake.ts';
+import { reconcile } from './reconcile.ts';
 import { createFolderStore } from './store/folder-store.ts';
 import type { Store } from './store/store.ts';
 
 /** A sink of Parquet files. It has no `recover`: every commit first checks whether the one before was interrupted. */
-export type ParquetSink = SinkWith<Exclude<keyof Abilities, 'recover' | 'maintain'>>;
+export type ParquetSink = SinkWith<Exclude<keyof Abilities, 'recover' | 'maintain' | 'glance' | 'releaseKeys'>>;
 
 /** Half a row group: the next batch joins it, and two batches with their sources stay small. */
 const BATCH_ROWS = 10_000;
 
 export function createParquetSink(lake: Lake): ParquetSink {
-  const met = new Set<number>();
+  const listings: Listings = new Set();
   return {
     name: lake.name,
     place: lake.store.place,
     batchRows: BATCH_ROWS,
     prepare: (stream) => prepareLake(lake, stream),
-    open: async (stream) => openBatch(lake, stream, met),
+    open: async (stream) => openBatch(lake, stream, listings),
     async publishProgress(track) {
       await tidy(lake, track);
       await showCoverage(lake, track);
@@ -40,8 +42,13 @@ export function createParquetSink(lake: Lake): ParquetSink {
     erase: (erasure) => erase(lake, erasure),
     check: () => checkLake(lake.store, `sink ${lake.name}`),
     compare: (comparison) => compareLake(lake, comparison),
-    count: ({ name: stream }, source, windows) =>
-      countLake(lake.state, lake, { source, stream, sink: lake.name }, windows),
+    tableOf: (stream) => `${lake.store.place}/${stream}`,
+    isInState: true,
+    identify: (tx, { source, stream }) => identifyLake(tx, lake, { source, stream, sink: lake.name }, listings),
+    attest: ({ name: stream }, source, windows) =>
+      attestLake(lake, { source, stream, sink: lake.name }, windows, listings),
+    removeForeign: ({ name: stream }, source, windows) =>
+      removeStrays(lake, { source, stream, sink: lake.name }, windows),
     read: (stream, source, window) => readLake(lake, stream, source, window),
     rewrite: (streams) => rewriteLake(lake, streams),
     close: () => lake.store.close(),
@@ -68,8 +75,11 @@ export async function checkLake(store: Store, subject: string): Promise<Finding[
 }
 
 /** A folder, or `s3://bucket/prefix`. */
-export async function openStore(path: string, { pathStyle }: { pathStyle: boolean }): Promise<Store> {
-  if (!path.startsWith('s3://')) return createFolderStore(path);
+export async function openStore(
+  path: string,
+  { pathStyle, fileMode }: { pathStyle: boolean; fileMode: number | undefined },
+): Promise<Store> {
+  if (!path.startsWith('s3://')) return createFolderStore(path, { fileMode });
   // Imported on demand: the S3 client is larger than everything else together.
   const { createS3Store } = await import('./store/s3-store.ts');
   return createS3Store({ url: path, pathStyle });
@@ -80,9 +90,9 @@ export async function openStore(path: string, { pathStyle }: { pathStyle: boolea
  * crash in between leaves rows that are not in the ledger; when their window is read again, merging them changes nothing. A mark
  * that is set before the transaction makes the next commit repair the index first.
  *
- * @param met Tracks whose files this process has compared with the index.
+ * @param listings Tracks whose files this process has compared with the index.
  */
-function openBatch(lake: Lake, stream: Stream, met: Set<number>): Batch {
+function openBatch(lake: Lake, stream: Stream, listings: Listings): Batch {
   const { state } = lake;
   const rows: Row[] = [];
   return {
@@ -91,7 +101,7 @@ function openBatch(lake: Lake, stream: Stream, met: Set<number>): Batch {
     },
     async commit(advance, rejected = []) {
       const { id, isUnsettled } = await enterTrack(state, advance);
-      const isToCompare = isUnsettled || !met.has(id);
+      const isToCompare = isUnsettled || (!lake.store.isRemote && !listings.has(id));
       const work = async (tx: Transaction): Promise<Receipt> => {
         // Before the fence, so that a process that waits for a long rewrite keeps renewing its lease.
         await lockTrack(tx, advance);
@@ -113,9 +123,9 @@ function openBatch(lake: Lake, stream: Stream, met: Set<number>): Batch {
         return receipt;
       };
       const isThere = async (): Promise<boolean> => (await lastCommit(state, advance)) === advance.commitId;
-      met.delete(id);
+      listings.delete(id);
       const receipt = await resolveInDoubt(work, (attempt) => state.transaction(attempt), isThere);
-      met.add(id);
+      listings.add(id);
       return receipt;
     },
     async abort() {

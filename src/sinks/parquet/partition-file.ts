@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Kind, Value } from '../../model/columns.ts';
-import { ConfigError } from '../../model/errors.ts';
+import { RetryLater } from '../../model/errors.ts';
 import { widen } from '../../model/evolution.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { stringifyJson } from '../../model/json.ts';
@@ -87,11 +87,11 @@ export function timesOf(group: StoredGroup): { oldest: Instant; newest: Instant 
   return { oldest: range.min, newest: range.max };
 }
 
-const notOurs = (path: string, source: string): ConfigError =>
-  new ConfigError(`${path} is in the lake and was not written by Tributary for source ${source}`, {
+const notOurs = (path: string, source: string): RetryLater =>
+  new RetryLater(`${path} is in the lake and was not written by Tributary for source ${source}`, {
     where: { source },
     kept: 'the file as it is',
-    next: 'move it out of the lake, or give the sink another path; then run again',
+    next: 'move it out of the lake and run again, or run verify --repair, which removes it',
   });
 
 /** One row of a file: values in the order of its columns, JSON as text. */

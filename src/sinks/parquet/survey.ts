@@ -1,4 +1,4 @@
-import type { RowChanges } from '../../cursor/window-rows.ts';
+import type { RowChanges } from '../../cursor/holdings/window-rows.ts';
 import type { Instant } from '../../model/instant.ts';
 import { holds, type Window } from '../../model/window.ts';
 import type { FileColumn, StoredGroup } from './format/index.ts';

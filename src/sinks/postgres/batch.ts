@@ -1,12 +1,12 @@
 import { lastCommit } from '../../cursor/cursors.ts';
-import type { Database, Queryable, Transaction } from '../../cursor/database/index.ts';
+import type { Database, Transaction } from '../../cursor/database/index.ts';
 import { storableText } from '../../cursor/database/sql.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
-import type { CountRows } from '../../cursor/window-rows.ts';
 import type { Value } from '../../model/columns.ts';
+import { RetryLater } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { type Entity, entitiesOf, type Stream } from '../../model/streams.ts';
@@ -14,6 +14,7 @@ import { createSanitizer, newestById, newestEntities, POSTGRES_TEXT, type Saniti
 import { type Batch, type Receipt, resolveInDoubt, ShapeChanged, type Stored } from '../sink.ts';
 import { picked, selectChanged, sendSeen } from './compare.ts';
 import { encodeCopy } from './copy-encoder.ts';
+import { countRows, isMissing } from './holdings.ts';
 import {
   changedStage,
   copyIntoTable,
@@ -23,7 +24,6 @@ import {
   markMissing,
   mergeEntity,
   mergeStage,
-  selectCounts,
   selectKnown,
   type Target,
 } from './merge.ts';
@@ -55,10 +55,14 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
   const target = { schema, stream, partition, preparation };
 
   /** If the state is in another database, the data is committed first, with a receipt that recovery reads after a crash. */
-  const storeElsewhere = async (kept: readonly Row[], advance: Advance): Promise<Stored> => {
+  const storeElsewhere = async (
+    kept: readonly Row[],
+    advance: Advance,
+    follows: string | undefined,
+  ): Promise<Stored> => {
     const work = async (tx: Transaction): Promise<Stored> => {
       const stored = await store(tx, { ...target, rows: kept }, advance);
-      await writeReceipt(tx, schema, advance);
+      await writeReceipt(tx, schema, advance, follows);
       return stored;
     };
     const isThere = async (): Promise<boolean> =>
@@ -86,11 +90,11 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
         const kept = await withoutForgotten(tx, advance.source, stream, rows);
         const stored = isHere
           ? await store(tx, { ...target, rows: kept }, advance)
-          : await storeElsewhere(kept, advance);
+          : await storeElsewhere(kept, advance, await lastCommit(tx, advance));
         if (isHere) await quarantine(tx, advance, rejected);
         await applyAdvance(tx, fence, advance, {
           ...stored,
-          count: countRows(isHere ? tx : db, schema, stream, advance.source),
+          count: countRows(isHere ? tx : db, { schema, stream, source: advance.source }),
         });
         return stored.receipt;
       };
@@ -102,12 +106,6 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
     },
   };
 }
-
-/** Counts the rows of a source. */
-export const countRows =
-  (db: Queryable, schema: string, stream: Stream, source: string): CountRows =>
-  async (windows) =>
-    (await db.query<{ n: number }>(selectCounts(schema, stream, source, windows))).map(({ n }) => n);
 
 function* instantsOf(rows: readonly Row[]): Generator<Instant> {
   for (const { at } of rows) yield at;
@@ -135,7 +133,8 @@ async function store(tx: Transaction, options: StoreOptions, advance: Advance): 
   const kinds = [...stream.columns.map(({ kind }) => kind), 'json'] as const;
   if (news.length > 0) {
     const values = sanitizer.all(news, [source, runId]);
-    await tx.copyIn(copyIntoTable(schema, stream), encodeCopy(['text', 'text', ...kinds], values));
+    const written = await tx.copyIn(copyIntoTable(schema, stream), encodeCopy(['text', 'text', ...kinds], values));
+    if (written !== news.length) throw swallowed(schema, stream, news.length - written);
     if (partition === 'month')
       await tx.copyIn(copyIntoKeys(schema, stream), encodeCopy(KEY_KINDS, keysOf(source, news)));
   }
@@ -154,6 +153,13 @@ async function store(tx: Transaction, options: StoreOptions, advance: Advance): 
     removed: moved.flatMap(({ id }) => known.get(storableText(id)) ?? []),
   };
 }
+
+/** A trigger that drops rows must not make them count as stored. */
+const swallowed = (schema: string, { name }: Stream, rows: number): RetryLater =>
+  new RetryLater(`${rows} of the rows for ${schema}.${name} did not arrive: a trigger or a rule drops them`, {
+    kept: 'everything committed before; nothing of this batch was written',
+    next: 'remove what drops them (\\d+ of the table shows triggers and rules), and run again',
+  });
 
 async function storeEntity(
   tx: Transaction,
@@ -179,7 +185,7 @@ async function holdShape(tx: Transaction, { schema, stream, preparation }: Store
     await tx.query({ text: `lock table only ${tableName(schema, stream)} in row exclusive mode` });
   } catch (error) {
     // Recovery: somebody dropped the table or its schema; both are made again.
-    if (!MISSING.has((error as { code?: string }).code ?? '')) throw error;
+    if (!isMissing(error)) throw error;
     preparation.forget(stream);
     throw new ShapeChanged(stream.name, {});
   }
@@ -188,9 +194,6 @@ async function holdShape(tx: Transaction, { schema, stream, preparation }: Store
   const present = await describeTable(tx, schema, stream.name);
   if (present) checkShape(stream, present);
 }
-
-/** No such table, no such schema. */
-const MISSING = new Set(['42P01', '3F000']);
 
 interface KnownRows {
   rows: readonly Row[];

@@ -16,6 +16,7 @@ import {
   SANITIZED,
 } from '../merge-rule.ts';
 import type { Comparison, Difference } from '../sink.ts';
+import { isOurs } from './holdings.ts';
 import { joinKnown, type Known, type Target } from './merge.ts';
 import { type Stage, type Staged, sendStage } from './staged.ts';
 import { describeTable, type Present, tableName } from './table.ts';
@@ -61,7 +62,7 @@ export function* picked(rows: Iterable<readonly Value[]>, places: readonly numbe
   for (const values of rows) yield places.map((place) => values[place] ?? null);
 }
 
-/** Those that differ, and those that were missing and are back; but not where this run has read a newer version already. */
+/** Those that differ, those that somebody else wrote, and those that were missing and are back; but not where this run has read a newer version already. */
 export function selectChanged(
   target: Target,
   staged: Staged,
@@ -78,7 +79,7 @@ export function selectChanged(
   return {
     text: `
       select s.event_id from ${staged.from('s', '$3')} ${joinKnown(target, known, names.map(quoteIdent).join(', '))}
-      where (t._missing_since is not null or (${own('t')}) is distinct from (${own('s')})) and not ${outdatesSql('$2')}`,
+      where (t._missing_since is not null or not ${isOurs('t')} or (${own('t')}) is distinct from (${own('s')})) and not ${outdatesSql('$2')}`,
     values: [source, runId, ...staged.values],
   };
 }

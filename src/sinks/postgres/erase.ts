@@ -55,7 +55,7 @@ function changesFor(erasure: Erasure): Change[] {
         table,
         where: [['_source', source]] as const,
       })),
-      ...['_receipts', '_cursors'].map((table) => ({ table, where: [['source', source]] as const })),
+      ...['_receipts', '_cursors', '_days'].map((table) => ({ table, where: [['source', source]] as const })),
     ];
   }
   const { id } = erasure;

@@ -1,7 +1,7 @@
 import { instantOf, quoteIdent, type Sql } from '../../cursor/database/sql.ts';
-import { type Instant, toIso } from '../../model/instant.ts';
+import type { Instant } from '../../model/instant.ts';
 import { CUSTOMER_KNOWLEDGE, type Entity, type Stream } from '../../model/streams.ts';
-import type { Window } from '../../model/window.ts';
+import { isOurs } from './holdings.ts';
 import { isWithin, keysPlace, type Month, monthsOf } from './months.ts';
 import type { Stage, Staged } from './staged.ts';
 import { type Partition, tableName } from './table.ts';
@@ -108,19 +108,9 @@ export const markMissing = (
 ): Sql => ({
   text: `
     update ${tableName(schema, stream)} as t set _missing_since = now()
-    where _source || '' = $1 and "timestamp" >= $2 and "timestamp" < $3 and _missing_since is null
+    where _source || '' = $1 and "timestamp" >= $2 and "timestamp" < $3 and _missing_since is null and ${isOurs('t')}
       and event_id not in (select unnest($4::text[]))`,
   values: [source, window.start, window.end, shown],
-});
-
-/** How many rows of a source there are in each of these windows. Looked up by time, as above. */
-export const selectCounts = (schema: string, stream: Stream, source: string, windows: readonly Window[]): Sql => ({
-  text: `
-    select (
-      select count(*)::int from ${tableName(schema, stream)} t
-      where _source || '' = $1 and t."timestamp" >= w.start_at and t."timestamp" < w.end_at) as n
-    from unnest($2::timestamptz[], $3::timestamptz[]) with ordinality as w (start_at, end_at, place) order by place`,
-  values: [source, windows.map(({ start }) => toIso(start)), windows.map(({ end }) => toIso(end))],
 });
 
 export const entityStage = ({ name, columns }: Entity): Stage => ({ name: `stage_${name}`, columns });

@@ -1,18 +1,32 @@
 import { lastCommit } from '../../cursor/cursors.ts';
 import type { Database, Queryable } from '../../cursor/database/index.ts';
 import { quoteIdent } from '../../cursor/database/sql.ts';
+import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { applyAdvance, readCoverage } from '../../cursor/ledger.ts';
 import { versionFinding } from '../../cursor/migrations/migrate.ts';
-import { carryRows } from '../../cursor/window-rows.ts';
-import { ConfigError, type Finding, findingOf, ok } from '../../model/errors.ts';
+import { ConfigError, type Finding, findingOf, note, ok } from '../../model/errors.ts';
+import type { Log } from '../../model/log.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import { type Abilities, describeColumns, type SinkWith } from '../sink.ts';
-import { type BatchOptions, countRows, openBatch } from './batch.ts';
+import type { IndexName } from '../views/postgres-indexes.ts';
+import { type BatchOptions, openBatch } from './batch.ts';
+import { columnsCopy, createDaysDue, daysTable, publishColumns, publishDays } from './beside.ts';
 import { findDifferences, readRows } from './compare.ts';
 import { erase } from './erase.ts';
+import {
+  attestTable,
+  countRows,
+  glanceAt,
+  identifyElsewhere,
+  identifyTable,
+  isMissing,
+  releaseKeys,
+  removeOthers,
+} from './holdings.ts';
+import { findViewFaults, keepViews, type ViewFault } from './keep-views.ts';
 import { keysTable } from './months.ts';
-import { copyCursor, createReceipts, cursorCopy, dropReceipt, RECEIPTS, readReceipt } from './receipts.ts';
+import { copyCursor, createReceipts, cursorCopy, RECEIPTS, readReceipt, settleReceipt } from './receipts.ts';
 import {
   alterTable,
   checkLayout,
@@ -30,22 +44,29 @@ import {
   type Table,
   tableComment,
 } from './table.ts';
-import { coverageView, dailyLinkPerformanceView, type View, viewComment, viewDefinition } from './views.ts';
+import { type Viewed, viewsOf } from './views.ts';
 
 interface PostgresSinkOptions extends Omit<BatchOptions, 'partition' | 'preparation'> {
   name: string;
   partition?: Partition;
+  indexes?: readonly IndexName[];
+  /** Told of what is not as it should be and stops nothing. */
+  log?: Pick<Log, 'warn'>;
 }
 
 /** Large enough that a batch loads at full speed, small enough that two of them bound the memory. */
 const BATCH_ROWS = 5000;
 
-export type PostgresSink = SinkWith<Exclude<keyof Abilities, 'rewrite' | 'maintain'>>;
+/** Counted in a few milliseconds from the table's own pages: a year of a million rows takes 50 polls. */
+const COUNTED_ROWS = 20_000;
+
+export type PostgresSink = SinkWith<Exclude<keyof Abilities, 'rewrite' | 'maintain' | 'releaseKeys'>>;
 
 export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
-  const { name, db, schema, state, partition = 'none' } = options;
+  const { name, db, schema, state, partition = 'none', indexes = [] } = options;
   const isStateHere = db === state;
-  const warehouse = { db, schema, sink: name, isStateHere, partition };
+  const daysDue = createDaysDue();
+  const warehouse = { db, schema, sink: name, isStateHere, partition, indexes };
   /** By stream: the columns that were asked for, and the shape of the whole warehouse that they were found in. */
   const prepared = new Map<StreamName, { columns: string; shape: string }>();
 
@@ -64,28 +85,40 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
     async prepare(stream) {
       const columns = describeColumns(stream);
       if (prepared.get(stream.name)?.columns === columns) return;
-      prepared.set(stream.name, { columns, shape: await prepareWarehouse(warehouse, stream) });
+      const { shape, faults } = await prepareWarehouse(warehouse, stream);
+      prepared.set(stream.name, { columns, shape });
+      for (const { view, says, fix } of faults) options.log?.warn({ sink: name, view, fix }, says);
     },
-    open: async (stream) => openBatch({ db, schema, state, partition, preparation }, stream),
+    open: async (stream) => daysDue.watched(openBatch({ db, schema, state, partition, preparation }, stream)),
     async recover({ source, stream, epoch }) {
       if (isStateHere) return false;
       const track = { source, stream, sink: name };
       const receipt = await readReceipt(db, schema, track);
-      if (!receipt || (await lastCommit(state, track)) === receipt.commitId) return false;
+      // Any other receipt is of tables or of a state that were restored: what the tables hold is counted then.
+      if (!receipt?.advance || receipt.follows !== (await lastCommit(state, track))) return false;
       // The data was committed but the state was never told: tell it now, under our own lease.
-      const count = countRows(db, schema, STREAMS[stream], source);
+      const count = countRows(db, { schema, stream: STREAMS[stream], source });
       const rows = { added: [], removed: [], count, isAfterCrash: true };
-      const advance = { ...receipt, epoch };
+      const advance = { ...receipt.advance, epoch };
       await state.transaction(async (tx) => applyAdvance(tx, await checkFence(tx, advance), advance, rows));
       return true;
     },
-    async publishProgress({ source, stream }) {
-      if (isStateHere) return;
+    async publishProgress({ source, stream }, isReopened = false) {
+      if (isStateHere && !isReopened && !daysDue.isDue({ source, stream })) return;
       const track = { source, stream, sink: name };
       const [coverage, told] = [await readCoverage(state, track), await lastCommit(state, track)];
       if (!coverage || told === undefined) return;
-      await copyCursor(db, schema, coverage);
-      await dropReceipt(db, schema, track, told);
+      try {
+        await publishDays(db, schema, state, track);
+        daysDue.settle(track);
+        if (isStateHere) return;
+        await copyCursor(db, schema, coverage);
+        await publishColumns(db, schema, state);
+        await settleReceipt(db, schema, track, told);
+      } catch (error) {
+        // Recovery: somebody dropped the tables; the next commit makes them again.
+        if (!isMissing(error)) throw error;
+      }
     },
     async erase(erasure) {
       const { touched, clicks } = await erase(db, schema, erasure);
@@ -93,16 +126,29 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
       await state.transaction((tx) => carryRows(tx, track, { added: [], removed: clicks }));
       return touched;
     },
-    check: () => checkPostgres(db, schema, `sink ${name}`, isStateHere ? 'the state database' : 'its database'),
+    check: () => checkPostgres(warehouse, `sink ${name}`, isStateHere ? 'the state database' : 'its database'),
     compare: (comparison) => findDifferences(db, schema, comparison),
-    count: (stream, source, windows) => countRows(db, schema, stream, source)(windows),
+    isInState: isStateHere,
+    countedRows: COUNTED_ROWS,
+    tableOf: (stream) => `${schema}.${stream}`,
+    identify: (tx, { source, stream }, known) =>
+      isStateHere
+        ? identifyTable(tx, schema, stream)
+        : identifyElsewhere(db, schema, { source, stream, sink: name }, known),
+    attest: (stream, source, windows) => attestTable(db, { schema, stream, source }, windows),
+    ...(partition === 'month' && {
+      releaseKeys: (stream, source, windows) => releaseKeys(db, { schema, stream, source }, windows),
+    }),
+    removeForeign: (stream, source, windows) => removeOthers(db, { schema, stream, source }, windows),
+    glance: (stream, source, windows) => glanceAt(db, { schema, stream, source }, windows),
     read: (stream, source, window) => readRows(db, schema, stream, { source, window }),
     close: async () => {},
   };
 }
 
 /** Tries out what a commit does, in a transaction that is rolled back: create, write, read. */
-async function checkPostgres(db: Database, schema: string, subject: string, place: string): Promise<Finding[]> {
+async function checkPostgres(warehouse: Warehouse, subject: string, place: string): Promise<Finding[]> {
+  const { db, schema } = warehouse;
   const findings: Finding[] = [];
   try {
     findings.push(await versionFinding(db, subject, place));
@@ -118,6 +164,8 @@ async function checkPostgres(db: Database, schema: string, subject: string, plac
         fixBy: 'config',
       });
     }
+    for (const { says, fix } of await findViewFaults(db, schema, viewsOf(warehouse)))
+      findings.push(note(subject, says, fix));
   } catch (error) {
     findings.push(findingOf(subject, error));
   }
@@ -155,53 +203,46 @@ async function tablesNotOurs(db: Database, schema: string): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-interface Warehouse {
+interface Warehouse extends Viewed {
   db: Database;
-  schema: string;
-  sink: string;
-  /** The cursors are in this database too. */
-  isStateHere: boolean;
   partition: Partition;
+  indexes: readonly IndexName[];
 }
 
 /** Of every table and view that the sink needs. */
 function shapeOf(tx: Queryable, warehouse: Warehouse): Promise<string> {
   const { schema, partition, isStateHere } = warehouse;
   const keys = partition === 'none' ? [] : STREAM_NAMES.map((name) => keysTable(STREAMS[name]).name);
-  const beside = isStateHere ? [] : [RECEIPTS, cursorCopy.name];
+  const beside = isStateHere ? [daysTable.name] : [daysTable.name, RECEIPTS, cursorCopy.name, columnsCopy.name];
   const others = [...ENTITIES, ...viewsOf(warehouse)].map(({ name }) => name);
   return readShape(tx, schema, [...STREAM_NAMES, ...others, ...keys, ...beside]);
 }
-
-const viewsOf = ({ schema, sink, isStateHere }: Warehouse): View[] => [
-  coverageView(schema, sink, isStateHere),
-  dailyLinkPerformanceView(schema),
-];
 
 /**
  * Makes or brings up to date everything that the sink needs: all tables and views, and this stream's in its present shape. Returns
  * the shape of it all.
  */
-function prepareWarehouse(warehouse: Warehouse, stream: Stream): Promise<string> {
-  const { db, schema, isStateHere, partition } = warehouse;
+function prepareWarehouse(warehouse: Warehouse, stream: Stream): Promise<{ shape: string; faults: ViewFault[] }> {
+  const { db, schema, isStateHere, partition, indexes } = warehouse;
   return db.transaction(async (tx) => {
     await tx.query(lockSchema(schema));
     await ensureSchema(tx, schema);
     if (!isStateHere) {
       await tx.query({ text: createReceipts(schema) });
-      await bringUpToDate(tx, schema, cursorCopy);
+      for (const copy of [cursorCopy, columnsCopy]) await bringUpToDate(tx, schema, copy);
     }
-    await bringUpToDate(tx, schema, streamTable(stream, partition), evolvedNames(stream));
+    await bringUpToDate(tx, schema, daysTable);
+    await bringUpToDate(tx, schema, streamTable(stream, partition, indexes), evolvedNames(stream));
     // The tables of other streams only have to exist, so that the views find their columns.
     for (const name of STREAM_NAMES.filter((other) => other !== stream.name)) {
-      await ensureTable(tx, schema, streamTable(STREAMS[name], partition));
+      await ensureTable(tx, schema, streamTable(STREAMS[name], partition, indexes));
     }
     if (partition !== 'none') {
       for (const name of STREAM_NAMES) await bringUpToDate(tx, schema, keysTable(STREAMS[name]));
     }
     for (const entity of ENTITIES) await bringUpToDate(tx, schema, entityTable(entity));
-    for (const view of viewsOf(warehouse)) await ensureView(tx, schema, view);
-    return shapeOf(tx, warehouse);
+    const faults = await keepViews(tx, schema, viewsOf(warehouse));
+    return { shape: await shapeOf(tx, warehouse), faults };
   });
 }
 
@@ -252,9 +293,4 @@ function inTheWay(error: unknown, schema: string, { name }: Table): unknown {
 async function ensureTable(tx: Queryable, schema: string, table: Table): Promise<void> {
   const present = await describeTable(tx, schema, table.name);
   if (!present || alterTable(schema, table, present) !== '') await bringUpToDate(tx, schema, table);
-}
-
-async function ensureView(tx: Queryable, schema: string, view: View): Promise<void> {
-  const present = await describeTable(tx, schema, view.name);
-  if (present?.comment !== viewComment(view)) await tx.query({ text: viewDefinition(schema, view) });
 }

@@ -1,9 +1,8 @@
 import type { Queryable } from '../../cursor/database/index.ts';
-import { quoteIdent, type Sql, storableJson } from '../../cursor/database/sql.ts';
-import { type Advance, type CoverageRow, readBack } from '../../cursor/ledger.ts';
-import type { StreamName } from '../../model/streams.ts';
+import { quoteIdent, storableJson } from '../../cursor/database/sql.ts';
+import { type Advance, type CoverageRow, readBack, type Track } from '../../cursor/ledger.ts';
+import { CURSOR_COPY } from './beside.ts';
 import type { Table, TableColumn } from './table.ts';
-import { CURSOR_COPY } from './views.ts';
 
 /**
  * If tables and state are in two databases, no transaction spans both. So the transaction of the data also writes a receipt with what
@@ -37,7 +36,24 @@ export const cursorCopy: Table = {
   indexes: [],
 };
 
-export async function writeReceipt(tx: Queryable, schema: string, advance: Advance): Promise<void> {
+/**
+ * The receipt of the last commit of a track. It stays: one that is not the state's last commit says that the tables were restored from
+ * a backup, or the state was.
+ */
+export interface ReceiptRow {
+  commitId: string;
+  /** Undefined once the state has been told; otherwise it would undo a later reset of the cursor. */
+  advance: Advance | undefined;
+  /** The commit that the state knew before this one: only then may the state be told of it. */
+  follows: string | undefined;
+}
+
+export async function writeReceipt(
+  tx: Queryable,
+  schema: string,
+  advance: Advance,
+  follows: string | undefined,
+): Promise<void> {
   const { source, stream, sink, commitId } = advance;
   await tx.query({
     text: `
@@ -45,42 +61,33 @@ export async function writeReceipt(tx: Queryable, schema: string, advance: Advan
       values ($1, $2, $3, $4, $5)
       on conflict (source, stream, sink) do update
         set commit_id = excluded.commit_id, advance = excluded.advance, committed_at = now()`,
-    values: [source, stream, sink, commitId, storableJson(JSON.stringify(advance))],
+    values: [source, stream, sink, commitId, storableJson(JSON.stringify({ ...advance, follows }))],
   });
 }
 
-export async function readReceipt(
-  db: Queryable,
-  schema: string,
-  track: { source: string; stream: StreamName; sink: string },
-): Promise<Advance | undefined> {
+export async function readReceipt(db: Queryable, schema: string, track: Track): Promise<ReceiptRow | undefined> {
   const [found] = await db.query<{ there: string | null }>({
     text: 'select to_regclass($1)::text as there',
     values: [`${quoteIdent(schema)}.${quoteIdent(RECEIPTS)}`],
   });
   if (!found?.there) return undefined;
-  const [receipt] = await db.query<{ advance: Advance }>(selectReceipt(schema, track));
-  return receipt && readBack(receipt.advance);
+  const [receipt] = await db.query<{ id: string; advance: Partial<Advance> & { follows?: string } }>({
+    text: `
+      select commit_id as id, advance from ${quoteIdent(schema)}.${quoteIdent(RECEIPTS)}
+      where source = $1 and stream = $2 and sink = $3`,
+    values: [track.source, track.stream, track.sink],
+  });
+  if (!receipt) return undefined;
+  const { follows, ...advance } = receipt.advance;
+  return { commitId: receipt.id, advance: advance.commitId ? readBack(advance as Advance) : undefined, follows };
 }
 
-const selectReceipt = (schema: string, track: { source: string; stream: string; sink: string }): Sql => ({
-  text: `
-    select advance from ${quoteIdent(schema)}.${quoteIdent(RECEIPTS)}
-    where source = $1 and stream = $2 and sink = $3`,
-  values: [track.source, track.stream, track.sink],
-});
-
-/** Deletes the receipt once the state knows of the commit; otherwise it would undo a later reset of the cursor. */
-export async function dropReceipt(
-  db: Queryable,
-  schema: string,
-  track: { source: string; stream: string; sink: string },
-  commitId: string,
-): Promise<void> {
+/** The state knows of the commit. Its name stays: it tells whether the tables are those of the state's last commit. */
+export async function settleReceipt(db: Queryable, schema: string, track: Track, commitId: string): Promise<void> {
   await db.query({
     text: `
-      delete from ${quoteIdent(schema)}.${quoteIdent(RECEIPTS)}
-      where source = $1 and stream = $2 and sink = $3 and commit_id = $4`,
+      update ${quoteIdent(schema)}.${quoteIdent(RECEIPTS)} set advance = '{}'
+      where source = $1 and stream = $2 and sink = $3 and commit_id = $4 and advance <> '{}'`,
     values: [track.source, track.stream, track.sink, commitId],
   });
 }

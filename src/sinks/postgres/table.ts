@@ -6,6 +6,7 @@ import { ConfigError } from '../../model/errors.ts';
 import { bare } from '../../model/json.ts';
 import { BOOKKEEPING, type Bookkeeping, type Entity, SOURCE, STREAMS, type Stream } from '../../model/streams.ts';
 import { ShapeChanged } from '../sink.ts';
+import { type Index, type IndexName, indexOn, optionalIndexes, utcDate } from '../views/postgres-indexes.ts';
 
 /** How the tables of streams are laid out: each in one piece, or in one partition per UTC month. */
 export const PARTITIONS = ['none', 'month'] as const;
@@ -22,12 +23,6 @@ export interface Table {
   partitionedBy?: string;
 }
 
-interface Index {
-  /** What follows the table's name in its own. */
-  name: string;
-  on: string;
-}
-
 export interface TableColumn {
   name: string;
   type: string;
@@ -35,11 +30,12 @@ export interface TableColumn {
   comment: string;
 }
 
-/** The day that `daily_link_performance` shows an event on. An index on it holds each day once: seven bytes a row. */
-export const UTC_DATE = `("timestamp" at time zone 'UTC')::date`;
-
 /** One row per event. People ask for ranges of time, and for days of the view. */
-export function streamTable({ name, doc, columns }: Stream, partition: Partition = 'none'): Table {
+export function streamTable(
+  { name, doc, columns }: Stream,
+  partition: Partition = 'none',
+  indexes: readonly IndexName[] = [],
+): Table {
   return {
     name,
     doc,
@@ -50,7 +46,8 @@ export function streamTable({ name, doc, columns }: Stream, partition: Partition
     columns: [SOURCE, ...columns, ...BOOKKEEPING.filter((column) => column !== SOURCE)].map(toTableColumn),
     indexes: [
       { name: 'timestamp', on: '"timestamp"' },
-      { name: 'date', on: `(${UTC_DATE})` },
+      { name: 'date', on: `(${utcDate()})` },
+      ...optionalIndexes(indexes, columns),
     ],
   };
 }
@@ -122,8 +119,9 @@ export function alterTable(schema: string, table: Table, present: Present): stri
 
 export function createIndexes(schema: string, table: Table): string {
   return table.indexes
-    .map(({ name, on }) => {
-      return `create index if not exists ${quoteIdent(`${table.name}_${name}`)} on ${tableName(schema, table)} (${on});`;
+    .map((index) => {
+      const name = quoteIdent(`${table.name}_${index.name}`);
+      return `create index if not exists ${name} on ${tableName(schema, table)} ${indexOn(index)};`;
     })
     .join('\n');
 }
@@ -207,11 +205,15 @@ export async function describeTable(tx: Queryable, schema: string, name: string)
   return present && { ...present, columns: Object.assign(bare() as Record<string, string>, present.columns) };
 }
 
-/** Which of these tables and views there are, with which columns of which types: one text that changes with any of them. */
+/**
+ * Which of these tables and views there are, with which columns of which types: one text that changes with any of them, and when a view
+ * is replaced by one with the same columns.
+ */
 export async function readShape(tx: Queryable, schema: string, names: readonly string[]): Promise<string> {
   const [found] = await tx.query<{ shape: string | null }>({
     text: `
-      select string_agg(c.relname::text || ' ' || c.relkind::text || ' ' || a.columns, ', ' order by c.relname collate "C") as shape
+      select string_agg(concat_ws(' ', c.relname, c.relkind, a.columns, (select max(r.xmin::text) from pg_rewrite r where r.ev_class = c.oid)),
+        ', ' order by c.relname collate "C") as shape
       from pg_class c join pg_namespace n on n.oid = c.relnamespace,
       lateral (
         select md5(string_agg(attname::text || ' ' || atttypid || ' ' || atttypmod, ',' order by attnum)) as columns

@@ -1,4 +1,5 @@
-import type { Miscount } from '../../cursor/window-rows.ts';
+import type { ForeignRows } from '../../cursor/holdings/attestations.ts';
+import type { Miscount } from '../../cursor/holdings/window-rows.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
@@ -32,6 +33,8 @@ export interface SinkResult {
   neverRead: readonly Window[];
   /** Windows whose number of rows in the ledger is not that of the sink. */
   miscounted: readonly Miscount[];
+  /** Days that hold rows of another writer. */
+  foreign: readonly ForeignRows[];
 }
 
 interface DayResult extends Counts {
@@ -46,7 +49,7 @@ export interface Counts {
 }
 
 export const isClean = ({ sinks }: VerifyResult): boolean =>
-  sinks.every(({ windows, miscounted }) => windows.length + miscounted.length === 0);
+  sinks.every(({ windows, miscounted, foreign }) => windows.length + miscounted.length + foreign.length === 0);
 
 export const totalOf = ({ days }: SinkResult): Counts & { events: number } =>
   days.reduce(
@@ -61,8 +64,10 @@ export const totalOf = ({ days }: SinkResult): Counts & { events: number } =>
 
 const EXAMPLES = 20;
 
+export type FromLedger = Pick<SinkResult, 'neverRead' | 'miscounted' | 'foreign'>;
+
 interface ResultOptions extends Pick<VerifyResult, 'source' | 'stream' | 'window' | 'against'> {
-  sinks: ReadonlyArray<{ name: string } & Pick<SinkResult, 'neverRead' | 'miscounted'>>;
+  sinks: ReadonlyArray<{ name: string } & FromLedger>;
 }
 
 /** Counts by day while the chunks come in. */

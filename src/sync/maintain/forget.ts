@@ -1,7 +1,14 @@
 import type { AuditEntry } from '../../cursor/audit.ts';
 import type { Database } from '../../cursor/database/index.ts';
 import { instantOf } from '../../cursor/database/sql.ts';
-import { forgetProgress, forgetQuarantined, forgetSource, remember } from '../../cursor/forgotten.ts';
+import {
+  forgetProgress,
+  forgetQuarantined,
+  forgetSource,
+  readForgotten,
+  remember,
+  takeBack,
+} from '../../cursor/forgotten.ts';
 import { acquireLease, type Lease, waitForCommits } from '../../cursor/leases.ts';
 import { createScrub, digestOf } from '../../model/forgotten.ts';
 import type { Instant } from '../../model/instant.ts';
@@ -57,6 +64,19 @@ export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Eras
     ...touched,
     'tributary.quarantine': await forgetQuarantined(state, source, erasure.kind, erasure.id),
   };
+}
+
+/** The same, unless nothing names the id: then it is not kept out either, because it may be mistyped. */
+export async function forgetSeen(deps: ForgetDeps, erasure: Erasure): Promise<Touched | undefined> {
+  if (!('id' in erasure)) return forget(deps, erasure);
+  const { source, kind, id } = erasure;
+  const digest = digestOf(id);
+  const earlier = await readForgotten(deps.state, source);
+  const touched = await forget(deps, erasure);
+  const isKnown = earlier.some((one) => one.kind === kind && one.digest === digest);
+  if (isKnown || Object.values(touched).some((rows) => rows > 0)) return touched;
+  await takeBack(deps.state, source, kind, id);
+  return undefined;
 }
 
 /** The events that `forget` would touch, by sink and stream. It reads the sinks as far as the ledger goes, and changes nothing. */

@@ -1,15 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { forgetTrack, readCursor, rewind } from '../../cursor/cursors.ts';
 import type { Database } from '../../cursor/database/index.ts';
+import { lockCertified } from '../../cursor/holdings/attestations.ts';
+import { recountRows } from '../../cursor/holdings/window-rows.ts';
 import { acquireLease, checkFence, type Lease } from '../../cursor/leases.ts';
 import { applyAdvance, readLedger, type Track } from '../../cursor/ledger.ts';
-import { type CountRows, recountRows } from '../../cursor/window-rows.ts';
 import { Certified } from '../../extract/proof/certified.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAMS } from '../../model/streams.ts';
 import { gaps } from '../../model/window.ts';
-import { abilityOf, type Sink } from '../../sinks/sink.ts';
+import { countsIn, type Sink } from '../../sinks/sink.ts';
 
 export interface MoveDeps {
   state: Database;
@@ -29,8 +30,7 @@ export const BY_HAND = 'called complete by hand, not proven: events may be missi
 /** Moves the watermark of a track. Back is always safe: that time is read again. Forward gives up the proof. */
 export function moveCursor(deps: MoveDeps, track: Track, { to, force }: Move): Promise<void> {
   const sink = deps.sinks.find(({ name }) => name === track.sink);
-  const count: CountRows | undefined =
-    sink?.count && ((windows) => abilityOf(sink, 'count')(STREAMS[track.stream], track.source, windows));
+  const count = sink?.attest && countsIn(sink, STREAMS[track.stream], track.source);
   return withTrack(deps, track, async (lease) => {
     const where = { source: track.source, stream: track.stream };
     const cursor = await readCursor(deps.state, track);
@@ -57,9 +57,12 @@ export function moveCursor(deps: MoveDeps, track: Track, { to, force }: Move): P
     if (to <= floor) {
       await deps.state.transaction(async (tx) => {
         await checkFence(tx, { ...where, stream: track.stream, epoch: lease.epoch });
-        await rewind(tx, track, to);
-        // The window at the cut has lost some of its rows.
-        if (count) await recountRows(tx, track, { start: to - 1, end: to }, count);
+        const [cut] = await lockCertified(tx, track, [{ start: to - 1, end: to }]);
+        const [held] = count && cut ? await count([cut]) : [cut?.rows];
+        // A window whose rows are not all there is read again as a whole: counting what is left of it would hide the loss.
+        const from = cut && held !== cut.rows ? cut.start : to;
+        await rewind(tx, track, from);
+        if (count && from === to) await recountRows(tx, track, { start: to - 1, end: to }, count);
       });
       return;
     }

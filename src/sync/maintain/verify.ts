@@ -1,19 +1,19 @@
 import { readEvolved } from '../../cursor/columns.ts';
 import type { Database } from '../../cursor/database/index.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
+import { findMiscounts, recountOpen } from '../../cursor/holdings/window-rows.ts';
 import { hasShownRows, readLedger } from '../../cursor/ledger.ts';
 import { createWorkspaceCheck, readProfile, readWorkspace } from '../../cursor/sources.ts';
-import { type CountRows, findMiscounts, recountRows } from '../../cursor/window-rows.ts';
 import { createUndelivered, type Reader } from '../../extract/reader.ts';
 import { Cancelled, ConfigError, Fault } from '../../model/errors.ts';
 import { evolvedStream, promote } from '../../model/evolution.ts';
 import type { Row } from '../../model/flatten.ts';
 import { toIso } from '../../model/instant.ts';
 import { STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
-import { describeRange, gaps, holds, type Window } from '../../model/window.ts';
-import { abilityOf, type Difference, type Sink } from '../../sinks/sink.ts';
+import { daysOf, describeRange, gaps, holds, type Window } from '../../model/window.ts';
+import { abilityOf, countsIn, type Difference, type Sink } from '../../sinks/sink.ts';
 import { backfillStream } from '../backfill-stream.ts';
-import { createMeter } from '../estimate.ts';
+import { createMeter, inPhases } from '../estimate.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
 import { joined } from '../windows-to-read.ts';
 import {
@@ -22,6 +22,7 @@ import {
   chunked,
   createVerifyResult,
   type Found,
+  type FromLedger,
   isClean,
   type SinkResult,
   totalOf,
@@ -36,7 +37,10 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
   const before = job.requests().requests;
   const { serverNow } = await job.probe(asked, { lane: 'repair', signal });
   const window = { start: asked.start, end: Math.min(asked.end, (serverNow ?? Date.now()) - policy.settleMs) };
-  if (window.start >= window.end) throw tooYoung(asked);
+  if (window.start >= window.end)
+    throw new ConfigError(`nothing of ${describeRange(asked)} is old enough to be compared`, {
+      next: 'choose an earlier --to: what is younger may still be on its way',
+    });
   const evolved = await readEvolved(state, name);
   const stream = evolvedStream(STREAMS[name], evolved);
   const inShape = async (rows: readonly Row[]): Promise<Row[]> =>
@@ -109,19 +113,17 @@ async function withLedger(
   stream: Stream,
   sink: Sink,
   window: Window,
-): Promise<{ name: string } & Pick<SinkResult, 'neverRead' | 'miscounted'>> {
+): Promise<{ name: string } & FromLedger> {
   const track = { source, stream: stream.name, sink: sink.name };
+  const days = daysOf(window);
+  const held = (await sink.attest?.(stream, source, days)) ?? [];
   return {
     name: sink.name,
     neverRead: gaps(await readLedger(state, track, window.start), window),
-    miscounted: sink.count ? await findMiscounts(state, track, window, countIn(sink, stream, source)) : [],
+    miscounted: sink.attest ? await findMiscounts(state, track, window, countsIn(sink, stream, source)) : [],
+    foreign: days.flatMap((day, i) => (held[i]?.foreign === undefined ? [] : [{ ...day, what: held[i].foreign }])),
   };
 }
-
-const countIn =
-  (sink: Sink, stream: Stream, source: string): CountRows =>
-  (windows) =>
-    abilityOf(sink, 'count')(stream, source, windows);
 
 const compare = (
   sink: Sink,
@@ -147,11 +149,6 @@ async function* readWhole(reader: Reader, window: Window, signal: AbortSignal): 
     };
   }
 }
-
-const tooYoung = (window: Window): ConfigError =>
-  new ConfigError(`nothing of ${describeRange(window)} is old enough to be compared`, {
-    next: 'choose an earlier --to: what is younger may still be on its way',
-  });
 
 /** `after` is the same comparison once what differed was read again; absent where nothing did. A fault stopped the one or the other. */
 export type Repair = { before: VerifyResult } & (
@@ -191,22 +188,6 @@ export async function verifyJob(
 /** What a repair consists of, as shares of its progress. */
 const SHARES = { before: 0.45, repair: 0.1, after: 0.45 };
 
-/** Progress of work in phases that each begin at nothing: as a whole it only grows. */
-function inPhases(onProgress: SyncDeps['onProgress']): (share: number) => SyncDeps['onProgress'] {
-  let before = 0;
-  let last = { rows: 0, requests: 0, done: 0 };
-  return (share) => {
-    const [from, base] = [before, last];
-    before += share;
-    return ({ rows, requests, done = 0, ...progress }) => {
-      // A commit knows neither how much is left nor how much was read since.
-      const most = Math.max(last.done, from + share * Math.min(1, done));
-      last = { rows: Math.max(last.rows, base.rows + rows), requests: base.requests + requests, done: most };
-      onProgress({ ...progress, ...last });
-    };
-  };
-}
-
 /** Counts again, reads again what differs, then compares again: a repair counts only when it is proven. */
 export async function repairStream(
   deps: SyncDeps,
@@ -215,13 +196,21 @@ export async function repairStream(
   phase = inPhases(deps.onProgress),
 ): Promise<Repair> {
   if (isClean(before)) return { before, after: undefined, fault: undefined };
-  // First the numbers: the commits of the repair carry them on.
   const { source, stream } = job;
-  for (const sink of deps.sinks.filter(({ count }) => count)) {
-    const track = { source, stream, sink: sink.name };
-    await deps.state.transaction((tx) => recountRows(tx, track, before.window, countIn(sink, STREAMS[stream], source)));
+  for (const { sink: name, foreign } of before.sinks.filter((one) => one.foreign.length > 0)) {
+    const sink = deps.sinks.find((one) => one.name === name);
+    if (sink) await abilityOf(sink, 'removeForeign')(STREAMS[stream], source, foreign);
   }
-  const windows = joined(before.sinks.flatMap((sink) => sink.windows));
+  // Certified windows with other numbers are reopened by the run that reads them again; those of open ones are corrected here.
+  for (const sink of deps.sinks.filter(({ attest }) => attest)) {
+    const track = { source, stream, sink: sink.name };
+    await deps.state.transaction((tx) =>
+      recountOpen(tx, track, before.window, countsIn(sink, STREAMS[stream], source)),
+    );
+  }
+  const windows = joined(
+    before.sinks.flatMap(({ windows, foreign, miscounted }) => [...windows, ...foreign, ...miscounted]),
+  );
   for (const window of windows) {
     const onProgress = phase(SHARES.repair / windows.length);
     const { fault } = await backfillStream({ ...deps, onProgress }, job, { window, force: true }, 'repair');
@@ -265,6 +254,8 @@ interface SinkReport extends Counts {
   neverRead: Range[];
   /** Windows whose number of rows in the ledger is not that of the sink. */
   miscounted: Array<Range & { ledger: number; sink: number }>;
+  /** Days that hold rows of another writer. */
+  foreign: Array<Range & { what: string }>;
   /** The first few. */
   examples: Array<Omit<Difference, 'at'> & { at: string }>;
 }
@@ -294,6 +285,7 @@ const reportSink = (result: SinkResult): SinkReport => ({
   days: result.days.map(({ day, ...counts }) => ({ day: toIso(day).slice(0, 10), ...counts })),
   neverRead: result.neverRead.map(rangeOf),
   miscounted: result.miscounted.map(({ ledger, sink, ...window }) => ({ ...rangeOf(window), ledger, sink })),
+  foreign: result.foreign.map(({ what, ...window }) => ({ ...rangeOf(window), what })),
   examples: result.examples.map((example) => ({ ...example, at: toIso(example.at) })),
 });
 

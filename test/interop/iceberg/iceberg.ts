@@ -27,10 +27,10 @@ const READERS = [
 ] as const;
 type Reader = (typeof READERS)[number];
 
-const OPTIONS = { cwd: HERE, env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' } };
+export const OPTIONS = { cwd: HERE, env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' } };
 
-const PACKAGES = [
-  'pyiceberg[sql-postgres,pyarrow]',
+export const PACKAGES = [
+  'pyiceberg[sql-postgres,pyarrow,pyiceberg-core]',
   'duckdb',
   'duckdb-extension-avro',
   'duckdb-extension-iceberg',
@@ -76,7 +76,7 @@ function faultsOf(found: Record<string, unknown>, expected: Expected): Record<st
 }
 
 /** What a script found, of all that it printed. */
-function foundIn(out: string): unknown {
+export function foundIn(out: string): unknown {
   const line = out.split('\n').find((one) => one.startsWith('FOUND '));
   if (line === undefined) throw new Error(`it found nothing: ${out}`);
   return JSON.parse(line.slice(6));

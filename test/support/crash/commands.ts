@@ -16,6 +16,8 @@ import type { World, WorldOptions } from './world.ts';
 export interface Command {
   name: string;
   world?: Omit<WorldOptions, 'sites'>;
+  /** What is called complete at its beginning is not in the sinks. */
+  isUntrue?: boolean;
   /** What the process that is killed will find. */
   prepare(world: World): Promise<void>;
   task(world: World): Task;
@@ -63,6 +65,22 @@ export const laterSync: Command = {
   },
   task: cli('sync'),
   again: syncOnce,
+  judge: judgeEnd,
+};
+
+/** Somebody emptied the sinks: the sync says so, and fills them again. */
+export const refill: Command = {
+  name: 'a sync into emptied sinks',
+  async prepare(world) {
+    await syncOnce(world);
+    for (const site of world.sites) await site.empty?.();
+  },
+  isUntrue: true,
+  task: cli('sync', '--recount'),
+  async again(world) {
+    world.syncedAt = Date.now();
+    expectDone(await sync(world.config, { recount: true }));
+  },
   judge: judgeEnd,
 };
 
@@ -121,7 +139,7 @@ export const forgetCustomer: Command = {
     const [lead] = truthOf(world, 'leads');
     world.forgotten.add(lead?.customer ?? '');
   },
-  task: (world) => cli('forget', '--source', world.source, '--customer', [...world.forgotten][0] ?? '')(world),
+  task: (world) => cli('forget', '--source', world.source, '--customer', [...world.forgotten][0] ?? '', '--yes')(world),
   async again({ config, source, forgotten }) {
     const erasure = { source, kind: 'customer', id: [...forgotten][0] ?? '' } as const;
     await withSinks({ config, log: silentLog }, (app) => forget({ ...app, holder: holderOf('forget') }, erasure));
@@ -132,7 +150,7 @@ export const forgetCustomer: Command = {
 export const forgetSource: Command = {
   name: 'forgetting a source',
   prepare: syncOnce,
-  task: (world) => cli('forget', '--source', world.source, '--everything')(world),
+  task: (world) => cli('forget', '--source', world.source, '--everything', '--yes')(world),
   async again({ config, source }) {
     const erasure = { source, kind: 'source' } as const;
     await withSinks({ config, log: silentLog }, (app) => forget({ ...app, holder: holderOf('forget') }, erasure));

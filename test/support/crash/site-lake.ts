@@ -13,7 +13,8 @@ const BELONGS = /^(?:\w+\/date=[\d-]+\/source-\d+\.parquet|_catalog\.json|_cover
 /** A lake in a folder, as the glob of a person finds it. */
 export function folderSite(dir: string): Site {
   const path = join(dir, 'lake');
-  return { name: 'folder', settings: { type: 'parquet', path }, ...readersOf(path) };
+  const empty = (): Promise<void> => rm(path, { recursive: true });
+  return { name: 'folder', settings: { type: 'parquet', path }, empty, ...readersOf(path) };
 }
 
 /** A lake in a bucket, as a copy of it shows. */

@@ -1,5 +1,6 @@
 import type { Database } from '../../../src/cursor/database/index.ts';
 import { instantOf } from '../../../src/cursor/database/sql.ts';
+import { STREAM_NAMES } from '../../../src/model/streams.ts';
 import type { Found, Site, SiteName } from './sites.ts';
 
 interface Place {
@@ -34,8 +35,12 @@ export function warehouseSite(name: SiteName, { db, url, schema, source }: Place
       return row?.at ?? undefined;
     },
     async leftovers() {
-      const receipts = await select<{ stream: string }>('_receipts', 'stream', 'source = $1');
+      const receipts = await select<{ stream: string }>('_receipts', 'stream', `source = $1 and advance <> '{}'`);
       return receipts.map(({ stream }) => `the receipt of ${stream}`);
+    },
+    async empty() {
+      for (const stream of STREAM_NAMES)
+        await db.query({ text: `delete from ${schema}.${stream} where _source = $1`, values: [source] });
     },
     async customers() {
       const rows = await select<{ id: string }>('customers', 'customer_id as id', '_source = $1');

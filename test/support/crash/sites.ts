@@ -27,6 +27,8 @@ export interface Site {
   shown(stream: StreamName): Promise<number | undefined>;
   /** What does not belong there once nobody is at work. */
   leftovers(): Promise<string[]>;
+  /** Deletes every row, as somebody who knows nothing of Tributary would. */
+  empty?(): Promise<void>;
   /** Makes everything there so much older, where age matters. */
   age?(ms: number): Promise<void>;
   /** Where the sink has a table of them. */

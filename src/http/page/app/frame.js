@@ -1,7 +1,7 @@
 /** @import { Activity, Overview, Readiness } from '../../api-types.ts' */
 /** @import { Address } from './screen.js' */
 
-import { announce } from '../parts/actions.js';
+import { actionButton, announce } from '../parts/actions.js';
 import { h, morphChildren } from '../parts/dom.js';
 import { progressBar } from '../parts/elements.js';
 import { duration, figure, minute, percent, since } from '../parts/words.js';
@@ -9,7 +9,21 @@ import { href } from './screen.js';
 import { post } from './session.js';
 
 /** The navigation entry of views that have none of their own. @type {Readonly<Record<string, string>>} */
-const WAYS = { stream: '', run: 'runs' };
+const WAYS = { stream: '', run: 'runs', quarantine: 'links', schema: 'links', audit: 'budget' };
+
+/** The views behind one entry, by its address. @type {Readonly<Record<string, readonly (readonly [string, string])[]>>} */
+const PARTS = {
+  '#/links': [
+    ['#/links', 'Links'],
+    ['#/quarantine', 'Quarantine'],
+    ['#/schema', 'Schema'],
+  ],
+  '#/budget': [
+    ['#/budget', 'Budget'],
+    ['#/audit', 'Audit'],
+    ['queues', 'Queues'],
+  ],
+};
 
 /**
  * The frame around every view: navigation, connection state and problems.
@@ -47,6 +61,14 @@ export function drawFrame(place) {
         if (way.getAttribute('href') === here) way.setAttribute('aria-current', 'page');
         else way.removeAttribute('aria-current');
       }
+      const parts = PARTS[here] ?? [];
+      place('parts').hidden = parts.length === 0;
+      morphChildren(
+        place('parts'),
+        parts.map(([to, name]) =>
+          h('a', { href: to, 'data-key': to, 'aria-current': to === `#/${view}` && 'page' }, name),
+        ),
+      );
     },
     /** The server answered. */
     heard() {
@@ -92,6 +114,7 @@ export function drawFrame(place) {
     signedIn() {
       ways.hidden = false;
       live.hidden = false;
+      place('find').hidden = false;
       place('sign-out').hidden = false;
     },
     signedOut() {
@@ -100,6 +123,8 @@ export function drawFrame(place) {
       place('said').replaceChildren();
       ways.hidden = true;
       live.hidden = true;
+      place('find').hidden = true;
+      place('parts').hidden = true;
       place('sign-out').hidden = true;
       document.title = 'Sign in · Tributary';
     },
@@ -165,16 +190,11 @@ function row(activity) {
 
 /** @param {string} id @param {string} name @param {boolean} paused */
 const toggle = (id, name, paused) =>
-  h(
-    'button',
-    {
-      type: 'button',
-      class: 'quiet',
-      'aria-label': `${paused ? 'Resume' : 'Pause'} the backfill of ${name}`,
-      onclick: () =>
-        announce(`The backfill of ${name} ${paused ? 'goes on' : 'is paused'}.`, () =>
-          post(`/api/backfills/${encodeURIComponent(id)}/${paused ? 'resume' : 'pause'}`),
-        ),
-    },
+  actionButton(
+    { class: 'quiet', 'aria-label': `${paused ? 'Resume' : 'Pause'} the backfill of ${name}` },
     paused ? 'Resume' : 'Pause',
+    () =>
+      announce(`The backfill of ${name} ${paused ? 'goes on' : 'is paused'}.`, () =>
+        post(`/api/backfills/${encodeURIComponent(id)}/${paused ? 'resume' : 'pause'}`),
+      ),
   );

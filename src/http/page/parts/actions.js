@@ -19,6 +19,33 @@ export async function announce(done, act) {
   }
 }
 
+/**
+ * A button that is disabled from the click to the end of what it does. A live update must not bring it back in between, so the page
+ * leaves it alone until then.
+ * @param {Record<string, unknown>} props
+ * @param {string} name
+ * @param {() => Promise<unknown>} act
+ */
+export const actionButton = (props, name, act) =>
+  h(
+    'button',
+    {
+      type: 'button',
+      ...props,
+      onclick: async (/** @type {{ currentTarget: HTMLButtonElement }} */ { currentTarget: button }) => {
+        const hadFocus = document.activeElement === button;
+        button.disabled = true;
+        button.setAttribute('aria-busy', 'true');
+        button.setAttribute('data-keep', '');
+        await act();
+        for (const name of ['disabled', 'aria-busy', 'data-keep']) button.removeAttribute(name);
+        // A disabled button loses the keyboard's focus.
+        if (hadFocus && document.activeElement === document.body) button.focus();
+      },
+    },
+    name,
+  );
+
 /** @param {string} text @param {'good' | 'bad'} kind */
 function say(text, kind) {
   const place = /** @type {HTMLElement} */ (document.getElementById('said'));
@@ -80,16 +107,12 @@ export function confirmed(question, consequence, yes, name) {
   });
 }
 
-/** Makes a stream due now; the worker runs it. @param {{ source: string, stream: StreamName }} of */
-export const syncNow = ({ source, stream }) =>
-  h(
-    'button',
-    {
-      type: 'button',
-      class: 'main',
-      onclick: () => announce(`${source}/${stream} is due now`, () => post('/api/sync', { source, streams: [stream] })),
-    },
-    'Sync now',
+/** Makes streams due now; the worker runs them. @param {{ source: string, stream?: StreamName }} of @param {Record<string, unknown>} [props] */
+export const syncNow = ({ source, stream }, props = { class: 'main' }) =>
+  actionButton(props, 'Sync now', () =>
+    announce(`${stream ? `${source}/${stream} is` : `The streams of ${source} are`} due now`, () =>
+      post('/api/sync', { source, ...(stream && { streams: [stream] }) }),
+    ),
   );
 
 /**
@@ -121,10 +144,6 @@ export function recordActions({ id }, onGone = () => {}) {
   return h('span', { class: 'row' }, button('Retry', id, retry), button('Drop', id, drop));
 }
 
-/** @param {string} name @param {number} id @param {() => void} onclick */
-const button = (name, id, onclick) =>
-  h(
-    'button',
-    { type: 'button', class: 'quiet', 'data-key': name, 'aria-label': `${name} record ${id}`, onclick },
-    name,
-  );
+/** @param {string} name @param {number} id @param {() => Promise<void>} act */
+const button = (name, id, act) =>
+  actionButton({ class: 'quiet', 'data-key': name, 'aria-label': `${name} record ${id}` }, name, act);

@@ -132,8 +132,13 @@ export function slotsOf({ from, to, stepMs, points, atOf, slot }) {
 
 const STREAMS = ['clicks', 'leads', 'sales'];
 
-/** New rows per hour or day of their sync. @param {Rows} rows @param {Address} address */
-export function rowsChart({ per, from, to, series }, address) {
+/**
+ * New rows per hour or day of their sync.
+ * @param {Rows} rows
+ * @param {Address} address
+ * @param {boolean} isFirstSync Runs count their new rows at their end, and a first sync takes long.
+ */
+export function rowsChart({ per, from, to, series }, address, isFirstSync) {
   const streams = STREAMS.filter((name) => series.some(({ stream }) => stream === name));
   const points = series.flatMap(({ stream, points }) => points.map((point) => ({ stream, point })));
   const slots = slotsOf({
@@ -160,7 +165,11 @@ export function rowsChart({ per, from, to, series }, address) {
       ]),
     ),
     total === 0
-      ? h('p', { class: 'empty' }, `No new rows in ${span(per)}.`)
+      ? h(
+          'p',
+          { class: 'empty' },
+          isFirstSync ? 'The first sync counts its rows when it has ended.' : `No new rows in ${span(per)}.`,
+        )
       : bars({
           label: `${counted(total, 'new row')} in ${span(per)}; the most in one ${per} was ${figure(most)}`,
           layers: streams.map((name) => ({ name, kind: name })),

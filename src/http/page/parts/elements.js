@@ -68,14 +68,15 @@ export const progressBar = (label, share) =>
 
 /**
  * A stream's lag against its target. Without a target there is no bar.
- * @param {{ lagSeconds: number | null, maxLagSeconds: number | null }} stream
+ * @param {{ lagSeconds: number | null, maxLagSeconds: number | null, firstSync: boolean }} stream
  */
-export function lag({ lagSeconds, maxLagSeconds }) {
+export function lag({ lagSeconds, maxLagSeconds, firstSync }) {
+  if (firstSync) return h('span', { class: 'muted' }, 'first sync');
   if (lagSeconds === null) return null;
   const isLate = maxLagSeconds !== null && lagSeconds > maxLagSeconds;
   return h(
     'span',
-    { class: 'lag' },
+    { class: 'stack' },
     h(
       'span',
       { class: 'row' },

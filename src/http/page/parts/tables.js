@@ -81,8 +81,8 @@ export const runsTable = (runs, { isOneStream = false } = {}) =>
         ],
       });
 
-/** A run is counted when it has ended; until then nothing is known. @param {RunRow} run @param {number} n */
-export const ended = ({ state }, n) => state !== 'running' && figure(n);
+/** Of a run that goes on, what is not counted yet is not known to be zero. @param {RunRow} run @param {number} n */
+export const ended = ({ state }, n) => (state !== 'running' || n > 0) && figure(n);
 
 /** @type {Column<RunRow>} */
 const streamColumn = { name: 'Stream', kind: 'fit', cell: ({ source, stream }) => `${source}/${stream}` };

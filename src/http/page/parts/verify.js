@@ -1,7 +1,7 @@
 /** @import { StreamName } from '../../../model/streams.ts' */
 /** @import { RepairReport, VerifyReport, Verification } from '../../api-types.ts' */
 import { post } from '../app/session.js';
-import { announce } from './actions.js';
+import { actionButton, announce } from './actions.js';
 import { h } from './dom.js';
 import { badge, dateField, field, progressBar } from './elements.js';
 import { table } from './tables.js';
@@ -150,8 +150,4 @@ const differences = ({ sinks }) =>
 
 /** @param {string} name @param {string} done @param {string} path @param {object} [body] */
 const action = (name, done, path, body) =>
-  h(
-    'button',
-    { type: 'button', class: 'quiet', 'data-key': name, onclick: () => announce(done, () => post(path, body)) },
-    name,
-  );
+  actionButton({ class: 'quiet', 'data-key': name }, name, () => announce(done, () => post(path, body)));

@@ -5,7 +5,7 @@
 import { latestOverview } from '../app/live.js';
 import { href } from '../app/screen.js';
 import { get, post } from '../app/session.js';
-import { announce, confirmed } from '../parts/actions.js';
+import { actionButton, announce, confirmed } from '../parts/actions.js';
 import { h } from '../parts/dom.js';
 import { badge, dateField, field, opening, progressBar } from '../parts/elements.js';
 import { showPrices } from '../parts/price.js';
@@ -56,25 +56,43 @@ const list = (rows) =>
             cell: ({ from, to }) => range(from, to),
           },
           { name: 'Progress', kind: 'wide', cell: progress },
-          { name: 'Rows', kind: 'right fit', cell: ({ rows }) => figure(rows) },
+          { name: 'Rows', kind: 'right fit', cell: rowsOf },
           { name: 'State', kind: 'fit', cell: state },
           { name: 'Started', kind: 'fit', cell: ({ createdAt }) => fromNow(createdAt) },
           { name: '', kind: 'fit', cell: actions },
         ],
       });
 
+/** Of how many, while it reads and somebody asked. @param {Backfill} backfill */
+const rowsOf = ({ rows, pricedRows, finishedAt }) =>
+  pricedRows === null || finishedAt ? figure(rows) : `${figure(rows)} of about ${figure(Math.max(rows, pricedRows))}`;
+
 /** @param {Backfill} backfill */
-function progress({ source, stream, progress: share, windows, certified, rowsPerSecond, etaSeconds, message }) {
+function progress(backfill) {
+  const {
+    source,
+    stream,
+    progress: share,
+    windows,
+    certified,
+    force,
+    state,
+    rowsPerSecond,
+    etaSeconds,
+    message,
+  } = backfill;
   const all = windows.queued + windows.running + windows.done + windows.failed;
   return h(
     'span',
-    { class: 'lag' },
+    { class: 'stack' },
     h(
       'span',
       { class: 'row' },
       h('b', {}, percent(share)),
       h('span', { class: 'muted small' }, `${figure(windows.done)} of ${counted(all, 'window')}`),
-      h('span', { class: 'muted small' }, `${percent(certified)} of the range certified`),
+      // Read again, all of it may be certified before it has begun.
+      (!force || state === 'done') &&
+        h('span', { class: 'muted small' }, `${percent(certified)} of the range certified`),
       rowsPerSecond !== null && h('span', { class: 'muted small' }, `${counted(rowsPerSecond, 'row')}/s`),
       etaSeconds !== null && h('span', { class: 'muted small' }, `about ${duration(etaSeconds)} left`),
       windows.failed > 0 && badge(`${figure(windows.failed)} failed`),
@@ -117,11 +135,7 @@ const actions = ({ id, source, stream, actions }) =>
           post(`/api/backfills/${encodeURIComponent(id)}/${action}`),
         );
       };
-      return h(
-        'button',
-        { type: 'button', class: 'quiet', 'data-key': action, 'aria-label': `${name} ${what}`, onclick: act },
-        name,
-      );
+      return actionButton({ class: 'quiet', 'data-key': action, 'aria-label': `${name} ${what}` }, name, act);
     }),
   );
 
@@ -199,8 +213,9 @@ export function backfillForm(
       const prices = await showPrices(place, request, chosen, stop);
       if (!prices) return;
       const rows = prices.flatMap(({ streams }) => streams).map((one) => [`${one.source}/${one.stream}`, one.rows]);
-      const start = h('button', { type: 'button', class: 'main' }, 'Start the backfill');
-      start.onclick = () => startIt({ ...request, pricedRows: Object.fromEntries(rows) }, answer);
+      const start = actionButton({ class: 'main' }, 'Start the backfill', () =>
+        startIt({ ...request, pricedRows: Object.fromEntries(rows) }, answer),
+      );
       place.append(h('div', { class: 'row' }, start));
       start.focus();
     } catch (error) {

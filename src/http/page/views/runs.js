@@ -53,7 +53,7 @@ export const run = {
           ['Set aside', one.quarantined > 0 && figure(one.quarantined)],
           ['Range', covered(one)],
         ]),
-        one.state === 'running' && h('p', { class: 'muted' }, 'Rows and requests are counted when it has ended.'),
+        one.state === 'running' && h('p', { class: 'muted' }, 'New and changed rows are counted when it has ended.'),
       ),
       ...windows(one),
       ...counts('Fields that contradicted their alias', contradictions),

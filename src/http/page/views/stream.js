@@ -43,13 +43,13 @@ export const stream = {
     const [source = '', name = ''] = address.parts;
     const known = overview();
     const one = find(known, source, name);
-    const crumb = h('a', { href: '#/' }, '‹ Streams');
+    const crumb = h('a', { href: '#/' }, '‹ Overview');
     if (!one)
       return notThere(
         `There is no stream ${source}/${name}`,
         'Neither the config nor the state knows it.',
         '#/',
-        'Streams',
+        'Overview',
       );
     const troubles = known.troubles.filter((each) => each.source === source && ['*', name].includes(each.stream));
     return [
@@ -58,7 +58,7 @@ export const stream = {
       ...doubtList(one.warnings),
       standing(one),
       coveragePanel(coverage, windows, address),
-      rowsChart(rows, address),
+      rowsChart(rows, address, one.firstSync),
       h(
         'section',
         { class: 'panel', 'aria-labelledby': 'runs-title' },

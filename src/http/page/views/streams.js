@@ -1,9 +1,10 @@
-/** @import { Coverage, Overview, Rows, StreamOverview, TrackCoverage } from '../../api-types.ts' */
+/** @import { Activity, Coverage, Overview, Rows, StreamOverview, TrackCoverage } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
 
 import { latestOverview } from '../app/live.js';
 import { href } from '../app/screen.js';
 import { get } from '../app/session.js';
+import { syncNow } from '../parts/actions.js';
 import { legend, strip } from '../parts/calendar.js';
 import { rowsChart } from '../parts/charts.js';
 import { h } from '../parts/dom.js';
@@ -28,7 +29,7 @@ const STRIP_DAYS = 90;
 
 /** The state of all streams. @type {View} */
 export const streams = {
-  title: () => 'Streams',
+  title: () => 'Overview',
   news: ['overview', 'coverage', 'runs'],
   async load({ query }, signal) {
     const from = dayOf(Date.now() - (STRIP_DAYS - 1) * DAY_MS);
@@ -53,7 +54,11 @@ export const streams = {
         ),
       ),
       h('div', { class: 'strip-legend' }, legend()),
-      rowsChart(rows, address),
+      rowsChart(
+        rows,
+        address,
+        overview.streams.some(({ firstSync }) => firstSync),
+      ),
     ];
   },
 };
@@ -63,8 +68,8 @@ function headline({ streams, troubles, activities }) {
   if (troubles.length > 0)
     return `${counted(troubles.length, 'thing')} ${troubles.length === 1 ? 'needs' : 'need'} you`;
   if (streams.length === 0) return 'The config names no stream yet';
-  if (streams.every(({ completeThrough }) => completeThrough === null))
-    return activities.length > 0 ? 'The first sync is under way' : 'The first sync has not begun yet';
+  const first = streams.filter(({ configured, firstSync }) => configured && firstSync);
+  if (first.length > 0) return firstSyncLine(first, activities);
   const unproven = streams.reduce((sum, { uncertifiedWindows }) => sum + uncertifiedWindows, 0);
   const setAside = streams.reduce((sum, { quarantined }) => sum + quarantined, 0);
   const failing = streams.filter(({ lastRun }) => lastRun && !['done', 'running'].includes(lastRun.state)).length;
@@ -78,15 +83,46 @@ function headline({ streams, troubles, activities }) {
   return open.length > 0 ? open.join(', ') : 'Everything is on time';
 }
 
+/** `First sync: 41,603 of about 60,000 rows, 12 min left`. @param {StreamOverview[]} first @param {Activity[]} activities */
+function firstSyncLine(first, activities) {
+  const each = first.map((stream) => {
+    const own = activities.find(
+      ({ kind, ...of }) => kind === 'sync' && of.source === stream.source && of.stream === stream.stream,
+    );
+    return {
+      rows: Math.max(stream.rows ?? 0, own?.rows ?? 0),
+      share: own?.progress ?? 0,
+      left: own?.etaSeconds ?? null,
+      own,
+    };
+  });
+  if (each.every(({ own, rows }) => !own && rows === 0)) return 'First sync: waiting for its first run';
+  const rows = each.reduce((sum, one) => sum + one.rows, 0);
+  // Of a stream that has hardly begun nothing can be told, so nothing of all of them.
+  const all = each.every(({ share }) => share > LEAST_SHARE)
+    ? each.reduce((sum, one) => sum + one.rows / one.share, 0)
+    : null;
+  const left = each.every((one) => one.left !== null) ? Math.max(...each.map((one) => one.left ?? 0)) : null;
+  return `First sync: ${figure(rows)}${all === null ? '' : ` of about ${rounded(all)}`} rows${left === null ? '' : `, ${duration(left)} left`}`;
+}
+
+const LEAST_SHARE = 0.02;
+
+/** Two digits: an estimate has no more. @param {number} n */
+function rounded(n) {
+  const unit = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, n))) - 1);
+  return figure(Math.round(n / unit) * unit);
+}
+
 /** With a target there would be an alert. @param {StreamOverview} stream */
-const isFarBehind = ({ configured, lagSeconds, maxLagSeconds }) =>
-  configured && maxLagSeconds === null && lagSeconds !== null && lagSeconds * 1000 > DAY_MS;
+const isFarBehind = ({ configured, firstSync, lagSeconds, maxLagSeconds }) =>
+  configured && !firstSync && maxLagSeconds === null && lagSeconds !== null && lagSeconds * 1000 > DAY_MS;
 
 /** @param {Overview} overview */
 function standing({ streams }) {
   const sources = new Set(streams.map(({ source }) => source)).size;
   const last = streams
-    .filter(({ configured, lagSeconds }) => configured && lagSeconds !== null)
+    .filter(({ configured, firstSync, lagSeconds }) => configured && !firstSync && lagSeconds !== null)
     .toSorted((a, b) => (b.lagSeconds ?? 0) - (a.lagSeconds ?? 0))[0];
   const behind = last ? `, at most ${duration(last.lagSeconds ?? 0)} behind (${last.source}/${last.stream})` : '';
   return `${counted(streams.length, 'stream')} of ${counted(sources, 'source')}${behind}. Times are UTC.`;
@@ -97,7 +133,18 @@ const sourcePanel = (source, streams, tracks) =>
   h(
     'section',
     { class: 'panel streams', 'data-key': `source-${source}`, 'aria-label': `Source ${source}` },
-    h('h2', {}, source),
+    h(
+      'div',
+      { class: 'panel-head' },
+      h('h2', {}, source),
+      streams.some(({ configured }) => configured) &&
+        h(
+          'div',
+          { class: 'row', role: 'group', 'aria-label': `Actions for ${source}` },
+          syncNow({ source }, { class: 'quiet' }),
+          h('a', { class: 'button quiet', href: href(['backfills'], { source }) }, 'Backfill…'),
+        ),
+    ),
     table({
       label: `Streams of ${source}`,
       rows: streams,
@@ -137,7 +184,7 @@ const completeCell = ({ completeThrough, since: from, filters, lastRun }) =>
     ? h('span', { class: 'muted' }, lastRun?.state === 'running' ? 'being read' : 'nothing proven yet')
     : h(
         'span',
-        { class: 'lag' },
+        { class: 'stack' },
         time(completeThrough),
         h(
           'span',
@@ -154,7 +201,7 @@ const rowsCell = ({ rows: read, rowsToday }) => {
   const rows = Math.max(read, rowsToday);
   return h(
     'span',
-    { class: 'lag', title: `${figure(rows)} rows in all, ${figure(rowsToday)} new today (UTC)` },
+    { class: 'stack', title: `${figure(rows)} rows in all, ${figure(rowsToday)} new today (UTC)` },
     shortFigure(rows),
     h('span', { class: 'muted small' }, `+${shortFigure(rowsToday)} today`),
   );

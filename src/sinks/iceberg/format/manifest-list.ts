@@ -130,7 +130,7 @@ export const decodeManifestList = (bytes: Buffer): Manifest[] =>
       existing: { files: record.existing_files_count, rows: Number(record.existing_rows_count) },
       deleted: { files: record.deleted_files_count, rows: Number(record.deleted_rows_count) },
       days:
-        days?.lower_bound && days.upper_bound
+        days?.lower_bound?.length === 4 && days.upper_bound?.length === 4
           ? { first: days.lower_bound.readInt32LE(), last: days.upper_bound.readInt32LE() }
           : undefined,
     };

@@ -120,6 +120,7 @@ export function presentColumns(metadata: Metadata): Present {
     schema,
     lastColumnId: metadata['last-column-id'],
     json: new Set(json === '' ? [] : json.split(',')),
+    former: new Map(metadata.schemas.flatMap(({ fields }) => fields.map((field) => [field.name, field]))),
   };
 }
 

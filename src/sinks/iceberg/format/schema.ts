@@ -92,6 +92,8 @@ export interface Present {
   schema: Schema;
   lastColumnId: number;
   json: ReadonlySet<string>;
+  /** Fields of earlier schemas by name: one that another program dropped or renamed comes back with its id, and with its values. */
+  former?: ReadonlyMap<string, Field>;
 }
 
 export interface Evolved extends Present {
@@ -118,7 +120,9 @@ export function evolveSchema(design: Design, present: Present | undefined): Evol
     if (isWidened) widened.push(column.name);
     if (kind === 'json') json.add(column.name);
     for (const leaf of leavesOf([{ ...column, kind }])) {
-      const held = isWidened ? undefined : before.get(leaf.name);
+      const former = present?.former?.get(leaf.name);
+      const lost = former?.type === TYPES[leaf.type] ? former : undefined;
+      const held = isWidened ? undefined : (before.get(leaf.name) ?? lost);
       fields.push({
         id: held?.id ?? ++lastColumnId,
         name: leaf.name,
@@ -131,7 +135,8 @@ export function evolveSchema(design: Design, present: Present | undefined): Evol
     }
   }
   const names = new Set(fields.map(({ name }) => name));
-  const kept = (present?.schema.fields ?? []).filter(({ name }) => !names.has(name));
+  const ids = new Set(fields.map(({ id }) => id));
+  const kept = (present?.schema.fields ?? []).filter(({ name, id }) => !names.has(name) && !ids.has(id));
   const all = [...fields, ...kept];
   const schema: Schema = {
     type: 'struct',

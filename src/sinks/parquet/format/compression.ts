@@ -96,6 +96,9 @@ export async function openGroup(
       stringFromBytes: (bytes) => bytes && toText(bytes),
       jsonFromBytes: (bytes) => bytes && parseJson(toText(bytes)),
       timestampFromMicroseconds: asItIs,
+      // Ours are in microseconds; other writers may use others.
+      timestampFromMilliseconds: (millis: bigint) => (millis === undefined ? undefined : BigInt(millis) * 1000n),
+      timestampFromNanoseconds: (nanos: bigint) => (nanos === undefined ? undefined : BigInt(nanos) / 1000n),
     },
   });
   const rowEnd = Number(metadata.num_rows);

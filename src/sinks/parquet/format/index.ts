@@ -6,7 +6,8 @@
 export { compareText } from './encodings.ts';
 export { encodeFooter, fitsSchema } from './footer.ts';
 export { encodeGroup } from './group.ts';
-export { readFooter, readGroup } from './read.ts';
+export { readFooter, readGroup, UnreadableFile } from './read.ts';
+export { type AnyFile, readAny } from './read-any.ts';
 export {
   type ByteSource,
   type Chunk,

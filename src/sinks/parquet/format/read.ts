@@ -1,5 +1,5 @@
 import type { Kind, Value } from '../../../model/columns.ts';
-import { Fault, StopStream } from '../../../model/errors.ts';
+import { Fault, RetryLater } from '../../../model/errors.ts';
 import { type Element, type Metadata, openGroup, parseMetadata } from './compression.ts';
 import { PUT, plainBytes } from './encodings.ts';
 import { CREATED_BY, encodeFooter, PLACES, placesText } from './footer.ts';
@@ -55,7 +55,7 @@ function readMetadata(source: ByteSource, metadata: Metadata, footerAt: number):
 const WRITER = CREATED_BY.replace(/\d+$/, '');
 
 /** The footer with its length and MAGIC. */
-async function readEnding(source: ByteSource): Promise<Uint8Array> {
+export async function readEnding(source: ByteSource): Promise<Uint8Array> {
   const { size } = source;
   if (size < MAGIC.length + ENDING) throw torn(source, `it has ${size} bytes`);
   const [head, tail] = await Promise.all([
@@ -172,19 +172,21 @@ function restoreEnd(type: LeafType, value: unknown): Value {
   return Buffer.from(value as Uint8Array).toString('utf8');
 }
 
-/** A damaged or foreign file: reading it again does not help, and replacing it could lose its rows. */
-function torn(source: ByteSource, why: string, cause?: unknown): StopStream {
-  return new StopStream(`${nameOf(source)} is no whole Parquet file: ${why}`, {
+/** A damaged or foreign file: replacing it could lose its rows. Once it is gone, the next run succeeds. */
+export class UnreadableFile extends RetryLater {}
+
+function torn(source: ByteSource, why: string, cause?: unknown): UnreadableFile {
+  return new UnreadableFile(`${nameOf(source)} is no whole Parquet file: ${why}`, {
     kept: 'the file as it is',
-    next: 'move it away and backfill the days it held',
+    next: 'move it away and run again, or run verify --repair: what it held is read again',
     ...(cause !== undefined && { cause }),
   });
 }
 
-function foreign(source: ByteSource, why: string): StopStream {
-  return new StopStream(`${nameOf(source)} was not written by Tributary: ${why}`, {
+function foreign(source: ByteSource, why: string): UnreadableFile {
+  return new UnreadableFile(`${nameOf(source)} was not written by Tributary: ${why}`, {
     kept: 'the file as it is',
-    next: 'move it out of the lake, then run again',
+    next: 'move it out of the lake and run again, or run verify --repair, which removes it',
   });
 }
 

@@ -1,4 +1,5 @@
 import {
+  chmod,
   constants,
   type FileHandle,
   lstat,
@@ -9,7 +10,6 @@ import {
   realpath,
   rename,
   rm,
-  stat,
 } from 'node:fs/promises';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { ConfigError } from '../../../model/errors.ts';
@@ -27,28 +27,28 @@ import {
 } from './folder-file.ts';
 import { type Listed, ReplacedMeanwhile, type Staged, type Store } from './store.ts';
 
-/** A lake may hold personal data: by default only its owner can read it. */
-const PRIVATE = { folder: 0o700, file: 0o600 };
-const SHARED = { folder: 0o750, file: 0o640 };
-const SETGID = 0o2000;
-
 /** A lake in a folder. A rename within one directory is atomic: readers see the old file or the new one, complete. */
-export function createFolderStore(path: string): Store {
+export function createFolderStore(path: string, { fileMode }: { fileMode?: number | undefined } = {}): Store {
   const root = resolve(path);
 
-  /** If the owner has opened the folder to a group (`chmod g+rxs`), files are readable by that group. */
-  const modes = async (): Promise<typeof PRIVATE> => ((await stat(root)).mode & SETGID ? SHARED : PRIVATE);
+  /** With the modes that the umask leaves, or those that the config wants: whoever may read a file may enter its folder. */
+  const makeFolder = async (folder: string): Promise<void> => {
+    const first = await mkdir(folder, { recursive: true });
+    if (first === undefined || fileMode === undefined) return;
+    for (let made = folder; made.length >= first.length; made = dirname(made))
+      await chmod(made, fileMode | ((fileMode & 0o444) >> 2));
+  };
 
   /** The path of a file. A symbolic link out of the lake would let us write or delete somewhere else. */
   const locate = async (file: string): Promise<string> => {
     const target = resolve(root, file);
     const folder = dirname(target);
-    await mkdir(root, { recursive: true, mode: PRIVATE.folder });
+    await makeFolder(root);
     const realRoot = await realpath(root);
     const isInside = (real: string): boolean => real === realRoot || real.startsWith(`${realRoot}${sep}`);
     // Checked first, or the file's folders would be created behind the link.
     if (!target.startsWith(`${root}${sep}`) || !isInside(await nearestReal(folder))) throw leadsOut(file);
-    await mkdir(folder, { recursive: true, mode: (await modes()).folder });
+    await makeFolder(folder);
     if (!isInside(await realpath(folder))) throw leadsOut(file);
     return target;
   };
@@ -58,11 +58,14 @@ export function createFolderStore(path: string): Store {
     const held = holdName(basename(target), 'tmp');
     const temp = join(dirname(target), held.name);
     // A file of this name from another writer is not ours to overwrite.
-    return stageAt(await open(temp, 'wx', (await modes()).file), { root, temp, target, file, held });
+    const handle = await open(temp, 'wx');
+    if (fileMode !== undefined) await handle.chmod(fileMode);
+    return stageAt(handle, { root, temp, target, file, held });
   };
 
   return onDisk<Store>(root, {
     place: `Parquet files in ${root}`,
+    isRemote: false,
     stage,
     async *list(folder, name) {
       for await (const { path: found, entry } of walk(root, folder)) {

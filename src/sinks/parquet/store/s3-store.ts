@@ -30,6 +30,7 @@ export function createS3Store({ url, pathStyle }: S3StoreOptions): Store {
   const keyOf = (path: string): string => `${prefix}${path}`;
   return {
     place: `Parquet files in s3://${name}/${prefix}`,
+    isRemote: true,
     async *list(folder, file) {
       for await (const { key, ...rest } of bucket.list(keyOf(`${folder}/`))) {
         if (file === undefined || key.endsWith(`/${file}`)) yield { path: key.slice(prefix.length), ...rest };

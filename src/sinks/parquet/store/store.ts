@@ -5,6 +5,8 @@ import type { ByteSource } from '../format/index.ts';
 export interface Store {
   /** For people. */
   readonly place: string;
+  /** Listing its files costs requests. */
+  readonly isRemote: boolean;
   /** Every file below a folder, at any depth; or those of one name. */
   list(folder: string, name?: string): AsyncIterable<Listed>;
   open(path: string): Promise<OpenFile | undefined>;

@@ -1,6 +1,14 @@
-import { selectEvolved } from '../cursor/columns.ts';
-import { type Cursor, type CursorRow, cursorsOf, SELECT_CURSORS } from '../cursor/cursors.ts';
-import type { Queryable } from '../cursor/database/index.ts';
+import { selectEvolved } from '../../cursor/columns.ts';
+import { type Cursor, type CursorRow, cursorsOf, SELECT_CURSORS } from '../../cursor/cursors.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
+import {
+  type Attestation,
+  type AttestationRow,
+  attestationOf,
+  type ForeignRows,
+  SELECT_ATTESTATIONS,
+  SELECT_FOREIGN,
+} from '../../cursor/holdings/attestations.ts';
 import {
   entryOf,
   HAS_ROWS,
@@ -9,7 +17,7 @@ import {
   type Span,
   selectEntries,
   type Tracks,
-} from '../cursor/ledger.ts';
+} from '../../cursor/ledger.ts';
 import {
   profileOf,
   SELECT_FILTERS,
@@ -17,11 +25,11 @@ import {
   SELECT_WORKSPACE,
   type Stored,
   type Workspace,
-} from '../cursor/sources.ts';
-import type { Profile } from '../extract/reader.ts';
-import type { EvolvedColumn } from '../model/evolution.ts';
-import type { Instant } from '../model/instant.ts';
-import { type Entry, overlay } from '../model/window.ts';
+} from '../../cursor/sources.ts';
+import type { Profile } from '../../extract/reader.ts';
+import type { EvolvedColumn } from '../../model/evolution.ts';
+import type { Instant } from '../../model/instant.ts';
+import { type Entry, overlay } from '../../model/window.ts';
 
 /** What a run knows of its stream before it reads. Only the holder of the lease changes it, but for the columns. */
 export interface Known {
@@ -31,6 +39,9 @@ export interface Known {
   /** Where completeness was counted from; the ledgers begin there. */
   since: Instant | undefined;
   ledgers: ReadonlyMap<string, readonly Entry[]>;
+  /** By sink: what it was found to hold, and windows with rows of other writers. */
+  attestations: ReadonlyMap<string, Attestation>;
+  foreign: ReadonlyMap<string, readonly ForeignRows[]>;
   profile: Profile;
   workspace: Workspace | undefined;
   /** Earlier runs with these filters saw rows. */
@@ -49,6 +60,8 @@ export async function readKnown(db: Queryable, { source, stream, sinks }: Tracks
     cursors,
     since: earliest([...cursors.values()]),
     ledgers: ledgersOf(sinks, found.entries),
+    attestations: new Map(found.attestations.map((row) => [row.sink, attestationOf(row)])),
+    foreign: new Map(sinks.map((name) => [name, found.foreign.filter(({ sink }) => sink === name)])),
     profile: profileOf(found.profile),
     workspace: found.workspace[0],
     hasShown: found.shown,
@@ -60,6 +73,8 @@ interface Found {
   filters: string | null;
   cursors: CursorRow[];
   entries: SinkLedgerRow[];
+  attestations: AttestationRow[];
+  foreign: Array<ForeignRows & { sink: string }>;
   profile: Stored[];
   workspace: Workspace[];
   shown: boolean;
@@ -70,7 +85,7 @@ const listOf = (select: string): string => `(select coalesce(json_agg(one), '[]'
 
 const SELECT_KNOWN = `
   select (${SELECT_FILTERS}) as filters, ${listOf(SELECT_CURSORS)} as cursors, ${listOf(SELECT_PROFILE)} as profile,
-    ${HAS_ROWS} as shown, ${listOf(SELECT_WORKSPACE)} as workspace, ${listOf(selectEvolved('$2'))} as evolved,
+    ${listOf(SELECT_ATTESTATIONS)} as attestations, ${listOf(SELECT_FOREIGN)} as foreign, ${HAS_ROWS} as shown, ${listOf(SELECT_WORKSPACE)} as workspace, ${listOf(selectEvolved('$2'))} as evolved,
     ${listOf(selectEntries(`coalesce((select min(to_timestamp(since / 1000)) from (${SELECT_CURSORS}) c), '-infinity')`))} as entries`;
 
 const earliest = (cursors: ReadonlyArray<Cursor | undefined>): Instant | undefined => {

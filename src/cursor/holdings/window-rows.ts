@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Instant, toIso } from '../model/instant.ts';
-import type { StreamName } from '../model/streams.ts';
-import { DAY_MS, type Entry, gaps, startOfDay, type Window } from '../model/window.ts';
-import type { Queryable } from './database/index.ts';
-import { instantOf } from './database/sql.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
+import type { StreamName } from '../../model/streams.ts';
+import { DAY_MS, daysOf, type Entry, gaps, type Window } from '../../model/window.ts';
+import type { Queryable } from '../database/index.ts';
+import { instantOf } from '../database/sql.ts';
 
 /** A stream of a source in one sink: what cursors and ledger are kept for. */
 export interface Track {
@@ -117,13 +117,6 @@ export async function countByDay(
   return countEntries(days, counted, count);
 }
 
-function daysOf(entry: Entry): Entry[] {
-  const days: Entry[] = [];
-  for (let start = entry.start; start < entry.end; start = startOfDay(start) + DAY_MS)
-    days.push({ ...entry, start, end: Math.min(entry.end, startOfDay(start) + DAY_MS) });
-  return days;
-}
-
 interface CountedWindow extends Window {
   rows: number;
 }
@@ -150,17 +143,29 @@ export async function recountRows(tx: Queryable, track: Track, range: Window, co
   await writeRows(tx, track, await countAgain(await readRows(tx, track, range, 'for update'), count));
 }
 
+/** The same of windows that are not certified: what is, is only reopened. */
+export async function recountOpen(tx: Queryable, track: Track, range: Window, count: CountRows): Promise<void> {
+  const open = await readRows(tx, track, range, 'for update', `and state <> 'certified'`);
+  await writeRows(tx, track, await countAgain(open, count));
+}
+
 async function countAgain(windows: readonly CountedWindow[], count: CountRows): Promise<Map<CountedWindow, number>> {
   const numbers = windows.length === 0 ? [] : await count(windows);
   return new Map(windows.flatMap((window, i) => (numbers[i] === window.rows ? [] : [[window, numbers[i] ?? 0]])));
 }
 
 /** `for update`, so that a commit and a recount never write over each other. */
-const readRows = (db: Queryable, track: Track, { start, end }: Window, lock = ''): Promise<CountedWindow[]> =>
+const readRows = (
+  db: Queryable,
+  track: Track,
+  { start, end }: Window,
+  lock = '',
+  which = '',
+): Promise<CountedWindow[]> =>
   db.query<CountedWindow>({
     text: `
       select ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", rows from tributary.windows
-      where ${ofTrack} and end_at > $4 and start_at < $5 order by start_at ${lock}`,
+      where ${ofTrack} and end_at > $4 and start_at < $5 ${which} order by start_at ${lock}`,
     values: [...keyOf(track), boundOf(start, '-infinity'), boundOf(end, 'infinity')],
   });
 

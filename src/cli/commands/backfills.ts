@@ -1,0 +1,116 @@
+import { byCommand, environment, hasState, withApp } from '../../app/index.ts';
+import { audited } from '../../cursor/audit.ts';
+import { type Backfill, readBackfills } from '../../cursor/backfills.ts';
+import { toIso } from '../../model/instant.ts';
+import {
+  type CommonOptions,
+  type Context,
+  EXIT,
+  type ExitCode,
+  type Register,
+  withConfig,
+  withJson,
+} from '../command.ts';
+import { type FittedColumn, figure, fittedTable, percent } from '../terminal.ts';
+
+const BACKFILLS_EXAMPLES = `
+Examples:
+  tributary backfills                  queued backfills and their progress
+  tributary backfills pause 20261113180000-3fa9c1
+  tributary backfills retry 20261113180000-3fa9c1   only the windows that failed
+
+tributary backfill --queue adds one. What a backfill has read stays, also if it
+is cancelled. "certified" is the share of the range that is proven in every
+sink. "to" is exclusive. Times are UTC.`;
+
+const VERBS = {
+  pause: { does: 'pause after the current page; the rest waits', done: 'is paused' },
+  resume: { does: 'resume a paused backfill', done: 'goes on' },
+  cancel: { does: 'cancel it for good; what it has read stays', done: 'is cancelled' },
+  retry: { does: 'read only the failed windows again', done: 'tries its failed windows again' },
+} as const;
+
+type Verb = keyof typeof VERBS;
+
+export const registerBackfills: Register = (program, action) => {
+  const command = program
+    .command('backfills')
+    .description('backfills in the queue: list, pause, resume, cancel, retry')
+    .addHelpText('after', BACKFILLS_EXAMPLES);
+  const list = command
+    .command('list')
+    .description('queued backfills and their progress')
+    .addHelpText('after', '\nExample:\n  tributary backfills list --json');
+  withJson(withConfig(list)).action(action(listAll));
+  for (const [verb, { does }] of Object.entries(VERBS) as Array<[Verb, (typeof VERBS)[Verb]]>) {
+    const child = command
+      .command(verb)
+      .description(does)
+      .argument('<id>', 'as tributary backfills shows it')
+      .addHelpText('after', `\nExample:\n  tributary backfills ${verb} 20261113180000-3fa9c1`);
+    withJson(withConfig(child)).action(
+      action((context, id: string, options: CommonOptions) => steer(context, verb, id, options)),
+    );
+  }
+};
+
+async function listAll({ terminal, log, document }: Context, options: CommonOptions): Promise<ExitCode> {
+  const { config } = environment.configOrDefaults(options.config);
+  const all = hasState(config) ? await withApp({ config, log }, ({ state }) => readBackfills(state)) : [];
+  if (options.json) terminal.out(document({ backfills: all.map(toJson) }));
+  else terminal.say(describe(all, terminal.columns));
+  return EXIT.done;
+}
+
+async function steer(
+  { terminal, log, document }: Context,
+  verb: Verb,
+  id: string,
+  { json, ...options }: CommonOptions,
+): Promise<ExitCode> {
+  const { config } = environment.configOrDefaults(options.config);
+  const { withQueue } = await import('../../app/worker.ts');
+  const jobs = await import('../../jobs/backfills.ts');
+  const work = {
+    pause: jobs.pauseBackfill,
+    resume: jobs.resumeBackfill,
+    cancel: jobs.cancelBackfill,
+    retry: jobs.retryBackfill,
+  }[verb];
+  const [after] = await withQueue({ config, log }, async (deps) => {
+    await audited(deps.state, { ...byCommand(), action: `backfill.${verb}`, target: id }, () => work(deps, id));
+    return readBackfills(deps.state, id);
+  });
+  const text = `backfill ${id} ${VERBS[verb].done}`;
+  terminal.out(json ? document({ backfills: after ? [toJson(after)] : [] }) : text);
+  return EXIT.done;
+}
+
+const COLUMNS: ReadonlyArray<FittedColumn<Backfill>> = [
+  { header: 'id', of: ({ id }) => id },
+  { header: 'stream', of: ({ source, stream }) => `${source}/${stream}` },
+  { header: 'from', of: ({ start }) => toIso(start).slice(0, 10) },
+  { header: 'to', of: ({ end }) => toIso(end).slice(0, 10) },
+  { header: 'state', of: ({ state }) => state },
+  {
+    header: 'windows',
+    of: ({ windows: { queued, running, done, failed } }) => `${done}/${queued + running + done + failed}`,
+    spare: 2,
+  },
+  { header: 'rows', of: ({ rows }) => figure(rows), spare: 1 },
+  { header: 'certified', of: ({ certified }) => percent(certified) },
+];
+
+function describe(all: readonly Backfill[], columns: number): string {
+  if (all.length === 0) return 'no backfill was ever given to the queue\nnext: tributary backfill --queue';
+  const failed = all.filter(({ message }) => message !== null).map(({ id, message }) => `${id}: ${message}`);
+  return [fittedTable(COLUMNS, all, columns), ...failed].join('\n');
+}
+
+const toJson = ({ start, end, createdAt, finishedAt, ...backfill }: Backfill): object => ({
+  ...backfill,
+  from: toIso(start),
+  to: toIso(end),
+  createdAt: toIso(createdAt),
+  finishedAt: finishedAt === null ? null : toIso(finishedAt),
+});

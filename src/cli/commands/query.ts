@@ -1,0 +1,108 @@
+import { environment, hasState, withApp } from '../../app/index.ts';
+import type { Config } from '../../config/index.ts';
+import { connect, type Database } from '../../cursor/database/index.ts';
+import { ConfigError, Fault } from '../../model/errors.ts';
+import { type CommonOptions, EXIT, parseCount, type Register, withConfig, withJson, withSink } from '../command.ts';
+import { figure, table } from '../terminal.ts';
+
+const EXAMPLES = `
+Examples:
+  tributary query "select * from attribution.coverage"
+  tributary query "select count(*) from attribution.clicks" --json
+  tributary query "select * from tributary.runs" --limit 5
+
+Runs one query on the Postgres sink, the embedded one too, in a transaction that
+only reads. With another server psql does the same.`;
+
+interface QueryOptions extends CommonOptions {
+  limit: number;
+}
+
+export const registerQuery: Register = (program, action) => {
+  const command = program
+    .command('query')
+    .description('ask the tables a question in SQL, those of the embedded Postgres too')
+    .argument('<sql>', 'one query: select, with, values or table')
+    .option('--limit <N>', 'how many rows at most', parseCount('--limit'), 100)
+    .addHelpText('after', EXAMPLES);
+  withJson(withSink(withConfig(command))).action(
+    action(async ({ terminal, log, document }, sql: string, options: QueryOptions) => {
+      const { config } = environment.configOrDefaults(options.config);
+      const sink = chooseSink(config, options.sink);
+      const ask = (db: Database) => run(db, sql, options.limit);
+      const { rows, isCut } = sink.url === undefined ? await withState(config, log, ask) : await withUrl(sink.url, ask);
+      if (options.json) terminal.out(document({ rows, isCut }));
+      else terminal.out(describe(rows, isCut, options.limit, terminal.isInteractive ? terminal.columns : undefined));
+      return EXIT.done;
+    }),
+  );
+};
+
+function chooseSink({ sinks }: Config, name: string | undefined): { url?: string | undefined } {
+  const tables = Object.entries(sinks).flatMap(([key, sink]) => (sink.type === 'postgres' ? [{ key, sink }] : []));
+  const chosen = tables.find(({ key }) => name === undefined || key === name);
+  if (chosen) return chosen.sink;
+  throw new ConfigError(name === undefined ? 'the config has no Postgres sink' : `"${name}" is not a Postgres sink`, {
+    next:
+      tables.length > 0
+        ? `use one of: ${tables.map(({ key }) => key).join(', ')}`
+        : 'DuckDB reads a lake: docs/lake.md',
+  });
+}
+
+const withState: <T>(
+  config: Config,
+  log: Parameters<typeof withApp>[0]['log'],
+  ask: (db: Database) => Promise<T>,
+) => Promise<T> = (config, log, ask) => {
+  if (hasState(config)) return withApp({ config, log }, ({ state }) => ask(state));
+  throw new ConfigError('nothing has been synced yet', { next: 'tributary sync, or tributary demo' });
+};
+
+async function withUrl<T>(url: string, ask: (db: Database) => Promise<T>): Promise<T> {
+  const db = connect({ url, max: 1 });
+  try {
+    return await ask(db);
+  } finally {
+    await db.close();
+  }
+}
+
+type Row = Record<string, unknown>;
+
+/** By a cursor, which takes nothing but a query: a large table is not fetched to show its first rows. */
+async function run(db: Database, sql: string, limit: number): Promise<{ rows: Row[]; isCut: boolean }> {
+  const query = sql.trim().replace(/;+$/, '');
+  const found = await db
+    .transaction(async (tx) => {
+      await tx.query({ text: 'set transaction read only' });
+      await tx.query({ text: `declare question no scroll cursor for ${query}` });
+      return tx.query<Row>({ text: `fetch ${limit + 1} from question` });
+    })
+    .catch((error: unknown) => {
+      // Recovery: a lost connection is told like any other. Everything else is what Postgres says of the question.
+      if (error instanceof Fault) throw error;
+      throw new ConfigError(error instanceof Error ? error.message : String(error), {
+        next: 'correct the query; it may only read, and must be one statement',
+      });
+    });
+  return { rows: found.slice(0, limit), isCut: found.length > limit };
+}
+
+function describe(rows: readonly Row[], isCut: boolean, limit: number, columns: number | undefined): string {
+  const [first] = rows;
+  if (!first) return 'no rows';
+  const headers = Object.keys(first);
+  const text = table(
+    headers,
+    rows.map((row) => headers.map((name) => cell(row[name]))),
+    columns,
+  );
+  return isCut ? `${text}\n\nthe first ${figure(limit)} rows; --limit shows more` : text;
+}
+
+function cell(value: unknown): string {
+  if (value === null || value === undefined) return '';
+  if (value instanceof Date) return value.toISOString();
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}

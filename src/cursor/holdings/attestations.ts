@@ -1,0 +1,198 @@
+import { type Instant, toIso } from '../../model/instant.ts';
+import type { StreamName } from '../../model/streams.ts';
+import type { Window } from '../../model/window.ts';
+import type { Queryable } from '../database/index.ts';
+import { instantOf, storableText } from '../database/sql.ts';
+import type { Track } from './window-rows.ts';
+
+/**
+ * What a sink was found to hold. The ledger says what was read; a sink can be emptied, restored or written to by others. Where the two
+ * disagree the sink is right: its windows are reopened, and read again.
+ */
+export interface Attestation {
+  /** How the sink identified itself when it was last counted, or began to be. */
+  identity: string;
+  /** When its rows were last compared with the whole ledger. */
+  countedAt: Instant | undefined;
+  /** A count under way: windows from `at` on are counted, and so many rows of the window that `at` lies in. */
+  next: { at: Instant; rows: number } | undefined;
+}
+
+/** A window that holds rows of another writer. */
+export interface ForeignRows extends Window {
+  what: string;
+}
+
+export interface AttestationRow {
+  sink: string;
+  identity: string;
+  counted: Instant | null;
+  next: Instant | null;
+  next_rows: number;
+}
+
+/** Of source $1 and stream $2 in the sinks $3. */
+export const SELECT_ATTESTATIONS = `
+  select sink, identity, ${instantOf('counted_at')} as counted, ${instantOf('next_at')} as next, next_rows
+  from tributary.attestations where source = $1 and stream = $2 and sink = any($3)`;
+
+export const SELECT_FOREIGN = `
+  select sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", what
+  from tributary.foreign_rows where source = $1 and stream = $2 and sink = any($3) order by start_at`;
+
+export const attestationOf = ({ identity, counted, next, next_rows }: AttestationRow): Attestation => ({
+  identity,
+  countedAt: counted ?? undefined,
+  next: next === null ? undefined : { at: next, rows: next_rows },
+});
+
+const keyOf = ({ source, stream, sink }: Track): string[] => [source, stream, sink];
+const ofTrack = 'source = $1 and stream = $2 and sink = $3';
+
+/** Records how far the count has come; without `next` it has ended just now. */
+export async function writeAttestation(
+  tx: Queryable,
+  track: Track,
+  identity: string,
+  next: Attestation['next'],
+): Promise<void> {
+  await tx.query({
+    text: `
+      insert into tributary.attestations as a (source, stream, sink, identity, next_at, next_rows, counted_at)
+      values ($1, $2, $3, $4, $5, $6, case when $5::timestamptz is null then now() end)
+      on conflict (source, stream, sink) do update set identity = excluded.identity, next_at = excluded.next_at,
+        next_rows = excluded.next_rows, counted_at = coalesce(excluded.counted_at, a.counted_at)`,
+    values: [...keyOf(track), identity, next ? toIso(next.at) : null, next?.rows ?? 0],
+  });
+}
+
+/** Of every stream in a sink, for `doctor`: its last identity, and the first trouble with rows of others. */
+export async function readAttested(db: Queryable, sink: string) {
+  type Found = {
+    source: string;
+    stream: StreamName;
+    identity: string;
+    last_commit: string | null;
+    foreign: string | null;
+  };
+  const [there] = await db.query({ text: `select 1 where to_regclass('tributary.attestations') is not null` });
+  if (!there) return [];
+  return db.query<Found>({
+    text: `
+      select a.source, a.stream, a.identity, c.last_commit, (
+        select f.what from tributary.foreign_rows f where (f.source, f.stream, f.sink) = (a.source, a.stream, a.sink)
+        order by f.start_at limit 1) as foreign
+      from tributary.attestations a left join tributary.cursors c using (source, stream, sink)
+      where a.sink = $1 order by 1, 2`,
+    values: [sink],
+  });
+}
+
+/** A certified window, and how many rows the ledger says the sink has there. */
+export interface CertifiedWindow extends Window {
+  rows: number;
+}
+
+/** The certified windows that begin before a moment, newest first. */
+export async function certifiedBefore(
+  db: Queryable,
+  track: Track,
+  { before, most }: { before: Instant | undefined; most: number },
+): Promise<CertifiedWindow[]> {
+  return db.query<CertifiedWindow & Record<string, unknown>>({
+    text: `${SELECT_CERTIFIED} and ($4::timestamptz is null or start_at < $4) order by start_at desc limit $5`,
+    values: [...keyOf(track), before === undefined ? null : toIso(before), most],
+  });
+}
+
+const SELECT_CERTIFIED = `
+  select ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", rows
+  from tributary.windows where ${ofTrack} and state = 'certified'`;
+
+/** The certified windows that touch any of these, locked: no commit changes them meanwhile. */
+export async function lockCertified(
+  tx: Queryable,
+  track: Track,
+  windows: readonly Window[],
+): Promise<CertifiedWindow[]> {
+  return tx.query<CertifiedWindow & Record<string, unknown>>({
+    text: `${SELECT_CERTIFIED} and exists (
+        select from ${RANGES} as t (start_at, end_at)
+        where windows.start_at < t.end_at and windows.end_at > t.start_at)
+      order by start_at for update`,
+    values: [...keyOf(track), ...boundsOf(windows)],
+  });
+}
+
+/** Every note of a reopened window begins with this, so that `status` and alerts tell these windows from others. */
+export const SINK_CHANGED = 'the sink was changed: ';
+
+export interface Reopened extends Window {
+  /** What the sink holds now; the commits that fill the window carry this number on. */
+  rows: number;
+  note: string;
+}
+
+/** Takes the certificates of these windows back, and the watermark with them: as if they had never been read. */
+export async function reopen(tx: Queryable, track: Track, windows: readonly Reopened[]): Promise<void> {
+  await tx.query({
+    text: `
+      update tributary.windows w set state = 'uncertified', rows = r.rows, note = r.note, proven_at = null, read_at = 'epoch', tries = 0
+      from unnest($4::timestamptz[], $5::bigint[], $6::text[]) as r (start_at, rows, note)
+      where ${ofTrack} and w.start_at = r.start_at`,
+    values: [
+      ...keyOf(track),
+      windows.map(({ start }) => toIso(start)),
+      windows.map(({ rows }) => rows),
+      windows.map(({ note }) => storableText(`${SINK_CHANGED}${note}`)),
+    ],
+  });
+  await tx.query({
+    text: `
+      update tributary.cursors c set updated_at = now(), complete_through = (
+        select nullif(min(greatest(r.start_at, c.since)), c.since) from ${RANGES} r (start_at, end_at) where r.end_at > c.since)
+      where ${ofTrack} and exists (select from ${RANGES} r (start_at, end_at) where r.end_at > c.since and r.start_at < c.complete_through)`,
+    values: [...keyOf(track), ...boundsOf(windows)],
+  });
+}
+
+/** Of the values that `boundsOf` gives. */
+const RANGES = 'unnest($4::timestamptz[], $5::timestamptz[])';
+
+const boundsOf = (windows: readonly Window[]): string[][] => [
+  windows.map(({ start }) => toIso(start)),
+  windows.map(({ end }) => toIso(end)),
+];
+
+/** Windows that were only waiting for their next try are read by the next run. */
+export async function retryNow(tx: Queryable, track: Track, windows: readonly Window[]): Promise<void> {
+  await tx.query({
+    text: `
+      update tributary.windows w set read_at = 'epoch', tries = 0 from ${RANGES} as r (start_at, end_at)
+      where ${ofTrack} and w.state <> 'certified' and w.start_at < r.end_at and w.end_at > r.start_at`,
+    values: [...keyOf(track), ...boundsOf(windows)],
+  });
+}
+
+/** Replaces what is known of foreign rows in these windows. */
+export async function writeForeign(
+  tx: Queryable,
+  track: Track,
+  windows: readonly Window[],
+  found: readonly ForeignRows[],
+): Promise<void> {
+  await tx.query({
+    text: `
+      delete from tributary.foreign_rows f using ${RANGES} as w (start_at, end_at)
+      where ${ofTrack} and f.start_at < w.end_at and f.end_at > w.start_at`,
+    values: [...keyOf(track), ...boundsOf(windows)],
+  });
+  if (found.length === 0) return;
+  await tx.query({
+    text: `
+      insert into tributary.foreign_rows (source, stream, sink, start_at, end_at, what)
+      select $1, $2, $3, f.* from unnest($4::timestamptz[], $5::timestamptz[], $6::text[]) as f
+      on conflict (source, stream, sink, start_at) do update set end_at = excluded.end_at, what = excluded.what`,
+    values: [...keyOf(track), ...boundsOf(found), found.map(({ what }) => storableText(what))],
+  });
+}

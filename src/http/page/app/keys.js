@@ -1,0 +1,104 @@
+/** @import { Overview } from '../../api-types.ts' */
+import { announce } from '../parts/actions.js';
+import { h } from '../parts/dom.js';
+import { knownOverview } from './live.js';
+import { href } from './screen.js';
+import { getIfThere } from './session.js';
+
+/** The keys after `g`, and where they lead. @type {Readonly<Record<string, readonly [hash: string, name: string]>>} */
+const PLACES = {
+  o: ['#/', 'Overview'],
+  b: ['#/backfills', 'Backfills'],
+  r: ['#/runs', 'Runs'],
+  d: ['#/links', 'Data'],
+  s: ['#/budget', 'Settings'],
+};
+
+/** How long `g` waits for the next key. */
+const WAIT_MS = 1500;
+
+/** Shortcuts of the whole page, except where somebody types. @param {HTMLInputElement} finder @param {() => boolean} isSignedIn */
+export function listenToKeys(finder, isSignedIn) {
+  let since = Number.NEGATIVE_INFINITY;
+  addEventListener('keydown', (event) => {
+    const { key, ctrlKey, metaKey, altKey, target } = event;
+    const isTyping = target instanceof HTMLElement && target.closest('input, select, textarea, dialog') !== null;
+    if (isTyping || ctrlKey || metaKey || altKey || !isSignedIn()) return;
+    const place = performance.now() - since < WAIT_MS ? PLACES[key] : undefined;
+    since = key === 'g' ? performance.now() : Number.NEGATIVE_INFINITY;
+    if (place) location.hash = place[0];
+    else if (key === '/') finder.focus();
+    else if (key === '?') showSheet();
+    else return;
+    event.preventDefault();
+  });
+}
+
+function showSheet() {
+  const keys = [
+    ['/', 'find a stream, run or record'],
+    ...Object.entries(PLACES).map(([key, [, name]]) => [`g ${key}`, `go to ${name}`]),
+    ['?', 'this list'],
+  ];
+  const dialog = /** @type {HTMLDialogElement} */ (
+    h(
+      'dialog',
+      { 'aria-labelledby': 'keys-title' },
+      h(
+        'form',
+        { method: 'dialog' },
+        h('h2', { id: 'keys-title' }, 'Keyboard'),
+        h(
+          'dl',
+          { class: 'keys' },
+          keys.flatMap(([key = '', does = '']) => [h('dt', {}, h('kbd', {}, key)), h('dd', {}, does)]),
+        ),
+        h('button', { autofocus: true }, 'Close'),
+      ),
+    )
+  );
+  document.body.append(dialog);
+  dialog.onclose = () => dialog.remove();
+  dialog.showModal();
+}
+
+/** The field that finds things by their name or id. @param {HTMLFormElement} form @param {HTMLInputElement} finder */
+export function attachFinder(form, finder) {
+  const list = h('datalist', { id: 'known' });
+  form.append(list);
+  finder.onfocus = () => {
+    const names = knownOverview()?.streams.map(({ source, stream }) => `${source}/${stream}`) ?? [];
+    list.replaceChildren(...names.map((value) => h('option', { value })));
+  };
+  form.onsubmit = async (event) => {
+    event.preventDefault();
+    const text = finder.value.trim();
+    if (text === '') return;
+    const found = await find(text);
+    if (found === null)
+      return announce('', () => Promise.reject(new Error(`There is no stream, run or record “${text}”.`)));
+    finder.value = '';
+    finder.blur();
+    location.hash = found;
+  };
+}
+
+/** The address of what a text names, or null. @param {string} text @returns {Promise<string | null>} */
+async function find(text) {
+  const stream = streamOf(text, knownOverview());
+  if (stream) return stream;
+  const id = encodeURIComponent(text);
+  if (/^\d{1,15}$/.test(text) && (await getIfThere(`/api/quarantine/${id}`))) return href(['quarantine', text]);
+  if (/^[\w-]{8,}$/.test(text) && (await getIfThere(`/api/runs/${id}`))) return href(['run', text]);
+  return null;
+}
+
+/** `main/clicks`, or `clicks` where one source has it. @param {string} text @param {Overview | undefined} overview */
+function streamOf(text, overview) {
+  const wanted = text.toLowerCase();
+  const found = (overview?.streams ?? []).filter(
+    ({ source, stream }) => `${source}/${stream}`.toLowerCase() === wanted || stream === wanted,
+  );
+  const [one] = found;
+  return one && found.length === 1 ? href(['stream', one.source, one.stream]) : null;
+}

@@ -1,0 +1,79 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { eitherSignal } from '../api/cancel.ts';
+import { giveBackOwn } from '../cursor/leases.ts';
+import type { StreamJob, SyncDeps } from '../sync/job.ts';
+import type { StreamReport } from '../sync/run.ts';
+import type { Timings } from './schedule.ts';
+
+/** A run that showed no sign of life, was told to end, and did not. It is given up: whoever awaits it goes on without it. */
+class Hung extends Error {}
+
+interface WatchdogOptions {
+  signal: AbortSignal;
+  /** Another value than before is a sign of life. */
+  pulse(): number;
+  /** So long without one is a hang. */
+  hangMs: number;
+  /** How long the work has to end once it was told to. */
+  graceMs: number;
+}
+
+/**
+ * Leases, claims and locks are renewed by timers, which go on while the work itself hangs: without this, a stream whose run waits for
+ * what never comes would be nobody's for ever. Ending a run that merely waits long is harmless: it goes on when it is due again.
+ */
+async function watched<T>(work: (signal: AbortSignal) => Promise<T>, options: WatchdogOptions): Promise<T> {
+  const { signal, pulse, hangMs, graceMs } = options;
+  const hung = new AbortController();
+  const over = new AbortController();
+  const either = eitherSignal(signal, hung.signal);
+  const working = work(either.signal);
+  // Once it is given up, nobody awaits it any more.
+  working.catch(() => {});
+  const watching = async (): Promise<never> => {
+    for (let last = pulse(), since = performance.now(); ; ) {
+      await sleep(hangMs / 10, undefined, { signal: over.signal });
+      const now = pulse();
+      // The worker that ends waits for its runs itself.
+      if (now !== last || signal.aborted) [last, since] = [now, performance.now()];
+      else if (performance.now() - since >= hangMs) break;
+    }
+    hung.abort();
+    await sleep(graceMs, undefined, { signal: over.signal });
+    throw new Hung(
+      `the run showed no sign of life for ${Math.round(hangMs / 1000)} s, and did not end when it was told to`,
+    );
+  };
+  try {
+    return await Promise.race([working, watching()]);
+  } finally {
+    over.abort();
+    either.release();
+  }
+}
+
+export interface WatchedDeps extends Omit<SyncDeps, 'signal'> {
+  timings: Timings;
+}
+
+/** A run that sends requests or commits is alive; one that does neither for long is given up, and its lease with it. */
+export async function watchedRun(
+  deps: WatchedDeps,
+  job: StreamJob,
+  signal: AbortSignal,
+  work: (deps: SyncDeps) => Promise<StreamReport>,
+): Promise<StreamReport> {
+  let beats = 0;
+  const onProgress: SyncDeps['onProgress'] = (progress) => {
+    beats++;
+    deps.onProgress(progress);
+  };
+  const { hangMs, graceMs } = deps.timings;
+  const pulse = (): number => beats + job.requests().requests;
+  try {
+    return await watched((until) => work({ ...deps, signal: until, onProgress }), { signal, pulse, hangMs, graceMs });
+  } catch (error) {
+    if (error instanceof Hung) await giveBackOwn(deps.state, job.source, job.stream, deps.holder);
+    throw error;
+  }
+}

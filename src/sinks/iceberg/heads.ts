@@ -1,0 +1,150 @@
+import type { Queryable } from '../../cursor/database/index.ts';
+import { UNSETTLED } from '../sink.ts';
+import { currentSnapshot, type Metadata, type Snapshot } from './format/metadata.ts';
+import type { Design } from './format/schema.ts';
+import type { Listed, Warehouse } from './warehouse.ts';
+
+/**
+ * The version of each table that we ourselves left last, kept in the state: while the catalog names that one, nobody else has changed the
+ * table, and no file has to be read to know it.
+ */
+interface Head {
+  location: string;
+  uuid: string;
+  /** Its current snapshot; null for a table without any. */
+  snapshot: string | null;
+  /** How often another program changed the table. */
+  changes: number;
+}
+
+/** Every snapshot of ours says so in its summary. */
+export const OURS = { 'engine-name': 'tributary' };
+
+/** Versions before this mark named the streams' progress, if anything. */
+export const isOurs = ({ summary }: Snapshot): boolean =>
+  summary['engine-name'] === OURS['engine-name'] || Object.keys(summary).some((key) => key.startsWith('tributary.'));
+
+const idOf = (metadata: Metadata): string | null => {
+  const id = currentSnapshot(metadata)?.['snapshot-id'];
+  return id === undefined ? null : String(id);
+};
+
+/** Records what a change of ours left. Where it was made from another version than the last of ours, somebody else was there in between. */
+export async function recordHead(
+  tx: Queryable,
+  { name }: Warehouse,
+  table: string,
+  { location, metadata }: Listed,
+  before: string | undefined,
+): Promise<void> {
+  await tx.query({
+    text: `
+      insert into tributary.iceberg_heads as h (sink, table_name, table_uuid, snapshot, location) values ($1, $2, $3, $4, $5)
+      on conflict (sink, table_name) do update set table_uuid = excluded.table_uuid, snapshot = excluded.snapshot,
+        location = excluded.location, changes = h.changes + case when h.location = $6 then 0 else 1 end`,
+    values: [name, table, metadata['table-uuid'], idOf(metadata), location, before ?? null],
+  });
+}
+
+export const NO_TABLE = `no table${UNSETTLED}`;
+
+const identityOf = ({ uuid, changes }: Head): string => `${uuid}, changed by others ${changes} times`;
+
+/** An identity that ends with a question mark asks for a close look (see `sync/attest.ts`), which `settleHead` takes. */
+const unsettled = (location: string): string => `${location}${UNSETTLED}`;
+
+const SELECT_HEAD =
+  'select location, table_uuid as uuid, snapshot, changes from tributary.iceberg_heads where sink = $1 and table_name = $2';
+
+/** With the catalog in the state: one statement, and no file. */
+export async function identifyInState(
+  db: Queryable,
+  { name, namespace }: Warehouse,
+  catalog: string,
+  table: string,
+): Promise<string> {
+  const [found] = await db.query<Partial<Head> & { current: string | null }>({
+    text: `
+      select h.*, tributary.iceberg_location($3, $4, $2) as current from (select) one left join (${SELECT_HEAD}) h on true`,
+    values: [name, table, catalog, namespace],
+  });
+  if (!found || found.current === null) return NO_TABLE;
+  return found.location === found.current ? identityOf(found as Head) : unsettled(found.current);
+}
+
+/** With another catalog: one table is loaded. After a crash between catalog and state, what is ahead is ours. */
+export async function identifyElsewhere(db: Queryable, warehouse: Warehouse, table: string): Promise<string> {
+  const listed = await warehouse.catalog.load(db, warehouse, table);
+  if (!listed) return NO_TABLE;
+  const head = await readHead(db, warehouse, table);
+  const isSame = head && (head.location === listed.location || changeSince(listed.metadata, head) === 'none');
+  return isSame ? identityOf(head) : unsettled(listed.location);
+}
+
+async function readHead(db: Queryable, { name }: Warehouse, table: string): Promise<Head | undefined> {
+  const [head] = await db.query<Head & Record<string, unknown>>({ text: SELECT_HEAD, values: [name, table] });
+  return head;
+}
+
+/** What others did since: nothing that concerns rows, only compaction, or anything else. */
+type ChangeByOthers = 'none' | 'compacted' | 'any';
+
+function changeSince(metadata: Metadata, { uuid, snapshot }: Head): ChangeByOthers {
+  if (metadata['table-uuid'] !== uuid) return 'any';
+  const byId = new Map(metadata.snapshots.map((one) => [String(one['snapshot-id']), one]));
+  const since: Snapshot[] = [];
+  let at = idOf(metadata);
+  while (at !== snapshot) {
+    const found = at === null ? undefined : byId.get(at);
+    // Rolled back, replaced, or the way back has been expired.
+    if (!found) return 'any';
+    since.push(found);
+    const parent = found['parent-snapshot-id'];
+    at = parent === undefined || parent === null ? null : String(parent);
+  }
+  const others = since.filter((one) => !isOurs(one));
+  if (others.length === 0) return 'none';
+  return others.every(({ summary }) => summary.operation === 'replace') ? 'compacted' : 'any';
+}
+
+/**
+ * Takes note of what others did to a table, so that its identity changes once, for every source; and has the index built anew where rows
+ * may be elsewhere than it says.
+ */
+export async function settleHead(warehouse: Warehouse, { name: table }: Design): Promise<void> {
+  const { state } = warehouse;
+  const listed = await warehouse.catalog.load(state, warehouse, table);
+  if (!listed) return;
+  const head = await readHead(state, warehouse, table);
+  if (head?.location === listed.location) return;
+  const change = head ? changeSince(listed.metadata, head) : 'any';
+  await state.transaction(async (tx) => {
+    await moveHead(tx, warehouse, table, listed, { by: change === 'none' ? 0 : 1, from: head?.location });
+    if (change === 'any') await unsettleTracks(tx, warehouse, table);
+  });
+}
+
+/** To a version that is not of our making. */
+export async function moveHead(
+  tx: Queryable,
+  { name }: Warehouse,
+  table: string,
+  { location, metadata }: Listed,
+  { by, from }: { by: number; from: string | undefined },
+): Promise<void> {
+  await tx.query({
+    text: `
+      insert into tributary.iceberg_heads as h (sink, table_name, table_uuid, snapshot, location) values ($1, $2, $3, $4, $5)
+      on conflict (sink, table_name) do update set table_uuid = excluded.table_uuid, snapshot = excluded.snapshot,
+        location = excluded.location, changes = h.changes + $6 where h.location = $7`,
+    values: [name, table, metadata['table-uuid'], idOf(metadata), location, by, from ?? null],
+  });
+}
+
+/** The next commit of each source looks where its events are. */
+export async function unsettleTracks(tx: Queryable, { name }: Warehouse, stream: string): Promise<void> {
+  await tx.query({
+    text: 'update tributary.lake_tracks set unsettled = true where sink = $1 and stream = $2',
+    values: [name, stream],
+  });
+}

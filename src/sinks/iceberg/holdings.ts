@@ -1,0 +1,186 @@
+import type { Stream } from '../../model/streams.ts';
+import type { Window } from '../../model/window.ts';
+import { countIn } from '../parquet/read-lake.ts';
+import type { Held } from '../sink.ts';
+import { lockTable } from './catalog.ts';
+import { changeTable } from './change-table.ts';
+import { openIfThere } from './data-file.ts';
+import type { DataFile } from './format/manifest.ts';
+import { streamDesign } from './format/schema.ts';
+import { settleHead } from './heads.ts';
+import { summaryOf } from './maintain.ts';
+import { openStrangers, replaceStranger, type Stranger } from './strangers.ts';
+import {
+  type DayRange,
+  daysOf,
+  filesOf,
+  inDraft,
+  loadTable,
+  pathOf,
+  type Table,
+  type TableFile,
+  tableFolder,
+  timeIn,
+  timesOf,
+  type Warehouse,
+} from './warehouse.ts';
+
+/** What the tables hold: files that are there, and of those of other writers the rows that are ours. */
+
+interface Question {
+  source: string;
+  windows: readonly Window[];
+  /** Files that a commit is about to add and to remove. */
+  added?: readonly DataFile[];
+  removed?: readonly TableFile[];
+}
+
+/** What a table holds of a source in each of these windows. A file of ours is opened only if its times reach beyond a window. */
+export async function holdingsOf(
+  warehouse: Warehouse,
+  table: Table,
+  { source, windows, added = [], removed = [] }: Question,
+  isThere: (file: DataFile) => boolean = () => true,
+): Promise<Held[]> {
+  const gone = new Set(removed.map(({ file }) => file.path));
+  const listed = (await filesOf(warehouse, table, { source, days: windows.map(daysOf) })).filter(
+    ({ file }) => !gone.has(file.path) && isThere(file),
+  );
+  const own = [...listed.filter((entry) => entry.source === source).map(({ file }) => file), ...added];
+  const counts = await countOwn(warehouse, table, own, windows);
+  const strangers = await openStrangers(warehouse, table, listed);
+  const times = strangers.map((stranger) => ({ stranger, times: [...stranger.times(source)].sort((a, b) => a - b) }));
+  return windows.map((window, i) => {
+    const within = times.map((one) => ({ stranger: one.stranger, rows: countBetween(one.times, window) }));
+    const rows = within.reduce((sum, one) => sum + one.rows, counts[i] ?? 0);
+    const foreign = describeForeign(warehouse, table, { source, window, within });
+    return foreign === undefined ? { rows } : { rows, foreign };
+  });
+}
+
+async function countOwn(
+  warehouse: Warehouse,
+  table: Table,
+  files: readonly DataFile[],
+  windows: readonly Window[],
+): Promise<number[]> {
+  const counts = windows.map(() => 0);
+  for (const file of files) {
+    const { oldest, newest } = timesOf({ file }, timeIn(table));
+    const touched = windows.flatMap(({ start, end }, i) =>
+      start <= newest && end > oldest ? [{ start, end, i }] : [],
+    );
+    const isWhole = touched.every(({ start, end }) => start <= oldest && end > newest);
+    const open = isWhole ? undefined : await openIfThere(warehouse, file);
+    if (!isWhole && !open) continue;
+    try {
+      for (const { i, ...window } of touched)
+        counts[i] = (counts[i] ?? 0) + (open ? await countIn(open, window) : file.rows);
+    } finally {
+      await open?.close();
+    }
+  }
+  return counts;
+}
+
+/** Of sorted times. */
+function countBetween(times: readonly number[], { start, end }: Window): number {
+  const from = (bound: number): number => {
+    let [low, high] = [0, times.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((times[middle] ?? 0) < bound) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  return from(end) - from(start);
+}
+
+function describeForeign(
+  { namespace }: Warehouse,
+  table: Table,
+  {
+    source,
+    window,
+    within,
+  }: { source: string; window: Window; within: ReadonlyArray<{ stranger: Stranger; rows: number }> },
+): string | undefined {
+  const { first, last } = daysOf(window);
+  const found: string[] = [];
+  for (const { stranger, rows } of within) {
+    const { day } = stranger.entry.file;
+    const isOnDay = day === undefined || (day >= first && day <= last);
+    const theirs = stranger.theirs.filter(({ source: owner, at }) =>
+      owner !== undefined && owner !== source
+        ? false
+        : at === undefined
+          ? isOnDay
+          : at >= window.start && at < window.end,
+    ).length;
+    if (theirs > 0) found.push(`${counted(theirs)} of another writer (${stranger.by})`);
+    else if (rows > 0 && !stranger.isCompaction)
+      found.push(`${counted(rows)} that another writer wrote anew (${stranger.by})`);
+  }
+  const deletes = deletesOn(table, [{ first, last }]).reduce(
+    (sum, one) => sum + one.added.files + one.existing.files,
+    0,
+  );
+  if (deletes > 0) found.push(`${deletes} delete ${deletes === 1 ? 'file' : 'files'} of another writer`);
+  if (found.length === 0) return undefined;
+  return `${namespace}.${table.design.name} holds ${found.slice(0, 3).join(', ')}; run verify --repair, which removes what is not ours`;
+}
+
+const counted = (n: number): string => `${n} ${n === 1 ? 'row' : 'rows'}`;
+
+const deletesOn = ({ deletes }: Table, days: readonly DayRange[]) =>
+  deletes.filter(
+    (one) =>
+      !one.days ||
+      days.some(({ first, last }) => first <= (one.days?.last ?? last) && (one.days?.first ?? first) <= last),
+  );
+
+/** After taking note of what others did. Files are looked for in a listing: whatever the catalog says, somebody may have deleted them. */
+export async function attestTable(
+  warehouse: Warehouse,
+  stream: Stream,
+  source: string,
+  windows: readonly Window[],
+): Promise<Held[]> {
+  const design = streamDesign(stream);
+  await settleHead(warehouse, design);
+  const table = await loadTable(warehouse.state, warehouse, design);
+  if (!table) return windows.map(() => ({ rows: 0 }));
+  const folder = `${tableFolder(warehouse, design.name)}/data`;
+  const there = new Set<string>();
+  for await (const { path } of warehouse.store.list(folder)) there.add(path);
+  const isThere = ({ path: location }: DataFile): boolean => {
+    const path = location.includes(`${folder}/`) ? pathOf(warehouse, location) : undefined;
+    return path === undefined || there.has(path);
+  };
+  return holdingsOf(warehouse, table, { source, windows }, isThere);
+}
+
+/** Writes the days of these windows without rows and deletes of other writers: their rows that are ours move into files of ours. */
+export async function removeForeign(warehouse: Warehouse, stream: Stream, windows: readonly Window[]): Promise<void> {
+  const design = streamDesign(stream);
+  const days = windows.map(daysOf);
+  await inDraft(warehouse, async (tx, draft) => {
+    await lockTable(tx, warehouse, design.name);
+    const table = await loadTable(tx, warehouse, design);
+    if (!table) return;
+    const strangers = await openStrangers(warehouse, table, await filesOf(warehouse, table, { days }));
+    const unwanted = strangers.filter(({ isCompaction }) => !isCompaction);
+    const gone = new Set(deletesOn(table, days));
+    if (unwanted.length === 0 && gone.size === 0) return;
+    const added: DataFile[] = [];
+    for (const stranger of unwanted) added.push(...(await replaceStranger(draft, table, stranger)));
+    await changeTable(tx, draft, table, {
+      operation: 'overwrite',
+      added,
+      removed: unwanted.map(({ entry }) => entry),
+      summary: await summaryOf(tx, warehouse, design),
+      deletes: table.deletes.filter((one) => !gone.has(one)),
+    });
+  });
+}

@@ -1,0 +1,270 @@
+import { storableText } from '../../cursor/database/sql.ts';
+import { RUN_ID } from '../../cursor/runs.ts';
+import { ConfigError, StopStream } from '../../model/errors.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
+import { DAY_MS } from '../../model/window.ts';
+import { type AnyFile, type FileColumn, readAny, type StoredGroup, UnreadableFile } from '../parquet/format/index.ts';
+import type { LakeRow, PartitionFile } from '../parquet/partition-file.ts';
+import { editedPieces, notThere, openDataFile, writeDataFile } from './data-file.ts';
+import type { DataFile } from './format/manifest.ts';
+import type { Snapshot } from './format/metadata.ts';
+import { type Draft, filesOf, OWN_SPEC, pathOf, type Table, type TableFile, type Warehouse } from './warehouse.ts';
+
+/**
+ * Files of other writers in our tables: what compaction leaves, and what was appended, deleted or overwritten. A row of theirs is one of
+ * ours if a run of ours wrote it (`_run_id`) and it is not there already; all others are left alone until somebody wants them removed.
+ */
+export interface Stranger {
+  entry: TableFile;
+  /** Who wrote it and when, in words. */
+  by: string;
+  /** It holds rows of ours in our partitioning and nothing else, and its writer says that no row was changed. */
+  isCompaction: boolean;
+  /** Whose rows it has. */
+  sources: readonly string[];
+  /** The rows of a source that are ours, as a file. */
+  of(source: string, day?: number): PartitionFile;
+  /** When these rows happened. */
+  times(source: string): readonly Instant[];
+  /** Whether any of its rows, whoever wrote it, has this text in a column. True where that cannot be told. */
+  mentions(column: string, id: string): Promise<boolean>;
+  /** Rows that are not ours: of a source, or of none that we know; without a time where the file cannot be read. */
+  theirs: ReadonlyArray<{ source: string | undefined; at: Instant | undefined }>;
+}
+
+interface PlacedRow {
+  group: number;
+  n: number;
+  id: string;
+  source: string;
+  isRun: boolean;
+  at: Instant;
+}
+
+const IS_RUN = new RegExp(RUN_ID);
+
+/** The files of other writers among these. Those of a day are told apart together: what is in one of them twice is in both once. */
+export async function openStrangers(
+  warehouse: Warehouse,
+  table: Table,
+  files: readonly TableFile[],
+): Promise<Stranger[]> {
+  const strange = files
+    .filter(({ source }) => source === undefined)
+    .sort((a, b) => Number(a.sequence ?? 0) - Number(b.sequence ?? 0) || (a.file.path < b.file.path ? -1 : 1));
+  const days = new Map<number | undefined, TableFile[]>();
+  for (const entry of strange) days.set(entry.file.day, [...(days.get(entry.file.day) ?? []), entry]);
+  const found: Stranger[] = [];
+  for (const entries of days.values()) {
+    const read = await Promise.all(entries.map((entry) => readStranger(warehouse, table, entry)));
+    const seen = await ownIds(
+      warehouse,
+      table,
+      read.flatMap(({ rows }) => rows),
+    );
+    for (const one of read) found.push(strangerOf(warehouse, table, one, seen));
+  }
+  return found;
+}
+
+interface ReadStranger {
+  entry: TableFile;
+  file: AnyFile | undefined;
+  rows: PlacedRow[];
+}
+
+async function readStranger(warehouse: Warehouse, table: Table, entry: TableFile): Promise<ReadStranger> {
+  const { design } = table;
+  const wanted = ['_source', design.key[1], ...(design.isByDay ? ['_run_id', 'timestamp'] : [])];
+  const columns = wanted.map(
+    (name): FileColumn => ({ name, kind: name === 'timestamp' ? 'timestamp' : 'text', nullable: true }),
+  );
+  try {
+    return await withFile(warehouse, entry.file, async (file) => {
+      const rows: PlacedRow[] = [];
+      for (const group of file.groups.keys()) {
+        for (const [n, [source, id, run, at]] of (await file.read(group, columns)).entries()) {
+          const isRun = design.isByDay ? IS_RUN.test(String(run)) && at !== null : true;
+          rows.push({ group, n, id: String(id), source: String(source), isRun, at: Number(at ?? 0) });
+        }
+      }
+      return { entry, file, rows };
+    });
+  } catch (error) {
+    // Recovery: it counts as a file that nobody can read, and is named.
+    if (
+      !(
+        error instanceof UnreadableFile ||
+        error instanceof StopStream ||
+        error instanceof ConfigError ||
+        error instanceof RangeError
+      )
+    )
+      throw error;
+    return { entry, file: undefined, rows: [] };
+  }
+}
+
+async function withFile<T>(warehouse: Warehouse, file: DataFile, work: (file: AnyFile) => Promise<T>): Promise<T> {
+  const open = await warehouse.store.open(pathOf(warehouse, file.path));
+  if (!open) throw notThere(file.path);
+  try {
+    return await work(await readAny(open));
+  } finally {
+    await open.close();
+  }
+}
+
+/** By source: the ids of our own files, on the days that strangers hold rows of. */
+async function ownIds(
+  warehouse: Warehouse,
+  table: Table,
+  rows: readonly PlacedRow[],
+): Promise<Map<string, Set<string>>> {
+  const sources = new Set(rows.filter(({ source }) => table.sources.has(source)).map(({ source }) => source));
+  const days = [...new Set(rows.map(({ at }) => Math.floor(at / DAY_MS)))].map((day) => ({ first: day, last: day }));
+  const seen = new Map([...sources].map((source) => [source, new Set<string>()]));
+  if (sources.size === 0) return seen;
+  for (const { file, source } of await filesOf(warehouse, table, table.design.isByDay ? { days } : {})) {
+    const ids = source === undefined ? undefined : seen.get(source);
+    const present = ids && (await openDataFile(warehouse, file));
+    if (!present) continue;
+    try {
+      for (const group of present.file.groups)
+        for (const [id] of await present.rows(group, [table.design.key[1]])) ids.add(String(id));
+    } finally {
+      await present.close();
+    }
+  }
+  return seen;
+}
+
+function strangerOf(
+  warehouse: Warehouse,
+  table: Table,
+  { entry, file, rows }: ReadStranger,
+  seen: Map<string, Set<string>>,
+): Stranger {
+  const ours = new Map<string, PlacedRow[]>();
+  const theirs: Array<{ source: string | undefined; at: Instant | undefined }> = [];
+  for (const row of rows) {
+    const { source, id, at, isRun } = row;
+    const ids = seen.get(source);
+    if (!ids || !isRun || ids.has(id)) {
+      theirs.push({ source: ids ? source : undefined, at });
+      continue;
+    }
+    ids.add(id);
+    ours.set(source, [...(ours.get(source) ?? []), row]);
+  }
+  if (!file) for (let i = 0; i < entry.file.rows; i++) theirs.push({ source: undefined, at: undefined });
+  const adding = table.metadata.snapshots.find((one) => String(one['snapshot-id']) === String(entry.snapshotId));
+  const operation = adding?.summary.operation;
+  const isReplace = operation === undefined || operation === 'replace';
+  return {
+    entry,
+    by: describeWriter(entry.file, adding, file?.writer),
+    isCompaction: isReplace && theirs.length === 0 && entry.manifest.specId === OWN_SPEC,
+    sources: [...ours.keys()],
+    of: (source, day) =>
+      slice(
+        warehouse,
+        table,
+        entry.file,
+        file,
+        (ours.get(source) ?? []).filter(({ at }) => day === undefined || Math.floor(at / DAY_MS) === day),
+      ),
+    times: (source) => (ours.get(source) ?? []).map(({ at }) => at),
+    mentions: async (column, id) => !file || mentions(warehouse, entry.file, column, id),
+    theirs,
+  };
+}
+
+const mentions = (warehouse: Warehouse, data: DataFile, name: string, id: string): Promise<boolean> =>
+  withFile(warehouse, data, async (file) => {
+    for (const group of file.groups.keys()) {
+      const values = await file.read(group, [{ name, kind: 'text', nullable: true }]);
+      if (values.some(([value]) => typeof value === 'string' && storableText(value) === id)) return true;
+    }
+    return false;
+  });
+
+/** Some rows of a stranger's file. It is opened for each reading, and has nothing to close. */
+function slice(
+  warehouse: Warehouse,
+  table: Table,
+  data: DataFile,
+  file: AnyFile | undefined,
+  rows: readonly PlacedRow[],
+): PartitionFile {
+  const groups = new Map<number, PlacedRow[]>();
+  for (const row of [...rows].sort((a, b) => a.at - b.at))
+    groups.set(row.group, [...(groups.get(row.group) ?? []), row]);
+  // Nothing is promised of a stranger's values, so that no group is copied as it is.
+  const columns = table.columns
+    .filter(({ name }) => file?.names.has(name))
+    .map(({ name, kind }): FileColumn => ({ name, kind, nullable: true }));
+  const stored = [...groups].map(([group, placed]): StoredGroup => {
+    const range = { min: placed[0]?.at ?? 0, max: placed.at(-1)?.at ?? 0 };
+    return {
+      rows: placed.length,
+      length: 0,
+      chunks: [],
+      start: group,
+      end: group,
+      ranges: new Map([['timestamp', range]]),
+    };
+  });
+  return {
+    path: data.path,
+    identity: data.path,
+    size: data.bytes,
+    file: { footerAt: 0, columns, rows: rows.length, metadata: {}, groups: stored },
+    async rows({ start }, names) {
+      const wanted = names?.map((name) => columns.find((column) => column.name === name)) ?? columns;
+      const all = await withFile(warehouse, data, (open) => open.read(start, wanted as FileColumn[]));
+      return (groups.get(start) ?? []).map(({ n }) => all[n] as LakeRow);
+    },
+    bytes() {
+      throw new Error('groups of another writer are not copied');
+    },
+    async close() {},
+  };
+}
+
+function describeWriter({ path }: DataFile, adding: Snapshot | undefined, createdBy: string | undefined): string {
+  const { summary = {}, 'timestamp-ms': ms, 'snapshot-id': id } = adding ?? {};
+  const engine = [summary['engine-name'], summary['engine-version']].filter(Boolean).join(' ');
+  const spark = summary['spark.app.id'] && `Spark ${summary['spark.app.id']}`;
+  const pyiceberg = summary['pyiceberg-version'] && `pyiceberg ${summary['pyiceberg-version']}`;
+  const writer = engine || spark || pyiceberg || createdBy || 'another program';
+  const at = ms === undefined ? '' : ` at ${toIso(ms).slice(0, 16).replace('T', ' ')}`;
+  const snapshot = id === undefined ? '' : ` in snapshot ${id} (${summary.operation})`;
+  return `${path.slice(path.lastIndexOf('/') + 1)}, written by ${writer}${at}${snapshot}`;
+}
+
+/** Files of our own in a stranger's place: the rows of each source, those of one with its edits. */
+export async function replaceStranger(
+  draft: Draft,
+  table: Table,
+  stranger: Stranger,
+  edited?: { source: string; edits: ReadonlyMap<number, (rows: readonly LakeRow[]) => LakeRow[]> },
+): Promise<DataFile[]> {
+  const made: DataFile[] = [];
+  const { day: own } = stranger.entry.file;
+  for (const source of stranger.sources) {
+    const days = table.design.isByDay
+      ? own === undefined
+        ? new Set(stranger.times(source).map((at) => Math.floor(at / DAY_MS)))
+        : [own]
+      : [undefined];
+    for (const day of days) {
+      const edits = edited?.source === source ? edited.edits : new Map();
+      const pieces = editedPieces(stranger.of(source, day), table.columns, edits);
+      const file = await writeDataFile(draft, { table, source, day, beat: async () => {} }, pieces);
+      // Its groups are in order, each by itself.
+      if (file) made.push({ ...file, sortOrderId: undefined });
+    }
+  }
+  return made;
+}

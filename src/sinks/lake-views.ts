@@ -1,0 +1,89 @@
+import { quoteIdent, quoteLiteral } from '../cursor/database/sql.ts';
+import { ENTITIES, type Entity, entitiesOf, STREAM_NAMES, STREAMS } from '../model/streams.ts';
+import { POSTGRES_TYPES } from './postgres/table.ts';
+import { dailyViews } from './views/daily-views.ts';
+import { eventsView } from './views/events-view.ts';
+import { funnelViews } from './views/funnel-views.ts';
+import type { Dialect } from './views/view.ts';
+
+/** The files of a lake as tables and views of DuckDB, under the names that they have in Postgres. */
+export function duckdbViews(schema: string, lake: string): string {
+  const view = (name: string, query: string): string =>
+    `create or replace view ${nameIn(schema, name)} as ${query.trim()};`;
+  const dialect = dialectOf(schema);
+  return [
+    '-- Views over the Parquet files of a lake, for DuckDB 1.2 and later: duckdb lake.duckdb < views.sql',
+    '-- Every stream needs a file: DuckDB makes no view over a folder that is empty.',
+    `create schema if not exists ${quoteIdent(schema)};`,
+    ...STREAM_NAMES.map((name) =>
+      view(
+        name,
+        `select * from read_parquet(${quoteLiteral(`${lake}/${name}/**/*.parquet`)}, union_by_name = true, hive_partitioning = true)`,
+      ),
+    ),
+    ...ENTITIES.map((entity) => view(entity.name, lastSeen(dialect, entity))),
+    view('coverage', coverage(lake)),
+    view('complete_days', completeDays(dialect)),
+    ...[eventsView(dialect), ...dailyViews(dialect), ...funnelViews(dialect)].map(({ name, query }) =>
+      view(name, query),
+    ),
+  ].join('\n\n');
+}
+
+const nameIn = (schema: string, name: string): string => `${quoteIdent(schema)}.${quoteIdent(name)}`;
+
+const dialectOf = (schema: string): Dialect => ({
+  table: (name) => nameIn(schema, name),
+  types: { ...POSTGRES_TYPES, json: 'json' },
+  // The folder says it: whole days are passed over without a look at their files.
+  utcDate: (alias) => `${alias}.date`,
+  utcDay: (instant) => `(${instant} at time zone 'UTC')::date`,
+  byBytes: (text) => text,
+  isComplete: (source, date) => ({
+    join: `left join (
+    select k.source, k.date from ${nameIn(schema, 'complete_days')} k join ${nameIn(schema, 'coverage')} c on c.source = k.source
+    group by k.source, k.date having count(distinct k.stream) = count(distinct c.stream)
+  ) c on c.source = ${source} and c.date = ${date}`,
+    is: 'c.date is not null',
+  }),
+});
+
+/** A lake has no table of links or customers: what their newest event says. A placeholder says nothing (see `Entity.knowledge`). */
+function lastSeen({ table }: Dialect, { columns, key, knowledge }: Entity): string {
+  const names = columns.map(({ name }) => quoteIdent(name)).join(', ');
+  const known = knowledge.map((name) => `${quoteIdent(name)} is not null`).join(' or ');
+  const streams = STREAM_NAMES.filter((name) => entitiesOf(STREAMS[name]).some((entity) => entity.key === key));
+  const rows = streams.map(
+    (name) =>
+      `select _source, ${names}, _synced_at as _observed_at, "timestamp" as seen_at from ${table(name)} where ${quoteIdent(key)} is not null and (${known})`,
+  );
+  return `select * exclude (seen_at) from (
+  ${rows.join('\n  union all ')}
+) qualify row_number() over (partition by _source, ${quoteIdent(key)} order by _observed_at desc, seen_at desc) = 1`;
+}
+
+const coverage = (lake: string): string => `
+select source, stream, complete_through, newest_seen, now() - complete_through as lag, updated_at, since, filters, set_aside, also_complete
+from read_json(${quoteLiteral(`${lake}/_coverage.json`)}, columns = {
+  source: 'varchar', stream: 'varchar', complete_through: 'timestamptz', newest_seen: 'timestamptz', updated_at: 'timestamptz',
+  since: 'timestamptz', filters: 'varchar', set_aside: 'bigint', also_complete: 'struct("start" timestamptz, "end" timestamptz)[]'})`;
+
+/** Ranges never overlap, and may meet within a day: it is complete where they cover all of it. */
+const completeDays = ({ table }: Dialect): string => `
+with ranges as (
+  select source, stream, unnest(list_append(also_complete, {'start': since, 'end': coalesce(complete_through, since)})) as r from ${table('coverage')}
+),
+days as (
+  select source, stream, unnest(generate_series(
+    min(r.start at time zone 'UTC')::date, max(r.end at time zone 'UTC')::date, interval '1 day'))::date as date
+  from ranges group by source, stream
+)
+select d.source, d.stream, d.date, coalesce(any_value(n.rows), 0)::bigint as rows
+from days d
+join ranges r on r.source = d.source and r.stream = d.stream
+left join (
+  ${STREAM_NAMES.map((name) => `select _source as source, '${name}' as stream, date, count(*) as rows from ${table(name)} group by all`).join('\n  union all ')}
+) n on n.source = d.source and n.stream = d.stream and n.date = d.date
+group by d.source, d.stream, d.date
+having sum(greatest(0, epoch_us(least(r.r.end, (d.date + 1)::timestamp at time zone 'UTC')) - epoch_us(greatest(r.r.start, d.date::timestamp at time zone 'UTC'))))
+  = 86400000000`;

@@ -1,0 +1,76 @@
+import type { Queryable } from '../../cursor/database/index.ts';
+import type { Track } from '../../cursor/ledger.ts';
+import type { Window } from '../../model/window.ts';
+import { type Held, UNSETTLED } from '../sink.ts';
+import { lockTrack } from './event-index.ts';
+import type { Lake } from './lake.ts';
+import { countLake } from './read-lake.ts';
+import { reconcile, type Stray } from './reconcile.ts';
+
+/** What the lake holds, by its files: people delete folders, restore older objects and put files of their own beside ours. */
+
+interface TrackRow {
+  id: number;
+  changes: number;
+  strays: Stray[];
+  /** The files have not been listed for a day, or a writer was stopped in the middle. */
+  due: boolean;
+}
+
+async function readTrack(db: Queryable, { sink, stream, source }: Track): Promise<TrackRow | undefined> {
+  const [row] = await db.query<TrackRow & Record<string, unknown>>({
+    text: `
+      select id, changes, strays, unsettled or strays <> '[]' or listed_at is null or listed_at < now() - interval '1 day' as due
+      from tributary.lake_tracks where sink = $1 and stream = $2 and source = $3`,
+    values: [sink, stream, source],
+  });
+  return row;
+}
+
+/** Which tracks this process has compared with their files. In a folder that is done once by each process, in a bucket once a day. */
+export type Listings = Set<number>;
+
+const isDue = ({ store }: Lake, { id, due }: TrackRow, listings: Listings): boolean =>
+  due || (!store.isRemote && !listings.has(id));
+
+/** Changes when a listing found other files than were written; with a question mark, the files have to be listed first. */
+export async function identifyLake(db: Queryable, lake: Lake, track: Track, listings: Listings): Promise<string> {
+  const row = await readTrack(db, track);
+  if (!row) return `new${UNSETTLED}`;
+  return `${row.changes}${isDue(lake, row, listings) ? UNSETTLED : ''}`;
+}
+
+export async function attestLake(
+  lake: Lake,
+  track: Track,
+  windows: readonly Window[],
+  listings: Listings,
+): Promise<Held[]> {
+  const before = await readTrack(lake.state, track);
+  if (!before) return windows.map(() => ({ rows: 0 }));
+  if (isDue(lake, before, listings)) {
+    await lake.state.transaction(async (tx) => {
+      await lockTrack(tx, track);
+      await reconcile(tx, lake, track, before.id);
+    });
+    listings.add(before.id);
+  }
+  const counts = await countLake(lake.state, lake, track, windows);
+  const strays = (await readTrack(lake.state, track))?.strays ?? [];
+  return windows.map(({ start, end }, i) => {
+    const stray = strays.find((one) => one.start < end && one.end > start);
+    return { rows: counts[i] ?? 0, ...(stray && { foreign: `${stray.what}; remove it, or run verify --repair` }) };
+  });
+}
+
+/** Deletes files that are not ours. */
+export async function removeStrays(lake: Lake, track: Track, windows: readonly Window[]): Promise<void> {
+  const row = await readTrack(lake.state, track);
+  if (!row) return;
+  await lake.state.transaction(async (tx) => {
+    await lockTrack(tx, track);
+    for (const { path, start, end } of row.strays)
+      if (windows.some((window) => window.start < end && window.end > start)) await lake.store.delete(path);
+    await reconcile(tx, lake, track, row.id);
+  });
+}

@@ -1,0 +1,164 @@
+import { basename } from 'node:path/posix';
+import type { Queryable } from '../../cursor/database/index.ts';
+import { instantOf } from '../../cursor/database/sql.ts';
+import type { Track } from '../../cursor/ledger.ts';
+import { Fault } from '../../model/errors.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
+import type { Window } from '../../model/window.ts';
+import { addKeys, dropFile, keyOf, knownFiles, recordFile, sourcesIn } from './event-index.ts';
+import { readFooter } from './format/index.ts';
+import { fileName, filePath, type Lake, type Partition, partitionAt, partitionWindow } from './lake.ts';
+import { META, openPartition, type PartitionFile, timesOf } from './partition-file.ts';
+import type { Listed } from './store/store.ts';
+
+/** A file that is not ours, or not where we wrote it. It is left alone, and its days are not complete. */
+export interface Stray extends Window {
+  path: string;
+  partition: Partition;
+  what: string;
+}
+
+/**
+ * Compares the files with what was written: after a commit that was interrupted between the two, when the state was lost, or when somebody
+ * changed them. Only files that differ are read, and of those only the ids.
+ */
+export async function reconcile(tx: Queryable, lake: Lake, track: Track, id: number): Promise<void> {
+  await lake.store.removeLeftovers(track.stream, fileName(track.source));
+  const known = await knownFiles(tx, id);
+  const neighbours = new Set((await sourcesIn(tx, lake.name, track.stream)).map((source) => `${source}.parquet`));
+  const strays: Stray[] = [];
+  const changed: Partition[] = [];
+  for await (const listed of lake.store.list(track.stream)) {
+    const partition = partitionAt(lake.scheme, listed.path);
+    const name = basename(listed.path);
+    if (!name.endsWith('.parquet')) continue;
+    if (partition === undefined || name.startsWith('.')) {
+      strays.push(await misplaced(lake, listed));
+      continue;
+    }
+    const strayed = (what: string): number =>
+      strays.push({ path: listed.path, partition, what, ...partitionWindow(lake.scheme, partition) });
+    if (name !== fileName(track.source)) {
+      const why = neighbours.has(name) ? undefined : await strangeness(lake, track, listed);
+      if (why !== undefined) strayed(why);
+      continue;
+    }
+    if (known.get(partition) !== listed.identity) {
+      changed.push(partition);
+      const why = await index(tx, lake, track, id, listed.path, partition);
+      if (why !== undefined) strayed(`${why} (${at(listed)})`);
+    }
+    known.delete(partition);
+  }
+  for (const partition of known.keys()) await dropFile(tx, id, partition);
+  strays.push(...(await findCopies(tx, lake, track, id, changed)));
+  await tx.query({
+    text: `
+      update tributary.lake_tracks set listed_at = now(), strays = $2, changes = changes + $3 where id = $1`,
+    values: [id, JSON.stringify(strays), changed.length + known.size > 0 ? 1 : 0],
+  });
+}
+
+const at = ({ modifiedAt }: Listed): string => `written ${toIso(modifiedAt).slice(0, 16).replace('T', ' ')}`;
+
+/** A file outside of the partitions: a glob finds it all the same. Of which days its rows are, only a file of ours tells. */
+async function misplaced(lake: Lake, listed: Listed): Promise<Stray> {
+  const what = `${listed.path} is not a file of the lake's layout (${at(listed)})`;
+  const always = { start: 0, end: Date.UTC(9999, 0) };
+  const open = await lake.store.open(listed.path);
+  try {
+    const { oldest, newest } = open ? extentOf({ file: await readFooter(open) }) : {};
+    const window = oldest === undefined || newest === undefined ? always : { start: oldest, end: newest + 1 };
+    return { path: listed.path, partition: NOWHERE, what, ...window };
+  } catch (error) {
+    // Recovery: a file that is not ours may hold rows of any day.
+    if (!(error instanceof Fault)) throw error;
+    return { path: listed.path, partition: NOWHERE, what, ...always };
+  } finally {
+    await open?.close();
+  }
+}
+
+const NOWHERE: Partition = -1;
+
+/** Why a file of another name is not that of another source; undefined where it is. */
+async function strangeness(lake: Lake, { stream }: Track, listed: Listed): Promise<string | undefined> {
+  const source = basename(listed.path, '.parquet');
+  try {
+    const file = await openPartition(lake.store, listed.path, { source, stream });
+    await file?.close();
+    return undefined;
+  } catch (error) {
+    // Recovery: a file that cannot be read as ours is somebody else's; it is named and left alone.
+    if (!(error instanceof Fault)) throw error;
+    return `${listed.path} was not written by Tributary (${at(listed)})`;
+  }
+}
+
+/** Returns why the file is not ours, if it is not. */
+async function index(
+  tx: Queryable,
+  lake: Lake,
+  track: Track,
+  id: number,
+  path: string,
+  partition: Partition,
+): Promise<string | undefined> {
+  await dropFile(tx, id, partition);
+  let file: PartitionFile | undefined;
+  try {
+    file = await openPartition(lake.store, path, track);
+    if (!file) return undefined;
+    for (const group of file.file.groups) {
+      const ids = await file.rows(group, ['event_id']);
+      const keys = ids.map(([eventId]) => keyOf(String(eventId)));
+      await addKeys(tx, id, partition, keys);
+    }
+    await recordFile(tx, id, { partition, identity: file.identity, ...extentOf(file) });
+    return undefined;
+  } catch (error) {
+    // Recovery: what cannot be read counts as not there; the file stays as it is, and is named.
+    if (!(error instanceof Fault)) throw error;
+    return error.message;
+  } finally {
+    await file?.close();
+  }
+}
+
+/** Files with events that another file has too: somebody copied a file. After a crash that may be ours, and the next commit heals it. */
+async function findCopies(
+  tx: Queryable,
+  lake: Lake,
+  track: Track,
+  id: number,
+  changed: readonly Partition[],
+): Promise<Stray[]> {
+  const copies = await tx.query<{ partition: Partition; events: number; oldest: Instant; newest: Instant }>({
+    text: `
+      select k.partition, count(*)::int as events, ${instantOf('min(f.oldest)')} as oldest, ${instantOf('max(f.newest)')} as newest
+      from tributary.lake_keys k join tributary.lake_files f using (track, partition)
+      where k.track = $1 and (k.partition = any($2) or k.partition in (
+          select (s ->> 'partition')::int from tributary.lake_tracks, jsonb_array_elements(strays) s where id = $1))
+        and exists (
+        select from tributary.lake_keys o where (o.track, o.key) = (k.track, k.key) and o.partition <> k.partition)
+        and not (select unsettled from tributary.lake_tracks where id = $1)
+      group by 1`,
+    values: [id, changed],
+  });
+  return copies.map(({ partition, events, oldest, newest }) => {
+    const path = filePath(lake.scheme, track.stream, track.source, partition);
+    const { start, end } = partitionWindow(lake.scheme, partition);
+    const what = `${path} holds ${events} events that another file holds too`;
+    return { path, partition, what, start: Math.min(start, oldest), end: Math.max(end, newest + 1) };
+  });
+}
+
+function extentOf({ file }: Pick<PartitionFile, 'file'>) {
+  const times = file.groups.map(timesOf);
+  return {
+    rows: file.rows,
+    holdsBefore: file.metadata[META.before] === 'yes',
+    oldest: times.length === 0 ? undefined : Math.min(...times.map(({ oldest }) => oldest)),
+    newest: times.length === 0 ? undefined : Math.max(...times.map(({ newest }) => newest)),
+  };
+}

@@ -1,0 +1,125 @@
+import type { Queryable } from '../../cursor/database/index.ts';
+import { quoteIdent } from '../../cursor/database/sql.ts';
+import type { Track } from '../../cursor/ledger.ts';
+import { startOfDay } from '../../model/window.ts';
+import type { Batch } from '../sink.ts';
+import { type CompleteDay, readCompleteDays } from '../views/complete-days.ts';
+import type { Table, TableColumn } from './table.ts';
+
+/**
+ * What stands beside the data, so that the views can tell what is complete: when each day was first complete, and, where the state is in
+ * another database, copies of what it says.
+ */
+
+/** Where the cursors of this sink stand. */
+export const CURSOR_COPY = '_cursors';
+export const DAYS = '_days';
+export const COLUMNS_COPY = '_columns';
+
+const column = (name: string, type: string, nullable = true, comment = ''): TableColumn => ({
+  ...{ name, type, nullable, comment },
+});
+
+/** In one database with the state too: the ledger says what is complete, not since when. */
+export const daysTable: Table = {
+  name: DAYS,
+  doc: 'Days that are complete, and when they first were. The views complete_days and events show it.',
+  key: ['source', 'stream', 'date'],
+  columns: [
+    column('source', 'text', false, 'Source, as named in the config.'),
+    column('stream', 'text', false, 'One of clicks, leads or sales.'),
+    column('date', 'date', false, 'Day, in UTC.'),
+    column('rows', 'bigint', true, 'Rows of that day after the last run.'),
+    column('complete_at', 'timestamp with time zone', false, 'When the day was first complete.'),
+  ],
+  indexes: [],
+};
+
+export const columnsCopy: Table = {
+  name: COLUMNS_COPY,
+  doc: 'A copy of what the state says of columns that came later. The view new_columns shows it.',
+  key: ['id'],
+  columns: [
+    column('id', 'bigint', false),
+    ...['stream', 'path', 'name', 'kind'].map((name) => column(name, 'text', false)),
+    column('previous_kind', 'text'),
+    column('source', 'text', false),
+    column('changed_at', 'timestamp with time zone', false),
+  ],
+  indexes: [],
+};
+
+/** A cursor may be moved before the first sync of this version has made the tables. */
+async function isThere(db: Queryable, table: string): Promise<boolean> {
+  const [found] = await db.query<{ is: boolean }>({
+    text: 'select to_regclass($1) is not null as is',
+    values: [table],
+  });
+  return found?.is ?? false;
+}
+
+/** Nearly every poll stays within today, and changes no day that is complete: it need not look. */
+export function createDaysDue() {
+  const settled = new Set<string>();
+  /** The day that each has come to. */
+  const ends = new Map<string, number>();
+  const keyOf = ({ source, stream }: Omit<Track, 'sink'>): string => `${source}/${stream}`;
+  return {
+    isDue: (track: Omit<Track, 'sink'>): boolean => !settled.has(keyOf(track)),
+    settle: (track: Omit<Track, 'sink'>): unknown => settled.add(keyOf(track)),
+    /** A batch whose commit may change them. */
+    watched: (batch: Batch): Batch => ({
+      ...batch,
+      async commit(advance, rejected) {
+        const receipt = await batch.commit(advance, rejected);
+        const [key, today] = [keyOf(advance), startOfDay(Date.now())];
+        const isNew = receipt.new + receipt.changed > 0;
+        const reached = Math.max(0, ...advance.spans.map(({ end }) => startOfDay(end)));
+        // A day ended, a window of an earlier day was read, or rows of one came late.
+        if (
+          reached > (ends.get(key) ?? 0) ||
+          advance.spans.some(({ start, end }) => end <= today || (isNew && start < today))
+        )
+          settled.delete(key);
+        ends.set(key, Math.max(reached, ends.get(key) ?? 0));
+        return receipt;
+      },
+    }),
+  };
+}
+
+/** Takes over the days that are complete now; of those that were before, `complete_at` stays. */
+export async function publishDays(db: Queryable, schema: string, state: Queryable, track: Track): Promise<void> {
+  const table = `${quoteIdent(schema)}.${quoteIdent(DAYS)}`;
+  if (!(await isThere(db, table))) return;
+  const days: CompleteDay[] = await readCompleteDays(state, track);
+  await db.query({
+    text: `
+      with now_complete as (select date, rows from jsonb_to_recordset($3) as d (date date, rows bigint)),
+      gone as (
+        delete from ${table} k where k.source = $1 and k.stream = $2 and not exists (select from now_complete n where n.date = k.date)
+      )
+      insert into ${table} as k (source, stream, date, rows, complete_at) select $1, $2, date, rows, now() from now_complete
+      on conflict (source, stream, date) do update set rows = excluded.rows where k.rows is distinct from excluded.rows`,
+    values: [track.source, track.stream, JSON.stringify(days)],
+  });
+}
+
+/** The log only grows: what is not there yet is taken over. */
+export async function publishColumns(db: Queryable, schema: string, state: Queryable): Promise<void> {
+  const table = `${quoteIdent(schema)}.${quoteIdent(COLUMNS_COPY)}`;
+  if (!(await isThere(db, table))) return;
+  const names = columnsCopy.columns.map(({ name }) => name);
+  const [last] = await db.query<{ id: number }>({ text: `select coalesce(max(id), 0) as id from ${table}` });
+  const rows = await state.query<Record<string, unknown>>({
+    text: `select ${names.join(', ')} from tributary.columns where id > $1 order by id`,
+    values: [last?.id ?? 0],
+  });
+  if (rows.length === 0) return;
+  await db.query({
+    text: `
+      insert into ${table} (${names.join(', ')})
+      select ${names.join(', ')} from jsonb_populate_recordset(null::${table}, $1) on conflict do nothing`,
+    values: [JSON.stringify(rows)],
+  });
+}

@@ -1,0 +1,171 @@
+import type { Database, Queryable } from '../../cursor/database/index.ts';
+import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/database/sql.ts';
+import type { CountRows } from '../../cursor/holdings/window-rows.ts';
+import type { Track } from '../../cursor/ledger.ts';
+import { RUN_ID } from '../../cursor/runs.ts';
+import { toIso } from '../../model/instant.ts';
+import type { Stream, StreamName } from '../../model/streams.ts';
+import type { Window } from '../../model/window.ts';
+import { type Held, UNSETTLED } from '../sink.ts';
+import { keysPlace } from './months.ts';
+import { RECEIPTS } from './receipts.ts';
+import { tableName } from './table.ts';
+
+/** What the tables hold, as Postgres tells it: whatever was committed, somebody may have dropped, restored or written to them since. */
+
+/** A row of the table `t` that a run wrote. A row that somebody else inserted is left as it is, and is not counted. */
+export const isOurs = (t: string): string => `${t}._run_id ~ ${quoteLiteral(RUN_ID)}`;
+
+/**
+ * The file of each table and partition: another one after drop, truncate and restore. VACUUM FULL and CLUSTER make new files too; then the
+ * rows are counted once, and agree.
+ */
+/** Never the same as before: a table that is gone must be looked for at every run. */
+const NO_TABLE = `no table${UNSETTLED}`;
+const FILES = `
+  select coalesce(string_agg(c.oid || ':' || coalesce(pg_relation_filenode(c.oid), 0), ' ' order by c.oid), '${NO_TABLE}') as files
+  from pg_class t left join pg_inherits i on i.inhparent = t.oid join pg_class c on c.oid in (t.oid, i.inhrelid)
+  where t.relnamespace = (select oid from pg_namespace where nspname = $1) and t.relname = $2`;
+
+export async function identifyTable(db: Queryable, schema: string, stream: StreamName): Promise<string> {
+  const [found] = await db.query<{ files: string }>({ text: FILES, values: [schema, stream] });
+  return found?.files ?? '';
+}
+
+/**
+ * Of tables in another database than the state: a copy of the whole server, restored, has the same files. Its last receipt is not the
+ * last commit that the state knows.
+ */
+export async function identifyElsewhere(
+  db: Queryable,
+  schema: string,
+  { source, stream, sink }: Track,
+  known: string | undefined,
+): Promise<string> {
+  const receipt = `select commit_id from ${quoteIdent(schema)}.${RECEIPTS} where source = $3 and stream = $2 and sink = $4`;
+  try {
+    const [found] = await db.query<{ files: string; last: string | null }>({
+      text: `select (${FILES}) as files, (${receipt}) as last`,
+      values: [schema, stream, source, sink],
+    });
+    const { files = '', last = null } = found ?? {};
+    return last === null || last === known ? files : `${files}, last receipt ${last}`;
+  } catch (error) {
+    // Recovery: the schema or its tables are gone, as after a drop.
+    if (isMissing(error)) return NO_TABLE;
+    throw error;
+  }
+}
+
+/** No such table, no such schema. */
+export const isMissing = (error: unknown): boolean =>
+  ['42P01', '3F000'].includes((error as { code?: string }).code ?? '');
+
+/** A source in the table of a stream. */
+interface Of {
+  schema: string;
+  stream: Stream;
+  source: string;
+}
+
+async function isThere(db: Queryable, { schema, stream }: Of): Promise<boolean> {
+  const values = [tableName(schema, stream)];
+  return (await db.query({ text: 'select 1 where to_regclass($1) is not null', values })).length > 0;
+}
+
+/** Looked up by time: `|| ''` keeps the planner from taking the key of a source that it believes to be empty, and from reading all of it. */
+const rowsOf = ({ schema, stream }: Of): string =>
+  `from ${tableName(schema, stream)} t where _source || '' = $1 and t."timestamp" >= w.start_at and t."timestamp" < w.end_at`;
+
+const forEach = (select: string, { source }: Of, windows: readonly Window[]): Sql => ({
+  text: `
+    select t.* from unnest($2::timestamptz[], $3::timestamptz[]) with ordinality as w (start_at, end_at, place), lateral (${select}) t
+    order by w.place`,
+  values: [source, windows.map(({ start }) => toIso(start)), windows.map(({ end }) => toIso(end))],
+});
+
+const selectCounts = (of: Of, windows: readonly Window[]): Sql => {
+  const isOur = isOurs('t');
+  const counts = `count(*) filter (where ${isOur})::int as ours, count(*) filter (where not ${isOur})::int as others`;
+  return forEach(`select ${counts} ${rowsOf(of)}`, of, windows);
+};
+
+type Counts = Record<'ours' | 'others', number>;
+
+/** Counts the rows of a source that are ours. */
+export const countRows =
+  (db: Queryable, of: Of): CountRows =>
+  async (windows) =>
+    (await db.query<Counts>(selectCounts(of, windows))).map(({ ours }) => ours);
+
+/** The same, and whose the other rows are. */
+export async function attestTable(db: Queryable, of: Of, windows: readonly Window[]): Promise<Held[]> {
+  if (!(await isThere(db, of))) return windows.map(() => ({ rows: 0 }));
+  const found = await db.query<Counts>(selectCounts(of, windows));
+  const held: Held[] = [];
+  for (const [i, { ours, others }] of found.entries()) {
+    const window = windows[i];
+    held.push({ rows: ours, ...(others > 0 && window && { foreign: await describeOthers(db, of, window, others) }) });
+  }
+  return held;
+}
+
+async function describeOthers(db: Queryable, of: Of, window: Window, rows: number): Promise<string> {
+  const theirs = `${rowsOf(of)} and not ${isOurs('t')} group by 1 order by 2 desc limit 3`;
+  const select = forEach(`select _run_id as run, max(_synced_at) as at ${theirs}`, of, [window]);
+  const writers = await db.query<{ run: string; at: Date }>(select);
+  const named = writers.map(
+    ({ run, at }) => `${JSON.stringify(run)} at ${at.toISOString().slice(0, 16).replace('T', ' ')}`,
+  );
+  const many = `${rows} ${rows === 1 ? 'row' : 'rows'} of another writer`;
+  return `${of.schema}.${of.stream.name} holds ${many} (_run_id ${named.join(', ')}); delete them, or run verify --repair`;
+}
+
+export async function removeOthers(db: Database, of: Of, windows: readonly Window[]): Promise<void> {
+  if (!(await isThere(db, of))) return;
+  const { text, values = [] } = forEach(
+    `select t.tableoid as part, t.ctid as place ${rowsOf(of)} and not ${isOurs('t')}`,
+    of,
+    windows,
+  );
+  const table = tableName(of.schema, of.stream);
+  await db.query({
+    text: `delete from ${table} d using (${text}) t where (d.tableoid, d.ctid) = (t.part, t.place)`,
+    values,
+  });
+}
+
+/** The keys of partitions outlive rows that somebody deleted, truncated or dropped with their partition. */
+export async function releaseKeys(db: Database, of: Of, windows: readonly Window[]): Promise<void> {
+  const keys = keysPlace(of.schema, of.stream);
+  const isGone = (await isThere(db, of))
+    ? `not exists (select from ${tableName(of.schema, of.stream)} t
+        where (t._source, t.event_id, t."timestamp") = (k._source, k.event_id, k."timestamp"))`
+    : 'true';
+  const { values = [] } = forEach('', of, windows);
+  const within = `k._source = $1 and k."timestamp" >= w.start_at and k."timestamp" < w.end_at and ${isGone}`;
+  const windowsOf = `unnest($2::timestamptz[], $3::timestamptz[]) as w (start_at, end_at)`;
+  const release = async (): Promise<void> => {
+    // A row whose time somebody changed is still there: its key follows it.
+    if (isGone !== 'true')
+      await db.query({
+        text: `
+          update ${keys} k set "timestamp" = r."timestamp" from ${windowsOf}, ${tableName(of.schema, of.stream)} r
+          where ${within} and (r._source, r.event_id) = (k._source, k.event_id)`,
+        values,
+      });
+    await db.query({ text: `delete from ${keys} k using ${windowsOf} where ${within}`, values });
+  };
+  await release().catch((error: unknown) => {
+    // Recovery: the table of keys is gone too, and with it all that it remembered.
+    if (!isMissing(error)) throw error;
+  });
+}
+
+/** Whether a window has any row at all: a look at the index, not at the rows. */
+export async function glanceAt(db: Queryable, of: Of, windows: readonly Window[]): Promise<boolean[]> {
+  if (windows.length === 0) return [];
+  if (!(await isThere(db, of))) return windows.map(() => false);
+  const select = forEach(`select exists (select ${rowsOf(of)}) as any`, of, windows);
+  return (await db.query<{ any: boolean }>(select)).map(({ any }) => any);
+}

@@ -1,0 +1,166 @@
+import { createHash } from 'node:crypto';
+import type { Queryable } from '../../cursor/database/index.ts';
+import { quoteIdent, quoteLiteral } from '../../cursor/database/sql.ts';
+import type { View } from '../views/view.ts';
+
+/** A view that is not as it should be, and could not be made so. Nothing but the view itself suffers. */
+export interface ViewFault {
+  view: string;
+  says: string;
+  fix: string;
+}
+
+/**
+ * Makes the views, and puts right those that somebody replaced. A view is no reason to lose a row: what cannot be put right is named, and
+ * everything else goes on.
+ */
+export async function keepViews(tx: Queryable, schema: string, views: readonly View[]): Promise<ViewFault[]> {
+  const faults: ViewFault[] = [];
+  const present = await describeViews(tx, schema, views);
+  for (const view of views) {
+    const there = present.get(view.name);
+    if (there && isCurrent(view, there)) continue;
+    await tx.query({ text: 'savepoint a_view' });
+    try {
+      await makeView(tx, schema, view, there);
+    } catch (error) {
+      // Recovery: the view stays as it is. Only what Postgres says of the view itself: a lost connection ends the transaction.
+      const fault = faultOf(error, schema, view);
+      if (!fault) throw error;
+      await tx.query({ text: 'rollback to savepoint a_view' });
+      faults.push(fault);
+    }
+  }
+  return faults;
+}
+
+/** Found and not repaired, for `doctor`. */
+export async function findViewFaults(db: Queryable, schema: string, views: readonly View[]): Promise<ViewFault[]> {
+  const present = await describeViews(db, schema, views);
+  return views.flatMap((view) => {
+    const there = present.get(view.name);
+    if (!there || isCurrent(view, there)) return [];
+    const says = `${schema}.${view.name} is not the view that this version makes`;
+    return [{ view: view.name, says, fix: 'the next sync puts it right, or says why it cannot' }];
+  });
+}
+
+async function makeView(tx: Queryable, schema: string, view: View, present: PresentView | undefined): Promise<void> {
+  const name = `${quoteIdent(schema)}.${quoteIdent(view.name)}`;
+  const text = `${viewDefinition(schema, view)}\n${addRule(schema, view)}`;
+  try {
+    await tx.query({ text });
+  } catch (error) {
+    // Recovery: `replace` keeps columns as they are. A view of ours with other columns is made anew, with the grants it had.
+    if (codeOf(error) !== OTHER_COLUMNS || !present?.isOurs) throw error;
+    await tx.query({ text: `rollback to savepoint a_view; drop view ${name}` });
+    await tx.query({ text });
+    for (const grant of present.grants) await tx.query({ text: grantOn(name, grant) });
+  }
+  if (!present)
+    for (const grant of await grantsBeside(tx, schema, view)) await tx.query({ text: grantOn(name, grant) });
+}
+
+interface Grant {
+  /** Null: everybody. */
+  role: string | null;
+  privilege: string;
+  isGrantable: boolean;
+}
+
+interface PresentView {
+  comment: string | null;
+  /** Of what Postgres holds of the view: `create or replace` by somebody else leaves our comment. */
+  rule: string;
+  isOurs: boolean;
+  grants: Grant[];
+}
+
+const GRANTS = `jsonb_build_object('role', case when a.grantee = 0 then null else a.grantee::regrole::text end,
+  'privilege', a.privilege_type, 'isGrantable', a.is_grantable)`;
+
+/** Eight digits of what Postgres holds of the view `c`. */
+const RULE = `(select left(md5(string_agg(r.ev_action::text, '' order by r.oid)), 8) from pg_rewrite r where r.ev_class = c.oid)`;
+
+async function describeViews(db: Queryable, schema: string, views: readonly View[]): Promise<Map<string, PresentView>> {
+  const found = await db.query<Omit<PresentView, 'isOurs'> & { name: string }>({
+    text: `
+      select c.relname as name, obj_description(c.oid, 'pg_class') as comment, coalesce(${RULE}, '') as rule,
+        (select coalesce(jsonb_agg(${GRANTS}), '[]') from aclexplode(c.relacl) a where a.grantee <> c.relowner) as grants
+      from pg_class c where c.relnamespace = to_regnamespace($1) and c.relname = any($2)`,
+    values: [quoteIdent(schema), views.map(({ name }) => name)],
+  });
+  return new Map(found.map((view) => [view.name, { ...view, isOurs: SHAPE.test(view.comment ?? '') }]));
+}
+
+/** Who may read everything that a new view shows may read the view. */
+function grantsBeside(tx: Queryable, schema: string, { reads }: View): Promise<Grant[]> {
+  return tx.query<Grant & Record<string, unknown>>({
+    text: `
+      select case when a.grantee = 0 then null else a.grantee::regrole::text end as role, 'SELECT' as privilege, false as "isGrantable"
+      from pg_class c, aclexplode(c.relacl) a
+      where c.relnamespace = to_regnamespace($1) and c.relname = any($2) and a.privilege_type = 'SELECT' and a.grantee <> c.relowner
+      group by a.grantee having count(distinct c.oid) = cardinality($2)`,
+    values: [quoteIdent(schema), reads],
+  });
+}
+
+/** `regrole` has quoted the name where that is needed. */
+const grantOn = (name: string, { role, privilege, isGrantable }: Grant): string =>
+  `grant ${privilege} on ${name} to ${role ?? 'public'}${isGrantable ? ' with grant option' : ''}`;
+
+const SHAPE = /Shape ([0-9a-f]{12})(?:\/([0-9a-f]{8}))?\.$/;
+
+/** The comment carries a digest of our text and one of what Postgres made of it, so that a view that is up to date is left alone. */
+const viewComment = ({ doc, query }: View): string => `${doc} Shape ${digestOf(query)}.`;
+
+/** Adds the second digest to the comment, once the view is there. */
+const addRule = (schema: string, { name }: View): string => `
+  do $do$ declare c record; begin
+    select oid, obj_description(oid, 'pg_class') as comment into c from pg_class
+      where relnamespace = to_regnamespace(${quoteLiteral(quoteIdent(schema))}) and relname = ${quoteLiteral(name)};
+    execute format('comment on view %s is %L', c.oid::regclass, regexp_replace(c.comment, '\\.$', '/' || ${RULE} || '.'));
+  end $do$;`;
+
+const digestOf = (query: string): string => createHash('sha256').update(query).digest('hex').slice(0, 12);
+
+/** A view that a DBA made from `schema --format sql` has no second digest. */
+function isCurrent({ query }: View, { comment, rule }: PresentView): boolean {
+  const [, text, made = rule] = SHAPE.exec(comment ?? '') ?? [];
+  return text === digestOf(query) && made === rule;
+}
+
+/** For a person to read or a DBA to run. */
+export function viewDefinition(schema: string, view: View): string {
+  const name = `${quoteIdent(schema)}.${quoteIdent(view.name)}`;
+  return [
+    `create or replace view ${name} as ${view.query.trim()};`,
+    `comment on view ${name} is ${quoteLiteral(viewComment(view))};`,
+    ...Object.entries(view.columns).map(
+      ([column, comment]) => `comment on column ${name}.${quoteIdent(column)} is ${quoteLiteral(comment)};`,
+    ),
+  ].join('\n');
+}
+
+const codeOf = (error: unknown): string | undefined => (error as { code?: string } | null)?.code;
+
+const OTHER_COLUMNS = '42P16';
+
+/** What Postgres refuses of a view: others hang on it, it has other columns, is no view, or belongs to somebody else; a table lost a column. */
+const FIXES: Readonly<Record<string, string>> = {
+  '2BP01': 'drop what uses it, run again, and create that again',
+  [OTHER_COLUMNS]: 'rename or drop it, and run again',
+  '42809': 'rename or move it, and run again: the name is needed for a view',
+  '42501': 'make this user its owner, or drop it',
+  '42703': 'give the table its column back, and run again',
+  '42883': 'give the column its type back, and run again',
+  '42804': 'give the column its type back, and run again',
+};
+
+function faultOf(error: unknown, schema: string, { name }: View): ViewFault | undefined {
+  const { code = '', message, detail } = error as { code?: string; message?: string; detail?: string };
+  const fix = FIXES[code];
+  if (fix === undefined) return undefined;
+  const why = [message, detail].filter(Boolean).join(': ').replaceAll('\n', '; ');
+  return { view: name, says: `view ${schema}.${name} could not be brought up to date: ${why}`, fix };
+}

@@ -1,0 +1,281 @@
+import type { Queryable } from '../../cursor/database/index.ts';
+import {
+  type Attestation,
+  type CertifiedWindow,
+  certifiedBefore,
+  type ForeignRows,
+  lockCertified,
+  type Reopened,
+  reopen,
+  retryNow,
+  SINK_CHANGED,
+  writeAttestation,
+  writeForeign,
+} from '../../cursor/holdings/attestations.ts';
+import { checkFence } from '../../cursor/leases.ts';
+import type { Span } from '../../cursor/ledger.ts';
+import { changeFilters } from '../../cursor/sources.ts';
+import { Fault } from '../../model/errors.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
+import { STREAMS } from '../../model/streams.ts';
+import { DAY_MS, describeRange, holds, type Window } from '../../model/window.ts';
+import { abilityOf, type Held, type Sink, UNSETTLED } from '../../sinks/sink.ts';
+import type { StreamJob, SyncDeps } from '../job.ts';
+import { type Known, readKnown } from './known.ts';
+
+/**
+ * Asks every sink what it holds, before anything is read: a window counts as complete only while its rows are in the sink. A sink that
+ * identifies itself as before is believed for a day; one that was replaced or restored is looked at, and its rows are counted. The count
+ * is spread over runs. Where it differs from the ledger, the window is reopened, and this run reads it again.
+ */
+interface Question {
+  known: Known;
+  epoch: number;
+  now: Instant;
+  /** As the sinks of the state's own database identified themselves when the lease was taken. */
+  identities: ReadonlyMap<string, string>;
+  /** Counts everything in this window, or everything, at once. */
+  recount: Window | boolean;
+}
+
+interface RunStart extends Pick<Question, 'known' | 'identities'> {
+  lease: { epoch: number };
+  now(): Instant;
+}
+
+/**
+ * After a crash between two databases, with filters that have changed, or with a sink that somebody changed, the state is not what it was
+ * when the lease was taken. A sink that cannot be asked is left out of the run: nothing may be certified in it.
+ */
+export async function bringKnownUpToDate(
+  deps: SyncDeps,
+  job: StreamJob,
+  run: RunStart,
+  recount: Window | boolean,
+): Promise<{ known: Known; faults: Map<string, Fault> }> {
+  const { state, sinks, log } = deps;
+  const { source, stream, filters } = job;
+  const lease = { source, stream, epoch: run.lease.epoch };
+  const faults = new Map<string, Fault>();
+  const eachSink = async (work: (sink: Sink) => Promise<boolean>): Promise<boolean> => {
+    let isStale = false;
+    for (const sink of sinks.filter(({ name }) => !faults.has(name))) {
+      try {
+        isStale = (await work(sink)) || isStale;
+      } catch (error) {
+        // Recovery: the others go on. What the fault says is reported at the end, or now where there is no other sink.
+        if (!(error instanceof Fault)) throw error;
+        faults.set(sink.name, sinks.length > 1 ? error.at({ sink: sink.name }) : error);
+        if (faults.size === sinks.length) throw error;
+      }
+    }
+    return isStale;
+  };
+  const readAgain = (): Promise<Known> => readKnown(state, { source, stream, sinks: sinks.map(({ name }) => name) });
+  const identities = new Map(run.identities);
+  let isStale = await eachSink(async (sink) => {
+    const isRecovered = (await sink.recover?.(lease)) ?? false;
+    // It is another one than when the lease was taken.
+    if (isRecovered) identities.delete(sink.name);
+    return isRecovered;
+  });
+  if (await changeFilters(state, lease, { from: run.known.filters, to: filters })) {
+    log.warn({ source, stream, filters }, 'the filters have changed: what is complete is counted again');
+    isStale = true;
+  }
+  const known = isStale ? await readAgain() : run.known;
+  const question = { known, epoch: lease.epoch, now: run.now(), identities, recount };
+  const isChanged = await eachSink(async (sink) => {
+    const { lost, isChanged } = await attestSink(deps, job, sink, question);
+    if (lost.length > 0) {
+      announce(deps, job, sink, lost);
+      await sink.publishProgress?.(job, true);
+    }
+    return isChanged;
+  });
+  return { known: isChanged ? await readAgain() : known, faults };
+}
+
+/** A window whose rows in the sink are not those of the ledger. */
+interface Loss extends Reopened {
+  /** As the ledger had them. */
+  written: number;
+}
+
+async function attestSink(
+  { state }: SyncDeps,
+  { source, stream }: StreamJob,
+  sink: Sink,
+  { known, epoch, now, identities, recount }: Question,
+): Promise<{ lost: Loss[]; isChanged: boolean }> {
+  if (!sink.identify || !sink.attest) return UNCHANGED;
+  const last = known.cursors.get(sink.name)?.lastCommit;
+  const identify = (db: Queryable): Promise<string> => abilityOf(sink, 'identify')(db, { source, stream }, last);
+  const identity = identities.get(sink.name) ?? (await identify(state));
+  const before = known.attestations.get(sink.name);
+  const foreign = known.foreign.get(sink.name) ?? [];
+  const isSame = before?.identity === identity && !identity.endsWith(UNSETTLED);
+  const isDue = !isSame || before.next !== undefined || (before.countedAt ?? 0) < now - DAY_MS;
+  if (!recount && !isDue && foreign.length === 0) return UNCHANGED;
+
+  const track = { source, stream, sink: sink.name };
+  const ask = (windows: readonly Window[]): Promise<Held[]> =>
+    windows.length === 0
+      ? Promise.resolve([])
+      : (sink.attest?.(STREAMS[stream], source, windows) ?? Promise.resolve([]));
+  const windows = (at: Instant | undefined) => certifiedBefore(state, track, { before: at, most: MOST_WINDOWS });
+  const suspects = isSame ? [] : await findEmptied(state, sink, track, known);
+  const rows = recount === true ? Number.POSITIVE_INFINITY : (sink.countedRows ?? Number.POSITIVE_INFINITY);
+  const from = isSame && recount !== true ? before.next : undefined;
+  const { suspects: counted, next } = isDue || recount === true ? await countOn(ask, { windows, from, rows }) : NOTHING;
+  suspects.push(...counted);
+  if (typeof recount === 'object') {
+    const all = await countOn(ask, { windows, from: undefined, rows: Number.POSITIVE_INFINITY, within: recount });
+    suspects.push(...all.suspects);
+  }
+  return state.transaction(async (tx) => {
+    await checkFence(tx, { source, stream, epoch });
+    const certified = suspects.length === 0 ? [] : await lockCertified(tx, track, suspects);
+    // Once more behind the lock: a commit may have come in between.
+    const held = await ask(certified);
+    const still = await ask(foreign);
+    const lost = certified.flatMap((window, i): Loss[] => {
+      const { rows, foreign: others } = held[i] ?? { rows: 0 };
+      if (rows === window.rows && others === undefined) return [];
+      const place = sink.tableOf?.(stream) ?? sink.place;
+      const counted = `${place} holds ${rows} rows of ${describeRange(window)} where ${window.rows} were written`;
+      const since =
+        before?.countedAt === undefined ? '' : ` after ${toIso(before.countedAt).slice(0, 16).replace('T', ' ')}`;
+      const why =
+        rows > window.rows
+          ? 'somebody added rows'
+          : isSame
+            ? 'rows were deleted'
+            : 'it was emptied, restored or replaced';
+      const note = others ?? `${counted}; ${why}${since}`;
+      return [{ ...window, rows, written: window.rows, note }];
+    });
+    if (lost.length > 0) {
+      // First: if it stops here, the windows are still certified and found again.
+      await sink.releaseKeys?.(STREAMS[stream], source, lost);
+      await reopen(tx, track, lost);
+    }
+    const named = (windows: readonly Window[], found: readonly Held[]): ForeignRows[] =>
+      windows.flatMap(({ start, end }, i) => {
+        const what = found[i]?.foreign;
+        return what === undefined ? [] : [{ start, end, what }];
+      });
+    const asked = [...certified, ...foreign];
+    if (asked.length > 0) await writeForeign(tx, track, asked, [...named(certified, held), ...named(foreign, still)]);
+    // Not yet the same: counting the rest of a sink that changed goes on with the next run.
+    await writeAttestation(tx, track, identity.endsWith(UNSETTLED) ? await identify(tx) : identity, next);
+    const gone = foreign.filter((_, i) => still[i]?.foreign === undefined);
+    if (gone.length > 0) await retryNow(tx, track, gone);
+    return { lost, isChanged: lost.length + gone.length > 0 };
+  });
+}
+
+const UNCHANGED = { lost: [], isChanged: false };
+const NOTHING = { suspects: [], next: undefined };
+
+/** Of a replaced sink: windows that have rows by the ledger, and none in the sink; and the one that lacks the newest row. */
+async function findEmptied(
+  state: SyncDeps['state'],
+  sink: Sink,
+  track: { source: string; stream: StreamJob['stream']; sink: string },
+  known: Known,
+): Promise<Window[]> {
+  if (!sink.glance) return [];
+  const all = await certifiedBefore(state, track, { before: undefined, most: 100_000 });
+  const filled = all.filter(({ rows }) => rows > 0);
+  const newest = known.cursors.get(sink.name)?.newestSeen;
+  const instant = newest === undefined ? [] : [{ start: newest, end: newest + 1 }];
+  const looked = await sink.glance(STREAMS[track.stream], track.source, [...filled, ...instant]);
+  const isNewestGone = newest !== undefined && looked.at(-1) === false;
+  return filled.filter((window, i) => !looked[i] || (isNewestGone && holds(window, newest)));
+}
+
+const MOST_WINDOWS = 400;
+
+/** Of a window that has few rows, most of the time goes into finding them. */
+const LEAST_ROWS = 50;
+
+interface Count {
+  windows(before: Instant | undefined): Promise<CertifiedWindow[]>;
+  from: Attestation['next'];
+  /** How many rows may be counted. */
+  rows: number;
+  within?: Window;
+}
+
+/** Counts on, newest first, as far as the rows allow. A large window is counted in parts, over several runs. */
+export async function countOn(
+  ask: (windows: readonly Window[]) => Promise<Held[]>,
+  { windows, from, rows, within }: Count,
+): Promise<{ suspects: Window[]; next: Attestation['next'] }> {
+  const suspects: Window[] = [];
+  let [left, next] = [rows, from];
+  for (;;) {
+    const page = await windows(next?.at);
+    const all = page.filter(({ start, end }) => !within || (start < within.end && end > within.start));
+    const parts: Array<{ window: CertifiedWindow; start: Instant; end: Instant; before: number }> = [];
+    for (const window of all) {
+      const isBegun = next !== undefined && holds(window, next.at - 1) && next.at < window.end;
+      const end = isBegun ? (next?.at ?? window.end) : window.end;
+      const expected = Math.max(LEAST_ROWS, (window.rows * (end - window.start)) / (window.end - window.start));
+      const start = expected <= left ? window.start : Math.ceil(end - ((end - window.start) * left) / expected);
+      if (left <= 0 || start >= end) break;
+      parts.push({ window, start, end, before: isBegun ? (next?.rows ?? 0) : 0 });
+      left -= expected;
+    }
+    const held = await ask(parts);
+    for (const [i, { window, start, before }] of parts.entries()) {
+      const { rows: found = 0, foreign } = held[i] ?? {};
+      const isWhole = start === window.start;
+      if (foreign !== undefined || (isWhole && before + found !== window.rows)) suspects.push(window);
+      next = { at: start, rows: isWhole ? 0 : before + found };
+    }
+    if (parts.length < all.length) return { suspects, next };
+    const last = page.at(-1);
+    if (!last || page.length < MOST_WINDOWS) return { suspects, next: undefined };
+    next = { at: last.start, rows: 0 };
+  }
+}
+
+/** A re-read may take hours: it says what it is going to do. */
+function announce(
+  { log, onNotice }: SyncDeps,
+  { source, stream, requestsPerSecond }: StreamJob,
+  sink: Sink,
+  lost: readonly Loss[],
+): void {
+  const rows = lost.reduce((sum, { written }) => sum + written, 0);
+  const requests = Math.ceil(rows / 1000);
+  const seconds = Math.ceil(requests / requestsPerSecond);
+  const took =
+    seconds < 90
+      ? `${seconds} s`
+      : seconds < 5400
+        ? `${Math.round(seconds / 60)} min`
+        : `${Math.round(seconds / 3600)} h`;
+  const windows = counted(lost.length, 'window');
+  const text = `${lost[0]?.note}. ${windows} ${lost.length === 1 ? 'is' : 'are'} read again: about ${counted(rows, 'row')}, ${counted(requests, 'request')}, ${took}`;
+  if (onNotice) onNotice({ source, stream, text });
+  else log.warn({ source, stream, sink: sink.name, windows: lost.length, rows }, text);
+}
+
+const counted = (n: number, what: string): string => `${n.toLocaleString('en-US')} ${what}${n === 1 ? '' : 's'}`;
+
+/** What was read there is stored, and not certified. */
+export function withheld(spans: readonly Span[], { start, end, what }: ForeignRows): Span[] {
+  return spans.flatMap((span) => {
+    if (!span.certified || span.start >= end || span.end <= start) return [span];
+    const [from, to] = [Math.max(span.start, start), Math.min(span.end, end)];
+    const part = (window: Window): Span => ({ ...span, ...window, rows: 0 });
+    return [
+      part({ start: span.start, end: from }),
+      { ...part({ start: from, end: to }), certified: undefined, note: `${SINK_CHANGED}${what}` },
+      part({ start: to, end: span.end }),
+    ].filter((one) => one.start < one.end);
+  });
+}

@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { type Finished, freshPlace, type Place } from '../support/cli.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+
+/** What somebody types every day: without the key, without a date, without the verb of a group. */
+
+let place: Place;
+let sandbox: Sandbox;
+let database: TestDatabase;
+let db: Database;
+const KEY = 'THE_KEY_OF_THIS_TEST';
+
+beforeAll(async () => {
+  [place, sandbox, database] = await Promise.all([
+    freshPlace(),
+    smallSandbox({ rows: { clicks: 40, leads: 10, sales: 10 }, days: 20 }),
+    freshDatabase(),
+  ]);
+  db = connect({ url: database.url, max: 2 });
+  await place.config(
+    `sources: { main: { baseUrl: "${sandbox.baseUrl}", apiKey: "\${${KEY}}", plan: enterprise, requestsPerSecond: 200, since: 15d,
+  streams: { clicks: { maxLag: 1h }, leads: {}, sales: {} } } }
+sinks: { warehouse: { type: postgres } }
+state: { url: "${database.url}" }\n`,
+    'config.yaml',
+  );
+  expect((await withKey('sync')).code).toBe(0);
+});
+afterAll(async () => {
+  await db.close();
+  await database.drop();
+});
+
+const withKey = (...args: string[]): Promise<Finished> =>
+  place.run([...args, '--config', 'config.yaml'], { [KEY]: sandbox.apiKey });
+const tributary = (...args: string[]): Promise<Finished> => place.call([...args, '--config', 'config.yaml']);
+
+describe('without the API key', () => {
+  it.each([
+    ['status', '--check'],
+    ['runs', '--json'],
+    ['audit', '--json'],
+    ['quarantine', 'list'],
+    ['cursor', 'get'],
+    ['backfills', 'list'],
+  ])('%s %s works', async (...args) => {
+    const { code, stderr } = await tributary(...args.filter(Boolean));
+    expect([code, stderr]).toEqual([0, '']);
+  });
+
+  it('what asks the service names the variable', async () => {
+    const { code, stderr } = await tributary('sync');
+    expect(code).toBe(2);
+    expect(stderr).toContain(`the environment variable ${KEY} is not set`);
+  });
+});
+
+describe('a bare group', () => {
+  it.each([
+    ['quarantine', 'nothing was set aside'],
+    ['cursor', 'main/clicks'],
+    ['backfills', 'no backfill was ever given to the queue'],
+    ['config', 'requestsPerSecond: 200'],
+  ])('%s lists', async (group, says) => {
+    const { code, stdout } = await tributary(group);
+    expect([code, stdout]).toEqual([0, expect.stringContaining(says)]);
+  });
+});
+
+describe('status --check', () => {
+  it('exits with 0 while nothing needs a person', async () => {
+    expect((await tributary('status', '--check')).code).toBe(0);
+  });
+
+  it('exits with 4 where a stream is further behind than maxLag, and says so', async () => {
+    await db.query({
+      text: `update tributary.cursors set complete_through = now() - interval '3 hours' where stream = 'clicks'`,
+    });
+    const { code, stdout } = await tributary('status', '--check');
+    expect([code, stdout]).toEqual([4, expect.stringContaining('main/clicks: needs you: late, 180 min behind')]);
+    expect((await tributary('status')).code).toBe(0);
+  });
+
+  it('says the refusal of a whole source once, not once for each stream and sink', async () => {
+    await db.query({
+      text: `update tributary.runs set state = 'refused', message = 'the plan is too low' where kind = 'sync'`,
+    });
+    const { code, stdout } = await tributary('status', '--check');
+    expect(code).toBe(4);
+    expect(stdout.match(/the plan is too low/g)).toHaveLength(1);
+    expect(stdout).toMatch(/^main: needs you: parked$/m);
+  });
+});
+
+describe('query', () => {
+  const clicks = async (): Promise<number> => (await db.query({ text: 'select from attribution.clicks' })).length;
+
+  it('asks the tables', async () => {
+    const { code, stdout } = await tributary('query', 'select count(*) as n from attribution.clicks;', '--json');
+    const n = await clicks();
+    expect([code, JSON.parse(stdout)]).toMatchObject([0, { command: 'query', rows: [{ n }], isCut: false }]);
+    const cut = await tributary('query', 'select event_id from attribution.clicks order by 1', '--limit', '2');
+    expect(cut.stdout).toMatch(/^event_id\n─+\n\S+\n\S+\n\nthe first 2 rows; --limit shows more\n$/);
+  });
+
+  it.each([
+    ['delete from attribution.clicks', /^syntax error at or near "delete"/],
+    ['with gone as (delete from attribution.clicks returning 1) select * from gone', /cursor|read-only|modifying/i],
+    ['select nothing', /^column "nothing" does not exist/],
+  ])('%s is refused in the words of Postgres', async (sql, says) => {
+    const before = await clicks();
+    const { code, stderr } = await tributary('query', sql);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(says)]);
+    expect(await clicks()).toBe(before);
+  });
+});
+
+describe('dates', () => {
+  it('--to is now where nobody says otherwise, and a dry run with nothing to do says so', async () => {
+    const { code, stdout } = await withKey('backfill', 'leads', '--from', '5d', '--to', 'yesterday', '--dry-run');
+    expect(code).toBe(0);
+    expect(stdout).toContain('nothing to do: all of it is certified already; --force reads it again');
+    expect(stdout).not.toContain('next: the same without');
+    const forced = await withKey('backfill', 'leads', '--from', '5d', '--force', '--dry-run');
+    expect(forced.stdout).toContain('next: the same without --dry-run');
+  });
+});
+
+it('-v is the version, as -V always was', async () => {
+  const [small, large] = [await place.call(['-v']), await place.call(['-V'])];
+  expect(small.stdout).toMatch(/^\d+\.\d+\.\d+/);
+  expect(large.stdout).toBe(small.stdout);
+});

@@ -1,0 +1,302 @@
+import { cp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
+import { withoutSnapshots } from '../../src/sinks/iceberg/format/metadata.ts';
+import { type Finished, freshPlace } from '../support/cli.ts';
+import { lookAtTable } from '../support/iceberg-place.ts';
+import { createStranger } from '../support/iceberg-stranger.ts';
+import { filesIn, queryDuckdb } from '../support/lake-readers.ts';
+import { copyDatabase, freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+
+/**
+ * Another program changes an Iceberg table, or a table or its catalog is lost or restored. The next sync says so, and ends with 0 only once the
+ * table holds every event, and each once.
+ */
+
+const ROWS = 900;
+const ALL = ['--from', '40d', '--to', 'now'];
+
+const opened: Array<() => Promise<unknown>> = [];
+afterAll(async () => {
+  for (const close of opened.reverse()) await close();
+});
+
+/** A service, a state, a catalog and a folder that no other test has, synced. */
+async function synced(stream: 'clicks' | 'leads' = 'clicks') {
+  const sandbox = await smallSandbox({ rows: { clicks: ROWS, leads: 40, sales: 10 }, days: 12 });
+  let total = ROWS;
+  const place = await freshPlace();
+  const warehouse = join(place.dir, 'warehouse');
+  let db: Database | undefined;
+  const close = async (): Promise<void> => {
+    await db?.close();
+    db = undefined;
+  };
+  const use = async (database: TestDatabase): Promise<void> => {
+    await close();
+    db = connect({ url: database.url, max: 2 });
+    await place.config(
+      `sources: { shop: { baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 200, since: 40d,
+  streams: { ${stream}: { every: 1h } } } }
+sinks: { tables: { type: iceberg, warehouse: ./warehouse } }
+state: { url: "${database.url}" }\n`,
+    );
+  };
+  const database = await freshDatabase();
+  opened.push(() => database.drop(), close);
+  const tributary = async (...args: string[]): Promise<Finished> => {
+    const done = await place.call([...args, '--config', 't.yaml']);
+    return { ...done, text: done.text.replace(/\s+/g, ' ') };
+  };
+  await use(database);
+  // The second one looks at the table for the first time: from then on it is known.
+  for (let i = 0; i < 2; i++) expect(await tributary('sync')).toMatchObject({ code: 0 });
+  const state = { query: (sql) => (db as Database).query(sql) } as Database;
+  const stranger = createStranger({ state, namespace: 'attribution', table: stream });
+  /** Rows and distinct events, as a reader of the table finds them. */
+  const rows = async (): Promise<[number, number]> => {
+    const files = await stranger.files();
+    if (files.length === 0) return [0, 0];
+    const list = files.map(({ path }) => `'${path}'`).join();
+    const [found] = await queryDuckdb(
+      `select count(*) as n, count(distinct event_id) as ids from read_parquet([${list}], union_by_name = true)`,
+    );
+    return [Number(found?.n), Number(found?.ids)];
+  };
+  /** More clicks, all of them synced; how many there were before. */
+  const more = async (): Promise<number> => {
+    const before = total;
+    const now = sandbox.service.now();
+    total += sandbox.service.arrive('clicks', 50, { from: now - 25 * 60_000, to: now - 15 * 60_000 }).length;
+    expect(await tributary('sync')).toMatchObject({ code: 0 });
+    expect(await rows()).toEqual([total, total]);
+    return before;
+  };
+  const all = (): [number, number] => [total, total];
+  const requests = async (): Promise<number> => {
+    const [run] = await state.query<{ requests: number }>({
+      text: 'select requests from tributary.runs order by started_at desc limit 1',
+    });
+    return Number(run?.requests);
+  };
+  /** What DuckDB selects from the table, a few rows of the oldest day. */
+  const oldest = async (change = '*', limit = 2): Promise<string> => {
+    const files = (await stranger.files()).sort((a, b) => (a.day ?? 0) - (b.day ?? 0));
+    return `select ${change} from read_parquet('${files[0]?.path}') order by timestamp limit ${limit}`;
+  };
+  return { place, close, warehouse, state, database, use, tributary, rows, more, all, requests, stranger, oldest };
+}
+
+type Scene = Awaited<ReturnType<typeof synced>>;
+
+/** Named at every run, never counted, never removed; until it is repaired. */
+async function expectForeign(scene: Scene, text: RegExp, held: number): Promise<void> {
+  for (let i = 0; i < 2; i++) {
+    const done = await scene.tributary('sync');
+    expect(done.text).toMatch(text);
+    expect([done.code, (await scene.rows())[0]]).toEqual([4, held]);
+  }
+  expect(await scene.tributary('verify', ...ALL)).toMatchObject({ code: 4 });
+  const repaired = await scene.tributary('verify', ...ALL, '--repair');
+  expect([repaired.code, await scene.rows()], repaired.text).toEqual([0, scene.all()]);
+  expect(await scene.tributary('sync')).toMatchObject({ code: 0 });
+  expect(await scene.tributary('sync', '--recount')).toMatchObject({ code: 0 });
+}
+
+async function expectHealed(scene: Scene, text = /(is|are) read again: about [\d,]+ rows?/): Promise<void> {
+  const done = await scene.tributary('sync');
+  expect(done.text).toMatch(text);
+  expect([done.code, await scene.rows()], done.text).toEqual([0, scene.all()]);
+  const again = await scene.tributary('sync', '--recount');
+  expect([again.code, await scene.rows()], again.text).toEqual([0, scene.all()]);
+  expect(await scene.tributary('verify', ...ALL)).toMatchObject({ code: 0 });
+}
+
+describe('another writer', () => {
+  it('appends rows that are there already', async () => {
+    const scene = await synced();
+    await scene.stranger.commit({ operation: 'append', select: await scene.oldest() });
+    expect(await scene.rows()).toEqual([ROWS + 2, ROWS]);
+    await expectForeign(
+      scene,
+      /2 rows of another writer \(00000-0-\S+, written by Spark local-1 at .* \(append\)\)/,
+      ROWS + 2,
+    );
+  });
+
+  it('appends rows of its own', async () => {
+    const scene = await synced();
+    const change = "* replace (event_id || '-again' as event_id, 'by-hand' as _run_id)";
+    await scene.stranger.commit({ operation: 'append', select: await scene.oldest(change) });
+    await expectForeign(scene, /2 rows of another writer/, ROWS + 2);
+  });
+
+  it('deletes rows by writing the rest of their file anew', async () => {
+    const scene = await synced();
+    const [file] = (await scene.stranger.files()).sort((a, b) => (a.day ?? 0) - (b.day ?? 0));
+    const select = `select * from read_parquet('${file?.path}') order by timestamp offset 2`;
+    await scene.stranger.commit({ operation: 'overwrite', select, removed: [file?.path ?? ''] });
+    expect(await scene.rows()).toEqual([ROWS - 2, ROWS - 2]);
+    // What they lack is back at once; that somebody else wrote the others stays to be looked at.
+    await expectForeign(scene, /rows that another writer wrote anew/, ROWS);
+  });
+
+  it('deletes rows by a delete file', async () => {
+    const scene = await synced();
+    await scene.stranger.commit({ operation: 'delete', deleteFiles: true });
+    await expectForeign(scene, /1 delete file of another writer/, ROWS);
+  });
+
+  it('removes a whole file: its day is read again', async () => {
+    const scene = await synced();
+    const [file] = await scene.stranger.files();
+    await scene.stranger.commit({ operation: 'delete', removed: [file?.path ?? ''] });
+    await expectHealed(scene);
+  });
+
+  it('goes back to an earlier snapshot: what that lacks is read again', async () => {
+    const scene = await synced();
+    const early = (await scene.stranger.metadata())['current-snapshot-id'];
+    const before = await scene.more();
+    await scene.stranger.edit((metadata) => ({
+      ...metadata,
+      'current-snapshot-id': early as number,
+      refs: { main: { 'snapshot-id': early as number, type: 'branch' } },
+    }));
+    expect(await scene.rows()).toEqual([before, before]);
+    await expectHealed(scene);
+  });
+
+  it('joins files: everything stays complete, and what changes afterwards is not there twice', async () => {
+    const scene = await synced();
+    const files = await scene.stranger.files();
+    const select = `select * from read_parquet([${files.map(({ path }) => `'${path}'`)}], union_by_name = true) order by random()`;
+    await scene.stranger.commit({ operation: 'replace', select, removed: files.map(({ path }) => path) });
+    const done = await scene.tributary('sync');
+    expect([done.code, await scene.rows()], done.text).toEqual([0, scene.all()]);
+    expect(await scene.requests()).toBeLessThan(4);
+    expect(await scene.tributary('sync', '--recount')).toMatchObject({ code: 0 });
+    expect(await scene.tributary('verify', ...ALL)).toMatchObject({ code: 0 });
+    // Read again, row by row: nothing is new.
+    expect(await scene.tributary('backfill', ...ALL, '--force')).toMatchObject({ code: 0 });
+    expect(await scene.rows()).toEqual(scene.all());
+  });
+
+  it('expires snapshots: everything stays complete', async () => {
+    const scene = await synced();
+    await scene.stranger.edit((metadata) => withoutSnapshots(metadata, () => true));
+    expect(await scene.tributary('sync')).toMatchObject({ code: 0 });
+    expect(await scene.requests()).toBeLessThan(4);
+  });
+});
+
+describe('a table', () => {
+  it('that was dropped from the catalog is made and filled anew', async () => {
+    const scene = await synced();
+    await scene.state.query({ text: 'delete from public.iceberg_tables' });
+    await expectHealed(scene);
+  });
+
+  it('that was dropped is not called complete by a backfill, which fills it', async () => {
+    const scene = await synced();
+    await scene.state.query({ text: "delete from public.iceberg_tables where table_name = 'clicks'" });
+    const done = await scene.tributary('backfill', ...ALL);
+    expect([done.code, await scene.rows()], done.text).toEqual([0, scene.all()]);
+  });
+
+  it('that lost a data file gets its rows back', async () => {
+    const scene = await synced();
+    const [file] = await scene.stranger.files();
+    await rm(file?.path ?? '');
+    const done = await scene.tributary('sync', '--recount');
+    expect([done.code, await scene.rows()], done.text).toEqual([0, scene.all()]);
+    expect(await scene.tributary('sync')).toMatchObject({ code: 0 });
+  });
+});
+
+describe('restored', () => {
+  it('an older state with its catalog: the table goes on with its newest version', async () => {
+    const scene = await synced();
+    await scene.close();
+    const before = await copyDatabase(scene.database);
+    opened.push(() => before.drop());
+    await scene.use(scene.database);
+    await scene.more();
+    const { location } = await lookAtTable(scene.state, 'attribution', 'clicks');
+    for (const file of await filesIn(scene.warehouse))
+      if (file.endsWith('.metadata.json') && file.includes('/clicks/') && !location.endsWith(file))
+        await rm(join(scene.warehouse, file));
+    await scene.use(before);
+    const doctor = await scene.tributary('doctor');
+    expect(doctor.text).toMatch(/which is not there.*run tributary sync/);
+    expect(doctor.code).not.toBe(0);
+    for (let i = 0; i < 2; i++) {
+      const done = await scene.tributary('sync');
+      expect([done.code, await scene.rows()], done.text).toEqual([0, scene.all()]);
+    }
+    expect(await scene.tributary('sync', '--recount')).toMatchObject({ code: 0 });
+    expect(await scene.tributary('verify', ...ALL)).toMatchObject({ code: 0 });
+    expect((await scene.tributary('doctor')).text).not.toContain('not there');
+  });
+
+  it('an older folder: what it lacks is read again', async () => {
+    const scene = await synced();
+    const copy = join(scene.place.dir, 'copy');
+    await cp(scene.warehouse, copy, { recursive: true });
+    await scene.more();
+    await rm(scene.warehouse, { recursive: true });
+    await cp(copy, scene.warehouse, { recursive: true });
+    await expectHealed(scene);
+  });
+});
+
+describe('forget', () => {
+  it('refuses while a file, a branch or a tag of another writer may name the person; then nothing does', async () => {
+    const scene = await synced('leads');
+    const [file] = await scene.stranger.files();
+    const [row] = await queryDuckdb(
+      `select customer_id as id from read_parquet('${file?.path}') where customer_id is not null limit 1`,
+    );
+    const id = String(row?.id);
+    const forget = () => scene.tributary('forget', '--source', 'shop', '--customer', id, '--yes');
+    const select = `select * from read_parquet('${file?.path}') where customer_id = '${id}'`;
+    await scene.stranger.commit({ operation: 'append', select });
+    const refused = await forget();
+    expect(refused.text).toMatch(/nothing is forgotten yet .*leads\/00000-0-\S+, written by Spark local-1/);
+    expect(refused.code).not.toBe(0);
+    expect(await scene.tributary('verify', ...ALL, '--repair')).toMatchObject({ code: 0 });
+    const { 'current-snapshot-id': current = 0 } = await scene.stranger.metadata();
+    const tag = { kept: { 'snapshot-id': current, type: 'tag' } };
+    await scene.stranger.edit((metadata) => ({ ...metadata, refs: { ...metadata.refs, ...tag } }));
+    const again = await forget();
+    expect(again.text).toMatch(/the tag kept of attribution.leads/);
+    expect(again.code).not.toBe(0);
+    await scene.stranger.edit(({ refs: { kept: _, ...refs }, ...metadata }) => ({ ...metadata, refs }));
+    expect(await forget()).toMatchObject({ code: 0 });
+    for (const path of await filesIn(scene.warehouse)) {
+      if (!path.endsWith('.parquet')) continue;
+      const found = await queryDuckdb(
+        `select * from read_parquet('${join(scene.warehouse, path)}') t where t::varchar like '%${id}%'`,
+      );
+      expect(found, path).toEqual([]);
+    }
+  });
+
+  it('reaches what another program has joined', async () => {
+    const scene = await synced('leads');
+    const files = await scene.stranger.files();
+    const paths = files.map(({ path }) => path);
+    const select = `select * from read_parquet([${paths.map((path) => `'${path}'`)}], union_by_name = true)`;
+    const [row] = await queryDuckdb(`select customer_id as id from (${select}) where customer_id is not null limit 1`);
+    await scene.stranger.commit({ operation: 'replace', select, removed: paths });
+    expect(await scene.tributary('forget', '--source', 'shop', '--customer', String(row?.id), '--yes')).toMatchObject({
+      code: 0,
+    });
+    const left = (await scene.stranger.files()).map(({ path }) => `'${path}'`);
+    const all = `from read_parquet([${left}], union_by_name = true)`;
+    expect(await queryDuckdb(`select * ${all} where customer_id = '${row?.id}'`)).toEqual([]);
+    expect(await queryDuckdb(`select count(*)::int as n ${all}`)).toEqual([{ n: 40 }]);
+  });
+});

@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest';
+import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
+import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
+import { INDEXES } from '../../src/sinks/views/postgres-indexes.ts';
+import { postgresPlace } from '../support/postgres-place.ts';
+
+/** Indexes that a config asks for, and that the views are answered from. */
+
+it.each(['none', 'month'] as const)('are made when they are asked for, also later: partition %s', async (partition) => {
+  const place = await postgresPlace({ schema: 'attribution', partition });
+  try {
+    const names = async (): Promise<string[]> =>
+      (
+        await place.db.query<{ name: string }>({
+          text: `select c.relname as name from pg_class c join pg_index i on i.indexrelid = c.oid join pg_class t on t.oid = i.indrelid
+            where t.relnamespace = 'attribution'::regnamespace and t.relname = any($1) order by 1`,
+          values: [STREAM_NAMES],
+        })
+      ).map(({ name }) => name);
+    const options = { name: 'warehouse', db: place.db, schema: 'attribution', state: place.state, partition };
+    await createPostgresSink(options).prepare(STREAMS.clicks);
+    const before = await names();
+    expect(before).toHaveLength(9);
+    for (const name of STREAM_NAMES) await createPostgresSink({ ...options, indexes: INDEXES }).prepare(STREAMS[name]);
+    const asked = ['clicks_link', 'clicks_synced', 'leads_click', 'leads_customer', 'leads_link', 'leads_synced'];
+    expect(await names()).toEqual(
+      [...before, ...asked, ...asked.slice(2).map((name) => name.replace('leads', 'sales'))].sort(),
+    );
+    // One that is not asked for any more stays: it may be somebody else's by now.
+    await createPostgresSink(options).prepare(STREAMS.clicks);
+    expect(await names()).toHaveLength(19);
+    if (partition === 'month') return;
+
+    const plan = await place.db.transaction(async (tx) => {
+      // On tables without rows any index is as good: only this one is left.
+      await tx.query({ text: 'set local enable_seqscan = off; drop index attribution.clicks_date' });
+      return tx.query<Record<string, string>>({
+        text: `explain select * from attribution.funnel_by_link where date between '2026-10-01' and '2026-10-31'`,
+      });
+    });
+    const text = plan.map((line) => line['QUERY PLAN']).join('\n');
+    for (const index of ['clicks_link', 'leads_customer', 'sales_customer'])
+      expect(text).toMatch(new RegExp(`Index Only Scan using ${index}`));
+  } finally {
+    await place.close();
+  }
+});

@@ -1,0 +1,59 @@
+import { expect, it } from 'vitest';
+import { connect } from '../../src/cursor/database/index.ts';
+import { readOverview } from '../../src/http/routes/overview.ts';
+import { checkNewBackfill } from '../../src/jobs/backfills.ts';
+import { stateDatabase } from '../support/postgres.ts';
+
+/** Backfills of several streams with so many windows in all, of a ledger that is not small either. */
+it('the overview does not wait for 20,000 windows that are queued', async () => {
+  const home = await stateDatabase();
+  const db = connect({ url: home.url, max: 4 });
+  await db.query({
+    text: `
+      insert into tributary.cursors (source, stream, sink, since, complete_through)
+        select 'main', stream, sink, now() - interval '400 days', now()
+        from unnest(array['clicks', 'leads', 'sales']) stream, unnest(array['warehouse', 'lake']) sink`,
+  });
+  await db.query({
+    text: `
+      insert into tributary.windows (source, stream, sink, start_at, end_at, state, rows, proven_at, run_id)
+        select source, stream, sink, now() - make_interval(days => n + 1), now() - make_interval(days => n), 'certified', 9, now(), 'run'
+        from tributary.cursors, generate_series(0, 399) n`,
+  });
+  await db.query({
+    text: `
+      insert into tributary.backfills (id, source, stream, start_at, end_at, force, state)
+        select 'b' || n, 'main', (array['clicks', 'leads', 'sales'])[1 + n % 3], now() - interval '400 days', now(), true,
+          case when n < 50 then 'queued' else 'done' end
+        from generate_series(0, 99) n`,
+  });
+  await db.query({
+    text: `
+      insert into tributary.backfill_windows (backfill_id, start_at, end_at, state)
+        select id, now() - make_interval(days => n + 1), now() - make_interval(days => n), case b.state when 'done' then 'done' else 'queued' end
+        from tributary.backfills b, generate_series(0, 399) n`,
+  });
+  await db.query({ text: 'analyze' });
+  const overview = () => readOverview({ state: db, streams: [], version: '1' });
+  expect((await overview()).activities).toHaveLength(50);
+  const timed = async (work: () => Promise<unknown>): Promise<number> => {
+    const began = performance.now();
+    await work();
+    return performance.now() - began;
+  };
+  const count = {
+    text: 'select count(*) from tributary.backfill_windows w join tributary.backfills b on b.id = w.backfill_id',
+  };
+  // In counts of the windows, which a machine of any speed takes about 20 ms for: it was 350 of them.
+  const ratios: number[] = [];
+  for (let i = 0; i < 5; i++) ratios.push((await timed(overview)) / (await timed(() => db.query(count))));
+  expect(Math.min(...ratios)).toBeLessThan(15);
+  await expect(
+    checkNewBackfill({ state: db }, [{ source: 'other', stream: 'clicks' }], {
+      window: { start: 0, end: 1 },
+      force: false,
+    }),
+  ).rejects.toThrow('20000 windows of other backfills wait already');
+  await db.close();
+  await home.drop();
+});

@@ -1,0 +1,168 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { withSyncApp } from '../../src/app/index.ts';
+import { scheduledStreamsOf } from '../../src/app/worker.ts';
+import type { Config } from '../../src/config/index.ts';
+import { readBackfillWindows } from '../../src/cursor/backfills.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
+import { type Backfill, enqueueBackfills, readBackfills } from '../../src/jobs/backfills.ts';
+import { createQueue, type JobQueue } from '../../src/jobs/bull.ts';
+import type { ScheduledStream } from '../../src/jobs/schedule.ts';
+import { runWorker } from '../../src/jobs/worker.ts';
+import { DAY_MS, startOfDay } from '../../src/model/window.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { backfillStream } from '../../src/sync/backfill-stream.ts';
+import type { StreamJob } from '../../src/sync/job.ts';
+import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+import { silentLog } from '../support/silent-log.ts';
+import { FAST, until, workerConfig } from '../support/workers.ts';
+
+/** What a worker does about an error that is none of ours, and about work that never ends. */
+
+const TODAY = startOfDay(Date.now());
+const CHUNKS = [3, 2, 1].map((days) => ({ start: TODAY - days * DAY_MS, end: TODAY - (days - 1) * DAY_MS }));
+const WINDOW = { start: TODAY - 3 * DAY_MS, end: TODAY };
+
+type Ill = 'throws' | 'throws before its run' | 'hangs' | undefined;
+const never = (): Promise<never> => new Promise(() => {});
+
+let home: TestDatabase;
+let db: Database;
+let sandbox: Sandbox;
+let config: Config;
+/** What is wrong with syncs and with windows now. */
+const ill: { sync: Ill; window: Ill } = { sync: undefined, window: undefined };
+const errors: Array<{ text: string; err?: unknown }> = [];
+const bugs: string[] = [];
+
+beforeAll(async () => {
+  [home, sandbox] = await Promise.all([stateDatabase(), smallSandbox({ rows: { clicks: 200 }, days: 4 })]);
+  db = connect({ url: home.url, max: 3 });
+  config = workerConfig({ stateUrl: home.url, queueUrl: undefined, sandboxes: { main: sandbox }, streams: ['clicks'] });
+  for (const source of Object.values(config.sources)) source.since = new Date(TODAY).toISOString().slice(0, 10);
+});
+beforeEach(() => {
+  errors.length = 0;
+  bugs.length = 0;
+});
+afterAll(async () => {
+  await db.close();
+  await home.drop();
+});
+
+/** A job with an illness: bugs are not at hand in a sound program. */
+const infected = ({ job, ...rest }: ScheduledStream): ScheduledStream => ({
+  ...rest,
+  job: infect(job, () => ill.sync),
+});
+const infect = (job: StreamJob, illness: () => Ill): StreamJob => ({
+  ...job,
+  requests() {
+    if (illness() === 'throws before its run') throw new TypeError('requests of undefined');
+    return job.requests();
+  },
+  async findSince(known, signal) {
+    if (illness() === 'throws') throw new TypeError('since of undefined');
+    return illness() === 'hangs' ? never() : job.findSince(known, signal);
+  },
+});
+
+async function withWorker(work: (queue: JobQueue) => Promise<void>): Promise<void> {
+  const log = { ...silentLog, error: (fields: object, text: string) => void errors.push({ ...fields, text }) };
+  const stop = new AbortController();
+  await withSyncApp({ config, log }, async (app) => {
+    const queue = await createQueue({ url: undefined, stateUrl: home.url, log });
+    const worker = runWorker({
+      ...app,
+      log,
+      queue,
+      signal: stop.signal,
+      holder: 'worker of a test',
+      backfillHolder: 'backfills of a test',
+      scheduled: scheduledStreamsOf(config, app).map(infected),
+      webhook: undefined,
+      retentionMs: DAY_MS,
+      readWindow: (deps, job, request) =>
+        backfillStream(
+          deps,
+          infect(job, () => ill.window),
+          request,
+        ),
+      onBug: ({ source, stream }) => void bugs.push(`${source}/${stream}`),
+      timings: { ...FAST, hangMs: 600, graceMs: 300, closeMs: 500 },
+    });
+    try {
+      await work(queue);
+    } finally {
+      stop.abort();
+      await worker;
+      await queue.close();
+    }
+  });
+}
+
+const troubles = async (): Promise<string[]> =>
+  (
+    await db.query<{ said: string }>({
+      text: `select kind || ': ' || message as said from tributary.incidents where closed_at is null order by id`,
+    })
+  ).map(({ said }) => said);
+const isDone = async (): Promise<boolean> =>
+  (
+    await db.query<{ state: string }>({
+      text: `select state from tributary.runs where kind in ('sync', 're-sweep') and finished_at is not null order by started_at desc limit 1`,
+    })
+  )[0]?.state === 'done';
+async function add(queue: JobQueue): Promise<string> {
+  const request = { source: 'main', stream: 'clicks', window: WINDOW, force: true, chunks: CHUNKS } as const;
+  return (await enqueueBackfills({ state: db, queue }, [request]))[0] ?? '';
+}
+const read = async (id: string): Promise<Backfill> => (await readBackfills(db, id))[0] as Backfill;
+
+describe.each<Exclude<Ill, undefined>>(['throws', 'throws before its run', 'hangs'])('a sync that %s', (illness) => {
+  it('is logged, counted, a trouble and an alert, and heals when its cause is gone', async () => {
+    ill.sync = illness;
+    await withWorker(async () => {
+      await until('it is a trouble', async () => (await troubles()).length > 0);
+      expect(await troubles()).toEqual([
+        'failing: the last run failed: a bug of tributary ended it; the log says more',
+      ]);
+      await until('it is told', () => errors.some(({ text }) => text.startsWith('main/clicks failing')));
+      expect(errors.filter(({ text }) => text === 'a bug ended this run').map(({ err }) => err)[0]).toBeInstanceOf(
+        Error,
+      );
+      expect(bugs[0]).toBe('main/clicks');
+      ill.sync = undefined;
+      await until('it works again', isDone);
+      await until('the trouble is over', async () => (await troubles()).length === 0);
+    });
+  });
+});
+
+describe.each<Exclude<Ill, undefined>>(['throws', 'throws before its run', 'hangs'])('a window that %s', (illness) => {
+  it('is logged and tried again: its claim ends, and the others are read', async () => {
+    await withWorker(async (queue) => {
+      ill.window = illness;
+      const id = await add(queue);
+      await until('a bug was seen', () => bugs.length > 0);
+      ill.window = undefined;
+      await until('it is read', async () => (await read(id)).state === 'done');
+      expect(errors.filter(({ text }) => text === 'a bug ended this run').length).toBe(bugs.length);
+      const windows = await readBackfillWindows(db, id);
+      expect(windows.map(({ state }) => state)).toEqual(['done', 'done', 'done']);
+      expect(Math.max(...windows.map(({ tries }) => tries))).toBeGreaterThan(1);
+    });
+  });
+});
+
+it('windows that never stop throwing are given up, as a trouble', async () => {
+  await withWorker(async (queue) => {
+    ill.window = 'throws';
+    const id = await add(queue);
+    await until('it has failed', async () => (await read(id)).state === 'failed');
+    expect((await read(id)).windows).toEqual({ queued: 0, running: 0, done: 0, failed: 3 });
+    await until('it is a trouble', async () => (await troubles()).length > 0);
+    expect(await troubles()).toEqual([expect.stringMatching(`^failing: backfill ${id} gave up windows: a bug`)]);
+    ill.window = undefined;
+  });
+});

@@ -1,0 +1,127 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { type Finished, freshPlace, type Place } from './cli.ts';
+import { queryDuckdb } from './lake-readers.ts';
+import { freshDatabase, type TestDatabase } from './postgres.ts';
+import { smallSandbox } from './sandbox.ts';
+
+/** A service, a state, and another database: for tests in which somebody changes what a sink holds. */
+export interface SinkScenes {
+  sandbox: Sandbox;
+  databases: readonly TestDatabase[];
+  state: Database;
+  other: Database;
+}
+
+export const ROWS = 3000;
+
+export function sinkScenes(): SinkScenes {
+  const scenes = {} as { -readonly [key in keyof SinkScenes]: SinkScenes[key] };
+  beforeAll(async () => {
+    scenes.sandbox = await smallSandbox({ rows: { clicks: ROWS, leads: 60, sales: 30 }, days: 30 });
+    scenes.databases = await Promise.all([freshDatabase(), freshDatabase()]);
+    [scenes.state, scenes.other] = scenes.databases.map(({ url }) => connect({ url, max: 3 })) as [Database, Database];
+  });
+  afterAll(async () => {
+    await Promise.all([scenes.state?.close(), scenes.other?.close()]);
+    await Promise.all(scenes.databases.map((database) => database.drop()));
+  });
+  return scenes;
+}
+
+let places = 0;
+
+export interface Scene {
+  place: Place;
+  source: string;
+  tributary(...args: string[]): Promise<Finished>;
+  /** From now on it works with another state. */
+  useState(url: string): Promise<void>;
+  /** The watermark, in seconds. */
+  through(): Promise<number>;
+  /** Requests of the last run. */
+  requests(): Promise<number>;
+}
+
+/** A source that no other test has, synced into sinks of its own; `SOURCE` in their text is its name. */
+export async function synced({ sandbox, databases, state }: SinkScenes, sinks: string, syncs = 2): Promise<Scene> {
+  const source = `scene_${process.pid}_${++places}`;
+  const place = await freshPlace();
+  const configure = (url: string): Promise<string> =>
+    place.config(
+      `sources: { ${source}: { baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 200, since: 40d,
+  streams: { clicks: { every: 1h } } } }
+sinks: { ${sinks.replaceAll('SOURCE', source)} }
+state: { url: "${url}" }\n`,
+    );
+  await configure(databases[0]?.url ?? '');
+  const tributary = async (...args: string[]): Promise<Finished> => {
+    const done = await place.call([...args, '--config', 't.yaml']);
+    return { ...done, text: done.text.replace(/\s+/g, ' ') };
+  };
+  // By the second one the sink is known.
+  for (let i = 0; i < syncs; i++) {
+    const { code, text } = await tributary('sync');
+    expect([code, text]).toEqual([0, expect.anything()]);
+  }
+  const read = async (text: string): Promise<number> =>
+    Number((await state.query<{ n: number | null }>({ text, values: [source] }))[0]?.n ?? 0);
+  return {
+    place,
+    source,
+    tributary,
+    useState: async (url) => void (await configure(url)),
+    through: () =>
+      read('select extract(epoch from min(complete_through)) as n from tributary.cursors where source = $1'),
+    requests: () => read('select requests as n from tributary.runs where source = $1 order by started_at desc limit 1'),
+  };
+}
+
+export interface TableScene extends Scene {
+  query<T extends Record<string, unknown>>(text: string): Promise<T[]>;
+  rows(): Promise<number>;
+}
+
+/** In tables of its own schema. */
+export async function inTables(
+  scenes: SinkScenes,
+  { isElsewhere = false, more = '', syncs = 2 }: { isElsewhere?: boolean; more?: string; syncs?: number } = {},
+): Promise<TableScene> {
+  const url = isElsewhere ? `, url: "${scenes.databases[1]?.url}"` : '';
+  const scene = await synced(scenes, `sink: { type: postgres, schema: SOURCE${url}${more} }`, syncs);
+  return { ...scene, ...tablesOf(isElsewhere ? scenes.other : scenes.state, scene.source) };
+}
+
+export function tablesOf(db: Database, schema: string): Pick<TableScene, 'query' | 'rows'> {
+  const query = async <T extends Record<string, unknown>>(text: string): Promise<T[]> =>
+    db.query<T>({ text: text.replaceAll('@', schema) });
+  return { query, rows: async () => Number((await query('select count(*) as n from @.clicks'))[0]?.n) };
+}
+
+export interface LakeScene extends Scene {
+  clicks: string;
+  /** The folders of its days, in order, and the name of the file in each. */
+  days(): Promise<string[]>;
+  file: string;
+  rows(): Promise<number>;
+}
+
+/** In Parquet files of its own folder. */
+export async function inLake(scenes: SinkScenes): Promise<LakeScene> {
+  const scene = await synced(scenes, 'sink: { type: parquet, path: ./lake }');
+  const clicks = join(scene.place.dir, 'lake/clicks');
+  const days = async (): Promise<string[]> => (await readdir(clicks)).sort().map((day) => join(clicks, day));
+  return { ...scene, clicks, days, file: `${scene.source}.parquet`, rows: () => rowsIn(clicks) };
+}
+
+/** None of them twice. */
+export async function rowsIn(folder: string): Promise<number> {
+  const [found] = await queryDuckdb(
+    `select count(*) as n, count(distinct event_id) as ids from '${folder}/**/*.parquet'`,
+  );
+  expect(found?.n).toEqual(found?.ids);
+  return Number(found?.n);
+}
