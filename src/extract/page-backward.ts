@@ -1,5 +1,5 @@
 import type { Instant } from '../model/instant.ts';
-import { coverSilence, otherLimit } from './limits/silence.ts';
+import { coverSilence, otherLimit, showsOlder } from './limits/silence.ts';
 import { lineOf, type PageFetcher, type PageResult } from './page-fetcher.ts';
 import { startNear, type Walk, type WalkEnd, walkPages } from './page-forward.ts';
 import { firstStep, MOST_PAGES } from './page-steps.ts';
@@ -67,33 +67,12 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     if (!isCrowded) return;
     // More rows share that instant than fit a page: a later page shows older ones behind them, and so in which order they come.
     const isFull = lineOf(claim)[0]?.at === newest && claim.count >= claim.query.limit;
-    if (isFull && !(yield* showsOlder(fetcher, claim, newest))) return;
+    if (isFull && !(yield* showsOlder(fetcher, claim))) return;
     for (const back of STEPS_BACK_MS) {
       yield* halvedUntilShown(fetcher, Math.floor(newest) - 2 - back, undefined, other);
       if (evidence.knowsEnd) return;
     }
   }
-}
-
-/** Whether the pages behind the first one, which are full of one instant, come to rows that are older. */
-async function* showsOlder(
-  fetcher: PageFetcher,
-  { query, rows }: PageResult,
-  newest: Instant,
-): AsyncGenerator<PageResult, boolean> {
-  const seen = new Set(rows.map(({ id }) => id));
-  for (let number = 2; number <= MOST_PAGES && !fetcher.profile.ignoresPage; number++) {
-    const step = { page: number, limit: query.limit };
-    const page = await fetcher.attempt({ order: 'desc', start: query.start, step });
-    if (!page) return false;
-    yield page;
-    const oldest = lineOf(page)[0]?.at;
-    if (oldest === undefined || oldest < newest) return oldest !== undefined;
-    // A page that is not full is the last, and one that shows nothing new repeats the others.
-    if (page.count < query.limit || page.rows.every(({ id }) => seen.has(id))) return false;
-    for (const { id } of page.rows) seen.add(id);
-  }
-  return false;
 }
 
 /** Smaller where the full page cannot be had, because of its size or of one row that breaks it. */

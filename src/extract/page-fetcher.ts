@@ -127,17 +127,18 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     answered.ms = Math.max(answered.ms, query.end - query.start);
     answered.ahead ||= isAhead;
     const page = takeIn(query, told);
-    isAheadTried ||= isAhead && page.count > 0;
-    if (!isAhead || page.count > 0 || profile.endsNow) return page;
+    if (isAhead && page.count > 0) profile.endsNow = false;
+    if (!isAhead || page.count > 0 || query.page > 1 || profile.endsNow) return page;
     return (await isDarkAhead(query)) ? ask(request, tries) : page;
   }
 
   let isAheadTried = false;
 
-  /** A service whose clock is behind may show nothing at all for an end in what is its future: asked once, where nothing shows. */
+  /** A service whose clock is behind may show nothing at all for an end in what is its future. Asked once; and once a run, where rows are known to be. */
   async function isDarkAhead(query: PageQuery): Promise<boolean> {
     const end = clock.now();
-    if (isAheadTried || query.start >= end) return false;
+    const mayBe = profile.endsNow === undefined || (!isAheadTried && evidence.seenAfter(query.start).length > 0);
+    if (!mayBe || query.start >= end) return false;
     isAheadTried = true;
     const page = takeIn({ ...query, end }, await sendOnce({ ...query, end }));
     profile.endsNow = page.count > 0;

@@ -31,8 +31,8 @@ export interface Profile {
   tailRows: number | undefined;
   /** The longest range that is asked for: longer ones are refused, time out, or show less. */
   mostRangeMs: number | undefined;
-  /** An end in the future is refused, or answered with nothing. */
-  endsNow: boolean;
+  /** An end in the future is refused, or answered with nothing; undefined until that was tried. */
+  endsNow: boolean | undefined;
   /** Short questions have shown nothing newer than the newest row until then. */
   quietThrough: Instant | undefined;
   /** A row that lies before what is complete: asking from there shows that the newest page joins it. */
@@ -56,7 +56,7 @@ export const UNKNOWN_PROFILE: Omit<Profile, 'pageRows'> = {
   tailRows: undefined,
   anchorAt: undefined,
   mostRangeMs: undefined,
-  endsNow: false,
+  endsNow: undefined,
   quietThrough: undefined,
 };
 
@@ -107,7 +107,7 @@ export function describeProfile(profile: Profile, mostRows: number): string[] {
     Math.min(profile.pageRows, profile.walkRows) < mostRows &&
       `gives at most ${Math.min(profile.pageRows, profile.walkRows)} rows a page`,
     profile.mostRangeMs !== undefined && `answers ranges of at most ${describeMs(profile.mostRangeMs)}`,
-    profile.endsNow && 'refuses an end in the future',
+    profile.endsNow === true && 'refuses an end in the future',
     profile.ignoresOrder && 'ignores sortOrder',
     profile.ignoresPage && 'shows the same page whatever its number',
     profile.showsFrom !== undefined && `shows nothing when asked from before ${toIso(profile.showsFrom)}`,

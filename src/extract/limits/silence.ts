@@ -1,8 +1,8 @@
 import { StopStream } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import { lineOf, type PageFetcher, type PageRequest, type PageResult } from '../page-fetcher.ts';
-import { firstStep } from '../page-steps.ts';
-import { WIDENED_MS } from '../proof/answer.ts';
+import { firstStep, MOST_PAGES } from '../page-steps.ts';
+import { SHOWN_MS, WIDENED_MS } from '../proof/answer.ts';
 import { NARROW_MS, type Side, type Span } from '../proof/cover.ts';
 
 const HOUR_MS = 3_600_000;
@@ -30,13 +30,10 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
     const rows = lineOf(page);
     if (rows.some((row) => row.at > silence.from && row.at < silence.to)) return;
     if (side === 'from' && rows.length > 0 && page.count * 2 > limit) {
-      // Bounds are widened: older rows fill the page.
-      const newest = await attempt(fetcher, { order: 'desc', ...piece, step: firstStep(limit) });
-      if (!newest) return;
-      yield newest;
-      if (lineOf(newest).some((row) => row.at > silence.from && row.at < silence.to)) return;
+      const isShown = yield* behindCrowd(fetcher, silence, piece, page);
+      if (isShown !== false) return;
     }
-    if (side === 'to' && isFirst && rows.length > 0 && rows[0]?.at === rows.at(-1)?.at && page.count * 2 > limit) {
+    if (side === 'to' && isFirst && rows.length > 0 && isOneInstant(page) && page.count * 2 > limit) {
       // The rows of one instant may be the last as well as the first: what lies before them, by itself.
       const before = await attempt(fetcher, {
         order: 'asc',
@@ -65,12 +62,61 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
   }
 
   function backward(to: Instant, longest: number, isFirst: boolean): { start: Instant; end: Instant } {
-    const pad = isFirst ? Math.min(PAD_MS, Math.max(HOUR_MS, longest / 8)) : 0;
+    // Ends get rounded down, where a row is to show; where none is known, no end lies in the future.
+    const pad =
+      isFirst && evidence.seenAfter(silence.to - 1).length > 0 ? Math.min(PAD_MS, Math.max(HOUR_MS, longest / 8)) : 0;
     const end = Math.ceil(to + pad);
     const first = Math.floor(silence.from) - 1;
     const isLast = to - first <= SHORT_MS;
     return { start: Math.max(isLast ? first : first + SHORT_MS - 1, end - longest), end };
   }
+}
+
+/**
+ * Older rows fill the page: those of one instant, or bounds are widened. Returns whether something shows behind them; undefined where that
+ * cannot be had.
+ */
+async function* behindCrowd(
+  fetcher: PageFetcher,
+  silence: Span,
+  piece: { start: Instant; end: Instant },
+  crowd: PageResult,
+): AsyncGenerator<PageResult, boolean | undefined> {
+  const step = firstStep(crowd.query.limit);
+  const start = Math.floor(silence.from) + SHOWN_MS;
+  const behind: PageRequest = { order: 'asc', start, end: Math.max(start, piece.end), step };
+  const newestFirst: PageRequest = { order: 'desc', ...piece, step };
+  for (const request of isOneInstant(crowd) ? [behind, newestFirst] : [newestFirst]) {
+    const page = await attempt(fetcher, request);
+    if (!page) return undefined;
+    yield page;
+    if (lineOf(page).some((row) => row.at > silence.from && row.at < silence.to)) return true;
+    if (page.count === 0) return false;
+    // A later page shows in which order the rows of one instant come.
+    if (request.order === 'desc' && isOneInstant(page)) yield* showsOlder(fetcher, page);
+  }
+  return false;
+}
+
+const isOneInstant = (page: PageResult): boolean => lineOf(page)[0]?.at === lineOf(page).at(-1)?.at;
+
+/** Whether the pages behind the first one, which are full of one instant, come to rows that are older. */
+export async function* showsOlder(fetcher: PageFetcher, first: PageResult): AsyncGenerator<PageResult, boolean> {
+  const { query, rows } = first;
+  const newest = lineOf(first).at(-1)?.at ?? Number.NEGATIVE_INFINITY;
+  const seen = new Set(rows.map(({ id }) => id));
+  for (let number = 2; number <= MOST_PAGES && !fetcher.profile.ignoresPage; number++) {
+    const step = { page: number, limit: query.limit };
+    const page = await fetcher.attempt({ order: 'desc', start: query.start, end: query.end, step });
+    if (!page) return false;
+    yield page;
+    const oldest = lineOf(page)[0]?.at;
+    if (oldest === undefined || oldest < newest) return oldest !== undefined;
+    // A page that is not full is the last, and one that shows nothing new repeats the others.
+    if (page.count < query.limit || page.rows.every(({ id }) => seen.has(id))) return false;
+    for (const { id } of page.rows) seen.add(id);
+  }
+  return false;
 }
 
 /** Such another page size that no shift of a few rows makes one page begin where the other does. */

@@ -1,5 +1,5 @@
 import type { Instant } from '../../model/instant.ts';
-import { CLOCKS_MS, type Observation, type PageQuery, type Stamped, WIDENED_MS } from './answer.ts';
+import { CLOCKS_MS, type Observation, type PageQuery, SHOWN_MS, type Stamped, WIDENED_MS } from './answer.ts';
 
 /**
  * RULE cover. That nothing is there is never shown by one question: long ranges are cut, bounds are rounded, and `[]` comes by chance. It takes a long
@@ -19,6 +19,8 @@ export interface Look {
   /** The rows that share the time of the oldest, and of the newest, where the page has room left. */
   readonly atFirst?: string | undefined;
   readonly atNewest?: string | undefined;
+  /** All its rows share one instant, and a later page of the same question showed older ones: so it does come newest first. */
+  readonly isNewestFirst?: boolean;
 }
 
 /** A range that no service cuts short or has forgotten. */
@@ -81,8 +83,8 @@ function quietOf(look: Look): Span[] {
   const { order, start, end } = query;
   // A row may be hidden after it was counted: then a page of one row is empty although others follow.
   if (!first || !newest) return count === 0 && query.limit > 1 ? [{ from: start, to: end }] : [];
-  // In which order the rows of one instant come cannot be told.
-  if (isOneInstant(look) && !hasRoom(look)) return [];
+  // In which order the rows of one instant come cannot be told by themselves.
+  if (isOneInstant(look) && !hasRoom(look) && !look.isNewestFirst) return [];
   return [
     ...(order === 'asc' || hasRoom(look) ? [{ from: start, to: first.at }] : []),
     ...(order === 'desc' || hasRoom(look) ? [{ from: newest.at, to: end }] : []),
@@ -109,7 +111,8 @@ export function isCovered(
   const quiet = looks.filter(isShort).flatMap(quietOf);
   let at = silence.from;
   for (const { from, to } of quiet.sort((a, b) => a.from - b.from)) {
-    if (from <= at - (at === silence.from ? 0 : overlapMs)) at = Math.max(at, to);
+    // Where the rows beside the silence fill a page, the first question begins right behind the second that they share.
+    if (from <= (at === silence.from ? at + SHOWN_MS : at - overlapMs)) at = Math.max(at, to);
   }
   // An end is not part of its range.
   return at >= silence.to - 1;
@@ -141,8 +144,8 @@ export const reachesNow = ({ query, answeredAt }: Look): boolean => query.end >=
  * and pages may be counted from nought: so oldest first, from near that row, with another limit. Where such a page does not reach it, because more rows share its
  * time or its day than fit, newest first, with another start and limit.
  */
-export function isSeenNewest(claim: Look, looks: readonly Look[], isTold: boolean): boolean {
-  const { newest } = claim;
+export function isSeenNewest(claim: Look, looks: readonly Look[]): boolean {
+  const { newest, isNewestFirst = false } = claim;
   if (!newest) return false;
   const others = looks.filter(
     (look) => reachesNow(look) && haveOtherEdges(look, claim) && look.query.start <= newest.at,
@@ -152,16 +155,16 @@ export function isSeenNewest(claim: Look, looks: readonly Look[], isTold: boolea
   const near = ascending.filter(({ query }) => query.start >= newest.at - NARROW_MS - WIDENED_MS);
   if (near.some((look) => !isFull(look) && look.newest?.at === newest.at)) return true;
   const isCrowded = near.some((look) => look.newest !== undefined && look.newest.at <= newest.at);
-  if (!isCrowded || (isOneInstant(claim) && !isTold)) return false;
+  if (!isCrowded || (isOneInstant(claim) && !isNewestFirst)) return false;
   return others.some(
     ({ query, newest: shown }) =>
       query.order === 'desc' &&
       query.start !== claim.query.start &&
-      (shown?.id === newest.id || (isTold && shown?.at === newest.at)),
+      (shown?.id === newest.id || (isNewestFirst && shown?.at === newest.at)),
   );
 }
 
-/** A later page of the same question ends with older rows: so the claim's page of one instant did come newest first. */
+/** Whether a later page of the same question ends with older rows. */
 export function tellsOrder(claim: Look, { query }: Observation, line: readonly Stamped[]): boolean {
   const isLater = query.order === 'desc' && query.page > 1 && query.limit === claim.query.limit;
   const isSame = isLater && query.start === claim.query.start && query.end === claim.query.end;

@@ -41,8 +41,6 @@ export class Evidence {
   #newestSeen: Instant | undefined;
   /** First pages. */
   #looks: Look[] = [];
-  /** Pages of one instant whose order a later page has told. */
-  readonly #told = new Set<Look>();
   /** The longest range that an answer has filled with rows. */
   #seenMs = 0;
   /** The service refuses longer ranges. */
@@ -105,7 +103,7 @@ export class Evidence {
   }
 
   #look(answer: Observation, line: readonly Stamped[]): void {
-    for (const claim of this.#looks) if (tellsOrder(claim, answer, line)) this.#told.add(claim);
+    this.#looks = this.#looks.map((look) => (tellsOrder(look, answer, line) ? { ...look, isNewestFirst: true } : look));
     const { start, end, page } = answer.query;
     if (page === 1) this.#looks.push(lookOf(answer, line));
     if (this.#looks.length > MOST_LOOKS) this.#looks.shift();
@@ -124,7 +122,7 @@ export class Evidence {
     if (claim.query.order !== 'desc' || !reachesNow(claim) || !newest || newest.at < this.#newestHere) return false;
     const isStale = (this.#newestSeen ?? newest.at) > newest.at;
     if (this.isNew || isStale || (isOneInstant(claim) && !hasRoom(claim))) {
-      if (!isSeenNewest(claim, this.#looks, this.#told.has(claim))) return false;
+      if (!isSeenNewest(claim, this.#looks)) return false;
     }
     const silence = this.silenceSince(newest.at, claim.answeredAt);
     return silence.to - silence.from <= QUIET_MS || isCovered(this.#looks, silence, this.#seenMs);
