@@ -62,7 +62,8 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
       const last = lineOf(shown).at(-1)?.at;
       isCrowded = last !== undefined && last <= newest;
       // Starts get rounded up, and then nothing shows: from further back.
-      if (last !== undefined && (last > newest || start < near || start === right)) break;
+      const isWidened = (lineOf(shown)[0]?.at ?? start) < start - MINUTE_MS;
+      if (last !== undefined && (last > newest || start < near || start === right || isWidened)) break;
     }
     if (!isCrowded) return;
     // More rows share that instant than fit a page: a later page shows older ones behind them, and so in which order they come.

@@ -55,13 +55,18 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
   let outcome: Forward = { kind: 'nothing' };
 
   if (yield* isBeginning(fetcher, at)) return { kind: 'shown' };
-  for (const [i, request] of questionsFor(near, at, evidence.seenBefore(at).length > 0).entries()) {
+  // Of a service that is not known at all, history may well begin here.
+  const order = evidence.seenBefore(at).length > 0 ? 'older' : profile.isStartSeen ? 'near' : 'beginning';
+  for (const request of questionsFor(near, at, order)) {
     const behind = ahead[0] && lineOf(ahead[0])[0]?.at;
     if (request.order === 'desc' && behind === undefined) continue;
     let page: PageResult | undefined;
     try {
       const end = request.order === 'desc' && behind !== undefined ? Math.ceil(behind) + 1 : undefined;
-      page = i === 0 ? await fetcher.fetch(request) : await attemptEarlier(fetcher, { ...request, end });
+      page =
+        request.start === near.start
+          ? await fetcher.fetch(request)
+          : await attemptEarlier(fetcher, { ...request, end });
     } catch (error) {
       if (!mayBeThisPage(error)) throw error;
       return { kind: 'failed', request, error };
@@ -70,8 +75,7 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
     yield page;
     if (isClosed()) {
       if (near.onRow) profile.startMarginMs += near.start - request.start;
-      const isWidened = profile.granularity !== 'exact' && request.order === 'asc';
-      return { kind: 'shown', ...(isWidened && { walk: walkFrom(page, request.start) }) };
+      return shownBy(page, request);
     }
     if (page.admission.kind === 'unordered') return { kind: 'unordered' };
     const line = lineOf(page);
@@ -104,7 +108,7 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
     if (newest === undefined || request.order === 'desc') continue;
     if (newest > at) {
       outcome = { kind: 'ahead' };
-      if (yield* isBeginning(fetcher, at)) return { kind: 'shown' };
+      if (yield* isBeginning(fetcher, at)) return shownBy(page, request);
       ahead.push(page);
     } else if (page.count * 2 <= page.query.limit) {
       if (outcome.kind !== 'ahead') return outcome;
@@ -113,6 +117,11 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
     }
   }
   return outcome;
+
+  function shownBy(page: PageResult, { order, start }: PageRequest): Forward {
+    const isWidened = profile.granularity !== 'exact' && order === 'asc';
+    return { kind: 'shown', ...(isWidened && { walk: walkFrom(page, start) }) };
+  }
 
   function walkFrom(last: PageResult, start: Instant): Walk {
     const stayUntil = profile.granularity === 'exact' ? at : nextDay(profile, lineOf(last)[0]?.at ?? at);
@@ -148,7 +157,11 @@ export function startNear({ evidence, profile }: PageFetcher, at: Instant): { st
  * What is asked, one after the other. On a row, starts get rounded in ways nobody documents: further back each time. At the edge of a window
  * that no row is known before, either an older row shows, the other way round from the first one behind it, or history begins here.
  */
-function questionsFor(near: { start: Instant; onRow: boolean }, at: Instant, hasOlder: boolean): PageRequest[] {
+function questionsFor(
+  near: { start: Instant; onRow: boolean },
+  at: Instant,
+  first: 'near' | 'beginning' | 'older',
+): PageRequest[] {
   const ascending = (start: Instant): PageRequest => ({ order: 'asc', start });
   if (near.onRow) return STEPS_BACK_MS.map((back) => ascending(near.start - back));
   const older: PageRequest = { order: 'desc', start: at - 10 * APART_MS };
@@ -156,7 +169,13 @@ function questionsFor(near: { start: Instant; onRow: boolean }, at: Instant, has
   const further = [HOUR_MS, 26 * HOUR_MS, 9 * DAY_MS].map((back) => ascending(near.start - back));
   // One question more for the beginning: the first may have failed for a reason of its own.
   const beginningAgain = { ...beginning, start: beginning.start - 20 * DAY_MS };
-  return [ascending(near.start), ...(hasOlder ? [older, beginning] : [beginning, older]), ...further, beginningAgain];
+  const nearest = ascending(near.start);
+  const start = {
+    near: [nearest, beginning, older],
+    beginning: [beginning, nearest, older],
+    older: [nearest, older, beginning],
+  };
+  return [...start[first], ...further, beginningAgain];
 }
 
 /** Older starts can be refused by themselves: before the founding of the service, or by what the plan retains. */

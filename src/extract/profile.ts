@@ -74,16 +74,14 @@ export function noticeAnswer(profile: Profile, answer: Observation, admission: A
   if (order !== 'asc' || page !== 1) return;
   const early = start - oldest;
   if (early < -1000) return;
-  const wasWidened = profile.granularity !== 'exact';
   profile.isStartSeen = true;
   if (early <= 1000) {
     profile.granularity = 'exact';
     return;
   }
   const dayStartMs = (Math.floor(oldest / QUARTER_MS) * QUARTER_MS) % DAY_MS;
-  // An hour before the first row may be the beginning of an hour or of a day: the former begins elsewhere the next time.
-  const isHour =
-    early <= HOUR_MS && wasWidened && (profile.granularity === 'hour' || dayStartMs !== profile.dayStartMs);
+  // What begins within the hour may begin with its day, too, where there is nothing older; more than an hour is no hour.
+  const isHour = early <= HOUR_MS && profile.granularity !== 'day';
   profile.granularity = early > WIDENED_MS ? 'none' : isHour ? 'hour' : 'day';
   // Days are taken to begin at midnight UTC, or where they were seen to, until a row shows from before that.
   if (oldest < nextDay(profile, start) - DAY_MS) profile.dayStartMs = dayStartMs;

@@ -89,6 +89,9 @@ const NOT_TOGETHER = 'no answer of the service shows rows from before and after 
 const UNCOUNTED = 'more rows share one timestamp than fit a page, and their number could not be proven';
 const UNORDERED = 'the service does not sort its answers as asked, so they prove nothing';
 
+/** A way through numbered pages is left for a new start, which shows again what is known of its day, once it is so long. */
+const FEW_PAGES = 8;
+
 /** A page that holds less than this part of what was asked for was not cut, its rows are hidden. */
 const MOST_CUT = 100;
 
@@ -155,6 +158,9 @@ function createGapCloser(
       return { setAside: [], reason: darkBefore(showsFrom), resumeAt: showsFrom };
     const isClosed = (): boolean => evidence.through(at) !== undefined;
     const setAside: Rejection[] = [];
+    // Through the next day as well, while page numbers are small.
+    const isLonger = walk !== undefined && at >= walk.stayUntil && walk.step.page < FEW_PAGES && !isRetried;
+    if (walk && isLonger) walk = { ...walk, stayUntil: nextDay(profile, at) };
     const isWalking = walk !== undefined && profile.granularity !== 'exact' && at < walk.stayUntil;
     let reason: string | undefined;
     let isRefused = false;
@@ -211,6 +217,8 @@ function createGapCloser(
           return { setAside };
         }
         walk = undefined;
+        // It had gone on for longer than it had to.
+        if (isLonger) return yield* close(at, true);
         if (walked.kind === 'cut' && walked.rows * MOST_CUT >= fetcher.mostRows && !isRetried) {
           // Pages hold fewer rows than were asked for, and more lie behind: then this is what a page holds.
           profile.walkRows = walked.rows;

@@ -25,8 +25,8 @@ interface Wanted {
   lane: Lane;
 }
 
-/** An edge between two chains costs a request or two. */
-const PAGES_WORTH = 5;
+/** An edge between two chains costs a request: a twentieth of what it divides, at most. */
+const PAGES_WORTH = 10;
 /** At the end of a long reading, when too few chains are left to use the budget, an edge costs nothing that anybody waits for. */
 const PAGES_WORTH_IDLE = 1;
 /** Rows may be unevenly spread, so that halves hold less than promised. One split per this many pages keeps the cost of edges under 5 %. */
