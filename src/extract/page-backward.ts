@@ -3,6 +3,7 @@ import { coverSilence, otherLimit, showsOlder } from './limits/silence.ts';
 import { lineOf, type PageFetcher, type PageResult } from './page-fetcher.ts';
 import { startNear, type Walk, type WalkEnd, walkPages } from './page-forward.ts';
 import { firstStep, MOST_PAGES } from './page-steps.ts';
+import { QUIET_MS } from './proof/cover.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -39,14 +40,18 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     const newest: Instant | undefined = lineOf(first).at(-1)?.at;
     if (newest === undefined) return;
     // Where rows are known, the page has shown them: then only the time since has to be asked for.
-    if (!evidence.isNew) yield* coverSilence(fetcher, evidence.silenceSince(newest, clock.now()), 'from');
+    if (!evidence.isNew) yield* timeSince(newest);
+    if (!evidence.knowsEnd) yield* fromRightThere(newest, first);
+    if (evidence.isNew) yield* timeSince(newest);
     if (evidence.knowsEnd) return;
-    yield* fromRightThere(newest, first);
-    if (evidence.isNew && !evidence.knowsEnd)
-      yield* coverSilence(fetcher, evidence.silenceSince(newest, clock.now()), 'from');
     const newer: Instant | undefined = evidence.seenAfter(newest).at(-1);
     if (newer === undefined) return;
     first = yield* halvedUntilShown(fetcher, Math.floor(newer) - 1 - profile.startMarginMs);
+  }
+
+  async function* timeSince(newest: Instant): AsyncGenerator<PageResult, void> {
+    const silence = evidence.silenceSince(newest, clock.now());
+    if (!evidence.knowsEnd && silence.to - silence.from > QUIET_MS) yield* coverSilence(fetcher, silence, 'from');
   }
 
   async function* fromRightThere(newest: Instant, claim: PageResult): AsyncGenerator<PageResult, void> {

@@ -29,6 +29,9 @@ export const NARROW_MS = 6 * 3_600_000;
 /** Longer than any rounding of a bound: hours, days, weeks and months in any zone. */
 export const APART_MS = 40 * 86_400_000;
 
+/** So much time since the newest row need not be covered by itself. */
+export const QUIET_MS = 3_600_000;
+
 /** However long a silence is, so many short questions are enough. */
 const MOST_LOOKS = 6;
 

@@ -15,6 +15,7 @@ import {
   lengthOf,
   longestLook,
   lookOf,
+  QUIET_MS,
   reachesNow,
   type Side,
   type Span,
@@ -27,8 +28,6 @@ import { CLOSED_MS, withInstant, withStretch } from './stretches.ts';
 
 /** So many first pages are kept. */
 const MOST_LOOKS = 200;
-/** So much time since the newest row need not be covered by itself. */
-const QUIET_MS = 3_600_000;
 
 /** What the answers of one run have shown, as stretches of time and a few rows at their edges: memory does not grow with pages. The
  * default is unproven: an answer that breaks a rule is evidence of nothing. */
