@@ -118,7 +118,7 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
       told = await sendOnce(query, tries);
     } catch (error) {
       // Recovery: where it is the length or the end of the range that is refused, a shorter one is asked for, from now on.
-      const limits = { profile, answered, now: clock.now, send: (each: PageQuery) => sendOnce(each, 3) };
+      const limits = { profile, answered, now: clock.now, send: sendOnce };
       if (!(await findWhatIsRefused(query, error, limits))) throw error;
       if (profile.mostRangeMs !== undefined) evidence.limitRange(profile.mostRangeMs);
       return ask(request, tries);

@@ -11,9 +11,11 @@ interface Limits {
   /** The longest range that was answered, and whether one was that ends in the future: neither is to blame then. */
   answered: { ms: number; ahead: boolean };
   now(): Instant;
-  /** Sends a question whose rows nobody needs. */
-  send(query: PageQuery): Promise<Page>;
+  /** Sends a question whose rows nobody needs, with a few retries or with all. */
+  send(query: PageQuery, tries?: number): Promise<Page>;
 }
+
+const FEW_TRIES = 3;
 
 /** A range that is asked for as it is, whatever the answer. */
 const SHORT_MS = 3_600_000;
@@ -22,9 +24,9 @@ const SHORT_MS = 3_600_000;
 export async function findWhatIsRefused(query: PageQuery, error: unknown, limits: Limits): Promise<boolean> {
   const { profile, answered, now, send } = limits;
   if (!mayBeTheRange(error)) return false;
-  const isAnswered = async (part: Partial<PageQuery>): Promise<boolean> => {
+  const isAnswered = async (part: Partial<PageQuery>, tries?: number): Promise<boolean> => {
     try {
-      await send({ ...query, page: 1, limit: 1, ...part });
+      await send({ ...query, page: 1, limit: 1, ...part }, tries);
       return true;
     } catch (failure) {
       if (mayBeTheRange(failure)) return false;
@@ -37,17 +39,17 @@ export async function findWhatIsRefused(query: PageQuery, error: unknown, limits
   const isLong = length > SHORT_MS && query.end - query.start > answered.ms;
   if (!isAhead && !isLong) return false;
   // One row of the same range can be had: then it is the page that is too large, or a row on it.
-  if (await isAnswered({})) return false;
-  if (isAhead && length > 0 && (await isAnswered({ end: present }))) {
-    // A fault that comes and goes is neither.
+  if (await isAnswered({}, FEW_TRIES)) return false;
+  if (isAhead && length > 0 && (await isAnswered({ end: present }, FEW_TRIES))) {
+    // A fault that comes and goes is neither: with all retries.
     profile.endsNow = !(await isAnswered({}));
     return profile.endsNow;
   }
-  if (!isLong || !(await isAnswered({ end: query.start + SHORT_MS }))) return false;
+  if (!isLong || !(await isAnswered({ end: query.start + SHORT_MS }, FEW_TRIES))) return false;
   for (let most = (query.end - query.start) / 2; most > SHORT_MS; most /= 2) {
     const end = query.start + most;
     if (end > present && profile.endsNow) continue;
-    if (!(await isAnswered({ end: query.start + most }))) continue;
+    if (!(await isAnswered({ end: query.start + most }, FEW_TRIES))) continue;
     if (await isAnswered({})) return false;
     profile.mostRangeMs = Math.floor(most);
     return true;

@@ -68,7 +68,9 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
     const end = Math.ceil(to + pad);
     const first = Math.floor(silence.from) - 1;
     const isLast = to - first <= SHORT_MS;
-    return { start: Math.max(isLast ? first : first + SHORT_MS - 1, end - longest), end };
+    // Starts get rounded up, too.
+    const earliest = !isLast ? first + SHORT_MS - 1 : isFirst && pad > 0 ? first - PAD_MS : first;
+    return { start: Math.max(earliest, end - longest), end };
   }
 }
 

@@ -126,8 +126,10 @@ function isAtFarSide(look: Look, { from, to }: Span, side: Side): boolean {
   if (to - from <= NARROW_MS) return true;
   if (lengthOf(look) > NARROW_MS + CLOCKS_MS) return false;
   const { start, end } = look.query;
+  // What lies at the present was asked for a little earlier, where answers take their time.
+  const until = Math.min(to, look.answeredAt);
   return side === 'from'
-    ? start >= to - NARROW_MS - CLOCKS_MS && end >= to
+    ? until >= to - QUIET_MS && start >= until - NARROW_MS - CLOCKS_MS && end >= to
     : start <= from && end <= from + NARROW_MS + CLOCKS_MS;
 }
 
