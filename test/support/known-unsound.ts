@@ -10,7 +10,14 @@ export const isKnownUnsound = (name: TraitName): boolean =>
  * Ways of answering that leave something open for ever, however often one asks: rows out of reach, long ranges cut without a word, rows that come and go, answers that
  * prove nothing. Everything else must be proven after three runs.
  */
-export const STAYS_OPEN: readonly TraitName[] = ['retention', 'maxSpan', 'flapping', 'sortOrder', 'sortJitter', 'pagesFromZero'];
+export const STAYS_OPEN: readonly TraitName[] = [
+  'retention',
+  'maxSpan',
+  'flapping',
+  'sortOrder',
+  'sortJitter',
+  'pagesFromZero',
+];
 
 /** Those of the others that the reader does not prove in three runs yet: its pages get so small that a few ties at the end fill one. */
 export const NOT_PROVEN_YET: readonly TraitName[] = ['limitMax', 'maxBytes', 'refuseAbove'];

@@ -7,6 +7,8 @@ import { NARROW_MS, type Side, type Span } from '../proof/cover.ts';
 
 const HOUR_MS = 3_600_000;
 const SHORT_MS = NARROW_MS - 2;
+/** At the present less than that: time goes on while a slow service answers. */
+const LATEST_MS = NARROW_MS / 2;
 /** Ends get rounded down: a question that is to show a row ends so far behind it, if it is long enough for that. */
 const PAD_MS = 26 * HOUR_MS;
 
@@ -52,12 +54,12 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
   /** The last piece, on the far side, is a short one by itself. */
   function forward(from: Instant, longest: number): { start: Instant; end: Instant } {
     const start = Math.floor(from) - 1;
-    const isLast = silence.to - start <= SHORT_MS;
+    const isLast = silence.to - start <= LATEST_MS + 2;
     return {
       start,
       end: isLast
         ? Math.max(start + longest, Math.ceil(silence.to))
-        : Math.min(start + longest, silence.to - SHORT_MS + 1),
+        : Math.min(start + longest, silence.to - LATEST_MS),
     };
   }
 
