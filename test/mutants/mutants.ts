@@ -93,10 +93,18 @@ export const MUTANTS: readonly Mutant[] = [
   cover(
     'end',
     'newest first, with another row',
-    '(shown?.id === newest.id || (isTold && shown?.at === newest.at))',
+    '(shown?.id === newest.id || (isNewestFirst && shown?.at === newest.at))',
     'true',
   ),
-  cover('cover', 'with a hole', 'if (from <= at - (at === silence.from ? 0 : overlapMs)) at', 'at'),
+  cover('cover', 'with a hole', 'if (from <= (at === silence.from ? at + SHOWN_MS : at - overlapMs)) at', 'at'),
+  cover(
+    'cover',
+    'rows of one instant in any order',
+    ' && !hasRoom(look) && !look.isNewestFirst) return',
+    ' && false) return',
+  ),
+  cover('cover', 'a hole behind the rows beside it', 'at + SHOWN_MS : at', 'at + 10 * SHOWN_MS : at'),
+  cover('cover', 'the latest hours, long before', 'until >= to - QUIET_MS && ', ''),
   cover('cover', 'long questions', 'looks.filter(isShort).flatMap', 'looks.flatMap'),
   cover('cover', 'not up to its end', 'return at >= silence.to - 1;', 'return at > silence.from;'),
   cover(

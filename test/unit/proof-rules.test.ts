@@ -258,6 +258,22 @@ describe('end: the newest rows first, up to the present, shown by another questi
       expect(quiet([...single, latest])).toBe(false);
     });
 
+    it('rows of one instant that fill the page beside it: from right behind them, or a later page shows that they come newest first', () => {
+      const full = (query: Partial<PageQuery>): Observation =>
+        newest(tie(at, 'a', 'b'), { start: at - HOUR, end: at + DAY, limit: 2, ...query });
+      const others = [piece(at + DAY, at + 2 * DAY), ...pieces.slice(1), latest];
+      const behind = (ms: number): Observation => piece(at + ms, at + 2 * DAY);
+      expect([quiet([full({}), ...others]), quiet([full({}), full({ page: 2 }), ...others])]).toEqual([false, false]);
+      const older = newest([row({ id: 'c', at }), at - HOUR / 2], full({ page: 2 }).query);
+      expect(quiet([full({}), older, ...others])).toBe(true);
+      expect([quiet([behind(1000), ...others]), quiet([behind(1001), ...others])]).toEqual([true, false]);
+    });
+
+    it('the latest hours may have been asked for a little before', () => {
+      const before = (ms: number): Observation => ({ ...piece(NOW - ms - 5 * HOUR, END), answeredAt: NOW - ms });
+      expect([quiet([...pieces, before(HOUR)]), quiet([...pieces, before(HOUR + 1)])]).toEqual([true, false]);
+    });
+
     it('what was covered up to an hour ago need not be again', () => {
       expect(quiet([], { quietThrough: NOW - HOUR })).toBe(true);
       expect(quiet([], { quietThrough: NOW - 2 * HOUR })).toBe(false);
