@@ -19,7 +19,6 @@ const PAD_MS = 26 * HOUR_MS;
 export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: Side): AsyncGenerator<PageResult, void> {
   const { evidence, profile } = fetcher;
   const limited = profile.mostRangeMs;
-  const overlap = limited === undefined ? 0 : Math.min(WIDENED_MS, limited / 4) + 1;
   let at = side === 'from' ? silence.from : silence.to;
   for (let isFirst = true; side === 'from' ? at < silence.to : at > silence.from; isFirst = false) {
     const longest = Math.floor(Math.min(evidence.longestLook(silence, at, side), limited ?? Number.POSITIVE_INFINITY));
@@ -46,6 +45,9 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
       if (!before) return;
       yield before;
     }
+    // Where no long question can be asked, pieces overlap further than bounds are rounded, if they are long enough.
+    const most = Math.min(WIDENED_MS, (limited ?? 0) / 4, (piece.end - piece.start) / 4);
+    const overlap = limited === undefined ? 0 : most + 1;
     const next = side === 'from' ? piece.end - overlap : piece.start + overlap;
     if (side === 'from' ? next <= at : next >= at) return;
     at = next;
