@@ -1,6 +1,6 @@
 import type { Instant } from '../model/instant.ts';
 import { coverSilence, otherLimit, showsOlder } from './limits/silence.ts';
-import { lineOf, type PageFetcher, type PageResult } from './page-fetcher.ts';
+import { type PageFetcher, type PageResult, sortedRows } from './page-fetcher.ts';
 import { startNear, type Walk, type WalkEnd, walkPages } from './page-forward.ts';
 import { firstStep, MOST_PAGES } from './page-steps.ts';
 import { QUIET_MS } from './proof/cover.ts';
@@ -29,15 +29,15 @@ export async function* newestPage(
 const STEPS_BACK_MS = [0, HOUR_MS, 26 * HOUR_MS];
 const ROWS_COMPARED = 20;
 /** The newest row may turn out not to be: so many times it is asked for again, from closer by. */
-const MOST_CLAIMS = 3;
+const MOST_CANDIDATES = 3;
 
 /** That row may be the newest of a range that was cut short, or of a stale answer: asked otherwise, from right there, and for all the time since. */
 async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGenerator<PageResult, void> {
   const { evidence, profile, clock } = fetcher;
   const other = otherLimit(page.query.limit);
   let first: PageResult | undefined = page;
-  for (let claims = 0; claims < MOST_CLAIMS && first && !evidence.knowsEnd; claims++) {
-    const newest: Instant | undefined = lineOf(first).at(-1)?.at;
+  for (let candidates = 0; candidates < MOST_CANDIDATES && first && !evidence.knowsEnd; candidates++) {
+    const newest: Instant | undefined = sortedRows(first).at(-1)?.at;
     if (newest === undefined) return;
     // Where rows are known, the page has shown them: then only the time since has to be asked for.
     if (!evidence.isNew) yield* timeSince(newest);
@@ -54,7 +54,7 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     if (!evidence.knowsEnd && silence.to - silence.from > QUIET_MS) yield* coverSilence(fetcher, silence, 'from');
   }
 
-  async function* fromRightThere(newest: Instant, claim: PageResult): AsyncGenerator<PageResult, void> {
+  async function* fromRightThere(newest: Instant, candidate: PageResult): AsyncGenerator<PageResult, void> {
     let isCrowded = false;
     // With a few rows before it, that can be compared; unless these fill the page.
     const right = Math.floor(newest) - 1;
@@ -64,16 +64,16 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
       if (!shown) break;
       yield shown;
       if (evidence.knowsEnd) return;
-      const last = lineOf(shown).at(-1)?.at;
+      const last = sortedRows(shown).at(-1)?.at;
       isCrowded = last !== undefined && last <= newest;
       // Starts get rounded up, and then nothing shows: from further back.
-      const isWidened = (lineOf(shown)[0]?.at ?? start) < start - MINUTE_MS;
+      const isWidened = (sortedRows(shown)[0]?.at ?? start) < start - MINUTE_MS;
       if (last !== undefined && (last > newest || start < near || start === right || isWidened)) break;
     }
     if (!isCrowded) return;
     // More rows share that instant than fit a page: a later page shows older ones behind them, and so in which order they come.
-    const isFull = lineOf(claim)[0]?.at === newest && claim.count >= claim.query.limit;
-    if (isFull && !(yield* showsOlder(fetcher, claim))) return;
+    const isFull = sortedRows(candidate)[0]?.at === newest && candidate.count >= candidate.query.limit;
+    if (isFull && !(yield* showsOlder(fetcher, candidate))) return;
     for (const back of STEPS_BACK_MS) {
       yield* halvedUntilShown(fetcher, Math.floor(newest) - 2 - back, undefined, other);
       if (evidence.knowsEnd) return;
@@ -140,7 +140,7 @@ export async function* walkBack(
   floor: Instant,
   mostPages: number,
 ): AsyncGenerator<PageResult, WalkEnd | undefined> {
-  let oldest = lineOf(first)[0]?.at;
+  let oldest = sortedRows(first)[0]?.at;
   let pages = 1;
   const walk: Walk = {
     order: 'desc',
@@ -157,8 +157,8 @@ export async function* walkBack(
     const next = await steps.next();
     if (next.done) return next.value.kind === 'done' ? undefined : next.value;
     pages += 1;
-    const line = lineOf(next.value);
-    const [low, high] = [line[0]?.at, line.at(-1)?.at];
+    const sorted = sortedRows(next.value);
+    const [low, high] = [sorted[0]?.at, sorted.at(-1)?.at];
     if (low !== undefined && high !== undefined && oldest !== undefined && high > oldest)
       oldest = Math.min(oldest, low);
     yield next.value;

@@ -30,8 +30,8 @@ export interface PageResult extends Observation {
 }
 
 /** The rows of a page that are in order, oldest first; none where it proves nothing. */
-export const lineOf = ({ admission }: PageResult): readonly Stamped[] =>
-  admission.kind === 'counts' ? admission.line : [];
+export const sortedRows = ({ admission }: PageResult): readonly Stamped[] =>
+  admission.kind === 'counts' ? admission.sorted : [];
 
 /** Something that could not be read, and why. */
 export interface Rejection {

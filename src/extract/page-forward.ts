@@ -1,7 +1,7 @@
 import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { coverSilence } from './limits/silence.ts';
-import { lineOf, mayBeThisPage, type PageFetcher, type PageRequest, type PageResult } from './page-fetcher.ts';
+import { mayBeThisPage, type PageFetcher, type PageRequest, type PageResult, sortedRows } from './page-fetcher.ts';
 import { firstStep, MOST_PAGES, nextStep, type Step } from './page-steps.ts';
 import { nextDay } from './profile.ts';
 import { sameRows } from './proof/answer.ts';
@@ -58,7 +58,7 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
   // Of a service that is not known at all, history may well begin here.
   const order = evidence.seenBefore(at).length > 0 ? 'older' : profile.isStartSeen ? 'near' : 'beginning';
   for (const request of questionsFor(near, at, order)) {
-    const behind = ahead[0] && lineOf(ahead[0])[0]?.at;
+    const behind = ahead[0] && sortedRows(ahead[0])[0]?.at;
     if (request.order === 'desc' && behind === undefined) continue;
     let page: PageResult | undefined;
     try {
@@ -78,9 +78,9 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
       return shownBy(page, request);
     }
     if (page.admission.kind === 'unordered') return { kind: 'unordered' };
-    const line = lineOf(page);
-    const newest = line.at(-1)?.at;
-    if (request.order === 'desc' && behind !== undefined && line[0]?.at === newest && newest === behind) {
+    const sorted = sortedRows(page);
+    const newest = sorted.at(-1)?.at;
+    if (request.order === 'desc' && behind !== undefined && sorted[0]?.at === newest && newest === behind) {
       // More rows share that time than fit a page: the newest row before it, and from there on.
       const below = await attemptEarlier(fetcher, {
         order: 'desc',
@@ -89,12 +89,12 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
         step: firstStep(FEW_BELOW),
       });
       if (below) yield below;
-      const row = below && lineOf(below).at(-1)?.at;
+      const row = below && sortedRows(below).at(-1)?.at;
       const across =
         row === undefined ? undefined : await fetcher.attempt({ order: 'asc', start: Math.floor(row) - 1 });
       if (across) yield across;
       // The rows of that time fill a page as well: a pass through all of them ends with rows from both sides of the gap.
-      const isFull = across && lineOf(across).at(-1)?.at === row;
+      const isFull = across && sortedRows(across).at(-1)?.at === row;
       if (!isClosed() && row !== undefined && isFull)
         yield* countTiedRows(fetcher, {
           at: row,
@@ -124,7 +124,7 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
   }
 
   function walkFrom(last: PageResult, start: Instant): Walk {
-    const stayUntil = profile.granularity === 'exact' ? at : nextDay(profile, lineOf(last)[0]?.at ?? at);
+    const stayUntil = profile.granularity === 'exact' ? at : nextDay(profile, sortedRows(last)[0]?.at ?? at);
     return { order: 'asc', start, step: firstStep(Math.min(last.query.limit, profile.walkRows)), last, stayUntil };
   }
 }
@@ -226,9 +226,9 @@ export async function* walkPages(
     const shared = sharedRows(last, page);
     repeated = shared > step.end - next.offset + page.count / 2 ? repeated + 1 : 0;
     if (repeated > MOST_REPEATED) return { kind: 'end' };
-    const line = lineOf(page);
-    const isApart = order === 'asc' ? (line[0]?.at ?? known) >= known : (line.at(-1)?.at ?? known) <= known;
-    if (line.length > 0 && isApart && edge() === known) {
+    const sorted = sortedRows(page);
+    const isApart = order === 'asc' ? (sorted[0]?.at ?? known) >= known : (sorted.at(-1)?.at ?? known) <= known;
+    if (sorted.length > 0 && isApart && edge() === known) {
       // It should have begun before the last one ended: either that one was cut short, or rows vanished in between.
       if (last.count < last.query.limit && last.count > 1) return { kind: 'cut', rows: last.count };
       overlap *= 4;
@@ -251,8 +251,8 @@ const leastOverlap = (pageRows: number): number => Math.max(1, Math.min(5, pageR
 
 /** Up to the edge everything is known and no overlap is needed; from there on, more than the ties at the page's end. */
 function tiesAtEdge(last: PageResult, edge: Instant, order: 'asc' | 'desc'): number {
-  const line = lineOf(last);
-  const end = order === 'asc' ? line.at(-1)?.at : line[0]?.at;
+  const sorted = sortedRows(last);
+  const end = order === 'asc' ? sorted.at(-1)?.at : sorted[0]?.at;
   if (end === undefined || (order === 'asc' ? end < edge : end > edge)) return 0;
-  return line.filter((row) => row.at === end).length;
+  return sorted.filter((row) => row.at === end).length;
 }

@@ -63,10 +63,10 @@ export const UNKNOWN_PROFILE: Omit<Profile, 'pageRows'> = {
 /** Learns from an answer what the server does with bounds and order, and how fine its clock is. */
 export function noticeAnswer(profile: Profile, answer: Observation, admission: Admission): void {
   profile.ignoresOrder = admission.kind === 'unordered';
-  const line = inOrder(answer) ?? [];
-  const [oldest, newest] = [line[0]?.at, line.at(-1)?.at];
+  const sorted = inOrder(answer) ?? [];
+  const [oldest, newest] = [sorted[0]?.at, sorted.at(-1)?.at];
   if (oldest === undefined || newest === undefined) return;
-  if (line.length > 1) profile.rowGapMs = Math.ceil((newest - oldest) / (line.length - 1));
+  if (sorted.length > 1) profile.rowGapMs = Math.ceil((newest - oldest) / (sorted.length - 1));
   const wholeSeconds = answer.rows.filter((row) => row.at % 1000 === 0).length;
   // One row in a thousand ends in .000 by chance; a tenth of them does not.
   profile.tickMs = wholeSeconds * 10 > answer.rows.length ? 1000 : 1;

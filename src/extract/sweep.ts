@@ -4,12 +4,12 @@ import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
 import { darkBefore, findWhereRowsShow, isReadable, isStartRefused } from './limits/old-starts.ts';
 import { coverSilence, otherLimit } from './limits/silence.ts';
 import { newestPage, pageBackward } from './page-backward.ts';
-import { lineOf, type PageFetcher, type PageResult, type Rejection } from './page-fetcher.ts';
+import { type PageFetcher, type PageResult, type Rejection, sortedRows } from './page-fetcher.ts';
 import { type Forward, pageForward, startNear, type Walk, walkPages } from './page-forward.ts';
 import { firstStep, stepOf } from './page-steps.ts';
 import { nextDay, type Profile } from './profile.ts';
 import { prove } from './proof/certified.ts';
-import { CLOSED_MS } from './proof/stretches.ts';
+import { CLOSED_MS } from './proof/intervals.ts';
 import { delivered, isWhole, ownEnd, rowsOf, type Slice } from './slice.ts';
 import { countTiedRows } from './tied-rows.ts';
 import { getPastFailure } from './unreadable-rows.ts';
@@ -29,7 +29,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
     if (fair.isSpent()) return yield { ...rest, note: TOO_MANY };
     // What is not settled yet cannot be proven whatever is asked, and what shows of it has been delivered.
     if (at >= evidence.settledThrough) return yield { ...rest, note: TOO_YOUNG };
-    // Behind a gap, pages may still show rows from inside it.
+    // Behind a gap, pages may still show rows from within it.
     const from = leaps > 0 ? window.start : at;
     let last: PageResult | undefined;
     let outcome: GapEnd = { setAside: [] };
@@ -43,7 +43,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
           if (other) yield delivered(rowsOf(other, from, window.end), other.rejected);
           if (isFurther) last = page;
           fair.count(page, newest);
-          newest = Math.max(newest, lineOf(page).at(-1)?.at ?? newest);
+          newest = Math.max(newest, sortedRows(page).at(-1)?.at ?? newest);
         }
         if (!step.done) continue;
         outcome = step.value;
@@ -116,7 +116,7 @@ export function createFairShare(profile: Profile, asked: () => { requests: numbe
   let rows = 0;
   return {
     count(page, known) {
-      rows += lineOf(page).filter(({ at }) => at > known).length;
+      rows += sortedRows(page).filter(({ at }) => at > known).length;
     },
     isSpent() {
       const { requests, empty } = asked();
@@ -207,7 +207,7 @@ function createGapCloser(
     if (forward.kind === 'unordered') reason = UNORDERED;
     if (forward.kind === 'crowded') {
       const { start, last } = forward.walk;
-      const tied = lineOf(last).filter((row) => row.at === at).length;
+      const tied = sortedRows(last).filter((row) => row.at === at).length;
       let end: { kind: string } | undefined;
       if (tied * 2 <= last.count) {
         const walked = yield* walkPages(fetcher, forward.walk, () => at, isClosed);

@@ -3,13 +3,13 @@ import type { Instant } from '../model/instant.ts';
 import { DAY_MS } from '../model/window.ts';
 import { coverSilence } from './limits/silence.ts';
 import { newestPage, walkBack } from './page-backward.ts';
-import { lineOf, type PageFetcher, type PageResult } from './page-fetcher.ts';
+import { type PageFetcher, type PageResult, sortedRows } from './page-fetcher.ts';
 import type { Profile } from './profile.ts';
-import type { Stretch } from './proof/answer.ts';
+import type { Interval } from './proof/answer.ts';
 import { type Certified, prove } from './proof/certified.ts';
 import { APART_MS } from './proof/cover.ts';
 import type { Evidence, Known } from './proof/evidence.ts';
-import { CLOSED_MS } from './proof/stretches.ts';
+import { CLOSED_MS } from './proof/intervals.ts';
 import { createUndelivered, delivered, rowsOf, type Slice } from './slice.ts';
 
 export interface TailRequest {
@@ -80,7 +80,7 @@ export async function* readTail(
       yield* deliverAll();
       page = next.value;
       // A page with room left shows no more when more is asked for.
-      if (!page || page.count * 2 <= rows || (lineOf(page)[0]?.at ?? start) < (lookback ?? start)) break;
+      if (!page || page.count * 2 <= rows || (sortedRows(page)[0]?.at ?? start) < (lookback ?? start)) break;
     }
     if (page?.count === 0) empty = page;
     if (!page || page.count === 0) continue;
@@ -103,10 +103,11 @@ export async function* readTail(
   yield* deliverAll();
 
   if (profile.granularity === 'exact') profile.tailRows = undefined;
-  else if (first && lookback !== undefined) profile.tailRows = lineOf(first).filter(({ at }) => at >= lookback).length;
+  else if (first && lookback !== undefined)
+    profile.tailRows = sortedRows(first).filter(({ at }) => at >= lookback).length;
   const settled = Math.min((serverNow ?? clock.now()) - settleMs, evidence.settledThrough);
   // Not the last of them, so that several show and their order can be told.
-  const known = first ? [...new Set(lineOf(first).flatMap(({ at }) => (at < settled ? [at] : [])))] : [];
+  const known = first ? [...new Set(sortedRows(first).flatMap(({ at }) => (at < settled ? [at] : [])))] : [];
   const [only] = known.length === 1 ? known : [];
   const older = only === undefined ? [] : evidence.seenBefore(only);
   profile.anchorAt = older[2] ?? older.at(-1) ?? known.at(-3) ?? known[0] ?? profile.anchorAt;
@@ -190,14 +191,14 @@ async function* newestFrom(
 }
 
 /** What joins the floor. Where no time has passed since it was proven, that ends there too. */
-const aroundFloor = (evidence: Evidence, floor: Instant): Stretch | undefined =>
+const aroundFloor = (evidence: Evidence, floor: Instant): Interval | undefined =>
   evidence.around(Math.min(floor, evidence.settledThrough - CLOSED_MS));
 
 /** What is complete now around the floor, or from the beginning on where nothing was. */
 function provenFrom(evidence: Evidence, { floor, since }: TailRequest, settled: Instant): Certified | undefined {
-  const stretch = floor === undefined ? evidence.around(since) : aroundFloor(evidence, floor);
-  if (!stretch) return undefined;
-  const start = Math.max(since, Math.min(floor ?? since, Math.floor(stretch.after) + 1));
-  const end = Math.min(settled, stretch.before);
+  const interval = floor === undefined ? evidence.around(since) : aroundFloor(evidence, floor);
+  if (!interval) return undefined;
+  const start = Math.max(since, Math.min(floor ?? since, Math.floor(interval.after) + 1));
+  const end = Math.min(settled, interval.before);
   return start < end ? prove({ start, end }, evidence).proven : undefined;
 }

@@ -3,7 +3,7 @@ export interface Mutant {
   rule: string;
   /** For people. */
   what: string;
-  file: 'answer' | 'cover' | 'seen-rows' | 'stretches' | 'counting' | 'evidence' | 'certified';
+  file: 'answer' | 'cover' | 'seen-rows' | 'intervals' | 'counting' | 'evidence' | 'certified';
   /** Stands in the file exactly once. */
   from: string;
   to: string;
@@ -11,7 +11,7 @@ export interface Mutant {
 
 const answer = mutantsOf('answer');
 const cover = mutantsOf('cover');
-const stretches = mutantsOf('stretches');
+const intervals = mutantsOf('intervals');
 const seen = mutantsOf('seen-rows');
 const counting = mutantsOf('counting');
 const evidence = mutantsOf('evidence');
@@ -24,12 +24,12 @@ export const MUTANTS: readonly Mutant[] = [
   answer(
     'order',
     'a reversed page of ties',
-    '.length >= line.length) return undefined;',
+    '.length >= sorted.length) return undefined;',
     '.length > rows.length) return undefined;',
   ),
   answer('order', 'asked newest first, taken as shown', "query.order === 'asc' ? rows : rows.toReversed()", 'rows'),
   answer('order', 'pages longer than asked', 'near.length > query.limit && query.page > 1 ? undefined : near', 'near'),
-  answer('reach', 'skipped', 'const near = withinReach(past, query);', 'const near = line;'),
+  answer('reach', 'skipped', 'const near = withinReach(past, query);', 'const near = sorted;'),
   answer('reach', 'garbled times in the past', 'at >= start - WIDENED_MS && ', ''),
   answer('reach', 'garbled times in the future', ' && at <= end + WIDENED_MS', ''),
   answer(
@@ -38,24 +38,24 @@ export const MUTANTS: readonly Mutant[] = [
     'if (strays.length > 0) return near.filter((row) => !strays.includes(row));',
     '',
   ),
-  answer('reach', 'garbled times on both sides', 'return isOneSided ? line : [];', 'return line;'),
+  answer('reach', 'garbled times on both sides', 'return isOneSided ? sorted : [];', 'return sorted;'),
   answer(
-    'inside',
+    'between',
     'the instant of its oldest row',
     '? { after: oldest.at, before: newest.at } : undefined',
     '? { after: oldest.at - 1, before: newest.at } : undefined',
   ),
   answer(
-    'inside',
+    'between',
     'the instant of its newest row',
     '? { after: oldest.at, before: newest.at } : undefined',
     '? { after: oldest.at, before: newest.at + 1 } : undefined',
   ),
   answer(
-    'inside',
+    'between',
     'up to the asked end, where the page is not full',
-    'const [oldest, newest] = [line[0], line.at(-1)];\n  return oldest',
-    'const [oldest, newest] = [line[0], line.length < 2 ? line.at(-1) : { at: (line.at(-1)?.at ?? 0) + 86_400_000 }];\n  return oldest',
+    'const [oldest, newest] = [sorted[0], sorted.at(-1)];\n  return oldest',
+    'const [oldest, newest] = [sorted[0], sorted.length < 2 ? sorted.at(-1) : { at: (sorted.at(-1)?.at ?? 0) + 86_400_000 }];\n  return oldest',
   ),
   evidence('stream', 'rows of another stream', "if (answer.foreign) return { kind: 'foreign' };", ''),
   evidence(
@@ -64,8 +64,8 @@ export const MUTANTS: readonly Mutant[] = [
     'if (answer.foreign) return',
     'if (answer.foreign && answer.rows.length === 0) return',
   ),
-  evidence('whole', 'skipped', 'if (this.#rows.showSampling(answer, line)) this.#startOver();', ''),
-  evidence('whole', 'what was shown before', 'this.#stretches = [];\n    this.#looks = [];', 'this.#looks = [];'),
+  evidence('whole', 'skipped', 'if (this.#rows.showSampling(answer, sorted)) this.#startOver();', ''),
+  evidence('whole', 'what was shown before', 'this.#intervals = [];\n    this.#looks = [];', 'this.#looks = [];'),
   seen(
     'whole',
     'longer ones that say that a row is gone',
@@ -73,13 +73,13 @@ export const MUTANTS: readonly Mutant[] = [
     ' && known.missedFirst)',
   ),
   evidence('end', 'any page', 'if (page === 1) this.#looks.push', 'this.#looks.push'),
-  evidence('end', 'any order', "claim.query.order !== 'desc' || !reachesNow(claim)", '!reachesNow(claim)'),
-  evidence('end', 'any end', ' || !reachesNow(claim) || !newest', ' || !newest'),
-  evidence('end', 'whatever was seen', ' || newest.at < this.#newestHere) return false;', ') return false;'),
+  evidence('end', 'any order', "candidate.query.order !== 'desc' || !reachesNow(candidate)", '!reachesNow(candidate)'),
+  evidence('end', 'any end', ' || !reachesNow(candidate) || !newest', ' || !newest'),
+  evidence('end', 'whatever was seen', ' || newest.at < this.#newestHere)', ')'),
   evidence('end', 'whatever is known', 'if (this.isNew || isStale ||', 'if (this.isNew ||'),
   evidence('end', 'one question, on a new stream', 'if (this.isNew || isStale ||', 'if (isStale ||'),
   evidence('end', 'a silence that is not covered', '<= QUIET_MS || isCovered', '>= 0 || isCovered'),
-  cover('end', 'the same page size', 'reachesNow(look) && haveOtherEdges(look, claim) &&', 'reachesNow(look) &&'),
+  cover('end', 'the same page size', 'reachesNow(look) && haveOtherEdges(look, candidate) &&', 'reachesNow(look) &&'),
   cover('end', 'from far away', 'query.start >= newest.at - NARROW_MS - WIDENED_MS', 'query.start >= 0'),
   cover(
     'end',
@@ -89,7 +89,7 @@ export const MUTANTS: readonly Mutant[] = [
   ),
   cover('end', 'by another row', '!isFull(look) && look.newest?.at === newest.at', '!isFull(look)'),
   cover('end', 'newest first alone', 'if (!isCrowded || (isOneInstant', 'if ((isOneInstant'),
-  cover('end', 'newest first from the same start', 'query.start !== claim.query.start &&', ''),
+  cover('end', 'newest first from the same start', 'query.start !== candidate.query.start &&', ''),
   cover(
     'end',
     'newest first, with another row',
@@ -147,7 +147,7 @@ export const MUTANTS: readonly Mutant[] = [
   evidence(
     'nothing',
     'although something was seen',
-    'if (this.#stretches.length > 0 || this.#rows.size > 0 || this.#newestSeen !== undefined) return;',
+    'if (this.#intervals.length > 0 || this.#rows.size > 0 || this.#newestSeen !== undefined) return;',
     '',
   ),
   evidence('agreement', 'skipped', "if (missing.length > 0) return { kind: 'contradicts', missing };", ''),
@@ -182,17 +182,17 @@ export const MUTANTS: readonly Mutant[] = [
     'const settled = answeredAt - this.#known.settleMs;',
     'const settled = answeredAt;',
   ),
-  stretches(
+  intervals(
     'overlap',
-    'stretches that touch',
+    'intervals that touch',
     '(each) => each.before > after && each.after < before);',
     '(each) => each.before >= after && each.after <= before);',
   ),
-  stretches(
+  intervals(
     'overlap',
-    'stretches with a hole between them',
-    'const met = stretches.filter((each) => each.before > after && each.after < before);',
-    'const met = this.#stretches;',
+    'intervals with a hole between them',
+    'const met = intervals.filter((each) => each.before > after && each.after < before);',
+    'const met = this.#intervals;',
   ),
   counting(
     'count',
@@ -216,7 +216,7 @@ export const MUTANTS: readonly Mutant[] = [
   counting(
     'count',
     'out of order',
-    'if (lines.some((line, i) => line?.length !== pages[i]?.rows.length)) return undefined;',
+    'if (lines.some((sorted, i) => sorted?.length !== pages[i]?.rows.length)) return undefined;',
     '',
   ),
   counting(
@@ -263,7 +263,7 @@ export const MUTANTS: readonly Mutant[] = [
   certified('window', 'with a hole in it', ' && at === start && through >= end)', ' && through >= end)'),
   evidence(
     'window',
-    'from the instant where a stretch begins',
+    'from the instant where a interval begins',
     '({ after, before }) => after < at && at < before',
     '({ after, before }) => after <= at && at < before',
   ),

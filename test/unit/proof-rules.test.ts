@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import {
   inOrder,
-  insideOf,
   type Observation,
   type PageQuery,
+  provenBy,
   type Stamped,
   WIDENED_MS,
 } from '../../src/extract/proof/answer.ts';
@@ -49,7 +49,7 @@ function answer(shown: readonly Shown[], query: Partial<PageQuery> = {}, more: P
 const newest = (shown: readonly Shown[], query: Partial<PageQuery> = {}, more: Partial<Observation> = {}) =>
   answer(shown, { order: 'desc', ...query }, more);
 
-const timesOf = (line: readonly Stamped[] | undefined): number[] | undefined => line?.map(({ at }) => at);
+const timesOf = (sorted: readonly Stamped[] | undefined): number[] | undefined => sorted?.map(({ at }) => at);
 
 const evidenceOf = (answers: readonly Observation[], known: Partial<Known> = {}): Evidence => {
   const evidence = new Evidence({ settleMs: 0, ...known });
@@ -148,9 +148,9 @@ describe('reach: rows that no widening explains are no edges', () => {
   });
 });
 
-describe('inside: every row strictly between the edges of an answer is on it', () => {
+describe('between: every row strictly between the edges of an answer is on it', () => {
   it('is what lies between its oldest and its newest row', () => {
-    expect(insideOf([1, 2, 5].map(row))).toEqual({ after: 1, before: 5 });
+    expect(provenBy([1, 2, 5].map(row))).toEqual({ after: 1, before: 5 });
     expect(proves(2, 5, evidenceOf([answer([1, 2, 5])]))).toBe(true);
   });
 
@@ -161,9 +161,9 @@ describe('inside: every row strictly between the edges of an answer is on it', (
   });
 
   it('is nothing on a page of one instant, of one row, or without a row', () => {
-    expect(insideOf(tie(3, 'a', 'b'))).toBeUndefined();
-    expect(insideOf([row(3)])).toBeUndefined();
-    expect(insideOf([])).toBeUndefined();
+    expect(provenBy(tie(3, 'a', 'b'))).toBeUndefined();
+    expect(provenBy([row(3)])).toBeUndefined();
+    expect(provenBy([])).toBeUndefined();
   });
 
   it('neither the asked bounds, nor a page that is not full, nor an empty page prove anything more', () => {
@@ -181,39 +181,43 @@ const END = NOW + 2 * DAY;
 
 describe('end: the newest rows first, up to the present, shown by another question, and the time since then is covered', () => {
   const rows = [NOW - 3 * HOUR, NOW - 2 * HOUR, NOW - HOUR];
-  const claim = newest(rows.toReversed(), { start: NOW - 30 * DAY, end: END, limit: 100 });
+  const candidate = newest(rows.toReversed(), { start: NOW - 30 * DAY, end: END, limit: 100 });
   const again = answer(rows.slice(-2), { start: NOW - 2 * HOUR - 1, end: END, limit: 50 });
   const ends = (answers: readonly Observation[], known: Partial<Known> = {}): boolean =>
     proves(NOW - 2 * HOUR, NOW, evidenceOf(answers, known));
   const proven = { newestSeen: NOW - HOUR, isProven: true };
 
   it('suffices on a new stream; on one that was proven, the page with rows that are known does', () => {
-    expect([ends([claim, again]), ends([again, claim]), ends([claim], proven)]).toEqual([true, true, true]);
+    expect([ends([candidate, again]), ends([again, candidate]), ends([candidate], proven)]).toEqual([true, true, true]);
   });
 
-  it('on a new stream, not the page alone', () => expect(ends([claim])).toBe(false));
+  it('on a new stream, not the page alone', () => expect(ends([candidate])).toBe(false));
 
   it('not another page, another order, or an end before the present', () => {
     for (const query of [{ page: 2 }, { order: 'asc' as const }, { end: NOW - HOUR }]) {
-      const other = { ...claim, query: { ...claim.query, ...query }, rows: query.order ? rows.map(row) : claim.rows };
+      const other = {
+        ...candidate,
+        query: { ...candidate.query, ...query },
+        rows: query.order ? rows.map(row) : candidate.rows,
+      };
       expect(ends([other], proven), JSON.stringify(query)).toBe(false);
     }
   });
 
   it('an end before the present says nothing of the time before it either: ends are rounded down', () => {
-    const early = { ...claim, query: { ...claim.query, end: NOW - HOUR / 2 } };
+    const early = { ...candidate, query: { ...candidate.query, end: NOW - HOUR / 2 } };
     expect(proves(NOW - 2 * HOUR, NOW - HOUR + 5, evidenceOf([early], proven))).toBe(false);
   });
 
   it('not where a newer row is known, before or behind it', () => {
-    expect(ends([claim], { ...proven, newestSeen: NOW - HOUR + 1 })).toBe(false);
+    expect(ends([candidate], { ...proven, newestSeen: NOW - HOUR + 1 })).toBe(false);
     const newer = answer([NOW - HOUR + 5], { start: NOW - HOUR + 1, end: END });
-    expect([ends([newer, claim], proven), ends([claim, newer, again])]).toEqual([false, false]);
+    expect([ends([newer, candidate], proven), ends([candidate, newer, again])]).toEqual([false, false]);
   });
 
   it('the other question: another limit, oldest first, near that row, up to the present, and that row is its newest', () => {
     const changed = (query: Partial<PageQuery>, shown: readonly number[] = rows.slice(-2)): boolean =>
-      ends([claim, answer(shown, { ...again.query, ...query })]);
+      ends([candidate, answer(shown, { ...again.query, ...query })]);
     expect(changed({ limit: 80 })).toBe(false);
     expect(changed({ start: NOW - 20 * DAY })).toBe(false);
     expect(changed({ end: NOW - HOUR + 1 })).toBe(false);
@@ -224,10 +228,10 @@ describe('end: the newest rows first, up to the present, shown by another questi
   it('newest first only where oldest first does not reach that row, and from another start', () => {
     const desc = newest(rows.toReversed().slice(0, 2), { start: NOW - 2 * HOUR - 1, end: END, limit: 50 });
     const crowded = answer([NOW - 2 * HOUR], { start: NOW - 2 * HOUR - 1, end: END, limit: 1 });
-    expect([ends([claim, desc]), ends([claim, crowded, desc])]).toEqual([false, true]);
-    const same = { ...desc, query: { ...desc.query, start: claim.query.start } };
-    expect(ends([claim, crowded, same])).toBe(false);
-    expect(ends([claim, crowded, { ...desc, rows: desc.rows.slice(1), count: 1 }])).toBe(false);
+    expect([ends([candidate, desc]), ends([candidate, crowded, desc])]).toEqual([false, true]);
+    const same = { ...desc, query: { ...desc.query, start: candidate.query.start } };
+    expect(ends([candidate, crowded, same])).toBe(false);
+    expect(ends([candidate, crowded, { ...desc, rows: desc.rows.slice(1), count: 1 }])).toBe(false);
   });
 
   describe('after a silence', () => {
@@ -389,7 +393,7 @@ describe('whole: a long question that leaves out what a short one shows is not b
   });
 });
 
-describe('agreement: an answer that lacks what was seen in its inside proves nothing', () => {
+describe('agreement: an answer that lacks what was seen between its edges proves nothing', () => {
   const first = answer([10, 20, 30]);
 
   it('rows that were seen before show again', () => {
@@ -471,7 +475,7 @@ describe('settled: an answer says nothing of what is younger than its clock less
   });
 });
 
-describe('overlap: stretches join where their insides overlap', () => {
+describe('overlap: intervals join where their insides overlap', () => {
   it('suffices', () => {
     const evidence = evidenceOf([answer([10, 20, 30]), answer([20, 30, 40])]);
     expect(proves(11, 40, evidence)).toBe(true);
@@ -622,7 +626,7 @@ describe('ties: two passes with other page edges found as many rows as places, a
     expect(allTiesSeen([open(3, 'asc'), open(2, 'asc')], true)).toBe(false);
   });
 
-  it('the instant is closed, and what lies on both sides of it is one stretch', () => {
+  it('the instant is closed, and what lies on both sides of it is one interval', () => {
     const evidence = evidenceOf([answer([10, ...tie(20, 'a')]), answer([...tie(20, 'b'), 30])]);
     expect(proves(11, 30, evidence)).toBe(false);
     expect(evidence.admitCount(20, pass(3, 'abcd'))).toBe(false);
@@ -771,7 +775,7 @@ describe('unreadable: it failed alone, before and after its neighbours were read
   });
 });
 
-describe('window: one unbroken stretch begins before it and reaches its end', () => {
+describe('window: one unbroken interval begins before it and reaches its end', () => {
   const evidence = evidenceOf([answer([10, 20, 30]), answer([40, 50])]);
 
   it('suffices', () => {
@@ -787,12 +791,12 @@ describe('window: one unbroken stretch begins before it and reaches its end', ()
     ]);
   });
 
-  it('not where the stretch begins at its first instant, or ends before its last', () => {
+  it('not where the interval begins at its first instant, or ends before its last', () => {
     expect(prove({ start: 10, end: 30 }, evidence).gaps).toEqual([{ start: 10, end: 10.001 }]);
     expect(prove({ start: 11, end: 30.001 }, evidence).gaps).toEqual([{ start: 30, end: 30.001 }]);
   });
 
-  it('not two stretches with a hole between them', () => {
+  it('not two intervals with a hole between them', () => {
     expect(prove({ start: 11, end: 50 }, evidence).proven).toBeUndefined();
   });
 

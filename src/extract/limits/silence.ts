@@ -1,6 +1,6 @@
 import { StopStream } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
-import { lineOf, type PageFetcher, type PageRequest, type PageResult } from '../page-fetcher.ts';
+import { type PageFetcher, type PageRequest, type PageResult, sortedRows } from '../page-fetcher.ts';
 import { firstStep, MOST_PAGES } from '../page-steps.ts';
 import { SHOWN_MS, WIDENED_MS } from '../proof/answer.ts';
 import { NARROW_MS, type Side, type Span } from '../proof/cover.ts';
@@ -28,7 +28,7 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
     const page = await attempt(fetcher, { order: 'asc', ...piece, step: firstStep(limit) });
     if (!page || page.admission.kind === 'unordered') return;
     yield page;
-    const rows = lineOf(page);
+    const rows = sortedRows(page);
     if (rows.some((row) => row.at > silence.from && row.at < silence.to)) return;
     if (side === 'from' && rows.length > 0 && page.count * 2 > limit) {
       const isShown = yield* behindCrowd(fetcher, silence, piece, page);
@@ -96,7 +96,7 @@ async function* behindCrowd(
     const page = await attempt(fetcher, request);
     if (!page) return undefined;
     yield page;
-    if (lineOf(page).some((row) => row.at > silence.from && row.at < silence.to)) return true;
+    if (sortedRows(page).some((row) => row.at > silence.from && row.at < silence.to)) return true;
     if (page.count === 0) return false;
     // A later page shows in which order the rows of one instant come.
     if (request.order === 'desc' && isOneInstant(page)) yield* showsOlder(fetcher, page);
@@ -104,19 +104,19 @@ async function* behindCrowd(
   return false;
 }
 
-const isOneInstant = (page: PageResult): boolean => lineOf(page)[0]?.at === lineOf(page).at(-1)?.at;
+const isOneInstant = (page: PageResult): boolean => sortedRows(page)[0]?.at === sortedRows(page).at(-1)?.at;
 
 /** Whether the pages behind the first one, which are full of one instant, come to rows that are older. */
 export async function* showsOlder(fetcher: PageFetcher, first: PageResult): AsyncGenerator<PageResult, boolean> {
   const { query, rows } = first;
-  const newest = lineOf(first).at(-1)?.at ?? Number.NEGATIVE_INFINITY;
+  const newest = sortedRows(first).at(-1)?.at ?? Number.NEGATIVE_INFINITY;
   const seen = new Set(rows.map(({ id }) => id));
   for (let number = 2; number <= MOST_PAGES && !fetcher.profile.ignoresPage; number++) {
     const step = { page: number, limit: query.limit };
     const page = await fetcher.attempt({ order: 'desc', start: query.start, end: query.end, step });
     if (!page) return false;
     yield page;
-    const oldest = lineOf(page)[0]?.at;
+    const oldest = sortedRows(page)[0]?.at;
     if (oldest === undefined || oldest < newest) return oldest !== undefined;
     // A page that is not full is the last, and one that shows nothing new repeats the others.
     if (page.count < query.limit || page.rows.every(({ id }) => seen.has(id))) return false;

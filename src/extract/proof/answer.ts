@@ -47,14 +47,14 @@ const ROWS_A_STRAY = 50;
  */
 export function inOrder({ query, rows, answeredAt }: Omit<Observation, 'count'>): readonly Stamped[] | undefined {
   const oldestFirst = query.order === 'asc' ? rows : rows.toReversed();
-  const line = longestLine(oldestFirst);
-  const strays = rows.length - line.length;
+  const sorted = longestSorted(oldestFirst);
+  const strays = rows.length - sorted.length;
   const allowed = rows.length < LEAST_ROWS_WITH_STRAY ? 0 : Math.max(1, Math.floor(rows.length / ROWS_A_STRAY));
   if (strays > allowed) return undefined;
   // With one row out of place a reversed page of ties looks nearly sorted.
-  if (strays > 0 && longestLine(oldestFirst.toReversed()).length >= line.length) return undefined;
+  if (strays > 0 && longestSorted(oldestFirst.toReversed()).length >= sorted.length) return undefined;
   // What lies in the future is no edge either: nothing is proven there, and a garbled time would prove all before it.
-  const past = line.filter(({ at }) => at <= answeredAt + CLOCKS_MS);
+  const past = sorted.filter(({ at }) => at <= answeredAt + CLOCKS_MS);
   const near = withinReach(past, query);
   // A page with more rows than were asked for is not the page with that number.
   return near.length > query.limit && query.page > 1 ? undefined : near;
@@ -64,8 +64,8 @@ export function inOrder({ query, rows, answeredAt }: Omit<Observation, 'count'>)
  * RULE reach. Rows further outside of the asked bounds than any widening explains are no edges while others are nearer: at the edge of a page
  * a garbled time is in order too, and would prove everything up to there complete.
  */
-function withinReach(line: readonly Stamped[], { start, end }: PageQuery): readonly Stamped[] {
-  const near = line.filter(({ at }) => at >= start - WIDENED_MS && at <= end + WIDENED_MS);
+function withinReach(sorted: readonly Stamped[], { start, end }: PageQuery): readonly Stamped[] {
+  const near = sorted.filter(({ at }) => at >= start - WIDENED_MS && at <= end + WIDENED_MS);
   // A single row on one side of the question is no widening.
   const older = near.filter(({ at }) => at < start - SHOWN_MS);
   const newer = near.filter(({ at }) => at > end + SHOWN_MS);
@@ -73,14 +73,14 @@ function withinReach(line: readonly Stamped[], { start, end }: PageQuery): reado
   if (strays.length > 0) return near.filter((row) => !strays.includes(row));
   if (near.length > 0) return near;
   // Far away on one side, a bound was ignored; on both, the times are garbled.
-  const isOneSided = line.every(({ at }) => at < start) || line.every(({ at }) => at > end);
-  return isOneSided ? line : [];
+  const isOneSided = sorted.every(({ at }) => at < start) || sorted.every(({ at }) => at > end);
+  return isOneSided ? sorted : [];
 }
 
 /** As many rows as possible that never go back in time. Nearly every page is in order as a whole, and is taken as it is. */
-function longestLine(rows: readonly Stamped[]): readonly Stamped[] {
+function longestSorted(rows: readonly Stamped[]): readonly Stamped[] {
   if (rows.every((row, i) => i === 0 || row.at >= (rows[i - 1]?.at ?? row.at))) return rows;
-  /** The row that ends the line of each length with the smallest time, and for every row the one before it in its line. */
+  /** The row that ends the longest sorted rows of each length with the smallest time, and for every row the one before it there. */
   const ends: Stamped[] = [];
   const before = new Map<Stamped, Stamped | undefined>();
   for (const row of rows) {
@@ -94,23 +94,23 @@ function longestLine(rows: readonly Stamped[]): readonly Stamped[] {
     before.set(row, ends[low - 1]);
     ends[low] = row;
   }
-  const line: Stamped[] = [];
-  for (let row = ends.at(-1); row; row = before.get(row)) line.push(row);
-  return line.reverse();
+  const sorted: Stamped[] = [];
+  for (let row = ends.at(-1); row; row = before.get(row)) sorted.push(row);
+  return sorted.reverse();
 }
 
 /** Times strictly between two instants. */
-export interface Stretch {
+export interface Interval {
   readonly after: Instant;
   readonly before: Instant;
 }
 
 /**
- * RULE inside. Every row that was visible and lies strictly between the oldest and the newest row of an answer is on it. Rows that share
+ * RULE between. Every row that was visible and lies strictly between the oldest and the newest row of an answer is on it. Rows that share
  * the time of an edge are proven by no answer that ends there.
  */
-export function insideOf(line: readonly Stamped[]): Stretch | undefined {
-  const [oldest, newest] = [line[0], line.at(-1)];
+export function provenBy(sorted: readonly Stamped[]): Interval | undefined {
+  const [oldest, newest] = [sorted[0], sorted.at(-1)];
   return oldest && newest && oldest.at < newest.at ? { after: oldest.at, before: newest.at } : undefined;
 }
 

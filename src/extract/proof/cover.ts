@@ -35,10 +35,10 @@ export const QUIET_MS = 3_600_000;
 /** However long a silence is, so many short questions are enough. */
 const MOST_LOOKS = 6;
 
-export function lookOf({ query, count, answeredAt }: Observation, line: readonly Stamped[]): Look {
-  const [first, newest] = [line[0], line.at(-1)];
+export function lookOf({ query, count, answeredAt }: Observation, sorted: readonly Stamped[]): Look {
+  const [first, newest] = [sorted[0], sorted.at(-1)];
   const idsAt = (row: Stamped | undefined): string | undefined =>
-    row && count * 2 <= query.limit ? idsOf(line.filter(({ at }) => at === row.at)) : undefined;
+    row && count * 2 <= query.limit ? idsOf(sorted.filter(({ at }) => at === row.at)) : undefined;
   return { query, count, answeredAt, first, newest, atFirst: idsAt(first), atNewest: idsAt(newest) };
 }
 
@@ -149,32 +149,32 @@ export const reachesNow = ({ query, answeredAt }: Look): boolean => query.end >=
  * and pages may be counted from nought: so oldest first, from near that row, with another limit. Where such a page does not reach it, because more rows share its
  * time or its day than fit, newest first, with another start and limit.
  */
-export function isSeenNewest(claim: Look, looks: readonly Look[]): boolean {
-  const { newest, isNewestFirst = false } = claim;
+export function isSeenNewest(candidate: Look, looks: readonly Look[]): boolean {
+  const { newest, isNewestFirst = false } = candidate;
   if (!newest) return false;
   const others = looks.filter(
-    (look) => reachesNow(look) && haveOtherEdges(look, claim) && look.query.start <= newest.at,
+    (look) => reachesNow(look) && haveOtherEdges(look, candidate) && look.query.start <= newest.at,
   );
   const ascending = others.filter(({ query }) => query.order === 'asc');
-  // A start far away may be cut as the claim's was.
+  // A start far away may be cut as the candidate's was.
   const near = ascending.filter(({ query }) => query.start >= newest.at - NARROW_MS - WIDENED_MS);
   if (near.some((look) => !isFull(look) && look.newest?.at === newest.at)) return true;
   const isCrowded = near.some((look) => look.newest !== undefined && look.newest.at <= newest.at);
-  if (!isCrowded || (isOneInstant(claim) && !isNewestFirst)) return false;
+  if (!isCrowded || (isOneInstant(candidate) && !isNewestFirst)) return false;
   return others.some(
     ({ query, newest: shown }) =>
       query.order === 'desc' &&
-      query.start !== claim.query.start &&
+      query.start !== candidate.query.start &&
       (shown?.id === newest.id || (isNewestFirst && shown?.at === newest.at)),
   );
 }
 
 /** Whether a later page of the same question ends with older rows. */
-export function tellsOrder(claim: Look, { query }: Observation, line: readonly Stamped[]): boolean {
-  const isLater = query.order === 'desc' && query.page > 1 && query.limit === claim.query.limit;
-  const isSame = isLater && query.start === claim.query.start && query.end === claim.query.end;
-  const [oldest, newest] = [line[0], line.at(-1)];
-  return isSame && oldest !== undefined && newest?.at === claim.newest?.at && oldest.at < (newest?.at ?? oldest.at);
+export function tellsOrder(candidate: Look, { query }: Observation, sorted: readonly Stamped[]): boolean {
+  const isLater = query.order === 'desc' && query.page > 1 && query.limit === candidate.query.limit;
+  const isSame = isLater && query.start === candidate.query.start && query.end === candidate.query.end;
+  const [oldest, newest] = [sorted[0], sorted.at(-1)];
+  return isSame && oldest !== undefined && newest?.at === candidate.newest?.at && oldest.at < (newest?.at ?? oldest.at);
 }
 
 /** The oldest row of all history from an instant on: a long question shows it first, and a short one that ends right behind it. */

@@ -1,5 +1,5 @@
 import type { Instant } from '../../model/instant.ts';
-import { inOrder, insideOf, type Observation, type Stamped, type Stretch, WIDENED_MS } from './answer.ts';
+import { type Interval, inOrder, type Observation, provenBy, type Stamped, WIDENED_MS } from './answer.ts';
 import { allTiesSeen, aroundUnreadable, type Count, type Unreadable } from './counting.ts';
 import {
   APART_MS,
@@ -22,19 +22,19 @@ import {
   tellsOrder,
   widestPair,
 } from './cover.ts';
+import { CLOSED_MS, withInstant, withInterval } from './intervals.ts';
 import type { Admission, Known } from './known.ts';
 import { SeenRows } from './seen-rows.ts';
-import { CLOSED_MS, withInstant, withStretch } from './stretches.ts';
 
 /** So many first pages are kept. */
 const MOST_LOOKS = 200;
 
-/** What the answers of one run have shown, as stretches of time and a few rows at their edges: memory does not grow with pages. The
+/** What the answers of one run have shown, as intervals of time and a few rows at their edges: memory does not grow with pages. The
  * default is unproven: an answer that breaks a rule is evidence of nothing. */
 export class Evidence {
   readonly #known: Known;
   /** In order, none touching another. */
-  #stretches: Stretch[] = [];
+  #intervals: Interval[] = [];
   readonly #rows: SeenRows;
   readonly #counts = new Map<Instant, Count[]>();
   #newestSeen: Instant | undefined;
@@ -62,7 +62,7 @@ export class Evidence {
   fork(): Evidence {
     const copy = new Evidence(this.#known, this.#rows.fork());
     copy.#newestSeen = this.#newestSeen;
-    copy.#stretches = [...this.#stretches];
+    copy.#intervals = [...this.#intervals];
     copy.#looks = [...this.#looks];
     copy.#seenMs = this.#seenMs;
     copy.#mostRangeMs = this.#mostRangeMs;
@@ -76,21 +76,21 @@ export class Evidence {
   admit(answer: Observation): Admission {
     // RULE stream. Rows of another stream: the answer is one to another question.
     if (answer.foreign) return { kind: 'foreign' };
-    const line = inOrder(answer);
-    if (line === undefined) return { kind: 'unordered' };
-    const inside = insideOf(line);
-    const missing = inside ? this.#rows.missingFrom(answer, inside) : [];
+    const sorted = inOrder(answer);
+    if (sorted === undefined) return { kind: 'unordered' };
+    const between = provenBy(sorted);
+    const missing = between ? this.#rows.missingFrom(answer, between) : [];
     if (missing.length > 0) return { kind: 'contradicts', missing };
-    if (this.#rows.showSampling(answer, line)) this.#startOver();
-    if (inside) this.#add(inside, answer);
-    this.#rows.remember(line, lengthOf(answer));
-    this.#noteNewest(answer, line);
-    this.#look(answer, line);
-    return line.length === 0 ? { kind: 'empty' } : { kind: 'counts', line };
+    if (this.#rows.showSampling(answer, sorted)) this.#startOver();
+    if (between) this.#add(between, answer);
+    this.#rows.remember(sorted, lengthOf(answer));
+    this.#noteNewest(answer, sorted);
+    this.#look(answer, sorted);
+    return sorted.length === 0 ? { kind: 'empty' } : { kind: 'counts', sorted };
   }
 
   #startOver(): void {
-    this.#stretches = [];
+    this.#intervals = [];
     this.#looks = [];
     this.knowsEnd = false;
     this.#seenMs = 0;
@@ -101,14 +101,16 @@ export class Evidence {
     return this.#rows.wholeMs;
   }
 
-  #look(answer: Observation, line: readonly Stamped[]): void {
-    this.#looks = this.#looks.map((look) => (tellsOrder(look, answer, line) ? { ...look, isNewestFirst: true } : look));
+  #look(answer: Observation, sorted: readonly Stamped[]): void {
+    this.#looks = this.#looks.map((look) =>
+      tellsOrder(look, answer, sorted) ? { ...look, isNewestFirst: true } : look,
+    );
     const { start, end, page } = answer.query;
-    if (page === 1) this.#looks.push(lookOf(answer, line));
+    if (page === 1) this.#looks.push(lookOf(answer, sorted));
     if (this.#looks.length > MOST_LOOKS) this.#looks.shift();
-    const within = line.filter(({ at }) => at >= start && at <= end);
+    const within = sorted.filter(({ at }) => at >= start && at <= end);
     this.#seenMs = Math.max(this.#seenMs, (within.at(-1)?.at ?? 0) - (within[0]?.at ?? 0), widestPair(this.#looks));
-    for (const claim of this.#looks) if (this.#isEnd(claim)) this.#addEnd(claim);
+    for (const candidate of this.#looks) if (this.#isEnd(candidate)) this.#addEnd(candidate);
   }
 
   /**
@@ -116,14 +118,15 @@ export class Evidence {
    * since then is covered. On a stream that was never proven, or where a row that is known does not show, another question shows
    * that row as the newest, too.
    */
-  #isEnd(claim: Look): boolean {
-    const { newest } = claim;
-    if (claim.query.order !== 'desc' || !reachesNow(claim) || !newest || newest.at < this.#newestHere) return false;
+  #isEnd(candidate: Look): boolean {
+    const { newest } = candidate;
+    if (candidate.query.order !== 'desc' || !reachesNow(candidate) || !newest || newest.at < this.#newestHere)
+      return false;
     const isStale = (this.#newestSeen ?? newest.at) > newest.at;
-    if (this.isNew || isStale || (isOneInstant(claim) && !hasRoom(claim))) {
-      if (!isSeenNewest(claim, this.#looks)) return false;
+    if (this.isNew || isStale || (isOneInstant(candidate) && !hasRoom(candidate))) {
+      if (!isSeenNewest(candidate, this.#looks)) return false;
     }
-    const silence = this.silenceSince(newest.at, claim.answeredAt);
+    const silence = this.silenceSince(newest.at, candidate.answeredAt);
     return silence.to - silence.from <= QUIET_MS || isCovered(this.#looks, silence, this.#seenMs);
   }
 
@@ -132,15 +135,15 @@ export class Evidence {
     return { from: Math.min(to, Math.max(newest, this.isNew ? newest : (this.quietThrough ?? newest))), to };
   }
 
-  #addEnd(claim: Look): void {
-    const newest = claim.newest?.at ?? Number.POSITIVE_INFINITY;
-    const silence = this.silenceSince(newest, claim.answeredAt);
+  #addEnd(candidate: Look): void {
+    const newest = candidate.newest?.at ?? Number.POSITIVE_INFINITY;
+    const silence = this.silenceSince(newest, candidate.answeredAt);
     const isCoveredNow = isCovered(this.#looks, silence, this.#seenMs);
-    if (isCoveredNow) this.quietThrough = Math.max(this.quietThrough ?? newest, claim.answeredAt);
+    if (isCoveredNow) this.quietThrough = Math.max(this.quietThrough ?? newest, candidate.answeredAt);
     this.knowsEnd = true;
-    const before = claim.query.end < claim.answeredAt ? claim.query.end : Number.POSITIVE_INFINITY;
-    this.#add({ after: claim.first?.at ?? newest, before }, claim);
-    this.admitInstant(claim.first?.at);
+    const before = candidate.query.end < candidate.answeredAt ? candidate.query.end : Number.POSITIVE_INFINITY;
+    this.#add({ after: candidate.first?.at ?? newest, before }, candidate);
+    this.admitInstant(candidate.first?.at);
   }
 
   /**
@@ -166,9 +169,9 @@ export class Evidence {
 
   /** As RULE ties: the rows of an instant beside a silence are known where several questions with room left show the same ones. */
   admitInstant(at: Instant | undefined): void {
-    const isBeside = this.#stretches.some(({ after, before }) => after === at || before === at);
+    const isBeside = this.#intervals.some(({ after, before }) => after === at || before === at);
     if (at !== undefined && isBeside && isInstantSeen(this.#looks, at))
-      this.#stretches = withInstant(this.#stretches, at);
+      this.#intervals = withInstant(this.#intervals, at);
   }
 
   /** The first row behind an instant, as a long question has shown it: history may begin there. */
@@ -218,8 +221,8 @@ export class Evidence {
     return Math.max(...this.#looks.map(({ newest }) => newest?.at ?? Number.NEGATIVE_INFINITY));
   }
 
-  #noteNewest({ answeredAt }: Observation, line: readonly Stamped[]): void {
-    const newest = Math.max(...line.map(({ at }) => (at <= answeredAt ? at : Number.NEGATIVE_INFINITY)));
+  #noteNewest({ answeredAt }: Observation, sorted: readonly Stamped[]): void {
+    const newest = Math.max(...sorted.map(({ at }) => (at <= answeredAt ? at : Number.NEGATIVE_INFINITY)));
     if (newest > (this.#newestSeen ?? Number.NEGATIVE_INFINITY)) this.#newestSeen = newest;
   }
 
@@ -227,12 +230,12 @@ export class Evidence {
   admitCount(at: Instant, count: Count): boolean {
     const passes = [...(this.#counts.get(at) ?? []), count];
     this.#counts.set(at, passes);
-    const isLast = this.knowsEnd && this.#stretches.at(-1)?.after === at;
+    const isLast = this.knowsEnd && this.#intervals.at(-1)?.after === at;
     if (!allTiesSeen(passes, isLast)) return false;
     // RULE settled, for what was counted: a row of this instant may still arrive.
     if (passes.some(({ answeredAt }) => at >= answeredAt - this.#known.settleMs)) return false;
     this.#counts.delete(at);
-    this.#stretches = withInstant(this.#stretches, at);
+    this.#intervals = withInstant(this.#intervals, at);
     return true;
   }
 
@@ -241,7 +244,7 @@ export class Evidence {
    * empty answer proves nothing, however often it comes in one run.
    */
   admitNothing(): void {
-    if (this.#stretches.length > 0 || this.#rows.size > 0 || this.#newestSeen !== undefined) return;
+    if (this.#intervals.length > 0 || this.#rows.size > 0 || this.#newestSeen !== undefined) return;
     if (this.#looks.some(({ count }) => count > 0)) return;
     for (const { start, end } of this.#known.empty ?? []) {
       const isAsked = (order: 'asc' | 'desc'): boolean =>
@@ -252,26 +255,26 @@ export class Evidence {
   }
 
   admitUnreadable(tried: Unreadable): boolean {
-    const stretch = aroundUnreadable(tried);
-    if (stretch) this.#add(stretch, tried.before[0]);
-    return stretch !== undefined;
+    const interval = aroundUnreadable(tried);
+    if (interval) this.#add(interval, tried.before[0]);
+    return interval !== undefined;
   }
 
   /** RULE settled. An answer says nothing of what is younger than its own clock less the settle time: events arrive late. */
-  #add({ after, before: shown }: Stretch, { answeredAt }: Pick<Observation, 'answeredAt'>): void {
+  #add({ after, before: shown }: Interval, { answeredAt }: Pick<Observation, 'answeredAt'>): void {
     const settled = answeredAt - this.#known.settleMs;
     if (shown > settled) this.settledThrough = settled;
     const before = Math.min(shown, settled);
     if (after >= before) return;
-    this.#stretches = withStretch(this.#stretches, { after, before });
+    this.#intervals = withInterval(this.#intervals, { after, before });
   }
 
   /** How far everything from `start` on is known; undefined where nothing is. */
   through = (start: Instant): Instant | undefined => this.around(start)?.before;
 
-  /** The stretch that an instant lies in. */
-  around(at: Instant): Stretch | undefined {
-    return this.#stretches.find(({ after, before }) => after < at && at < before);
+  /** The interval that an instant lies in. */
+  around(at: Instant): Interval | undefined {
+    return this.#intervals.find(({ after, before }) => after < at && at < before);
   }
 
   /** Whether nothing was proven before this run: what this service does with a question is not known at all. */
@@ -279,11 +282,11 @@ export class Evidence {
     return this.#known.newestSeen === undefined || !this.#known.isProven;
   }
 
-  /** The nearest stretch that begins at or behind an instant: what a walk from there can be closed by. */
-  nextFrom = (at: Instant): Instant | undefined => this.#stretches.find(({ after }) => after >= at)?.after;
+  /** The nearest interval that begins at or behind an instant: what a walk from there can be closed by. */
+  nextFrom = (at: Instant): Instant | undefined => this.#intervals.find(({ after }) => after >= at)?.after;
 
-  /** The stretch that ends at an instant. */
-  endingAt = (at: Instant): Stretch | undefined => this.#stretches.find(({ before }) => before === at);
+  /** The interval that ends at an instant. */
+  endingAt = (at: Instant): Interval | undefined => this.#intervals.find(({ before }) => before === at);
 
   /** Times of rows that were seen before an instant, nearest first, a few. */
   seenBefore = (at: Instant): Instant[] => this.#seen((row) => row.at < at).sort((a, b) => b - a);

@@ -20,7 +20,7 @@ export interface Known {
 
 /** What became of an answer. */
 export type Admission =
-  | { kind: 'counts'; line: readonly Stamped[] }
+  | { kind: 'counts'; sorted: readonly Stamped[] }
   | { kind: 'empty' | 'unordered' | 'foreign' }
-  /** Rows that were seen in its inside before are not on it. */
+  /** Rows that were seen between its edges before are not on it. */
   | { kind: 'contradicts'; missing: readonly Stamped[] };

@@ -1,5 +1,5 @@
 import type { Instant } from '../../model/instant.ts';
-import { insideOf, type Observation, type Stamped, type Stretch } from './answer.ts';
+import { type Interval, type Observation, provenBy, type Stamped } from './answer.ts';
 import { lengthOf, NARROW_MS } from './cover.ts';
 
 /** So many rows at either edge of an answer are remembered, to be looked for on later ones. */
@@ -15,7 +15,7 @@ const MINUTE_MS = 60_000;
 
 interface WidePage {
   ids: ReadonlySet<string>;
-  inside: Stretch;
+  between: Interval;
   length: number;
   answeredAt: Instant;
 }
@@ -55,7 +55,7 @@ export class SeenRows {
    * RULE agreement. A row that was seen stays known until two questions with other bounds have not shown it where it should be, one of them by its first
    * page: shards may each skip their share of what lies before a later one. What a short question has shown, no longer one denies.
    */
-  missingFrom(answer: Observation, { after, before }: Stretch): Stamped[] {
+  missingFrom(answer: Observation, { after, before }: Interval): Stamped[] {
     const shown = new Set(answer.rows.map(({ id }) => id));
     const length = lengthOf(answer);
     const missing: Stamped[] = [];
@@ -81,26 +81,27 @@ export class SeenRows {
    * RULE whole. A shorter question shows rows that a longer one has left out where it should have shown them: long ranges are sampled, or read from part
    * of the data. Then none that long is believed.
    */
-  showSampling(answer: Observation, line: readonly Stamped[]): boolean {
+  showSampling(answer: Observation, sorted: readonly Stamped[]): boolean {
     const length = lengthOf(answer);
-    const found = this.#wide.find(({ ids, inside, length: wide, answeredAt }) => {
+    const found = this.#wide.find(({ ids, between, length: wide, answeredAt }) => {
       if (LONGER * Math.max(NARROW_MS, length) > wide) return false;
       const settled = answeredAt - Math.max(this.#settleMs, MINUTE_MS);
-      const both = line.filter(({ at }) => at > inside.after && at < inside.before && at < settled);
+      const both = sorted.filter(({ at }) => at > between.after && at < between.before && at < settled);
       const left = both.filter(({ id }) => !ids.has(id)).length;
       return left > 1 && left * LEFT_OUT > both.length;
     });
-    const inside = insideOf(line);
-    if (inside && length > NARROW_MS) {
-      const ids = new Set(line.map(({ id }) => id));
-      this.#wide = [...this.#wide.slice(1 - MOST_WIDE), { ids, inside, length, answeredAt: answer.answeredAt }];
+    const between = provenBy(sorted);
+    if (between && length > NARROW_MS) {
+      const ids = new Set(sorted.map(({ id }) => id));
+      this.#wide = [...this.#wide.slice(1 - MOST_WIDE), { ids, between, length, answeredAt: answer.answeredAt }];
     }
     if (found) this.#wide = [];
     return found !== undefined;
   }
 
-  remember(line: readonly Stamped[], length: number): void {
-    const edges = line.length <= 2 * EDGE_ROWS ? line : [...line.slice(0, EDGE_ROWS), ...line.slice(-EDGE_ROWS)];
+  remember(sorted: readonly Stamped[], length: number): void {
+    const edges =
+      sorted.length <= 2 * EDGE_ROWS ? sorted : [...sorted.slice(0, EDGE_ROWS), ...sorted.slice(-EDGE_ROWS)];
     for (const { id, at } of edges) {
       const shortest = Math.min(length, this.#edges.get(id)?.length ?? Number.POSITIVE_INFINITY);
       this.#edges.delete(id);
