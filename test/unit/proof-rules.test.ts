@@ -274,8 +274,8 @@ describe('end: the newest rows first, up to the present, shown by another questi
     });
 
     it('the latest hours may have been asked for a little before', () => {
-      const before = (ms: number): Observation => ({ ...piece(NOW - ms - 5 * HOUR, END), answeredAt: NOW - ms });
-      expect([quiet([...pieces, before(HOUR)]), quiet([...pieces, before(HOUR + 1)])]).toEqual([true, false]);
+      const earlier = (ms: number): Observation => ({ ...piece(NOW - ms - 5 * HOUR, END), answeredAt: NOW - ms });
+      expect([quiet([...pieces, earlier(HOUR)]), quiet([...pieces, earlier(HOUR + 1)])]).toEqual([true, false]);
     });
 
     it('what was covered up to an hour ago need not be again', () => {
