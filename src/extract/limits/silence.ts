@@ -46,8 +46,9 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
       yield before;
     }
     // Where no long question can be asked, pieces overlap further than bounds are rounded, if they are long enough.
-    const most = Math.min(WIDENED_MS, (limited ?? 0) / 4, (piece.end - piece.start) / 4);
-    const overlap = limited === undefined ? 0 : most + 1;
+    const length = piece.end - piece.start;
+    const isShortened = length < longest - 1;
+    const overlap = limited === undefined || isShortened ? 0 : Math.min(WIDENED_MS, limited / 4, length / 4) + 1;
     const next = side === 'from' ? piece.end - overlap : piece.start + overlap;
     if (side === 'from' ? next <= at : next >= at) return;
     at = next;
