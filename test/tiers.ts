@@ -83,6 +83,7 @@ export const DEEP: string[] = [
   'test/unit/extraction-archives.test.ts',
   'test/unit/extraction-costs.test.ts',
   'test/unit/extraction-newest-ties.test.ts',
+  'test/unit/extraction-services.test.ts',
   'test/unit/extraction-traits.test.ts',
   'test/unit/sync-from-afar.test.ts',
   'test/browser/control-room-work.test.ts',

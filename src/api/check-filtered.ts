@@ -1,7 +1,8 @@
 import type { Value } from '../model/columns.ts';
 import type { Row } from '../model/flatten.ts';
-import type { Stream } from '../model/streams.ts';
+import { STREAMS, type Stream, type StreamName } from '../model/streams.ts';
 import { findParam, type Param } from './params.ts';
+import { field } from './service-errors.ts';
 
 /** What rows show about the filters of their request. */
 export interface FilterCheck {
@@ -101,3 +102,14 @@ const idOf = (tag: unknown): string =>
   typeof tag === 'object' && tag !== null && 'id' in tag ? String(tag.id) : typeof tag === 'string' ? tag : '';
 
 const seenKey = (name: string, value: string): string => `${name}=${value}`;
+
+/** What the records of an answer say they are, where that is another stream than was asked for: caches and proxies answer with another question's rows. */
+export function foreignKind(stream: StreamName, record: unknown): string | undefined {
+  const kind = field(record, 'event');
+  if (typeof kind !== 'string') return undefined;
+  const plainKind = kind.trim().toLowerCase().replace(/s$/, '');
+  // A kind that nobody knows is not that of another stream.
+  return Object.values(STREAMS).some(({ event, name }) => event === plainKind && name !== stream)
+    ? plainKind
+    : undefined;
+}

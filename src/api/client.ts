@@ -45,6 +45,9 @@ export interface ClientOptions {
 /** `answer.code` of the StopStream for a page over `maxBodyBytes`: a smaller limit may get its rows out. */
 export const ANSWER_TOO_LARGE = 'answer_too_large';
 
+/** `answer.code` of the RetryLater for a body that ends early, or does not come in time. */
+export const ANSWER_CUT = 'answer_cut';
+
 const TIMEOUTS: Timeouts = { headersMs: 60_000, idleMs: 30_000, totalMs: 180_000 };
 /** A page of 1000 is about 4.4 MB; metadata may hold a megabyte an event. Parsed, a page takes several times its size. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
@@ -138,6 +141,8 @@ function parse(text: string, redact: Redact): unknown {
     // The parser's own error quotes the body, and with it a key that the body may echo: it is not passed on.
     // Truncated answers and maintenance pages are temporary, so this may be retried.
     throw new RetryLater(`the service answered 200 with ${describeBody(text, redact)}, which is not JSON`, {
+      // A proxy may cut what is too large for it: a smaller page is tried.
+      answer: { status: 200, code: ANSWER_CUT, message: 'a body that is not JSON' },
       next: 'run it again later; if it stays, check baseUrl and any proxy between',
     });
   }

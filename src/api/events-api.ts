@@ -1,5 +1,5 @@
 import pRetry from 'p-retry';
-import { Fault, RetryLater } from '../model/errors.ts';
+import { Fault, RetryLater, StopStream } from '../model/errors.ts';
 import { type Log, observed } from '../model/log.ts';
 import { cancelled, sleep } from './cancel.ts';
 import type { Client, EventsQuery, Page } from './client.ts';
@@ -38,10 +38,15 @@ export interface EventsApiOptions {
 const TRIES = 6;
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 30_000;
+/** Refusals of the whole stream, which would end the run, and how often each is asked again after a good answer. */
+const STRAY: ReadonlySet<number> = new Set([401, 403, 404]);
+const MOST_STRAYS = 2;
 
 export function createEventsApi({ client, limiter, log, source = '', retries = {} }: EventsApiOptions): EventsApi {
   const { tries: usualTries = TRIES, firstWaitMs = FIRST_WAIT_MS } = retries;
   const stats: ApiStats = { requests: 0, retries: 0, tooManyRequests: 0, bytes: 0 };
+
+  let hasAnswered = false;
 
   async function attempt(query: EventsQuery, { lane, signal }: PageOptions, onLeaving: () => void): Promise<Page> {
     const page = await limiter.run(
@@ -60,6 +65,7 @@ export function createEventsApi({ client, limiter, log, source = '', retries = {
       signal,
     );
     stats.bytes += page.bytes;
+    hasAnswered = true;
     return page;
   }
 
@@ -75,6 +81,9 @@ export function createEventsApi({ client, limiter, log, source = '', retries = {
     const started = performance.now();
     let attempts = 0;
     let hasLeft = false;
+    /** One refusal among good answers may be a stray one, of a proxy or of one host of many: it counts when it repeats. */
+    const isStray = (error: unknown): error is StopStream =>
+      error instanceof StopStream && STRAY.has(error.answer?.status ?? 0) && hasAnswered && attempts <= MOST_STRAYS;
     const once = (): Promise<Page> => {
       hasLeft = false;
       return attempt(query, options, () => {
@@ -87,9 +96,15 @@ export function createEventsApi({ client, limiter, log, source = '', retries = {
         // The whole wait is slept below; p-retry's own would come on top of what the service asked for.
         minTimeout: 0,
         // A request that was never sent got no turn, and the limiter has already tried for long enough.
-        shouldRetry: ({ error }) => error instanceof RetryLater && hasLeft,
+        shouldRetry: ({ error }) => hasLeft && (error instanceof RetryLater || isStray(error)),
         async onFailedAttempt({ error, attemptNumber, retriesLeft }) {
           attempts = attemptNumber;
+          if (hasLeft && isStray(error) && retriesLeft > 0) {
+            stats.retries++;
+            log.warn({ stream: query.stream, attempt: attemptNumber }, `asking again: ${error.message}`);
+            await sleep(firstWaitMs, signal);
+            return;
+          }
           if (!(error instanceof RetryLater) || !hasLeft) return;
           const isTooMany = error.answer?.status === 429;
           if (isTooMany) stats.tooManyRequests++;

@@ -1,8 +1,9 @@
 import type { Instant } from '../model/instant.ts';
-import { lineOf, type PageFetcher, type PageResult } from './page-fetcher.ts';
+import { coverSilence, otherLimit, showsOlder } from './limits/silence.ts';
+import { type PageFetcher, type PageResult, sortedRows } from './page-fetcher.ts';
 import { startNear, type Walk, type WalkEnd, walkPages } from './page-forward.ts';
 import { firstStep, MOST_PAGES } from './page-steps.ts';
-import { NARROW_MS } from './proof/answer.ts';
+import { QUIET_MS } from './proof/cover.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -20,60 +21,65 @@ export async function* newestPage(
     if (first?.count !== 0 || evidence.seenAfter(start).length === 0) break;
     first = yield* halvedUntilShown(fetcher, start - back);
   }
-  const newest = first && lineOf(first).at(-1)?.at;
-  if (!first || newest === undefined || evidence.knowsEnd) return first;
-  // That row may be the newest of a range that was cut short, or of a stale answer: asked otherwise, from right there, or for the latest hours.
-  const isRecent = newest > fetcher.clock.now() - NARROW_MS;
-  const half = first.query.limit > 1 ? first.query.limit >> 1 : 2;
-  const limit = Math.min(half, CONFIRMING_ROWS);
-  const [oldest] = lineOf(first);
-  if (oldest?.at === newest) {
-    const page = await fetcher.attempt({ order: 'asc', start: Math.floor(newest) - 1, step: firstStep(half) });
-    if (page) yield page;
-    // More rows share that instant than fit a page: a later page shows older ones behind them, and so in which order they come.
-    if (!evidence.knowsEnd && first.count >= first.query.limit && (yield* showsOlder(fetcher, first, newest)))
-      yield* halvedUntilShown(fetcher, Math.floor(newest) - HOUR_MS, undefined, half);
-    if (!evidence.knowsEnd && evidence.isNew && !isRecent) yield* latestHours();
-  } else if (evidence.isNew || isRecent) {
-    // Starts get rounded up, and then nothing shows: from further back each time.
-    for (const back of [0, HOUR_MS, 26 * HOUR_MS]) {
-      const page = yield* halvedUntilShown(fetcher, Math.floor(newest) - 1 - back, undefined, limit);
-      if (evidence.knowsEnd || !page) break;
-      // It may be the newest of an archive: then the latest hours show something newer.
-      if (!isRecent) yield* latestHours();
-      if (evidence.knowsEnd) break;
-    }
-  } else yield* latestHours();
+  if (first && !evidence.knowsEnd) yield* confirmNewest(fetcher, first);
   return first;
-
-  function latestHours(): AsyncGenerator<PageResult, PageResult | undefined> {
-    return halvedUntilShown(fetcher, fetcher.clock.now() - NARROW_MS / 2, undefined, limit);
-  }
 }
 
-/** Whether the pages behind the first one, which are full of one instant, come to rows that are older. */
-async function* showsOlder(
-  fetcher: PageFetcher,
-  { query, rows }: PageResult,
-  newest: Instant,
-): AsyncGenerator<PageResult, boolean> {
-  const seen = new Set(rows.map(({ id }) => id));
-  for (let number = 2; number <= MOST_PAGES && !fetcher.profile.ignoresPage; number++) {
-    const step = { page: number, limit: query.limit };
-    const page = await fetcher.attempt({ order: 'desc', start: query.start, step });
-    if (!page) return false;
-    yield page;
-    const oldest = lineOf(page)[0]?.at;
-    if (oldest === undefined || oldest < newest) return oldest !== undefined;
-    // A page that is not full is the last, and one that shows nothing new repeats the others.
-    if (page.count < query.limit || page.rows.every(({ id }) => seen.has(id))) return false;
-    for (const { id } of page.rows) seen.add(id);
-  }
-  return false;
-}
+/** Starts get rounded up, and then nothing shows: from further back each time. */
+const STEPS_BACK_MS = [0, HOUR_MS, 26 * HOUR_MS];
+const ROWS_COMPARED = 20;
+/** The newest row may turn out not to be: so many times it is asked for again, from closer by. */
+const MOST_CANDIDATES = 3;
 
-/** Enough to see whether something is newer. */
-const CONFIRMING_ROWS = 10;
+/** That row may be the newest of a range that was cut short, or of a stale answer: asked otherwise, from right there, and for all the time since. */
+async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGenerator<PageResult, void> {
+  const { evidence, profile, clock } = fetcher;
+  const other = otherLimit(page.query.limit);
+  let first: PageResult | undefined = page;
+  for (let candidates = 0; candidates < MOST_CANDIDATES && first && !evidence.knowsEnd; candidates++) {
+    const newest: Instant | undefined = sortedRows(first).at(-1)?.at;
+    if (newest === undefined) return;
+    // Where rows are known, the page has shown them: then only the time since has to be asked for.
+    if (!evidence.isNew) yield* timeSince(newest);
+    if (!evidence.knowsEnd) yield* fromRightThere(newest, first);
+    if (evidence.isNew) yield* timeSince(newest);
+    if (evidence.knowsEnd) return;
+    const newer: Instant | undefined = evidence.seenAfter(newest).at(-1);
+    if (newer === undefined) return;
+    first = yield* halvedUntilShown(fetcher, Math.floor(newer) - 1 - profile.startMarginMs);
+  }
+
+  async function* timeSince(newest: Instant): AsyncGenerator<PageResult, void> {
+    const silence = evidence.silenceSince(newest, clock.now());
+    if (!evidence.knowsEnd && silence.to - silence.from > QUIET_MS) yield* coverSilence(fetcher, silence, 'from');
+  }
+
+  async function* fromRightThere(newest: Instant, candidate: PageResult): AsyncGenerator<PageResult, void> {
+    let isCrowded = false;
+    // With a few rows before it, that can be compared; unless these fill the page.
+    const right = Math.floor(newest) - 1;
+    const near = right - Math.min(3 * HOUR_MS, ROWS_COMPARED * profile.rowGapMs);
+    for (const start of [near, right, right - HOUR_MS, right - 26 * HOUR_MS]) {
+      const shown = await fetcher.attempt({ order: 'asc', start, step: firstStep(other) });
+      if (!shown) break;
+      yield shown;
+      if (evidence.knowsEnd) return;
+      const last = sortedRows(shown).at(-1)?.at;
+      isCrowded = last !== undefined && last <= newest;
+      // Starts get rounded up, and then nothing shows: from further back.
+      const isWidened = (sortedRows(shown)[0]?.at ?? start) < start - MINUTE_MS;
+      if (last !== undefined && (last > newest || start < near || start === right || isWidened)) break;
+    }
+    if (!isCrowded) return;
+    // More rows share that instant than fit a page: a later page shows older ones behind them, and so in which order they come.
+    const isFull = sortedRows(candidate)[0]?.at === newest && candidate.count >= candidate.query.limit;
+    if (isFull && !(yield* showsOlder(fetcher, candidate))) return;
+    for (const back of STEPS_BACK_MS) {
+      yield* halvedUntilShown(fetcher, Math.floor(newest) - 2 - back, undefined, other);
+      if (evidence.knowsEnd) return;
+    }
+  }
+}
 
 /** Smaller where the full page cannot be had, because of its size or of one row that breaks it. */
 async function* halvedUntilShown(
@@ -134,7 +140,7 @@ export async function* walkBack(
   floor: Instant,
   mostPages: number,
 ): AsyncGenerator<PageResult, WalkEnd | undefined> {
-  let oldest = lineOf(first)[0]?.at;
+  let oldest = sortedRows(first)[0]?.at;
   let pages = 1;
   const walk: Walk = {
     order: 'desc',
@@ -151,8 +157,8 @@ export async function* walkBack(
     const next = await steps.next();
     if (next.done) return next.value.kind === 'done' ? undefined : next.value;
     pages += 1;
-    const line = lineOf(next.value);
-    const [low, high] = [line[0]?.at, line.at(-1)?.at];
+    const sorted = sortedRows(next.value);
+    const [low, high] = [sorted[0]?.at, sorted.at(-1)?.at];
     if (low !== undefined && high !== undefined && oldest !== undefined && high > oldest)
       oldest = Math.min(oldest, low);
     yield next.value;

@@ -1,3 +1,4 @@
+import { foreignKind } from '../api/check-filtered.ts';
 import { ANSWER_TOO_LARGE, type Page } from '../api/client.ts';
 import type { EventsApi } from '../api/events-api.ts';
 import type { Lane } from '../api/limiter.ts';
@@ -5,9 +6,10 @@ import { BadRecord, RetryLater, StopStream } from '../model/errors.ts';
 import type { Flatten, Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
+import { findWhatIsRefused } from './limits/range-limits.ts';
 import { firstStep, type Step } from './page-steps.ts';
 import { noticeAnswer, type Profile } from './profile.ts';
-import type { Observation, Stamped } from './proof/answer.ts';
+import { type Observation, type PageQuery, type Stamped, WIDENED_MS } from './proof/answer.ts';
 import type { Admission, Evidence } from './proof/evidence.ts';
 import type { ServiceClock } from './service-clock.ts';
 
@@ -28,8 +30,8 @@ export interface PageResult extends Observation {
 }
 
 /** The rows of a page that are in order, oldest first; none where it proves nothing. */
-export const lineOf = ({ admission }: PageResult): readonly Stamped[] =>
-  admission.kind === 'counts' ? admission.line : [];
+export const sortedRows = ({ admission }: PageResult): readonly Stamped[] =>
+  admission.kind === 'counts' ? admission.sorted : [];
 
 /** Something that could not be read, and why. */
 export interface Rejection {
@@ -72,41 +74,112 @@ export interface PageFetcherOptions extends RequestContext {
   onAnswer(answer: Pick<Page, 'tookMs' | 'bytes'>, rows: readonly Row[]): void;
 }
 
-/** Future-dated events exist; asking this far ahead sees them. */
-const AHEAD_MS = 366 * 86_400_000;
-/** Nothing can be there: only a service that is down or refuses the stream fails to say so. */
-const FAR_AHEAD_MS = 300 * 86_400_000;
+/** Ends get rounded down, and read in other zones: asking so far ahead, the present is in the answer. */
+const AHEAD_MS = WIDENED_MS;
+/** So short a range is answered by any service that is there. */
+const THERE_MS = 60_000;
+/** How often a question is asked that is answered with rows of another stream. */
+const MOST_FOREIGN = 4;
 
 export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
   const { api, stream, filters, flatten, evidence, profile, mostRows, clock, earliest, lane, signal, onAnswer } =
     options;
   const fetched: PageResult[] = [];
-  // Fixed, so that pages of one question are pages of one question.
-  const ahead = clock.now() + AHEAD_MS;
+  const mostRange = (): number => Math.min(evidence.wholeMs, profile.mostRangeMs ?? Number.POSITIVE_INFINITY);
+  /** Where ranges are short, most of one is to lie in the past. */
+  const endOfAll = (): Instant => clock.now() + (profile.endsNow ? 0 : Math.min(AHEAD_MS, mostRange() / 4));
+  let ahead = endOfAll();
+  if (profile.mostRangeMs !== undefined) evidence.limitRange(profile.mostRangeMs);
+
+  /** The question as it can be asked: no longer than the service answers, on the side that is wanted. */
+  function queryOf({ order, start, end, step = firstStep(profile.pageRows) }: PageRequest): PageQuery {
+    // Fixed, so that pages of one question are pages of one question.
+    const isMoved = profile.endsNow || mostRange() < 4 * AHEAD_MS || clock.now() > ahead;
+    if (step.page === 1 && isMoved) ahead = endOfAll();
+    const { page, limit } = step;
+    const last = profile.endsNow ? Math.min(end ?? ahead, ahead) : (end ?? ahead);
+    const from = Math.max(start, earliest);
+    const query = { order, start: from, end: Math.max(from, last), page, limit };
+    const most = mostRange();
+    if (query.end - query.start <= most) return query;
+    return order === 'asc' ? { ...query, end: query.start + most } : { ...query, start: query.end - most };
+  }
+
+  /** The longest range that was answered, and whether one was that ends in the future. */
+  const answered = { ms: 0, ahead: false };
+
+  const sendOnce = async ({ order, ...query }: PageQuery, tries?: number): Promise<Page> =>
+    api.page({ stream, filters, sortOrder: order, ...query }, { lane, signal, ...(tries && { tries }) });
 
   async function ask(request: PageRequest, tries?: number): Promise<PageResult> {
-    const { order, start, end = ahead, step = firstStep(profile.pageRows) } = request;
-    const query = { order, start: Math.max(start, earliest), end, page: step.page, limit: step.limit };
-    const asked = { stream, filters, start: query.start, end, sortOrder: order, page: step.page, limit: step.limit };
-    const { records, serverNow, ...told } = await api.page(asked, { lane, signal, ...(tries && { tries }) });
+    const query = queryOf(request);
+    let told: Page;
+    try {
+      told = await sendOnce(query, tries);
+    } catch (error) {
+      // Recovery: where it is the length or the end of the range that is refused, a shorter one is asked for, from now on.
+      const limits = { profile, answered, now: clock.now, send: sendOnce };
+      if (!(await findWhatIsRefused(query, error, limits))) throw error;
+      if (profile.mostRangeMs !== undefined) evidence.limitRange(profile.mostRangeMs);
+      return ask(request, tries);
+    }
+    const isAhead = query.end > clock.now();
+    answered.ms = Math.max(answered.ms, query.end - query.start);
+    answered.ahead ||= isAhead;
+    const page = takeIn(query, told);
+    if (isAhead && page.count > 0) profile.endsNow = false;
+    if (!isAhead || page.count > 0 || query.page > 1 || profile.endsNow) return page;
+    return (await isDarkAhead(query)) ? ask(request, tries) : page;
+  }
+
+  let isAheadTried = false;
+
+  /** A service whose clock is behind may show nothing at all for an end in what is its future. Asked once; and once a run, where rows are known to be. */
+  async function isDarkAhead(query: PageQuery): Promise<boolean> {
+    const end = clock.now();
+    const mayBe = profile.endsNow === undefined || (!isAheadTried && evidence.seenAfter(query.start).length > 0);
+    if (!mayBe || query.start >= end) return false;
+    isAheadTried = true;
+    const page = takeIn({ ...query, end }, await sendOnce({ ...query, end }));
+    profile.endsNow = page.count > 0;
+    return profile.endsNow;
+  }
+
+  function takeIn(query: PageQuery, { records, serverNow, ...told }: Page): PageResult {
     if (serverNow !== undefined) clock.set(serverNow);
-    const { rows: shown, rejected } = flattenAll(records, flatten);
+    const own = records.filter((record) => foreignKind(stream, record) === undefined);
+    const { rows: shown, rejected } = flattenAll(own, flatten);
     const rows = withoutRepeats(shown);
-    const count = records.length - (shown.length - rows.length);
+    const count = own.length - (shown.length - rows.length);
     onAnswer(told, rows);
-    const answer = { query, rows, count, answeredAt: clock.now() };
+    const answer = { query, rows, count, answeredAt: clock.now(), foreign: records.length - own.length };
     const admission = evidence.admit(answer);
     noticeAnswer(profile, answer, admission);
     const page = { ...answer, rejected, admission };
     fetched.push(page);
+    if (admission.kind === 'foreign') kindSeen = records.map((record) => foreignKind(stream, record)).find(Boolean);
     return page;
+  }
+
+  let kindSeen: string | undefined;
+
+  /** Rows of another stream are the answer to another question, from a cache perhaps: this one is asked again, a little otherwise. */
+  async function ownAnswer(request: PageRequest, tries?: number): Promise<PageResult> {
+    for (let time = 0; time < MOST_FOREIGN; time++) {
+      const page = await ask({ ...request, start: request.start - time }, tries);
+      if (page.admission.kind !== 'foreign') return page;
+    }
+    throw new RetryLater(`the service answers event=${stream} with events of another kind (${kindSeen})`, {
+      kept: 'none of them was stored',
+      next: 'run it again later; if it persists, tell whoever runs the service, or a cache in front of it',
+    });
   }
 
   /** An answer that lacks what was seen before is asked for once more, otherwise: what two questions do not show is gone. */
   async function agreed(request: PageRequest, tries?: number): Promise<PageResult> {
-    const page = await ask(request, tries);
+    const page = await ownAnswer(request, tries);
     if (page.admission.kind !== 'contradicts') return page;
-    const again = await ask({ ...request, start: request.start - 1 }, tries);
+    const again = await ownAnswer({ ...request, start: request.start - 1 }, tries);
     return again.admission.kind === 'counts' ? again : page;
   }
 
@@ -129,9 +202,8 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
       }
     },
     async assertThere() {
-      const start = clock.now() + FAR_AHEAD_MS;
-      const asked = { stream, filters, start, end: start + AHEAD_MS, sortOrder: 'asc', page: 1, limit: 1 } as const;
-      await api.page(asked, { lane, signal });
+      const end = clock.now();
+      await sendOnce({ order: 'asc', start: end - THERE_MS, end, page: 1, limit: 1 });
     },
   };
 }

@@ -1,9 +1,11 @@
 import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
-import { lineOf, mayBeThisPage, type PageFetcher, type PageRequest, type PageResult } from './page-fetcher.ts';
+import { coverSilence } from './limits/silence.ts';
+import { mayBeThisPage, type PageFetcher, type PageRequest, type PageResult, sortedRows } from './page-fetcher.ts';
 import { firstStep, MOST_PAGES, nextStep, type Step } from './page-steps.ts';
 import { nextDay } from './profile.ts';
-import { APART_MS, LOOK_ROWS, sameRows, WIDENED_MS } from './proof/answer.ts';
+import { sameRows } from './proof/answer.ts';
+import { APART_MS } from './proof/cover.ts';
 import { countTiedRows } from './tied-rows.ts';
 
 /** Where an attempt to close the gap at an instant got to. The evidence knows whether it is closed. */
@@ -36,6 +38,8 @@ const DAY_MS = 24 * HOUR_MS;
 const STEPS_BACK_MS = [0, 1000, MINUTE_MS + 1000, HOUR_MS + 1000, 26 * HOUR_MS];
 /** On pages as short as this, every row before the gap takes the place of one behind it. */
 const FEW_ROWS = 50;
+/** Enough to find the newest row before an instant, since the first may be hidden. */
+const FEW_BELOW = 10;
 /** So many rows before the gap are wanted on the page that closes it. */
 const ROWS_BEFORE = 20;
 
@@ -50,18 +54,19 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
   const ahead: PageResult[] = [];
   let outcome: Forward = { kind: 'nothing' };
 
-  for (const [i, request] of questionsFor(
-    near,
-    at,
-    evidence.seenBefore(at).length > 0,
-    profile.pageRows > 1 ? profile.pageRows >> 1 : 2,
-  ).entries()) {
-    const behind = ahead[0] && lineOf(ahead[0])[0]?.at;
+  if (yield* isBeginning(fetcher, at)) return { kind: 'shown' };
+  // Of a service that is not known at all, history may well begin here.
+  const order = evidence.seenBefore(at).length > 0 ? 'older' : profile.isStartSeen ? 'near' : 'beginning';
+  for (const request of questionsFor(near, at, order)) {
+    const behind = ahead[0] && sortedRows(ahead[0])[0]?.at;
     if (request.order === 'desc' && behind === undefined) continue;
     let page: PageResult | undefined;
     try {
       const end = request.order === 'desc' && behind !== undefined ? Math.ceil(behind) + 1 : undefined;
-      page = i === 0 ? await fetcher.fetch(request) : await attemptEarlier(fetcher, { ...request, end });
+      page =
+        request.start === near.start
+          ? await fetcher.fetch(request)
+          : await attemptEarlier(fetcher, { ...request, end });
     } catch (error) {
       if (!mayBeThisPage(error)) throw error;
       return { kind: 'failed', request, error };
@@ -70,27 +75,26 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
     yield page;
     if (isClosed()) {
       if (near.onRow) profile.startMarginMs += near.start - request.start;
-      const isWidened = profile.granularity !== 'exact' && request.order === 'asc';
-      return { kind: 'shown', ...(isWidened && { walk: walkFrom(page, request.start) }) };
+      return shownBy(page, request);
     }
     if (page.admission.kind === 'unordered') return { kind: 'unordered' };
-    const line = lineOf(page);
-    const newest = line.at(-1)?.at;
-    if (request.order === 'desc' && behind !== undefined && line[0]?.at === newest && newest === behind) {
+    const sorted = sortedRows(page);
+    const newest = sorted.at(-1)?.at;
+    if (request.order === 'desc' && behind !== undefined && sorted[0]?.at === newest && newest === behind) {
       // More rows share that time than fit a page: the newest row before it, and from there on.
       const below = await attemptEarlier(fetcher, {
         order: 'desc',
         start: request.start,
         end: Math.ceil(behind) - 1,
-        step: firstStep(LOOK_ROWS),
+        step: firstStep(FEW_BELOW),
       });
       if (below) yield below;
-      const row = below && lineOf(below).at(-1)?.at;
+      const row = below && sortedRows(below).at(-1)?.at;
       const across =
         row === undefined ? undefined : await fetcher.attempt({ order: 'asc', start: Math.floor(row) - 1 });
       if (across) yield across;
       // The rows of that time fill a page as well: a pass through all of them ends with rows from both sides of the gap.
-      const isFull = across && lineOf(across).at(-1)?.at === row;
+      const isFull = across && sortedRows(across).at(-1)?.at === row;
       if (!isClosed() && row !== undefined && isFull)
         yield* countTiedRows(fetcher, {
           at: row,
@@ -104,23 +108,7 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
     if (newest === undefined || request.order === 'desc') continue;
     if (newest > at) {
       outcome = { kind: 'ahead' };
-      const same = ahead.filter(
-        (other) => lineOf(other)[0]?.id === line[0]?.id && Math.abs(other.query.start - page.query.start) >= APART_MS,
-      );
-      const first = line[0]?.at ?? newest;
-      if (same.length > 0) {
-        // The order of a single instant cannot be told: from the other side, right there. Else from further back than an end is widened.
-        const isTold = first < newest;
-        const end = isTold ? Math.floor(first) - WIDENED_MS : Math.ceil(first) - 1;
-        const start = Math.min(page.query.start, ...same.map(({ query }) => query.start));
-        const look = { order: isTold ? 'asc' : 'desc', start, end, step: firstStep(LOOK_ROWS) } as const;
-        const before = await attemptEarlier(fetcher, look);
-        if (before) {
-          yield before;
-          for (const other of same) evidence.admitBeginning(other, page, before);
-        }
-        if (isClosed()) return { kind: 'shown' };
-      }
+      if (yield* isBeginning(fetcher, at)) return shownBy(page, request);
       ahead.push(page);
     } else if (page.count * 2 <= page.query.limit) {
       if (outcome.kind !== 'ahead') return outcome;
@@ -130,10 +118,24 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
   }
   return outcome;
 
+  function shownBy(page: PageResult, { order, start }: PageRequest): Forward {
+    const isWidened = profile.granularity !== 'exact' && order === 'asc';
+    return { kind: 'shown', ...(isWidened && { walk: walkFrom(page, start) }) };
+  }
+
   function walkFrom(last: PageResult, start: Instant): Walk {
-    const stayUntil = profile.granularity === 'exact' ? at : nextDay(profile, lineOf(last)[0]?.at ?? at);
+    const stayUntil = profile.granularity === 'exact' ? at : nextDay(profile, sortedRows(last)[0]?.at ?? at);
     return { order: 'asc', start, step: firstStep(Math.min(last.query.limit, profile.walkRows)), last, stayUntil };
   }
+}
+
+/** Whether history begins behind an instant: a long question has shown no older row than that, and short ones show none either. */
+async function* isBeginning(fetcher: PageFetcher, at: Instant): AsyncGenerator<PageResult, boolean> {
+  const { evidence } = fetcher;
+  const first = evidence.firstBehind(at);
+  if (first === undefined) return false;
+  yield* coverSilence(fetcher, { from: Math.min(at, first - 1), to: first }, 'to');
+  return evidence.admitBeginning(at);
 }
 
 /** A walk through numbered pages that begins further back than this costs more than it closes. */
@@ -158,17 +160,22 @@ export function startNear({ evidence, profile }: PageFetcher, at: Instant): { st
 function questionsFor(
   near: { start: Instant; onRow: boolean },
   at: Instant,
-  hasOlder: boolean,
-  otherRows: number,
+  first: 'near' | 'beginning' | 'older',
 ): PageRequest[] {
   const ascending = (start: Instant): PageRequest => ({ order: 'asc', start });
   if (near.onRow) return STEPS_BACK_MS.map((back) => ascending(near.start - back));
   const older: PageRequest = { order: 'desc', start: at - 10 * APART_MS };
-  const beginning = { ...ascending(near.start - APART_MS - DAY_MS), step: firstStep(otherRows) };
+  const beginning = ascending(near.start - APART_MS - DAY_MS);
   const further = [HOUR_MS, 26 * HOUR_MS, 9 * DAY_MS].map((back) => ascending(near.start - back));
   // One question more for the beginning: the first may have failed for a reason of its own.
   const beginningAgain = { ...beginning, start: beginning.start - 20 * DAY_MS };
-  return [ascending(near.start), ...(hasOlder ? [older, beginning] : [beginning, older]), ...further, beginningAgain];
+  const nearest = ascending(near.start);
+  const start = {
+    near: [nearest, beginning, older],
+    beginning: [beginning, nearest, older],
+    older: [nearest, older, beginning],
+  };
+  return [...start[first], ...further, beginningAgain];
 }
 
 /** Older starts can be refused by themselves: before the founding of the service, or by what the plan retains. */
@@ -219,9 +226,9 @@ export async function* walkPages(
     const shared = sharedRows(last, page);
     repeated = shared > step.end - next.offset + page.count / 2 ? repeated + 1 : 0;
     if (repeated > MOST_REPEATED) return { kind: 'end' };
-    const line = lineOf(page);
-    const isApart = order === 'asc' ? (line[0]?.at ?? known) >= known : (line.at(-1)?.at ?? known) <= known;
-    if (line.length > 0 && isApart && edge() === known) {
+    const sorted = sortedRows(page);
+    const isApart = order === 'asc' ? (sorted[0]?.at ?? known) >= known : (sorted.at(-1)?.at ?? known) <= known;
+    if (sorted.length > 0 && isApart && edge() === known) {
       // It should have begun before the last one ended: either that one was cut short, or rows vanished in between.
       if (last.count < last.query.limit && last.count > 1) return { kind: 'cut', rows: last.count };
       overlap *= 4;
@@ -244,8 +251,8 @@ const leastOverlap = (pageRows: number): number => Math.max(1, Math.min(5, pageR
 
 /** Up to the edge everything is known and no overlap is needed; from there on, more than the ties at the page's end. */
 function tiesAtEdge(last: PageResult, edge: Instant, order: 'asc' | 'desc'): number {
-  const line = lineOf(last);
-  const end = order === 'asc' ? line.at(-1)?.at : line[0]?.at;
+  const sorted = sortedRows(last);
+  const end = order === 'asc' ? sorted.at(-1)?.at : sorted[0]?.at;
   if (end === undefined || (order === 'asc' ? end < edge : end > edge)) return 0;
-  return line.filter((row) => row.at === end).length;
+  return sorted.filter((row) => row.at === end).length;
 }

@@ -29,6 +29,12 @@ export interface Profile {
   showsFrom: Instant | undefined;
   /** Rows of the newest page since the lookback, where starts are widened and only a limit keeps that page short. */
   tailRows: number | undefined;
+  /** The longest range that is asked for: longer ones are refused, time out, or show less. */
+  mostRangeMs: number | undefined;
+  /** An end in the future is refused, or answered with nothing; undefined until that was tried. */
+  endsNow: boolean | undefined;
+  /** Short questions have shown nothing newer than the newest row until then. */
+  quietThrough: Instant | undefined;
   /** A row that lies before what is complete: asking from there shows that the newest page joins it. */
   anchorAt: Instant | undefined;
 }
@@ -49,15 +55,18 @@ export const UNKNOWN_PROFILE: Omit<Profile, 'pageRows'> = {
   showsFrom: undefined,
   tailRows: undefined,
   anchorAt: undefined,
+  mostRangeMs: undefined,
+  endsNow: undefined,
+  quietThrough: undefined,
 };
 
 /** Learns from an answer what the server does with bounds and order, and how fine its clock is. */
 export function noticeAnswer(profile: Profile, answer: Observation, admission: Admission): void {
   profile.ignoresOrder = admission.kind === 'unordered';
-  const line = inOrder(answer) ?? [];
-  const [oldest, newest] = [line[0]?.at, line.at(-1)?.at];
+  const sorted = inOrder(answer) ?? [];
+  const [oldest, newest] = [sorted[0]?.at, sorted.at(-1)?.at];
   if (oldest === undefined || newest === undefined) return;
-  if (line.length > 1) profile.rowGapMs = Math.ceil((newest - oldest) / (line.length - 1));
+  if (sorted.length > 1) profile.rowGapMs = Math.ceil((newest - oldest) / (sorted.length - 1));
   const wholeSeconds = answer.rows.filter((row) => row.at % 1000 === 0).length;
   // One row in a thousand ends in .000 by chance; a tenth of them does not.
   profile.tickMs = wholeSeconds * 10 > answer.rows.length ? 1000 : 1;
@@ -65,16 +74,14 @@ export function noticeAnswer(profile: Profile, answer: Observation, admission: A
   if (order !== 'asc' || page !== 1) return;
   const early = start - oldest;
   if (early < -1000) return;
-  const wasWidened = profile.granularity !== 'exact';
   profile.isStartSeen = true;
   if (early <= 1000) {
     profile.granularity = 'exact';
     return;
   }
   const dayStartMs = (Math.floor(oldest / QUARTER_MS) * QUARTER_MS) % DAY_MS;
-  // An hour before the first row may be the beginning of an hour or of a day: the former begins elsewhere the next time.
-  const isHour =
-    early <= HOUR_MS && wasWidened && (profile.granularity === 'hour' || dayStartMs !== profile.dayStartMs);
+  // What begins within the hour may begin with its day, too, where there is nothing older; more than an hour is no hour.
+  const isHour = early <= HOUR_MS && profile.granularity !== 'day';
   profile.granularity = early > WIDENED_MS ? 'none' : isHour ? 'hour' : 'day';
   // Days are taken to begin at midnight UTC, or where they were seen to, until a row shows from before that.
   if (oldest < nextDay(profile, start) - DAY_MS) profile.dayStartMs = dayStartMs;
@@ -97,8 +104,13 @@ export function describeProfile(profile: Profile, mostRows: number): string[] {
       `rounds start up (rows show only when asked for ${Math.ceil(profile.startMarginMs / 60_000)} min earlier)`,
     Math.min(profile.pageRows, profile.walkRows) < mostRows &&
       `gives at most ${Math.min(profile.pageRows, profile.walkRows)} rows a page`,
+    profile.mostRangeMs !== undefined && `answers ranges of at most ${describeMs(profile.mostRangeMs)}`,
+    profile.endsNow === true && 'refuses an end in the future',
     profile.ignoresOrder && 'ignores sortOrder',
     profile.ignoresPage && 'shows the same page whatever its number',
     profile.showsFrom !== undefined && `shows nothing when asked from before ${toIso(profile.showsFrom)}`,
   ].filter((each) => each !== false);
 }
+
+const describeMs = (ms: number): string =>
+  ms >= 2 * DAY_MS ? `${Math.floor(ms / DAY_MS)} days` : `${Math.floor(ms / HOUR_MS)} hours`;

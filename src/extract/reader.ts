@@ -70,14 +70,15 @@ export function createReader(settings: ReaderOptions): Reader {
   profile.ignoresPage = false;
   profile.showsFrom = undefined;
   const clock = createServiceClock(now && { steady: now, ours: now });
-  let [answerMs, answerBytes, answers] = [0, 0, 0];
+  let [answerMs, answerBytes, requests, empty] = [0, 0, 0, 0];
   const guard = createFilterGuard(settings);
   const onAnswer: PageFetcherOptions['onAnswer'] = ({ tookMs, bytes }, rows) => {
     [answerMs, answerBytes] = [tookMs, bytes];
-    answers += 1;
+    requests += 1;
+    empty = rows.length === 0 ? empty + 1 : 0;
     guard.see(rows);
   };
-  const fair = createFairShare(profile, () => answers);
+  const fair = createFairShare(profile, () => ({ requests, empty }));
   const fetcherFor = (evidence: Evidence, { lane, signal }: RequestContext): PageFetcher =>
     createPageFetcher({ ...options, evidence, profile, mostRows, clock, earliest, lane, signal, onAnswer });
   const fresh = (known: Omit<Known, 'settleMs'> = {}): Evidence =>
@@ -90,7 +91,8 @@ export function createReader(settings: ReaderOptions): Reader {
     answerBytes: () => answerBytes,
     doubt: guard.doubt,
     tail: (request) => {
-      const evidence = fresh({ ...request.known, isProven: request.floor !== undefined });
+      const { quietThrough } = profile;
+      const evidence = fresh({ quietThrough, ...request.known, isProven: request.floor !== undefined });
       return guard.tail(readTail(fetcherFor(evidence, request), { ...request, settleMs }));
     },
     sweep: ({ window, after, ...context }) =>

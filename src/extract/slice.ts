@@ -1,7 +1,7 @@
 import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { Window } from '../model/window.ts';
-import { lineOf, type PageResult, type Rejection } from './page-fetcher.ts';
+import { type PageResult, type Rejection, sortedRows } from './page-fetcher.ts';
 import type { Certified } from './proof/certified.ts';
 
 /** Part of a stream, with every row that was found there. */
@@ -32,8 +32,8 @@ const BLUR_MS = 1000;
 /** The rows of a page between two instants or nearly so, and those whose times are out of order: no other page may show them. */
 export function rowsOf(page: PageResult, after: Instant, before: Instant): Row[] {
   const [from, until] = [after - BLUR_MS, before + BLUR_MS];
-  const line = new Set<unknown>(lineOf(page));
-  return page.rows.filter((row) => (line.size > 0 && !line.has(row)) || (row.at >= from && row.at < until));
+  const sorted = new Set<unknown>(sortedRows(page));
+  return page.rows.filter((row) => (sorted.size > 0 && !sorted.has(row)) || (row.at >= from && row.at < until));
 }
 
 /** Pages overlap: so many of the last ones are remembered, to deliver each row once. */
@@ -59,8 +59,8 @@ export function isWhole(page: PageResult, { start, end }: Window): boolean {
 /** How far a page by itself shows everything from an instant on, once that is proven: it begins before it, by a row or by its question. */
 export function ownEnd(page: PageResult, at: Instant): Instant | undefined {
   const { order, page: number, start } = page.query;
-  const line = lineOf(page);
-  const [oldest, newest] = [line[0]?.at, line.at(-1)?.at];
+  const sorted = sortedRows(page);
+  const [oldest, newest] = [sorted[0]?.at, sorted.at(-1)?.at];
   if (oldest === undefined || newest === undefined || newest <= at) return undefined;
   return oldest < at || (order === 'asc' && number === 1 && start < at) ? newest : undefined;
 }

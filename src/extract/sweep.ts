@@ -1,13 +1,15 @@
 import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
-import { darkBefore, findWhereRowsShow, isReadable, isStartRefused } from './old-starts.ts';
+import { darkBefore, findWhereRowsShow, isReadable, isStartRefused } from './limits/old-starts.ts';
+import { coverSilence, otherLimit } from './limits/silence.ts';
 import { newestPage, pageBackward } from './page-backward.ts';
-import { lineOf, type PageFetcher, type PageResult, type Rejection } from './page-fetcher.ts';
+import { type PageFetcher, type PageResult, type Rejection, sortedRows } from './page-fetcher.ts';
 import { type Forward, pageForward, startNear, type Walk, walkPages } from './page-forward.ts';
 import { firstStep, stepOf } from './page-steps.ts';
 import { nextDay, type Profile } from './profile.ts';
 import { prove } from './proof/certified.ts';
+import { CLOSED_MS } from './proof/intervals.ts';
 import { delivered, isWhole, ownEnd, rowsOf, type Slice } from './slice.ts';
 import { countTiedRows } from './tied-rows.ts';
 import { getPastFailure } from './unreadable-rows.ts';
@@ -27,7 +29,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
     if (fair.isSpent()) return yield { ...rest, note: TOO_MANY };
     // What is not settled yet cannot be proven whatever is asked, and what shows of it has been delivered.
     if (at >= evidence.settledThrough) return yield { ...rest, note: TOO_YOUNG };
-    // Behind a gap, pages may still show rows from inside it.
+    // Behind a gap, pages may still show rows from within it.
     const from = leaps > 0 ? window.start : at;
     let last: PageResult | undefined;
     let outcome: GapEnd = { setAside: [] };
@@ -41,7 +43,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
           if (other) yield delivered(rowsOf(other, from, window.end), other.rejected);
           if (isFurther) last = page;
           fair.count(page, newest);
-          newest = Math.max(newest, lineOf(page).at(-1)?.at ?? newest);
+          newest = Math.max(newest, sortedRows(page).at(-1)?.at ?? newest);
         }
         if (!step.done) continue;
         outcome = step.value;
@@ -87,6 +89,9 @@ const NOT_TOGETHER = 'no answer of the service shows rows from before and after 
 const UNCOUNTED = 'more rows share one timestamp than fit a page, and their number could not be proven';
 const UNORDERED = 'the service does not sort its answers as asked, so they prove nothing';
 
+/** A way through numbered pages is left for a new start, which shows again what is known of its day, once it is so long. */
+const FEW_PAGES = 8;
+
 /** A page that holds less than this part of what was asked for was not cut, its rows are hidden. */
 const MOST_CUT = 100;
 
@@ -97,6 +102,8 @@ const TOO_MANY = 'this service needs too many requests to be read here; the next
 /** Sweeps that keep asking without seeing anything new end: so many requests of a run are free, and a few for every page of new rows. */
 const FREE_REQUESTS = 400;
 const REQUESTS_A_PAGE = 3;
+/** A service that shows nothing any more, so many times in a row, has gone dark. */
+const MOST_EMPTY = 40;
 
 /** What the sweeps of one run may ask for together. */
 export interface FairShare {
@@ -105,13 +112,16 @@ export interface FairShare {
   isSpent(): boolean;
 }
 
-export function createFairShare(profile: Profile, requests: () => number): FairShare {
+export function createFairShare(profile: Profile, asked: () => { requests: number; empty: number }): FairShare {
   let rows = 0;
   return {
     count(page, known) {
-      rows += lineOf(page).filter(({ at }) => at > known).length;
+      rows += sortedRows(page).filter(({ at }) => at > known).length;
     },
-    isSpent: () => requests() > FREE_REQUESTS + REQUESTS_A_PAGE * (rows / Math.max(1, profile.pageRows)),
+    isSpent() {
+      const { requests, empty } = asked();
+      return empty > MOST_EMPTY || requests > FREE_REQUESTS + REQUESTS_A_PAGE * (rows / Math.max(1, profile.pageRows));
+    },
   };
 }
 
@@ -148,6 +158,9 @@ function createGapCloser(
       return { setAside: [], reason: darkBefore(showsFrom), resumeAt: showsFrom };
     const isClosed = (): boolean => evidence.through(at) !== undefined;
     const setAside: Rejection[] = [];
+    // Through the next day as well, while page numbers are small.
+    const isLonger = walk !== undefined && at >= walk.stayUntil && walk.step.page < FEW_PAGES && !isRetried;
+    if (walk && isLonger) walk = { ...walk, stayUntil: nextDay(profile, at) };
     const isWalking = walk !== undefined && profile.granularity !== 'exact' && at < walk.stayUntil;
     let reason: string | undefined;
     let isRefused = false;
@@ -194,7 +207,7 @@ function createGapCloser(
     if (forward.kind === 'unordered') reason = UNORDERED;
     if (forward.kind === 'crowded') {
       const { start, last } = forward.walk;
-      const tied = lineOf(last).filter((row) => row.at === at).length;
+      const tied = sortedRows(last).filter((row) => row.at === at).length;
       let end: { kind: string } | undefined;
       if (tied * 2 <= last.count) {
         const walked = yield* walkPages(fetcher, forward.walk, () => at, isClosed);
@@ -204,6 +217,8 @@ function createGapCloser(
           return { setAside };
         }
         walk = undefined;
+        // It had gone on for longer than it had to.
+        if (isLonger) return yield* close(at, true);
         if (walked.kind === 'cut' && walked.rows * MOST_CUT >= fetcher.mostRows && !isRetried) {
           // Pages hold fewer rows than were asked for, and more lie behind: then this is what a page holds.
           profile.walkRows = walked.rows;
@@ -228,6 +243,7 @@ function createGapCloser(
       if (isClosed()) return { setAside };
     }
 
+    if (profile.mostRangeMs !== undefined && !isRefused && (yield* crossSilence(at))) return { setAside };
     // Whatever else begins here is refused, too.
     if (!evidence.knowsEnd && !isRefused) {
       const page = yield* newestPage(fetcher, startNear(fetcher, at).start);
@@ -255,6 +271,29 @@ function createGapCloser(
     const ahead = isRefused ? undefined : await fetcher.attempt({ order: 'asc', start: at });
     if (ahead) yield ahead;
     return { setAside, ...(reason !== undefined && { reason }) };
+  }
+
+  /** Where long ranges are refused, no answer shows the rows on both sides of a long silence: the row before it by itself, and then piece by piece. */
+  async function* crossSilence(at: Instant): AsyncGenerator<PageResult, boolean> {
+    const isShown = (): boolean => evidence.through(at) !== undefined;
+    const start = Math.floor(at) - 1;
+    const other = firstStep(otherLimit(profile.pageRows));
+    for (const request of [
+      { order: 'asc', start },
+      { order: 'asc', start, step: other },
+      { order: 'desc', start, end: Math.ceil(at) + 1000, step: other },
+    ] as const) {
+      const page = await fetcher.attempt(request);
+      if (!page) return false;
+      yield page;
+    }
+    evidence.admitInstant(at);
+    if (isShown()) return true;
+    yield* coverSilence(fetcher, { from: at, to: evidence.nextFrom(at + CLOSED_MS) ?? fetcher.clock.now() }, 'from');
+    const next = evidence.seenAfter(at)[0];
+    evidence.admitSilence(at, next);
+    evidence.admitInstant(at);
+    return isShown();
   }
   return { close };
 }

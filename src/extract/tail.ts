@@ -1,12 +1,15 @@
 import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS } from '../model/window.ts';
+import { coverSilence } from './limits/silence.ts';
 import { newestPage, walkBack } from './page-backward.ts';
-import { lineOf, type PageFetcher, type PageResult } from './page-fetcher.ts';
+import { type PageFetcher, type PageResult, sortedRows } from './page-fetcher.ts';
 import type { Profile } from './profile.ts';
-import { APART_MS, emptyPagesFor, LOOK_ROWS, looksBack, type Stretch } from './proof/answer.ts';
+import type { Interval } from './proof/answer.ts';
 import { type Certified, prove } from './proof/certified.ts';
-import { CLOSED_MS, type Evidence, type Known } from './proof/evidence.ts';
+import { APART_MS } from './proof/cover.ts';
+import type { Evidence, Known } from './proof/evidence.ts';
+import { CLOSED_MS } from './proof/intervals.ts';
 import { createUndelivered, delivered, rowsOf, type Slice } from './slice.ts';
 
 export interface TailRequest {
@@ -77,14 +80,21 @@ export async function* readTail(
       yield* deliverAll();
       page = next.value;
       // A page with room left shows no more when more is asked for.
-      if (!page || page.count * 2 <= rows || (lineOf(page)[0]?.at ?? start) < (lookback ?? start)) break;
+      if (!page || page.count * 2 <= rows || (sortedRows(page)[0]?.at ?? start) < (lookback ?? start)) break;
     }
     if (page?.count === 0) empty = page;
     if (!page || page.count === 0) continue;
     first = page;
     if (isJoined() || page.count >= page.query.limit / 2) break;
   }
-  const isEmpty = first === undefined && empty !== undefined && (await showsNothing(fetcher, request, empty));
+  const isEmpty = first === undefined && empty !== undefined && (await showsNothing(fetcher, request));
+  yield* deliverAll();
+  const { newestSeen } = request.known ?? {};
+  if (!isJoined() && profile.mostRangeMs !== undefined && newestSeen !== undefined) {
+    // No question can be long enough to show a row that is known.
+    for await (const _ of coverSilence(fetcher, { from: newestSeen, to: clock.now() }, 'from')) yield* deliverAll();
+    evidence.admitSilence(newestSeen);
+  }
   if (first && lookback !== undefined && first.count * 2 > first.query.limit) {
     const mostPages = profile.granularity === 'exact' ? TAIL_PAGES : UNLIMITED;
     const walk = walkBack(fetcher, first, lookback, mostPages);
@@ -93,13 +103,15 @@ export async function* readTail(
   yield* deliverAll();
 
   if (profile.granularity === 'exact') profile.tailRows = undefined;
-  else if (first && lookback !== undefined) profile.tailRows = lineOf(first).filter(({ at }) => at >= lookback).length;
+  else if (first && lookback !== undefined)
+    profile.tailRows = sortedRows(first).filter(({ at }) => at >= lookback).length;
   const settled = Math.min((serverNow ?? clock.now()) - settleMs, evidence.settledThrough);
   // Not the last of them, so that several show and their order can be told.
-  const known = first ? [...new Set(lineOf(first).flatMap(({ at }) => (at < settled ? [at] : [])))] : [];
+  const known = first ? [...new Set(sortedRows(first).flatMap(({ at }) => (at < settled ? [at] : [])))] : [];
   const [only] = known.length === 1 ? known : [];
   const older = only === undefined ? [] : evidence.seenBefore(only);
   profile.anchorAt = older[2] ?? older.at(-1) ?? known.at(-3) ?? known[0] ?? profile.anchorAt;
+  profile.quietThrough = evidence.quietThrough;
   return {
     certified: provenFrom(evidence, request, settled),
     isOnePage: pages === 1,
@@ -141,27 +153,25 @@ function limitsOf({ tailRows, ignoresOrder, pageRows }: Profile): number[] {
   return [...limits, pageRows];
 }
 
-/** Whether no row shows whatever is asked: narrowly at first, and some pages deep from the beginning to prove it. */
-async function showsNothing(fetcher: PageFetcher, { since, known }: TailRequest, newest: PageResult): Promise<boolean> {
-  const found = known?.empty ?? [];
-  const most = found.length === 0 ? 0 : Math.max(...found.map(emptyPagesFor));
-  const start = Math.min(since, ...found.map((window) => window.start)) - 2;
-  const { limit } = newest.query;
-  // Where nothing waits to be confirmed, one look at the present is enough to know that there is nothing new.
+/** Whether no row shows whatever is asked: from the beginning, and piece by piece over what an earlier poll found empty, or the latest hours. */
+async function showsNothing(fetcher: PageFetcher, { since, known }: TailRequest): Promise<boolean> {
   const now = fetcher.clock.now();
-  const looks = looksBack(now, Math.min(now, ...found.map((window) => window.start)) - 1).map(
-    ({ start, end }) => ({ order: 'asc', start, end, step: { page: 1, limit: LOOK_ROWS } }) as const,
-  );
-  const deep = Array.from({ length: most }, (_, i) => ({ order: 'asc', start, step: { page: i + 1, limit } }) as const);
-  const answers = [newest];
-  for (const request of [...looks, ...deep]) {
-    const answer = await fetcher.attempt(request);
-    if (!answer || answer.count > 0) return false;
-    answers.push(answer);
+  const found = known?.empty ?? [];
+  const silences =
+    found.length > 0 ? found.map(({ start, end }) => ({ from: start, to: end })) : [{ from: now - LATEST_MS, to: now }];
+  const start = Math.min(since, ...silences.map(({ from }) => from)) - APART_MS - DAY_MS;
+  const long = await fetcher.attempt({ order: 'asc', start });
+  if (!long || long.count > 0) return false;
+  for (const silence of silences) {
+    const pieces = coverSilence(fetcher, silence, 'to');
+    for (let next = await pieces.next(); !next.done; next = await pieces.next()) if (next.value.count > 0) return false;
   }
-  fetcher.evidence.admitNothing(answers);
+  fetcher.evidence.admitNothing();
   return true;
 }
+
+/** What is looked at where nothing waits to be confirmed. */
+const LATEST_MS = 3 * 3_600_000;
 
 /** Old starts can be refused by themselves, by what the plan retains: then the latest is asked for alone. */
 async function* newestFrom(
@@ -181,14 +191,14 @@ async function* newestFrom(
 }
 
 /** What joins the floor. Where no time has passed since it was proven, that ends there too. */
-const aroundFloor = (evidence: Evidence, floor: Instant): Stretch | undefined =>
+const aroundFloor = (evidence: Evidence, floor: Instant): Interval | undefined =>
   evidence.around(Math.min(floor, evidence.settledThrough - CLOSED_MS));
 
 /** What is complete now around the floor, or from the beginning on where nothing was. */
 function provenFrom(evidence: Evidence, { floor, since }: TailRequest, settled: Instant): Certified | undefined {
-  const stretch = floor === undefined ? evidence.around(since) : aroundFloor(evidence, floor);
-  if (!stretch) return undefined;
-  const start = Math.max(since, Math.min(floor ?? since, Math.floor(stretch.after) + 1));
-  const end = Math.min(settled, stretch.before);
+  const interval = floor === undefined ? evidence.around(since) : aroundFloor(evidence, floor);
+  if (!interval) return undefined;
+  const start = Math.max(since, Math.min(floor ?? since, Math.floor(interval.after) + 1));
+  const end = Math.min(settled, interval.before);
   return start < end ? prove({ start, end }, evidence).proven : undefined;
 }

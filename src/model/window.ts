@@ -38,6 +38,9 @@ export const describeWindow = ({ start, end }: Window): string => `[${toIso(star
 /** The ledger's reason for a window without rows: an empty answer proves nothing before a later poll confirms it. */
 export const NOTHING_YET = 'nothing is there yet; the next poll confirms it';
 
+/** And for one that two polls found empty: once the stream shows a row, it is read again, whatever happened in between. */
+export const NOTHING_THERE = 'nothing was there at two polls';
+
 /** Arithmetic of the ledger: what is covered, what is missing, how far completeness reaches. Pure, so it can be proven. */
 export interface Entry extends Window {
   certified: boolean;

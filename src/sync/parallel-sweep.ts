@@ -25,12 +25,10 @@ interface Wanted {
   lane: Lane;
 }
 
-/** An edge between two chains costs a request or two. */
-const PAGES_WORTH = 5;
+/** An edge between two chains costs a request: a twentieth of what it divides, at most. */
+const PAGES_WORTH = 10;
 /** At the end of a long reading, when too few chains are left to use the budget, an edge costs nothing that anybody waits for. */
 const PAGES_WORTH_IDLE = 1;
-/** What a window must promise to be split before it is known what the server does with a start: if it widens days, one is read twice. */
-const PAGES_WORTH_UNSEEN = 20;
 /** Rows may be unevenly spread, so that halves hold less than promised. One split per this many pages keeps the cost of edges under 5 %. */
 export const PAGES_AN_EDGE = 40;
 
@@ -39,7 +37,7 @@ interface Stretch<T> {
   share: T;
   at: Instant;
   end: Instant;
-  /** Rows a millisecond, by its last page. */
+  /** Rows a millisecond, by its last page; none before the first: where rows begin is not known. */
   density: number;
 }
 
@@ -54,9 +52,6 @@ export async function sweepInParallel<T extends Wanted>(
   const still = AbortSignal.any([signal, stop.signal]);
   let [pages, halvings] = [0, 0];
   let failure: { reason: unknown } | undefined;
-  /** By the newest rows, until a stretch shows its own. */
-  const density = profile().isStartSeen ? 0 : 1 / profile().rowGapMs;
-
   const rowsBefore = ({ at, end, density }: Stretch<T>): number => density * (end - at);
 
   function takeOver(): Stretch<T> | undefined {
@@ -64,10 +59,9 @@ export async function sweepInParallel<T extends Wanted>(
     if (halvings >= chainsAtOnce() + (pages / PAGES_AN_EDGE) * (isIdle ? 2 : 1)) return undefined;
     const [most] = [...underWay].sort((a, b) => rowsBefore(b) - rowsBefore(a));
     const { isStartSeen, pageRows } = profile();
-    // One split tells: the first page behind it begins at a row.
-    if (!isStartSeen && halvings > 0) return undefined;
-    const worth = !isStartSeen ? PAGES_WORTH_UNSEEN : isIdle ? PAGES_WORTH_IDLE : pagesWorth;
-    if (!most || rowsBefore(most) < 2 * worth * pageRows) return undefined;
+    const worth = isIdle ? PAGES_WORTH_IDLE : pagesWorth;
+    // Before it is known what the server does with a start, nothing is split: if it widens days, one is read twice.
+    if (!isStartSeen || !most || rowsBefore(most) < 2 * worth * pageRows) return undefined;
     const middle = middleOf(most, profile());
     if (middle === undefined) return undefined;
     halvings += 1;
@@ -82,7 +76,7 @@ export async function sweepInParallel<T extends Wanted>(
   function fill(): void {
     while (!failure && underWay.size < chainsAtOnce()) {
       const share = waiting.shift();
-      const next = share ? { share, at: share.window.start, end: share.window.end, density } : takeOver();
+      const next = share ? { share, at: share.window.start, end: share.window.end, density: 0 } : takeOver();
       if (!next) return;
       underWay.add(next);
       chains.push(begin(next));

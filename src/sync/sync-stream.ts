@@ -3,7 +3,7 @@ import { Fault } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
 import type { StreamName } from '../model/streams.ts';
-import { describeRange, type Entry, gaps, NOTHING_YET, type Window, within } from '../model/window.ts';
+import { describeRange, type Entry, gaps, NOTHING_THERE, NOTHING_YET, type Window, within } from '../model/window.ts';
 import { type BackfillRequest, backfillStream, createIsBusy, parallelism } from './backfill-stream.ts';
 import type { Committer } from './committer.ts';
 import type { StreamJob, StreamPolicy, SyncDeps } from './job.ts';
@@ -150,7 +150,8 @@ export async function bringUpToDate(work: Work): Promise<Window> {
     profile: reader.profile,
     sweep: (window, { lane }, signal) => {
       work.onWindow(window, lane);
-      return reader.sweep({ window, after: tail, lane, signal });
+      // What is read again begins with evidence of its own: it must be able to refute what the tail has shown.
+      return reader.sweep({ window, after: lane === 'repair' ? undefined : tail, lane, signal });
     },
     take: (slice, { sinks }) => committer.add(slice, sinks),
   });
@@ -197,7 +198,8 @@ async function deliverTail(work: Work): Promise<TailEnd> {
       if (held) await committer.add(held);
       if (certified) {
         const { start, end } = certified;
-        await committer.add({ window: { start, end }, certified, rows: [], rejected: [] });
+        const note = isEmpty ? { note: NOTHING_THERE } : {};
+        await committer.add({ window: { start, end }, certified, ...note, rows: [], rejected: [] });
       }
     }
     const settled = settledWindow(work, next.value);
@@ -231,7 +233,8 @@ async function windowsToRead(
       const whole = { start: since, end: serverNow - policy.settleMs };
       const entries = await ledger();
       // The stream was empty until now and shows rows: windows that looked empty, certified ones too, may hold rows as well.
-      const wasEmpty = newestSeen === undefined || entries.some(({ note }) => note === NOTHING_YET);
+      const wasEmpty =
+        newestSeen === undefined || entries.some(({ note }) => note === NOTHING_YET || note === NOTHING_THERE);
       const start = wasEmpty ? since : Math.max(since, floor - policy.lookbackMs);
       // A service that tells its time in seconds may be behind the watermark.
       const again = { start, end: Math.max(start, Math.min(floor, whole.end)) };

@@ -74,6 +74,30 @@ it('tells what is missing, too much and different, by day and by field; a repair
   expect(await missingIn(engine.db, config)).toBe(0);
 });
 
+it('rows of another stream, stored by an earlier version that did not look: found, and removed by a repair', async () => {
+  const sandbox = await tenDays();
+  const config = configFor(engine, sandbox);
+  await syncAllDone(config);
+  const columns = '_source, event_id, event, "timestamp", _run_id';
+  await change(
+    config,
+    `insert into attribution.sales (${columns})
+     select _source, event_id, event, "timestamp", _run_id from attribution.leads where _source = $1 order by event_id limit 30`,
+  );
+  const inSales = async (): Promise<unknown> =>
+    change(
+      config,
+      `select event, count(*)::int as rows from attribution.sales where _source = $1 group by 1 order by 1`,
+    );
+  const { before, after, fault } = await withJob(config, 'sales', (deps, job) =>
+    verifyJob(deps, job, lately(), { repair: true }),
+  );
+  expect(before.sinks[0]?.foreign[0]?.what).toMatch(/rows? of another stream \(leads, _run_id/);
+  expect(isClean(before)).toBe(false);
+  expect([fault, after && isClean(after)]).toEqual([undefined, true]);
+  expect(await inSales()).toEqual([{ event: 'sale', rows: 100 }]);
+});
+
 it('an event that vanished from the service is too much until it is marked; one that was forgotten is not missing', async () => {
   const sandbox = await tenDays();
   const config = configFor(engine, sandbox);

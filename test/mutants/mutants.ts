@@ -3,13 +3,16 @@ export interface Mutant {
   rule: string;
   /** For people. */
   what: string;
-  file: 'answer' | 'counting' | 'evidence' | 'certified';
+  file: 'answer' | 'cover' | 'seen-rows' | 'intervals' | 'counting' | 'evidence' | 'certified';
   /** Stands in the file exactly once. */
   from: string;
   to: string;
 }
 
 const answer = mutantsOf('answer');
+const cover = mutantsOf('cover');
+const intervals = mutantsOf('intervals');
+const seen = mutantsOf('seen-rows');
 const counting = mutantsOf('counting');
 const evidence = mutantsOf('evidence');
 const certified = mutantsOf('certified');
@@ -21,12 +24,12 @@ export const MUTANTS: readonly Mutant[] = [
   answer(
     'order',
     'a reversed page of ties',
-    '.length >= line.length) return undefined;',
+    '.length >= sorted.length) return undefined;',
     '.length > rows.length) return undefined;',
   ),
   answer('order', 'asked newest first, taken as shown', "query.order === 'asc' ? rows : rows.toReversed()", 'rows'),
   answer('order', 'pages longer than asked', 'near.length > query.limit && query.page > 1 ? undefined : near', 'near'),
-  answer('reach', 'skipped', 'const near = withinReach(past, query);', 'const near = line;'),
+  answer('reach', 'skipped', 'const near = withinReach(past, query);', 'const near = sorted;'),
   answer('reach', 'garbled times in the past', 'at >= start - WIDENED_MS && ', ''),
   answer('reach', 'garbled times in the future', ' && at <= end + WIDENED_MS', ''),
   answer(
@@ -35,185 +38,137 @@ export const MUTANTS: readonly Mutant[] = [
     'if (strays.length > 0) return near.filter((row) => !strays.includes(row));',
     '',
   ),
-  answer('reach', 'garbled times on both sides', 'return isOneSided ? line : [];', 'return line;'),
+  answer('reach', 'garbled times on both sides', 'return isOneSided ? sorted : [];', 'return sorted;'),
   answer(
-    'inside',
+    'between',
     'the instant of its oldest row',
     '? { after: oldest.at, before: newest.at } : undefined',
     '? { after: oldest.at - 1, before: newest.at } : undefined',
   ),
   answer(
-    'inside',
+    'between',
     'the instant of its newest row',
     '? { after: oldest.at, before: newest.at } : undefined',
     '? { after: oldest.at, before: newest.at + 1 } : undefined',
   ),
   answer(
-    'inside',
+    'between',
     'up to the asked end, where the page is not full',
-    'const [oldest, newest] = [line[0], line.at(-1)];\n  return oldest',
-    'const [oldest, newest] = [line[0], line.length < 2 ? line.at(-1) : { at: (line.at(-1)?.at ?? 0) + 86_400_000 }];\n  return oldest',
+    'const [oldest, newest] = [sorted[0], sorted.at(-1)];\n  return oldest',
+    'const [oldest, newest] = [sorted[0], sorted.length < 2 ? sorted.at(-1) : { at: (sorted.at(-1)?.at ?? 0) + 86_400_000 }];\n  return oldest',
   ),
-  answer(
-    'newest',
-    'any page',
-    ' || query.page !== 1 || query.end < answeredAt || !oldest',
-    ' || query.end < answeredAt || !oldest',
+  evidence('stream', 'rows of another stream', "if (answer.foreign) return { kind: 'foreign' };", ''),
+  evidence(
+    'stream',
+    'some rows of another stream',
+    'if (answer.foreign) return',
+    'if (answer.foreign && answer.rows.length === 0) return',
   ),
-  answer('newest', 'any order', "query.order !== 'desc' || query.page", 'query.page'),
-  answer('newest', 'any end', 'query.end < answeredAt || !oldest', '!oldest'),
-  answer('newest', 'whatever is known', 'newestKnown !== undefined && newestKnown > newest.at', 'newestKnown === -1'),
-  answer(
-    'newest confirmed',
-    'never asked for',
-    'isNew || answer.query.start < answer.answeredAt - DAY_MS || isOneInstant(answer)',
-    'answer.count < 0 && isNew',
+  evidence('whole', 'skipped', 'if (this.#rows.showSampling(answer, sorted)) this.#startOver();', ''),
+  evidence('whole', 'what was shown before', 'this.#intervals = [];\n    this.#looks = [];', 'this.#looks = [];'),
+  seen(
+    'whole',
+    'longer ones that say that a row is gone',
+    ' && known.missedFirst && !isLonger)',
+    ' && known.missedFirst)',
   ),
-  answer(
-    'newest confirmed',
-    'any second answer',
-    'if (!haveOtherEdges(claim, other) || other.query.start === claim.query.start) return false;',
-    'return true;',
-  ),
-  answer(
-    'newest confirmed',
-    'by the same page size',
-    'if (!haveOtherEdges(claim, other) || other.query.start',
-    'if (other.query.start',
-  ),
-  answer(
-    'newest confirmed',
+  evidence('end', 'any page', 'if (page === 1) this.#looks.push', 'this.#looks.push'),
+  evidence('end', 'any order', "candidate.query.order !== 'desc' || !reachesNow(candidate)", '!reachesNow(candidate)'),
+  evidence('end', 'any end', ' || !reachesNow(candidate) || !newest', ' || !newest'),
+  evidence('end', 'whatever was seen', ' || newest.at < this.#newestHere)', ')'),
+  evidence('end', 'whatever is known', 'if (this.isNew || isStale ||', 'if (this.isNew ||'),
+  evidence('end', 'one question, on a new stream', 'if (this.isNew || isStale ||', 'if (isStale ||'),
+  evidence('end', 'a silence that is not covered', '<= QUIET_MS || isCovered', '>= 0 || isCovered'),
+  cover('end', 'the same page size', 'reachesNow(look) && haveOtherEdges(look, candidate) &&', 'reachesNow(look) &&'),
+  cover('end', 'from far away', 'query.start >= newest.at - NARROW_MS - WIDENED_MS', 'query.start >= 0'),
+  cover(
+    'end',
     'by a full page, oldest first',
-    "if (other.query.order === 'asc' && other.count >= other.query.limit) return false;",
+    '!isFull(look) && look.newest?.at === newest.at',
+    'look.newest?.at === newest.at',
+  ),
+  cover('end', 'by another row', '!isFull(look) && look.newest?.at === newest.at', '!isFull(look)'),
+  cover('end', 'newest first alone', 'if (!isCrowded || (isOneInstant', 'if ((isOneInstant'),
+  cover('end', 'newest first from the same start', 'query.start !== candidate.query.start &&', ''),
+  cover(
+    'end',
+    'newest first, with another row',
+    '(shown?.id === newest.id || (isNewestFirst && shown?.at === newest.at))',
+    'true',
+  ),
+  cover('cover', 'with a hole', 'if (from <= (at === silence.from ? at + SHOWN_MS : at - overlapMs)) at', 'at'),
+  cover(
+    'cover',
+    'rows of one instant in any order',
+    ' && !hasRoom(look) && !look.isNewestFirst) return',
+    ' && false) return',
+  ),
+  cover('cover', 'a hole behind the rows beside it', 'at + SHOWN_MS : at', 'at + 10 * SHOWN_MS : at'),
+  cover('cover', 'the latest hours, long before', 'until >= to - QUIET_MS && ', ''),
+  cover('cover', 'long questions', 'looks.filter(isShort).flatMap', 'looks.flatMap'),
+  cover('cover', 'not up to its end', 'return at >= silence.to - 1;', 'return at > silence.from;'),
+  cover(
+    'cover',
+    'without its far side',
+    'if (!looks.some((look) => isAtFarSide(look, silence, side))) return false;',
     '',
   ),
-  answer('newest confirmed', 'from the same start', ' || other.query.start === claim.query.start) return', ') return'),
-  answer(
-    'newest confirmed',
-    'by another row',
-    'return shown?.id === newest.id || (isTold && shown?.at === newest.at);',
-    'return true;',
-  ),
-  answer(
-    'newest confirmed',
-    'by another row of its time',
-    '(isTold && shown?.at === newest.at)',
-    'shown?.at === newest.at',
-  ),
-  answer(
-    'newest confirmed',
-    'by the latest hours, at first',
-    'if (!isNew && isOfLatest(other))',
-    'if (isOfLatest(other))',
-  ),
-  answer('newest confirmed', 'by a newer row', ': shown.at <= at;', ': true;'),
-  answer(
-    'newest confirmed',
-    'one instant, like any page',
-    'if (isOneInstant(claim) && !isTold) {',
-    'if (isOneInstant(claim) && claim.count < 0) {',
-  ),
-  answer(
-    'newest confirmed',
-    'one instant, its order told by a page of that instant',
-    ' && insideOf(line) !== undefined;',
-    ';',
-  ),
-  answer(
-    'newest confirmed',
-    'one instant, its order told by another question',
-    'isLater && query.start === claim.query.start && query.end === claim.query.end',
-    'isLater',
-  ),
-  answer(
-    'newest confirmed',
-    'one instant, its order told by older rows',
-    'return isSame && line.at(-1)?.at === newestRow(claim)?.at &&',
-    'return isSame &&',
-  ),
-  answer(
-    'newest confirmed',
-    'one instant, with something newer',
-    ' && shown !== undefined && shown.at <= newest.at;',
-    ';',
-  ),
-  evidence(
-    'newest confirmed',
-    'an old newest row without a look at the latest hours',
-    'return latest !== undefined && (isRoomLeft(latest) || showsNothingNewer(latest, newest));',
-    'return true;',
-  ),
-  answer('beginning', 'starts close together', 'late.query.start - early.query.start < APART_MS || ', ''),
-  answer(
-    'beginning',
-    'the same page size',
-    ' || !haveOtherEdges(early, late)) return undefined;',
-    ') return undefined;',
-  ),
-  answer('beginning', 'another first row', 'first[0].id !== again?.[0]?.id) return', '!again) return'),
-  answer(
-    'beginning',
-    'pages that go on differently',
-    'if (first.some(({ at }, i) => i < again.length && at !== again[i]?.at)) return undefined;',
-    '',
-  ),
+  cover('cover', 'an empty page of one row', ' && query.limit > 1 ?', ' ?'),
+  evidence('beginning', 'any start', 'query.start > edge - APART_MS && query.start > founded', 'query.start < founded'),
   evidence(
     'beginning',
-    'although an older row is known',
-    'if (this.#seen(({ at }) => at > stretch.after && at < first).length === 0) this',
-    'this',
+    'although an older row was seen',
+    'return this.#seen(({ at }) => at >= edge && at < first.at).length === 0;',
+    'return true;',
   ),
-  answer(
+  evidence('beginning', 'without a short question beside it', 'return isFirst && isCovered', 'return isCovered'),
+  evidence(
     'beginning',
-    'pages of one instant',
-    'const isTold = !isOneInstant(early) || !isOneInstant(late);',
-    'const isTold = early.count >= 0;',
+    'a silence that is not covered',
+    "return isFirst && isCovered(this.#looks, silence, this.#seenMs, 'to', this.#overlap(look));",
+    'return isFirst;',
   ),
-  answer(
-    'beginning',
-    'an older row before it',
-    'if (before.count > 0 && !(isTold && showsNoOther)) return undefined;',
-    '',
-  ),
-  answer('beginning', 'a look that ends behind it', 'before.query.end >= latestEnd || ', ''),
-  answer('beginning', 'from the earlier start on', 'late.query.start - 1), before', 'early.query.start - 1), before'),
-  answer('founding', 'a page of one instant', 'if (first.at === newest.at) return undefined;', ''),
-  answer('founding', 'any start', 'answer.query.start > founded || ', ''),
-  answer('founding', 'any page and order', '!isFirstAscending(answer) || answer.query', 'answer.query'),
+  cover('beginning', 'the same page size', 'haveOtherEdges(look, long) &&', ''),
+  cover('beginning', 'another first row', 'look.first?.at === first.at &&', ''),
   evidence(
     'nothing',
     'at the first poll',
-    'this.#known.empty ?? []',
-    'this.#known.empty ?? answers.map(({ query, answeredAt }) => ({ start: query.start + 40 * 86_400_000, end: answeredAt }))',
+    'of this.#known.empty ?? []) {',
+    'of this.#known.empty ?? [{ start: 0, end: 1e15 }, { start: 913 * 86_400_000, end: 1e14 }, { start: 1000 * 86_400_000 - 86_400_000, end: 1000 * 86_400_000 - 3_600_000 }]) {',
   ),
-  answer('nothing', 'although something shows', 'if (answers.some(({ count }) => count > 0)) return [];', ''),
-  answer(
+  evidence('nothing', 'although something shows', 'if (this.#looks.some(({ count }) => count > 0)) return;', ''),
+  evidence('nothing', 'by few questions', "if (!isAsked('asc') || !isAsked('desc') || ", 'if ('),
+  evidence(
     'nothing',
-    'by few questions',
-    "return asked('desc', 1, APART_MS) && pages.every((page) => asked('asc', page, 1)) && isLookedAt(answers, window);",
-    "return asked('desc', 1, APART_MS);",
+    'by long looks',
+    " || !isCovered(this.#looks, { from: start, to: end }, 0, 'to')) continue;",
+    ') continue;',
   ),
-  answer('nothing', 'by one long look', 'if (end >= at && end - start <= most)', 'if (end >= at)'),
   evidence(
     'nothing',
     'although something was seen',
-    'if (this.#stretches.length > 0 || this.#edges.size > 0 || this.#newestSeen !== undefined) return;',
+    'if (this.#intervals.length > 0 || this.#rows.size > 0 || this.#newestSeen !== undefined) return;',
     '',
   ),
   evidence('agreement', 'skipped', "if (missing.length > 0) return { kind: 'contradicts', missing };", ''),
-  evidence(
+  seen(
     'agreement',
     'gone when it is not shown once',
-    'if (known.missedBy !== undefined && known.missedBy !== boundsOf(answer)) this.#edges.delete(id);',
-    'if (known.missedBy === undefined) this.#edges.delete(id);',
+    'if (known.missedBy.size > 1 && known.missedFirst && !isLonger)',
+    'if (!isLonger)',
   ),
-  evidence(
+  seen(
     'agreement',
     'gone by the same question twice',
-    'known.missedBy !== undefined && known.missedBy !== boundsOf(answer)',
-    'known.missedBy !== undefined',
+    'known.missedBy.add(boundsOf(answer));',
+    'known.missedBy.add(String(known.missedBy.size));',
   ),
-  evidence('agreement', 'nothing is remembered', 'this.#edges.set(id, { at, missedBy: undefined });', ''),
+  seen(
+    'agreement',
+    'nothing is remembered',
+    'this.#edges.set(id, { at, length: shortest, missedBy: new Set(), missedFirst: false });',
+    '',
+  ),
   evidence('settled', 'skipped', 'const before = Math.min(shown, settled);', 'const before = shown;'),
   evidence(
     'settled',
@@ -227,17 +182,17 @@ export const MUTANTS: readonly Mutant[] = [
     'const settled = answeredAt - this.#known.settleMs;',
     'const settled = answeredAt;',
   ),
-  evidence(
+  intervals(
     'overlap',
-    'stretches that touch',
+    'intervals that touch',
     '(each) => each.before > after && each.after < before);',
     '(each) => each.before >= after && each.after <= before);',
   ),
-  evidence(
+  intervals(
     'overlap',
-    'stretches with a hole between them',
-    'const met = this.#stretches.filter((each) => each.before > after && each.after < before);',
-    'const met = this.#stretches;',
+    'intervals with a hole between them',
+    'const met = intervals.filter((each) => each.before > after && each.after < before);',
+    'const met = this.#intervals;',
   ),
   counting(
     'count',
@@ -261,7 +216,7 @@ export const MUTANTS: readonly Mutant[] = [
   counting(
     'count',
     'out of order',
-    'if (lines.some((line, i) => line?.length !== pages[i]?.rows.length)) return undefined;',
+    'if (lines.some((sorted, i) => sorted?.length !== pages[i]?.rows.length)) return undefined;',
     '',
   ),
   counting(
@@ -308,7 +263,7 @@ export const MUTANTS: readonly Mutant[] = [
   certified('window', 'with a hole in it', ' && at === start && through >= end)', ' && through >= end)'),
   evidence(
     'window',
-    'from the instant where a stretch begins',
+    'from the instant where a interval begins',
     '({ after, before }) => after < at && at < before',
     '({ after, before }) => after <= at && at < before',
   ),

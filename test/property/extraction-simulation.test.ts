@@ -22,7 +22,7 @@ const steady = process.env.STEADY !== undefined;
 const STEADY_SEEDS = isProving ? 200 : isDeep ? 10 : 3;
 const CHUNKS = 20;
 /** Some of the traits that are drawn leave something open for ever. */
-const MOST_OPEN = 0.07;
+const MOST_OPEN = 0.09;
 
 const all = (): void => {
   const open: string[] = [];

@@ -107,7 +107,9 @@ function tellRequests({ service }: Scenario, say: (line: string) => void): void 
   const { onAnswer } = service;
   service.onAnswer = (query, shown) => {
     const rows = shown.map((e) => `${e.id}${e.hidden ? '(hidden)' : ''}@${toIso(e.at).slice(8, 23)}`).join(' ');
-    say(`    ${query.sortOrder} from ${toIso(query.start)} page ${query.page} × ${query.limit}: ${rows || 'nothing'}`);
+    say(
+      `    ${query.sortOrder} ${toIso(query.start)} to ${toIso(query.end)} page ${query.page} × ${query.limit}: ${rows || 'nothing'}`,
+    );
     onAnswer(query, shown);
   };
 }

@@ -29,8 +29,13 @@ const HOUR = 3_600_000;
 const INSTANTS = [NOW - 40 * HOUR, NOW - 39.5 * HOUR, NOW - 20 * HOUR];
 const WINDOW = { start: NOW - 50 * HOUR, end: NOW - HOUR };
 
+/** Every so many answers are those to another question: of another stream altogether, or with one of its rows in place of the first. */
+interface Mixed {
+  foreign?: { every: number; part: 'all' | 'first' };
+}
+
 /** The lattice of docs/proof.md, each alone and some together. */
-export const BEHAVIOURS: Readonly<Record<string, Traits>> = {
+export const BEHAVIOURS: Readonly<Record<string, Traits & Mixed>> = {
   calm: {},
   'bounds exclusive': { bounds: 'exclusive' },
   'bounds inclusive': { bounds: 'inclusive' },
@@ -82,6 +87,13 @@ export const BEHAVIOURS: Readonly<Record<string, Traits>> = {
   'rows out of range': { strays: 0.3 },
   'rows come and go': { flapping: 0.3 },
   'rows come and go, start widened': { flapping: 0.3, widenStart: 'day' },
+  'ranges above 10 hours refused': { maxSpan: '422@10h' },
+  'ranges above 30 hours refused, start widened': { maxSpan: '422@30h', widenStart: 'day' },
+  'ranges above 30 hours cut': { maxSpan: 'clamp@30h' },
+  'ranges above 10 hours cut': { maxSpan: 'clamp@10h' },
+  'ranges above 30 hours show nothing': { maxSpan: 'empty@30h' },
+  'every third answer of another stream': { foreign: { every: 3, part: 'all' } },
+  'every second answer with a row of another stream': { foreign: { every: 2, part: 'first' } },
 };
 
 /** Every distribution of up to `most` rows over the instants. */
@@ -154,8 +166,16 @@ function serviceOf({ rows, behaviour, event }: SmallWorld): {
   service: SimulatedService;
   steady: { id: string; at: number }[];
 } {
-  const traits = BEHAVIOURS[behaviour] ?? {};
+  const { foreign, ...traits } = BEHAVIOURS[behaviour] ?? {};
   const service = createSimulatedService({ random: createRandom(1), start: NOW, traits });
+  const { page } = service;
+  service.page = async (...asked) => {
+    const answer = await page(...asked);
+    if (!foreign || service.requests() % foreign.every !== 0) return answer;
+    const lead = { event: 'lead' };
+    const own = foreign.part === 'all' ? [] : answer.records.slice(1);
+    return { ...answer, records: [lead, ...own] };
+  };
   const all = rows.flatMap((count, i) =>
     Array.from({ length: count }, (_, j) => ({ id: `r${i}.${j}`, at: INSTANTS[i] ?? NOW })),
   );

@@ -66,6 +66,19 @@ describe('pages of events', () => {
     expect(api.stats()).toMatchObject({ requests: 6, retries: 5 });
   });
 
+  it('asks again after one refusal among good answers; one that repeats, or comes first, ends it', async () => {
+    const refused = new StopStream('403: an HTML page', { answer: answer(403) });
+    const { api } = playing([PAGE, refused, PAGE, refused, refused, refused], { firstWaitMs: 1 });
+    await api.page(query, { lane: 'fresh' });
+    await api.page(query, { lane: 'fresh' });
+    expect(api.stats()).toMatchObject({ requests: 3, retries: 1 });
+    await expect(api.page(query, { lane: 'fresh' })).rejects.toBe(refused);
+    expect(api.stats().requests).toBe(6);
+    const { api: never } = playing([refused], { firstWaitMs: 1 });
+    await expect(never.page(query, { lane: 'fresh' })).rejects.toBe(refused);
+    expect(never.stats().requests).toBe(1);
+  });
+
   it('waits as long as a 503 asks, instead of its own backoff and not on top of it', async () => {
     const { api } = playing([new RetryLater('503', { answer: answer(503), afterMs: 200 }), PAGE], {
       firstWaitMs: 9000,

@@ -1,21 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import {
-  APART_MS,
-  beginning,
-  confirmsNewest,
-  emptyPagesFor,
-  founding,
   inOrder,
-  insideOf,
-  looksBack,
-  NARROW_MS,
-  needsConfirmation,
-  newestOfAll,
-  nothingThere,
   type Observation,
   type PageQuery,
+  provenBy,
   type Stamped,
-  tellsOrder,
   WIDENED_MS,
 } from '../../src/extract/proof/answer.ts';
 import { Certified, prove } from '../../src/extract/proof/certified.ts';
@@ -27,6 +16,7 @@ import {
   EMPTY_BEHIND,
   type Unreadable,
 } from '../../src/extract/proof/counting.ts';
+import { APART_MS, NARROW_MS } from '../../src/extract/proof/cover.ts';
 import { Evidence, type Known } from '../../src/extract/proof/evidence.ts';
 import { certified } from '../support/certified.ts';
 
@@ -59,7 +49,7 @@ function answer(shown: readonly Shown[], query: Partial<PageQuery> = {}, more: P
 const newest = (shown: readonly Shown[], query: Partial<PageQuery> = {}, more: Partial<Observation> = {}) =>
   answer(shown, { order: 'desc', ...query }, more);
 
-const timesOf = (line: readonly Stamped[] | undefined): number[] | undefined => line?.map(({ at }) => at);
+const timesOf = (sorted: readonly Stamped[] | undefined): number[] | undefined => sorted?.map(({ at }) => at);
 
 const evidenceOf = (answers: readonly Observation[], known: Partial<Known> = {}): Evidence => {
   const evidence = new Evidence({ settleMs: 0, ...known });
@@ -158,9 +148,9 @@ describe('reach: rows that no widening explains are no edges', () => {
   });
 });
 
-describe('inside: every row strictly between the edges of an answer is on it', () => {
+describe('between: every row strictly between the edges of an answer is on it', () => {
   it('is what lies between its oldest and its newest row', () => {
-    expect(insideOf([1, 2, 5].map(row))).toEqual({ after: 1, before: 5 });
+    expect(provenBy([1, 2, 5].map(row))).toEqual({ after: 1, before: 5 });
     expect(proves(2, 5, evidenceOf([answer([1, 2, 5])]))).toBe(true);
   });
 
@@ -171,9 +161,9 @@ describe('inside: every row strictly between the edges of an answer is on it', (
   });
 
   it('is nothing on a page of one instant, of one row, or without a row', () => {
-    expect(insideOf(tie(3, 'a', 'b'))).toBeUndefined();
-    expect(insideOf([row(3)])).toBeUndefined();
-    expect(insideOf([])).toBeUndefined();
+    expect(provenBy(tie(3, 'a', 'b'))).toBeUndefined();
+    expect(provenBy([row(3)])).toBeUndefined();
+    expect(provenBy([])).toBeUndefined();
   });
 
   it('neither the asked bounds, nor a page that is not full, nor an empty page prove anything more', () => {
@@ -186,397 +176,224 @@ describe('inside: every row strictly between the edges of an answer is on it', (
   });
 });
 
-describe('newest: nothing visible is newer than the first row of the newest page', () => {
-  const page = newest([30, 20, 10]);
-  const line = inOrder(page) ?? [];
+const HOUR = 3_600_000;
+const END = NOW + 2 * DAY;
 
-  it('the first page, newest first, asked for beyond the present', () => {
-    expect(newestOfAll(page, line, 30)).toEqual({ after: 10, before: Number.POSITIVE_INFINITY });
-    expect(newestOfAll(page, line, undefined)).toBeDefined();
+describe('end: the newest rows first, up to the present, shown by another question, and the time since then is covered', () => {
+  const rows = [NOW - 3 * HOUR, NOW - 2 * HOUR, NOW - HOUR];
+  const candidate = newest(rows.toReversed(), { start: NOW - 30 * DAY, end: END, limit: 100 });
+  const again = answer(rows.slice(-2), { start: NOW - 2 * HOUR - 1, end: END, limit: 50 });
+  const ends = (answers: readonly Observation[], known: Partial<Known> = {}): boolean =>
+    proves(NOW - 2 * HOUR, NOW, evidenceOf(answers, known));
+  const proven = { newestSeen: NOW - HOUR, isProven: true };
+
+  it('suffices on a new stream; on one that was proven, the page with rows that are known does', () => {
+    expect([ends([candidate, again]), ends([again, candidate]), ends([candidate], proven)]).toEqual([true, true, true]);
   });
+
+  it('on a new stream, not the page alone', () => expect(ends([candidate])).toBe(false));
 
   it('not another page, another order, or an end before the present', () => {
-    const other = (query: Partial<PageQuery>) => newestOfAll({ ...page, query: { ...page.query, ...query } }, line, 30);
-    expect(other({ page: 2 })).toBeUndefined();
-    expect(other({ order: 'asc' })).toBeUndefined();
-    expect(other({ end: NOW - 1 })).toBeUndefined();
-    expect(other({ end: NOW })).toBeDefined();
-  });
-
-  it('not an empty page', () => {
-    expect(newestOfAll(newest([]), [], undefined)).toBeUndefined();
-  });
-
-  it('not where a newer row is known', () => {
-    expect(newestOfAll(page, line, 31)).toBeUndefined();
-    const stale = evidenceOf([newest([30, 20, 10], { start: NOW - 1 })], { newestSeen: 31, isProven: true });
-    expect(stale.knowsEnd).toBe(false);
-    expect(proves(20, NOW, stale)).toBe(false);
-  });
-
-  it('not where a newer row was seen in this run', () => {
-    const seen = { newestSeen: 30, isProven: true };
-    const evidence = evidenceOf([answer([30, 40, 50]), newest([30, 20, 10], { start: NOW - 1 })], seen);
-    expect(evidence.knowsEnd).toBe(false);
-  });
-
-  it('a garbled time in the future is not the newest row that is known', () => {
-    const future = answer([10, NOW + 5]);
-    const evidence = evidenceOf([future, newest([45, 30, 20], { start: NOW - 1 })], { newestSeen: 30, isProven: true });
-    expect(evidence.knowsEnd).toBe(true);
-  });
-});
-
-describe('newest, confirmed: a second question with other edges shows the same newest row', () => {
-  const claim = newest([30, 20, 10]);
-  const other = (shown: readonly Shown[], query: Partial<PageQuery> = {}) =>
-    newest(shown, { start: 29, limit: 5, ...query });
-  const narrow = { start: NOW - NARROW_MS / 2 };
-
-  it('is asked for where nothing was proven before, where the question reaches far back, and on a page of one instant', () => {
-    expect(needsConfirmation(claim, true)).toBe(true);
-    expect(needsConfirmation(claim, false)).toBe(true);
-    const close = newest([NOW - 1, NOW - 2], { start: NOW - 3 });
-    expect(needsConfirmation(close, true)).toBe(true);
-    expect(needsConfirmation(close, false)).toBe(false);
-    expect(needsConfirmation(newest(tie(NOW - 1, 'a', 'b'), { start: NOW - 3 }), false)).toBe(true);
-  });
-
-  it('suffices: another start, another limit, the same row', () => {
-    expect(confirmsNewest(claim, other([30]), true)).toBe(true);
-    expect(confirmsNewest(claim, other([30, 29.5]), true)).toBe(true);
-  });
-
-  it('does not suffice: the same start, nearly the same limit, another row, another page, an end before the present', () => {
-    expect(confirmsNewest(claim, other([30], { start: 0 }), true)).toBe(false);
-    expect(confirmsNewest(claim, other([30], { limit: 9 }), true)).toBe(false);
-    expect(confirmsNewest(claim, other([31, 30]), true)).toBe(false);
-    expect(confirmsNewest(claim, other(tie(30, 'twin')), true)).toBe(false);
-    expect(confirmsNewest(claim, other([30], { page: 2 }), true)).toBe(false);
-    expect(confirmsNewest(claim, other([30], { end: NOW - 1 }), true)).toBe(false);
-    expect(confirmsNewest(claim, other([]), true)).toBe(false);
-  });
-
-  it('pages counted from nought show other rows at other limits, so neither is believed', () => {
-    const all = Array.from({ length: 40 }, (_, i) => 40 - i);
-    const second = (limit: number, start: number) =>
-      newest(all.filter((at) => at > start).slice(limit, 2 * limit), { start, limit });
-    const evidence = evidenceOf([second(10, 0), second(5, 10)]);
-    expect(evidence.knowsEnd).toBe(false);
-  });
-
-  it('the latest hours show nothing newer: enough once something was proven, and not before', () => {
-    expect(confirmsNewest(claim, newest([30], narrow), false)).toBe(true);
-    expect(confirmsNewest(claim, newest([31], narrow), false)).toBe(false);
-    expect(confirmsNewest(claim, newest([], narrow), true)).toBe(false);
-    // Longer than this may be cut short as well.
-    expect(confirmsNewest(claim, newest([], { start: NOW - NARROW_MS - 1 }), false)).toBe(false);
-    // From beyond the present there is nothing to see.
-    expect(confirmsNewest(claim, newest([], { start: NOW + 1 }), false)).toBe(false);
-    // Records that cannot be read are not nothing.
-    expect(confirmsNewest(claim, newest([], narrow, { count: 2 }), false)).toBe(false);
-  });
-
-  it('on a page of one instant the order cannot be told: the other order from right there must show nothing newer', () => {
-    const tied = newest(tie(30, 'a', 'b'), { limit: 2 });
-    const ascending = (shown: readonly Shown[], query: Partial<PageQuery> = {}) =>
-      answer(shown, { start: 29, limit: 4, ...query });
-    expect(confirmsNewest(tied, ascending(tie(30, 'a', 'b', 'c')), true)).toBe(true);
-    expect(confirmsNewest(tied, ascending([...tie(30, 'a', 'b'), 31]), true)).toBe(false);
-    expect(confirmsNewest(tied, newest(tie(30, 'a'), { start: 29, limit: 1 }), true)).toBe(false);
-    expect(confirmsNewest(tied, ascending(tie(30, 'a'), { start: 31 }), true)).toBe(false);
-    expect(confirmsNewest(tied, ascending(tie(30, 'a'), { start: -5000 }), true)).toBe(false);
-    expect(confirmsNewest(tied, ascending(tie(30, 'a', 'b', 'c'), { limit: 3 }), true)).toBe(false);
-    expect(confirmsNewest(tied, ascending([]), true)).toBe(false);
-  });
-
-  describe('on a page full of one instant, once a later page of the same question has shown older rows', () => {
-    const full = newest(tie(30, 'a', 'b'), { limit: 2 });
-    const later = (shown: readonly Shown[], query: Partial<PageQuery> = {}) =>
-      newest(shown, { limit: 2, page: 2, ...query });
-    const older = [...tie(30, 'c'), 20];
-
-    it('its order is told: by that question alone, sorted as asked', () => {
-      expect(tellsOrder(full, later(older))).toBe(true);
-      expect(tellsOrder(full, later(tie(30, 'c', 'd')))).toBe(false);
-      expect(tellsOrder(full, later([20, 19]))).toBe(false);
-      expect(tellsOrder(full, later(older, { page: 1 }))).toBe(false);
-      expect(tellsOrder(full, later(older, { limit: 3 }))).toBe(false);
-      expect(tellsOrder(full, later(older, { start: 5 }))).toBe(false);
-      expect(tellsOrder(full, later(older, { end: NOW + 5 }))).toBe(false);
-      // Oldest first, whatever was asked: that instant is the oldest.
-      expect(tellsOrder(full, later([...tie(30, 'c'), 40]))).toBe(false);
-    });
-
-    it('another start and limit with the same newest time confirm it, and nothing less', () => {
-      const again = (shown: readonly Shown[], query: Partial<PageQuery> = {}) =>
-        newest(shown, { start: 10, limit: 1, ...query });
-      expect(confirmsNewest(full, again(tie(30, 'c')), true, true)).toBe(true);
-      expect(confirmsNewest(full, again(tie(30, 'c')), true, false)).toBe(false);
-      expect(confirmsNewest(full, again([31]), true, true)).toBe(false);
-      expect(confirmsNewest(full, again(tie(30, 'c'), { start: full.query.start }), true, true)).toBe(false);
-      expect(confirmsNewest(full, again(tie(30, 'c', 'd'), { limit: 3 }), true, true)).toBe(false);
-    });
-
-    it('together they say where everything ends', () => {
-      const latest = newest([], narrow);
-      const again = newest(tie(30, 'c'), { start: 10, limit: 1 });
-      expect(evidenceOf([full, later(older), again, latest]).knowsEnd).toBe(true);
-      expect(evidenceOf([full, again, latest]).knowsEnd).toBe(false);
-      expect(evidenceOf([full, later(older), latest]).knowsEnd).toBe(false);
-    });
-  });
-
-  it('a claim waits until it is confirmed, and then counts', () => {
-    const evidence = evidenceOf([claim]);
-    expect(evidence.knowsEnd).toBe(false);
-    expect(proves(20, NOW, evidence)).toBe(false);
-    evidence.admit(other([30]));
-    evidence.admit(newest([], narrow));
-    expect(evidence.knowsEnd).toBe(true);
-    expect(proves(20, NOW, evidence)).toBe(true);
-  });
-
-  // Archives answer questions that begin in their time: both questions begin there, and show the archive's newest row.
-  it('on a new stream an old newest row waits for the latest hours, which show nothing newer, before or after', () => {
-    expect(evidenceOf([claim, other([30])]).knowsEnd).toBe(false);
-    expect(evidenceOf([claim, other([30]), newest([NOW - 5000], narrow)]).knowsEnd).toBe(false);
-    // Records that cannot be read are set aside; a page full of them might hide others.
-    expect(evidenceOf([claim, other([30]), newest([], narrow, { count: 1 })]).knowsEnd).toBe(true);
-    expect(evidenceOf([claim, other([30]), newest([], { ...narrow, limit: 2 }, { count: 2 })]).knowsEnd).toBe(false);
-    expect(evidenceOf([claim, newest([], narrow), other([30])]).knowsEnd).toBe(true);
-    expect(evidenceOf([claim, newest([], narrow)]).knowsEnd).toBe(false);
-    // A question that does not begin in the latest hours, or ends before the present, is not one for them.
-    expect(evidenceOf([claim, other([30]), newest([], { start: NOW - DAY })]).knowsEnd).toBe(false);
-    expect(evidenceOf([claim, other([30]), newest([], { ...narrow, end: NOW - 1 })]).knowsEnd).toBe(false);
-    // A newest row of the latest hours needs none.
-    const recent = [NOW - 5000, NOW - 9000];
-    const again = newest([NOW - 5000], { start: NOW - 5001, limit: 5 });
-    expect(evidenceOf([newest(recent), again]).knowsEnd).toBe(true);
-  });
-
-  // The claim was made before the newer row was seen: of the two questions that should agree on its absence, only one could have shown it.
-  it('a claim that a newer row contradicts is not confirmed any more', () => {
-    const evidence = evidenceOf([claim, answer([35, 40]), other([30])]);
-    expect(evidence.knowsEnd).toBe(false);
-  });
-
-  // Oldest first, a full page ends where it is full: that it ends with the same row says nothing of what is behind it.
-  it('a page that comes oldest first confirms nothing, unless it is not full', () => {
-    const full = answer([25, 26, 27, 28, 30], { start: 24, limit: 5 });
-    expect(confirmsNewest(claim, full, true)).toBe(false);
-  });
-
-  it('for the latest hours neither', () => {
-    const recent = newest([NOW - 5000, NOW - 2 * DAY], { start: NOW - 3 * DAY });
-    const full = answer([NOW - 5000], { start: NOW - 6000, limit: 1 });
-    expect(confirmsNewest(recent, full, false)).toBe(false);
-  });
-
-  // A service that is always oldest first, whatever is asked: four of an instant's five rows, on a full page, hide what is behind.
-  it('a full page of one instant confirms nothing', () => {
-    const tied = newest(tie(30, 'a', 'b'), { limit: 2 });
-    const full = answer(tie(30, 'a', 'b', 'c', 'd'), { start: 29, limit: 4 });
-    expect(confirmsNewest(tied, full, true)).toBe(false);
-  });
-
-  // Limits get capped: two of an instant's five rows, where eight were asked for. That a page is not full says nothing of what is behind it.
-  it.fails('nor does a page of one instant that was cut', () => {
-    const tied = newest(tie(30, 'a', 'b'), { limit: 4 });
-    expect(confirmsNewest(tied, answer(tie(30, 'a', 'b'), { start: 29, limit: 8 }), true)).toBe(false);
-  });
-
-  // What proves is the newest page, with rows that are known on it. The latest hours can only refute it, and an empty answer does not.
-  it('after a long silence of a stream that was proven, it stands unless the latest hours show something newer', () => {
-    expect(confirmsNewest(claim, newest([], narrow), false)).toBe(true);
-    expect(confirmsNewest(claim, newest([NOW - 5000], narrow), false)).toBe(false);
-    expect(confirmsNewest(claim, newest([], narrow, { count: 1 }), false)).toBe(false);
-    expect(confirmsNewest(claim, newest([], narrow), true)).toBe(false);
-  });
-
-  // An answer that lacks a row it should show is evidence of nothing, of the newest row too.
-  it('an answer that contradicts what is known confirms nothing', () => {
-    const evidence = evidenceOf([answer([24, 25, 26]), newest([30, 26, 25, 24, 10])]);
-    expect(evidence.admit(newest([30, 20], { start: 15, limit: 5 })).kind).toBe('contradicts');
-    expect(evidence.knowsEnd).toBe(false);
-  });
-});
-
-describe('beginning: two questions that begin well apart show the same first row, and a third nothing before it', () => {
-  const late = answer([500, 600, 700], { start: 0, limit: 10 });
-  const early = answer([500, 600], { start: -APART_MS, limit: 5 });
-  const bare = answer([], { start: -2 * APART_MS, end: 400 - DAY });
-
-  it('suffices, from the later start on', () => {
-    expect(beginning(late, early, bare)).toEqual({ after: -1, before: 700 });
-    expect(beginning(early, late, bare)).toEqual({ after: -1, before: 700 });
-    const evidence = evidenceOf([late, early]);
-    expect(proves(0, 700, evidence)).toBe(false);
-    evidence.admitBeginning(late, early, bare);
-    expect(proves(0, 700, evidence)).toBe(true);
-    expect(proves(-1, 700, evidence)).toBe(false);
-  });
-
-  it('a widened start shows rows from before it: they count, and not what lies before them', () => {
-    const widened = (start: number, limit: number) => answer([500, 600, 700], { start, limit });
-    expect(beginning(widened(550, 10), widened(550 - APART_MS, 5), bare)).toEqual({ after: 500, before: 700 });
-  });
-
-  it('one question does not, however close its first row is: starts are rounded up', () => {
-    expect(beginning(late, late, bare)).toBeUndefined();
-    expect(proves(0, 600, evidenceOf([answer([1, 700], { start: 0 })]))).toBe(false);
-  });
-
-  it('starts that a rounding makes the same do not', () => {
-    expect(beginning(late, { ...early, query: { ...early.query, start: 1 - APART_MS } }, bare)).toBeUndefined();
-  });
-
-  it('another first row, or the same one at another time, does not', () => {
-    expect(beginning(late, answer([400, 500], early.query), bare)).toBeUndefined();
-    expect(beginning(late, answer([{ id: 'r500', at: 499 }, 600], early.query), bare)).toBeUndefined();
-    expect(beginning(late, answer(tie(500, 'twin').concat(row(600)), early.query), bare)).toBeUndefined();
-    expect(beginning(late, answer([], early.query), bare)).toBeUndefined();
-  });
-
-  it('later pages, the other order, an unordered answer or the same page size do not', () => {
-    expect(beginning(late, { ...early, query: { ...early.query, page: 2 } }, bare)).toBeUndefined();
-    expect(beginning(late, newest([600, 500], early.query && { ...early.query, order: 'desc' }), bare)).toBeUndefined();
-    expect(beginning(late, answer([500, 600, 550], early.query), bare)).toBeUndefined();
-    // Counted from nought, page 1 is the second: it begins elsewhere when it is of another size.
-    expect(beginning(late, { ...early, query: { ...early.query, limit: 9 } }, bare)).toBeUndefined();
-  });
-
-  // Archives answer only where the asked end lies in their time: both questions, which end beyond the present, show the same first row of the rest.
-  it('not where a question that ends before that row shows an older one', () => {
-    expect(beginning(late, early, answer([100 - DAY, 200 - DAY], bare.query))).toBeUndefined();
-    // Records that cannot be read are set aside; a page full of them might hide others.
-    expect(beginning(late, early, answer([], bare.query, { count: 1 }))).toEqual({ after: -1, before: 700 });
-    expect(beginning(late, early, answer([], { ...bare.query, limit: 2 }, { count: 2 }))).toBeUndefined();
-  });
-
-  it('that question ends a day before the row and begins no later than the others', () => {
-    expect(beginning(late, early, answer([], { ...bare.query, end: 500 - DAY }))).toBeUndefined();
-    expect(beginning(late, early, answer([], { ...bare.query, start: 1 - APART_MS }))).toBeUndefined();
-  });
-
-  it('where its end is widened it may show the same first row, oldest first', () => {
-    expect(beginning(late, early, answer([500, 600], bare.query))).toEqual({ after: -1, before: 700 });
-    expect(beginning(late, early, newest([600, 500], bare.query))).toBeUndefined();
-    expect(beginning(late, early, answer([500, 600], { ...bare.query, page: 2 }))).toBeUndefined();
-  });
-
-  describe('on pages of one instant, which may be the end as well', () => {
-    const [tied, tiedEarly] = [answer(tie(500, 'a', 'b'), late.query), answer(tie(500, 'a'), early.query)];
-    const before = newest([], { start: -APART_MS, end: 499 });
-
-    it('nothing may show before it either', () => {
-      expect(beginning(tied, tiedEarly, answer(tie(500, 'a'), before.query))).toBeUndefined();
-      expect(beginning(tied, tiedEarly, before)).toEqual({ after: -1, before: 500 });
-      expect(beginning(tied, tiedEarly, newest([400], before.query))).toBeUndefined();
-      expect(beginning(tied, tiedEarly, newest([], before.query, { count: 1 }))).toBeUndefined();
-      expect(beginning(tied, tiedEarly, newest([], { ...before.query, end: 500 }))).toBeUndefined();
-      expect(beginning(tied, tiedEarly, newest([], { ...before.query, start: 0 }))).toBeUndefined();
-      // One of both is enough to leave it open.
-      expect(beginning(tied, answer([...tie(500, 'a'), 600], early.query), before)).toBeUndefined();
-    });
-  });
-
-  // The row was seen where both answers say that there is none: they contradict what is known.
-  it('not where an older row is known', () => {
-    const evidence = evidenceOf([answer([100, 200, 300]), late, early]);
-    evidence.admitBeginning(late, early, bare);
-    expect(proves(0, 600, evidence)).toBe(false);
-  });
-});
-
-describe('founding: a service that refuses every older start has nothing older', () => {
-  it('its first page from there shows the beginning', () => {
-    expect(founding(answer([500, 600], { start: 100 }), 100)).toEqual({ after: 99, before: 600 });
-    expect(proves(100, 600, evidenceOf([answer([500, 600], { start: 100 })], { founded: 100 }))).toBe(true);
-  });
-
-  it('not a later start, a later page, the other order, nor an empty or unordered answer', () => {
-    expect(founding(answer([500, 600], { start: 101 }), 100)).toBeUndefined();
-    expect(founding(answer([500, 600], { start: 100, page: 2 }), 100)).toBeUndefined();
-    expect(founding(newest([600, 500], { start: 100 }), 100)).toBeUndefined();
-    expect(founding(answer([], { start: 100 }), 100)).toBeUndefined();
-    expect(founding(answer([600, 500], { start: 100 }), 100)).toBeUndefined();
-  });
-
-  it('says nothing of a service that refuses no start', () => {
-    expect(proves(100, 600, evidenceOf([answer([500, 600], { start: 100 })]))).toBe(false);
-  });
-
-  // Always newest first, whatever is asked: a page of ties is the end of history, and looks like its beginning.
-  it('not a page of one instant: its order cannot be told', () => {
-    expect(founding(answer(tie(500, 'a', 'b'), { start: 100, limit: 2 }), 100)).toBeUndefined();
-  });
-
-  it('not where an older row is known', () => {
-    const evidence = evidenceOf([answer([200, 300]), answer([500, 600], { start: 100 })], { founded: 100 });
-    expect(proves(100, 600, evidence)).toBe(false);
-  });
-});
-
-describe('nothing: questions that can go wrong in different ways show no row, at two polls', () => {
-  const window = { start: NOW - 100 * DAY, end: NOW };
-  const empty = (order: 'asc' | 'desc', query: Partial<PageQuery> = {}) => answer([], { order, ...query });
-  const before = empty('desc', { start: window.start - APART_MS });
-  const deep = Array.from({ length: emptyPagesFor(window) }, (_, i) =>
-    empty('asc', { start: window.start - 1, page: i + 1 }),
-  );
-  const looks = looksBack(NOW, window.start).map((each) => empty('asc', { ...each, limit: 1 }));
-  const all = [before, ...deep, ...looks];
-  const isEmpty = (answers: readonly Observation[], earlier = [window]): boolean =>
-    nothingThere(answers, earlier).length > 0;
-
-  it('suffices where an earlier poll found the same', () => {
-    expect(nothingThere(all, [window])).toEqual([{ after: window.start - 1, before: window.end }]);
-    const evidence = new Evidence({ settleMs: 0, empty: [window] });
-    evidence.admitNothing(all);
-    expect(proves(window.start, window.end, evidence)).toBe(true);
-  });
-
-  it('not at the first poll, however often it is asked', () => {
-    expect(isEmpty([...all, ...all, ...all], [])).toBe(false);
-    const evidence = new Evidence({ settleMs: 0 });
-    for (let time = 0; time < 3; time++) evidence.admitNothing(all);
-    expect(proves(window.start, window.end, evidence)).toBe(false);
-  });
-
-  it('not where any answer shows a record, readable or not', () => {
-    expect(isEmpty([...all, answer([5])])).toBe(false);
-    expect(isEmpty([...all, answer([], {}, { count: 1 })])).toBe(false);
-  });
-
-  it('not where any of the questions is missing', () => {
-    for (const left of [before, ...deep, ...looks.slice(1)]) {
-      expect(isEmpty(all.filter((each) => each !== left))).toBe(false);
+    for (const query of [{ page: 2 }, { order: 'asc' as const }, { end: NOW - HOUR }]) {
+      const other = {
+        ...candidate,
+        query: { ...candidate.query, ...query },
+        rows: query.order ? rows.map(row) : candidate.rows,
+      };
+      expect(ends([other], proven), JSON.stringify(query)).toBe(false);
     }
   });
 
-  it('not for a window that reaches further than the questions', () => {
-    expect(isEmpty(all, [{ ...window, start: window.start - 1 }])).toBe(false);
-    expect(isEmpty(all, [{ ...window, end: NOW + 2 * DAY }])).toBe(false);
+  it('an end before the present says nothing of the time before it either: ends are rounded down', () => {
+    const early = { ...candidate, query: { ...candidate.query, end: NOW - HOUR / 2 } };
+    expect(proves(NOW - 2 * HOUR, NOW - HOUR + 5, evidenceOf([early], proven))).toBe(false);
   });
 
-  it('not by one look over all of it: long ranges are answered with nothing', () => {
-    const long = empty('asc', { start: window.start - 1, end: NOW + DAY, limit: 1 });
-    expect(isEmpty([before, ...deep, long])).toBe(false);
+  it('not where a newer row is known, before or behind it', () => {
+    expect(ends([candidate], { ...proven, newestSeen: NOW - HOUR + 1 })).toBe(false);
+    const newer = answer([NOW - HOUR + 5], { start: NOW - HOUR + 1, end: END });
+    expect([ends([newer, candidate], proven), ends([candidate, newer, again])]).toEqual([false, false]);
   });
 
-  it('not where anything was ever seen', () => {
-    const known = { settleMs: 0, empty: [window] };
-    const seenBefore = new Evidence({ ...known, newestSeen: 5 });
-    seenBefore.admitNothing(all);
-    expect(proves(window.start, window.end, seenBefore)).toBe(false);
-    const seenNow = evidenceOf([answer([5])], known);
-    seenNow.admitNothing(all);
-    expect(proves(window.start, window.end, seenNow)).toBe(false);
+  it('the other question: another limit, oldest first, near that row, up to the present, and that row is its newest', () => {
+    const changed = (query: Partial<PageQuery>, shown: readonly number[] = rows.slice(-2)): boolean =>
+      ends([candidate, answer(shown, { ...again.query, ...query })]);
+    expect(changed({ limit: 80 })).toBe(false);
+    expect(changed({ start: NOW - 20 * DAY })).toBe(false);
+    expect(changed({ end: NOW - HOUR + 1 })).toBe(false);
+    expect(changed({}, [NOW - 2 * HOUR])).toBe(false);
+    expect(changed({ limit: 2 })).toBe(false);
+  });
+
+  it('newest first only where oldest first does not reach that row, and from another start', () => {
+    const desc = newest(rows.toReversed().slice(0, 2), { start: NOW - 2 * HOUR - 1, end: END, limit: 50 });
+    const crowded = answer([NOW - 2 * HOUR], { start: NOW - 2 * HOUR - 1, end: END, limit: 1 });
+    expect([ends([candidate, desc]), ends([candidate, crowded, desc])]).toEqual([false, true]);
+    const same = { ...desc, query: { ...desc.query, start: candidate.query.start } };
+    expect(ends([candidate, crowded, same])).toBe(false);
+    expect(ends([candidate, crowded, { ...desc, rows: desc.rows.slice(1), count: 1 }])).toBe(false);
+  });
+
+  describe('after a silence', () => {
+    const at = NOW - 10 * DAY;
+    const old = newest([at, at - DAY, at - 2 * DAY], { start: NOW - 30 * DAY, end: END, limit: 100 });
+    const known = { newestSeen: at, isProven: true };
+    const piece = (from: number, to: number, shown: readonly number[] = []): Observation =>
+      answer(shown, { start: from, end: to, limit: 100 });
+    /** As long as the range that the page has filled, and the latest hours by themselves. */
+    const pieces = [0, 1, 2, 3, 4].map((i) => piece(at + 2 * i * DAY, at + 2 * (i + 1) * DAY, i === 0 ? [at] : []));
+    const latest = piece(NOW - 5 * HOUR, END);
+    const quiet = (answers: readonly Observation[], more: Partial<Known> = {}): boolean =>
+      proves(at - DAY, NOW, evidenceOf([old, ...answers], { ...known, ...more }));
+
+    it('short questions cover it without a hole', () => {
+      expect(quiet([...pieces, latest])).toBe(true);
+      expect(quiet(pieces.toSpliced(2, 1, latest))).toBe(false);
+    });
+
+    it('not longer ones: these are cut without a word', () => {
+      expect(quiet([piece(at, NOW - DAY, [at]), piece(NOW - 2 * DAY, END), latest])).toBe(false);
+    });
+
+    it('the latest hours by themselves: recent rows may be kept apart', () => expect(quiet(pieces)).toBe(false));
+
+    it('not a page of one row that is empty: it may be hidden', () => {
+      const single = pieces.map((each, i) => (i === 0 ? each : { ...each, query: { ...each.query, limit: 1 } }));
+      expect(quiet([...single, latest])).toBe(false);
+    });
+
+    it('rows of one instant that fill the page beside it: from right behind them, or a later page shows that they come newest first', () => {
+      const full = (query: Partial<PageQuery>): Observation =>
+        newest(tie(at, 'a', 'b'), { start: at - HOUR, end: at + DAY, limit: 2, ...query });
+      const others = [piece(at + DAY, at + 2 * DAY), ...pieces.slice(1), latest];
+      const behind = (ms: number): Observation => piece(at + ms, at + 2 * DAY);
+      expect([quiet([full({}), ...others]), quiet([full({}), full({ page: 2 }), ...others])]).toEqual([false, false]);
+      const older = newest([row({ id: 'c', at }), at - HOUR / 2], full({ page: 2 }).query);
+      expect(quiet([full({}), older, ...others])).toBe(true);
+      expect([quiet([behind(1000), ...others]), quiet([behind(1001), ...others])]).toEqual([true, false]);
+    });
+
+    it('the latest hours may have been asked for a little before', () => {
+      const earlier = (ms: number): Observation => ({ ...piece(NOW - ms - 5 * HOUR, END), answeredAt: NOW - ms });
+      expect([quiet([...pieces, earlier(HOUR)]), quiet([...pieces, earlier(HOUR + 1)])]).toEqual([true, false]);
+    });
+
+    it('what was covered up to an hour ago need not be again', () => {
+      expect(quiet([], { quietThrough: NOW - HOUR })).toBe(true);
+      expect(quiet([], { quietThrough: NOW - 2 * HOUR })).toBe(false);
+      expect(quiet([piece(NOW - 3 * HOUR, END)], { quietThrough: NOW - 2 * HOUR })).toBe(true);
+    });
   });
 });
 
-describe('agreement: an answer that lacks what was seen in its inside proves nothing', () => {
+describe('beginning: the oldest rows first, from well before, and the time up to the first is covered', () => {
+  const edge = 500 * DAY;
+  const first = edge + 2 * DAY;
+  const shown = [first, first + DAY, first + 3 * DAY];
+  const long = answer(shown, { start: edge - APART_MS - DAY, end: END, limit: 100 });
+  const beside = answer([first], { start: first - 2 * DAY + 2 * HOUR, end: first + HOUR, limit: 50 });
+  const far = answer([], { start: edge - 1, end: edge + 3 * HOUR, limit: 100 });
+  const begins = (answers: readonly Observation[], known: Partial<Known> = {}): boolean => {
+    const evidence = evidenceOf(answers, known);
+    evidence.admitBeginning(edge);
+    return proves(edge, first + DAY, evidence);
+  };
+
+  it('suffices', () => expect(begins([long, beside, far])).toBe(true));
+
+  it('not without the long question, the short one beside the row, or the far side by itself', () => {
+    expect([begins([beside, far]), begins([long, far]), begins([long, beside])]).toEqual([false, false, false]);
+  });
+
+  it('the long one begins further back than any rounding explains, or where the service was founded', () => {
+    const near = { ...long, query: { ...long.query, start: edge - DAY } };
+    expect([begins([near, beside, far]), begins([near, beside, far], { founded: edge - DAY })]).toEqual([false, true]);
+  });
+
+  it('not with a hole, the same page size, another first row, or where an older row was seen', () => {
+    const later = { ...beside, query: { ...beside.query, start: first - DAY } };
+    const same = { ...beside, query: { ...beside.query, limit: 80 } };
+    const other = answer([first + 5], beside.query);
+    const older = answer([edge + HOUR], { start: edge + HOUR, end: edge + 2 * HOUR });
+    for (const looks of [
+      [later, far],
+      [same, far],
+      [other, far],
+      [beside, far, older],
+    ])
+      expect(begins([long, ...looks])).toBe(false);
+  });
+
+  it('not by a short question that is longer than any range that was filled with rows', () => {
+    const few = answer([first, first + HOUR], { ...long.query });
+    const wide = { ...beside, query: { ...beside.query, start: edge - 1 } };
+    const evidence = evidenceOf([few, wide, far]);
+    evidence.admitBeginning(edge);
+    expect(proves(edge, first, evidence)).toBe(false);
+  });
+});
+
+describe('nothing: no question shows a row, long or short, at two polls', () => {
+  const window = { start: NOW - DAY, end: NOW - HOUR };
+  const asked = (query: Partial<PageQuery>): Observation => answer([], { limit: 100, ...query });
+  const start = window.start - APART_MS - 1;
+  const longs = [asked({ start, end: END }), asked({ order: 'desc', start, end: END })];
+  const pieces = [0, 1, 2, 3].map((i) =>
+    asked({ start: NOW - DAY - 1 + i * NARROW_MS, end: NOW - DAY + (i + 1) * NARROW_MS }),
+  );
+  const isEmpty = (answers: readonly Observation[], known: Partial<Known> = { empty: [window] }): boolean => {
+    const evidence = evidenceOf(answers, known);
+    evidence.admitNothing();
+    return proves(window.start, window.end, evidence);
+  };
+
+  it('suffices where an earlier poll found the same', () => expect(isEmpty([...longs, ...pieces])).toBe(true));
+
+  it('not at the first poll, however often it is asked', () =>
+    expect(isEmpty([...longs, ...longs, ...pieces], {})).toBe(false));
+
+  it('not where any question is missing', () => {
+    const all = [...longs, ...pieces];
+    for (const i of [0, 1, 2, 3]) expect(isEmpty(all.toSpliced(i, 1)), `${i}`).toBe(false);
+  });
+
+  it('not where any answer shows a record, readable or not, or a row was ever seen', () => {
+    const unread = { ...asked({ start: NOW - HOUR, end: END }), count: 1 };
+    expect(isEmpty([...longs, ...pieces, unread])).toBe(false);
+    expect(isEmpty([...longs, ...pieces], { empty: [window], newestSeen: 5 })).toBe(false);
+  });
+});
+
+describe('stream: an answer with rows of another stream is one to another question', () => {
+  it('proves nothing', () => {
+    expect(evidenceOf([answer([1, 2, 3])]).through(2)).toBe(3);
+    expect(evidenceOf([answer([1, 2, 3], {}, { foreign: 1 })]).through(2)).toBeUndefined();
+  });
+});
+
+describe('whole: a long question that leaves out what a short one shows is not believed', () => {
+  const rows = Array.from({ length: 10 }, (_, i) => NOW - DAY + i * HOUR);
+  const sampled = answer([NOW - 20 * DAY, ...rows.filter((_, i) => i % 3 === 0)], {
+    start: NOW - 30 * DAY,
+    end: END,
+    limit: 100,
+  });
+  const short = answer(rows, { start: NOW - DAY, end: END, limit: 100 });
+
+  it('what it had proven is open again', () => {
+    expect(evidenceOf([sampled]).through(NOW - 10 * DAY)).toBeDefined();
+    expect(evidenceOf([sampled, short]).through(NOW - 10 * DAY)).toBeUndefined();
+  });
+
+  it('and later ones do not say that those rows are gone', () => {
+    const later = [1, 2, 3].map((i) => ({ ...sampled, query: { ...sampled.query, start: NOW - 30 * DAY - i } }));
+    const evidence = evidenceOf([short, ...later]);
+    expect(evidence.through(NOW - 10 * DAY)).toBeUndefined();
+    expect(evidence.wholeMs).toBeLessThanOrEqual(DAY);
+  });
+});
+
+describe('agreement: an answer that lacks what was seen between its edges proves nothing', () => {
   const first = answer([10, 20, 30]);
 
   it('rows that were seen before show again', () => {
@@ -658,7 +475,7 @@ describe('settled: an answer says nothing of what is younger than its clock less
   });
 });
 
-describe('overlap: stretches join where their insides overlap', () => {
+describe('overlap: intervals join where their insides overlap', () => {
   it('suffices', () => {
     const evidence = evidenceOf([answer([10, 20, 30]), answer([20, 30, 40])]);
     expect(proves(11, 40, evidence)).toBe(true);
@@ -809,7 +626,7 @@ describe('ties: two passes with other page edges found as many rows as places, a
     expect(allTiesSeen([open(3, 'asc'), open(2, 'asc')], true)).toBe(false);
   });
 
-  it('the instant is closed, and what lies on both sides of it is one stretch', () => {
+  it('the instant is closed, and what lies on both sides of it is one interval', () => {
     const evidence = evidenceOf([answer([10, ...tie(20, 'a')]), answer([...tie(20, 'b'), 30])]);
     expect(proves(11, 30, evidence)).toBe(false);
     expect(evidence.admitCount(20, pass(3, 'abcd'))).toBe(false);
@@ -958,7 +775,7 @@ describe('unreadable: it failed alone, before and after its neighbours were read
   });
 });
 
-describe('window: one unbroken stretch begins before it and reaches its end', () => {
+describe('window: one unbroken interval begins before it and reaches its end', () => {
   const evidence = evidenceOf([answer([10, 20, 30]), answer([40, 50])]);
 
   it('suffices', () => {
@@ -974,12 +791,12 @@ describe('window: one unbroken stretch begins before it and reaches its end', ()
     ]);
   });
 
-  it('not where the stretch begins at its first instant, or ends before its last', () => {
+  it('not where the interval begins at its first instant, or ends before its last', () => {
     expect(prove({ start: 10, end: 30 }, evidence).gaps).toEqual([{ start: 10, end: 10.001 }]);
     expect(prove({ start: 11, end: 30.001 }, evidence).gaps).toEqual([{ start: 30, end: 30.001 }]);
   });
 
-  it('not two stretches with a hole between them', () => {
+  it('not two intervals with a hole between them', () => {
     expect(prove({ start: 11, end: 50 }, evidence).proven).toBeUndefined();
   });
 

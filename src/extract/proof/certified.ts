@@ -1,6 +1,7 @@
 import type { Instant } from '../../model/instant.ts';
 import type { Window } from '../../model/window.ts';
-import { CLOSED_MS, type Evidence } from './evidence.ts';
+import type { Evidence } from './evidence.ts';
+import { CLOSED_MS } from './intervals.ts';
 
 let certify: (window: Window) => Certified;
 
@@ -45,7 +46,7 @@ export type Gap = Window;
 
 export type Verdict = { proven: Certified; gaps?: undefined } | { proven?: undefined; gaps: readonly Gap[] };
 
-/** RULE window. A window is complete where one unbroken stretch begins before it and reaches its end. */
+/** RULE window. A window is complete where one unbroken interval begins before it and reaches its end. */
 export function prove({ start, end }: Window, evidence: Evidence): Verdict {
   const gaps: Gap[] = [];
   for (let at = start; at < end; ) {
@@ -56,7 +57,7 @@ export function prove({ start, end }: Window, evidence: Evidence): Verdict {
       continue;
     }
     const next = Math.min(end, evidence.nextFrom(at) ?? end);
-    // The instant that a stretch begins at is not in it.
+    // The instant that a interval begins at is not in it.
     const gap = { start: at, end: next > at ? next : Math.min(end, at + CLOSED_MS) };
     const last = gaps.at(-1);
     if (last && last.end === gap.start) gaps[gaps.length - 1] = { start: last.start, end: gap.end };

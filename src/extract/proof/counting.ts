@@ -1,12 +1,12 @@
 import type { Instant } from '../../model/instant.ts';
 import {
+  type Interval,
   inOrder,
-  insideOf,
   type Observation,
   type PageQuery,
+  provenBy,
   SHOWN_MS,
   type Stamped,
-  type Stretch,
   sameRows,
 } from './answer.ts';
 
@@ -40,7 +40,7 @@ export function countOf(pages: readonly Observation[], at: Instant): Count | und
   const isEnded = pages.length > full + EMPTY_BEHIND && pages.slice(full + 1).every(({ count }) => count === 0);
   if (!pages.slice(0, full).every(isFull) || (pages.length > full + 1 && !isEnded)) return undefined;
   const lines = pages.map(inOrder);
-  if (lines.some((line, i) => line?.length !== pages[i]?.rows.length)) return undefined;
+  if (lines.some((sorted, i) => sorted?.length !== pages[i]?.rows.length)) return undefined;
   const { order, page, start, end, limit } = first.query;
   const isNear = (row: Stamped): boolean => (order === 'asc' ? row.at < at : row.at > at);
   const isFar = (row: Stamped): boolean => (order === 'asc' ? row.at > at : row.at < at);
@@ -119,7 +119,13 @@ export interface Unreadable {
  * RULE unreadable. A row that failed alone, with all retries, before and after its neighbours on both sides were read, while nothing
  * around it moved. Then the answers before and behind it are neighbours, with only that row between them.
  */
-export function aroundUnreadable({ before, neighbours, failed, behind, behindAgain }: Unreadable): Stretch | undefined {
+export function aroundUnreadable({
+  before,
+  neighbours,
+  failed,
+  behind,
+  behindAgain,
+}: Unreadable): Interval | undefined {
   const [page, pageAgain] = before;
   const [left, right] = neighbours;
   const [next] = behind;
@@ -147,11 +153,12 @@ export function aroundUnreadable({ before, neighbours, failed, behind, behindAga
   );
   if (wanted.length === 0 || !allFailed || !endsThere || !beginsThere || !neighboursShow || !atRest || !apart)
     return undefined;
-  if (behind.slice(0, -1).some((each) => !isFull(each)) || lines.some((line) => line === undefined)) return undefined;
+  if (behind.slice(0, -1).some((each) => !isFull(each)) || lines.some((sorted) => sorted === undefined))
+    return undefined;
   const rows = [page, ...behind].flatMap((each) => [...each.rows]);
   if (rows.some(({ at }, i) => at < (rows[i - 1]?.at ?? at))) return undefined;
   if (new Set(rows.map(({ id }) => id)).size < rows.length) return undefined;
-  return insideOf(lines.flatMap((line) => line ?? []));
+  return provenBy(lines.flatMap((sorted) => sorted ?? []));
 }
 
 const isOneQuestion = (a: PageQuery, b: PageQuery): boolean =>

@@ -1,249 +1,280 @@
 import type { Instant } from '../../model/instant.ts';
-import type { Window } from '../../model/window.ts';
-import {
-  beginning,
-  confirmsNewest,
-  founding,
-  inOrder,
-  insideOf,
-  isOfLatest,
-  isRoomLeft,
-  NARROW_MS,
-  needsConfirmation,
-  newestOfAll,
-  nothingThere,
-  type Observation,
-  type Stamped,
-  type Stretch,
-  showsNothingNewer,
-  tellsOrder,
-} from './answer.ts';
+import { type Interval, inOrder, type Observation, provenBy, type Stamped, WIDENED_MS } from './answer.ts';
 import { allTiesSeen, aroundUnreadable, type Count, type Unreadable } from './counting.ts';
+import {
+  APART_MS,
+  hasRoom,
+  isCovered,
+  isInstantSeen,
+  isLong,
+  isOneInstant,
+  isSeenFirst,
+  isSeenNewest,
+  isSilent,
+  type Look,
+  lengthOf,
+  longestLook,
+  lookOf,
+  QUIET_MS,
+  reachesNow,
+  type Side,
+  type Span,
+  tellsOrder,
+  widestPair,
+} from './cover.ts';
+import { CLOSED_MS, withInstant, withInterval } from './intervals.ts';
+import type { Admission, Known } from './known.ts';
+import { SeenRows } from './seen-rows.ts';
 
-/** What was known before the first answer came. */
-export interface Known {
-  /** The newest event that was ever seen, unless it was seen to be gone. */
-  newestSeen?: Instant | undefined;
-  /** Something was proven by an earlier run. */
-  isProven?: boolean;
-  /** The service refuses every start before this. */
-  founded?: Instant | undefined;
-  /** Windows that an earlier poll found empty. */
-  empty?: readonly Window[];
-  /** Nothing younger than this is complete: events arrive late. */
-  settleMs: number;
-}
+/** So many first pages are kept. */
+const MOST_LOOKS = 200;
 
-/** What became of an answer. */
-export type Admission =
-  | { kind: 'counts'; line: readonly Stamped[] }
-  | { kind: 'empty' | 'unordered' }
-  /** Rows that were seen in its inside before are not on it. */
-  | { kind: 'contradicts'; missing: readonly Stamped[] };
-
-/** So many rows at either edge of an answer are remembered, to be looked for on later ones. */
-const EDGE_ROWS = 6;
-const MOST_REMEMBERED = 400;
-
-/** What the answers of one run have shown, as stretches of time and a few rows at their edges: memory does not grow with pages. The
+/** What the answers of one run have shown, as intervals of time and a few rows at their edges: memory does not grow with pages. The
  * default is unproven: an answer that breaks a rule is evidence of nothing. */
 export class Evidence {
   readonly #known: Known;
   /** In order, none touching another. */
-  #stretches: Stretch[] = [];
-  readonly #edges = new Map<string, Remembered>();
+  #intervals: Interval[] = [];
+  readonly #rows: SeenRows;
   readonly #counts = new Map<Instant, Count[]>();
   #newestSeen: Instant | undefined;
-  /** Newest pages that wait to be confirmed. */
-  #claims: Observation[] = [];
-  /** Claims of one instant whose order another page has told. */
-  readonly #told = new Set<Observation>();
-  /** Newest rows that two questions agreed on. */
-  readonly #agreed = new Set<string>();
-  #latest: Observation | undefined;
-  #knowsEnd = false;
-  #settledThrough = Number.POSITIVE_INFINITY;
+  /** First pages. */
+  #looks: Look[] = [];
+  /** The longest range that an answer has filled with rows. */
+  #seenMs = 0;
+  /** The service refuses longer ranges. */
+  #mostRangeMs = Number.POSITIVE_INFINITY;
+  /** Until when short questions have shown nothing newer than the newest row. */
+  quietThrough: Instant | undefined;
+  /** Whether an answer has shown where everything ends. */
+  knowsEnd = false;
+  /** Nothing behind this can be proven by the answers so far. */
+  settledThrough = Number.POSITIVE_INFINITY;
 
-  constructor(known: Known) {
+  constructor(known: Known, rows = new SeenRows(known.settleMs)) {
     this.#known = known;
+    this.#rows = rows;
     this.#newestSeen = known.newestSeen;
+    this.quietThrough = known.quietThrough;
   }
 
   /** A copy to go on from, for a reading that delivers its rows by itself. */
   fork(): Evidence {
-    const copy = new Evidence(this.#known);
+    const copy = new Evidence(this.#known, this.#rows.fork());
     copy.#newestSeen = this.#newestSeen;
-    copy.#stretches = [...this.#stretches];
-    copy.#knowsEnd = this.#knowsEnd;
-    copy.#settledThrough = this.#settledThrough;
-    for (const [id, row] of this.#edges) copy.#edges.set(id, { ...row });
+    copy.#intervals = [...this.#intervals];
+    copy.#looks = [...this.#looks];
+    copy.#seenMs = this.#seenMs;
+    copy.#mostRangeMs = this.#mostRangeMs;
+    copy.quietThrough = this.quietThrough;
+    copy.knowsEnd = this.knowsEnd;
+    copy.settledThrough = this.settledThrough;
     return copy;
   }
 
   /** Takes an answer in, if it agrees with what is known. */
   admit(answer: Observation): Admission {
-    const line = inOrder(answer);
-    if (line === undefined) return { kind: 'unordered' };
-    const inside = insideOf(line);
-    const missing = inside ? this.#missingFrom(answer, inside) : [];
+    // RULE stream. Rows of another stream: the answer is one to another question.
+    if (answer.foreign) return { kind: 'foreign' };
+    const sorted = inOrder(answer);
+    if (sorted === undefined) return { kind: 'unordered' };
+    const between = provenBy(sorted);
+    const missing = between ? this.#rows.missingFrom(answer, between) : [];
     if (missing.length > 0) return { kind: 'contradicts', missing };
-    if (isOfLatest(answer)) this.#latest = answer;
-    this.#confirmClaims(answer);
-    if (line.length === 0) return { kind: 'empty' };
-    if (inside) this.#add(inside, answer);
-    const first = this.#known.founded === undefined ? undefined : founding(answer, this.#known.founded);
-    if (first) this.#addBeginning(first, answer, line[0]?.at);
-    this.#takeNewest(answer, line);
-    this.#remember(answer, line);
-    return { kind: 'counts', line };
+    if (this.#rows.showSampling(answer, sorted)) this.#startOver();
+    if (between) this.#add(between, answer);
+    this.#rows.remember(sorted, lengthOf(answer));
+    this.#noteNewest(answer, sorted);
+    this.#look(answer, sorted);
+    return sorted.length === 0 ? { kind: 'empty' } : { kind: 'counts', sorted };
   }
 
-  /** RULE agreement. A row that was seen stays known until two questions with other bounds have not shown it where it should be. */
-  #missingFrom(answer: Observation, { after, before }: Stretch): Stamped[] {
-    const shown = new Set(answer.rows.map(({ id }) => id));
-    const missing: Stamped[] = [];
-    for (const [id, known] of this.#edges) {
-      if (known.at <= after || known.at >= before || shown.has(id)) continue;
-      if (known.missedBy !== undefined && known.missedBy !== boundsOf(answer)) this.#edges.delete(id);
-      else {
-        known.missedBy = boundsOf(answer);
-        missing.push({ id, at: known.at });
-      }
+  #startOver(): void {
+    this.#intervals = [];
+    this.#looks = [];
+    this.knowsEnd = false;
+    this.#seenMs = 0;
+  }
+
+  /** The longest range whose answers can be believed, as far as that is known. */
+  get wholeMs(): number {
+    return this.#rows.wholeMs;
+  }
+
+  #look(answer: Observation, sorted: readonly Stamped[]): void {
+    this.#looks = this.#looks.map((look) =>
+      tellsOrder(look, answer, sorted) ? { ...look, isNewestFirst: true } : look,
+    );
+    const { start, end, page } = answer.query;
+    if (page === 1) this.#looks.push(lookOf(answer, sorted));
+    if (this.#looks.length > MOST_LOOKS) this.#looks.shift();
+    const within = sorted.filter(({ at }) => at >= start && at <= end);
+    this.#seenMs = Math.max(this.#seenMs, (within.at(-1)?.at ?? 0) - (within[0]?.at ?? 0), widestPair(this.#looks));
+    for (const candidate of this.#looks) if (this.#isEnd(candidate)) this.#addEnd(candidate);
+  }
+
+  /**
+   * RULE end. The newest rows first, asked for up to the present and beyond: nothing is newer than its first row, where no newer row is known and the time
+   * since then is covered. On a stream that was never proven, or where a row that is known does not show, another question shows
+   * that row as the newest, too.
+   */
+  #isEnd(candidate: Look): boolean {
+    const { newest } = candidate;
+    if (candidate.query.order !== 'desc' || !reachesNow(candidate) || !newest || newest.at < this.#newestHere)
+      return false;
+    const isStale = (this.#newestSeen ?? newest.at) > newest.at;
+    if (this.isNew || isStale || (isOneInstant(candidate) && !hasRoom(candidate))) {
+      if (!isSeenNewest(candidate, this.#looks)) return false;
     }
-    return missing;
+    const silence = this.silenceSince(newest.at, candidate.answeredAt);
+    return silence.to - silence.from <= QUIET_MS || isCovered(this.#looks, silence, this.#seenMs);
   }
 
-  /** Waits for its confirmation where it needs one; a row that is known and does not show is believed gone by two questions that agree on it. */
-  #takeNewest(answer: Observation, line: readonly Stamped[]): void {
-    const newest = newestOfAll(answer, line, undefined);
-    if (!newest) return;
-    const isStale = newestOfAll(answer, line, this.#newestSeen) === undefined;
-    const isSame = (claim: Observation): boolean => inOrder(claim)?.at(-1)?.id === line.at(-1)?.id;
-    const isAgreed = this.#claims.some((claim) => isSame(claim) && this.#isConfirmed(claim, answer));
-    if (isAgreed) this.#agreed.add(line.at(-1)?.id ?? '');
-    if ((isAgreed && this.#isQuietSince(line, answer)) || !(isStale || needsConfirmation(answer, this.isNew))) {
-      this.#knowsEnd = true;
-      this.#add(newest, answer);
-    } else {
-      this.#claims.push(answer);
-    }
+  /** What has to be covered since the newest row. */
+  silenceSince(newest: Instant, to: Instant): Span {
+    return { from: Math.min(to, Math.max(newest, this.isNew ? newest : (this.quietThrough ?? newest))), to };
   }
 
-  /** A question for the latest hours that shows nothing newer confirms what an older one claimed. */
-  #confirmClaims(answer: Observation): void {
-    for (const claim of this.#claims) {
-      const line = inOrder(claim) ?? [];
-      const newest = newestOfAll(claim, line, this.#newestSeen);
-      const id = line.at(-1)?.id ?? '';
-      if (tellsOrder(claim, answer)) this.#told.add(claim);
-      if (this.#isConfirmed(claim, answer)) this.#agreed.add(id);
-      if (!newest || !this.#agreed.has(id) || !this.#isQuietSince(line, answer)) continue;
-      this.#knowsEnd = true;
-      this.#add(newest, claim);
-    }
+  #addEnd(candidate: Look): void {
+    const newest = candidate.newest?.at ?? Number.POSITIVE_INFINITY;
+    const silence = this.silenceSince(newest, candidate.answeredAt);
+    const isCoveredNow = isCovered(this.#looks, silence, this.#seenMs);
+    if (isCoveredNow) this.quietThrough = Math.max(this.quietThrough ?? newest, candidate.answeredAt);
+    this.knowsEnd = true;
+    const before = candidate.query.end < candidate.answeredAt ? candidate.query.end : Number.POSITIVE_INFINITY;
+    this.#add({ after: candidate.first?.at ?? newest, before }, candidate);
+    this.admitInstant(candidate.first?.at);
   }
 
-  #isConfirmed(claim: Observation, answer: Observation): boolean {
-    return confirmsNewest(claim, answer, this.isNew, this.#told.has(claim));
+  /**
+   * RULE beginning. The oldest rows first, asked for from well before an instant: nothing lies between that instant and its first row, where the time
+   * between them is covered and a short question shows that row first, too.
+   */
+  admitBeginning(edge: Instant): boolean {
+    const long = this.#longFrom(edge).find((look) => {
+      const to = look.first?.at ?? edge;
+      const silence = { from: Math.min(edge, to - 1), to };
+      const isFirst = isSeenFirst(look, this.#looks, longestLook(silence, this.#seenMs, 0));
+      return isFirst && isCovered(this.#looks, silence, this.#seenMs, 'to', this.#overlap(look));
+    });
+    if (!long?.first) return false;
+    const { at } = long.first;
+    // Oldest first, the rows of such a page go on from there.
+    const pages = this.#looks.filter(({ query, first }) => query.order === 'asc' && first?.at === at);
+    const before = Math.max(at, ...pages.map(({ newest }) => newest?.at ?? at));
+    this.#add({ after: edge - CLOSED_MS, before }, long);
+    this.admitInstant(at);
+    return this.around(edge) !== undefined;
   }
 
-  /** On a stream that is new, a newest row that is old has to be so for a question of the latest hours, too. */
-  #isQuietSince(line: readonly Stamped[], { answeredAt }: Observation): boolean {
-    const newest = line.at(-1)?.at ?? Number.NEGATIVE_INFINITY;
-    if (!this.isNew || newest >= answeredAt - NARROW_MS) return true;
-    const latest = this.#latest;
-    return latest !== undefined && (isRoomLeft(latest) || showsNothingNewer(latest, newest));
+  /** As RULE ties: the rows of an instant beside a silence are known where several questions with room left show the same ones. */
+  admitInstant(at: Instant | undefined): void {
+    const isBeside = this.#intervals.some(({ after, before }) => after === at || before === at);
+    if (at !== undefined && isBeside && isInstantSeen(this.#looks, at))
+      this.#intervals = withInstant(this.#intervals, at);
   }
 
-  #remember({ answeredAt }: Observation, line: readonly Stamped[]): void {
-    const newest = Math.max(...line.map(({ at }) => (at <= answeredAt ? at : Number.NEGATIVE_INFINITY)));
-    if (newest > (this.#newestSeen ?? Number.NEGATIVE_INFINITY)) {
-      this.#newestSeen = newest;
-      // What was claimed to be the newest before is not.
-      this.#claims = this.#claims.filter((claim) => (inOrder(claim)?.at(-1)?.at ?? newest) >= newest);
-    }
-    const edges = line.length <= 2 * EDGE_ROWS ? line : [...line.slice(0, EDGE_ROWS), ...line.slice(-EDGE_ROWS)];
-    for (const { id, at } of edges) {
-      this.#edges.delete(id);
-      this.#edges.set(id, { at, missedBy: undefined });
-    }
-    for (const id of this.#edges.keys()) {
-      if (this.#edges.size <= MOST_REMEMBERED) break;
-      this.#edges.delete(id);
-    }
+  /** The first row behind an instant, as a long question has shown it: history may begin there. */
+  firstBehind = (edge: Instant): Instant | undefined => this.#longFrom(edge)[0]?.first?.at;
+
+  #longFrom(edge: Instant): Look[] {
+    const founded = this.#known.founded ?? Number.NEGATIVE_INFINITY;
+    return this.#looks.filter((look) => {
+      const { query, first } = look;
+      if (!first || first.at < edge || (query.order === 'desc' && !hasRoom(look))) return false;
+      if (query.start > edge - APART_MS && query.start > founded && !this.#isAsLongAsCanBe(look)) return false;
+      return this.#seen(({ at }) => at >= edge && at < first.at).length === 0;
+    });
   }
 
-  /** Two answers from different starts that may show the beginning of all history, and one for what lies before it. */
-  admitBeginning(one: Observation, other: Observation, before: Observation): void {
-    const stretch = beginning(one, other, before);
-    if (stretch) this.#addBeginning(stretch, one, inOrder(one)?.[0]?.at);
+  /**
+   * As RULE cover: between two rows that no answer can show together, because the service refuses long ranges, or behind the last row: short questions that
+   * overlap show nothing.
+   */
+  admitSilence(from: Instant, to = Number.POSITIVE_INFINITY): boolean {
+    const last = this.#looks.at(-1);
+    if (!Number.isFinite(this.#mostRangeMs) || !last) return false;
+    const isEnd = to === Number.POSITIVE_INFINITY;
+    if (this.#seen(({ at }) => at > from && at < to).length > 0) return false;
+    const silence = { from, to: isEnd ? last.answeredAt : to };
+    if (!isSilent(this.#looks, silence, this.#mostRangeMs, isEnd)) return false;
+    if (isEnd) this.knowsEnd = true;
+    this.#add({ after: from, before: to }, last);
+    return true;
   }
 
-  /** Nothing lies before the first row, unless a row from there is known. */
-  #addBeginning(stretch: Stretch, answer: Observation, first = stretch.after): void {
-    if (this.#seen(({ at }) => at > stretch.after && at < first).length === 0) this.#add(stretch, answer);
+  /** The service refuses longer ranges than this, so that no longer question can be asked. */
+  limitRange(ms: number): void {
+    this.#mostRangeMs = Math.min(this.#mostRangeMs, ms);
+    this.#seenMs = Math.min(this.#seenMs, ms);
+  }
+
+  #isAsLongAsCanBe = ({ query: { start, end } }: Look): boolean => end - start >= this.#mostRangeMs * 0.9;
+
+  #overlap = (long: Look): number => (this.#isAsLongAsCanBe(long) ? Math.min(WIDENED_MS, this.#mostRangeMs / 4) : 0);
+
+  /** How long the next question may be that covers a silence from one of its sides. */
+  longestLook = (silence: Span, at: Instant, side: Side): number =>
+    longestLook(silence, this.#seenMs, side === 'from' ? at - silence.from : silence.to - at);
+
+  get #newestHere(): Instant {
+    return Math.max(...this.#looks.map(({ newest }) => newest?.at ?? Number.NEGATIVE_INFINITY));
+  }
+
+  #noteNewest({ answeredAt }: Observation, sorted: readonly Stamped[]): void {
+    const newest = Math.max(...sorted.map(({ at }) => (at <= answeredAt ? at : Number.NEGATIVE_INFINITY)));
+    if (newest > (this.#newestSeen ?? Number.NEGATIVE_INFINITY)) this.#newestSeen = newest;
   }
 
   /** A pass through the rows of one instant. Returns whether they are all known by now. */
   admitCount(at: Instant, count: Count): boolean {
     const passes = [...(this.#counts.get(at) ?? []), count];
     this.#counts.set(at, passes);
-    const isLast = this.#knowsEnd && this.#stretches.at(-1)?.after === at;
+    const isLast = this.knowsEnd && this.#intervals.at(-1)?.after === at;
     if (!allTiesSeen(passes, isLast)) return false;
     // RULE settled, for what was counted: a row of this instant may still arrive.
     if (passes.some(({ answeredAt }) => at >= answeredAt - this.#known.settleMs)) return false;
     this.#counts.delete(at);
-    this.#close(at);
+    this.#intervals = withInstant(this.#intervals, at);
     return true;
   }
 
-  /** Answers that were all empty. */
-  admitNothing(answers: readonly Observation[]): void {
-    if (this.#stretches.length > 0 || this.#edges.size > 0 || this.#newestSeen !== undefined) return;
-    for (const stretch of nothingThere(answers, this.#known.empty ?? [])) {
-      for (const answer of answers) this.#add(stretch, answer);
+  /**
+   * RULE nothing. No question shows a row: long ones in both orders, and short ones that cover the time; and an earlier poll was shown nothing either. An
+   * empty answer proves nothing, however often it comes in one run.
+   */
+  admitNothing(): void {
+    if (this.#intervals.length > 0 || this.#rows.size > 0 || this.#newestSeen !== undefined) return;
+    if (this.#looks.some(({ count }) => count > 0)) return;
+    for (const { start, end } of this.#known.empty ?? []) {
+      const isAsked = (order: 'asc' | 'desc'): boolean =>
+        this.#looks.some((look) => isLong(look, order, { from: start, to: end }) || this.#isAsLongAsCanBe(look));
+      if (!isAsked('asc') || !isAsked('desc') || !isCovered(this.#looks, { from: start, to: end }, 0, 'to')) continue;
+      for (const look of this.#looks) this.#add({ after: start - 1, before: end }, look);
     }
   }
 
   admitUnreadable(tried: Unreadable): boolean {
-    const stretch = aroundUnreadable(tried);
-    if (stretch) this.#add(stretch, tried.before[0]);
-    return stretch !== undefined;
+    const interval = aroundUnreadable(tried);
+    if (interval) this.#add(interval, tried.before[0]);
+    return interval !== undefined;
   }
 
   /** RULE settled. An answer says nothing of what is younger than its own clock less the settle time: events arrive late. */
-  #add({ after, before: shown }: Stretch, { answeredAt }: Observation): void {
+  #add({ after, before: shown }: Interval, { answeredAt }: Pick<Observation, 'answeredAt'>): void {
     const settled = answeredAt - this.#known.settleMs;
-    if (shown > settled) this.#settledThrough = settled;
+    if (shown > settled) this.settledThrough = settled;
     const before = Math.min(shown, settled);
     if (after >= before) return;
-    // RULE overlap. Stretches join where their insides overlap. Two that only touch leave the instant between them open.
-    const apart = this.#stretches.filter((each) => each.before <= after || each.after >= before);
-    const met = this.#stretches.filter((each) => each.before > after && each.after < before);
-    const joined = {
-      after: Math.min(after, ...met.map((each) => each.after)),
-      before: Math.max(before, ...met.map((each) => each.before)),
-    };
-    this.#stretches = [...apart, joined].sort((a, b) => a.after - b.after);
-  }
-
-  /** Every row of this instant is known: the stretches on both sides of it are one. */
-  #close(at: Instant): void {
-    const left = this.#stretches.find(({ before }) => before === at);
-    const right = this.#stretches.find(({ after }) => after === at);
-    const apart = this.#stretches.filter((each) => each !== left && each !== right);
-    const closed = { after: left?.after ?? at - CLOSED_MS, before: right?.before ?? at + CLOSED_MS };
-    this.#stretches = [...apart, closed].sort((a, b) => a.after - b.after);
+    this.#intervals = withInterval(this.#intervals, { after, before });
   }
 
   /** How far everything from `start` on is known; undefined where nothing is. */
-  through(start: Instant): Instant | undefined {
-    return this.around(start)?.before;
-  }
+  through = (start: Instant): Instant | undefined => this.around(start)?.before;
 
-  /** The stretch that an instant lies in. */
-  around(at: Instant): Stretch | undefined {
-    return this.#stretches.find(({ after, before }) => after < at && at < before);
+  /** The interval that an instant lies in. */
+  around(at: Instant): Interval | undefined {
+    return this.#intervals.find(({ after, before }) => after < at && at < before);
   }
 
   /** Whether nothing was proven before this run: what this service does with a question is not known at all. */
@@ -251,49 +282,19 @@ export class Evidence {
     return this.#known.newestSeen === undefined || !this.#known.isProven;
   }
 
-  /** Nothing behind this can be proven by the answers so far. */
-  get settledThrough(): Instant {
-    return this.#settledThrough;
-  }
+  /** The nearest interval that begins at or behind an instant: what a walk from there can be closed by. */
+  nextFrom = (at: Instant): Instant | undefined => this.#intervals.find(({ after }) => after >= at)?.after;
 
-  /** Whether an answer has shown where everything ends. */
-  get knowsEnd(): boolean {
-    return this.#knowsEnd;
-  }
-
-  /** The nearest stretch that begins at or behind an instant: what a walk from there can be closed by. */
-  nextFrom(at: Instant): Instant | undefined {
-    return this.#stretches.find(({ after }) => after >= at)?.after;
-  }
-
-  /** The stretch that ends at an instant. */
-  endingAt(at: Instant): Stretch | undefined {
-    return this.#stretches.find(({ before }) => before === at);
-  }
+  /** The interval that ends at an instant. */
+  endingAt = (at: Instant): Interval | undefined => this.#intervals.find(({ before }) => before === at);
 
   /** Times of rows that were seen before an instant, nearest first, a few. */
-  seenBefore(at: Instant): Instant[] {
-    return this.#seen((row) => row.at < at).sort((a, b) => b - a);
-  }
+  seenBefore = (at: Instant): Instant[] => this.#seen((row) => row.at < at).sort((a, b) => b - a);
 
   /** Times of rows that were seen after an instant, nearest first, a few. */
-  seenAfter(at: Instant): Instant[] {
-    return this.#seen((row) => row.at > at).sort((a, b) => a - b);
-  }
+  seenAfter = (at: Instant): Instant[] => this.#seen((row) => row.at > at).sort((a, b) => a - b);
 
-  #seen(isWanted: (row: Remembered) => boolean): Instant[] {
-    return [...new Set([...this.#edges.values()].filter(isWanted).map(({ at }) => at))];
-  }
+  #seen = (isWanted: (row: { at: Instant }) => boolean): Instant[] => this.#rows.times(isWanted);
 }
 
-interface Remembered {
-  at: Instant;
-  /** The question that did not show it. */
-  missedBy: string | undefined;
-}
-
-/** The finest grain of an instant. */
-export const CLOSED_MS = 0.001;
-
-const boundsOf = ({ query }: Observation): string =>
-  `${query.order} ${query.start} ${query.end} ${query.limit} ${query.page}`;
+export type { Admission, Known } from './known.ts';

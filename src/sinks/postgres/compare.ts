@@ -79,7 +79,7 @@ export function selectChanged(
   return {
     text: `
       select s.event_id from ${staged.from('s', '$3')} ${joinKnown(target, known, names.map(quoteIdent).join(', '))}
-      where (t._missing_since is not null or not ${isOurs('t')} or (${own('t')}) is distinct from (${own('s')})) and not ${outdatesSql('$2')}`,
+      where (t._missing_since is not null or not ${isOurs('t', stream)} or (${own('t')}) is distinct from (${own('s')})) and not ${outdatesSql('$2')}`,
     values: [source, runId, ...staged.values],
   };
 }

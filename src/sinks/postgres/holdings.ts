@@ -4,7 +4,7 @@ import type { CountRows } from '../../cursor/holdings/window-rows.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { RUN_ID } from '../../cursor/runs.ts';
 import { toIso } from '../../model/instant.ts';
-import type { Stream, StreamName } from '../../model/streams.ts';
+import { STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { type Asked, type Held, UNSETTLED } from '../sink.ts';
 import { keysPlace } from './months.ts';
@@ -13,8 +13,16 @@ import { tableName } from './table.ts';
 
 /** What the tables hold, as Postgres tells it: whatever was committed, somebody may have dropped, restored or written to them since. */
 
-/** A row of the table `t` that a run wrote. A row that somebody else inserted is left as it is, and is not counted. */
-export const isOurs = (t: string): string => `(${t}._run_id ~ ${quoteLiteral(RUN_ID)}) is true`;
+/**
+ * A row of the table `t` that a run wrote and that says it is of this stream. Others are left as they are, and are not counted: somebody else
+ * inserted them, or the service once answered with rows of another stream.
+ */
+export const isOurs = (t: string, stream: Stream): string =>
+  `(${t}._run_id ~ ${quoteLiteral(RUN_ID)} and coalesce(lower(${t}.event), '') not in (${kindsOfOthers(stream).map(quoteLiteral).join(', ')})) is true`;
+
+/** What rows of the other streams call themselves. */
+const kindsOfOthers = ({ name }: Stream): string[] =>
+  Object.values(STREAMS).flatMap((other) => (other.name === name ? [] : [other.event]));
 
 /**
  * The file of each table and partition: another one after drop, truncate and restore. VACUUM FULL and CLUSTER make new files too; then the
@@ -84,12 +92,12 @@ const forEach = (select: string, { source }: Of, windows: readonly Window[]): Sq
   values: [source, windows.map(({ start }) => toIso(start)), windows.map(({ end }) => toIso(end))],
 });
 
-/** By run first: a day has many rows of few runs, and a pattern takes longer than counting. */
+/** By run and kind first: a day has many rows of few, and a pattern takes longer than counting. */
 const selectCounts = (of: Of, windows: readonly Window[]): Sql =>
   forEach(
     `
-    select coalesce(sum(n) filter (where ${isOurs('g')}), 0)::int as ours, coalesce(sum(n) filter (where not (${isOurs('g')})), 0)::int as others
-    from (select _run_id, count(*) as n ${rowsOf(of)} group by _run_id) g`,
+    select coalesce(sum(n) filter (where ${isOurs('g', of.stream)}), 0)::int as ours, coalesce(sum(n) filter (where not (${isOurs('g', of.stream)})), 0)::int as others
+    from (select _run_id, event, count(*) as n ${rowsOf(of)} group by _run_id, event) g`,
     of,
     windows,
   );
@@ -118,14 +126,18 @@ export async function attestTable(db: Queryable, of: Of, windows: readonly Asked
 }
 
 async function describeOthers(db: Queryable, of: Of, window: Window, rows: number): Promise<string> {
-  const theirs = `${rowsOf(of)} and not (${isOurs('t')}) group by 1 order by 2 desc limit 3`;
-  const select = forEach(`select _run_id as run, max(_synced_at) as at ${theirs}`, of, [window]);
-  const writers = await db.query<{ run: string; at: Date }>(select);
-  const named = writers.map(
-    ({ run, at }) => `${JSON.stringify(run)} at ${at.toISOString().slice(0, 16).replace('T', ' ')}`,
-  );
-  const many = `${rows} ${rows === 1 ? 'row' : 'rows'} of another writer`;
-  return `${of.schema}.${of.stream.name} holds ${many} (_run_id ${named.join(', ')}); delete them, or run verify --repair`;
+  const theirs = `${rowsOf(of)} and not (${isOurs('t', of.stream)}) group by 1, 2 order by 3 desc limit 3`;
+  const columns = "coalesce(lower(event), '') as kind, _run_id as run, max(_synced_at) as at";
+  const select = forEach(`select ${columns} ${theirs}`, of, [window]);
+  const writers = await db.query<{ kind: string; run: string; at: Date }>(select);
+  const isForeign = (kind: string): boolean => kindsOfOthers(of.stream).includes(kind);
+  const named = writers.map(({ kind, run, at }) => {
+    const when = at.toISOString().slice(0, 16).replace('T', ' ');
+    return `${isForeign(kind) ? `${kind}s, ` : ''}_run_id ${JSON.stringify(run)} at ${when}`;
+  });
+  const whose = writers.some(({ kind }) => isForeign(kind)) ? 'another stream' : 'another writer';
+  const many = `${rows} ${rows === 1 ? 'row' : 'rows'} of ${whose}`;
+  return `${of.schema}.${of.stream.name} holds ${many} (${named.join(', ')}); delete them, or run verify --repair`;
 }
 
 /** A primary key keeps doubles out, until somebody drops it or adds a table that inherits from ours. */
@@ -144,11 +156,11 @@ async function describeDoubles(db: Queryable, of: Of, window: Asked, rows: numbe
 export async function removeOthers(db: Database, of: Of, windows: readonly Window[]): Promise<void> {
   if (!(await isThere(db, of))) return;
   const row = 't.tableoid as part, t.ctid as place';
-  const newestFirst = `row_number() over (partition by event_id order by ${isOurs('t')} desc, _synced_at desc, t.tableoid, t.ctid)`;
+  const newestFirst = `row_number() over (partition by event_id order by ${isOurs('t', of.stream)} desc, _synced_at desc, t.tableoid, t.ctid)`;
   const { text, values = [] } = forEach(
     `
     select part, place from (
-      select ${row}, ${isOurs('t')} as is_ours, ${newestFirst} as number ${rowsOf(of)}) t
+      select ${row}, ${isOurs('t', of.stream)} as is_ours, ${newestFirst} as number ${rowsOf(of)}) t
     where not is_ours or number > 1`,
     of,
     windows,

@@ -108,7 +108,7 @@ export const markMissing = (
 ): Sql => ({
   text: `
     update ${tableName(schema, stream)} as t set _missing_since = now()
-    where _source || '' = $1 and "timestamp" >= $2 and "timestamp" < $3 and _missing_since is null and ${isOurs('t')}
+    where _source || '' = $1 and "timestamp" >= $2 and "timestamp" < $3 and _missing_since is null and ${isOurs('t', stream)}
       and event_id not in (select unnest($4::text[]))`,
   values: [source, window.start, window.end, shown],
 });

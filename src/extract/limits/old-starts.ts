@@ -1,8 +1,8 @@
-import { StopStream } from '../model/errors.ts';
-import { type Instant, toIso } from '../model/instant.ts';
-import { DAY_MS } from '../model/window.ts';
-import { newestPage } from './page-backward.ts';
-import type { PageFetcher, PageResult } from './page-fetcher.ts';
+import { StopStream } from '../../model/errors.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
+import { DAY_MS } from '../../model/window.ts';
+import { newestPage } from '../page-backward.ts';
+import type { PageFetcher, PageResult } from '../page-fetcher.ts';
 
 /** Old starts can be refused, or answered with nothing although there are rows: by what a plan retains, or because the service is younger. */
 

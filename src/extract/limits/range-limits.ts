@@ -1,0 +1,62 @@
+import type { Page } from '../../api/client.ts';
+import { RetryLater, StopStream } from '../../model/errors.ts';
+import type { Instant } from '../../model/instant.ts';
+import type { Profile } from '../profile.ts';
+import type { PageQuery } from '../proof/answer.ts';
+
+/** Services refuse long ranges, or ends in the future, or take too long for them. What they do answer is found out by asking for a row. */
+
+interface Limits {
+  profile: Profile;
+  /** The longest range that was answered, and whether one was that ends in the future: neither is to blame then. */
+  answered: { ms: number; ahead: boolean };
+  now(): Instant;
+  /** Sends a question whose rows nobody needs, with a few retries or with all. */
+  send(query: PageQuery, tries?: number): Promise<Page>;
+}
+
+const FEW_TRIES = 3;
+
+/** A range that is asked for as it is, whatever the answer. */
+const SHORT_MS = 3_600_000;
+
+/** Finds out whether a question failed for its end or for its length, and notes what can be asked instead. Returns whether it did. */
+export async function findWhatIsRefused(query: PageQuery, error: unknown, limits: Limits): Promise<boolean> {
+  const { profile, answered, now, send } = limits;
+  if (!mayBeTheRange(error)) return false;
+  const isAnswered = async (part: Partial<PageQuery>, tries?: number): Promise<boolean> => {
+    try {
+      await send({ ...query, page: 1, limit: 1, ...part }, tries);
+      return true;
+    } catch (failure) {
+      if (mayBeTheRange(failure)) return false;
+      throw failure;
+    }
+  };
+  const present = now();
+  const isAhead = query.end > present && !profile.endsNow && !answered.ahead;
+  const length = Math.min(query.end, present) - query.start;
+  const isLong = length > SHORT_MS && query.end - query.start > answered.ms;
+  if (!isAhead && !isLong) return false;
+  // One row of the same range can be had: then it is the page that is too large, or a row on it.
+  if (await isAnswered({}, FEW_TRIES)) return false;
+  if (isAhead && length > 0 && (await isAnswered({ end: present }, FEW_TRIES))) {
+    // A fault that comes and goes is neither: with all retries.
+    profile.endsNow = !(await isAnswered({}));
+    return profile.endsNow;
+  }
+  if (!isLong || !(await isAnswered({ end: query.start + SHORT_MS }, FEW_TRIES))) return false;
+  for (let most = (query.end - query.start) / 2; most > SHORT_MS; most /= 2) {
+    const end = query.start + most;
+    if (end > present && profile.endsNow) continue;
+    if (!(await isAnswered({ end: query.start + most }, FEW_TRIES))) continue;
+    if (await isAnswered({})) return false;
+    profile.mostRangeMs = Math.floor(most);
+    return true;
+  }
+  return false;
+}
+
+const mayBeTheRange = (error: unknown): boolean =>
+  (error instanceof StopStream && [400, 403, 413, 422].includes(error.answer?.status ?? 0)) ||
+  (error instanceof RetryLater && error.answer !== undefined && error.answer.status !== 429);

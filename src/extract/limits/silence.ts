@@ -1,0 +1,141 @@
+import { StopStream } from '../../model/errors.ts';
+import type { Instant } from '../../model/instant.ts';
+import { type PageFetcher, type PageRequest, type PageResult, sortedRows } from '../page-fetcher.ts';
+import { firstStep, MOST_PAGES } from '../page-steps.ts';
+import { SHOWN_MS, WIDENED_MS } from '../proof/answer.ts';
+import { NARROW_MS, type Side, type Span } from '../proof/cover.ts';
+
+const HOUR_MS = 3_600_000;
+const SHORT_MS = NARROW_MS - 2;
+/** At the present less than that: time goes on while a slow service answers. */
+const LATEST_MS = NARROW_MS / 2;
+/** Ends get rounded down: a question that is to show a row ends so far behind it, if it is long enough for that. */
+const PAD_MS = 26 * HOUR_MS;
+
+/**
+ * Asks for a time in which nothing was shown so far, piece by piece from one of its sides on: long ranges are cut without a word. Ends where
+ * something shows, or a piece cannot be had. Whether it is covered is for the evidence to say.
+ */
+export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: Side): AsyncGenerator<PageResult, void> {
+  const { evidence, profile } = fetcher;
+  const limited = profile.mostRangeMs;
+  let at = side === 'from' ? silence.from : silence.to;
+  for (let isFirst = true; side === 'from' ? at < silence.to : at > silence.from; isFirst = false) {
+    const longest = Math.floor(Math.min(evidence.longestLook(silence, at, side), limited ?? Number.POSITIVE_INFINITY));
+    const piece = side === 'from' ? forward(at, longest) : backward(at, longest, isFirst);
+    // The one beside the row shows it on another page than the long question did.
+    const limit = isFirst ? otherLimit(profile.pageRows) : profile.pageRows;
+    const page = await attempt(fetcher, { order: 'asc', ...piece, step: firstStep(limit) });
+    if (!page || page.admission.kind === 'unordered') return;
+    yield page;
+    const rows = sortedRows(page);
+    if (rows.some((row) => row.at > silence.from && row.at < silence.to)) return;
+    if (side === 'from' && rows.length > 0 && page.count * 2 > limit) {
+      const isShown = yield* behindCrowd(fetcher, silence, piece, page);
+      if (isShown !== false) return;
+    }
+    if (side === 'to' && isFirst && rows.length > 0 && isOneInstant(page) && page.count * 2 > limit) {
+      // The rows of one instant may be the last as well as the first: what lies before them, by itself.
+      const before = await attempt(fetcher, {
+        order: 'asc',
+        start: piece.start,
+        end: Math.ceil(silence.to) - 1,
+        step: firstStep(profile.pageRows),
+      });
+      if (!before) return;
+      yield before;
+    }
+    // Where no long question can be asked, pieces overlap further than bounds are rounded, if they are long enough.
+    const length = piece.end - piece.start;
+    const isShortened = length < longest - 1;
+    const overlap = limited === undefined || isShortened ? 0 : Math.min(WIDENED_MS, limited / 4, length / 4) + 1;
+    const next = side === 'from' ? piece.end - overlap : piece.start + overlap;
+    if (side === 'from' ? next <= at : next >= at) return;
+    at = next;
+  }
+
+  /** The last piece, on the far side, is a short one by itself. */
+  function forward(from: Instant, longest: number): { start: Instant; end: Instant } {
+    const start = Math.floor(from) - 1;
+    const isLast = silence.to - start <= LATEST_MS + 2;
+    return {
+      start,
+      end: isLast
+        ? Math.max(start + longest, Math.ceil(silence.to))
+        : Math.min(start + longest, silence.to - LATEST_MS),
+    };
+  }
+
+  function backward(to: Instant, longest: number, isFirst: boolean): { start: Instant; end: Instant } {
+    // Ends get rounded down, where a row is to show; where none is known, no end lies in the future.
+    const pad =
+      isFirst && evidence.seenAfter(silence.to - 1).length > 0 ? Math.min(PAD_MS, Math.max(HOUR_MS, longest / 8)) : 0;
+    const end = Math.ceil(to + pad);
+    const first = Math.floor(silence.from) - 1;
+    const isLast = to - first <= SHORT_MS;
+    // Starts get rounded up, too.
+    const earliest = !isLast ? first + SHORT_MS - 1 : isFirst && pad > 0 ? first - PAD_MS : first;
+    return { start: Math.max(earliest, end - longest), end };
+  }
+}
+
+/**
+ * Older rows fill the page: those of one instant, or bounds are widened. Returns whether something shows behind them; undefined where that
+ * cannot be had.
+ */
+async function* behindCrowd(
+  fetcher: PageFetcher,
+  silence: Span,
+  piece: { start: Instant; end: Instant },
+  crowd: PageResult,
+): AsyncGenerator<PageResult, boolean | undefined> {
+  const step = firstStep(crowd.query.limit);
+  const start = Math.floor(silence.from) + SHOWN_MS;
+  const behind: PageRequest = { order: 'asc', start, end: Math.max(start, piece.end), step };
+  const newestFirst: PageRequest = { order: 'desc', ...piece, step };
+  for (const request of isOneInstant(crowd) ? [behind, newestFirst] : [newestFirst]) {
+    const page = await attempt(fetcher, request);
+    if (!page) return undefined;
+    yield page;
+    if (sortedRows(page).some((row) => row.at > silence.from && row.at < silence.to)) return true;
+    if (page.count === 0) return false;
+    // A later page shows in which order the rows of one instant come.
+    if (request.order === 'desc' && isOneInstant(page)) yield* showsOlder(fetcher, page);
+  }
+  return false;
+}
+
+const isOneInstant = (page: PageResult): boolean => sortedRows(page)[0]?.at === sortedRows(page).at(-1)?.at;
+
+/** Whether the pages behind the first one, which are full of one instant, come to rows that are older. */
+export async function* showsOlder(fetcher: PageFetcher, first: PageResult): AsyncGenerator<PageResult, boolean> {
+  const { query, rows } = first;
+  const newest = sortedRows(first).at(-1)?.at ?? Number.NEGATIVE_INFINITY;
+  const seen = new Set(rows.map(({ id }) => id));
+  for (let number = 2; number <= MOST_PAGES && !fetcher.profile.ignoresPage; number++) {
+    const step = { page: number, limit: query.limit };
+    const page = await fetcher.attempt({ order: 'desc', start: query.start, end: query.end, step });
+    if (!page) return false;
+    yield page;
+    const oldest = sortedRows(page)[0]?.at;
+    if (oldest === undefined || oldest < newest) return oldest !== undefined;
+    // A page that is not full is the last, and one that shows nothing new repeats the others.
+    if (page.count < query.limit || page.rows.every(({ id }) => seen.has(id))) return false;
+    for (const { id } of page.rows) seen.add(id);
+  }
+  return false;
+}
+
+/** Such another page size that no shift of a few rows makes one page begin where the other does. */
+export const otherLimit = (rows: number): number => (rows > 1 ? rows >> 1 : 2);
+
+/** A piece can be refused by itself: by what the plan retains, or because the service is younger. */
+async function attempt(fetcher: PageFetcher, request: PageRequest): Promise<PageResult | undefined> {
+  try {
+    return await fetcher.attempt(request);
+  } catch (error) {
+    // Recovery: others were answered a moment ago, so it is this one that is refused, not the stream.
+    if (error instanceof StopStream) return undefined;
+    throw error;
+  }
+}

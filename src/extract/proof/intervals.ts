@@ -1,0 +1,25 @@
+import type { Instant } from '../../model/instant.ts';
+import type { Interval } from './answer.ts';
+
+/** The finest grain of an instant. */
+export const CLOSED_MS = 0.001;
+
+/** RULE overlap. Intervals join where they overlap. Two that only touch leave the instant between them open. */
+export function withInterval(intervals: readonly Interval[], { after, before }: Interval): Interval[] {
+  const apart = intervals.filter((each) => each.before <= after || each.after >= before);
+  const met = intervals.filter((each) => each.before > after && each.after < before);
+  const joined = {
+    after: Math.min(after, ...met.map((each) => each.after)),
+    before: Math.max(before, ...met.map((each) => each.before)),
+  };
+  return [...apart, joined].sort((a, b) => a.after - b.after);
+}
+
+/** Every row of an instant is known: the intervals on both sides of it are one. */
+export function withInstant(intervals: readonly Interval[], at: Instant): Interval[] {
+  const left = intervals.find(({ before }) => before === at);
+  const right = intervals.find(({ after }) => after === at);
+  const apart = intervals.filter((each) => each !== left && each !== right);
+  const closed = { after: left?.after ?? at - CLOSED_MS, before: right?.before ?? at + CLOSED_MS };
+  return [...apart, closed].sort((a, b) => a.after - b.after);
+}

@@ -1,0 +1,127 @@
+import type { Instant } from '../../model/instant.ts';
+import { type Interval, type Observation, provenBy, type Stamped } from './answer.ts';
+import { lengthOf, NARROW_MS } from './cover.ts';
+
+/** So many rows at either edge of an answer are remembered, to be looked for on later ones. */
+const EDGE_ROWS = 20;
+const MOST_REMEMBERED = 800;
+/** So many pages of long questions are kept, and this part of the rows of a shorter one may not be left out. */
+const MOST_WIDE = 4;
+/** A question is longer than another when it is so many times as long; so many rows that longer ones leave out say that they are not whole. */
+const LONGER = 4;
+const MOST_LEFT_OUT = 3;
+const LEFT_OUT = 10;
+const MINUTE_MS = 60_000;
+
+interface WidePage {
+  ids: ReadonlySet<string>;
+  between: Interval;
+  length: number;
+  answeredAt: Instant;
+}
+
+/** A few of the rows that were shown, to be looked for on later answers. */
+export class SeenRows {
+  readonly #settleMs: number;
+  readonly #edges = new Map<string, Remembered>();
+  /** Longer questions leave rows out, and which rows those were. */
+  wholeMs = Number.POSITIVE_INFINITY;
+  readonly #leftOut = new Set<string>();
+  /** Pages of long questions, to be compared with shorter ones. */
+  #wide: WidePage[] = [];
+
+  constructor(settleMs: number) {
+    this.#settleMs = settleMs;
+  }
+
+  fork(): SeenRows {
+    const copy = new SeenRows(this.#settleMs);
+    copy.#wide = [...this.#wide];
+    copy.wholeMs = this.wholeMs;
+    for (const [id, row] of this.#edges) copy.#edges.set(id, { ...row, missedBy: new Set(row.missedBy) });
+    return copy;
+  }
+
+  get size(): number {
+    return this.#edges.size;
+  }
+
+  /** The times of those that are wanted, each once. */
+  times(isWanted: (row: { at: Instant }) => boolean): Instant[] {
+    return [...new Set([...this.#edges.values()].filter(isWanted).map(({ at }) => at))];
+  }
+
+  /**
+   * RULE agreement. A row that was seen stays known until two questions with other bounds have not shown it where it should be, one of them by its first
+   * page: shards may each skip their share of what lies before a later one. What a short question has shown, no longer one denies.
+   */
+  missingFrom(answer: Observation, { after, before }: Interval): Stamped[] {
+    const shown = new Set(answer.rows.map(({ id }) => id));
+    const length = lengthOf(answer);
+    const missing: Stamped[] = [];
+    for (const [id, known] of this.#edges) {
+      if (known.at <= after || known.at >= before || shown.has(id)) continue;
+      known.missedBy.add(boundsOf(answer));
+      known.missedFirst ||= answer.query.page === 1;
+      const isLonger = length > LONGER * Math.max(NARROW_MS, known.length);
+      if (known.missedBy.size > 1 && known.missedFirst && !isLonger) this.#edges.delete(id);
+      else missing.push({ id, at: known.at });
+      if (known.missedBy.size > 1 && isLonger) this.#noteLeftOut(id, known.length);
+    }
+    return missing;
+  }
+
+  #noteLeftOut(id: string, length: number): void {
+    this.#leftOut.add(id);
+    if (this.#leftOut.size < MOST_LEFT_OUT) return;
+    this.wholeMs = Math.min(this.wholeMs, Math.max(NARROW_MS, length));
+  }
+
+  /**
+   * RULE whole. A shorter question shows rows that a longer one has left out where it should have shown them: long ranges are sampled, or read from part
+   * of the data. Then none that long is believed.
+   */
+  showSampling(answer: Observation, sorted: readonly Stamped[]): boolean {
+    const length = lengthOf(answer);
+    const found = this.#wide.find(({ ids, between, length: wide, answeredAt }) => {
+      if (LONGER * Math.max(NARROW_MS, length) > wide) return false;
+      const settled = answeredAt - Math.max(this.#settleMs, MINUTE_MS);
+      const both = sorted.filter(({ at }) => at > between.after && at < between.before && at < settled);
+      const left = both.filter(({ id }) => !ids.has(id)).length;
+      return left > 1 && left * LEFT_OUT > both.length;
+    });
+    const between = provenBy(sorted);
+    if (between && length > NARROW_MS) {
+      const ids = new Set(sorted.map(({ id }) => id));
+      this.#wide = [...this.#wide.slice(1 - MOST_WIDE), { ids, between, length, answeredAt: answer.answeredAt }];
+    }
+    if (found) this.#wide = [];
+    return found !== undefined;
+  }
+
+  remember(sorted: readonly Stamped[], length: number): void {
+    const edges =
+      sorted.length <= 2 * EDGE_ROWS ? sorted : [...sorted.slice(0, EDGE_ROWS), ...sorted.slice(-EDGE_ROWS)];
+    for (const { id, at } of edges) {
+      const shortest = Math.min(length, this.#edges.get(id)?.length ?? Number.POSITIVE_INFINITY);
+      this.#edges.delete(id);
+      this.#edges.set(id, { at, length: shortest, missedBy: new Set(), missedFirst: false });
+    }
+    for (const id of this.#edges.keys()) {
+      if (this.#edges.size <= MOST_REMEMBERED) break;
+      this.#edges.delete(id);
+    }
+  }
+}
+
+interface Remembered {
+  at: Instant;
+  /** How long the shortest question was that showed it. */
+  length: number;
+  /** The questions that did not show it, and whether one of them was for a first page. */
+  missedBy: Set<string>;
+  missedFirst: boolean;
+}
+
+const boundsOf = ({ query }: Observation): string =>
+  `${query.order} ${query.start} ${query.end} ${query.limit} ${query.page}`;

@@ -1,0 +1,115 @@
+import type { EventsQuery, Page } from '../../src/api/client.ts';
+import type { EventsApi } from '../../src/api/events-api.ts';
+import { BadRecord } from '../../src/model/errors.ts';
+import type { Flatten } from '../../src/model/flatten.ts';
+import type { Instant } from '../../src/model/instant.ts';
+import { createMemorySink, type MemorySink } from './memory-sink.ts';
+import { createMemorySync, type MemorySyncOptions, type RunResult } from './memory-sync.ts';
+
+/** An event of a service whose way of answering a test writes down itself. */
+export interface WrittenEvent {
+  id: string;
+  at: Instant;
+  event?: string;
+}
+
+export interface Asked extends EventsQuery {
+  /** The service's clock. */
+  now: Instant;
+  /** The first request is 1. */
+  request: number;
+}
+
+/** What the service does with a question: the page that it answers with, or a fault that it throws. */
+export type Answers = (query: Asked, events: readonly WrittenEvent[]) => readonly WrittenEvent[];
+
+export const MINUTE = 60_000;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+export const NOON = Date.UTC(2026, 10, 14, 12);
+const POLICY = { settleMs: 10 * MINUTE, lookbackMs: 15 * MINUTE, resweepMs: undefined };
+
+/** The page as the contract has it. */
+export function plainly(
+  { start, end, sortOrder, page, limit }: EventsQuery,
+  events: readonly WrittenEvent[],
+): WrittenEvent[] {
+  const found = events.filter(({ at }) => at >= start && at < end).sort((a, b) => a.at - b.at);
+  if (sortOrder === 'desc') found.reverse();
+  return found.slice((page - 1) * limit, page * limit);
+}
+
+/** So many events at even distances, the last of them right before `to`. */
+export const spread = (count: number, from: Instant, to: Instant, prefix = 'e'): WrittenEvent[] =>
+  Array.from({ length: count }, (_, i) => ({
+    id: `${prefix}${i}`,
+    at: Math.round(from + ((to - from) * (i + 0.37)) / count),
+  }));
+
+export interface WrittenSync {
+  events: WrittenEvent[];
+  sink: MemorySink;
+  queries: EventsQuery[];
+  run(): Promise<RunResult>;
+  pass(ms: number): void;
+  now(): Instant;
+  answers(change: Answers): void;
+  /** Events that were certified and are not there. */
+  certifiedAndMissing(): string[];
+  missing(): string[];
+  watermark(): Instant | undefined;
+  notes(): string[];
+}
+
+/** A sync of such a service into memory. */
+export function createWrittenSync(
+  { events, answers, clock: behind = 0 }: { events: WrittenEvent[]; answers: Answers; clock?: number },
+  options: Partial<MemorySyncOptions> = {},
+): WrittenSync {
+  let now = NOON;
+  let answer = answers;
+  const queries: EventsQuery[] = [];
+  const api: EventsApi = {
+    stats: () => ({ requests: queries.length, retries: 0, tooManyRequests: 0, bytes: 0 }),
+    async page(query): Promise<Page> {
+      queries.push(query);
+      const clock = now + behind;
+      const visible = events.filter(({ at }) => at <= clock);
+      const records = answer({ ...query, now: clock, request: queries.length }, visible);
+      return { records, serverNow: Math.floor(clock / 1000) * 1000, bytes: 0, tookMs: 0 };
+    },
+  };
+  const sink = createMemorySink(() => now);
+  const since = options.since ?? NOON - 30 * DAY;
+  const sync = createMemorySync({ api, sink, flatten, policy: POLICY, now: () => now, ...options, since });
+  const isWanted = ({ at }: WrittenEvent): boolean => at >= since && at <= now;
+  return {
+    events,
+    sink,
+    queries,
+    run: sync.run,
+    pass(ms) {
+      now += ms;
+    },
+    now: () => now,
+    answers(change) {
+      answer = change;
+    },
+    certifiedAndMissing() {
+      const certified = sink.ledger().filter((entry) => entry.certified);
+      return events
+        .filter(({ at }) => certified.some(({ start, end }) => at >= start && at < end))
+        .filter(({ id }) => !sink.rows.has(id))
+        .map(({ id }) => id);
+    },
+    missing: () => events.filter((event) => isWanted(event) && !sink.rows.has(event.id)).map(({ id }) => id),
+    watermark: () => sink.cursor()?.completeThrough,
+    notes: () => sink.ledger().flatMap(({ note }) => (note === undefined ? [] : [note])),
+  };
+}
+
+const flatten: Flatten = (record) => {
+  const { id, at } = record as WrittenEvent;
+  if (id === undefined) throw new BadRecord('no id');
+  return { id, at, values: [], extra: null, contradictions: [], typeMismatches: [] };
+};

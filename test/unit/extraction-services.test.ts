@@ -1,0 +1,293 @@
+import { describe, expect, test } from 'vitest';
+import { RetryLater } from '../../src/model/errors.ts';
+import { serviceError } from '../support/service-error.ts';
+import {
+  type Answers,
+  type Asked,
+  createWrittenSync,
+  DAY,
+  HOUR,
+  MINUTE,
+  NOON,
+  plainly,
+  spread,
+  type WrittenEvent,
+  type WrittenSync,
+} from '../support/written-service.ts';
+
+/** Services that somebody wrote from the contract alone, and that the reader once got wrong. What is certified is complete, in all of them. */
+
+const since30 = NOON - 30 * DAY;
+
+/** A longest range, that is kept without a word: from its start on, or back from its end. */
+const cutFirst =
+  (ms: number): Answers =>
+  (query, events) =>
+    plainly({ ...query, end: Math.min(query.end, query.start + ms) }, events);
+const cutNewest =
+  (ms: number): Answers =>
+  (query, events) =>
+    plainly({ ...query, start: Math.max(query.start, Math.min(query.end, query.now) - ms) }, events);
+
+async function runs(sync: WrittenSync, times: number, every = 5 * MINUTE): Promise<number> {
+  let requests = 0;
+  for (let i = 0; i < times; i++) {
+    if (i > 0) sync.pass(every);
+    requests += (await sync.run()).requests;
+    expect(sync.certifiedAndMissing()).toEqual([]);
+  }
+  return requests;
+}
+
+const complete = (sync: WrittenSync): void => {
+  expect(sync.missing()).toEqual([]);
+  expect(sync.watermark(), sync.notes().join()).toBe(sync.now() - 10 * MINUTE);
+};
+
+describe('rows of another stream', () => {
+  const leads = spread(300, since30, NOON, 'lead').map((one) => ({ ...one, event: 'lead' }));
+
+  test('an answer of nothing else stores nothing and certifies nothing', async () => {
+    const sync = createWrittenSync({ events: spread(120, since30, NOON), answers: (q) => plainly(q, leads) });
+    for (let i = 0; i < 3; i++) {
+      const { error } = await sync.run();
+      expect(error?.message).toMatch(/event=clicks.*lead/);
+      sync.pass(5 * MINUTE);
+    }
+    expect([sync.sink.rows.size, sync.watermark()]).toEqual([0, undefined]);
+  });
+
+  test('one answer in twenty: it is asked again, and the sync is complete', async () => {
+    const events = spread(3000, since30, NOON);
+    const sync = createWrittenSync({ events, answers: (q, all) => plainly(q, q.request % 20 === 3 ? leads : all) });
+    await runs(sync, 3);
+    complete(sync);
+    expect([...sync.sink.rows.keys()].filter((id) => id.startsWith('lead'))).toEqual([]);
+  });
+
+  test('some of them among the right ones', async () => {
+    const events = spread(3000, since30, NOON);
+    const mixed: Answers = (q, all) => plainly(q, q.request % 7 === 2 ? [...all, ...leads] : all);
+    const sync = createWrittenSync({ events, answers: mixed });
+    await runs(sync, 3);
+    expect([...sync.sink.rows.keys()].filter((id) => id.startsWith('lead'))).toEqual([]);
+  });
+});
+
+describe('long ranges are cut without a word', () => {
+  test.each([30 * DAY, 7 * DAY, 12 * HOUR])(
+    'polls a day apart after a silence: the first %i ms of a range',
+    async (ms) => {
+      const events = spread(400, since30 - 40 * DAY, NOON - 40 * DAY);
+      const sync = createWrittenSync({ events, answers: plainly }, { since: NOON - 60 * DAY });
+      await runs(sync, 3);
+      complete(sync);
+      sync.answers(cutFirst(ms));
+      for (let day = 0; day < 4; day++) {
+        events.push(...spread(5, sync.now() + 5 * HOUR, sync.now() + 15 * HOUR, `day${day}-`));
+        sync.pass(DAY);
+        await sync.run();
+        expect(sync.certifiedAndMissing()).toEqual([]);
+      }
+    },
+  );
+
+  test.each([7 * DAY, 12 * HOUR])('polls six hours apart: the first %i ms of a range', async (ms) => {
+    const events = spread(400, since30, NOON - 10 * DAY);
+    const sync = createWrittenSync({ events, answers: plainly });
+    await runs(sync, 3);
+    sync.answers(cutFirst(ms));
+    for (let poll = 0; poll < 8; poll++) {
+      if (poll % 3 === 1) events.push(...spread(3, sync.now() + HOUR, sync.now() + 2 * HOUR, `poll${poll}-`));
+      sync.pass(6 * HOUR);
+      await sync.run();
+      expect(sync.certifiedAndMissing()).toEqual([]);
+    }
+  });
+
+  test.each([
+    ['newest', 90],
+    ['newest', 30],
+    ['first', 90],
+    ['first', 30],
+  ] as const)('the %s %i days, from the beginning, with a silence of 118 days', async (which, days) => {
+    const old = spread(500, NOON - 200 * DAY, NOON - 160 * DAY, 'old');
+    const events = [...old, ...spread(501, NOON - 42 * DAY, NOON, 'new')];
+    const answers = which === 'newest' ? cutNewest(days * DAY) : cutFirst(days * DAY);
+    const sync = createWrittenSync({ events, answers }, { since: NOON - 250 * DAY });
+    await runs(sync, 3);
+  });
+
+  test('wide ranges are sampled', async () => {
+    const sampled: Answers = (q, all) =>
+      plainly(q, Math.min(q.end, q.now) - q.start > 7 * DAY ? all.filter((_, i) => (i * 7) % 10 < 3) : all);
+    const sync = createWrittenSync({ events: spread(3000, since30, NOON), answers: sampled });
+    await runs(sync, 3);
+  });
+
+  test('of wide ranges, parts are scanned', async () => {
+    const partly: Answers = (q, all) => {
+      const isWide = Math.min(q.end, q.now) - q.start > 7 * DAY;
+      const seen = plainly({ ...q, page: 1, limit: 1e9 }, all).slice(0, isWide ? 900 : undefined);
+      return seen.slice((q.page - 1) * q.limit, q.page * q.limit);
+    };
+    const sync = createWrittenSync({ events: spread(3000, since30, NOON), answers: partly });
+    await runs(sync, 3);
+  });
+});
+
+test('a start that is too old becomes the last 24 hours', async () => {
+  for (const [oldest, since] of [
+    [14, 30],
+    [3, 30],
+    [25, 30],
+    [90, 365],
+  ] as const) {
+    const answers: Answers = (q, all) =>
+      plainly(q.start < q.now - oldest * DAY ? { ...q, start: q.now - DAY, end: q.now } : q, all);
+    const events = spread(1000, NOON - since * DAY, NOON);
+    const sync = createWrittenSync({ events, answers }, { since: NOON - since * DAY });
+    await runs(sync, 3);
+  }
+});
+
+test('shards that each skip their share of the offset, where bounds are whole days', async () => {
+  for (const shards of [2, 3, 4]) {
+    const answers: Answers = (q, all) => {
+      const [start, end] = [Math.floor(q.start / DAY) * DAY, Math.ceil(q.end / DAY) * DAY];
+      const offset = Math.floor(((q.page - 1) * q.limit) / shards);
+      const found = Array.from({ length: shards }, (_, shard) => {
+        const own = all.filter(({ id }) => ((Number(id.slice(1)) * 2654435761) % 97) % shards === shard);
+        return plainly({ ...q, start, end, page: 1, limit: 1e9 }, own).slice(offset);
+      }).flat();
+      return plainly({ ...q, start, end, page: 1 }, found);
+    };
+    const sync = createWrittenSync({ events: spread(4000, NOON - 2 * DAY, NOON), answers }, { since: NOON - 3 * DAY });
+    await runs(sync, 3);
+  }
+});
+
+test('descending lists from a stale replica, ascending ones fresh', async () => {
+  for (const events of [spread(2000, NOON - 5 * DAY, NOON), spread(300, NOON - 5 * DAY, NOON)]) {
+    const answers: Answers = (q, all) =>
+      plainly(q, q.sortOrder === 'desc' ? all.filter(({ at }) => at < q.now - 6 * HOUR) : all);
+    const sync = createWrittenSync({ events, answers });
+    await runs(sync, 3);
+  }
+});
+
+test('a crash in the run that first shows rows of a stream certified empty', async () => {
+  const events: WrittenEvent[] = [];
+  const sync = createWrittenSync(
+    { events, answers: plainly },
+    { isCrash: (error) => (error as Error).message === 'crash' },
+  );
+  await runs(sync, 3);
+  expect(sync.watermark()).toBeDefined();
+  // A dimension of old events shows now: the service had hidden them, or they were imported.
+  events.push(...spread(3000, since30, NOON, 'late'));
+  sync.pass(5 * MINUTE);
+  let commits = 0;
+  sync.sink.onCommit = (moment) => {
+    if (moment === 'after' && ++commits === 1) throw new Error('crash');
+  };
+  await sync.run();
+  sync.sink.onCommit = () => {};
+  sync.pass(5 * MINUTE);
+  await runs(sync, 1);
+  complete(sync);
+});
+
+/** Refused or failing where a condition holds. */
+const failing =
+  (status: number, isFailing: (query: Asked) => boolean, message = 'refused'): Answers =>
+  (query, events) => {
+    if (isFailing(query)) throw serviceError(status, message);
+    return plainly(query, events);
+  };
+const lengthOf = ({ start, end }: Asked): number => end - start;
+
+describe('alive where a client can be', () => {
+  test.each([
+    [422, 90 * DAY],
+    [422, 31 * DAY],
+    [400, 7 * DAY],
+    [403, DAY],
+    [504, 30 * DAY],
+    [502, 3 * DAY],
+  ])('ranges are refused with %i above %i ms', async (status, ms) => {
+    const since = NOON - 120 * DAY;
+    for (const events of [spread(5000, since, NOON), spread(3000, since - 90 * DAY, NOON - HOUR)]) {
+      const sync = createWrittenSync({ events, answers: failing(status, (q) => lengthOf(q) > ms) }, { since });
+      const requests = await runs(sync, 1);
+      complete(sync);
+      const pages = Math.ceil(events.length / 1000);
+      expect(requests).toBeLessThanOrEqual(30 + 2 * pages + 3 * Math.ceil((120 * DAY) / ms));
+      await runs(sync, 2);
+    }
+  });
+
+  test('ranges are refused, and rows are further apart: what is proven is complete, and the rest comes all the same', async () => {
+    for (const ms of [DAY, 3 * DAY, 7 * DAY]) {
+      const sync = createWrittenSync(
+        { events: spread(40, NOON - 120 * DAY, NOON), answers: failing(422, (q) => lengthOf(q) > ms) },
+        { since: NOON - 120 * DAY },
+      );
+      await runs(sync, 4);
+    }
+  });
+
+  test.each([422, 400])('an end in the future is refused with %i', async (status) => {
+    for (const events of [spread(3000, since30, NOON), spread(20, since30, NOON - 2 * DAY), []]) {
+      const sync = createWrittenSync({ events, answers: failing(status, (q) => q.end > q.now + 1000) });
+      const requests = await runs(sync, 2);
+      if (events.length > 0) complete(sync);
+      // Of a stream without a row, each poll confirms what the one before it found.
+      else expect(sync.watermark()).toBe(NOON - 10 * MINUTE);
+      expect(requests).toBeLessThanOrEqual(50);
+    }
+  });
+
+  test('an end in the future shows nothing, on a clock that is behind', async () => {
+    const events = spread(3000, since30, NOON - HOUR);
+    const answers: Answers = (q, all) => (q.end > q.now + 1000 ? [] : plainly(q, all));
+    const sync = createWrittenSync({ events, answers, clock: -30 * MINUTE });
+    const requests = await runs(sync, 2);
+    expect(sync.missing()).toEqual([]);
+    expect(sync.watermark()).toBe(sync.now() - 40 * MINUTE);
+    expect(requests).toBeLessThanOrEqual(40);
+  });
+
+  test('a proxy truncates what is larger than 400 rows', async () => {
+    const answers: Answers = (q, all) => {
+      const page = plainly(q, all);
+      if (page.length > 400)
+        throw new RetryLater('not JSON', {
+          answer: { status: 200, code: 'not_json', message: 'a body that ends early' },
+        });
+      return page;
+    };
+    const sync = createWrittenSync({ events: spread(3000, since30, NOON), answers });
+    await runs(sync, 1);
+    complete(sync);
+  });
+
+  test('a row that stands twice on its page is one row', async () => {
+    const events = spread(1, NOON - 3 * DAY, NOON - 2 * DAY);
+    const answers: Answers = (q, all) => plainly(q, all).flatMap((one) => [one, one]);
+    const sync = createWrittenSync({ events, answers });
+    await runs(sync, 1);
+    complete(sync);
+  });
+
+  test('a service that goes dark in the middle ends the run after few requests', async () => {
+    const events = spread(6000, since30, NOON);
+    for (const from of [2, 5, 8]) {
+      const sync = createWrittenSync({ events, answers: (q, all) => (q.request >= from ? [] : plainly(q, all)) });
+      const { requests, hasDoubts, error } = await sync.run();
+      expect(sync.certifiedAndMissing()).toEqual([]);
+      expect(hasDoubts || error !== undefined).toBe(true);
+      expect(requests).toBeLessThanOrEqual(60);
+    }
+  });
+});
