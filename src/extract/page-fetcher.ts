@@ -106,7 +106,7 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
   }
 
   /** The longest range that was answered, and whether one was that ends in the future. */
-  const answered = { ms: 0, ahead: false };
+  const answered = { ms: 0, ahead: false, isRefused: false };
 
   const sendOnce = async ({ order, ...query }: PageQuery, tries?: number): Promise<Page> =>
     api.page({ stream, filters, sortOrder: order, ...query }, { lane, signal, ...(tries && { tries }) });

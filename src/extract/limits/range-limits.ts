@@ -9,7 +9,7 @@ import type { PageQuery } from '../proof/answer.ts';
 interface Limits {
   profile: Profile;
   /** The longest range that was answered, and whether one was that ends in the future: neither is to blame then. */
-  answered: { ms: number; ahead: boolean };
+  answered: { ms: number; ahead: boolean; isRefused?: boolean };
   now(): Instant;
   /** Sends a question whose rows nobody needs, with a few retries or with all. */
   send(query: PageQuery, tries?: number): Promise<Page>;
@@ -37,7 +37,13 @@ export async function findWhatIsRefused(query: PageQuery, error: unknown, limits
   const isAhead = query.end > present && !profile.endsNow && !answered.ahead;
   const length = Math.min(query.end, present) - query.start;
   const isLong = length > SHORT_MS && query.end - query.start > answered.ms;
-  if (!isAhead && !isLong) return false;
+  if ((!isAhead && !isLong) || answered.isRefused) return false;
+  // The shortest one is refused as well: then it is something else, such as the key or the plan.
+  const short = Math.min(query.start + SHORT_MS, present);
+  if (short > query.start && !(await isAnswered({ end: short }, FEW_TRIES))) {
+    answered.isRefused = answered.ms === 0 && error instanceof StopStream;
+    return false;
+  }
   // One row of the same range can be had: then it is the page that is too large, or a row on it.
   if (await isAnswered({}, FEW_TRIES)) return false;
   if (isAhead && length > 0 && (await isAnswered({ end: present }, FEW_TRIES))) {
@@ -45,7 +51,7 @@ export async function findWhatIsRefused(query: PageQuery, error: unknown, limits
     profile.endsNow = !(await isAnswered({}));
     return profile.endsNow;
   }
-  if (!isLong || !(await isAnswered({ end: query.start + SHORT_MS }, FEW_TRIES))) return false;
+  if (!isLong) return false;
   for (let most = (query.end - query.start) / 2; most > SHORT_MS; most /= 2) {
     const end = query.start + most;
     if (end > present && profile.endsNow) continue;
