@@ -29,7 +29,7 @@ export class Certified implements Window {
 
   /**
    * What was certified before, read back from a receipt, or what an operator calls complete by hand (`cursor set --force`). Whoever calls
-   * this vouches for it; `test/unit/house.test.ts` knows both of them.
+   * this vouches for it; `test/unit/layers.test.ts` knows both of them.
    */
   static onRecord({ start, end }: Window): Certified {
     return new Certified({ start, end });

@@ -3,10 +3,10 @@ import { dirname, join, normalize, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 /**
- * The house plan, guarded: a room imports only from rooms below it, nothing imports in a circle, and each package has one
+ * The layers, guarded: a layer imports only from those below it, nothing imports in a circle, and each package has one
  * file that knows it. Type imports count: they tie files together for the reader just the same.
  */
-const FLOORS = [
+const LAYERS = [
   'model',
   'api',
   'extract',
@@ -37,12 +37,12 @@ const sources: Source[] = readdirSync('src', { recursive: true, encoding: 'utf8'
 
 const isOwn = (specifier: string): boolean => specifier.startsWith('.');
 const target = (file: string, specifier: string): string => normalize(join(dirname(file), specifier));
-const floorOf = (file: string): string => (file.includes('/') ? (file.split('/')[0] ?? '') : 'top');
+const layerOf = (file: string): string => (file.includes('/') ? (file.split('/')[0] ?? '') : 'top');
 
-describe('the house', () => {
-  it('has only rooms that the plan names', () => {
-    const rooms = new Set(sources.map(({ file }) => floorOf(file)));
-    expect([...rooms].filter((room) => !FLOORS.includes(room))).toEqual([]);
+describe('the layers', () => {
+  it('are only those that are named here', () => {
+    const layers = new Set(sources.map(({ file }) => layerOf(file)));
+    expect([...layers].filter((layer) => !LAYERS.includes(layer))).toEqual([]);
   });
 
   it('imports downwards only', () => {
@@ -50,7 +50,7 @@ describe('the house', () => {
       imports
         .filter(isOwn)
         .map((specifier) => target(file, specifier))
-        .filter((to) => FLOORS.indexOf(floorOf(to)) > FLOORS.indexOf(floorOf(file)))
+        .filter((to) => LAYERS.indexOf(layerOf(to)) > LAYERS.indexOf(layerOf(file)))
         .map((to) => `${file} imports ${to}`),
     );
     expect(upwards).toEqual([]);
@@ -64,8 +64,8 @@ describe('the house', () => {
       to.startsWith('sinks/views/') ||
       to.startsWith(by === 'iceberg' ? 'sinks/parquet/' : 'sinks/parquet/format/');
     const strangers = sources.flatMap(({ file, imports }) => {
-      const [room, sink, inside] = file.split('/');
-      if (room !== 'sinks') return [];
+      const [layer, sink, inside] = file.split('/');
+      if (layer !== 'sinks') return [];
       return imports
         .filter(isOwn)
         .map((specifier) => target(file, specifier))
@@ -127,20 +127,20 @@ describe('the house', () => {
     expect(long).toEqual([]);
   });
 
-  it('has rooms with room: about a dozen files each', () => {
-    const rooms = new Map<string, number>();
-    for (const { file } of sources) rooms.set(dirname(file), (rooms.get(dirname(file)) ?? 0) + 1);
-    expect([...rooms].filter(([, files]) => files > 14)).toEqual([]);
+  it('have folders of about a dozen files', () => {
+    const layers = new Map<string, number>();
+    for (const { file } of sources) layers.set(dirname(file), (layers.get(dirname(file)) ?? 0) + 1);
+    expect([...layers].filter(([, files]) => files > 14)).toEqual([]);
   });
 
-  it('is described by CONTRIBUTING.md: every room of the plan, and only files that are there', () => {
+  it('are described by CONTRIBUTING.md: each of them, and only files that are there', () => {
     const text = readFileSync('CONTRIBUTING.md', 'utf8');
     const named = [...text.matchAll(/`((?:src|test|config|scripts)\/[^`*<\s]*)`/g)].map(([, path]) => path ?? '');
     expect(named.filter((path) => !existsSync(path))).toEqual([]);
-    const rooms = FLOORS.filter((floor) => floor !== 'top').map((floor) => `src/${floor}/`);
-    expect(rooms.filter((room) => !named.includes(room))).toEqual([]);
+    const layers = LAYERS.filter((layer) => layer !== 'top').map((layer) => `src/${layer}/`);
+    expect(layers.filter((layer) => !named.includes(layer))).toEqual([]);
     // The three ways in, found from the first table: a field, a sink, the pace.
-    const start = text.slice(0, text.indexOf('## The house'));
+    const start = text.slice(0, text.indexOf('## Layers'));
     for (const path of ['src/model/streams.ts', 'src/app/sinks.ts', 'src/config/schema.ts', 'src/api/budget.ts']) {
       expect(start).toContain(path);
     }
@@ -152,7 +152,7 @@ describe('the house', () => {
   });
 });
 
-/** Whole rooms are written in their terms: commands in commander's, the server in Fastify's, descriptions of data in zod's. */
+/** Whole layers are written in their terms: commands in commander's, the server in Fastify's, descriptions of data in zod's. */
 const LANGUAGES: Readonly<Record<string, RegExp>> = {
   commander: /^cli\//,
   fastify: /^http\//,
