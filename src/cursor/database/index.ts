@@ -3,8 +3,6 @@ import { pipeline } from 'node:stream/promises';
 import { RetryLater } from '../../model/errors.ts';
 import { type Connection, openPool, SILENCE_MS } from './connection.ts';
 
-export { Client } from './connection.ts';
-
 import { addressOf, databaseFault } from './errors.ts';
 import type { Sql } from './sql.ts';
 
