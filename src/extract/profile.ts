@@ -1,5 +1,5 @@
-import { type Instant, toIso } from '../model/instant.ts';
-import { DAY_MS } from '../model/window.ts';
+import type { Instant } from '../model/instant.ts';
+import { DAY_MS, describeInstant } from '../model/window.ts';
 import { inOrder, type Observation, WIDENED_MS } from './proof/answer.ts';
 import type { Admission } from './proof/evidence.ts';
 
@@ -108,7 +108,7 @@ export function describeProfile(profile: Profile, mostRows: number): string[] {
     profile.endsNow === true && 'refuses an end in the future',
     profile.ignoresOrder && 'ignores sortOrder',
     profile.ignoresPage && 'shows the same page whatever its number',
-    profile.showsFrom !== undefined && `shows nothing when asked from before ${toIso(profile.showsFrom)}`,
+    profile.showsFrom !== undefined && `shows nothing when asked from before ${describeInstant(profile.showsFrom)}`,
   ].filter((each) => each !== false);
 }
 

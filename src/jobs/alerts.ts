@@ -4,7 +4,7 @@ import { instantOf } from '../cursor/database/sql.ts';
 import { SINK_CHANGED } from '../cursor/holdings/attestations.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
-import { describeRange, type Window } from '../model/window.ts';
+import { describeInstant, describeRange, type Window } from '../model/window.ts';
 import { type ScheduledStreams, streamKey } from './schedule.ts';
 
 export interface AlertDeps {
@@ -167,7 +167,8 @@ async function findLate(db: Queryable, scheduled: ScheduledStreams, sinks: reado
     if (maxLag === undefined || lag <= maxLag) return [];
     const isFirst = isFirstSync({ caughtUp, lagMs: lag }, maxLag);
     if (isFirst && still <= maxLag) return [];
-    const where = through === null ? 'nothing is proven complete yet' : `complete only through ${toIso(through)}`;
+    const where =
+      through === null ? 'nothing is proven complete yet' : `complete only through ${describeInstant(through)}`;
     const what = isFirst ? `the first sync has not moved for ${minutes(still)}, ` : `${minutes(lag)} behind, `;
     const message = `${what}more than maxLag (${minutes(maxLag)}): ${where}${why ? `. The last run: ${why}` : ''}`;
     return [{ source, stream, kind: 'late' as const, message }];

@@ -13,9 +13,8 @@ import {
 import type { Database, Queryable } from '../cursor/database/index.ts';
 import { isLeased, makeDue } from '../cursor/schedules.ts';
 import { ConfigError } from '../model/errors.ts';
-import { toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
-import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
+import { DAY_MS, describeInstant, startOfDay, type Window } from '../model/window.ts';
 import type { JobQueue } from './bull.ts';
 import { parentJob, type SyncPayload, syncJob, windowJob } from './payloads.ts';
 
@@ -52,7 +51,7 @@ export async function checkNewBackfills(
   const kept = 'nothing was added';
   const future = asked.find(({ window }) => window.end > startOfDay(Date.now()) + DAY_MS);
   if (future)
-    throw new ConfigError(`to (${toIso(future.window.end)}) lies in the future`, {
+    throw new ConfigError(`to (${describeInstant(future.window.end)}) lies in the future`, {
       kept,
       next: 'give now, or an earlier time',
     });

@@ -9,8 +9,9 @@ import {
   type Worker,
   withBackend,
 } from 'bullmq';
+import { Client } from '../cursor/database/connection.ts';
 import { addressOf, databaseFault } from '../cursor/database/errors.ts';
-import { Client, leadsThroughPooler } from '../cursor/database/index.ts';
+import { leadsThroughPooler } from '../cursor/database/index.ts';
 import { ConfigError, Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 import type { QueuedJob } from './payloads.ts';

@@ -268,8 +268,9 @@ async function keepSchedulers({ state, queue, scheduled }: TickerDeps): Promise<
 const schedulersOf = (scheduled: ScheduledStreams) =>
   [...scheduled.values()].map(({ job, schedule }) => ({ job: syncJob(job), schedule }));
 
-/** What ioredis throws while its server is away. */
-const QUEUE_AWAY = /^(MaxRetriesPerRequestError|AbortError): |Connection is closed|Stream isn't writeable|ECONN|EPIPE/;
+/** What the clients of the queue throw while Redis or Postgres is away. */
+const QUEUE_AWAY =
+  /^(MaxRetriesPerRequestError|AbortError): |Connection (is closed|terminated)|Stream isn't writeable|ECONN|EPIPE|the database system is|terminating connection/;
 
 /** Recovery: when the database or the queue is back, the next tick does what this one could not. */
 async function attempt({ log }: Pick<TickerDeps, 'log'>, what: string, work: () => Promise<void>): Promise<void> {

@@ -6,6 +6,7 @@ import type { Window } from '../model/window.ts';
 import { type BackfillRequest, findUnread, parallelism } from './backfill-stream.ts';
 import { estimateRows, sum } from './estimate.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
+import { refuseExpired } from './known/retain.ts';
 import { PAGES_AN_EDGE } from './parallel-sweep.ts';
 import { joined } from './windows-to-read.ts';
 
@@ -39,6 +40,7 @@ export async function priceBackfill(
   job: StreamJob,
   request: BackfillRequest,
 ): Promise<Price> {
+  refuseExpired(deps.sinks, request.window);
   const { signal } = deps;
   const { source, stream } = job;
   const { window, needs, seen: first } = await findUnread(deps, job, request);

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { withQueue } from '../../src/app/worker.ts';
 import type { Config } from '../../src/config/index.ts';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
+import { dataDirectory } from '../../src/cursor/embedded/home.ts';
 import { type EmbeddedPostgres, openEmbedded } from '../../src/cursor/embedded/index.ts';
 import { MIGRATIONS } from '../../src/cursor/migrations/index.ts';
 import { migrate } from '../../src/cursor/migrations/migrate.ts';
@@ -14,6 +15,7 @@ import { STREAM_NAMES } from '../../src/model/streams.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { postmasterOf } from '../support/embedded.ts';
 import { expectComplete, forgetProofs, storedIds, withSmallPages } from '../support/engine.ts';
+import { freePort } from '../support/free-port.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { smallSandbox } from '../support/sandbox.ts';
@@ -27,10 +29,14 @@ import { describeBackends, startWorker, type TestWorker, until, workerConfig } f
 
 let server: EmbeddedPostgres;
 let dir: string;
+let superuser: string;
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'tributary-crash-'));
-  const settings = { fsync: 'off', max_connections: '200' };
+  const port = await freePort();
+  const settings = { fsync: 'off', max_connections: '200', listen_addresses: '127.0.0.1', port: String(port) };
   server = await openEmbedded({ dir, log: silentLog, command: 'vitest', settings });
+  const password = await readFile(join(dataDirectory(dir), 'tributary.password'), 'utf8');
+  superuser = `postgresql://tributary:${password}@127.0.0.1:${port}/tributary`;
 });
 afterAll(async () => {
   await server.close();
@@ -47,7 +53,7 @@ interface Scene {
 
 /** Answers take a moment and pages are small: whatever happens falls into the middle of a run. */
 async function openScene(backend: string): Promise<Scene> {
-  const home = await freshDatabase(server.url);
+  const home = await freshDatabase(superuser);
   const [redis, sandbox] = await Promise.all([
     backend === 'redis' ? startRedis() : undefined,
     smallSandbox({ rows: { clicks: 2500, leads: 300, sales: 200 }, days: 12 }),

@@ -109,6 +109,8 @@ describe('query', () => {
   it.each([
     ['delete from attribution.clicks', /^syntax error at or near "delete"/],
     ['with gone as (delete from attribution.clicks returning 1) select * from gone', /cursor|read-only|modifying/i],
+    ['select 1; commit; delete from attribution.clicks', /cannot insert multiple commands/],
+    ['select 1; select 2', /cannot insert multiple commands/],
     ['select nothing', /^column "nothing" does not exist/],
   ])('%s is refused in the words of Postgres', async (sql, says) => {
     const before = await clicks();

@@ -80,6 +80,42 @@ describe.each(KINDS)('keep, %s', (_name, sink, times) => {
   });
 });
 
+it('a longer keep lets a backfill bring events back; a shorter one deletes them again', async () => {
+  const scene = await synced(scenes, 'sink: { type: postgres, schema: SOURCE, keep: 10d }', { syncs: 1 });
+  const file = join(scene.place.dir, 't.yaml');
+  const keep = async (from: string, to: string): Promise<void> =>
+    writeFile(file, (await readFile(file, 'utf8')).replace(`keep: ${from}`, `keep: ${to}`));
+  await keep('10d', '25d');
+  expect(await scene.tributary('sync')).toMatchObject({ code: 0 });
+  expect(await scene.tributary('backfill', '--from', iso(cut() - 10 * DAY_MS), '--to', iso(cut()))).toMatchObject({
+    code: 0,
+  });
+  const all = await inTables(false)(scene);
+  expect(all[0]).toBeLessThan(cut() - 5 * DAY_MS);
+  await keep('25d', '12d');
+  for (let i = 0; i < 2; i++) expect(await scene.tributary('sync')).toMatchObject({ code: 0 });
+  expect(await inTables(false)(scene)).toEqual(all.filter((at) => at >= cut() - 2 * DAY_MS));
+});
+
+it('a price, a comparison of two sinks and a cursor before what is kept are refused, and change nothing', async () => {
+  const keep = `keep: ${KEPT_DAYS}d`;
+  const scene = await synced(
+    scenes,
+    `old: { type: parquet, path: ./lake }, young: { type: postgres, schema: SOURCE, ${keep} }`,
+  );
+  const range = ['--from', iso(cut() - 5 * DAY_MS), '--to', iso(cut() + 5 * DAY_MS)];
+  const through = await scene.through();
+  for (const args of [
+    ['backfill', ...range, '--dry-run'],
+    ['verify', ...range, '--between', 'old', 'young'],
+    ['cursor', 'set', 'clicks', '--to', iso(cut() - 5 * DAY_MS), '--source', scene.source],
+  ]) {
+    const { code, text } = await scene.tributary(...args);
+    expect([code, text]).toEqual([2, expect.stringMatching(/nothing before|before the beginning of this stream/)]);
+  }
+  expect(await scene.through()).toBe(through);
+});
+
 it('a first sync reads only what is kept, and each sink by itself', async () => {
   const keep = `keep: ${KEPT_DAYS}d`;
   const scene = await synced(

@@ -8,8 +8,8 @@ import type { Row } from '../../src/model/flatten.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import type { Window } from '../../src/model/window.ts';
 import { createSpool } from '../../src/sinks/export.ts';
-import { exportStream } from '../../src/sync/maintain/export-stream.ts';
 import type { StreamJob } from '../../src/sync/job.ts';
+import { exportStream } from '../../src/sync/maintain/export-stream.ts';
 import { certified } from '../support/certified.ts';
 import { NOON, rowOf } from '../support/sink-harness.ts';
 

@@ -6,7 +6,7 @@ import { holderOf } from '../../cursor/database/holders.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
-import { type MoveDeps, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';
+import { checkMove, type Move, type MoveDeps, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';
 import {
   type CommonOptions,
   type Context,
@@ -82,7 +82,10 @@ export const registerCursor: Register = (program, action) => {
         });
       const force = options.force === true;
       if (force) context.terminal.err('warning: --force gives up the proof: events may be missing for good\n');
-      return change(context, 'move', streams, options, (deps, track) => moveCursor(deps, track, { to, force }));
+      return change(context, 'move', streams, options, (deps, track) => moveCursor(deps, track, { to, force }), {
+        to,
+        force,
+      });
     }),
   );
   common(
@@ -127,6 +130,7 @@ async function change(
   streams: readonly StreamName[],
   options: Options,
   work: Work,
+  move?: Move,
 ): Promise<ExitCode> {
   const { terminal, log, document } = context;
   const { config } = environment.configOrDefaults(options.config);
@@ -153,6 +157,7 @@ async function change(
       const names = tracks.map(({ source, stream, sink }) => `${source}/${stream} in ${sink}`).join(', ');
       await confirm(context, `Forget how far ${names} has come, and read everything again?`, options);
     }
+    if (move) for (const track of tracks) await checkMove(state, track, move);
     for (const track of tracks) {
       const { sink } = track;
       const detail = { sink, ...(verb === 'move' && { to: options.to, force: options.force === true }) };

@@ -77,7 +77,7 @@ async function run(db: Database, sql: string, limit: number): Promise<{ rows: Ro
   const found = await db
     .transaction(async (tx) => {
       await tx.query({ text: 'set transaction read only' });
-      await tx.query({ text: `declare question no scroll cursor for ${query}` });
+      await tx.query({ text: `declare question no scroll cursor for ${query}`, isSingle: true });
       return tx.query<Row>({ text: `fetch ${limit + 1} from question` });
     })
     .catch((error: unknown) => {

@@ -3,8 +3,6 @@ import { pipeline } from 'node:stream/promises';
 import { RetryLater } from '../../model/errors.ts';
 import { type Connection, openPool, SILENCE_MS } from './connection.ts';
 
-export { Client } from './connection.ts';
-
 import { addressOf, databaseFault } from './errors.ts';
 import type { Sql } from './sql.ts';
 
@@ -200,7 +198,9 @@ function openTransaction(connection: Connection, fault: (error: unknown) => unkn
   };
 }
 
-async function run<T>({ client, answered }: Connection, { text, values }: Sql): Promise<T[]> {
-  const result = await answered(client.query(text, values === undefined ? undefined : [...values]));
+async function run<T>({ client, answered }: Connection, { text, values, isSingle = false }: Sql): Promise<T[]> {
+  // The extended protocol takes one statement; `pg` uses it by itself only where there are values.
+  const query = isSingle ? Object.assign({ text }, { queryMode: 'extended' }) : text;
+  const result = await answered(client.query(query, values === undefined ? undefined : [...values]));
   return result.rows as T[];
 }

@@ -2,6 +2,8 @@
 export interface Sql {
   text: string;
   values?: readonly unknown[];
+  /** Anything but one statement is refused by the server: for text that is not ours. */
+  isSingle?: boolean;
 }
 
 /** The one helper that quotes identifiers. A name made of an API's field would otherwise be SQL of a stranger's choosing. */

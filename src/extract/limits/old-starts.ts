@@ -1,13 +1,13 @@
 import { StopStream } from '../../model/errors.ts';
-import { type Instant, toIso } from '../../model/instant.ts';
-import { DAY_MS } from '../../model/window.ts';
+import type { Instant } from '../../model/instant.ts';
+import { DAY_MS, describeInstant } from '../../model/window.ts';
 import { newestPage } from '../page-backward.ts';
 import type { PageFetcher, PageResult } from '../page-fetcher.ts';
 
 /** Old starts can be refused, or answered with nothing although there are rows: by what a plan retains, or because the service is younger. */
 
 export const darkBefore = (from: Instant): string =>
-  `the service shows nothing, or refuses, when it is asked from before ${toIso(from)}`;
+  `the service shows nothing, or refuses, when it is asked from before ${describeInstant(from)}`;
 
 /** Whether nothing that begins there can be had, while the latest can. One row might fail by itself, two in a row do not. */
 export async function* isStartRefused(fetcher: PageFetcher, start: Instant): AsyncGenerator<PageResult, boolean> {

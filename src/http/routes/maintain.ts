@@ -3,7 +3,7 @@ import { holderOf } from '../../cursor/database/holders.ts';
 import { knownSources } from '../../cursor/forgotten.ts';
 import type { Erasure } from '../../sinks/sink.ts';
 import { auditNoteOf, forget } from '../../sync/maintain/forget.ts';
-import { type MoveDeps, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';
+import { checkMove, type Move, type MoveDeps, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';
 import {
   byName,
   count,
@@ -120,13 +120,14 @@ async function move(deps: CursorDeps, body: z.infer<typeof CursorMove>): Promise
     throw new HttpError(409, 'to lies in the future', {
       next: 'give a moment that has passed: nothing later can be complete',
     });
-  return change(deps, body, (moving, track) => moveCursor(moving, track, { to, force }));
+  return change(deps, body, (moving, track) => moveCursor(moving, track, { to, force }), { to, force });
 }
 
 async function change(
   { state, sinks }: CursorDeps,
   { source, streams, sink }: CursorRequest,
   work: (deps: MoveDeps, track: KnownTrack) => Promise<void>,
+  move?: Move,
 ): Promise<Cursors> {
   const tracks = chooseTracks(await knownTracks(state), { source, streams, sink });
   if (tracks.length === 0) throw new HttpError(404, 'there is no such cursor', { next: 'see GET /api/cursors' });
@@ -134,6 +135,7 @@ async function change(
   // Several sinks of one source make sense; several sources are probably a mistake.
   if (sources.size > 1)
     throw new HttpError(409, 'several sources have this stream', { next: `add source: ${[...sources].join(', ')}` });
+  if (move) for (const track of tracks) await checkMove(state, track, move);
   for (const track of tracks) await work({ state, sinks, holder: holderOf('control room') }, track);
   return { cursors: chooseTracks(await knownTracks(state), { source, streams, sink }).map(reportTrack) };
 }

@@ -15,9 +15,9 @@ import { checkFence } from '../../cursor/leases.ts';
 import type { Span } from '../../cursor/ledger.ts';
 import { changeFilters } from '../../cursor/sources.ts';
 import { Fault } from '../../model/errors.ts';
-import { type Instant, toIso } from '../../model/instant.ts';
+import type { Instant } from '../../model/instant.ts';
 import { STREAMS } from '../../model/streams.ts';
-import { DAY_MS, describeRange, holds, type Window } from '../../model/window.ts';
+import { DAY_MS, describeInstant, describeRange, holds, type Window } from '../../model/window.ts';
 import { type Asked, abilityOf, type Held, type Sink, UNSETTLED } from '../../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
 import { countOn, MOST_WINDOWS } from './count.ts';
@@ -164,7 +164,9 @@ async function attestSink(
       const place = sink.tableOf?.(stream) ?? sink.place;
       const counted = `${place} holds ${rows} rows of ${describeRange(window)} where ${window.rows} were written`;
       const since =
-        before?.countedAt === undefined ? '' : ` after ${toIso(before.countedAt).slice(0, 16).replace('T', ' ')}`;
+        before?.countedAt === undefined
+          ? ''
+          : ` after ${describeInstant(Math.floor(before.countedAt / 60_000) * 60_000)}`;
       const why =
         rows > window.rows
           ? 'somebody added rows'

@@ -25,7 +25,8 @@ export async function retain(
   { known, epoch, now }: { known: Known; epoch: number; now: Instant },
 ): Promise<boolean> {
   const before = keptFrom(sink, now);
-  const isDone = (known.attestations.get(sink.name)?.prunedTo ?? Number.NEGATIVE_INFINITY) >= before;
+  // The very same: after a longer `keep`, a backfill may have brought older events back.
+  const isDone = (known.attestations.get(sink.name)?.prunedTo ?? Number.NEGATIVE_INFINITY) === before;
   if (isDone || known.cursors.get(sink.name) === undefined) return false;
   const track = { source, stream, sink: sink.name };
   await state.transaction(async (tx) => {

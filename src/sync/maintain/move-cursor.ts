@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { forgetTrack, readCursor, rewind } from '../../cursor/cursors.ts';
+import { type Cursor, forgetTrack, readCursor, rewind } from '../../cursor/cursors.ts';
 import type { Database } from '../../cursor/database/index.ts';
 import { lockCertified } from '../../cursor/holdings/attestations.ts';
 import { recountRows } from '../../cursor/holdings/window-rows.ts';
@@ -19,7 +19,7 @@ export interface MoveDeps {
   holder: string;
 }
 
-interface Move {
+export interface Move {
   to: Instant;
   /** Moves forward over time that was never read. */
   force: boolean;
@@ -27,39 +27,50 @@ interface Move {
 
 export const BY_HAND = 'called complete by hand, not proven: events may be missing here';
 
+/** Refuses what makes no sense. Where several are moved, all are looked at first: all move, or none. */
+export async function checkMove(
+  state: Database,
+  track: Track,
+  { to, force }: Move,
+): Promise<{ cursor: Cursor; floor: Instant }> {
+  const where = { source: track.source, stream: track.stream };
+  const cursor = await readCursor(state, track);
+  if (!cursor) {
+    throw new ConfigError(`nothing was ever synced into ${track.sink}: there is no cursor to move`, {
+      where,
+      next: 'run tributary sync; `since` in the config says where it begins',
+    });
+  }
+  if (to < cursor.since) {
+    throw new ConfigError(
+      `${describeInstant(to)} lies before the beginning of this stream, ${describeInstant(cursor.since)}`,
+      {
+        where,
+        next: 'move `since` in the config back instead, or keep more in the sink (`keep`), and run tributary sync',
+      },
+    );
+  }
+  const floor = cursor.completeThrough ?? cursor.since;
+  if (to > floor && !force) {
+    throw new ConfigError(
+      `${describeInstant(to)} lies after the watermark, ${describeInstant(floor)}: the time between is not proven`,
+      {
+        where,
+        kept: 'nothing was changed',
+        next: 'run tributary sync to prove it; --force calls it complete unread, and events may be missing for good',
+      },
+    );
+  }
+  return { cursor, floor };
+}
+
 /** Moves the watermark of a track. Back is always safe: that time is read again. Forward gives up the proof. */
 export function moveCursor(deps: MoveDeps, track: Track, { to, force }: Move): Promise<void> {
   const sink = deps.sinks.find(({ name }) => name === track.sink);
   const count = sink?.attest && countsIn(sink, STREAMS[track.stream], track.source);
   return withTrack(deps, track, async (lease) => {
+    const { cursor, floor } = await checkMove(deps.state, track, { to, force });
     const where = { source: track.source, stream: track.stream };
-    const cursor = await readCursor(deps.state, track);
-    if (!cursor) {
-      throw new ConfigError(`nothing was ever synced into ${track.sink}: there is no cursor to move`, {
-        where,
-        next: 'run tributary sync; `since` in the config says where it begins',
-      });
-    }
-    if (to < cursor.since) {
-      throw new ConfigError(
-        `${describeInstant(to)} lies before the beginning of this stream, ${describeInstant(cursor.since)}`,
-        {
-          where,
-          next: 'move `since` in the config back instead, and run tributary sync',
-        },
-      );
-    }
-    const floor = cursor.completeThrough ?? cursor.since;
-    if (to > floor && !force) {
-      throw new ConfigError(
-        `${describeInstant(to)} lies after the watermark, ${describeInstant(floor)}: the time between is not proven`,
-        {
-          where,
-          kept: 'nothing was changed',
-          next: 'run tributary sync to prove it; --force calls it complete unread, and events may be missing for good',
-        },
-      );
-    }
     if (to <= floor) {
       await deps.state.transaction(async (tx) => {
         await checkFence(tx, { ...where, stream: track.stream, epoch: lease.epoch });

@@ -93,6 +93,7 @@ export async function verifyBetween(
   window: Window,
   [first, second]: readonly [Sink, Sink],
 ): Promise<VerifyResult> {
+  refuseExpired([first, second], window);
   const stream = evolvedStream(STREAMS[name], await readEvolved(state, name));
   const result = createVerifyResult({
     source,
