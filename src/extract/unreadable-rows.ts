@@ -44,6 +44,8 @@ export async function* getPastFailure(
     yield again;
     return stuck(error.message);
   }
+  // A row that was shown before fails there as well: then it is the number of the page, and no row.
+  if (step.offset > 0 && !(await attempt(stepAt(step.offset - 1, 1)))) return stuck(error.message);
   let [place, longest, isEnd] = [step.offset, 0, false];
   for (let limit = Math.max(1, step.limit >> 1); place < step.end && !isEnd; ) {
     const part = stepAt(place, Math.min(limit, step.end - place));

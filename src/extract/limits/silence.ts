@@ -25,7 +25,10 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
     const piece = side === 'from' ? forward(at, longest) : backward(at, longest, isFirst);
     // The one beside the row shows it on another page than the long question did.
     const limit = isFirst ? otherLimit(profile.pageRows) : profile.pageRows;
-    const page = await attempt(fetcher, { order: 'asc', ...piece, step: firstStep(limit) });
+    const request: PageRequest = { order: 'asc', ...piece, step: firstStep(limit) };
+    let page = await attempt(fetcher, request);
+    // The row beside the silence should show: `[]` comes by chance.
+    if (isFirst && page?.count === 0 && isKnownIn(piece)) page = await attempt(fetcher, request);
     if (!page || page.admission.kind === 'unordered') return;
     yield page;
     const rows = sortedRows(page);
@@ -52,6 +55,10 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
     const next = side === 'from' ? piece.end - overlap : piece.start + overlap;
     if (side === 'from' ? next <= at : next >= at) return;
     at = next;
+  }
+
+  function isKnownIn({ start, end }: { start: Instant; end: Instant }): boolean {
+    return evidence.seenAfter(start).some((at) => at < end);
   }
 
   /** The last piece, on the far side, is a short one by itself. */
