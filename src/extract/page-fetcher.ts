@@ -49,6 +49,8 @@ export interface PageFetcher {
   fetch(request: PageRequest): Promise<PageResult>;
   /** The same where the failure of this very page is an answer too: undefined then. With `once` it is not tried again. */
   attempt(request: PageRequest, options?: { once?: boolean }): Promise<PageResult | undefined>;
+  /** Whether the first page has the number 0, so that what was asked for as the first was the second. Asked once; from then on pages have their own numbers. */
+  countsFromZero(request: PageRequest): Promise<boolean>;
   /** Throws where the service is not there at all, or refuses the stream whatever is asked. */
   assertThere(): Promise<void>;
   /** Every page that was fetched since the last call: what became evidence must be delivered, whoever asked for it. */
@@ -108,8 +110,19 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
   /** The longest range that was answered, and whether one was that ends in the future. */
   const answered = { ms: 0, ahead: false, isRefused: false };
 
-  const sendOnce = async ({ order, ...query }: PageQuery, tries?: number): Promise<Page> =>
+  const sendNumbered = ({ order, ...query }: PageQuery, tries?: number): Promise<Page> =>
     api.page({ stream, filters, sortOrder: order, ...query }, { lane, signal, ...(tries && { tries }) });
+
+  async function sendOnce(query: PageQuery, tries?: number): Promise<Page> {
+    try {
+      return await sendNumbered({ ...query, page: query.page - 1 + profile.firstPage }, tries);
+    } catch (error) {
+      // Recovery: pages are counted from 1 again.
+      if (profile.firstPage === 1 || query.page > 1 || !(error instanceof StopStream)) throw error;
+      profile.firstPage = 1;
+      return sendNumbered(query, tries);
+    }
+  }
 
   async function ask(request: PageRequest, tries?: number): Promise<PageResult> {
     const query = queryOf(request);
@@ -130,6 +143,27 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     if (isAhead && page.count > 0) profile.endsNow = false;
     if (!isAhead || page.count > 0 || query.page > 1 || profile.endsNow) return page;
     return (await isDarkAhead(query)) ? ask(request, tries) : page;
+  }
+
+  let isNumberTried = false;
+
+  async function countsFromZero(request: PageRequest): Promise<boolean> {
+    if (isNumberTried || profile.firstPage === 0) return false;
+    isNumberTried = true;
+    const query = queryOf(request);
+    try {
+      const zero = await sendNumbered({ ...query, page: 0 }, 1);
+      if (zero.records.length === 0) return false;
+      const one = new Set((await sendNumbered({ ...query, page: 1 })).records.map((record) => JSON.stringify(record)));
+      if (zero.records.some((record) => one.has(JSON.stringify(record)))) return false;
+      profile.firstPage = 0;
+      takeIn(query, zero);
+      return true;
+    } catch (error) {
+      // Recovery: a page 0 that is refused is what the contract says.
+      if (error instanceof StopStream || mayBeThisPage(error)) return false;
+      throw error;
+    }
   }
 
   let isAheadTried = false;
@@ -189,6 +223,7 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     mostRows,
     clock,
     take: () => fetched.splice(0),
+    countsFromZero,
     fetch: (request) => agreed(request),
     async attempt(request, { once = false } = {}) {
       try {

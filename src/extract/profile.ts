@@ -25,6 +25,8 @@ export interface Profile {
   ignoresOrder: boolean;
   /** The second page shows what the first did: numbers lead nowhere. Seen in this run. */
   ignoresPage: boolean;
+  /** The number of the first page: by the contract 1. */
+  firstPage: 0 | 1;
   /** Older starts show nothing although there are rows. Seen in this run. */
   showsFrom: Instant | undefined;
   /** Rows of the newest page since the lookback, where starts are widened and only a limit keeps that page short. */
@@ -52,6 +54,7 @@ export const UNKNOWN_PROFILE: Omit<Profile, 'pageRows'> = {
   rowGapMs: 1000,
   ignoresOrder: false,
   ignoresPage: false,
+  firstPage: 1,
   showsFrom: undefined,
   tailRows: undefined,
   anchorAt: undefined,
@@ -107,6 +110,7 @@ export function describeProfile(profile: Profile, mostRows: number): string[] {
     profile.mostRangeMs !== undefined && `answers ranges of at most ${describeMs(profile.mostRangeMs)}`,
     profile.endsNow === true && 'refuses an end in the future',
     profile.ignoresOrder && 'ignores sortOrder',
+    profile.firstPage === 0 && 'counts pages from 0',
     profile.ignoresPage && 'shows the same page whatever its number',
     profile.showsFrom !== undefined && `shows nothing when asked from before ${describeInstant(profile.showsFrom)}`,
   ].filter((each) => each !== false);

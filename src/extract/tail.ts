@@ -3,7 +3,7 @@ import type { Instant } from '../model/instant.ts';
 import { DAY_MS } from '../model/window.ts';
 import { coverSilence } from './limits/silence.ts';
 import { newestPage, walkBack } from './page-backward.ts';
-import { type PageFetcher, type PageResult, sortedRows } from './page-fetcher.ts';
+import { type PageFetcher, type PageRequest, type PageResult, sortedRows } from './page-fetcher.ts';
 import type { Profile } from './profile.ts';
 import type { Interval } from './proof/answer.ts';
 import { type Certified, prove } from './proof/certified.ts';
@@ -71,22 +71,28 @@ export async function* readTail(
     }
   }
 
-  for (const start of startsOf(request, profile)) {
-    let page: PageResult | undefined;
-    for (const rows of limitsOf(profile)) {
-      const asking = newestFrom(fetcher, start, rows);
-      let next = await asking.next();
-      while (!next.done) next = await asking.next();
-      yield* deliverAll();
-      page = next.value;
-      // A page with room left shows no more when more is asked for.
-      if (!page || page.count * 2 <= rows || (sortedRows(page)[0]?.at ?? start) < (lookback ?? start)) break;
+  async function* newest(): AsyncGenerator<Slice, void> {
+    for (const start of startsOf(request, profile)) {
+      let page: PageResult | undefined;
+      for (const rows of limitsOf(profile)) {
+        const asking = newestFrom(fetcher, start, rows);
+        let next = await asking.next();
+        while (!next.done) next = await asking.next();
+        yield* deliverAll();
+        page = next.value;
+        // A page with room left shows no more when more is asked for.
+        if (!page || page.count * 2 <= rows || (sortedRows(page)[0]?.at ?? start) < (lookback ?? start)) break;
+      }
+      if (page?.count === 0) empty = page;
+      if (!page || page.count === 0) continue;
+      first = page;
+      if (isJoined() || page.count >= page.query.limit / 2) break;
     }
-    if (page?.count === 0) empty = page;
-    if (!page || page.count === 0) continue;
-    first = page;
-    if (isJoined() || page.count >= page.query.limit / 2) break;
   }
+  yield* newest();
+  const isDoubtful = !isJoined() && (first !== undefined || floor === undefined);
+  const whole: PageRequest = { order: 'desc', start: request.since - DAY_MS, end: clock.now() };
+  if (isDoubtful && (await fetcher.countsFromZero(whole))) yield* newest();
   const isEmpty = first === undefined && empty !== undefined && (await showsNothing(fetcher, request));
   yield* deliverAll();
   const { newestSeen } = request.known ?? {};
