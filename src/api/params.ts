@@ -222,7 +222,8 @@ export const PARAMS: readonly Param[] = [
     columns: ['click_qr'],
     doc: 'true: QR scans only; false: links only; both when absent',
   },
-  { name: 'page', type: 'number', min: 1, default: 1, reserved: PAGING, doc: 'page number' },
+  // By the contract from 1; where the first page is numbered 0, the reader finds that out by asking for it.
+  { name: 'page', type: 'number', min: 0, default: 1, reserved: PAGING, doc: 'page number' },
   { name: 'limit', type: 'number', min: 1, max: MAX_LIMIT, default: 100, reserved: PAGING, doc: 'items per page' },
   { name: 'sortOrder', type: 'enum', values: ORDER, default: 'desc', reserved: SORTING, doc: 'sort order' },
   { name: 'sortBy', type: 'enum', values: ['timestamp'], default: 'timestamp', reserved: SORTING, doc: 'sort field' },

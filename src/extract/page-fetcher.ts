@@ -60,6 +60,8 @@ export interface PageFetcher {
   /** What a page may hold; `profile.pageRows` is what the service could put on one lately. */
   readonly mostRows: number;
   readonly clock: ServiceClock;
+  /** How many pages' worth of rows a question of a chain asks for. */
+  readonly shortRange: { pages: number };
 }
 
 export interface PageFetcherOptions extends RequestContext {
@@ -222,6 +224,7 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     profile,
     mostRows,
     clock,
+    shortRange: { pages: 2 },
     take: () => fetched.splice(0),
     countsFromZero,
     fetch: (request) => agreed(request),

@@ -57,6 +57,7 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
   if (yield* isBeginning(fetcher, at)) return { kind: 'shown' };
   // Of a service that is not known at all, history may well begin here.
   const order = evidence.seenBefore(at).length > 0 ? 'older' : profile.isStartSeen ? 'near' : 'beginning';
+  if (yield* closeByShortRange(fetcher, near, isClosed)) return { kind: 'shown' };
   for (const request of questionsFor(near, at, order)) {
     const behind = ahead[0] && sortedRows(ahead[0])[0]?.at;
     if (request.order === 'desc' && behind === undefined) continue;
@@ -127,6 +128,28 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
     const stayUntil = profile.granularity === 'exact' ? at : nextDay(profile, sortedRows(last)[0]?.at ?? at);
     return { order: 'asc', start, step: firstStep(Math.min(last.query.limit, profile.walkRows)), last, stayUntil };
   }
+}
+
+/** A question asks for so many pages' worth of rows at least, and for more where those have not filled one. */
+const LEAST_PAGES = 1.5;
+
+/**
+ * Little more than a page holds is asked for first: of ranges with many rows, services show samples or parts. Whether that closes the gap. Where it
+ * does not, or leaves a page half empty, the next is longer.
+ */
+async function* closeByShortRange(
+  fetcher: PageFetcher,
+  { start, onRow }: { start: Instant; onRow: boolean },
+  isClosed: () => boolean,
+): AsyncGenerator<PageResult, boolean> {
+  const { profile, clock, shortRange } = fetcher;
+  const end = Math.ceil(start + shortRange.pages * profile.pageRows * profile.rowGapMs);
+  if (!onRow || profile.granularity !== 'exact' || end >= clock.now()) return false;
+  const page = await fetcher.attempt({ order: 'asc', start, end });
+  if (page) yield page;
+  if (!page || !isClosed() || page.count * 2 < page.query.limit) shortRange.pages *= 4;
+  else shortRange.pages = Math.max(LEAST_PAGES, shortRange.pages / 2);
+  return isClosed();
 }
 
 /** Whether history begins behind an instant: a long question has shown no older row than that, and short ones show none either. */

@@ -64,7 +64,7 @@ export interface EventsQuery {
 }
 
 /** Reads and checks the query, as strictly as the contract's table says. Unknown parameters are ignored. */
-export function readQuery(params: URLSearchParams): EventsQuery {
+export function readQuery(params: URLSearchParams, firstPage = 1): EventsQuery {
   const text = (name: string): string | undefined => params.get(name) || undefined;
   const oneOf = <T extends string>(name: string, values: readonly T[]): T | undefined => {
     const given = text(name);
@@ -76,10 +76,10 @@ export function readQuery(params: URLSearchParams): EventsQuery {
     const value = oneOf(name, ['true', 'false']);
     return value === undefined ? undefined : value === 'true';
   };
-  const whole = (name: string, fallback: number, most: number): number => {
+  const whole = (name: string, fallback: number, most: number, least = 1): number => {
     const given = text(name) ?? String(fallback);
-    const value = /^\d+$/.test(given) ? Number(given) : 0;
-    if (value < 1 || value > most) invalid(name, `expected a whole number from 1 to ${most}`);
+    const value = /^\d+$/.test(given) ? Number(given) : -1;
+    if (value < least || value > most) invalid(name, `expected a whole number from ${least} to ${most}`);
     return value;
   };
 
@@ -109,7 +109,7 @@ export function readQuery(params: URLSearchParams): EventsQuery {
     start: text('start'),
     end: text('end'),
     timezone: readTimezone(text('timezone')),
-    page: whole('page', 1, Number.MAX_SAFE_INTEGER),
+    page: whole('page', firstPage, Number.MAX_SAFE_INTEGER, firstPage),
     limit: whole('limit', 100, MAX_LIMIT),
     ascending: (oneOf('sortOrder', ['asc', 'desc']) ?? order ?? 'desc') === 'asc',
   };

@@ -163,7 +163,7 @@ export function createSandboxService(options: ServiceOptions = {}): SandboxServi
     list(params) {
       arrivals.catchUp(now());
       reads += 1;
-      const query = readQuery(params);
+      const query = readQuery(params, traits.pagesFromZero ? 0 : 1);
       const { stream } = query;
       requests[stream] += 1;
       const question = { ...query, ...askedWindow(query, traits, now()) };

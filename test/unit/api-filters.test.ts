@@ -201,7 +201,6 @@ describe('a complete request', () => {
     [{ limit: 1001 }, 'limit'],
     [{ limit: 0 }, 'limit'],
     [{ limit: '1e3' }, 'limit'],
-    [{ page: 0 }, 'page'],
     [{ page: -1 }, 'page'],
     [{ page: 1.5 }, 'page'],
     [{ page: Number.POSITIVE_INFINITY }, 'page'],

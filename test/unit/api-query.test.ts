@@ -40,7 +40,7 @@ describe('the query as it is sent', () => {
 
   it.each([
     ['limit', { limit: 1001 }],
-    ['page', { page: 0 }],
+    ['page', { page: -1 }],
     ['start', { start: Number.NaN }],
     ['end', { end: 1e18 }],
     ['start lies after end', { start: START + 9_000_000 }],
