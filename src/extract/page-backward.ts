@@ -39,6 +39,7 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
   for (let candidates = 0; candidates < MOST_CANDIDATES && first && !evidence.knowsEnd; candidates++) {
     const newest: Instant | undefined = sortedRows(first).at(-1)?.at;
     if (newest === undefined) return;
+    yield* aroundNewerSeen(newest);
     // Where rows are known, the page has shown them: then only the time since has to be asked for.
     if (!evidence.isNew) yield* timeSince(newest);
     if (!evidence.knowsEnd) yield* fromRightThere(newest, first);
@@ -47,6 +48,15 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     const newer: Instant | undefined = evidence.seenAfter(newest).at(-1);
     if (newer === undefined) return;
     first = yield* halvedUntilShown(fetcher, Math.floor(newer) - 1 - profile.startMarginMs);
+  }
+
+  /** A newer row was seen by an earlier run: only a short question says that it is gone. */
+  async function* aroundNewerSeen(newest: Instant): AsyncGenerator<PageResult, void> {
+    const seen = evidence.newerSeen(newest);
+    if (seen === undefined) return;
+    const around = { start: Math.floor(seen) - HOUR_MS - profile.startMarginMs, end: Math.ceil(seen) + HOUR_MS };
+    const page = await fetcher.attempt({ order: 'asc', ...around });
+    if (page) yield page;
   }
 
   async function* timeSince(newest: Instant): AsyncGenerator<PageResult, void> {

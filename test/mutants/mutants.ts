@@ -28,8 +28,19 @@ export const MUTANTS: readonly Mutant[] = [
     '.length > rows.length) return undefined;',
   ),
   answer('order', 'asked newest first, taken as shown', "query.order === 'asc' ? rows : rows.toReversed()", 'rows'),
-  answer('order', 'pages longer than asked', 'near.length > query.limit && query.page > 1 ? undefined : near', 'near'),
-  answer('reach', 'skipped', 'const near = withinReach(past, query);', 'const near = sorted;'),
+  answer(
+    'order',
+    'later pages longer than asked',
+    'if (all.length > query.limit && query.page > 1) return undefined;',
+    '',
+  ),
+  answer(
+    'order',
+    'all of a page longer than asked',
+    'all.length > query.limit ? all.slice(0, query.limit) : all',
+    'all',
+  ),
+  answer('reach', 'skipped', 'return withinReach(past, query);', 'return sorted;'),
   answer('reach', 'garbled times in the past', 'at >= start - WIDENED_MS && ', ''),
   answer('reach', 'garbled times in the future', ' && at <= end + WIDENED_MS', ''),
   answer(
@@ -64,7 +75,8 @@ export const MUTANTS: readonly Mutant[] = [
     'if (answer.foreign) return',
     'if (answer.foreign && answer.rows.length === 0) return',
   ),
-  evidence('whole', 'skipped', 'if (this.#rows.showSampling(answer, sorted)) this.#startOver();', ''),
+  evidence('whole', 'skipped', 'if (this.#rows.showSampling(answer, sorted ?? answer.rows)) this.#startOver();', ''),
+  evidence('whole', 'answers out of order are not compared', 'sorted ?? answer.rows', 'sorted ?? []'),
   evidence('whole', 'what was shown before', 'this.#intervals = [];\n    this.#looks = [];', 'this.#looks = [];'),
   seen(
     'whole',

@@ -1,6 +1,9 @@
 import type { TraitName } from '../../src/sandbox/traits.ts';
 
-/** Ways of answering that the reader does not survive yet. The simulation does not draw them. Whoever fixes one takes its name out. Empty is the goal. */
+/**
+ * Ways of answering that the reader does not survive together with others yet. The simulation does not draw them. Whoever fixes one takes its name
+ * out. Empty is the goal. By itself `pagesFromZero` is read whole.
+ */
 export const KNOWN_UNSOUND: readonly TraitName[] = ['pagesFromZero', 'sortJitter'];
 
 export const isKnownUnsound = (name: TraitName): boolean =>
@@ -10,14 +13,7 @@ export const isKnownUnsound = (name: TraitName): boolean =>
  * Ways of answering that leave something open for ever, however often one asks: rows out of reach, long ranges cut without a word, rows that come and go, answers that
  * prove nothing. Everything else must be proven after three runs.
  */
-export const STAYS_OPEN: readonly TraitName[] = [
-  'retention',
-  'maxSpan',
-  'flapping',
-  'sortOrder',
-  'sortJitter',
-  'pagesFromZero',
-];
+export const STAYS_OPEN: readonly TraitName[] = ['retention', 'maxSpan', 'flapping', 'sortOrder', 'sortJitter'];
 
 /** Those of the others that the reader does not prove in three runs yet: its pages get so small that a few ties at the end fill one. */
 export const NOT_PROVEN_YET: readonly TraitName[] = ['limitMax', 'maxBytes', 'refuseAbove'];

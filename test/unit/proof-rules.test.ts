@@ -95,6 +95,8 @@ describe('order: the answer is sorted as asked', () => {
   it('a later page with more rows than were asked for is another page', () => {
     expect(inOrder(answer([1, 2, 3], { limit: 3 }))).toHaveLength(3);
     expect(inOrder(answer([1, 2, 3, 4], { limit: 3, page: 2 }))).toBeUndefined();
+    expect(timesOf(inOrder(answer([1, 2, 3, 90], { limit: 3 })))).toEqual([1, 2, 3]);
+    expect(timesOf(inOrder(newest([90, 80, 2, 1], { limit: 3 })))).toEqual([2, 80, 90]);
   });
 
   it('such an answer adds nothing to what is known', () => {
@@ -383,6 +385,12 @@ describe('whole: a long question that leaves out what a short one shows is not b
   it('what it had proven is open again', () => {
     expect(evidenceOf([sampled]).through(NOW - 10 * DAY)).toBeDefined();
     expect(evidenceOf([sampled, short]).through(NOW - 10 * DAY)).toBeUndefined();
+  });
+
+  it('also by a short one that is out of order', () => {
+    const mixed = { ...short, rows: [...short.rows.slice(5), ...short.rows.slice(0, 5)] };
+    expect(inOrder(mixed)).toBeUndefined();
+    expect(evidenceOf([sampled, mixed]).through(NOW - 10 * DAY)).toBeUndefined();
   });
 
   it('and later ones do not say that those rows are gone', () => {

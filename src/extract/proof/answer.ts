@@ -45,7 +45,10 @@ const ROWS_A_STRAY = 50;
  * RULE order. The rows of an answer that are sorted as asked, oldest first; undefined where the answer is reversed or mixed, which proves
  * nothing. A few rows whose times do not fit their places (a garbled clock: 1970, 2099) are left out: they are stored like any other and prove nothing.
  */
-export function inOrder({ query, rows, answeredAt }: Omit<Observation, 'count'>): readonly Stamped[] | undefined {
+export function inOrder({ query, rows: all, answeredAt }: Omit<Observation, 'count'>): readonly Stamped[] | undefined {
+  // A later page with more rows than were asked for is not the page with that number. On a first page the others may be added to it from elsewhere.
+  if (all.length > query.limit && query.page > 1) return undefined;
+  const rows = all.length > query.limit ? all.slice(0, query.limit) : all;
   const oldestFirst = query.order === 'asc' ? rows : rows.toReversed();
   const sorted = longestSorted(oldestFirst);
   const strays = rows.length - sorted.length;
@@ -55,9 +58,7 @@ export function inOrder({ query, rows, answeredAt }: Omit<Observation, 'count'>)
   if (strays > 0 && longestSorted(oldestFirst.toReversed()).length >= sorted.length) return undefined;
   // What lies in the future is no edge either: nothing is proven there, and a garbled time would prove all before it.
   const past = sorted.filter(({ at }) => at <= answeredAt + CLOCKS_MS);
-  const near = withinReach(past, query);
-  // A page with more rows than were asked for is not the page with that number.
-  return near.length > query.limit && query.page > 1 ? undefined : near;
+  return withinReach(past, query);
 }
 
 /**

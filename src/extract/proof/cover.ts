@@ -121,6 +121,10 @@ export function isCovered(
   return at >= silence.to - 1;
 }
 
+/** Whether a short question, which asks for the time of a row that was seen, shows nothing there: what long ones leave out is not gone. */
+export const isGone = (looks: readonly Look[], at: Instant): boolean =>
+  looks.some((look) => lengthOf(look) <= NARROW_MS && quietOf(look).some(({ from, to }) => from < at && at < to));
+
 /** Recent rows and old ones may be kept apart: at the end of a silence that is far from the row, a question asks for nothing else. */
 function isAtFarSide(look: Look, { from, to }: Span, side: Side): boolean {
   if (to - from <= NARROW_MS) return true;

@@ -5,6 +5,7 @@ import {
   APART_MS,
   hasRoom,
   isCovered,
+  isGone,
   isInstantSeen,
   isLong,
   isOneInstant,
@@ -12,7 +13,6 @@ import {
   isSeenNewest,
   isSilent,
   type Look,
-  lengthOf,
   longestLook,
   lookOf,
   QUIET_MS,
@@ -77,13 +77,13 @@ export class Evidence {
     // RULE stream. Rows of another stream: the answer is one to another question.
     if (answer.foreign) return { kind: 'foreign' };
     const sorted = inOrder(answer);
+    if (this.#rows.showSampling(answer, sorted ?? answer.rows)) this.#startOver();
     if (sorted === undefined) return { kind: 'unordered' };
     const between = provenBy(sorted);
     const missing = between ? this.#rows.missingFrom(answer, between) : [];
     if (missing.length > 0) return { kind: 'contradicts', missing };
-    if (this.#rows.showSampling(answer, sorted)) this.#startOver();
     if (between) this.#add(between, answer);
-    this.#rows.remember(sorted, lengthOf(answer));
+    this.#rows.remember(answer, sorted);
     this.#noteNewest(answer, sorted);
     this.#look(answer, sorted);
     return sorted.length === 0 ? { kind: 'empty' } : { kind: 'counts', sorted };
@@ -122,13 +122,18 @@ export class Evidence {
     const { newest } = candidate;
     if (candidate.query.order !== 'desc' || !reachesNow(candidate) || !newest || newest.at < this.#newestHere)
       return false;
-    const isStale = (this.#newestSeen ?? newest.at) > newest.at;
-    if (this.isNew || isStale || (isOneInstant(candidate) && !hasRoom(candidate))) {
+    const newer = this.newerSeen(newest.at);
+    if (newer !== undefined && !isGone(this.#looks, newer)) return false;
+    if (this.isNew || newer !== undefined || (isOneInstant(candidate) && !hasRoom(candidate))) {
       if (!isSeenNewest(candidate, this.#looks)) return false;
     }
     const silence = this.silenceSince(newest.at, candidate.answeredAt);
     return silence.to - silence.from <= QUIET_MS || isCovered(this.#looks, silence, this.#seenMs);
   }
+
+  /** The newest row that was ever seen, where it is newer than that. */
+  newerSeen = (newest: Instant): Instant | undefined =>
+    this.#newestSeen !== undefined && this.#newestSeen > newest ? this.#newestSeen : undefined;
 
   /** What has to be covered since the newest row. */
   silenceSince(newest: Instant, to: Instant): Span {

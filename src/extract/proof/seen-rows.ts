@@ -81,25 +81,26 @@ export class SeenRows {
    * RULE whole. A shorter question shows rows that a longer one has left out where it should have shown them: long ranges are sampled, or read from part
    * of the data. Then none that long is believed.
    */
-  showSampling(answer: Observation, sorted: readonly Stamped[]): boolean {
+  showSampling(answer: Observation, rows: readonly Stamped[]): boolean {
     const length = lengthOf(answer);
     const found = this.#wide.find(({ ids, between, length: wide, answeredAt }) => {
       if (LONGER * Math.max(NARROW_MS, length) > wide) return false;
       const settled = answeredAt - Math.max(this.#settleMs, MINUTE_MS);
-      const both = sorted.filter(({ at }) => at > between.after && at < between.before && at < settled);
+      const both = rows.filter(({ at }) => at > between.after && at < between.before && at < settled);
       const left = both.filter(({ id }) => !ids.has(id)).length;
       return left > 1 && left * LEFT_OUT > both.length;
     });
+    if (found) this.#wide = [];
+    return found !== undefined;
+  }
+
+  remember(answer: Observation, sorted: readonly Stamped[]): void {
+    const length = lengthOf(answer);
     const between = provenBy(sorted);
     if (between && length > NARROW_MS) {
       const ids = new Set(sorted.map(({ id }) => id));
       this.#wide = [...this.#wide.slice(1 - MOST_WIDE), { ids, between, length, answeredAt: answer.answeredAt }];
     }
-    if (found) this.#wide = [];
-    return found !== undefined;
-  }
-
-  remember(sorted: readonly Stamped[], length: number): void {
     const edges =
       sorted.length <= 2 * EDGE_ROWS ? sorted : [...sorted.slice(0, EDGE_ROWS), ...sorted.slice(-EDGE_ROWS)];
     for (const { id, at } of edges) {
