@@ -1,0 +1,213 @@
+import { expect, test } from 'vitest';
+import { RetryLater, StopStream } from '../../src/model/errors.ts';
+import {
+  type Asked,
+  createWrittenSync,
+  DAY,
+  HOUR,
+  MINUTE,
+  NOON,
+  plainly,
+  spread,
+  type WrittenEvent,
+} from './written-service.ts';
+
+export type Serve = (query: Asked, events: readonly WrittenEvent[]) => readonly WrittenEvent[];
+/** A service is made anew for each world: it may remember. */
+export type Make = () => Serve;
+
+export const refuse = (status: number, message = 'refused'): never => {
+  const answer = { status, code: 'x', message };
+  if (status === 429 || status >= 500) throw new RetryLater(message, { answer });
+  throw new StopStream(message, { answer });
+};
+
+/** A number that belongs to a text, for ever. */
+export function hash(text: string): number {
+  let h = 2166136261;
+  for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 16777619);
+  h ^= h >>> 15;
+  return Math.imul(h, 2246822507) >>> 0;
+}
+
+export type Rows = readonly WrittenEvent[];
+export const floor = (at: number, unit: number): number => Math.floor(at / unit) * unit;
+export const ceil = (at: number, unit: number): number => Math.ceil(at / unit) * unit;
+export const shard = ({ id }: WrittenEvent, of: number): number => hash(id) % of;
+/** In the order that was asked for; by id among equals. */
+export const sorted = (rows: Rows, { sortOrder }: Asked): WrittenEvent[] => {
+  const sign = sortOrder === 'desc' ? -1 : 1;
+  return [...rows].sort((a, b) => sign * (a.at - b.at || (a.id < b.id ? -1 : 1)));
+};
+export const within = ({ start, end }: { start: number; end: number }, rows: Rows): WrittenEvent[] =>
+  rows.filter(({ at }) => at >= start && at < end);
+export const paged = <T>(rows: readonly T[], { page, limit }: Asked): T[] =>
+  rows.slice((page - 1) * limit, page * limit);
+export const whole = (q: Asked, rows: Rows): WrittenEvent[] => sorted(within(q, rows), q);
+/** How many polls there were: each has its own time. */
+export const counter = (): ((q: Asked) => number) => {
+  const times = new Set<number>();
+  return ({ now }) => times.add(now).size;
+};
+
+/** A cache before the service, by that key. */
+export const cached =
+  (ms: number, keyOf: (q: Asked) => readonly unknown[]): Make =>
+  () => {
+    const cache = new Map<string, { until: number; rows: Rows }>();
+    return (q, e) => {
+      const key = keyOf(q).join();
+      const hit = cache.get(key);
+      if (hit && hit.until > q.now) return hit.rows;
+      const rows = plainly(q, e);
+      cache.set(key, { until: q.now + ms, rows });
+      return rows;
+    };
+  };
+
+const many = (count: number, at: number, prefix: string): WrittenEvent[] =>
+  Array.from({ length: count }, (_, i) => ({ id: `${prefix}${i}`, at }));
+const day = (n: number): number => Date.UTC(2026, 10, 14) + n * DAY;
+
+/** Sparse, bursts, silences of weeks, ties, round times, one heavy day. */
+export const WORLDS: Record<string, { since: number; events: () => WrittenEvent[] }> = {
+  sparse: {
+    since: NOON - 150 * DAY,
+    events: () => [
+      ...spread(1, day(-149), day(-149) + HOUR, 'first'),
+      ...spread(40, day(-120), day(-90), 'a'),
+      ...many(30, day(-61) + 12345, 't'),
+      ...spread(12, day(-30), day(-29), 'b'),
+      ...spread(25, day(-6), NOON, 'c'),
+    ],
+  },
+  burst: {
+    since: NOON - 100 * DAY,
+    events: () => [
+      ...spread(500, day(-99), day(-75), 'a'),
+      ...spread(4200, day(-50) + 7 * HOUR, day(-50) + 7 * HOUR + 20 * MINUTE, 'b'),
+      ...many(1700, day(-35) + 3_456_789, 't'),
+      ...spread(900, day(-20), NOON, 'c'),
+      ...spread(300, NOON - 2 * HOUR, NOON, 'd'),
+    ],
+  },
+  round: {
+    since: day(-60),
+    events: () => [
+      ...Array.from({ length: 60 * 24 }, (_, i) => ({ id: `h${i}`, at: day(-60) + i * HOUR })),
+      ...Array.from({ length: 60 }, (_, i) => many(4, day(i - 59), `m${i}-`)).flat(),
+      ...Array.from({ length: 60 }, (_, i) => ({ id: `l${i}`, at: day(i - 59) - 1 })),
+      ...many(1200, day(-19), 't'),
+      ...Array.from({ length: 600 }, (_, i) => ({ id: `n${i}`, at: NOON - i * MINUTE })),
+    ],
+  },
+  even: { since: NOON - 30 * DAY, events: () => spread(7000, NOON - 30 * DAY, NOON) },
+  heavy: {
+    since: NOON - 40 * DAY,
+    events: () => [...spread(12500, day(-9) + HOUR, day(-8), 'h'), ...spread(200, day(-3), NOON, 'c')],
+  },
+};
+
+export interface Outcome {
+  unsound: { run: number; ids: string[]; through: number | undefined } | undefined;
+  /** The run after which everything older than 15 minutes was there and certified; none: never. */
+  rowsAt: number | undefined;
+  certifiedAt: number | undefined;
+  missing: number;
+  lag: number | undefined;
+  requests: number;
+  first: number;
+  ideal: number;
+  rows: number;
+  errors: string[];
+  queries: ReturnType<typeof createWrittenSync>['queries'];
+}
+
+const POLLS = [0, 5 * MINUTE, 5 * MINUTE, DAY, 5 * MINUTE, 5 * MINUTE, DAY, 20 * MINUTE];
+
+export async function trial(make: Make, world: keyof typeof WORLDS, clock = 0): Promise<Outcome> {
+  const { since, events } = WORLDS[world] as (typeof WORLDS)[string];
+  const serve = make();
+  const sync = createWrittenSync(
+    { events: events(), clock, answers: (query, seen) => (query.request > 4000 ? refuse(503) : serve(query, seen)) },
+    { since },
+  );
+  const out: Outcome = {
+    unsound: undefined,
+    rowsAt: undefined,
+    certifiedAt: undefined,
+    missing: 0,
+    lag: undefined,
+    requests: 0,
+    first: 0,
+    ideal: 0,
+    rows: 0,
+    errors: [],
+    queries: sync.queries,
+  };
+  for (const [i, ms] of POLLS.entries()) {
+    const before = sync.now();
+    sync.pass(ms);
+    if (ms > 0) {
+      // New ones over the time that passed, some in one instant, and some that come up to eight minutes late.
+      sync.events.push(...spread(ms >= DAY ? 150 : 7, before, sync.now(), `new${i}-`));
+      sync.events.push(...many(4, Math.floor((sync.now() - ms / 2) / 1000) * 1000, `tie${i}-`));
+      sync.events.push(...spread(3, sync.now() - 8 * MINUTE, sync.now() - 2 * MINUTE, `late${i}-`));
+    }
+    const { error } = await sync.run();
+    if (error) out.errors.push(`run ${i + 1}: ${error.message}`);
+    const lost = sync.certifiedAndMissing();
+    if (lost.length > 0 && !out.unsound) out.unsound = { run: i + 1, ids: lost, through: sync.watermark() };
+    const missing = new Set(sync.missing());
+    const old = sync.events.filter(({ id, at }) => missing.has(id) && at < sync.now() - 15 * MINUTE);
+    out.missing = old.length;
+    out.lag = sync.now() - (sync.watermark() ?? since);
+    if (old.length === 0) out.rowsAt ??= i + 1;
+    else out.rowsAt = undefined;
+    if (old.length === 0 && out.lag <= 30 * MINUTE) out.certifiedAt ??= i + 1;
+    else out.certifiedAt = undefined;
+    if (i === 0) out.first = sync.queries.length;
+  }
+  out.rows = sync.events.length;
+  out.requests = sync.queries.length;
+  out.ideal = Math.ceil(sync.events.length / 1000) + POLLS.length - 1;
+  return out;
+}
+
+export interface Service {
+  name: string;
+  make: Make;
+  /** Worlds, by what is seen in them. */
+  live?: string;
+  stuck?: string;
+  unsound?: string;
+}
+
+export function check(services: readonly Service[]): void {
+  const worlds = (names = ''): string[] => names.split(' ').filter(Boolean);
+  for (const { name, make, live, stuck, unsound } of services) {
+    const sound = (outcome: Outcome): void => expect(outcome.unsound).toBeUndefined();
+    const complete = (outcome: Outcome): void => expect(outcome.certifiedAt ?? Number.NaN).toBeLessThanOrEqual(4);
+    for (const world of worlds(live)) {
+      test(`${name}: ${world}`, async () => {
+        const outcome = await trial(make, world);
+        sound(outcome);
+        complete(outcome);
+      });
+    }
+    for (const world of worlds(stuck)) {
+      const outcome = once(() => trial(make, world));
+      test(`${name}: ${world} is sound`, async () => sound(await outcome()));
+      test.fails(`${name}: ${world} is complete`, async () => complete(await outcome()));
+    }
+    for (const world of worlds(unsound)) test.fails(`${name}: ${world}`, async () => sound(await trial(make, world)));
+  }
+}
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
