@@ -88,6 +88,7 @@ export const DEEP: string[] = [
   'test/integration/verify-sinks.test.ts',
   'test/integration/window-rows.test.ts',
   'test/integration/worker-policy.test.ts',
+  'test/unit/third-author*.test.ts',
   'test/unit/extraction-archives.test.ts',
   'test/unit/extraction-costs.test.ts',
   'test/unit/extraction-newest-ties.test.ts',

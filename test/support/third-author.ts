@@ -180,12 +180,14 @@ export interface Service {
   /** Worlds, by what is seen in them. */
   live?: string;
   stuck?: string;
+  /** Whether they come to an end there was not asked. */
+  soundIn?: string;
   unsound?: string;
 }
 
 export function check(services: readonly Service[]): void {
   const worlds = (names = ''): string[] => names.split(' ').filter(Boolean);
-  for (const { name, make, live, stuck, unsound } of services) {
+  for (const { name, make, live, stuck, soundIn, unsound } of services) {
     const sound = (outcome: Outcome): void => expect(outcome.unsound).toBeUndefined();
     const complete = (outcome: Outcome): void => expect(outcome.certifiedAt ?? Number.NaN).toBeLessThanOrEqual(4);
     for (const world of worlds(live)) {
@@ -200,6 +202,8 @@ export function check(services: readonly Service[]): void {
       test(`${name}: ${world} is sound`, async () => sound(await outcome()));
       test.fails(`${name}: ${world} is complete`, async () => complete(await outcome()));
     }
+    for (const world of worlds(soundIn))
+      test(`${name}: ${world} is sound`, async () => expect((await trial(make, world)).unsound).toBeUndefined());
     for (const world of worlds(unsound)) test.fails(`${name}: ${world}`, async () => sound(await trial(make, world)));
   }
 }

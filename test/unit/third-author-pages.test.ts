@@ -68,7 +68,7 @@ const SERVICES: Service[] = [
   },
   {
     name: 'limit ignored, all rows up to 5,000; page 2 is empty',
-    live: 'burst',
+    stuck: 'burst',
     make: () => (q, e) => (q.page > 1 ? [] : whole(q, e).slice(0, 5000)),
   },
   { name: 'page ignored', live: 'even', make: () => (q, e) => plainly({ ...q, page: 1 }, e) },
@@ -103,7 +103,7 @@ const SERVICES: Service[] = [
   },
   {
     name: 'the rows of today on top of the first page, beyond its limit',
-    unsound: 'even burst',
+    soundIn: 'even burst',
     make: () => (q, e) => {
       const rows = whole(q, e);
       const today = rows.filter(({ at }) => at >= floor(q.now, DAY));

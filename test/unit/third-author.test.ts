@@ -90,7 +90,7 @@ const SERVICES: Service[] = [
   {
     name: 'weekly indices, names stepped by 7 days from start',
     stuck: 'sparse',
-    unsound: 'round',
+    soundIn: 'round',
     make: () => (q, e) => {
       const weeks = new Set<number>();
       for (let at = q.start; at < q.end; at += 7 * DAY) weeks.add(floor(at, 7 * DAY));
@@ -115,7 +115,7 @@ const SERVICES: Service[] = [
   {
     name: 'monthly tables: only the months of start and of end are read',
     live: 'even',
-    unsound: 'round',
+    soundIn: 'round',
     make: () => (q, e) =>
       plainly(
         q,
@@ -167,7 +167,8 @@ const SERVICES: Service[] = [
   },
   {
     name: 'hot and cold store, chosen by start',
-    unsound: 'sparse even',
+    soundIn: 'even',
+    unsound: 'sparse',
     make: () => (q, e) => {
       const border = q.now - 30 * DAY;
       return plainly(
@@ -189,7 +190,8 @@ const SERVICES: Service[] = [
   },
   {
     name: 'today in memory, older on disk: a window over midnight sees only disk',
-    unsound: 'sparse even',
+    soundIn: 'even',
+    unsound: 'sparse',
     make: () => (q, e) => {
       const today = floor(q.now, DAY);
       return plainly(q, q.start >= today ? e : e.filter(({ at }) => at < today));
