@@ -211,6 +211,14 @@ describe('end: the newest rows first, up to the present, shown by another questi
     expect(proves(NOW - 2 * HOUR, NOW - HOUR + 5, evidenceOf([early], proven))).toBe(false);
   });
 
+  it('where a newer row was seen by an earlier run: only if a short question shows that it is gone', () => {
+    const known = { ...proven, newestSeen: NOW - HOUR + 1000 };
+    const from = (start: number): Observation => answer(rows.slice(-1), { start, end: END, limit: 50 });
+    const long = from(NOW - NARROW_MS - HOUR);
+    expect(ends([candidate, long], known)).toBe(false);
+    expect(ends([candidate, long, from(NOW - HOUR - 1)], known)).toBe(true);
+  });
+
   it('not where a newer row is known, before or behind it', () => {
     expect(ends([candidate], { ...proven, newestSeen: NOW - HOUR + 1 })).toBe(false);
     const newer = answer([NOW - HOUR + 5], { start: NOW - HOUR + 1, end: END });
