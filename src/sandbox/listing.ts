@@ -103,6 +103,7 @@ function placeOf(query: PageQuery, traits: Traits): { page: number; limit: numbe
   if (traits.limitMax !== undefined && query.limit > traits.limitMax) {
     refuse(422, `invalid limit: at most ${traits.limitMax}`);
   }
+  if (query.page < (traits.pagesFromZero ? 0 : 1)) refuse(422, 'invalid page: the first is 1');
   const limit = traits.ignoreLimit ?? Math.min(query.limit, traits.limitCap ?? Number.POSITIVE_INFINITY);
   let page = traits.ignorePage ? 1 : query.page;
   if (deepPage(query, traits) === 'repeat') page = wordAndNumber(traits.deepPages ?? '', DEEP).number;
