@@ -112,7 +112,7 @@ function commandsFor([name = '']: readonly string[]): Promise<Register[]> {
 
 export async function loadProgram(argv: readonly string[], action: Action, terminal: Terminal): Promise<Command> {
   const program = new Command('tributary')
-    .description('Keeps a warehouse in sync with a link-attribution service: complete, without doubles, resumable.')
+    .description('Keeps a warehouse in sync with a link-attribution service: complete, without duplicates, resumable.')
     .version(ownVersion(), '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
