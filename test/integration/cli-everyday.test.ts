@@ -123,6 +123,8 @@ describe('query', () => {
     const { code, stdout } = await tributary('query', 'select count(*) as n from attribution.clicks;', '--json');
     const n = await clicks();
     expect([code, JSON.parse(stdout)]).toMatchObject([0, { command: 'query', rows: [{ n }], isCut: false }]);
+    const pasted = await tributary('query', '-- 1. As on a page of the docs.\nselect 7 as n;\n-- 7');
+    expect([pasted.code, pasted.stdout]).toEqual([0, 'n\n─\n7\n']);
     const cut = await tributary('query', 'select event_id from attribution.clicks order by 1', '--limit', '2');
     expect(cut.stdout).toMatch(/^event_id\n─+\n\S+\n\S+\n\nthe first 2 rows; --limit shows more\n$/);
   });
