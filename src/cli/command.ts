@@ -130,6 +130,12 @@ export function parseStreams(names: readonly string[]): StreamName[] {
   return names.filter(isStream);
 }
 
+/** What comes before anything can be shown. */
+export const firstStep = ({ sources }: { sources: object }): string =>
+  Object.keys(sources).length > 0
+    ? 'tributary sync'
+    : 'tributary init writes a config; tributary demo works without one';
+
 /** "Nothing found" would mislead if the source is only mistyped. */
 export function checkSource(name: string | undefined, known: Iterable<string>): void {
   const names = [...new Set(known)];

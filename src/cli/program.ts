@@ -91,10 +91,11 @@ const BARE: Readonly<Record<string, string>> = {
   quarantine: 'list',
 };
 
-/** The command line as it is meant: a bare group lists, and `-V` is the older name of `-v`. */
+/** The command line as it is meant: a bare group lists, `-V` is the older name of `-v`, and SQL may begin with a comment. */
 function inFull(typed: readonly string[]): readonly string[] {
   const [name = '', next] = typed;
   if (name === '-V') return ['-v'];
+  if (name === 'query') return typed.map((word) => (/^--\s/.test(word) ? ` ${word}` : word));
   const isBare = next === undefined || (next.startsWith('-') && next !== '--help' && next !== '-h');
   return isBare && Object.hasOwn(BARE, name) ? [name, BARE[name] ?? '', ...typed.slice(1)] : typed;
 }
@@ -112,7 +113,7 @@ function commandsFor([name = '']: readonly string[]): Promise<Register[]> {
 
 export async function loadProgram(argv: readonly string[], action: Action, terminal: Terminal): Promise<Command> {
   const program = new Command('tributary')
-    .description('Keeps a warehouse in sync with a link-attribution service: complete, without doubles, resumable.')
+    .description('Keeps a warehouse in sync with a link-attribution service: complete, without duplicates, resumable.')
     .version(ownVersion(), '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')

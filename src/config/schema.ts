@@ -206,14 +206,8 @@ export const configSchema = z
     http: http.prefault({}).describe('for start: health, metrics and the dashboard'),
   })
   .superRefine(({ sources, sinks }, context) => {
-    for (const [name, { keep }] of Object.entries(sinks)) {
-      const message =
-        keep === undefined
-          ? undefined
-          : keepFault(
-              keep,
-              Object.entries(sources).map(([name, { streams }]) => ({ name, streams })),
-            );
+    for (const [name, { keep = Number.POSITIVE_INFINITY }] of Object.entries(sinks)) {
+      const message = keepFault(keep, sources);
       if (message !== undefined) context.addIssue({ code: 'custom', path: ['sinks', name, 'keep'], message });
     }
   });

@@ -70,14 +70,13 @@ export const sink = z.discriminatedUnion('type', SINKS, { error: 'must be postgr
 const SHORTEST_KEEP_MS = 4 * DAY_MS;
 
 interface ReadBack {
-  name: string;
   streams: Readonly<Record<string, { lookback: number; resweep?: number | undefined } | undefined>>;
 }
 
 /** What is read again and again must be kept, or it would be deleted and come back every night. */
-export function keepFault(keep: number, sources: readonly ReadBack[]): string | undefined {
+export function keepFault(keep: number, sources: Readonly<Record<string, ReadBack>>): string | undefined {
   if (keep < SHORTEST_KEEP_MS) return 'must be at least 4d: each day is read again two days later';
-  for (const { name, streams } of sources) {
+  for (const [name, { streams }] of Object.entries(sources)) {
     for (const [stream, settings] of Object.entries(streams)) {
       const { lookback = 0, resweep = 0 } = settings ?? {};
       const [key, ms] = lookback > resweep ? ['lookback', lookback] : ['resweep', resweep];

@@ -38,7 +38,6 @@ const dialectOf = (schema: string): Dialect => ({
   // The folder says it: whole days are passed over without a look at their files.
   utcDate: (alias) => `${alias}.date`,
   utcDay: (instant) => `(${instant} at time zone 'UTC')::date`,
-  byBytes: (text) => text,
   isComplete: (source, date) => ({
     join: `left join (
     select k.source, k.date from ${nameIn(schema, 'complete_days')} k join ${nameIn(schema, 'coverage')} c on c.source = k.source

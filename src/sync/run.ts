@@ -147,7 +147,7 @@ export async function withRun(
     if (!(error instanceof Fault)) throw error;
     error.at({ source, stream, ...(window && { window: describeRange(window) }) });
     // If the database itself failed, the progress is unknown.
-    error.kept ??= await lowestCursor(state, tracks).then(keptOf, () => COMMITTED);
+    error.kept ??= await lowestCursor(state, tracks).then(keptOf, () => 'every row that was committed');
     ended = { state: stateOf(error), unproven: [], fault: error };
   } finally {
     const now = job.requests();
@@ -181,10 +181,10 @@ function stateOf(fault: Fault): RunState {
 function keptOf(cursor: Cursor | undefined): string {
   if (cursor?.completeThrough !== undefined)
     return `everything through ${describeInstant(cursor.completeThrough)} is complete`;
-  return cursor ? COMMITTED : 'nothing had been written yet';
+  return cursor
+    ? 'the rows that were stored; none is certified yet, so the next run reads them again, and stores none twice'
+    : 'nothing had been written yet';
 }
-
-const COMMITTED = 'every row that was committed; the next run goes on from there';
 
 export const tracksOf = (
   { sinks }: Pick<SyncDeps, 'sinks'>,

@@ -45,6 +45,8 @@ export interface StreamStatus {
   /** Why the stream waits for a person: the service refused it, and asking again would not help. */
   parked: { reason: string; nextStep: string | null; since: string; nextProbeAt: string | null } | null;
   lastRun: LastRun | null;
+  /** The last three syncs ended early without having read a row: the service or a sink does not answer. */
+  failing: boolean;
   /** When the worker reads the stream again. Null where no worker has scheduled it. */
   nextRunAt: string | null;
 }
@@ -80,7 +82,10 @@ export function needsOf(streams: readonly StreamStatus[], maxLagMs: ReadonlyMap<
         },
       stuck > 0 && { kind: 'uncertified', message: `windows that two runs could not prove: ${stuck}` },
       changed !== undefined && { kind: 'sink_changed', message: changed.slice(SINK_CHANGED.length) },
-      lastRun?.state === 'failed' && { kind: 'failed', message: lastRun.message ?? 'the last run failed' },
+      (lastRun?.state === 'failed' || status.failing) && {
+        kind: 'failed',
+        message: lastRun?.message ?? 'the last run failed',
+      },
     ];
     return found.flatMap((one) => (one ? [{ source, stream, ...one }] : []));
   });
@@ -105,7 +110,7 @@ export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
         extract(epoch from now() - c.complete_through)::float8 as lag, c.sink is not null and ${CAUGHT_UP} as "caughtUp",
         (select count(*) from tributary.quarantine q where (q.source, q.stream) = (k.source, k.stream)) as quarantined,
         ${COVERAGE.filters} as filters, case when c.sink is not null then ${ALSO_COMPLETE_LIST} end as also,
-        r.id, r.kind, r.state, r.started_at, r.finished_at, r.message
+        r.id, r.kind, r.state, r.started_at, r.finished_at, r.message, ${FAILING} as "failing"
       from (select source, stream from tributary.cursors union select source, stream from tributary.runs) k
       left join tributary.cursors c on (c.source, c.stream) = (k.source, k.stream)
       left join lateral (
@@ -117,6 +122,16 @@ export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
   const upcoming = await readUpcoming(state);
   return rows.map((row) => toStatus(row, windows.get(trackOf(row)) ?? [], upcoming(row.source, row.stream)));
 }
+
+/** A fault that passes is gone with the next poll or the one after it. */
+const POLLS_OF_AN_OUTAGE = 3;
+
+const FAILING = `(
+  select count(*) = ${POLLS_OF_AN_OUTAGE} from (
+    select state, rows_read from tributary.runs p
+    where (p.source, p.stream) = (k.source, k.stream) and kind in ('sync', 're-sweep') and finished_at is not null
+    order by started_at desc limit ${POLLS_OF_AN_OUTAGE}
+  ) p where state = 'incomplete' and rows_read = 0)`;
 
 interface LedgerWindow {
   start: Instant;
@@ -162,6 +177,7 @@ interface StatusRow {
   newest_seen: Date | null;
   lag: number | null;
   caughtUp: boolean;
+  failing: boolean;
   filters: string | null;
   also: RangePairs | null;
   quarantined: number;
@@ -210,6 +226,7 @@ const toStatus = (row: StatusRow, windows: readonly LedgerWindow[], upcoming: Up
   quarantined: row.quarantined,
   parked: parkedOf(row, upcoming),
   lastRun: row.id === null ? null : toRun(row.id, row),
+  failing: row.failing,
   nextRunAt: upcoming.nextRunAt?.toISOString() ?? null,
 });
 

@@ -118,7 +118,7 @@ it('status in a folder without state says so, and creates nothing', async () => 
   const { code, stdout } = await place.run(['status']);
   expect([code, stdout]).toEqual([
     0,
-    'nothing has been synced yet (state: embedded Postgres in .tributary/)\nnext: tributary sync, or tributary demo\n',
+    'nothing has been synced yet (state: embedded Postgres in .tributary/)\nnext: tributary init writes a config; tributary demo works without one\n',
   ]);
   expect(JSON.parse((await place.run(['status', '--json'])).stdout)).toMatchObject({ streams: [], sources: [] });
   expect(await place.files()).toEqual({ dir: [], home: [], tmp: [] });

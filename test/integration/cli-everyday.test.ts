@@ -84,6 +84,27 @@ describe('status --check', () => {
     expect((await tributary('status')).code).toBe(0);
   });
 
+  it('exits with 4 where three polls in a row could not read anything, long before maxLag', async () => {
+    await db.query({ text: `update tributary.cursors set complete_through = now() where stream = 'clicks'` });
+    const fail = (n: number) =>
+      db.query({
+        text: `insert into tributary.runs (id, kind, source, stream, state, started_at, finished_at, message)
+          values ($1, 'sync', 'main', 'sales', 'incomplete', now(), now(), 'the service does not answer')`,
+        values: [`down-${n}`],
+      });
+    await fail(1);
+    await fail(2);
+    expect((await tributary('status', '--check')).code).toBe(0);
+    await fail(3);
+    // The fourth poll is under way: what it will find is not known.
+    await db.query({
+      text: `insert into tributary.runs (id, kind, source, stream) values ('down-4', 'sync', 'main', 'sales')`,
+    });
+    const { code, stdout } = await tributary('status', '--check');
+    expect([code, stdout]).toEqual([4, expect.stringContaining('main/sales: needs you: failed')]);
+    await db.query({ text: `delete from tributary.runs where id like 'down-%'` });
+  });
+
   it('says the refusal of a whole source once, not once for each stream and sink', async () => {
     await db.query({
       text: `update tributary.runs set state = 'refused', message = 'the plan is too low' where kind = 'sync'`,
@@ -102,17 +123,21 @@ describe('query', () => {
     const { code, stdout } = await tributary('query', 'select count(*) as n from attribution.clicks;', '--json');
     const n = await clicks();
     expect([code, JSON.parse(stdout)]).toMatchObject([0, { command: 'query', rows: [{ n }], isCut: false }]);
+    const pasted = await tributary('query', '-- 1. As on a page of the docs.\nselect 7 as n;\n-- 7');
+    expect([pasted.code, pasted.stdout]).toEqual([0, 'n\n─\n7\n']);
     const cut = await tributary('query', 'select event_id from attribution.clicks order by 1', '--limit', '2');
     expect(cut.stdout).toMatch(/^event_id\n─+\n\S+\n\S+\n\nthe first 2 rows; --limit shows more\n$/);
   });
 
   it.each([
-    ['delete from attribution.clicks', /^syntax error at or near "delete"/],
-    ['with gone as (delete from attribution.clicks returning 1) select * from gone', /cursor|read-only|modifying/i],
-    ['select 1; commit; delete from attribution.clicks', /cannot insert multiple commands/],
-    ['select 1; select 2', /cannot insert multiple commands/],
+    ['delete from attribution.clicks', /^query only reads, and this statement would write\n/],
+    ['with gone as (delete from attribution.clicks returning 1) select * from gone', /^query only reads/],
+    ['select 1; commit; delete from attribution.clicks', /^this is more than one statement\n/],
+    ['select 1; select 2', /^this is more than one statement\n/],
+    ['/* a note */ -- and one\n DROP table attribution.clicks', /^query only reads/],
+    ['selec 1', /^syntax error at or near "selec"/],
     ['select nothing', /^column "nothing" does not exist/],
-  ])('%s is refused in the words of Postgres', async (sql, says) => {
+  ])('%s is refused, and says why', async (sql, says) => {
     const before = await clicks();
     const { code, stderr } = await tributary('query', sql);
     expect([code, stderr]).toEqual([2, expect.stringMatching(says)]);
@@ -127,7 +152,7 @@ describe('dates', () => {
     expect(stdout).toContain('nothing to do: all of it is certified already; --force reads it again');
     expect(stdout).not.toContain('next: the same without');
     const forced = await withKey('backfill', 'leads', '--from', '5d', '--force', '--dry-run');
-    expect(forced.stdout).toContain('next: the same without --dry-run');
+    expect(forced.stdout).toContain('next: the same without --dry-run; what is certified is read again');
   });
 });
 

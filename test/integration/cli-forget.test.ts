@@ -47,7 +47,12 @@ describe('tributary forget', () => {
     // A mistyped id would be kept out for ever.
     const typo = await forget('--source', 'main', '--customer', ID, '--yes');
     expect([typo.code, typo.stdout]).toEqual([2, '']);
-    expect(typo.stderr).toMatch(/^nothing of the source names this customer\nkept: everything; nothing was changed\n/);
+    expect(typo.stderr).toMatch(/^no event of the source has this customer\nkept: everything; nothing was changed\n/);
+    const preview = await forget('--source', 'main', '--customer', ID, '--dry-run');
+    expect([preview.code, preview.stdout]).toEqual([
+      0,
+      expect.stringMatching(/^no event has this customer: check the id/m),
+    ]);
     expect(await db.query({ text: 'select from tributary.forgotten' })).toEqual([]);
     const { code, stdout, text } = await forget('--source', 'main', '--customer', ID, '--unseen', '--yes');
     expect(code).toBe(0);

@@ -54,7 +54,9 @@ describe('a sync under way', () => {
     const { code, stdout, stderr } = await slow.done;
     expect(code).toBe(130);
     expect(stderr).toContain('stopping; once more to stop at once\n');
-    expect(stderr).toMatch(/^main\/clicks .*interrupted\nkept: .*\nnext: run it again: it goes on from there$/m);
+    expect(stderr).toMatch(
+      /^main\/clicks .*interrupted\nkept: .*\nnext: run it again: it continues from what is certified$/m,
+    );
     expect(stdout).toMatch(/^main\/clicks +[1-9]/m);
     expect((await lookAtPostmaster(join(place.dir, '.tributary/postgres'))).state).toBe('absent');
   });

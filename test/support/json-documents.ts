@@ -184,12 +184,13 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
         lastRun: orNull(
           object({ id: text(), kind: text(), state: text(), startedAt: moment, finishedAt: orNull(moment) }),
         ),
+        failing: flag().describe('the last three syncs ended early without having read a row'),
         nextRunAt: orNull(moment),
       }),
     ),
     sources: list(object({ source: text(), requestsLastHour: number() })),
     needs: list(
-      object({ ...track, kind: z.enum(['parked', 'late', 'uncertified', 'failed']), message: text() }),
+      object({ ...track, kind: z.enum(['parked', 'late', 'uncertified', 'sink_changed', 'failed']), message: text() }),
     ).describe('what needs a person'),
   },
   query: { rows: list(z.record(text(), z.unknown())), isCut: flag().describe('there are more rows than --limit') },

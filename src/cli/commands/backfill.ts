@@ -5,7 +5,7 @@ import { type AuditEntry, audited, recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
 import { Cancelled } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
-import { describeRange, type Window } from '../../model/window.ts';
+import { describeRange } from '../../model/window.ts';
 import { type BackfillRequest, unreadChunks } from '../../sync/backfill-stream.ts';
 import { sum } from '../../sync/estimate.ts';
 import type { StreamJob, SyncDeps } from '../../sync/job.ts';
@@ -32,13 +32,13 @@ import { report } from './sync.ts';
 
 const EXAMPLES = `
 Examples:
-  tributary backfill --from 2026-07-01 --to 2026-10-01 --dry-run   its price
+  tributary backfill --from 2026-07-01 --to 2026-10-01 --dry-run   the cost
   tributary backfill --from 2026-07-01 --to 2026-10-01             do it now
   tributary backfill --from 2026-07-01 --to 2026-10-01 --queue     for workers
   tributary backfill clicks --from 90d --to now --force            read again
 
-It reads only what is not certified yet, and gives way to syncs: if one holds
-the stream, it waits and says for which. --to is exclusive. Ctrl-C loses
+It reads only what is not certified yet, and gives way to syncs: while one holds
+the stream, it waits and says so. --to is exclusive. Ctrl-C loses
 nothing: run it again to continue. A range before "since" shows in tributary
 status and in coverage as also complete.`;
 
@@ -86,7 +86,7 @@ async function price(
     const known = jobs.filter((job) => prices.has(job));
     const inOrder = known.flatMap((job) => prices.get(job) ?? []);
     if (json) terminal.out(document(reportPrices(inOrder, known)));
-    else terminal.say(describePrices(inOrder, known, request.window, terminal.columns));
+    else terminal.say(describePrices(inOrder, known, request, terminal.columns));
   };
   try {
     await Promise.all(
@@ -175,7 +175,12 @@ async function backfill(
 const GUESSED = '~ is a guess, from how closely events follow each other here and there';
 
 /** What a backfill will cost. */
-function describePrices(prices: readonly Price[], jobs: readonly StreamJob[], asked: Window, columns: number): string {
+function describePrices(
+  prices: readonly Price[],
+  jobs: readonly StreamJob[],
+  { window: asked, force = false }: BackfillRequest,
+  columns: number,
+): string {
   const rows = prices.map((price) => [
     `${price.source}/${price.stream}`,
     figure(price.toRead.length),
@@ -197,7 +202,7 @@ function describePrices(prices: readonly Price[], jobs: readonly StreamJob[], as
     ...(isNothing || prices.every(({ isCounted }) => isCounted) ? [] : [GUESSED]),
     isNothing
       ? 'nothing to do: all of it is certified already; --force reads it again'
-      : 'next: the same without --dry-run; what is certified is skipped',
+      : `next: the same without --dry-run; ${force ? 'what is certified is read again' : 'what is certified is skipped'}`,
   ].join('\n');
 }
 

@@ -41,8 +41,8 @@ Examples:
 
 It keeps no state. If there is a state database, forgotten customers and clicks
 are left out. Exit code 0: the file has every event that the service shows; 4:
-some could not be proven to be there. "certified" is more: none can be added
-either, because the range ends before the settle time (10 minutes). --to is
+events may be missing. "certified" also means that no event can be added later,
+because the range ended longer ago than the settle time (10 minutes). --to is
 exclusive.`;
 
 type ExportOptions = WindowOptions & {

@@ -28,9 +28,9 @@ A forgotten customer's leads and sales stay, without anything that identifies
 the person; a forgotten click is deleted. Both stay forgotten: the service still
 has them, and later syncs leave them out. It applies to every sink of the
 config, also while a sync is running, and cannot be undone: it asks first, and
-without a terminal it needs --yes. An id that nothing names is refused, as it
-may be mistyped; --unseen keeps it out all the same, should it ever come.
---dry-run reads the sinks and counts the affected events.`;
+without a terminal it needs --yes. An id that no event has is refused, since it
+may be a typo; --unseen forgets it anyway, in case it appears later. --dry-run
+reads the sinks and counts the affected events.`;
 
 interface ForgetOptions extends CommonOptions, SafetyOptions {
   source: string;
@@ -48,7 +48,7 @@ export const registerForget: Register = (program, action) => {
     .option('--customer <ID>', 'a customer, by its id')
     .option('--click <ID>', 'a click, by its id')
     .option('--everything', 'the whole source')
-    .option('--unseen', 'also an id that nothing names: it is kept out, should it come')
+    .option('--unseen', 'accept an id that no event has, and leave it out if it ever appears')
     .addHelpText('after', EXAMPLES);
   withJson(withConfig(withSafety(command))).action(
     action(async (context, options: ForgetOptions) => {
@@ -76,7 +76,7 @@ export const registerForget: Register = (program, action) => {
       });
       if (options.dryRun) {
         if (options.json) terminal.out(document({ touched, dryRun: true }));
-        else terminal.say(describePreview(touched, terminal.columns));
+        else terminal.say(describePreview(erasure.kind, touched, options.unseen === true, terminal.columns));
         return EXIT.done;
       }
       const isStillThere = erasure.kind === 'source' && configured.includes(erasure.source);
@@ -102,22 +102,23 @@ function erasureOf({ source, customer, click, everything }: ForgetOptions): Eras
 
 /** The id is not repeated: the output may end up in a log. */
 const unseen = (kind: Erasure['kind']): ConfigError =>
-  new ConfigError(`nothing of the source names this ${kind}`, {
+  new ConfigError(`no event of the source has this ${kind}`, {
     kept: 'everything; nothing was changed',
-    next: 'check the id, or add --unseen to keep it out should it ever come',
+    next: 'check the id, or add --unseen to leave it out if it ever appears',
   });
 
-const describePreview = (touched: Touched, columns: number): string =>
-  [
-    table(
-      ['where', 'events'],
-      Object.entries(touched).map(([place, n]) => [place, figure(n)]),
-      columns,
-    ),
+function describePreview(kind: Erasure['kind'], touched: Touched, isUnseen: boolean, columns: number): string {
+  const rows = Object.entries(touched).map(([place, n]) => [place, figure(n)]);
+  const isRefused = kind !== 'source' && !isUnseen && Object.values(touched).every((n) => n === 0);
+  return [
+    table(['where', 'events'], rows, columns),
     '',
     'nothing was changed',
-    'next: the same without --dry-run',
+    isRefused
+      ? `no event has this ${kind}: check the id, or add --unseen to leave it out if it ever appears`
+      : 'next: the same without --dry-run',
   ].join('\n');
+}
 
 /** The id is not printed: the output may end up in a log. */
 function describe(kind: Erasure['kind'], touched: Touched, columns: number): string {

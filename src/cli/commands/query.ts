@@ -3,7 +3,16 @@ import type { Config } from '../../config/index.ts';
 import { connect, type Database } from '../../cursor/database/index.ts';
 import { ConfigError, Fault } from '../../model/errors.ts';
 import { moment } from '../../model/window.ts';
-import { type CommonOptions, EXIT, parseCount, type Register, withConfig, withJson, withSink } from '../command.ts';
+import {
+  type CommonOptions,
+  EXIT,
+  firstStep,
+  parseCount,
+  type Register,
+  withConfig,
+  withJson,
+  withSink,
+} from '../command.ts';
 import { figure, table } from '../terminal.ts';
 
 const EXAMPLES = `
@@ -12,8 +21,8 @@ Examples:
   tributary query "select count(*) from attribution.clicks" --json
   tributary query "select * from tributary.runs" --limit 5
 
-Runs one query on the Postgres sink, the embedded one too, in a transaction that
-only reads. With another server psql does the same.`;
+Runs one read-only query on the Postgres sink, embedded or not. With a server of
+your own, psql and every other client work as well.`;
 
 interface QueryOptions extends CommonOptions {
   limit: number;
@@ -22,7 +31,7 @@ interface QueryOptions extends CommonOptions {
 export const registerQuery: Register = (program, action) => {
   const command = program
     .command('query')
-    .description('ask the tables a question in SQL, those of the embedded Postgres too')
+    .description('run a SQL query on the tables, also on those of the embedded Postgres')
     .argument('<sql>', 'one query: select, with, values or table')
     .option('--limit <N>', 'how many rows at most', parseCount('--limit'), 100)
     .addHelpText('after', EXAMPLES);
@@ -57,7 +66,7 @@ const withState: <T>(
   ask: (db: Database) => Promise<T>,
 ) => Promise<T> = (config, log, ask) => {
   if (hasState(config)) return withApp({ config, log }, ({ state }) => ask(state));
-  throw new ConfigError('nothing has been synced yet', { next: 'tributary sync, or tributary demo' });
+  throw new ConfigError('nothing has been synced yet', { next: firstStep(config) });
 };
 
 async function withUrl<T>(url: string, ask: (db: Database) => Promise<T>): Promise<T> {
@@ -83,11 +92,23 @@ async function run(db: Database, sql: string, limit: number): Promise<{ rows: Ro
     .catch((error: unknown) => {
       // Recovery: a lost connection is told like any other. Everything else is what Postgres says of the question.
       if (error instanceof Fault) throw error;
-      throw new ConfigError(error instanceof Error ? error.message : String(error), {
-        next: 'correct the query; it may only read, and must be one statement',
-      });
+      throw refusal(query, error instanceof Error ? error.message : String(error));
     });
   return { rows: found.slice(0, limit), isCut: found.length > limit };
+}
+
+/** What Postgres says of a cursor for something else than one query would mislead. */
+function refusal(query: string, says: string): ConfigError {
+  const kept = 'nothing was changed';
+  if (says.includes('multiple commands'))
+    return new ConfigError('this is more than one statement', { kept, next: 'ask them one by one' });
+  const [first = ''] = query.replace(/^(\s|--.*|\/\*[\s\S]*?\*\/)+/, '').split(/[^a-z]/i, 1);
+  if (says.includes('data-modifying') || /^(alter|create|delete|drop|insert|merge|truncate|update)$/i.test(first))
+    return new ConfigError('query only reads, and this statement would write', {
+      kept,
+      next: 'tributary forget erases rows; for anything else connect with psql',
+    });
+  return new ConfigError(says, { next: 'correct the query: one select, with, values or table' });
 }
 
 function describe(rows: readonly Row[], isCut: boolean, limit: number, columns: number | undefined): string {

@@ -9,6 +9,7 @@ import {
   checkSource,
   EXIT,
   type ExitCode,
+  firstStep,
   type Register,
   withConfig,
   withJson,
@@ -35,7 +36,7 @@ Examples:
 
 "complete through" is a promise: every event from "since" up to that moment that
 the filters let through is in the sink, except records that were set aside.
-"also complete" are further ranges of which the same is proven: backfills.
+"also complete" lists further ranges that backfills have proven complete.
 "newest" is how far rows have come, proven or not. The bar shows all time from
 "since" to now. Times are UTC; the end of a range is exclusive.
 docs/operations.md has every field of --json.`;
@@ -49,7 +50,10 @@ export const registerStatus: Register = (program, action) => {
     .command('status')
     .description('how far each stream has come, and what is missing')
     .option('--watch', 'show it again every two seconds, until Ctrl-C')
-    .option('--check', 'exit with 4 if something needs a person: parked, late, not provable, failed')
+    .option(
+      '--check',
+      'exit with 4 if something needs a person: a stream is parked, late, failing or cannot be certified',
+    )
     .addHelpText('after', EXAMPLES);
   withJson(withSource(withConfig(command))).action(action(status));
 };
@@ -78,7 +82,7 @@ async function status({ terminal, log, signal, document }: Context, options: Sta
     const snapshot = { streams, sources: all.sources.filter(isAsked), needs: needsOf(streams, maxLags) };
     if (options.watch && terminal.isScreen) terminal.out('\x1b[2J\x1b[H');
     if (options.json) terminal.out(document(snapshot, { isLine: options.watch === true }));
-    else terminal.say(describeStatus(snapshot, { stateName, columns: terminal.columns }));
+    else terminal.say(describeStatus(snapshot, { stateName, columns: terminal.columns, next: firstStep(config) }));
     return options.check && snapshot.needs.length > 0 ? EXIT.incomplete : EXIT.done;
   };
   if (!hasState(config) && !options.watch) return show({ streams: [], sources: [] });
@@ -102,11 +106,12 @@ async function pause(terminal: Terminal, signal: AbortSignal): Promise<boolean> 
 interface StatusView {
   stateName: string;
   columns: number;
+  /** If there is nothing to show. */
+  next: string;
 }
 
-function describeStatus({ streams, sources, needs }: Snapshot, { stateName, columns }: StatusView): string {
-  if (streams.length === 0)
-    return `nothing has been synced yet (state: ${stateName})\nnext: tributary sync, or tributary demo`;
+function describeStatus({ streams, sources, needs }: Snapshot, { stateName, columns, next }: StatusView): string {
+  if (streams.length === 0) return `nothing has been synced yet (state: ${stateName})\nnext: ${next}`;
   const notes = [
     ...streams.flatMap((status) => notesOn(status, streams).map((text) => ({ ...status, text }))),
     ...needs.map((need) => ({ ...need, text: needText(need) })),
@@ -263,7 +268,7 @@ function describeUncertified({ reason, tries, nextTryAt, ...range }: StreamStatu
 
 const MARKS: Readonly<Record<CoverageState, string>> = { certified: '█', uncertified: '▒', gap: '·', open: '─' };
 
-const COVERAGE_LEGEND = `${MARKS.certified} certified  ${MARKS.uncertified} read, not certified  ${MARKS.gap} gap  ${MARKS.open} not read yet`;
+const COVERAGE_LEGEND = `${MARKS.certified} certified  ${MARKS.uncertified} could not be certified  ${MARKS.gap} gap  ${MARKS.open} not certified yet`;
 
 /** These states show even if they fill only a part of a cell: a bar must not hide a gap. */
 const SEVERE: readonly CoverageState[] = ['gap', 'uncertified'];

@@ -118,7 +118,7 @@ function messages(outcomes: readonly Outcome[]): string[] {
   const byReason = new Map<string, Outcome[]>();
   for (const outcome of outcomes) {
     if (!outcome.fault) continue;
-    if (outcome.fault instanceof Cancelled) outcome.fault.next ??= 'run it again: it goes on from there';
+    if (outcome.fault instanceof Cancelled) outcome.fault.next ??= 'run it again: it continues from what is certified';
     const reason = outcome.fault.message.replace(/\d+(\.\d+)? (tries|s)\b/g, '');
     byReason.set(reason, [...(byReason.get(reason) ?? []), outcome]);
   }

@@ -38,8 +38,8 @@ Examples:
 
 It reads the range from the service again and lists, day by day, rows that are
 missing, extra or different in a sink. Counters and names of links and customers
-change on their own and are not compared. The ledger's number of rows of each
-window is compared with the sink. Exit code 0: no differences; 4: some.`;
+change on their own and are not compared. The row count of each window in the
+ledger is compared with the sink's. Exit code 0: no differences; 4: some.`;
 
 type VerifyOptions = CommonOptions & WindowOptions & { repair?: boolean; between?: string[] };
 

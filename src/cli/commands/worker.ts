@@ -101,7 +101,11 @@ Runs the worker and the control room: a page, /api, /metrics, /healthz, /readyz
 and /queues. It listens on this machine only, unless http.host and http.token
 are set. Without http.token a token is made at the first start, in
 .tributary/http-token. SIGHUP reads http.token and http.tokens again. On Ctrl-C
-or SIGTERM the worker commits what it has read and exits; nothing is lost.`;
+or SIGTERM the worker commits what it has read and exits; nothing is lost.
+
+Other commands may run beside it: status, query, backfill, verify, export,
+forget. Only sync, worker and a second start are refused, with exit code 4, on
+the embedded Postgres.`;
 
 export const registerStart: Register = (program, action) => {
   const command = program
@@ -132,7 +136,9 @@ async function start(context: Context, options: CommonOptions & { port?: number 
     onListening(url, room) {
       // Logs are kept and read by many: the link that signs in is for a person at a terminal.
       const link = process.stderr.isTTY ? room.link : undefined;
-      terminal.err(`control room: ${link ?? url}${room.link && !link ? ' (its token: .tributary/http-token)' : ''}\n`);
+      terminal.err(
+        `control room: ${link ?? url}${room.link && !link ? ' (sign in with the token in .tributary/http-token)' : ''}\n`,
+      );
       onHangUp(signal, async () => {
         try {
           await room.reload(environment.config(path).config.http);

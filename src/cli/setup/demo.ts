@@ -6,6 +6,7 @@ import { startSandboxThread } from '../../sandbox/thread.ts';
 import { forget } from '../../sync/maintain/forget.ts';
 import { type Context, EXIT, type ExitCode, type Register, withJson } from '../command.ts';
 import { syncAndReport } from '../commands/sync.ts';
+import { withRetryLines } from '../progress.ts';
 import { figure, table } from '../terminal.ts';
 
 /** Not `attribution`: a report over the real tables must never count rows of the demo. */
@@ -35,7 +36,8 @@ export const registerDemo: Register = (program, action) => {
 };
 
 async function demo(context: Context, json: boolean): Promise<ExitCode> {
-  const { terminal, log } = context;
+  const { terminal } = context;
+  const log = withRetryLines(context.log, terminal);
   const say = (text: string): void => void (json || terminal.out(text));
   const sandbox = await startSandboxThread(untilToday(1));
   try {
@@ -97,6 +99,6 @@ async function firstLook(app: App): Promise<string> {
     'top links by clicks:',
     top,
     '',
-    'next: tributary status; tributary demo --remove takes it all away again',
+    'next: tributary status; tributary demo --remove removes everything again',
   ].join('\n');
 }

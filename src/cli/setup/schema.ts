@@ -16,7 +16,7 @@ export const registerSchema: Register = (program, action) => {
     .description('print the tables and their columns')
     .addOption(new Option('--format <FORMAT>', 'the output format').choices(SCHEMA_FORMATS).default('sql'))
     .option('--lake <PATH>', 'for duckdb: the folder of the Parquet files, or s3://bucket/prefix', './data/lake')
-    .addOption(new Option('--json', '--format json in the envelope of every --json'))
+    .addOption(new Option('--json', 'the same as --format json, with the fields that every --json has'))
     .addHelpText('after', EXAMPLES)
     .action(
       action(

@@ -142,6 +142,8 @@ export async function readOverview({ state, streams, version }: OverviewDeps): P
       const lagMs = lagSeconds === null ? null : lagSeconds * 1000;
       const caughtUp = sinks.length > 0 && sinks.every((track) => track.caughtUp);
       const firstSync = isFirstSync({ caughtUp, lagMs }, configured?.maxLagMs);
+      const rows = sinks.length === 0 ? null : Math.min(...sinks.map((track) => track.rows));
+      const today = history?.today ?? 0;
       return {
         source,
         stream,
@@ -165,8 +167,9 @@ export async function readOverview({ state, streams, version }: OverviewDeps): P
               nextProbeAt: parked.nextProbeAt.toISOString(),
             },
         quarantined: quarantined.find(isThis)?.n ?? 0,
-        rows: sinks.length === 0 ? null : Math.min(...sinks.map(({ rows }) => rows)),
-        rowsToday: history?.today ?? 0,
+        rows,
+        // Rows that were lost and read again are new twice. The ledger knows the rows of a first sync only at its end.
+        rowsToday: firstSync || rows === null ? today : Math.min(today, rows),
         uncertifiedWindows: Math.max(0, ...sinks.map(({ uncertified }) => uncertified)),
         lastRun: history?.last ?? null,
         lastSuccessAt: history?.success?.toISOString() ?? null,

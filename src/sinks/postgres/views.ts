@@ -37,7 +37,6 @@ const dialectOf = (viewed: Viewed): Dialect => ({
   types: POSTGRES_TYPES,
   utcDate,
   utcDay: (instant) => `(${instant} at time zone 'UTC')::date`,
-  byBytes: (text) => `${text} collate "C"`,
   isComplete: (source, date) => ({
     join: `left join (
     select c.source, range_intersect_agg(${completeRanges('c.also_complete')}) as ranges

@@ -76,17 +76,18 @@ const median = (at: string): string =>
   `percentile_cont(0.5) within group (order by extract(epoch from ${at} - p.click_at)::double precision / 3600) filter (where p.is_first and ${at} is not null)`;
 
 /** The first and the last touch of everybody: one row where they are the same. An event without a customer is somebody of its own. */
-function touches({ table, byBytes }: Dialect): string {
-  const columns = `e._source as source, ${byBytes('e.customer_id')} as person, e.click_id, e.link_id, e."timestamp" as seen_at, e.click_timestamp`;
-  const conversions = (where: string): string =>
-    ['leads', 'sales']
-      .map(
-        (stream) => `
-              select ${columns}, ${stream === 'sales'} as is_sale from ${table(stream)} e where e._missing_since is null and ${where}`,
-      )
-      .join(' union all');
-  const person = 'over (partition by e.source, e.person order by e.seen_at)';
-  const ever = 'over (partition by e.source, e.person)';
+function touches({ table }: Dialect): string {
+  const columns =
+    'e._source as source, e.customer_id as person, e.click_id, e.link_id, e."timestamp" as seen_at, e.click_timestamp';
+  // Narrowed from outside: Postgres then merges the two streams in the order of their index on customers, and sorts nothing.
+  const conversions = (where: string): string => {
+    const streams = ['leads', 'sales'].map(
+      (stream) => `
+              select ${columns}, ${stream === 'sales'} as is_sale, e._missing_since from ${table(stream)} e`,
+    );
+    return `(${streams.join(' union all')}
+            ) e where e._missing_since is null and ${where}`;
+  };
   // Not flattened: the planner would look a click up for every use of click_at, and group before it leaves days out.
   return `
         select t.source, t.link_id, t.lead_at, t.sale_at, t.nth = 1 as is_first, t.is_last,
@@ -96,14 +97,13 @@ function touches({ table, byBytes }: Dialect): string {
         from (
           select o.*, o.seen_at <= coalesce(o.sale_at, 'infinity'::timestamptz) and coalesce(o.next_at > coalesce(o.sale_at, 'infinity'::timestamptz), true) as is_last
           from (
-            select e.*, row_number() ${person} as nth, lead(e.seen_at) ${person} as next_at,
-              min(case when not e.is_sale then e.seen_at end) ${ever} as lead_at, min(case when e.is_sale then e.seen_at end) ${ever} as sale_at
-            from (${conversions('e.customer_id is not null')}
-            ) e
+            select e.*, row_number() over w as nth, lead(e.seen_at) over w as next_at,
+              min(case when not e.is_sale then e.seen_at end) over w as lead_at, min(case when e.is_sale then e.seen_at end) over w as sale_at
+            from ${conversions('e.person is not null')}
+            window w as (partition by e.source, e.person order by e.seen_at rows between unbounded preceding and unbounded following)
             union all
             select e.*, 1, null, case when not e.is_sale then e.seen_at end, case when e.is_sale then e.seen_at end
-            from (${conversions('e.customer_id is null')}
-            ) e
+            from ${conversions('e.person is null')}
           ) o
         ) t where t.nth = 1 or t.is_last offset 0`;
 }

@@ -20,8 +20,6 @@ export interface Dialect {
   utcDate(alias: string): string;
   /** The UTC day of any instant. */
   utcDay(instant: string): string;
-  /** A text that is only compared with itself: by its bytes, which sorts several times faster than a language does. */
-  byBytes(text: string): string;
   /** Whether a UTC day is complete in every stream of its source: what to join, and the condition. */
   isComplete(source: string, date: string): { join: string; is: string };
   /** When a day of a stream was first complete: what to join, and the moment. Not every database knows. */

@@ -26,7 +26,7 @@ export const runLog = ({ requests, lines }, isRunning) => [
 
 /** @param {string} noun @param {boolean} isRunning */
 const nothing = (noun, isRunning) =>
-  h('p', { class: 'empty' }, isRunning ? `No ${noun} yet.` : `No ${noun} is kept of it; those of the last 7 days are.`);
+  h('p', { class: 'empty' }, isRunning ? `No ${noun}s yet.` : `No ${noun}s. They are kept for 7 days.`);
 
 /** @param {RunLog['requests']} requests */
 const requestsTable = (requests) =>

@@ -189,7 +189,7 @@ export function backfillForm(
         ),
         dateField('from', 'From (UTC)', from),
         dateField('to', 'To, exclusive (UTC)', to),
-        check('force', 'Also what is proven already', false),
+        check('force', 'Read again what is proven already', false),
         ask,
       ),
       answer,
