@@ -3,12 +3,13 @@ import { storableText } from '../../cursor/database/sql.ts';
 import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { StreamName } from '../../model/streams.ts';
-import { databaseNow, dropKeys, dropTrack, findTrack } from '../parquet/event-index.ts';
-import { eraseIn, type Rework, type Victim, victimOf } from '../parquet/maintain.ts';
-import type { PartitionFile } from '../parquet/partition-file.ts';
+import { eraseIn, type Rework, type Victim, victimOf } from '../files/erase.ts';
+import { databaseNow, dropKeys, dropTrack, findTrack } from '../files/event-index.ts';
+import type { PartitionFile } from '../files/partition-file.ts';
+import { editedPieces } from '../files/write-file.ts';
 import type { Erasure } from '../sink.ts';
 import { changeTable } from './change-table.ts';
-import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
+import { openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import type { Design } from './format/schema.ts';
 import { designs, referencedFiles } from './maintain.ts';
@@ -177,11 +178,9 @@ async function eraseTable(
   for (const entry of files) {
     const present = await openDataFile(warehouse, entry.file);
     try {
-      await eraseOne(entry, present, async (edits) => {
-        const target = { table, source, day: entry.file.day, beat: async () => {} };
-        const file = await writeDataFile(draft, target, editedPieces(present, table.columns, edits));
-        return file ? [file] : [];
-      });
+      await eraseOne(entry, present, (edits) =>
+        writeDataFile(draft, { table, source, day: entry.file.day }, editedPieces(present, table.columns, edits)),
+      );
     } finally {
       await present.close();
     }

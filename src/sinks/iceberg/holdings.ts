@@ -1,6 +1,6 @@
 import type { Stream } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
-import { countIn } from '../parquet/read-lake.ts';
+import { countRows } from '../files/read.ts';
 import type { Held } from '../sink.ts';
 import { changeTable } from './change-table.ts';
 import { openIfThere } from './data-file.ts';
@@ -46,7 +46,14 @@ export async function holdingsOf(
     ({ file }) => !gone.has(file.path) && isThere(file),
   );
   const own = [...listed.filter((entry) => entry.source === source).map(({ file }) => file), ...added];
-  const counts = await countOwn(warehouse, table, own, windows);
+  const counts = await countRows(
+    own.map((file) => ({
+      ...timesOf({ file }, timeIn(table)),
+      rows: file.rows,
+      open: () => openIfThere(warehouse, file),
+    })),
+    windows,
+  );
   const strangers = await openStrangers(warehouse, table, listed);
   const times = strangers.map((stranger) => ({ stranger, times: [...stranger.times(source)].sort((a, b) => a - b) }));
   return windows.map((window, i) => {
@@ -55,31 +62,6 @@ export async function holdingsOf(
     const foreign = describeForeign(warehouse, table, { source, window, within });
     return foreign === undefined ? { rows } : { rows, foreign };
   });
-}
-
-async function countOwn(
-  warehouse: Warehouse,
-  table: Table,
-  files: readonly DataFile[],
-  windows: readonly Window[],
-): Promise<number[]> {
-  const counts = windows.map(() => 0);
-  for (const file of files) {
-    const { oldest, newest } = timesOf({ file }, timeIn(table));
-    const touched = windows.flatMap(({ start, end }, i) =>
-      start <= newest && end > oldest ? [{ start, end, i }] : [],
-    );
-    const isWhole = touched.every(({ start, end }) => start <= oldest && end > newest);
-    const open = isWhole ? undefined : await openIfThere(warehouse, file);
-    if (!isWhole && !open) continue;
-    try {
-      for (const { i, ...window } of touched)
-        counts[i] = (counts[i] ?? 0) + (open ? await countIn(open, window) : file.rows);
-    } finally {
-      await open?.close();
-    }
-  }
-  return counts;
 }
 
 /** Of sorted times. */

@@ -1,7 +1,7 @@
 import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
-import { dropFile, findTrack } from '../parquet/event-index.ts';
+import { dropFile, findTrack } from '../files/event-index.ts';
 import { changeTable } from './change-table.ts';
 import { streamDesign } from './format/schema.ts';
 import { filesOf, inDraft, loadTable, lockTable, type Warehouse } from './warehouse.ts';

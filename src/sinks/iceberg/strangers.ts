@@ -3,9 +3,10 @@ import { RUN_ID } from '../../cursor/runs.ts';
 import { ConfigError, StopStream } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { DAY_MS } from '../../model/window.ts';
+import type { LakeRow, PartitionFile } from '../files/partition-file.ts';
+import { type Edits, editedPieces } from '../files/write-file.ts';
 import { type AnyFile, type FileColumn, readAny, type StoredGroup, UnreadableFile } from '../parquet/format/index.ts';
-import type { LakeRow, PartitionFile } from '../parquet/partition-file.ts';
-import { editedPieces, notThere, openDataFile, writeDataFile } from './data-file.ts';
+import { notThere, openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import type { Snapshot } from './format/metadata.ts';
 import { type Draft, filesOf, OWN_SPEC, pathOf, type Table, type TableFile, type Warehouse } from './warehouse.ts';
@@ -248,7 +249,7 @@ export async function replaceStranger(
   draft: Draft,
   table: Table,
   stranger: Stranger,
-  edited?: { source: string; edits: ReadonlyMap<number, (rows: readonly LakeRow[]) => LakeRow[]> },
+  edited?: { source: string; edits: Edits },
 ): Promise<DataFile[]> {
   const made: DataFile[] = [];
   const { day: own } = stranger.entry.file;
@@ -261,9 +262,9 @@ export async function replaceStranger(
     for (const day of days) {
       const edits = edited?.source === source ? edited.edits : new Map();
       const pieces = editedPieces(stranger.of(source, day), table.columns, edits);
-      const file = await writeDataFile(draft, { table, source, day, beat: async () => {} }, pieces);
       // Its groups are in order, each by itself.
-      if (file) made.push({ ...file, sortOrderId: undefined });
+      for (const file of await writeDataFile(draft, { table, source, day }, pieces))
+        made.push({ ...file, sortOrderId: undefined });
     }
   }
   return made;

@@ -4,10 +4,9 @@ import type { Database, Queryable, Transaction } from '../../cursor/database/ind
 import { ConfigError, StopStream } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
+import { META } from '../files/partition-file.ts';
+import { fileName, type Staged, type Store } from '../files/store/store.ts';
 import { type FileColumn, readFooter, UnreadableFile } from '../parquet/format/index.ts';
-import { fileName } from '../parquet/lake.ts';
-import { META } from '../parquet/partition-file.ts';
-import type { Staged, Store } from '../parquet/store/store.ts';
 import { type DataFile, decodeManifest, type Entry } from './format/manifest.ts';
 import { decodeManifestList, type Manifest } from './format/manifest-list.ts';
 import { currentSnapshot, type Metadata, type PartitionSpec, presentColumns } from './format/metadata.ts';

@@ -3,9 +3,9 @@ import { type CoverageRow, readCoverage, type Track } from '../../cursor/ledger.
 import type { Kind } from '../../model/columns.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { BOOKKEEPING, type Stream, type StreamName } from '../../model/streams.ts';
+import { schemaVersion, unitedColumns } from '../files/partition-file.ts';
 import type { FileColumn } from './format/index.ts';
 import { type Lake, partitionPath, type Scheme } from './lake.ts';
-import { schemaVersion, unitedColumns } from './partition-file.ts';
 
 /** Describes the lake for other readers, beside the data. No glob for `*.parquet` finds it. */
 const CATALOG = '_catalog.json';

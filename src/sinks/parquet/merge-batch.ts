@@ -1,239 +1,152 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import type { Advance } from '../../cursor/ledger.ts';
-import type { Value } from '../../model/columns.ts';
-import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
-import { describeWindow, type Window } from '../../model/window.ts';
-import { createSanitizer, newestById, type Sanitizer, UTF8_TEXT } from '../merge-rule.ts';
-import type { Stored } from '../sink.ts';
-import { addKeys, databaseNow, findHomes, keyOf, knownFiles, partitionsWithin, recordFile } from './event-index.ts';
-import { filePath, type Lake, type Partition, partitionOf } from './lake.ts';
-import { bookkeeping, createMergeRule } from './merge-row.ts';
-import { columnsOf, META, openPartition, type PartitionFile, unitedColumns } from './partition-file.ts';
-import { reconcile } from './reconcile.ts';
-import { type Rewritten, rewrite } from './rewrite.ts';
-import { ReplacedMeanwhile } from './store/store.ts';
-import { editsOf, extractMoved, type Findings, type Incoming, rowChanges, survey } from './survey.ts';
+import { describeWindow } from '../../model/window.ts';
+import { addKeys, findHomes, knownFiles, type Partition, partitionsWithin, recordFile } from '../files/event-index.ts';
+import type { Files, Place, WritableFiles } from '../files/merge.ts';
+import { createMergeRule } from '../files/merge-row.ts';
+import { columnsOf, META, openPartition, type PartitionFile, unitedColumns } from '../files/partition-file.ts';
+import { ReplacedMeanwhile } from '../files/store/store.ts';
+import { editsOf, extractMoved, type Findings, type Incoming } from '../files/survey.ts';
+import { filePath, type Lake, partitionOf } from './lake.ts';
+import { type Rewritten, writeNext } from './next-file.ts';
 
-/** Each attempt may find another file replaced. After this many, the error says that something keeps replacing them. */
-const MOST_ATTEMPTS = 3;
-
-interface MergeOptions {
+interface LakeTrack {
   lake: Lake;
-  track: number;
+  /** In the index; undefined before the first commit. */
+  track: number | undefined;
   stream: Stream;
-  /** In the order they were read. The same event may come twice. */
-  rows: readonly Row[];
-  advance: Advance;
-  /** Called between files and groups: this may take longer than a lease lasts. */
-  beat(): Promise<void>;
+  source: string;
 }
 
-/**
- * Merges a batch into the files. First every file that may hold one of its events is read; then those in which something
- * is new or different are rewritten beside the current ones; when all are on disk, they are published one after the other.
- */
-export async function mergeBatch(tx: Queryable, options: MergeOptions): Promise<Stored> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await mergeKnown(tx, options);
-    } catch (error) {
-      // Recovery: a file is not the one in the index. It was restored, or another state database writes here too. Nothing was
-      // replaced yet: compare all files with the index and merge once more, up to the limit of attempts.
-      if (!(error instanceof UnknownFile) || attempt === MOST_ATTEMPTS) throw error;
-      await reconcile(tx, options.lake, options.advance, options.track);
-    }
-  }
-}
-
-async function mergeKnown(tx: Queryable, options: MergeOptions): Promise<Stored> {
-  const { lake, track, stream, advance } = options;
-  const now = await databaseNow(tx);
-  const sanitizer = createSanitizer(stream, UTF8_TEXT);
-  const incoming = readyRows(sanitizer, advance.source, options.rows, bookkeeping(now, advance.runId));
-  const wholes = advance.spans.filter((span) => span.whole);
-  const candidates = await candidatesIn(tx, track, incoming, wholes);
-  const touched = new Set([...candidates.keys(), ...incoming.map(({ at }) => partitionOf(lake.scheme, at))]);
-  const known = await knownFiles(tx, track, [...touched]);
-  const { works, stored, changed } = await surveyAll(options, { incoming, candidates, wholes, known });
-  const news = incoming.filter(({ id }) => !stored.has(id));
-  for (const one of news) {
-    const partition = partitionOf(lake.scheme, one.at);
-    const work = works.get(partition) ?? workOn(options, partition, known.get(partition));
-    work.added.push(one);
-    works.set(partition, work);
-  }
-  await replaceFiles(tx, options, works, now);
-  for (const [partition, { added }] of works) {
-    await addKeys(tx, track, partition, added.map(keyOfIncoming));
-  }
-  return {
-    receipt: { new: news.length, changed, unchanged: stored.size - changed, sanitized: sanitizer.sanitized() },
-    ...rowChanges(
-      news,
-      [...works.values()].map(({ findings }) => findings),
-    ),
-  };
-}
-
-interface Sought {
-  incoming: readonly Incoming[];
-  candidates: ReadonlyMap<Partition, readonly Incoming[]>;
-  wholes: readonly Window[];
-  known: ReadonlyMap<Partition, string>;
-}
-
-/** Compares the batch with the rows of the files. */
-async function surveyAll(
-  options: MergeOptions,
-  { incoming, candidates, wholes, known }: Sought,
-): Promise<{ works: Map<Partition, Work>; stored: Set<string>; changed: number }> {
-  const { lake, stream, advance, beat } = options;
-  const rule = createMergeRule(stream, columnsOf(stream));
-  const shown = new Set(incoming.map(({ id }) => id));
-  const works = new Map<Partition, Work>();
-  const stored = new Set<string>();
-  let changed = 0;
-  for (const [partition, sought] of candidates) {
-    await beat();
-    const work = workOn(options, partition, known.get(partition));
-    const present = await openPartition(lake.store, work.path, advance);
-    try {
-      if (present?.identity !== work.known) throw new UnknownFile(work.path);
-      if (!present) continue;
-      const findings = await survey(present, { rule, candidates: sought, wholes, shown });
-      for (const id of findings.found) stored.add(id);
-      const changes = countOf(findings.changed) + countOf(findings.moved);
-      changed += changes;
-      if (changes + findings.missing.size > 0) works.set(partition, { ...work, findings });
-    } finally {
-      await present?.close();
-    }
-  }
-  return { works, stored, changed };
-}
-
-const workOn = ({ lake, stream, advance }: MergeOptions, partition: Partition, known: string | undefined): Work => ({
-  path: filePath(lake.scheme, stream.name, advance.source, partition),
-  known,
-  findings: undefined,
-  added: [],
+/** The files of a source, for reading. */
+export const lakeFiles = (db: Queryable, of: LakeTrack): Files<Partition> => ({
+  columns: columnsOf(of.stream),
+  find: (incoming, wholes) => findPlaces(db, of.track, incoming, wholes, (partition) => openOf(of, partition)),
 });
 
-const keyOfIncoming = ({ key }: Incoming): bigint => key;
-
-const countOf = (notes: Findings['changed']): number => [...notes.values()].reduce((sum, rows) => sum + rows.size, 0);
+const openOf = ({ lake, stream, source }: LakeTrack, partition: Partition) =>
+  openPartition(lake.store, filePath(lake.scheme, stream.name, source, partition), { source, stream: stream.name });
 
 /** The files that may hold events of the batch; and those of windows that were read completely, to find vanished rows. */
-export async function candidatesIn(
+async function findPlaces(
   db: Queryable,
-  track: number,
+  track: number | undefined,
   incoming: readonly Incoming[],
-  wholes: readonly Window[],
-): Promise<Map<Partition, Incoming[]>> {
+  wholes: Parameters<Files<Partition>['find']>[1],
+  open: (partition: Partition) => Promise<PartitionFile | undefined>,
+): Promise<Place<Partition>[]> {
+  if (track === undefined) return [];
   const homes = await findHomes(
     db,
     track,
     incoming.map(({ key }) => key),
   );
-  const candidates = new Map<Partition, Incoming[]>(
-    (await partitionsWithin(db, track, wholes)).map((partition) => [partition, []]),
-  );
-  for (const one of incoming) {
-    for (const partition of homes.get(one.key) ?? []) {
-      const known = candidates.get(partition);
-      if (known) known.push(one);
-      else candidates.set(partition, [one]);
-    }
-  }
-  return candidates;
+  const places = new Map<Partition, Place<Partition>>();
+  const placeOf = (partition: Partition): Place<Partition> => {
+    const place = places.get(partition) ?? { file: partition, sought: new Map(), wholes, open: () => open(partition) };
+    places.set(partition, place);
+    return place;
+  };
+  for (const partition of await partitionsWithin(db, track, wholes)) placeOf(partition);
+  for (const one of incoming)
+    for (const partition of homes.get(one.key) ?? []) placeOf(partition).sought.set(one.id, one);
+  return [...places.values()];
 }
 
-/** The distinct events of a batch as rows of a file, followed by the sink's own columns. */
-export function readyRows(
-  sanitizer: Sanitizer,
-  source: string,
-  rows: readonly Row[],
-  behind: readonly Value[],
-): Incoming[] {
-  const distinct = newestById(rows);
-  const ready: Incoming[] = [];
-  const ids = distinct.entries();
-  for (const values of sanitizer.all([...distinct.values()], [source])) {
-    const [id, { at }] = ids.next().value as [string, Row];
-    ready.push({ id, key: keyOf(id), at, row: [...values, ...behind] });
-  }
-  return ready;
-}
+/** Thrown before anything is replaced: the file is not the one in the index, and may hold events that are not in the index either. */
+export class UnknownFile extends ReplacedMeanwhile {}
 
-/** The work for one partition. */
-interface Work {
-  path: string;
-  /** The file in the index. Any other file may hold events that are not in the index. */
-  known: string | undefined;
-  /** What was found in it. */
-  findings: Findings | undefined;
-  added: Incoming[];
-}
-
-/** Thrown before anything is replaced: the file is not the one in the index. */
-class UnknownFile extends ReplacedMeanwhile {}
-
-interface Options {
-  lake: Lake;
+interface Writing extends LakeTrack {
   track: number;
-  stream: Stream;
   advance: Advance;
   beat(): Promise<void>;
 }
 
-interface Ready extends Rewritten {
-  partition: Partition;
-  /** The file that it was made from. */
-  over: string | undefined;
+/** The same, to be replaced: new files are written beside the current ones; when all are on disk, they are published one after the other. */
+export function writableLake(tx: Queryable, of: Writing): WritableFiles<Partition> {
+  const open = async (partition: Partition): Promise<PartitionFile | undefined> => {
+    const present = await openOf(of, partition);
+    if (present?.identity === (await knownFiles(tx, of.track, [partition])).get(partition)) return present;
+    await present?.close();
+    throw new UnknownFile(filePath(of.lake.scheme, of.stream.name, of.source, partition));
+  };
+  return {
+    columns: columnsOf(of.stream),
+    find: (incoming, wholes) => findPlaces(tx, of.track, incoming, wholes, open),
+    async write({ works, news, now }) {
+      const nexts = new Map<Partition, Next>(works.map(({ place, findings }) => [place.file, { findings, added: [] }]));
+      for (const one of news) {
+        const partition = partitionOf(of.lake.scheme, one.at);
+        const next = nexts.get(partition) ?? { findings: undefined, added: [] };
+        next.added.push(one);
+        nexts.set(partition, next);
+      }
+      await replaceFiles(tx, of, nexts, open, now);
+      for (const [partition, { added }] of nexts)
+        await addKeys(
+          tx,
+          of.track,
+          partition,
+          added.map(({ key }) => key),
+        );
+    },
+  };
 }
+
+/** What changes in a partition. */
+interface Next {
+  findings: Findings | undefined;
+  added: Incoming[];
+}
+
+type Open = (partition: Partition) => Promise<PartitionFile | undefined>;
+type Ready = Rewritten & { partition: Partition; over: string | undefined };
 
 /** All new files are on disk before the first is published. After an error, the rest are removed. */
 async function replaceFiles(
   tx: Queryable,
-  options: Options,
-  works: ReadonlyMap<Partition, Work>,
+  of: Writing,
+  nexts: ReadonlyMap<Partition, Next>,
+  open: Open,
   now: Instant,
 ): Promise<void> {
   const ready: Ready[] = [];
   try {
-    for (const [partition, work] of works) ready.push({ partition, ...(await prepareFile(options, work, now)) });
+    for (const [partition, next] of nexts) ready.push(await prepareFile(of, partition, next, open, now));
     for (const { staged, over, ...made } of ready) {
       const identity = await staged.publish(over);
-      await recordFile(tx, options.track, { ...made, identity });
+      await recordFile(tx, of.track, { ...made, identity });
     }
   } finally {
     for (const { staged } of ready) await staged.discard();
   }
 }
 
-async function prepareFile(options: Options, work: Work, now: Instant): Promise<Omit<Ready, 'partition'>> {
-  const { lake, stream, advance, beat } = options;
-  const { path, known, findings, added } = work;
-  const present = await openPartition(lake.store, path, advance);
+async function prepareFile(
+  { lake, stream, source, advance, beat }: Writing,
+  partition: Partition,
+  { findings, added }: Next,
+  open: Open,
+  now: Instant,
+): Promise<Ready> {
+  const present = await open(partition);
   try {
-    if (present?.identity !== known) throw new UnknownFile(path);
     const columns = present ? unitedColumns(stream, present.file.columns) : columnsOf(stream);
     const rule = createMergeRule(stream, columns);
     const moved = present && findings ? await extractMoved(present, findings, rule, columns) : [];
-    const rewritten = await rewrite({
-      store: lake.store,
-      path,
+    const made = await writeNext(lake, {
+      path: filePath(lake.scheme, stream.name, source, partition),
       present,
       columns,
       edits: findings ? editsOf(findings, rule, columns, now) : new Map(),
       added: [...moved, ...added.map(({ row }) => row)],
-      compression: lake.compression,
       metadata: metadataOf(advance, present),
       beat,
     });
-    return { ...rewritten, over: present?.identity };
+    if (!made) throw new Error('a merge leaves every row');
+    return { ...made, partition, over: present?.identity };
   } finally {
     await present?.close();
   }

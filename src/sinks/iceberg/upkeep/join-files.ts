@@ -1,11 +1,12 @@
 import type { Queryable } from '../../../cursor/database/index.ts';
 import type { Value } from '../../../model/columns.ts';
 import { DAY_MS } from '../../../model/window.ts';
+import { GROUP_ROWS } from '../../files/layout.ts';
+import { createReshape, type LakeRow, type PartitionFile } from '../../files/partition-file.ts';
+import type { Piece } from '../../files/write-file.ts';
 import { compareText, fitsSchema, type StoredGroup } from '../../parquet/format/index.ts';
-import { GROUP_ROWS } from '../../parquet/layout.ts';
-import { createReshape, type LakeRow, type PartitionFile } from '../../parquet/partition-file.ts';
 import { changeTable } from '../change-table.ts';
-import { openDataFile, type Piece, writeDataFile } from '../data-file.ts';
+import { openDataFile, writeDataFile } from '../data-file.ts';
 import type { Design } from '../format/schema.ts';
 import {
   type Draft,
@@ -92,11 +93,10 @@ async function joinFiles(tx: Queryable, draft: Draft, table: Table, files: reado
   const open: PartitionFile[] = [];
   try {
     for (const { file } of files) open.push(await openDataFile(draft.warehouse, file));
-    const target = { table, source, day: first?.file.day, beat: async () => {} };
-    const joined = await writeDataFile(draft, target, joinedPieces(table, open));
-    const added = joined ? [joined] : [];
+    const target = { table, source, day: first?.file.day };
+    const added = await writeDataFile(draft, target, joinedPieces(table, open));
     const rows = files.reduce((sum, { file }) => sum + file.rows, 0);
-    if (joined?.rows !== rows) throw new Error(`${rows} rows were to be joined, and ${joined?.rows} were`);
+    if (added[0]?.rows !== rows) throw new Error(`${rows} rows were to be joined, and ${added[0]?.rows} were`);
     return await changeTable(tx, draft, table, { operation: 'replace', added, removed: files });
   } finally {
     for (const file of open) await file.close();

@@ -5,7 +5,10 @@ import type { Track } from '../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
-import type { Partition } from './lake.ts';
+import type { Extent } from './partition-file.ts';
+
+/** The first hour of a partition, counted from 1970. */
+export type Partition = number;
 
 /**
  * The index of the file that each event is in, kept in the state: an event may come again with the time of another day, and must be found where
@@ -18,13 +21,7 @@ export interface KnownFile {
   identity: string;
 }
 
-export interface FileRecord extends KnownFile {
-  rows: number;
-  oldest: Instant | undefined;
-  newest: Instant | undefined;
-  /** It still holds its previous version: see `layout.ts`. */
-  holdsBefore: boolean;
-}
+export type FileRecord = KnownFile & Extent;
 
 /** 64 bits of a digest. The file distinguishes events that collide. */
 export const keyOf = (eventId: string): bigint => createHash('sha256').update(eventId).digest().readBigInt64BE(0);
