@@ -8,7 +8,7 @@ import type { Window } from '../../model/window.ts';
 import { createSanitizer, newestById, type Sanitizer, UTF8_TEXT } from '../merge-rule.ts';
 import type { FileColumn } from '../parquet/format/index.ts';
 import type { Comparison, Difference, Stored } from '../sink.ts';
-import { databaseNow, keyOf } from './event-index.ts';
+import { databaseNow, findHomes, keyOf, type Partition } from './event-index.ts';
 import { bookkeeping, createMergeRule } from './merge-row.ts';
 import { columnsOf, createReshape, type PartitionFile } from './partition-file.ts';
 import { type Changed, type Findings, type Incoming, survey } from './survey.ts';
@@ -62,6 +62,21 @@ interface Batch {
   advance: Advance;
   /** Called between files and groups: this may take longer than a lease lasts. */
   beat(): Promise<void>;
+}
+
+/** By partition: the events that may be there, by id. An event that comes again may have the time of another one. */
+export async function homesOf(
+  db: Queryable,
+  track: number,
+  incoming: readonly Incoming[],
+): Promise<Map<Partition, Map<string, Incoming>>> {
+  const keys = incoming.map(({ key }) => key);
+  const homes = await findHomes(db, track, keys);
+  const sought = new Map<Partition, Map<string, Incoming>>();
+  for (const one of incoming)
+    for (const partition of homes.get(one.key) ?? [])
+      sought.set(partition, (sought.get(partition) ?? new Map<string, Incoming>()).set(one.id, one));
+  return sought;
 }
 
 export async function mergeEvents<F>(tx: Queryable, batch: Batch, files: WritableFiles<F>): Promise<Stored> {

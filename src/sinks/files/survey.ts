@@ -84,7 +84,8 @@ export async function survey(partition: PartitionFile, question: Question): Prom
   for (const [i, group] of groups.entries()) {
     const { oldest, newest } = timesOf(group);
     const mayHold =
-      hasBetween(times, oldest, newest) || wholes.some(({ start, end }) => start <= newest && end > oldest);
+      (times[firstFrom(times, oldest)] ?? Number.POSITIVE_INFINITY) <= newest ||
+      wholes.some(({ start, end }) => start <= newest && end > oldest);
     if (mayHold) await examine(i, group);
     else rest.push([i, group]);
   }
@@ -108,15 +109,15 @@ function createSpread(all: readonly string[], some: readonly string[]): (row: La
   return (row) => places.map((at) => (at < 0 ? null : (row[at] ?? null)));
 }
 
-/** Whether any of the sorted times lies within the bounds, both inclusive. */
-function hasBetween(times: readonly Instant[], oldest: Instant, newest: Instant): boolean {
+/** The index of the first of sorted times that is not before a bound. */
+export function firstFrom(times: readonly Instant[], bound: Instant): number {
   let [low, high] = [0, times.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((times[middle] ?? 0) < oldest) low = middle + 1;
+    if ((times[middle] ?? 0) < bound) low = middle + 1;
     else high = middle;
   }
-  return low < times.length && (times[low] ?? 0) <= newest;
+  return low;
 }
 
 /** Turns the findings of a survey into edits of the groups. */

@@ -8,7 +8,7 @@ import { databaseNow, dropKeys, dropTrack, findTrack } from '../files/event-inde
 import type { PartitionFile } from '../files/partition-file.ts';
 import { editedPieces } from '../files/write-file.ts';
 import type { Erasure } from '../sink.ts';
-import { changeTable } from './change-table.ts';
+import { changeIfThere, changeTable } from './change-table.ts';
 import { openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import type { Design } from './format/schema.ts';
@@ -17,10 +17,8 @@ import { openStrangers, replaceStranger, type Stranger } from './strangers.ts';
 import {
   type Draft,
   filesOf,
-  inDraft,
   type Listed,
   loadTable,
-  lockTable,
   type Table,
   type TableFile,
   tableFolder,
@@ -37,10 +35,7 @@ export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Rec
   for (const design of designs()) {
     const victim = victimIn(erasure, design);
     if (victim === undefined) continue;
-    const done = await inDraft(warehouse, async (tx, draft) => {
-      await lockTable(tx, warehouse, design.name);
-      const table = await loadTable(tx, warehouse, design);
-      if (!table) return undefined;
+    const done = await changeIfThere(warehouse, design, async (tx, draft, table) => {
       // While we hold the lock, nobody is about to commit a file of this table: files that no snapshot names afterwards are removed.
       const before = await everyFile(warehouse, design);
       const { rows, removed, added } = await eraseTable(tx, draft, table, erasure, victim);

@@ -1,10 +1,10 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
-import { addKeys, dropKeys, findHomes, keyOf } from '../files/event-index.ts';
-import { allOf, type Files, type Place, type WritableFiles } from '../files/merge.ts';
+import { addKeys, dropKeys, indexFile, keyOf } from '../files/event-index.ts';
+import { allOf, type Files, homesOf, type Place, type WritableFiles } from '../files/merge.ts';
 import { createMergeRule } from '../files/merge-row.ts';
-import { type LakeRow, type PartitionFile, unitedColumns } from '../files/partition-file.ts';
+import { type LakeRow, unitedColumns } from '../files/partition-file.ts';
 import { editsOf, extractMoved, type Incoming } from '../files/survey.ts';
 import { editedPieces } from '../files/write-file.ts';
 import { ShapeChanged } from '../sink.ts';
@@ -41,18 +41,8 @@ export const tableFiles = (db: Queryable, of: TableTrack): Files<Listing> => ({
   columns: of.table.columns,
   async find(incoming, wholes) {
     const { warehouse, table, track, source } = of;
-    const homes = await findHomes(
-      db,
-      track,
-      incoming.map(({ key }) => key),
-    );
-    const byDay = new Map<number, Map<string, Incoming>>();
-    for (const one of incoming) {
-      for (const partition of homes.get(one.key) ?? []) {
-        const day = dayOf(partition);
-        byDay.set(day, (byDay.get(day) ?? new Map<string, Incoming>()).set(one.id, one));
-      }
-    }
+    const homes = await homesOf(db, track, incoming);
+    const byDay = new Map([...homes].map(([partition, sought]) => [Math.floor(partition / 24), sought]));
     const days = [...[...byDay.keys()].map((day) => ({ first: day, last: day })), ...wholes.map(daysOf)];
     if (days.length === 0) return [];
     const listed = await filesOf(warehouse, table, { source, days });
@@ -138,7 +128,6 @@ export function writableTable(tx: Queryable, of: Writing, { added, removed }: Ne
 
 /** The index counts partitions in hours, as for the lake. */
 const partitionOf = (day: number): number => day * 24;
-const dayOf = (partition: number): number => Math.floor(partition / 24);
 
 const placeOf = ({ columns }: Table, wanted: string): number => columns.findIndex(({ name }) => name === wanted);
 
@@ -149,21 +138,14 @@ export async function indexTable(tx: Queryable, { warehouse, table, track, sourc
     const present = await openIfThere(warehouse, file);
     if (!present) continue;
     try {
-      await indexFile(tx, track, present, file.day);
+      await indexFile(tx, track, partitionOf(file.day ?? 0), present);
     } finally {
       await present.close();
     }
   }
   for (const stranger of await openStrangers(warehouse, table, files)) {
     const { day = Math.floor((stranger.times(source)[0] ?? 0) / DAY_MS) } = stranger.entry.file;
-    await indexFile(tx, track, stranger.of(source), day);
-  }
-}
-
-async function indexFile(tx: Queryable, track: number, present: PartitionFile, day: number | undefined): Promise<void> {
-  for (const group of present.file.groups) {
-    const keys = (await present.rows(group, ['event_id'])).map(([id]) => keyOf(String(id)));
-    await addKeys(tx, track, partitionOf(day ?? 0), keys);
+    await indexFile(tx, track, partitionOf(day), stranger.of(source));
   }
 }
 

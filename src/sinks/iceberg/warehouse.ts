@@ -4,6 +4,7 @@ import type { Database, Queryable, Transaction } from '../../cursor/database/ind
 import { ConfigError, StopStream } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
+import { lock } from '../files/event-index.ts';
 import { META } from '../files/partition-file.ts';
 import { fileName, type Staged, type Store } from '../files/store/store.ts';
 import { type FileColumn, readFooter, UnreadableFile } from '../parquet/format/index.ts';
@@ -47,12 +48,8 @@ export interface Catalog {
 }
 
 /** Serializes commits, compaction and erasure of one table. Held until the end of the transaction. */
-export const lockTable = async (tx: Queryable, { namespace }: Warehouse, table: string): Promise<void> => {
-  await tx.query({
-    text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
-    values: [`tributary iceberg ${namespace}.${table}`],
-  });
-};
+export const lockTable = (tx: Queryable, { namespace }: Warehouse, table: string): Promise<void> =>
+  lock(tx, `iceberg ${namespace}.${table}`);
 
 /** Files are referred to by absolute URLs: readers would resolve a relative path against their own directory. */
 export const warehouseUri = (path: string): string =>

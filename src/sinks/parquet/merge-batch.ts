@@ -3,8 +3,8 @@ import type { Advance } from '../../cursor/ledger.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { describeWindow } from '../../model/window.ts';
-import { addKeys, findHomes, knownFiles, type Partition, partitionsWithin, recordFile } from '../files/event-index.ts';
-import type { Files, Place, WritableFiles } from '../files/merge.ts';
+import { addKeys, knownFiles, type Partition, partitionsWithin, recordFile } from '../files/event-index.ts';
+import { type Files, homesOf, type Place, type WritableFiles } from '../files/merge.ts';
 import { createMergeRule } from '../files/merge-row.ts';
 import { columnsOf, META, openPartition, type PartitionFile, unitedColumns } from '../files/partition-file.ts';
 import { ReplacedMeanwhile } from '../files/store/store.ts';
@@ -38,21 +38,12 @@ async function findPlaces(
   open: (partition: Partition) => Promise<PartitionFile | undefined>,
 ): Promise<Place<Partition>[]> {
   if (track === undefined) return [];
-  const homes = await findHomes(
-    db,
-    track,
-    incoming.map(({ key }) => key),
-  );
-  const places = new Map<Partition, Place<Partition>>();
-  const placeOf = (partition: Partition): Place<Partition> => {
-    const place = places.get(partition) ?? { file: partition, sought: new Map(), wholes, open: () => open(partition) };
-    places.set(partition, place);
-    return place;
-  };
-  for (const partition of await partitionsWithin(db, track, wholes)) placeOf(partition);
-  for (const one of incoming)
-    for (const partition of homes.get(one.key) ?? []) placeOf(partition).sought.set(one.id, one);
-  return [...places.values()];
+  const homes = await homesOf(db, track, incoming);
+  const partitions = new Set([...(await partitionsWithin(db, track, wholes)), ...homes.keys()]);
+  return [...partitions].map((file) => {
+    const sought = homes.get(file) ?? new Map<string, Incoming>();
+    return { file, sought, wholes, open: () => open(file) };
+  });
 }
 
 /** Thrown before anything is replaced: the file is not the one in the index, and may hold events that are not in the index either. */

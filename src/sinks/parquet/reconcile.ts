@@ -5,7 +5,7 @@ import type { Track } from '../../cursor/ledger.ts';
 import { Fault } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { Window } from '../../model/window.ts';
-import { addKeys, dropFile, keyOf, knownFiles, type Partition, recordFile, sourcesIn } from '../files/event-index.ts';
+import { dropFile, indexFile, knownFiles, type Partition, recordFile, sourcesIn } from '../files/event-index.ts';
 import { extentOf, openPartition, type PartitionFile } from '../files/partition-file.ts';
 import { fileName, type Listed } from '../files/store/store.ts';
 import { readFooter } from './format/index.ts';
@@ -109,11 +109,7 @@ async function index(
   try {
     file = await openPartition(lake.store, path, track);
     if (!file) return undefined;
-    for (const group of file.file.groups) {
-      const ids = await file.rows(group, ['event_id']);
-      const keys = ids.map(([eventId]) => keyOf(String(eventId)));
-      await addKeys(tx, id, partition, keys);
-    }
+    await indexFile(tx, id, partition, file);
     await recordFile(tx, id, { partition, identity: file.identity, ...extentOf(file.file) });
     return undefined;
   } catch (error) {
