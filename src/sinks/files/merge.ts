@@ -11,6 +11,7 @@ import type { Comparison, Difference, Stored } from '../sink.ts';
 import { databaseNow, findHomes, keyOf, type Partition } from './event-index.ts';
 import { bookkeeping, createMergeRule } from './merge-row.ts';
 import { columnsOf, createReshape, type PartitionFile } from './partition-file.ts';
+import { whileOpen } from './store/store.ts';
 import { type Changed, type Findings, type Incoming, survey } from './survey.ts';
 
 /**
@@ -146,7 +147,7 @@ async function lookInto<F>(files: Files<F>, { stream, incoming, wholes, beat }: 
       gone.push(place.file);
       continue;
     }
-    try {
+    await whileOpen(present, async () => {
       const candidates = [...place.sought.values()];
       const findings = await survey(present, { rule, candidates, wholes: place.wholes, shown });
       for (const id of findings.found) {
@@ -155,9 +156,7 @@ async function lookInto<F>(files: Files<F>, { stream, incoming, wholes, beat }: 
       }
       const isDifferent = findings.changed.size + findings.moved.size + findings.missing.size > 0;
       if (isDifferent && !place.isFixed) works.push({ place, findings });
-    } finally {
-      await present.close();
-    }
+    });
   }
   return { works, gone, stored };
 }

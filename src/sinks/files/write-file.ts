@@ -12,7 +12,7 @@ import {
 } from '../parquet/format/index.ts';
 import { evenParts, freshLayout, type Layout, type Stretch } from './layout.ts';
 import { createReshape, jsonAsText, type LakeRow, type PartitionFile } from './partition-file.ts';
-import type { Staged } from './store/store.ts';
+import { type Staged, whileOpen } from './store/store.ts';
 
 /** A piece of a new file: sorted rows, or a row group of another file whose bytes are copied. */
 export type Piece = { rows: readonly LakeRow[] } | { copy: StoredGroup; from: PartitionFile };
@@ -81,14 +81,11 @@ export async function writeFile(
 
 /** Before publishing: checks that the file on disk is valid and holds what was written. */
 async function readBack(staged: Staged, rows: number): Promise<ParquetFile & { bytes: number }> {
-  const open = await staged.finish();
-  try {
+  return whileOpen(await staged.finish(), async (open) => {
     const found = await readFooter(open);
     if (found.rows !== rows) throw new Error(`${open.name} was written with ${rows} rows and reads back ${found.rows}`);
     return { ...found, bytes: open.size };
-  } finally {
-    await open.close();
-  }
+  });
 }
 
 /** The pieces of a file's next version: untouched row groups are copied as they are. */

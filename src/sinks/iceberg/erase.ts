@@ -6,6 +6,7 @@ import type { StreamName } from '../../model/streams.ts';
 import { eraseIn, type Rework, type Victim, victimOf } from '../files/erase.ts';
 import { databaseNow, dropKeys, dropTrack, findTrack } from '../files/event-index.ts';
 import type { PartitionFile } from '../files/partition-file.ts';
+import { whileOpen } from '../files/store/store.ts';
 import { editedPieces } from '../files/write-file.ts';
 import type { Erasure } from '../sink.ts';
 import { changeIfThere, changeTable } from './change-table.ts';
@@ -170,16 +171,12 @@ async function eraseTable(
     const partition = (entry.file.day ?? 0) * 24;
     if (track !== undefined && rework.dropped.length > 0) await dropKeys(tx, track, partition, rework.dropped);
   };
-  for (const entry of files) {
-    const present = await openDataFile(warehouse, entry.file);
-    try {
-      await eraseOne(entry, present, (edits) =>
+  for (const entry of files)
+    await whileOpen(await openDataFile(warehouse, entry.file), (present) =>
+      eraseOne(entry, present, (edits) =>
         writeDataFile(draft, { table, source, day: entry.file.day }, editedPieces(present, table.columns, edits)),
-      );
-    } finally {
-      await present.close();
-    }
-  }
+      ),
+    );
   for (const stranger of strangers)
     await eraseOne(stranger.entry, stranger.of(source), (edits) =>
       replaceStranger(draft, table, stranger, { source, edits }),

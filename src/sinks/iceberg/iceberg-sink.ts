@@ -9,7 +9,7 @@ import { compareFiles } from '../files/merge.ts';
 import { columnsOf } from '../files/partition-file.ts';
 import { readFiles } from '../files/read.ts';
 import { checkStore } from '../files/store/open-store.ts';
-import type { Store } from '../files/store/store.ts';
+import { type Store, whileOpen } from '../files/store/store.ts';
 import { editedPieces } from '../files/write-file.ts';
 import type { Comparison, Difference, SinkWith } from '../sink.ts';
 import { shareCommits } from './batch.ts';
@@ -191,13 +191,10 @@ async function widenFiles(
     added.push(...(await replaceStranger(draft, wider, stranger)));
   for (const { file, source } of files) {
     if (source === undefined) continue;
-    const present = await openDataFile(draft.warehouse, file);
-    try {
-      const pieces = editedPieces(present, wider.columns, new Map());
-      added.push(...(await writeDataFile(draft, { table: wider, source, day: file.day }, pieces)));
-    } finally {
-      await present.close();
-    }
+    const made = await whileOpen(await openDataFile(draft.warehouse, file), (present) =>
+      writeDataFile(draft, { table: wider, source, day: file.day }, editedPieces(present, wider.columns, new Map())),
+    );
+    added.push(...made);
   }
   return added;
 }

@@ -5,6 +5,7 @@ import { addKeys, dropKeys, indexFile, keyOf } from '../files/event-index.ts';
 import { allOf, type Files, homesOf, type Place, type WritableFiles } from '../files/merge.ts';
 import { createMergeRule } from '../files/merge-row.ts';
 import { type LakeRow, unitedColumns } from '../files/partition-file.ts';
+import { whileOpen } from '../files/store/store.ts';
 import { editsOf, extractMoved, type Incoming } from '../files/survey.ts';
 import { editedPieces } from '../files/write-file.ts';
 import { ShapeChanged } from '../sink.ts';
@@ -100,7 +101,7 @@ export function writableTable(tx: Queryable, of: Writing, { added, removed }: Ne
         const { entry, stranger } = place.file;
         const present = await place.open();
         if (!present) throw notThere(entry.file.path);
-        try {
+        await whileOpen(present, async () => {
           newRows.push(...(await extractMoved(present, findings, rule, table.columns)));
           const edits = editsOf(findings, rule, table.columns, now);
           const target = { table, source, day: entry.file.day, beat };
@@ -110,9 +111,7 @@ export function writableTable(tx: Queryable, of: Writing, { added, removed }: Ne
               ? await replaceStranger(draft, table, stranger, { source, edits })
               : await writeDataFile(draft, target, editedPieces(present, table.columns, edits))),
           );
-        } finally {
-          await present.close();
-        }
+        });
         const moved = allOf(findings.moved).map(({ key }) => key);
         if (moved.length > 0) await dropKeys(tx, track, partitionOf(entry.file.day ?? 0), moved);
       }
@@ -136,12 +135,7 @@ export async function indexTable(tx: Queryable, { warehouse, table, track, sourc
   const files = await filesOf(warehouse, table, { source });
   for (const { file } of files.filter((entry) => entry.source === source)) {
     const present = await openIfThere(warehouse, file);
-    if (!present) continue;
-    try {
-      await indexFile(tx, track, partitionOf(file.day ?? 0), present);
-    } finally {
-      await present.close();
-    }
+    if (present) await whileOpen(present, () => indexFile(tx, track, partitionOf(file.day ?? 0), present));
   }
   for (const stranger of await openStrangers(warehouse, table, files)) {
     const { day = Math.floor((stranger.times(source)[0] ?? 0) / DAY_MS) } = stranger.entry.file;

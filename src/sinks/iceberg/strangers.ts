@@ -4,6 +4,7 @@ import { ConfigError, StopStream } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { DAY_MS } from '../../model/window.ts';
 import type { LakeRow, PartitionFile } from '../files/partition-file.ts';
+import { whileOpen } from '../files/store/store.ts';
 import { type Edits, editedPieces } from '../files/write-file.ts';
 import { type AnyFile, type FileColumn, readAny, type StoredGroup, UnreadableFile } from '../parquet/format/index.ts';
 import { notThere, openDataFile, writeDataFile } from './data-file.ts';
@@ -109,11 +110,7 @@ async function readStranger(warehouse: Warehouse, table: Table, entry: TableFile
 async function withFile<T>(warehouse: Warehouse, file: DataFile, work: (file: AnyFile) => Promise<T>): Promise<T> {
   const open = await warehouse.store.open(pathOf(warehouse, file.path));
   if (!open) throw notThere(file.path);
-  try {
-    return await work(await readAny(open));
-  } finally {
-    await open.close();
-  }
+  return whileOpen(open, async () => work(await readAny(open)));
 }
 
 /** By source: the ids of our own files, on the days that strangers hold rows of. */
@@ -130,12 +127,10 @@ async function ownIds(
     const ids = source === undefined ? undefined : seen.get(source);
     const present = ids && (await openDataFile(warehouse, file));
     if (!present) continue;
-    try {
+    await whileOpen(present, async () => {
       for (const group of present.file.groups)
         for (const [id] of await present.rows(group, [table.design.key[1]])) ids.add(String(id));
-    } finally {
-      await present.close();
-    }
+    });
   }
   return seen;
 }

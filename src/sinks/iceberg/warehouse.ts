@@ -6,7 +6,7 @@ import type { Instant } from '../../model/instant.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
 import { lock } from '../files/event-index.ts';
 import { META } from '../files/partition-file.ts';
-import { fileName, type Staged, type Store } from '../files/store/store.ts';
+import { fileName, type Staged, type Store, whileOpen } from '../files/store/store.ts';
 import { type FileColumn, readFooter, UnreadableFile } from '../parquet/format/index.ts';
 import { type DataFile, decodeManifest, type Entry } from './format/manifest.ts';
 import { decodeManifestList, type Manifest } from './format/manifest-list.ts';
@@ -139,12 +139,7 @@ export async function readBytes(warehouse: Warehouse, location: string): Promise
 
 export async function readIfThere(warehouse: Warehouse, location: string): Promise<Buffer | undefined> {
   const file = await warehouse.store.open(pathOf(warehouse, location));
-  if (!file) return undefined;
-  try {
-    return Buffer.from(await file.read(0, file.size));
-  } finally {
-    await file.close();
-  }
+  return file && whileOpen(file, async () => Buffer.from(await file.read(0, file.size)));
 }
 
 /** A table in one of its versions. */
@@ -229,8 +224,7 @@ async function ownerOf(warehouse: Warehouse, { sources }: Table, file: DataFile)
 async function hasOurFooter(warehouse: Warehouse, { path }: DataFile, source: string): Promise<boolean> {
   try {
     const open = await warehouse.store.open(pathOf(warehouse, path));
-    if (!open) return false;
-    return (await readFooter(open).finally(() => open.close())).metadata[META.source] === source;
+    return open ? (await whileOpen(open, readFooter)).metadata[META.source] === source : false;
   } catch (error) {
     // Recovery: the file of another writer, wherever it is.
     if (error instanceof UnreadableFile || error instanceof StopStream || error instanceof ConfigError) return false;

@@ -18,7 +18,7 @@ import {
   sourcesIn,
 } from '../files/event-index.ts';
 import { META, openPartition, type PartitionFile, widestColumns } from '../files/partition-file.ts';
-import { fileName } from '../files/store/store.ts';
+import { fileName, whileOpen } from '../files/store/store.ts';
 import type { Erasure, Rewrites } from '../sink.ts';
 import { hideCoverage } from './catalog.ts';
 import { fitsSchema } from './format/index.ts';
@@ -46,12 +46,10 @@ async function visitFile(lake: Lake, track: Track, partition: Partition, visit: 
     const path = filePath(lake.scheme, track.stream, track.source, partition);
     const file = await openPartition(lake.store, path, track);
     if (!file) return;
-    try {
+    await whileOpen(file, async () => {
       const wish = await visit(file, tx);
       if (wish !== 'leave') await fulfil(tx, lake, { file, partition, id: await findTrack(tx, track) }, wish);
-    } finally {
-      await file.close();
-    }
+    });
   });
 }
 
@@ -62,10 +60,8 @@ async function fulfil(
   { file, partition, id }: { file: PartitionFile; partition: Partition; id: number | undefined },
   wish: Rework | 'remove',
 ): Promise<void> {
-  const {
-    path,
-    file: { metadata },
-  } = file;
+  const { path } = file;
+  const { metadata } = file.file;
   const next = wish === 'remove' ? undefined : { ...wish, path, present: file, added: [], isFresh: true, metadata };
   const made = next && (await writeNext(lake, next));
   try {

@@ -7,9 +7,8 @@ import type { Abilities, Receipt, SinkWith } from '../sink.ts';
 import { prepareLake, showCoverage } from './catalog.ts';
 import { attestLake, identifyLake, type Listings, pruneLake, removeStrays } from './holdings.ts';
 import type { Lake } from './lake.ts';
+import { compareLake, countLake, readLake, UnknownFile, writableLake } from './lake-files.ts';
 import { erase, rewriteLake, tidy } from './maintain.ts';
-import { UnknownFile, writableLake } from './merge-batch.ts';
-import { compareLake, countLake, readLake } from './read-lake.ts';
 import { reconcile } from './reconcile.ts';
 
 /** A sink of Parquet files. It has no `recover`: every commit first checks whether the one before was interrupted. */

@@ -39,6 +39,15 @@ export interface OpenFile extends ByteSource {
   close(): Promise<void>;
 }
 
+/** Closes it afterwards, whatever happens. */
+export async function whileOpen<F extends { close(): Promise<void> }, T>(file: F, work: (file: F) => Promise<T>) {
+  try {
+    return await work(file);
+  } finally {
+    await file.close();
+  }
+}
+
 /** A file that is being written. It appears under its name only when it is published, complete. */
 export interface Staged {
   /** Writes at a position. Gaps read as zeros. */

@@ -1,40 +1,43 @@
 import type { Queryable } from '../../cursor/database/index.ts';
-import type { Advance } from '../../cursor/ledger.ts';
+import type { Advance, Track } from '../../cursor/ledger.ts';
+import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
-import { describeWindow } from '../../model/window.ts';
-import { addKeys, knownFiles, type Partition, partitionsWithin, recordFile } from '../files/event-index.ts';
-import { type Files, homesOf, type Place, type WritableFiles } from '../files/merge.ts';
+import { describeWindow, type Window } from '../../model/window.ts';
+import {
+  addKeys,
+  filesWithin,
+  findTrack,
+  knownFiles,
+  type Partition,
+  partitionsWithin,
+  recordFile,
+} from '../files/event-index.ts';
+import { compareFiles, homesOf, type Place, type WritableFiles } from '../files/merge.ts';
 import { createMergeRule } from '../files/merge-row.ts';
 import { columnsOf, META, openPartition, type PartitionFile, unitedColumns } from '../files/partition-file.ts';
+import { countRows, readFiles } from '../files/read.ts';
 import { ReplacedMeanwhile } from '../files/store/store.ts';
 import { editsOf, extractMoved, type Findings, type Incoming } from '../files/survey.ts';
+import type { Comparison, Difference } from '../sink.ts';
 import { filePath, type Lake, partitionOf } from './lake.ts';
 import { type Rewritten, writeNext } from './next-file.ts';
 
-interface LakeTrack {
+interface TrackFiles {
   lake: Lake;
-  /** In the index; undefined before the first commit. */
-  track: number | undefined;
-  stream: Stream;
+  stream: Pick<Stream, 'name'>;
   source: string;
 }
 
-/** The files of a source, for reading. */
-export const lakeFiles = (db: Queryable, of: LakeTrack): Files<Partition> => ({
-  columns: columnsOf(of.stream),
-  find: (incoming, wholes) => findPlaces(db, of.track, incoming, wholes, (partition) => openOf(of, partition)),
-});
-
-const openOf = ({ lake, stream, source }: LakeTrack, partition: Partition) =>
-  openPartition(lake.store, filePath(lake.scheme, stream.name, source, partition), { source, stream: stream.name });
+const openOf = ({ lake, stream: { name: stream }, source }: TrackFiles, partition: Partition) =>
+  openPartition(lake.store, filePath(lake.scheme, stream, source, partition), { source, stream });
 
 /** The files that may hold events of the batch; and those of windows that were read completely, to find vanished rows. */
 async function findPlaces(
   db: Queryable,
   track: number | undefined,
   incoming: readonly Incoming[],
-  wholes: Parameters<Files<Partition>['find']>[1],
+  wholes: readonly Window[],
   open: (partition: Partition) => Promise<PartitionFile | undefined>,
 ): Promise<Place<Partition>[]> {
   if (track === undefined) return [];
@@ -46,11 +49,48 @@ async function findPlaces(
   });
 }
 
+export async function* readLake(lake: Lake, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> {
+  const track = await findTrack(lake.state, { sink: lake.name, stream: stream.name, source });
+  if (track === undefined) return;
+  yield* readFiles(stream, window, async (part) =>
+    (await partitionsWithin(lake.state, track, [part])).map(
+      (partition) => () => openOf({ lake, stream, source }, partition),
+    ),
+  );
+}
+
+export async function countLake(
+  db: Queryable,
+  lake: Lake,
+  track: Track,
+  windows: readonly Window[],
+): Promise<number[]> {
+  const id = await findTrack(db, track);
+  const files = id === undefined ? [] : await filesWithin(db, id, windows);
+  const of = { lake, source: track.source, stream: { name: track.stream } };
+  return countRows(
+    files.map((file) => ({ ...file, open: () => openOf(of, file.partition) })),
+    windows,
+  );
+}
+
+export async function compareLake(lake: Lake, comparison: Comparison): Promise<Difference[]> {
+  const { stream, source } = comparison;
+  const track = await findTrack(lake.state, { sink: lake.name, stream: stream.name, source });
+  return compareFiles(comparison, {
+    columns: columnsOf(stream),
+    find: (incoming, wholes) =>
+      findPlaces(lake.state, track, incoming, wholes, (partition) => openOf({ lake, stream, source }, partition)),
+  });
+}
+
 /** Thrown before anything is replaced: the file is not the one in the index, and may hold events that are not in the index either. */
 export class UnknownFile extends ReplacedMeanwhile {}
 
-interface Writing extends LakeTrack {
+interface Writing extends TrackFiles {
+  /** In the index. */
   track: number;
+  stream: Stream;
   advance: Advance;
   beat(): Promise<void>;
 }
