@@ -43,7 +43,7 @@ export const iceberg: Part = {
   name: 'iceberg',
   checks:
     'Iceberg tables with extremes, changes, new and widened columns, read by others, also while they are written and joined',
-  needs: `Python with ${PACKAGES.join(', ')}; Java and TRIBUTARY_SPARK_JARS for Spark`,
+  needs: `Python with ${PACKAGES.join(', ')}; Java and TRIBUTARY_SPARK_JARS for Spark; Postgres in /usr/lib/postgresql`,
   run: () => withClosers(readTables),
 };
 

@@ -39,7 +39,7 @@ export const icebergWriters: Part = {
   name: 'iceberg-writers',
   checks:
     'pyiceberg and Spark append to, delete from, overwrite, alter, compact, expire and roll back our Iceberg tables',
-  needs: `Python with ${PACKAGES.join(', ')}; Java and TRIBUTARY_SPARK_JARS for Spark`,
+  needs: `Python with ${PACKAGES.join(', ')}; Java and TRIBUTARY_SPARK_JARS for Spark; Postgres in /usr/lib/postgresql`,
   run: () => withClosers(letOthersWrite),
 };
 
@@ -106,7 +106,9 @@ state: { url: "${server.url}" }
       faults.push(
         `${name}: ${after} instead of ${before}, repair ${repaired.code}, sync ${again.code}: ${lastLines(repaired)} ${lastLines(again)}`,
       );
-    const [heard = 'nothing, since no row was changed'] = /attribution\.clicks holds [^;.]*/.exec(said) ?? [];
+    // Without the name of the file, which is another one every time.
+    const [heard = 'nothing, since no row was changed'] =
+      /attribution\.clicks holds [^;.]*?(?= \(\d{5}-|;|\.|$)/.exec(said) ?? [];
     return { faults, row: `| ${by} | ${name} | exit ${synced.code}: ${heard} | ${isExact ? 'exact' : 'NOT exact'} |` };
   } finally {
     await desk.close();
