@@ -1,10 +1,10 @@
 import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Row } from '../../src/model/flatten.ts';
+import { openPartition } from '../../src/sinks/files/partition-file.ts';
+import { createFolderStore } from '../../src/sinks/files/store/folder-store.ts';
 import { filePath, partitionOf, type Scheme } from '../../src/sinks/parquet/lake.ts';
 import { createParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
-import { openPartition } from '../../src/sinks/parquet/partition-file.ts';
-import { createFolderStore } from '../../src/sinks/parquet/store/folder-store.ts';
 import { type Home, withHome } from '../support/home.ts';
 import { openLoader } from '../support/loader.ts';
 import { clickAt } from '../support/polled-clicks.ts';

@@ -80,7 +80,8 @@ async function openLake(
   { path, partition, compression, fileMode }: SinkSettings & { type: 'parquet' },
   state: Database,
 ): Promise<Sink> {
-  const { createParquetSink, openStore } = await import('../sinks/parquet/parquet-sink.ts');
+  const { createParquetSink } = await import('../sinks/parquet/parquet-sink.ts');
+  const { openStore } = await import('../sinks/files/store/open-store.ts');
   const store = await openStore(path, { ...s3Settings(), fileMode });
   return createParquetSink({ name, store, state, scheme: partition, compression });
 }
@@ -91,7 +92,7 @@ async function openTables(
   state: Database,
 ): Promise<Sink> {
   const { createIcebergSink } = await import('../sinks/iceberg/iceberg-sink.ts');
-  const { openStore } = await import('../sinks/parquet/parquet-sink.ts');
+  const { openStore } = await import('../sinks/files/store/open-store.ts');
   const store = await openStore(warehouse, { ...s3Settings(), fileMode });
   return createIcebergSink({
     name,

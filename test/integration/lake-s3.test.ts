@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { STREAMS } from '../../src/model/streams.ts';
-import { createS3Store } from '../../src/sinks/parquet/store/s3-store.ts';
-import type { Staged, Store } from '../../src/sinks/parquet/store/store.ts';
+import { createS3Store } from '../../src/sinks/files/store/s3-store.ts';
+import type { Staged, Store } from '../../src/sinks/files/store/store.ts';
 import { forget } from '../../src/sync/maintain/forget.ts';
 import { freshPlace } from '../support/cli.ts';
 import { openEngine } from '../support/engine.ts';

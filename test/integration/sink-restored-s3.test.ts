@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createS3Store } from '../../src/sinks/parquet/store/s3-store.ts';
+import { createS3Store } from '../../src/sinks/files/store/s3-store.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
 import { sinkScenes, synced } from '../support/sink-scene.ts';
 

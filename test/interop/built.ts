@@ -9,7 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { openEmbedded } from '../../src/cursor/embedded/index.ts';
 import { silentLog } from '../support/silent-log.ts';
-import { lastLines, type Ran, run, SLOWEST_MS, stop } from './part.ts';
+import { startStock, stockPostgres } from '../support/stock-postgres.ts';
+import { lastLines, Missing, type Ran, run, SLOWEST_MS, stop } from './part.ts';
 
 /** The built binary before a played service, as an operator has it: a folder, a config, commands. */
 export const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
@@ -106,6 +107,13 @@ export async function startState(): Promise<{ url: string; close(): Promise<void
       await rm(dir, { recursive: true, force: true });
     },
   };
+}
+
+/** One on a port: the programs of others do not reach the embedded server, which has only a socket. */
+export function startStateOnPort(): Promise<{ url: string; close(): Promise<void> }> {
+  const bin = [18, 17, 16, 15].map(stockPostgres).find((found) => found !== undefined);
+  if (bin === undefined) throw new Missing('no Postgres server in /usr/lib/postgresql');
+  return startStock(bin);
 }
 
 export async function withDatabase<T>(url: string, work: (db: Database) => Promise<T>): Promise<T> {

@@ -39,12 +39,13 @@ interface Row {
   outcome: 'works' | 'fails' | 'skipped';
   versions: string;
   text: string;
+  table?: string | undefined;
 }
 
 async function tryPart(part: Part): Promise<Row> {
   try {
-    const { versions, result }: Found = await part.run();
-    return { part, outcome: 'works', versions, text: result };
+    const { versions, result, table }: Found = await part.run();
+    return { part, outcome: 'works', versions, text: result, table };
   } catch (error) {
     const outcome = error instanceof Missing ? 'skipped' : 'fails';
     return { part, outcome, versions: '', text: error instanceof Error ? error.message : String(error) };
@@ -71,8 +72,18 @@ function merged(page: string, rows: readonly Row[], day: string): string {
   const old = page.match(/^\| (?!part\b)[\w-]+ \|.*$/gm) ?? [];
   const all = new Map([...old.map((line) => [line.split(' ')[1], line] as const), ...ours]);
   const order = PARTS.map(({ name }) => all.get(name)).filter((line) => line !== undefined);
-  return page.replace(/(<!-- table -->\n)[\s\S]*(<!-- end -->)/, (_, begin, end) =>
+  const withRows = page.replace(/(<!-- table -->\n)[\s\S]*(<!-- end -->)/, (_, begin, end) =>
     [`${begin}${head}`, rule, ...order, end].join('\n'),
+  );
+  return rows.reduce(
+    (text, { part: { name }, table }) =>
+      table === undefined
+        ? text
+        : text.replace(
+            new RegExp(`(<!-- ${name} -->\\n)[\\s\\S]*(<!-- end ${name} -->)`),
+            (_, begin, end) => `${begin}${table}\n${end}`,
+          ),
+    withRows,
   );
 }
 
@@ -97,7 +108,7 @@ await closeShared();
 const day = new Date().toISOString().slice(0, 10);
 const ran = rows.filter(({ outcome }) => outcome !== 'skipped');
 say(
-  `\n${tableOf(rows, day)}\n\non Node ${process.version}, ${process.platform} ${process.arch}, ${availableParallelism()} cores`,
+  `\n${tableOf(rows, day)}\n\n${rows.map(({ table }) => table ?? '').join('\n')}\non Node ${process.version}, ${process.platform} ${process.arch}, ${availableParallelism()} cores`,
 );
 if (args.includes('--write')) await writeFile(PAGE, merged(await readFile(PAGE, 'utf8'), ran, day));
 process.exitCode = rows.some(({ outcome }) => outcome === 'fails') ? 1 : 0;

@@ -16,6 +16,8 @@ export interface Found {
   versions: string;
   /** What was seen, as figures. */
   result: string;
+  /** For a table of its own, in Markdown, where the page has a place for it: between `<!-- NAME -->` and `<!-- end NAME -->`. */
+  table?: string;
 }
 
 /** Why a part is skipped, and how to get what it lacks. */

@@ -3,9 +3,9 @@ import type { Row } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
 import type { Stream } from '../../src/model/streams.ts';
 import { holds, type Window } from '../../src/model/window.ts';
+import { bookkeeping, createMergeRule } from '../../src/sinks/files/merge-row.ts';
+import { columnsOf, createReshape, type LakeRow } from '../../src/sinks/files/partition-file.ts';
 import { createSanitizer, newestById, UTF8_TEXT } from '../../src/sinks/merge-rule.ts';
-import { bookkeeping, createMergeRule } from '../../src/sinks/parquet/merge-row.ts';
-import { columnsOf, createReshape, type LakeRow } from '../../src/sinks/parquet/partition-file.ts';
 import type { Receipt } from '../../src/sinks/sink.ts';
 
 /** Rows of events in memory, merged by the rule of the files of a lake. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { evenParts, GROUP_ROWS, type PresentGroup, planSegments } from '../../src/sinks/files/layout.ts';
 import { filePath, partitionAt, partitionOf } from '../../src/sinks/parquet/lake.ts';
-import { evenParts, GROUP_ROWS, type PresentGroup, planSegments } from '../../src/sinks/parquet/layout.ts';
 
 describe('how the next file of a partition is made of the present one', () => {
   const group = (rows: number, oldest: number, newest: number, isTouched = false): PresentGroup => ({

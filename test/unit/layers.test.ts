@@ -57,12 +57,10 @@ describe('the layers', () => {
   });
 
   it('has sinks that know neither the service nor each other', () => {
-    // Whatever writes Parquet shares its codec; Iceberg's tables are made of the files that the lake knows how to merge and read; and the
-    // views of analysts are the same wherever they stand.
-    const isShared = (to: string, by: string | undefined): boolean =>
-      !/^sinks\/\w+\//.test(to) ||
-      to.startsWith('sinks/views/') ||
-      to.startsWith(by === 'iceberg' ? 'sinks/parquet/' : 'sinks/parquet/format/');
+    // Whatever writes Parquet shares its codec; the lake and Iceberg's tables are made of the same files; and the views of analysts are
+    // the same wherever they stand.
+    const isShared = (to: string): boolean =>
+      !/^sinks\/\w+\//.test(to) || /^sinks\/(?:views|files|parquet\/format)\//.test(to);
     const strangers = sources.flatMap(({ file, imports }) => {
       const [layer, sink, inside] = file.split('/');
       if (layer !== 'sinks') return [];
@@ -71,7 +69,7 @@ describe('the layers', () => {
         .map((specifier) => target(file, specifier))
         .filter((to) =>
           to.startsWith('sinks/')
-            ? inside !== undefined && !to.startsWith(`sinks/${sink}/`) && !isShared(to, sink)
+            ? inside !== undefined && !to.startsWith(`sinks/${sink}/`) && !isShared(to)
             : /^(?:api|extract)\//.test(to),
         )
         .map((to) => `${file} imports ${to}`);

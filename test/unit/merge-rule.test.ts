@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { STREAMS } from '../../src/model/streams.ts';
+import { bookkeeping, createMergeRule } from '../../src/sinks/files/merge-row.ts';
+import { columnsOf } from '../../src/sinks/files/partition-file.ts';
 import { createSanitizer, newestById, outdates, UTF8_TEXT } from '../../src/sinks/merge-rule.ts';
-import { bookkeeping, createMergeRule } from '../../src/sinks/parquet/merge-row.ts';
-import { columnsOf } from '../../src/sinks/parquet/partition-file.ts';
 import { MINUTE, NOON, rowOf } from '../support/sink-harness.ts';
 
 const stream = STREAMS.sales;

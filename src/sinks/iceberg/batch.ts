@@ -1,30 +1,17 @@
-import { lastCommit } from '../../cursor/cursors.ts';
 import type { Transaction } from '../../cursor/database/index.ts';
-import { withoutForgotten } from '../../cursor/forgotten.ts';
-import type { CountRows } from '../../cursor/holdings/window-rows.ts';
-import { checkFence } from '../../cursor/leases.ts';
-import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
-import { quarantine, type Rejected } from '../../cursor/quarantine.ts';
-import type { Row } from '../../model/flatten.ts';
-import { entitiesOf, type Stream, type StreamName } from '../../model/streams.ts';
-import { databaseNow, enterTrack, settleTrack } from '../parquet/event-index.ts';
-import { type Batch, type Receipt, resolveInDoubt, ShapeChanged } from '../sink.ts';
+import { entitiesOf, type StreamName } from '../../model/streams.ts';
+import { commitOnce, type Load, storeLoad } from '../files/commit.ts';
+import { databaseNow, enterTrack, settleTrack } from '../files/event-index.ts';
+import { mergeEvents } from '../files/merge.ts';
+import { type Receipt, ShapeChanged } from '../sink.ts';
 import { changeTable } from './change-table.ts';
 import type { DataFile } from './format/manifest.ts';
 import { type Design, entityDesign, streamDesign } from './format/schema.ts';
 import { settleHead } from './heads.ts';
 import { holdingsOf } from './holdings.ts';
 import { mergeEntity } from './merge/entities.ts';
-import { indexTable, mergeEvents } from './merge-events.ts';
+import { indexTable, type NewFiles, writableTable } from './merge-events.ts';
 import { type Draft, inDraft, loadTable, lockTable, type Table, type TableFile, type Warehouse } from './warehouse.ts';
-
-/** The rows of a source, and what they prove. */
-interface Load {
-  stream: Stream;
-  rows: readonly Row[];
-  advance: Advance;
-  rejected: readonly Rejected[];
-}
 
 interface Waiting extends Load {
   done(receipt: Receipt): void;
@@ -35,20 +22,6 @@ export type Commits = (load: Load) => Promise<Receipt>;
 
 /** Rows of several sources that are committed together; a batch of one may be larger. */
 const MOST_ROWS = 20_000;
-
-/** Rows are gathered; what waits for the same table meanwhile is committed with them. */
-export function openBatch(commit: Commits, stream: Stream): Batch {
-  const rows: Row[] = [];
-  return {
-    async write(more) {
-      rows.push(...more);
-    },
-    commit: (advance, rejected = []) => commit({ stream, rows, advance, rejected }),
-    async abort() {
-      rows.length = 0;
-    },
-  };
-}
 
 /** Sources that commit to a table while it is being written share the next version of it: many sources do not make many snapshots. */
 export function shareCommits(warehouse: Warehouse): Commits {
@@ -95,7 +68,6 @@ function commitLoads(warehouse: Warehouse, loads: readonly Load[]): Promise<Rece
   const { state } = warehouse;
   const [first] = loads;
   if (!first) throw new Error('something is committed');
-  const isThere = async (): Promise<boolean> => (await lastCommit(state, first.advance)) === first.advance.commitId;
   return inDraft<Receipt[]>(
     warehouse,
     async (tx, draft) => {
@@ -109,14 +81,14 @@ function commitLoads(warehouse: Warehouse, loads: readonly Load[]): Promise<Rece
       for (const one of [...entities.values(), table]) await one.publish();
       return receipts;
     },
-    (attempt) => resolveInDoubt(attempt, (again) => state.transaction(again), isThere),
+    (attempt) => commitOnce(state, first.advance, attempt),
   );
 }
 
 /** What is to change in a table, published as one version of it. */
 interface Changes {
   now(): Table;
-  add(source: string, change: { added: readonly DataFile[]; removed: readonly TableFile[] }): Promise<void>;
+  add(source: string, change: NewFiles): Promise<void>;
   publish(): Promise<void>;
 }
 
@@ -149,25 +121,25 @@ async function writeLoad(
   { load, table, entities }: { load: Load; table: Changes; entities: Map<string, Changes> },
 ): Promise<Receipt> {
   const { warehouse } = draft;
-  const { stream, advance, rejected } = load;
+  const { stream, advance } = load;
   const { source } = advance;
-  const fence = await checkFence(tx, advance);
-  const rows = await withoutForgotten(tx, source, stream, load.rows);
   const before = table.now();
   const { id: track, isUnsettled } = await enterTrack(tx, advance);
-  if (isUnsettled) await indexTable(tx, warehouse, before, track, source);
-  const merged = await mergeEvents(tx, {
-    ...{ draft, table: before, track, stream, rows, advance, beat: fence.renew },
+  const files: NewFiles = { added: [], removed: [] };
+  const receipt = await storeLoad(tx, load, {
+    async merge(rows, beat) {
+      if (isUnsettled) await indexTable(tx, { warehouse, table: before, track, source });
+      const target = writableTable(tx, { draft, table: before, track, stream, source, beat }, files);
+      const merged = await mergeEvents(tx, { stream, rows, advance, beat }, target);
+      await storeEntities(tx, draft, { stream, source, rows, beat, entities });
+      return { ...merged, isAfterCrash: isUnsettled };
+    },
+    count: async (windows) =>
+      (await holdingsOf(warehouse, before, { source, windows, ...files })).map((held) => held.rows),
   });
-  await storeEntities(tx, draft, { stream, source, rows, beat: fence.renew, entities });
-  await quarantine(tx, advance, rejected);
-  const { added, removed } = merged;
-  const count: CountRows = async (windows) =>
-    (await holdingsOf(warehouse, before, { source, windows, added, removed })).map((held) => held.rows);
-  await applyAdvance(tx, fence, advance, { ...merged.changes, count, isAfterCrash: isUnsettled });
-  await table.add(source, merged);
+  await table.add(source, files);
   await settleTrack(tx, track);
-  return merged.receipt;
+  return receipt;
 }
 
 async function preparedTable(tx: Transaction, warehouse: Warehouse, design: Design): Promise<Table> {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Queryable } from '../../cursor/database/index.ts';
+import type { Queryable, Transaction } from '../../cursor/database/index.ts';
 import type { Long } from './format/avro.ts';
 import { type DataFile, type Entry, encodeManifest } from './format/manifest.ts';
 import { encodeManifestList, type Manifest } from './format/manifest-list.ts';
@@ -13,13 +13,16 @@ import {
   withoutSnapshots,
   withSnapshot,
 } from './format/metadata.ts';
-import { columnsIn, type Evolved } from './format/schema.ts';
+import { columnsIn, type Design, type Evolved } from './format/schema.ts';
 import { OURS } from './heads.ts';
 import { provenOf, summaryOf, withProgress } from './upkeep/progress.ts';
 import {
   createFile,
   type Draft,
+  inDraft,
+  loadTable,
   locationOf,
+  lockTable,
   manifestFiles,
   OWN_SPEC,
   specOf,
@@ -46,6 +49,18 @@ interface Change {
   /** Snapshots that this change expires; never the one that it makes. */
   isExpired?(snapshot: Snapshot): boolean;
 }
+
+/** Behind the lock of a table, if it is there: a transaction of the state with new files, which are removed if it fails. */
+export const changeIfThere = <T>(
+  warehouse: Warehouse,
+  design: Design,
+  work: (tx: Transaction, draft: Draft, table: Table) => Promise<T>,
+): Promise<T | undefined> =>
+  inDraft(warehouse, async (tx, draft) => {
+    await lockTable(tx, warehouse, design.name);
+    const table = await loadTable(tx, warehouse, design);
+    return table && work(tx, draft, table);
+  });
 
 /** Writes the next version of a table and commits it to the catalog. */
 export async function changeTable(

@@ -1,24 +1,7 @@
 import { StopStream } from '../../model/errors.ts';
-import {
-  encodeFooter,
-  encodeGroup,
-  type FileColumn,
-  fitsSchema,
-  leavesOf,
-  MAGIC,
-  type PlacedGroup,
-  readFooter,
-  type StoredGroup,
-} from '../parquet/format/index.ts';
-import { evenParts } from '../parquet/layout.ts';
-import {
-  createReshape,
-  jsonAsText,
-  type LakeRow,
-  META,
-  type PartitionFile,
-  partitionFile,
-} from '../parquet/partition-file.ts';
+import { jsonAsText, META, type PartitionFile, partitionFile } from '../files/partition-file.ts';
+import { type Piece, writeFile } from '../files/write-file.ts';
+import { type FileColumn, leavesOf, type PlacedGroup, readFooter } from '../parquet/format/index.ts';
 import type { ColumnMetrics, DataFile } from './format/manifest.ts';
 import { type Draft, locationOf, newDataPath, pathOf, stageFile, type Table, type Warehouse } from './warehouse.ts';
 
@@ -26,67 +9,44 @@ import { type Draft, locationOf, newDataPath, pathOf, stageFile, type Table, typ
 const JSON_COLUMNS = 'tributary.json';
 const COMPRESSION = 'zstd';
 
-/** A piece of a new file: sorted rows, or a row group of another file whose bytes are copied. */
-export type Piece = { rows: readonly LakeRow[] } | { copy: StoredGroup; from: PartitionFile };
-
 export interface NewFile {
   table: Table;
   source: string;
   day: number | undefined;
   /** Called between groups: this may take longer than a lease lasts. */
-  beat(): Promise<void>;
+  beat?(): Promise<void>;
 }
 
-/** Writes a file, which readers do not see before a snapshot lists it. Without rows no file is written. */
+/** Writes a file, which readers do not see before a snapshot lists it. Without rows there is none. */
 export async function writeDataFile(
   draft: Draft,
   { table, source, day, beat }: NewFile,
   pieces: Iterable<Piece> | AsyncIterable<Piece>,
-): Promise<DataFile | undefined> {
-  const { columns, design } = table;
+): Promise<DataFile[]> {
   const path = newDataPath(draft.warehouse, table, source, day);
   const staged = await stageFile(draft, path);
   try {
-    const asText = jsonAsText(columns);
-    const groups: Array<PlacedGroup & { start: number }> = [];
-    let at = MAGIC.length;
-    const put = async (bytes: Uint8Array): Promise<void> => {
-      await staged.write(bytes, at);
-      at += bytes.length;
-    };
-    await staged.write(MAGIC, 0);
-    for await (const piece of pieces) {
-      await beat();
-      if ('copy' in piece) {
-        const { rows, length, chunks } = piece.copy;
-        groups.push({ rows, length, chunks, start: at });
-        for await (const bytes of piece.from.bytes(piece.copy)) await put(bytes);
-        continue;
-      }
-      for (const part of evenParts(piece.rows)) {
-        const { bytes, rows, length, chunks } = await encodeGroup(asText, part, COMPRESSION);
-        groups.push({ rows, length, chunks, start: at });
-        await put(bytes);
-      }
-    }
-    if (groups.length === 0) return undefined;
-    const json = columns.filter(({ kind }) => kind === 'json').map(({ name }) => name);
-    const metadata = { [META.source]: source, [META.stream]: design.name, [JSON_COLUMNS]: json.join() };
-    await put(encodeFooter(asText, groups, metadata));
-    const open = await staged.finish();
-    const found = await readFooter(open).finally(() => open.close());
-    const rows = groups.reduce((sum, group) => sum + group.rows, 0);
-    if (found.rows !== rows) throw new Error(`${path} was written with ${rows} rows and reads back with ${found.rows}`);
+    const columns = jsonAsText(table.columns);
+    const json = table.columns.filter(({ kind }) => kind === 'json').map(({ name }) => name);
+    const metadata = { [META.source]: source, [META.stream]: table.design.name, [JSON_COLUMNS]: json.join() };
+    const file = await writeFile(
+      staged,
+      { columns, compression: COMPRESSION, metadata, ...(beat && { beat }) },
+      pieces,
+    );
+    if (!file) return [];
     await staged.publish(undefined);
-    return {
-      path: locationOf(draft.warehouse, path),
-      day,
-      rows,
-      bytes: at,
-      columns: metricsOf(asText, groups),
-      splitOffsets: groups.map(({ start }) => start),
-      sortOrderId: table.metadata['default-sort-order-id'],
-    };
+    return [
+      {
+        path: locationOf(draft.warehouse, path),
+        day,
+        rows: file.rows,
+        bytes: file.bytes,
+        columns: metricsOf(columns, file.groups),
+        splitOffsets: file.groups.map(({ start }) => start),
+        sortOrderId: table.metadata['default-sort-order-id'],
+      },
+    ];
   } finally {
     await staged.discard();
   }
@@ -123,25 +83,6 @@ export const notThere = (location: string): StopStream =>
     kept: 'the catalog as it is',
     next: 'bring the file back from a backup; or erase the source with `tributary forget` and backfill',
   });
-
-/** The pieces of a file's next version: untouched row groups are copied as they are. */
-export async function* editedPieces(
-  present: PartitionFile,
-  columns: readonly FileColumn[],
-  edits: ReadonlyMap<number, (rows: readonly LakeRow[]) => LakeRow[]>,
-): AsyncGenerator<Piece> {
-  const reshape = createReshape(present.file.columns, columns);
-  const isSameShape = fitsSchema(present.file, columns);
-  for (const [i, group] of present.file.groups.entries()) {
-    const edit = edits.get(i);
-    if (!edit && isSameShape) {
-      yield { copy: group, from: present };
-      continue;
-    }
-    const rows = (await present.rows(group)).map(reshape);
-    yield { rows: edit ? edit(rows) : rows };
-  }
-}
 
 type Compare = (a: Uint8Array, b: Uint8Array) => number;
 

@@ -3,12 +3,14 @@ import { storableText } from '../../cursor/database/sql.ts';
 import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { StreamName } from '../../model/streams.ts';
-import { databaseNow, dropKeys, dropTrack, findTrack } from '../parquet/event-index.ts';
-import { eraseIn, type Rework, type Victim, victimOf } from '../parquet/maintain.ts';
-import type { PartitionFile } from '../parquet/partition-file.ts';
+import { eraseIn, type Rework, type Victim, victimOf } from '../files/erase.ts';
+import { databaseNow, dropKeys, dropTrack, findTrack } from '../files/event-index.ts';
+import type { PartitionFile } from '../files/partition-file.ts';
+import { whileOpen } from '../files/store/store.ts';
+import { editedPieces } from '../files/write-file.ts';
 import type { Erasure } from '../sink.ts';
-import { changeTable } from './change-table.ts';
-import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
+import { changeIfThere, changeTable } from './change-table.ts';
+import { openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import type { Design } from './format/schema.ts';
 import { designs, referencedFiles } from './maintain.ts';
@@ -16,10 +18,8 @@ import { openStrangers, replaceStranger, type Stranger } from './strangers.ts';
 import {
   type Draft,
   filesOf,
-  inDraft,
   type Listed,
   loadTable,
-  lockTable,
   type Table,
   type TableFile,
   tableFolder,
@@ -36,10 +36,7 @@ export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Rec
   for (const design of designs()) {
     const victim = victimIn(erasure, design);
     if (victim === undefined) continue;
-    const done = await inDraft(warehouse, async (tx, draft) => {
-      await lockTable(tx, warehouse, design.name);
-      const table = await loadTable(tx, warehouse, design);
-      if (!table) return undefined;
+    const done = await changeIfThere(warehouse, design, async (tx, draft, table) => {
       // While we hold the lock, nobody is about to commit a file of this table: files that no snapshot names afterwards are removed.
       const before = await everyFile(warehouse, design);
       const { rows, removed, added } = await eraseTable(tx, draft, table, erasure, victim);
@@ -174,18 +171,12 @@ async function eraseTable(
     const partition = (entry.file.day ?? 0) * 24;
     if (track !== undefined && rework.dropped.length > 0) await dropKeys(tx, track, partition, rework.dropped);
   };
-  for (const entry of files) {
-    const present = await openDataFile(warehouse, entry.file);
-    try {
-      await eraseOne(entry, present, async (edits) => {
-        const target = { table, source, day: entry.file.day, beat: async () => {} };
-        const file = await writeDataFile(draft, target, editedPieces(present, table.columns, edits));
-        return file ? [file] : [];
-      });
-    } finally {
-      await present.close();
-    }
-  }
+  for (const entry of files)
+    await whileOpen(await openDataFile(warehouse, entry.file), (present) =>
+      eraseOne(entry, present, (edits) =>
+        writeDataFile(draft, { table, source, day: entry.file.day }, editedPieces(present, table.columns, edits)),
+      ),
+    );
   for (const stranger of strangers)
     await eraseOne(stranger.entry, stranger.of(source), (edits) =>
       replaceStranger(draft, table, stranger, { source, edits }),

@@ -1,8 +1,9 @@
 import type { Stream } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
-import { countIn } from '../parquet/read-lake.ts';
+import { countRows } from '../files/read.ts';
+import { firstFrom } from '../files/survey.ts';
 import type { Held } from '../sink.ts';
-import { changeTable } from './change-table.ts';
+import { changeIfThere, changeTable } from './change-table.ts';
 import { openIfThere } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import { streamDesign } from './format/schema.ts';
@@ -12,9 +13,7 @@ import {
   type DayRange,
   daysOf,
   filesOf,
-  inDraft,
   loadTable,
-  lockTable,
   pathOf,
   type Table,
   type TableFile,
@@ -46,54 +45,25 @@ export async function holdingsOf(
     ({ file }) => !gone.has(file.path) && isThere(file),
   );
   const own = [...listed.filter((entry) => entry.source === source).map(({ file }) => file), ...added];
-  const counts = await countOwn(warehouse, table, own, windows);
+  const counts = await countRows(
+    own.map((file) => ({
+      ...timesOf({ file }, timeIn(table)),
+      rows: file.rows,
+      open: () => openIfThere(warehouse, file),
+    })),
+    windows,
+  );
   const strangers = await openStrangers(warehouse, table, listed);
   const times = strangers.map((stranger) => ({ stranger, times: [...stranger.times(source)].sort((a, b) => a - b) }));
   return windows.map((window, i) => {
-    const within = times.map((one) => ({ stranger: one.stranger, rows: countBetween(one.times, window) }));
+    const within = times.map((one) => ({
+      stranger: one.stranger,
+      rows: firstFrom(one.times, window.end) - firstFrom(one.times, window.start),
+    }));
     const rows = within.reduce((sum, one) => sum + one.rows, counts[i] ?? 0);
     const foreign = describeForeign(warehouse, table, { source, window, within });
     return foreign === undefined ? { rows } : { rows, foreign };
   });
-}
-
-async function countOwn(
-  warehouse: Warehouse,
-  table: Table,
-  files: readonly DataFile[],
-  windows: readonly Window[],
-): Promise<number[]> {
-  const counts = windows.map(() => 0);
-  for (const file of files) {
-    const { oldest, newest } = timesOf({ file }, timeIn(table));
-    const touched = windows.flatMap(({ start, end }, i) =>
-      start <= newest && end > oldest ? [{ start, end, i }] : [],
-    );
-    const isWhole = touched.every(({ start, end }) => start <= oldest && end > newest);
-    const open = isWhole ? undefined : await openIfThere(warehouse, file);
-    if (!isWhole && !open) continue;
-    try {
-      for (const { i, ...window } of touched)
-        counts[i] = (counts[i] ?? 0) + (open ? await countIn(open, window) : file.rows);
-    } finally {
-      await open?.close();
-    }
-  }
-  return counts;
-}
-
-/** Of sorted times. */
-function countBetween(times: readonly number[], { start, end }: Window): number {
-  const from = (bound: number): number => {
-    let [low, high] = [0, times.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((times[middle] ?? 0) < bound) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  };
-  return from(end) - from(start);
 }
 
 function describeForeign(
@@ -164,10 +134,7 @@ export async function attestTable(
 export async function removeForeign(warehouse: Warehouse, stream: Stream, windows: readonly Window[]): Promise<void> {
   const design = streamDesign(stream);
   const days = windows.map(daysOf);
-  await inDraft(warehouse, async (tx, draft) => {
-    await lockTable(tx, warehouse, design.name);
-    const table = await loadTable(tx, warehouse, design);
-    if (!table) return;
+  await changeIfThere(warehouse, design, async (tx, draft, table) => {
     const strangers = await openStrangers(warehouse, table, await filesOf(warehouse, table, { days }));
     const unwanted = strangers.filter(({ isCompaction }) => !isCompaction);
     const gone = new Set(deletesOn(table, days));

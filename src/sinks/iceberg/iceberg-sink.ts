@@ -2,35 +2,35 @@ import type { Database, Transaction } from '../../cursor/database/index.ts';
 import { type Finding, findingOf } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
 import { entitiesOf, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
-import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
-import { createSanitizer, UTF8_TEXT } from '../merge-rule.ts';
-import { findTrack } from '../parquet/event-index.ts';
-import { readyRows } from '../parquet/merge-batch.ts';
-import { bookkeeping, createMergeRule } from '../parquet/merge-row.ts';
-import { checkLake } from '../parquet/parquet-sink.ts';
-import { columnsOf, createReshape, type PartitionFile } from '../parquet/partition-file.ts';
-import { rowsInOrder } from '../parquet/read-lake.ts';
-import type { Store } from '../parquet/store/store.ts';
+import type { Window } from '../../model/window.ts';
+import { gather } from '../files/commit.ts';
+import { findTrack } from '../files/event-index.ts';
+import { compareFiles } from '../files/merge.ts';
+import { columnsOf } from '../files/partition-file.ts';
+import { readFiles } from '../files/read.ts';
+import { checkStore } from '../files/store/open-store.ts';
+import { type Store, whileOpen } from '../files/store/store.ts';
+import { editedPieces } from '../files/write-file.ts';
 import type { Comparison, Difference, SinkWith } from '../sink.ts';
-import { openBatch, shareCommits } from './batch.ts';
+import { shareCommits } from './batch.ts';
 import { CATALOG, createSqlCatalog } from './catalog.ts';
 import { changeTable } from './change-table.ts';
-import { editedPieces, openDataFile, writeDataFile } from './data-file.ts';
+import { openDataFile, writeDataFile } from './data-file.ts';
 import { erase, refuseUnreachable } from './erase.ts';
 import type { DataFile } from './format/manifest.ts';
 import { presentColumns, withColumns } from './format/metadata.ts';
 import { columnsIn, type Design, type Evolved, entityDesign, evolveSchema, streamDesign } from './format/schema.ts';
 import { identifyElsewhere, identifyInState } from './heads.ts';
 import { attestTable, removeForeign } from './holdings.ts';
-import { designs, MAINTENANCE, type Maintenance, maintain } from './maintain.ts';
-import { surveyTable } from './merge-events.ts';
-import { pruneTable } from './prune.ts';
+import { designs, MAINTENANCE, type Maintenance, maintain, pruneTable } from './maintain.ts';
+import { tableFiles } from './merge-events.ts';
 import { createRestCatalog, type RestCatalogOptions } from './rest-catalog.ts';
 import { openStrangers, replaceStranger } from './strangers.ts';
 import { publishProgress } from './upkeep/progress.ts';
 import { olderThanTable } from './upkeep/versions.ts';
 import {
   type Draft,
+  daysOf,
   filesOf,
   inDraft,
   loadTable,
@@ -81,7 +81,7 @@ export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
     place: `Iceberg tables ${namespace}.* in ${warehouse.uri}`,
     batchRows: BATCH_ROWS,
     prepare: (stream) => prepareTables(warehouse, stream),
-    open: async (stream) => openBatch(commits, stream),
+    open: async (stream) => gather(stream, commits),
     publishProgress: ({ stream }) => publishProgress(warehouse, stream),
     erase: (erasure) => erase(warehouse, erasure),
     checkErasure: (erasure) => refuseUnreachable(warehouse, erasure),
@@ -122,7 +122,7 @@ async function recover(warehouse: Warehouse, stream: StreamName): Promise<boolea
 /** Whether files can be written, and whether the catalog names versions of the tables that are there. */
 async function check(warehouse: Warehouse): Promise<readonly Finding[]> {
   const subject = `sink ${warehouse.name}`;
-  const found = await checkLake(warehouse.store, subject);
+  const found = await checkStore(warehouse.store, subject);
   if (found.some(({ level }) => level === 'fault')) return found;
   try {
     for (const { name } of designs()) {
@@ -191,82 +191,42 @@ async function widenFiles(
     added.push(...(await replaceStranger(draft, wider, stranger)));
   for (const { file, source } of files) {
     if (source === undefined) continue;
-    const present = await openDataFile(draft.warehouse, file);
-    try {
-      const target = { table: wider, source, day: file.day, beat: async () => {} };
-      const made = await writeDataFile(draft, target, editedPieces(present, wider.columns, new Map()));
-      if (made) added.push(made);
-    } finally {
-      await present.close();
-    }
+    const made = await whileOpen(await openDataFile(draft.warehouse, file), (present) =>
+      writeDataFile(draft, { table: wider, source, day: file.day }, editedPieces(present, wider.columns, new Map())),
+    );
+    added.push(...made);
   }
   return added;
 }
 
-/** Compares rows with the table by the merge rule, and changes nothing. */
 async function compareTable(warehouse: Warehouse, comparison: Comparison): Promise<Difference[]> {
-  const { stream, source, window, rows, isWhole } = comparison;
-  const missing = (from: ReadonlyArray<{ id: string; at: number }>): Difference[] =>
-    from.map(({ id, at }) => ({ kind: 'missing', id, at, columns: [] }));
-  // The sink's own columns do not take part in the comparison.
-  const incoming = readyRows(createSanitizer(stream, UTF8_TEXT), source, rows, bookkeeping(0, ''));
+  const { stream, source } = comparison;
   const track = await findTrack(warehouse.state, { sink: warehouse.name, stream: stream.name, source });
   const table = await loadTable(warehouse.state, warehouse, streamDesign(stream));
-  if (track === undefined || !table) return missing(incoming);
-  const reshape = createReshape(columnsOf(stream), table.columns);
-  const { works, stored } = await surveyTable(warehouse.state, warehouse, table, {
-    source,
-    track,
-    incoming: incoming.map((one) => ({ ...one, row: reshape(one.row) })),
-    wholes: isWhole ? [window] : [],
-    rule: createMergeRule(stream, table.columns),
-    beat: async () => {},
-  });
-  const differences: Difference[] = [];
-  for (const { open, findings } of works) {
-    for (const group of [...findings.changed.values(), ...findings.moved.values()]) {
-      for (const { id, at, columns } of group.values()) differences.push({ kind: 'different', id, at, columns });
-    }
-    if (findings.missing.size === 0) continue;
-    const file = await open();
-    try {
-      differences.push(...(await extra(file, findings.missing)));
-    } finally {
-      await file.close();
-    }
-  }
-  return [...missing(incoming.filter(({ id }) => !stored.has(id))), ...differences];
+  const isThere = track !== undefined && table !== undefined;
+  return compareFiles(
+    comparison,
+    isThere
+      ? tableFiles(warehouse.state, { warehouse, table, track, source })
+      : { columns: columnsOf(stream), find: async () => [] },
+  );
 }
 
-async function extra(file: PartitionFile, rows: ReadonlyMap<number, ReadonlySet<number>>): Promise<Difference[]> {
-  const found: Difference[] = [];
-  for (const [number, places] of rows) {
-    const group = file.file.groups[number];
-    if (!group) throw new Error('a group that was looked into');
-    const all = await file.rows(group, ['event_id', 'timestamp']);
-    for (const place of places) {
-      const [id, at] = all[place] ?? [];
-      found.push({ kind: 'extra', id: String(id), at: Number(at), columns: [] });
-    }
-  }
-  return found;
-}
-
-/** Rows without the sink's own columns, in order of time, a day's files at a time. */
 async function* readTable(warehouse: Warehouse, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> {
   const table = await loadTable(warehouse.state, warehouse, streamDesign(stream));
   if (!table) return;
-  for (let start = startOfDay(window.start); start < window.end; start += DAY_MS) {
-    const part = { start: Math.max(window.start, start), end: Math.min(window.end, start + DAY_MS) };
-    const day = start / DAY_MS;
-    const files: PartitionFile[] = [];
-    try {
-      const listed = await filesOf(warehouse, table, { source, days: [{ first: day, last: day }] });
-      for (const entry of listed) if (entry.source === source) files.push(await openDataFile(warehouse, entry.file));
-      for (const stranger of await openStrangers(warehouse, table, listed)) files.push(stranger.of(source, day));
-      yield* rowsInOrder(files, stream, part);
-    } finally {
-      for (const file of files) await file.close();
-    }
-  }
+  yield* readFiles(stream, window, async (part) => {
+    const days = daysOf(part);
+    const listed = await filesOf(warehouse, table, { source, days: [days] });
+    const own = listed.filter((entry) => entry.source === source);
+    const strangers = await openStrangers(warehouse, table, listed);
+    return [
+      ...own.map(
+        ({ file }) =>
+          () =>
+            openDataFile(warehouse, file),
+      ),
+      ...strangers.map((stranger) => async () => stranger.of(source, days.first)),
+    ];
+  });
 }

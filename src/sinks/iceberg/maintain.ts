@@ -1,17 +1,19 @@
-import { ENTITIES, STREAM_NAMES, STREAMS } from '../../model/streams.ts';
+import type { Instant } from '../../model/instant.ts';
+import { ENTITIES, STREAM_NAMES, STREAMS, type Stream } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
+import { dropFile, findTrack } from '../files/event-index.ts';
 import type { Maintained, MaintainOptions } from '../sink.ts';
+import { changeIfThere, changeTable } from './change-table.ts';
 import { decodeManifestList } from './format/manifest-list.ts';
 import { withoutSnapshots } from './format/metadata.ts';
 import { type Design, entityDesign, streamDesign } from './format/schema.ts';
 import { joinGroups } from './upkeep/join-files.ts';
 import { expirable, KEEP_SNAPSHOTS, type KeepSnapshots, withPatience } from './upkeep/keep-snapshots.ts';
 import {
-  inDraft,
+  filesOf,
   isBelow,
   type Listed,
   loadTable,
-  lockTable,
   manifestFiles,
   pathOf,
   readBytes,
@@ -69,15 +71,36 @@ export async function maintain(
 }
 
 async function expire(warehouse: Warehouse, design: Design, keep: KeepSnapshots): Promise<number> {
-  return inDraft(warehouse, async (tx, draft) => {
-    await lockTable(tx, warehouse, design.name);
-    const table = await loadTable(tx, warehouse, design);
-    const gone = table ? expirable(table.metadata, keep) : [];
-    if (!table || gone.length === 0) return 0;
+  const expired = await changeIfThere(warehouse, design, async (tx, draft, table) => {
+    const gone = expirable(table.metadata, keep);
     const next = withoutSnapshots(table.metadata, (snapshot) => gone.includes(snapshot));
-    await warehouse.catalog.replace(tx, draft, design.name, table, next);
+    if (gone.length > 0) await warehouse.catalog.replace(tx, draft, design.name, table, next);
     return gone.length;
   });
+  return expired ?? 0;
+}
+
+const PRUNED_AT_ONCE = 500;
+
+/** Takes the files of days before a moment out of the table. They are deleted with the snapshots that still name them. */
+export async function pruneTable(
+  warehouse: Warehouse,
+  stream: Stream,
+  source: string,
+  before: Instant,
+): Promise<boolean> {
+  const isMore = await changeIfThere(warehouse, streamDesign(stream), async (tx, draft, table) => {
+    const days = [{ first: Number.MIN_SAFE_INTEGER, last: before / DAY_MS - 1 }];
+    const old = (await filesOf(warehouse, table, { source, days })).filter((file) => file.source === source);
+    const removed = old.slice(0, PRUNED_AT_ONCE);
+    if (removed.length === 0) return false;
+    await changeTable(tx, draft, table, { operation: 'delete', added: [], removed, sources: [source] });
+    const track = await findTrack(tx, { sink: warehouse.name, stream: stream.name, source });
+    const partitions = new Set(removed.map(({ file }) => (file.day ?? 0) * 24));
+    if (track !== undefined) for (const partition of partitions) await dropFile(tx, track, partition);
+    return old.length > removed.length;
+  });
+  return isMore ?? false;
 }
 
 /** Removes a table's unreferenced files once they are old enough. */

@@ -3,9 +3,11 @@ import { RUN_ID } from '../../cursor/runs.ts';
 import { ConfigError, StopStream } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { DAY_MS } from '../../model/window.ts';
+import type { LakeRow, PartitionFile } from '../files/partition-file.ts';
+import { whileOpen } from '../files/store/store.ts';
+import { type Edits, editedPieces } from '../files/write-file.ts';
 import { type AnyFile, type FileColumn, readAny, type StoredGroup, UnreadableFile } from '../parquet/format/index.ts';
-import type { LakeRow, PartitionFile } from '../parquet/partition-file.ts';
-import { editedPieces, notThere, openDataFile, writeDataFile } from './data-file.ts';
+import { notThere, openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import type { Snapshot } from './format/metadata.ts';
 import { type Draft, filesOf, OWN_SPEC, pathOf, type Table, type TableFile, type Warehouse } from './warehouse.ts';
@@ -108,11 +110,7 @@ async function readStranger(warehouse: Warehouse, table: Table, entry: TableFile
 async function withFile<T>(warehouse: Warehouse, file: DataFile, work: (file: AnyFile) => Promise<T>): Promise<T> {
   const open = await warehouse.store.open(pathOf(warehouse, file.path));
   if (!open) throw notThere(file.path);
-  try {
-    return await work(await readAny(open));
-  } finally {
-    await open.close();
-  }
+  return whileOpen(open, async () => work(await readAny(open)));
 }
 
 /** By source: the ids of our own files, on the days that strangers hold rows of. */
@@ -129,12 +127,10 @@ async function ownIds(
     const ids = source === undefined ? undefined : seen.get(source);
     const present = ids && (await openDataFile(warehouse, file));
     if (!present) continue;
-    try {
+    await whileOpen(present, async () => {
       for (const group of present.file.groups)
         for (const [id] of await present.rows(group, [table.design.key[1]])) ids.add(String(id));
-    } finally {
-      await present.close();
-    }
+    });
   }
   return seen;
 }
@@ -248,7 +244,7 @@ export async function replaceStranger(
   draft: Draft,
   table: Table,
   stranger: Stranger,
-  edited?: { source: string; edits: ReadonlyMap<number, (rows: readonly LakeRow[]) => LakeRow[]> },
+  edited?: { source: string; edits: Edits },
 ): Promise<DataFile[]> {
   const made: DataFile[] = [];
   const { day: own } = stranger.entry.file;
@@ -261,9 +257,9 @@ export async function replaceStranger(
     for (const day of days) {
       const edits = edited?.source === source ? edited.edits : new Map();
       const pieces = editedPieces(stranger.of(source, day), table.columns, edits);
-      const file = await writeDataFile(draft, { table, source, day, beat: async () => {} }, pieces);
       // Its groups are in order, each by itself.
-      if (file) made.push({ ...file, sortOrderId: undefined });
+      for (const file of await writeDataFile(draft, { table, source, day }, pieces))
+        made.push({ ...file, sortOrderId: undefined });
     }
   }
   return made;

@@ -4,10 +4,10 @@ import type { Database, Queryable, Transaction } from '../../cursor/database/ind
 import { ConfigError, StopStream } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
+import { lock } from '../files/event-index.ts';
+import { META } from '../files/partition-file.ts';
+import { fileName, type Staged, type Store, whileOpen } from '../files/store/store.ts';
 import { type FileColumn, readFooter, UnreadableFile } from '../parquet/format/index.ts';
-import { fileName } from '../parquet/lake.ts';
-import { META } from '../parquet/partition-file.ts';
-import type { Staged, Store } from '../parquet/store/store.ts';
 import { type DataFile, decodeManifest, type Entry } from './format/manifest.ts';
 import { decodeManifestList, type Manifest } from './format/manifest-list.ts';
 import { currentSnapshot, type Metadata, type PartitionSpec, presentColumns } from './format/metadata.ts';
@@ -48,12 +48,8 @@ export interface Catalog {
 }
 
 /** Serializes commits, compaction and erasure of one table. Held until the end of the transaction. */
-export const lockTable = async (tx: Queryable, { namespace }: Warehouse, table: string): Promise<void> => {
-  await tx.query({
-    text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
-    values: [`tributary iceberg ${namespace}.${table}`],
-  });
-};
+export const lockTable = (tx: Queryable, { namespace }: Warehouse, table: string): Promise<void> =>
+  lock(tx, `iceberg ${namespace}.${table}`);
 
 /** Files are referred to by absolute URLs: readers would resolve a relative path against their own directory. */
 export const warehouseUri = (path: string): string =>
@@ -143,12 +139,7 @@ export async function readBytes(warehouse: Warehouse, location: string): Promise
 
 export async function readIfThere(warehouse: Warehouse, location: string): Promise<Buffer | undefined> {
   const file = await warehouse.store.open(pathOf(warehouse, location));
-  if (!file) return undefined;
-  try {
-    return Buffer.from(await file.read(0, file.size));
-  } finally {
-    await file.close();
-  }
+  return file && whileOpen(file, async () => Buffer.from(await file.read(0, file.size)));
 }
 
 /** A table in one of its versions. */
@@ -233,8 +224,7 @@ async function ownerOf(warehouse: Warehouse, { sources }: Table, file: DataFile)
 async function hasOurFooter(warehouse: Warehouse, { path }: DataFile, source: string): Promise<boolean> {
   try {
     const open = await warehouse.store.open(pathOf(warehouse, path));
-    if (!open) return false;
-    return (await readFooter(open).finally(() => open.close())).metadata[META.source] === source;
+    return open ? (await whileOpen(open, readFooter)).metadata[META.source] === source : false;
   } catch (error) {
     // Recovery: the file of another writer, wherever it is.
     if (error instanceof UnreadableFile || error instanceof StopStream || error instanceof ConfigError) return false;

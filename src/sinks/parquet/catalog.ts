@@ -3,9 +3,10 @@ import { type CoverageRow, readCoverage, type Track } from '../../cursor/ledger.
 import type { Kind } from '../../model/columns.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { BOOKKEEPING, type Stream, type StreamName } from '../../model/streams.ts';
+import { lock } from '../files/event-index.ts';
+import { schemaVersion, unitedColumns } from '../files/partition-file.ts';
 import type { FileColumn } from './format/index.ts';
 import { type Lake, partitionPath, type Scheme } from './lake.ts';
-import { schemaVersion, unitedColumns } from './partition-file.ts';
 
 /** Describes the lake for other readers, beside the data. No glob for `*.parquet` finds it. */
 const CATALOG = '_catalog.json';
@@ -63,12 +64,7 @@ export async function prepareLake(lake: Lake, stream: Stream): Promise<void> {
 }
 
 /** Streams are prepared concurrently, but share one file. */
-export async function lockCatalog(tx: Queryable, { name }: Lake): Promise<void> {
-  await tx.query({
-    text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
-    values: [`tributary lake ${name} catalogue`],
-  });
-}
+const lockCatalog = (tx: Queryable, { name }: Lake): Promise<void> => lock(tx, `lake ${name} catalogue`);
 
 function parse(text: string): Catalog {
   try {

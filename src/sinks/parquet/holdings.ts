@@ -2,10 +2,10 @@ import type { Queryable } from '../../cursor/database/index.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Window } from '../../model/window.ts';
+import { dropFile, knownFiles, lockTrack } from '../files/event-index.ts';
 import { type Held, UNSETTLED } from '../sink.ts';
-import { dropFile, knownFiles, lockTrack } from './event-index.ts';
 import { filePath, type Lake, partitionWindow } from './lake.ts';
-import { countLake } from './read-lake.ts';
+import { countLake } from './lake-files.ts';
 import { reconcile, type Stray } from './reconcile.ts';
 
 /** What the lake holds, by its files: people delete folders, restore older objects and put files of their own beside ours. */

@@ -1,10 +1,10 @@
 import type { Database } from '../../cursor/database/index.ts';
-import { ConfigError } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
+import type { Partition } from '../files/event-index.ts';
+import { fileName, type Store } from '../files/store/store.ts';
 import type { Compression } from './format/index.ts';
-import type { Store } from './store/store.ts';
 
 /** What all operations on a lake need. */
 export interface Lake {
@@ -19,9 +19,6 @@ export interface Lake {
 
 /** How a lake is partitioned: by UTC day or hour, in the Hive layout. */
 export type Scheme = 'day' | 'hour';
-
-/** The first hour of a partition, counted from 1970. */
-export type Partition = number;
 
 const HOUR_MS = 3_600_000;
 
@@ -38,15 +35,6 @@ export function partitionPath(scheme: Scheme, partition: Partition): string {
 
 export function filePath(scheme: Scheme, stream: StreamName, source: string, partition: Partition): string {
   return `${stream}/${partitionPath(scheme, partition)}/${fileName(source)}`;
-}
-
-/** The name becomes part of a path, so anything that could lead elsewhere is refused. */
-export function fileName(source: string): string {
-  if (/^[\w-][\w.-]*$/.test(source)) return `${source}.parquet`;
-  throw new ConfigError(`"${source}" cannot be the name of a file`, {
-    where: { source },
-    next: 'name the source with letters, digits, _ and -',
-  });
 }
 
 const PATH = /^(?:clicks|leads|sales)\/date=(\d{4}-\d\d-\d\d)(?:\/hour=(\d\d))?\/[^/]+$/;

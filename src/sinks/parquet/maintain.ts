@@ -1,39 +1,29 @@
 import { readEvolved } from '../../cursor/columns.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { storableText } from '../../cursor/database/sql.ts';
 import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import type { Track } from '../../cursor/ledger.ts';
-import type { Value } from '../../model/columns.ts';
 import { evolvedStream } from '../../model/evolution.ts';
-import { isEmptied } from '../../model/forgotten.ts';
-import type { Instant } from '../../model/instant.ts';
-import { BOOKKEEPING, STREAM_NAMES, STREAMS, type StreamName } from '../../model/streams.ts';
-import type { Erasure, Rewrites } from '../sink.ts';
-import { hideCoverage } from './catalog.ts';
+import { STREAM_NAMES, STREAMS, type StreamName } from '../../model/streams.ts';
+import { eraseIn, type Rework, victimOf } from '../files/erase.ts';
 import {
   databaseNow,
   dropFile,
   dropKeys,
   dropTrack,
   findTrack,
-  keyOf,
   lockTrack,
+  type Partition,
   quietPartitions,
   recordFile,
   sourcesIn,
-} from './event-index.ts';
-import { type FileColumn, fitsSchema } from './format/index.ts';
-import { fileName, filePath, type Lake, type Partition, partitionAt } from './lake.ts';
-import { type LakeRow, META, openPartition, type PartitionFile, widestColumns } from './partition-file.ts';
-import { type Edit, rewrite } from './rewrite.ts';
-
-/** The rewrite of a file that gets no new rows. */
-export interface Rework {
-  columns: readonly FileColumn[];
-  edits: ReadonlyMap<number, Edit>;
-  /** Keys of events that are removed from the file. */
-  dropped: readonly bigint[];
-}
+} from '../files/event-index.ts';
+import { META, openPartition, type PartitionFile, widestColumns } from '../files/partition-file.ts';
+import { fileName, whileOpen } from '../files/store/store.ts';
+import type { Erasure, Rewrites } from '../sink.ts';
+import { hideCoverage } from './catalog.ts';
+import { fitsSchema } from './format/index.ts';
+import { filePath, type Lake, partitionAt } from './lake.ts';
+import { writeNext } from './next-file.ts';
 
 type Visit = (file: PartitionFile, tx: Queryable) => Promise<Rework | 'leave' | 'remove'>;
 
@@ -56,12 +46,10 @@ async function visitFile(lake: Lake, track: Track, partition: Partition, visit: 
     const path = filePath(lake.scheme, track.stream, track.source, partition);
     const file = await openPartition(lake.store, path, track);
     if (!file) return;
-    try {
+    await whileOpen(file, async () => {
       const wish = await visit(file, tx);
       if (wish !== 'leave') await fulfil(tx, lake, { file, partition, id: await findTrack(tx, track) }, wish);
-    } finally {
-      await file.close();
-    }
+    });
   });
 }
 
@@ -72,9 +60,12 @@ async function fulfil(
   { file, partition, id }: { file: PartitionFile; partition: Partition; id: number | undefined },
   wish: Rework | 'remove',
 ): Promise<void> {
-  const made = wish === 'remove' ? undefined : await remake(lake, file, wish);
+  const { path } = file;
+  const { metadata } = file.file;
+  const next = wish === 'remove' ? undefined : { ...wish, path, present: file, added: [], isFresh: true, metadata };
+  const made = next && (await writeNext(lake, next));
   try {
-    if (!made || wish === 'remove' || made.rows === 0) {
+    if (!made) {
       await lake.store.remove(file.path, file.identity);
       if (id !== undefined) await dropFile(tx, id, partition);
       return;
@@ -82,25 +73,11 @@ async function fulfil(
     const identity = await made.staged.publish(file.identity);
     if (id === undefined) return;
     await recordFile(tx, id, { ...made, partition, identity });
-    await dropKeys(tx, id, partition, wish.dropped);
+    await dropKeys(tx, id, partition, next?.dropped ?? []);
   } finally {
     await made?.staged.discard();
   }
 }
-
-const remake = (lake: Lake, present: PartitionFile, { columns, edits }: Rework) =>
-  rewrite({
-    store: lake.store,
-    path: present.path,
-    present,
-    columns,
-    edits,
-    added: [],
-    isFresh: true,
-    compression: lake.compression,
-    metadata: present.file.metadata,
-    beat: async () => {},
-  });
 
 /** After this long no reader still uses the previous version, and most late events have come. */
 const QUIET_SECONDS = 3600;
@@ -172,52 +149,4 @@ export async function erase(lake: Lake, erasure: Erasure): Promise<Record<string
     }
   }
   return touched;
-}
-
-/** Selects rows by the value of a column: the columns of `empties` are cleared, or the rows deleted. */
-export interface Victim {
-  column: string;
-  id: string;
-  empties: ((column: string) => boolean) | undefined;
-}
-
-export function victimOf(erasure: Erasure, stream: StreamName): Victim | 'all' | undefined {
-  if (erasure.kind === 'source') return 'all';
-  const { kind } = erasure;
-  const id = storableText(erasure.id);
-  if (stream !== 'clicks') return { column: `${kind}_id`, id, empties: isEmptied(kind, stream) };
-  return kind === 'click' ? { column: 'event_id', id, empties: undefined } : undefined;
-}
-
-/** Bookkeeping columns stay, except `_extra`, which holds values of the service. */
-const KEPT: ReadonlySet<string> = new Set(BOOKKEEPING.map(({ name }) => name).filter((name) => name !== '_extra'));
-
-/** Also returns the times of deleted rows, for the ledger. */
-export async function eraseIn(
-  { file, rows }: PartitionFile,
-  { column, id, empties }: Victim,
-  now: Instant,
-): Promise<{ rework: Rework | 'leave'; rows: number; deleted: Instant[] }> {
-  const { columns } = file;
-  const place = (name: string): number => columns.findIndex((one) => one.name === name);
-  const [at, syncedAt] = [place(column), place('_synced_at')];
-  const isGone = columns.map(({ name }) => !KEPT.has(name) && (empties?.(name) ?? false));
-  const isIt = (value: Value | undefined): boolean => typeof value === 'string' && storableText(value) === id;
-  const edit: Edit = (all) => all.flatMap((row) => (isIt(row[at]) ? (empties ? [emptied(row)] : []) : [row]));
-  const emptied = (row: LakeRow): LakeRow => row.map((value, i) => (isGone[i] ? null : i === syncedAt ? now : value));
-
-  const edits = new Map<number, Edit>();
-  // The table of customers has no times, and none is needed of it.
-  const names = place('timestamp') < 0 ? [column] : [column, 'timestamp'];
-  const found: Instant[] = [];
-  for (const [i, group] of at < 0 ? [] : file.groups.entries()) {
-    const hits = (await rows(group, names)).filter(([value]) => isIt(value));
-    if (hits.length > 0) edits.set(i, edit);
-    for (const [, time] of hits) found.push(Number(time));
-  }
-  // The file's previous version may hold anything, so the file is rewritten without it.
-  const isClean = found.length === 0 && file.metadata[META.before] !== 'yes';
-  const dropped = empties ? [] : [keyOf(id)];
-  const rework = isClean ? 'leave' : { columns, edits, dropped };
-  return { rework, rows: found.length, deleted: empties ? [] : found };
 }

@@ -5,11 +5,11 @@ import type { Track } from '../../cursor/ledger.ts';
 import { Fault } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { Window } from '../../model/window.ts';
-import { addKeys, dropFile, keyOf, knownFiles, recordFile, sourcesIn } from './event-index.ts';
+import { dropFile, indexFile, knownFiles, type Partition, recordFile, sourcesIn } from '../files/event-index.ts';
+import { extentOf, openPartition, type PartitionFile } from '../files/partition-file.ts';
+import { fileName, type Listed } from '../files/store/store.ts';
 import { readFooter } from './format/index.ts';
-import { fileName, filePath, type Lake, type Partition, partitionAt, partitionWindow } from './lake.ts';
-import { META, openPartition, type PartitionFile, timesOf } from './partition-file.ts';
-import type { Listed } from './store/store.ts';
+import { filePath, type Lake, partitionAt, partitionWindow } from './lake.ts';
 
 /** A file that is not ours, or not where we wrote it. It is left alone, and its days are not complete. */
 export interface Stray extends Window {
@@ -67,7 +67,7 @@ async function misplaced(lake: Lake, listed: Listed): Promise<Stray> {
   const always = { start: 0, end: Date.UTC(9999, 0) };
   const open = await lake.store.open(listed.path);
   try {
-    const { oldest, newest } = open ? extentOf({ file: await readFooter(open) }) : {};
+    const { oldest, newest } = open ? extentOf(await readFooter(open)) : {};
     const window = oldest === undefined || newest === undefined ? always : { start: oldest, end: newest + 1 };
     return { path: listed.path, partition: NOWHERE, what, ...window };
   } catch (error) {
@@ -109,12 +109,8 @@ async function index(
   try {
     file = await openPartition(lake.store, path, track);
     if (!file) return undefined;
-    for (const group of file.file.groups) {
-      const ids = await file.rows(group, ['event_id']);
-      const keys = ids.map(([eventId]) => keyOf(String(eventId)));
-      await addKeys(tx, id, partition, keys);
-    }
-    await recordFile(tx, id, { partition, identity: file.identity, ...extentOf(file) });
+    await indexFile(tx, id, partition, file);
+    await recordFile(tx, id, { partition, identity: file.identity, ...extentOf(file.file) });
     return undefined;
   } catch (error) {
     // Recovery: what cannot be read counts as not there; the file stays as it is, and is named.
@@ -151,14 +147,4 @@ async function findCopies(
     const what = `${path} holds ${events} events that another file holds too`;
     return { path, partition, what, start: Math.min(start, oldest), end: Math.max(end, newest + 1) };
   });
-}
-
-function extentOf({ file }: Pick<PartitionFile, 'file'>) {
-  const times = file.groups.map(timesOf);
-  return {
-    rows: file.rows,
-    holdsBefore: file.metadata[META.before] === 'yes',
-    oldest: times.length === 0 ? undefined : Math.min(...times.map(({ oldest }) => oldest)),
-    newest: times.length === 0 ? undefined : Math.max(...times.map(({ newest }) => newest)),
-  };
 }

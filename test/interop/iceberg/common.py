@@ -45,6 +45,7 @@ def spark_with(o):
     session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     session = session.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
     session = session.config("spark.jars", ",".join(o["jars"])).config("spark.sql.session.timeZone", "UTC")
+    session = session.config("spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
     for key, value in o["spark"].items():
         session = session.config(f"spark.sql.catalog.tributary{key}", value)
     spark = session.getOrCreate()

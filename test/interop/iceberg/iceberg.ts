@@ -5,10 +5,10 @@ import { fileURLToPath } from 'node:url';
 import { connect } from '../../../src/cursor/database/index.ts';
 import { MIGRATIONS } from '../../../src/cursor/migrations/index.ts';
 import { migrate } from '../../../src/cursor/migrations/migrate.ts';
+import { createFolderStore } from '../../../src/sinks/files/store/folder-store.ts';
 import { createIcebergSink } from '../../../src/sinks/iceberg/iceberg-sink.ts';
 import { MAINTENANCE } from '../../../src/sinks/iceberg/maintain.ts';
-import { createFolderStore } from '../../../src/sinks/parquet/store/folder-store.ts';
-import { mustBeNone, startState } from '../built.ts';
+import { mustBeNone, startStateOnPort } from '../built.ts';
 import { type Found, Missing, must, type Part, run, withClosers } from '../part.ts';
 import { pythonVersions, pythonWith } from '../tools.ts';
 import { type Busy, type Expected, keepWriting, NAMESPACE, writeScene } from './scene.ts';
@@ -43,9 +43,29 @@ export const iceberg: Part = {
   name: 'iceberg',
   checks:
     'Iceberg tables with extremes, changes, new and widened columns, read by others, also while they are written and joined',
-  needs: `Python with ${PACKAGES.join(', ')}; Java and TRIBUTARY_SPARK_JARS for Spark`,
+  needs: `Python with ${PACKAGES.join(', ')}; Java and TRIBUTARY_SPARK_JARS for Spark; Postgres in /usr/lib/postgresql`,
   run: () => withClosers(readTables),
 };
+
+/** Spark's settings for the catalog in a state database. */
+export function sparkCatalog(postgres: string, warehouse: string): object {
+  const url = new URL(postgres);
+  return {
+    jars: JARS,
+    spark: {
+      '': 'org.apache.iceberg.spark.SparkCatalog',
+      '.type': 'jdbc',
+      '.uri': `jdbc:postgresql://${url.host}${url.pathname}`,
+      '.jdbc.user': decodeURIComponent(url.username),
+      '.jdbc.password': decodeURIComponent(url.password),
+      '.warehouse': warehouse,
+      // Otherwise a session that asks again and again is answered from the table as it was at first, until its files are gone.
+      '.cache-enabled': 'false',
+    },
+  };
+}
+
+export const lacksSpark = (python: string): Promise<string | undefined> => lacks(python, READERS[2]);
 
 async function lacks(python: string, { name, needs }: Reader): Promise<string | undefined> {
   const { code, err } = await run(python, ['-c', `import ${needs}`], OPTIONS);
@@ -136,7 +156,7 @@ async function readTables(opened: (close: () => unknown) => void): Promise<Found
   if (readers.length === 0) throw new Missing([...lacking.values()].join('; '));
   const folder = await mkdtemp(join(tmpdir(), 'tributary-interop-'));
   opened(() => rm(folder, { recursive: true, force: true }));
-  const server = await startState();
+  const server = await startStateOnPort();
   opened(server.close);
   const state = connect({ url: server.url });
   opened(() => state.close());
@@ -146,23 +166,12 @@ async function readTables(opened: (close: () => unknown) => void): Promise<Found
     createIcebergSink({
       ...{ name: 'tables', state, warehouse, namespace, maintenance, store: createFolderStore(warehouse) },
     });
-  const url = new URL(server.url);
   const where = {
     namespace: NAMESPACE,
     warehouse: `file://${warehouse}`,
     sqlalchemy: server.url.replace(/^postgres(ql)?:/, 'postgresql+psycopg2:'),
     extensions: ['avro', 'iceberg'],
-    jars: JARS,
-    spark: {
-      '': 'org.apache.iceberg.spark.SparkCatalog',
-      '.type': 'jdbc',
-      '.uri': `jdbc:postgresql://${url.host}${url.pathname}`,
-      '.jdbc.user': decodeURIComponent(url.username),
-      '.jdbc.password': decodeURIComponent(url.password),
-      '.warehouse': `file://${warehouse}`,
-      // Otherwise a session that asks again and again is answered from the table as it was at first, until its files are gone.
-      '.cache-enabled': 'false',
-    },
+    ...sparkCatalog(server.url, `file://${warehouse}`),
   };
   const faults: string[] = [];
   let steps = 0;

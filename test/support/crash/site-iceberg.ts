@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Database } from '../../../src/cursor/database/index.ts';
+import { createFolderStore } from '../../../src/sinks/files/store/folder-store.ts';
 import { createIcebergSink } from '../../../src/sinks/iceberg/iceberg-sink.ts';
 import { MAINTENANCE } from '../../../src/sinks/iceberg/maintain.ts';
-import { createFolderStore } from '../../../src/sinks/parquet/store/folder-store.ts';
 import { ageTable, lookAtTable, namedBy, relationOf, type SeenTable } from '../iceberg-place.ts';
 import { filesIn, queryDuckdb } from '../lake-readers.ts';
 import type { Found, Site } from './sites.ts';

@@ -21,60 +21,46 @@ export interface Counted {
   rows: number;
 }
 
+const SCALARS = [
+  ['path', field(500, 'manifest_path', 'string')],
+  ['bytes', field(501, 'manifest_length', 'long')],
+  ['specId', field(502, 'partition_spec_id', 'int')],
+  ['sequence', field(515, 'sequence_number', 'long')],
+  ['minSequence', field(516, 'min_sequence_number', 'long')],
+  ['snapshotId', field(503, 'added_snapshot_id', 'long')],
+] as const;
+
+const COUNTS = ['added', 'existing', 'deleted'] as const;
+const CONTENTS = ['data', 'deletes'] as const;
+
+const SUMMARY = {
+  type: 'record',
+  name: 'r508',
+  fields: [
+    field(509, 'contains_null', 'boolean'),
+    field(518, 'contains_nan', optional('boolean')),
+    field(510, 'lower_bound', optional('bytes')),
+    field(511, 'upper_bound', optional('bytes')),
+  ],
+};
+
 const LIST_SCHEMA = {
   type: 'record',
   name: 'manifest_file',
   fields: [
-    field(500, 'manifest_path', 'string'),
-    field(501, 'manifest_length', 'long'),
-    field(502, 'partition_spec_id', 'int'),
+    ...SCALARS.map(([, one]) => one),
     field(517, 'content', 'int'),
-    field(515, 'sequence_number', 'long'),
-    field(516, 'min_sequence_number', 'long'),
-    field(503, 'added_snapshot_id', 'long'),
-    field(504, 'added_files_count', 'int'),
-    field(505, 'existing_files_count', 'int'),
-    field(506, 'deleted_files_count', 'int'),
-    field(512, 'added_rows_count', 'long'),
-    field(513, 'existing_rows_count', 'long'),
-    field(514, 'deleted_rows_count', 'long'),
-    field(
-      507,
-      'partitions',
-      optional({
-        type: 'array',
-        'element-id': 508,
-        items: {
-          type: 'record',
-          name: 'r508',
-          fields: [
-            field(509, 'contains_null', 'boolean'),
-            field(518, 'contains_nan', optional('boolean')),
-            field(510, 'lower_bound', optional('bytes')),
-            field(511, 'upper_bound', optional('bytes')),
-          ],
-        },
-      }),
-    ),
+    ...COUNTS.map((status, i) => field(504 + i, `${status}_files_count`, 'int')),
+    ...COUNTS.map((status, i) => field(512 + i, `${status}_rows_count`, 'long')),
+    field(507, 'partitions', optional({ type: 'array', 'element-id': 508, items: SUMMARY })),
   ],
 };
 
-interface ListRecord {
-  manifest_path: string;
-  manifest_length: number;
-  partition_spec_id: number;
+/** By the names of the specification. */
+type ListRecord = Record<string, unknown> & {
   content: number;
-  sequence_number: Long;
-  min_sequence_number: Long;
-  added_snapshot_id: Long;
-  added_files_count: number;
-  existing_files_count: number;
-  deleted_files_count: number;
-  added_rows_count: number;
-  existing_rows_count: number;
-  deleted_rows_count: number;
   partitions: Array<{ lower_bound: Buffer | null; upper_bound: Buffer | null }> | null;
-}
+};
 
 export function encodeManifestList(
   { snapshotId, parentId, sequence }: { snapshotId: Long; parentId: Long | undefined; sequence: Long },
@@ -89,26 +75,18 @@ export function encodeManifestList(
   return encodeAvro(LIST_SCHEMA, metadata, manifests.map(listRecord));
 }
 
-function listRecord({ days, ...manifest }: Manifest): object {
+function listRecord(manifest: Manifest): object {
   const bound = (day: number): Buffer => {
     const bytes = Buffer.alloc(4);
     bytes.writeInt32LE(day);
     return bytes;
   };
+  const { days } = manifest;
   return {
-    manifest_path: manifest.path,
-    manifest_length: manifest.bytes,
-    partition_spec_id: manifest.specId,
-    content: manifest.content === 'data' ? 0 : 1,
-    sequence_number: manifest.sequence,
-    min_sequence_number: manifest.minSequence,
-    added_snapshot_id: manifest.snapshotId,
-    added_files_count: manifest.added.files,
-    existing_files_count: manifest.existing.files,
-    deleted_files_count: manifest.deleted.files,
-    added_rows_count: manifest.added.rows,
-    existing_rows_count: manifest.existing.rows,
-    deleted_rows_count: manifest.deleted.rows,
+    ...Object.fromEntries(SCALARS.map(([key, { name }]) => [name, manifest[key]])),
+    ...Object.fromEntries(COUNTS.map((status) => [`${status}_files_count`, manifest[status].files])),
+    ...Object.fromEntries(COUNTS.map((status) => [`${status}_rows_count`, manifest[status].rows])),
+    content: CONTENTS.indexOf(manifest.content),
     partitions: days
       ? [{ contains_null: false, contains_nan: false, lower_bound: bound(days.first), upper_bound: bound(days.last) }]
       : [],
@@ -117,21 +95,16 @@ function listRecord({ days, ...manifest }: Manifest): object {
 
 export const decodeManifestList = (bytes: Buffer): Manifest[] =>
   decodeAvro<ListRecord>(bytes).records.map((record) => {
-    const [days] = record.partitions ?? [];
+    const { lower_bound: lower, upper_bound: upper } = record.partitions?.[0] ?? {};
+    const isDays = lower?.length === 4 && upper?.length === 4;
+    const countOf = (status: string): Counted => ({
+      files: Number(record[`${status}_files_count`]),
+      rows: Number(record[`${status}_rows_count`]),
+    });
     return {
-      path: record.manifest_path,
-      bytes: record.manifest_length,
-      content: record.content === 0 ? 'data' : 'deletes',
-      specId: record.partition_spec_id,
-      sequence: record.sequence_number,
-      minSequence: record.min_sequence_number,
-      snapshotId: record.added_snapshot_id,
-      added: { files: record.added_files_count, rows: Number(record.added_rows_count) },
-      existing: { files: record.existing_files_count, rows: Number(record.existing_rows_count) },
-      deleted: { files: record.deleted_files_count, rows: Number(record.deleted_rows_count) },
-      days:
-        days?.lower_bound?.length === 4 && days.upper_bound?.length === 4
-          ? { first: days.lower_bound.readInt32LE(), last: days.upper_bound.readInt32LE() }
-          : undefined,
-    };
+      ...Object.fromEntries(SCALARS.map(([key, { name }]) => [key, record[name]])),
+      ...Object.fromEntries(COUNTS.map((status) => [status, countOf(status)])),
+      content: CONTENTS[record.content] ?? 'deletes',
+      days: isDays ? { first: lower.readInt32LE(), last: upper.readInt32LE() } : undefined,
+    } as Manifest;
   });

@@ -2,12 +2,13 @@ import { isNone, type Value } from '../../../model/columns.ts';
 import type { Row } from '../../../model/flatten.ts';
 import type { Instant } from '../../../model/instant.ts';
 import type { Entity, Stream } from '../../../model/streams.ts';
+import { createReshape, type LakeRow, type PartitionFile } from '../../files/partition-file.ts';
+import { type Edit, type Edits, editedPieces } from '../../files/write-file.ts';
 import { createSanitizer, newestEntities, UTF8_TEXT } from '../../merge-rule.ts';
-import { createReshape, type LakeRow, type PartitionFile } from '../../parquet/partition-file.ts';
-import { editedPieces, openIfThere, writeDataFile } from '../data-file.ts';
-import type { DataFile } from '../format/manifest.ts';
+import { openIfThere, writeDataFile } from '../data-file.ts';
+import type { NewFiles } from '../merge-events.ts';
 import { openStrangers, replaceStranger } from '../strangers.ts';
-import { type Draft, filesOf, type Table, type TableFile } from '../warehouse.ts';
+import { type Draft, filesOf, type Table } from '../warehouse.ts';
 
 interface EntityMerge {
   draft: Draft;
@@ -24,11 +25,12 @@ interface EntityMerge {
  * Links and customers as last seen: the newest reading wins, an unchanged row is left alone, and an empty reading never
  * overwrites a full one. `postgres/merge.ts` states the same rule in SQL.
  */
-export async function mergeEntity(options: EntityMerge): Promise<{ added: DataFile[]; removed: TableFile[] }> {
+export async function mergeEntity(options: EntityMerge): Promise<NewFiles> {
   const { draft, table, entity, source, beat } = options;
   const sought = readings(options);
-  const [added, removed]: [DataFile[], TableFile[]] = [[], []];
+  const { added, removed }: NewFiles = { added: [], removed: [] };
   if (sought.size === 0) return { added, removed };
+  const target = { table, source, day: undefined, beat };
   const files = await filesOf(draft.warehouse, table, { source });
   for (const entry of files.filter((one) => one.source === source)) {
     await beat();
@@ -39,9 +41,7 @@ export async function mergeEntity(options: EntityMerge): Promise<{ added: DataFi
       if (present && edits.size === 0) continue;
       removed.push(entry);
       if (!present) continue;
-      const pieces = editedPieces(present, table.columns, edits);
-      const file = await writeDataFile(draft, { table, source, day: undefined, beat }, pieces);
-      if (file) added.push(file);
+      added.push(...(await writeDataFile(draft, target, editedPieces(present, table.columns, edits))));
     } finally {
       await present?.close();
     }
@@ -55,12 +55,10 @@ export async function mergeEntity(options: EntityMerge): Promise<{ added: DataFi
   }
   const key = table.columns.findIndex(({ name }) => name === entity.key);
   const rows = [...sought.values()].sort((a, b) => Buffer.compare(bytesOf(a[key]), bytesOf(b[key])));
-  const file = await writeDataFile(draft, { table, source, day: undefined, beat }, rows.length > 0 ? [{ rows }] : []);
-  if (file) added.push(file);
+  added.push(...(await writeDataFile(draft, target, rows.length > 0 ? [{ rows }] : [])));
   return { added, removed };
 }
 
-type Edits = Map<number, (rows: readonly LakeRow[]) => LakeRow[]>;
 const NO_EDITS: Edits = new Map();
 
 /** What a file holds of the entities sought, which are then no longer sought, and where it has to change. */
@@ -72,7 +70,7 @@ async function newReadings(
   const key = table.columns.findIndex(({ name }) => name === entity.key);
   const isChanged = createIsChanged(table, entity);
   const reshape = createReshape(present.file.columns, table.columns);
-  const edits: Edits = new Map();
+  const edits = new Map<number, Edit>();
   for (const [i, group] of present.file.groups.entries()) {
     const ids = await present.rows(group, [entity.key]);
     if (!ids.some(([id]) => sought.has(String(id)))) continue;

@@ -1,22 +1,14 @@
 import type { Queryable } from '../../../cursor/database/index.ts';
 import type { Value } from '../../../model/columns.ts';
 import { DAY_MS } from '../../../model/window.ts';
-import { compareText, fitsSchema, type StoredGroup } from '../../parquet/format/index.ts';
-import { GROUP_ROWS } from '../../parquet/layout.ts';
-import { createReshape, type LakeRow, type PartitionFile } from '../../parquet/partition-file.ts';
-import { changeTable } from '../change-table.ts';
-import { openDataFile, type Piece, writeDataFile } from '../data-file.ts';
+import { GROUP_ROWS } from '../../files/layout.ts';
+import { createReshape, type LakeRow, type PartitionFile } from '../../files/partition-file.ts';
+import type { Piece } from '../../files/write-file.ts';
+import { compareText, fitsSchema } from '../../parquet/format/index.ts';
+import { changeIfThere, changeTable } from '../change-table.ts';
+import { openDataFile, writeDataFile } from '../data-file.ts';
 import type { Design } from '../format/schema.ts';
-import {
-  type Draft,
-  filesOf,
-  inDraft,
-  loadTable,
-  lockTable,
-  type Table,
-  type TableFile,
-  type Warehouse,
-} from '../warehouse.ts';
+import { type Draft, filesOf, loadTable, type Table, type TableFile, type Warehouse } from '../warehouse.ts';
 
 /** Every poll leaves a small file; those of one day and source are joined. A file with this many rows is left alone. */
 const FULL_ROWS = 100_000;
@@ -35,14 +27,12 @@ export async function joinGroups(
     const table = await loadTable(warehouse.state, warehouse, design);
     const files = table ? await filesOf(warehouse, table, {}) : [];
     if (find(files).length === 0 || signal?.aborted) return { joined, files: files.length };
-    joined += await inDraft(warehouse, async (tx, draft) => {
-      await lockTable(tx, warehouse, design.name);
-      const now = await loadTable(tx, warehouse, design);
-      const [group] = now ? find(await filesOf(warehouse, now, {})) : [];
-      if (!now || !group) return 0;
-      await joinFiles(tx, draft, now, group);
+    const now = await changeIfThere(warehouse, design, async (tx, draft, locked) => {
+      const [group = []] = find(await filesOf(warehouse, locked, {}));
+      if (group.length > 0) await joinFiles(tx, draft, locked, group);
       return group.length;
     });
+    joined += now ?? 0;
   }
 }
 
@@ -92,84 +82,50 @@ async function joinFiles(tx: Queryable, draft: Draft, table: Table, files: reado
   const open: PartitionFile[] = [];
   try {
     for (const { file } of files) open.push(await openDataFile(draft.warehouse, file));
-    const target = { table, source, day: first?.file.day, beat: async () => {} };
-    const joined = await writeDataFile(draft, target, joinedPieces(table, open));
-    const added = joined ? [joined] : [];
+    const target = { table, source, day: first?.file.day };
+    const added = await writeDataFile(draft, target, joinedPieces(table, open));
     const rows = files.reduce((sum, { file }) => sum + file.rows, 0);
-    if (joined?.rows !== rows) throw new Error(`${rows} rows were to be joined, and ${joined?.rows} were`);
+    if (added[0]?.rows !== rows) throw new Error(`${rows} rows were to be joined, and ${added[0]?.rows} were`);
     return await changeTable(tx, draft, table, { operation: 'replace', added, removed: files });
   } finally {
     for (const file of open) await file.close();
   }
 }
 
-interface Range {
-  from: PartitionFile;
-  group: StoredGroup;
-  min: Value;
-  max: Value;
-}
-
 /**
- * The rows of several files in order, with no more than a few row groups in memory. Groups that overlap no other are
- * copied as they are; the others are merged, a slice at a time.
+ * The rows of several files in order, with no more in memory than overlaps. Groups that overlap no other are copied as they are; rows of the
+ * others wait until no group that is still to come can hold an earlier one.
  */
-async function* joinedPieces(table: Table, files: readonly PartitionFile[]): AsyncGenerator<Piece> {
-  const { sortedBy } = table.design;
-  const ranges = files
+async function* joinedPieces({ design, columns }: Table, files: readonly PartitionFile[]): AsyncGenerator<Piece> {
+  const place = columns.findIndex(({ name }) => name === design.sortedBy);
+  const key = (row: LakeRow): Value => row[place] ?? null;
+  const groups = files
     .flatMap((from) =>
-      from.file.groups.map((group): Range => {
-        const { min = null, max = null } = group.ranges.get(sortedBy) ?? {};
+      from.file.groups.map((group) => {
+        const { min = null, max = null } = group.ranges.get(design.sortedBy) ?? {};
         return { from, group, min, max };
       }),
     )
     .sort((a, b) => compare(a.min, b.min));
-  let waiting: Range[] = [];
-  for (const [i, range] of ranges.entries()) {
-    const isAlone =
-      waiting.every(({ max }) => compare(max, range.min) < 0) &&
-      (i + 1 === ranges.length || compare(range.max, (ranges[i + 1] as Range).min) < 0);
-    const isCopied = isAlone && range.group.rows >= GROUP_ROWS / 2 && fitsSchema(range.from.file, table.columns);
-    if (!isCopied) {
-      waiting.push(range);
+  let waiting: LakeRow[] = [];
+  for (const [i, { from, group, min, max }] of groups.entries()) {
+    const next = groups[i + 1];
+    const later = waiting.findIndex((row) => !(compare(key(row), min) < 0));
+    const complete = later < 0 ? waiting.length : later;
+    const isAlone = complete === waiting.length && (!next || compare(max, next.min) < 0);
+    const isCopied = isAlone && group.rows >= GROUP_ROWS / 2 && fitsSchema(from.file, columns);
+    if (complete > 0 && (isCopied || complete >= GROUP_ROWS)) {
+      yield { rows: waiting.slice(0, complete) };
+      waiting = waiting.slice(complete);
+    }
+    if (isCopied) {
+      yield { copy: group, from };
       continue;
     }
-    yield* mergedPieces(table, waiting);
-    waiting = [];
-    yield { copy: range.group, from: range.from };
+    const rows = (await from.rows(group)).map(createReshape(from.file.columns, columns));
+    waiting = [...waiting, ...rows].sort((a, b) => compare(key(a), key(b)));
   }
-  yield* mergedPieces(table, waiting);
-}
-
-async function* mergedPieces(table: Table, ranges: readonly Range[]): AsyncGenerator<Piece> {
-  const { sortedBy } = table.design;
-  const place = table.columns.findIndex(({ name }) => name === sortedBy);
-  const values: Value[] = [];
-  for (const { from, group } of ranges) {
-    for (const [value] of await from.rows(group, [sortedBy])) values.push(value ?? null);
-  }
-  values.sort(compare);
-  const cuts = values.filter((_, i) => i > 0 && i % GROUP_ROWS === 0);
-  const decoded = new Map<Range, LakeRow[]>();
-  let begin: Value | undefined;
-  for (const end of [...cuts, undefined]) {
-    const isIn = (value: Value): boolean =>
-      (begin === undefined || compare(value, begin) >= 0) && (end === undefined || compare(value, end) < 0);
-    const rows: LakeRow[] = [];
-    for (const range of ranges) {
-      if (end !== undefined && compare(range.min, end) >= 0) continue;
-      if (begin !== undefined && compare(range.max, begin) < 0) {
-        decoded.delete(range);
-        continue;
-      }
-      const reshape = createReshape(range.from.file.columns, table.columns);
-      const all = decoded.get(range) ?? (await range.from.rows(range.group)).map(reshape);
-      decoded.set(range, all);
-      for (const row of all) if (isIn(row[place] ?? null)) rows.push(row);
-    }
-    if (rows.length > 0) yield { rows: rows.sort((a, b) => compare(a[place] ?? null, b[place] ?? null)) };
-    begin = end;
-  }
+  if (waiting.length > 0) yield { rows: waiting };
 }
 
 /** Times as numbers, text by its bytes: as Iceberg orders them. */

@@ -5,8 +5,8 @@ import { widen } from '../../model/evolution.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { stringifyJson } from '../../model/json.ts';
 import { BOOKKEEPING, SOURCE, type Stream, type StreamName } from '../../model/streams.ts';
+import { type FileColumn, type ParquetFile, readFooter, readGroup, type StoredGroup } from '../parquet/format/index.ts';
 import { ShapeChanged } from '../sink.ts';
-import { type FileColumn, type ParquetFile, readFooter, readGroup, type StoredGroup } from './format/index.ts';
 import type { OpenFile, Store } from './store/store.ts';
 
 /** Metadata of each of our files; its source decides whether we may touch it. */
@@ -85,6 +85,25 @@ export function timesOf(group: StoredGroup): { oldest: Instant; newest: Instant 
   const range = group.ranges.get('timestamp');
   if (typeof range?.min !== 'number' || typeof range.max !== 'number') throw new Error('a group without times');
   return { oldest: range.min, newest: range.max };
+}
+
+/** What the index says of a file. */
+export interface Extent {
+  rows: number;
+  oldest: Instant | undefined;
+  newest: Instant | undefined;
+  /** It still holds its previous version: see `layout.ts`. */
+  holdsBefore: boolean;
+}
+
+export function extentOf({ groups, rows, metadata }: ParquetFile): Extent {
+  const times = groups.map(timesOf);
+  return {
+    rows,
+    holdsBefore: metadata[META.before] === 'yes',
+    oldest: times.length === 0 ? undefined : Math.min(...times.map(({ oldest }) => oldest)),
+    newest: times.length === 0 ? undefined : Math.max(...times.map(({ newest }) => newest)),
+  };
 }
 
 const notOurs = (path: string, source: string): RetryLater =>

@@ -5,7 +5,10 @@ import type { Track } from '../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
-import type { Partition } from './lake.ts';
+import type { Extent, PartitionFile } from './partition-file.ts';
+
+/** The first hour of a partition, counted from 1970. */
+export type Partition = number;
 
 /**
  * The index of the file that each event is in, kept in the state: an event may come again with the time of another day, and must be found where
@@ -18,13 +21,7 @@ export interface KnownFile {
   identity: string;
 }
 
-export interface FileRecord extends KnownFile {
-  rows: number;
-  oldest: Instant | undefined;
-  newest: Instant | undefined;
-  /** It still holds its previous version: see `layout.ts`. */
-  holdsBefore: boolean;
-}
+export type FileRecord = KnownFile & Extent;
 
 /** 64 bits of a digest. The file distinguishes events that collide. */
 export const keyOf = (eventId: string): bigint => createHash('sha256').update(eventId).digest().readBigInt64BE(0);
@@ -43,13 +40,17 @@ export async function settleTrack(tx: Queryable, id: number): Promise<void> {
   await tx.query({ text: 'update tributary.lake_tracks set unsettled = false where id = $1', values: [id] });
 }
 
-/** Serializes a commit, `forget` and `lake rewrite`, which may replace the same file. Held until the end of the transaction. */
-export async function lockTrack(tx: Queryable, { sink, stream, source }: Track): Promise<void> {
+/** Serializes all who hold a lock of this name. Held until the end of the transaction. */
+export async function lock(tx: Queryable, name: string): Promise<void> {
   await tx.query({
     text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
-    values: [`tributary lake ${sink}/${source}/${stream}`],
+    values: [`tributary ${name}`],
   });
 }
+
+/** Between a commit, `forget` and `lake rewrite`, which may replace the same file. */
+export const lockTrack = (tx: Queryable, { sink, stream, source }: Track): Promise<void> =>
+  lock(tx, `lake ${sink}/${source}/${stream}`);
 
 export async function findTrack(tx: Queryable, { sink, stream, source }: Track): Promise<number | undefined> {
   const [found] = await tx.query<{ id: number }>({
@@ -160,6 +161,19 @@ export async function addKeys(
   keys: readonly bigint[],
 ): Promise<void> {
   if (keys.length > 0) await tx.query(insertKeys(track, partition, keys));
+}
+
+/** Of all its events. */
+export async function indexFile(
+  tx: Queryable,
+  track: number,
+  partition: Partition,
+  file: PartitionFile,
+): Promise<void> {
+  for (const group of file.file.groups) {
+    const keys = (await file.rows(group, ['event_id'])).map(([id]) => keyOf(String(id)));
+    await addKeys(tx, track, partition, keys);
+  }
 }
 
 export async function dropKeys(

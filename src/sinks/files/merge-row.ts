@@ -3,7 +3,7 @@ import type { Instant } from '../../model/instant.ts';
 import { isObject, parseJson } from '../../model/json.ts';
 import { CUSTOMER_KNOWLEDGE, type Stream } from '../../model/streams.ts';
 import { joinedKeys, outdates, ownColumns, POSTGRES_TEXT, SANITIZED } from '../merge-rule.ts';
-import type { FileColumn } from './format/index.ts';
+import type { FileColumn } from '../parquet/format/index.ts';
 import type { LakeRow } from './partition-file.ts';
 
 /** The merge for rows in memory; `postgres/merge.ts` has the same in SQL. */

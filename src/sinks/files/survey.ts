@@ -1,10 +1,9 @@
-import type { RowChanges } from '../../cursor/holdings/window-rows.ts';
 import type { Instant } from '../../model/instant.ts';
 import { holds, type Window } from '../../model/window.ts';
-import type { FileColumn, StoredGroup } from './format/index.ts';
+import type { FileColumn, StoredGroup } from '../parquet/format/index.ts';
 import type { MergeRule } from './merge-row.ts';
 import { createReshape, type LakeRow, type PartitionFile, timesOf } from './partition-file.ts';
-import type { Edit } from './rewrite.ts';
+import type { Edit } from './write-file.ts';
 
 /** An incoming event, as a row of its file. */
 export interface Incoming {
@@ -28,7 +27,7 @@ export interface Findings {
   changed: Map<GroupNumber, Map<RowNumber, Changed>>;
   /** Events whose time changed: they may belong to another group. */
   moved: Map<GroupNumber, Map<RowNumber, Changed>>;
-  missing: Map<GroupNumber, Set<RowNumber>>;
+  missing: Map<GroupNumber, Map<RowNumber, { id: string; at: Instant }>>;
 }
 
 type GroupNumber = number;
@@ -75,8 +74,7 @@ export async function survey(partition: PartitionFile, question: Question): Prom
         if (columns.length > 0)
           note(incoming.at === at ? findings.changed : findings.moved, i, n, { ...incoming, was: at, columns });
       } else if ((stored[missingAt] ?? null) === null && !shown.has(id) && wholes.some((window) => holds(window, at))) {
-        const marks = findings.missing.get(i) ?? new Set();
-        findings.missing.set(i, marks.add(n));
+        note(findings.missing, i, n, { id, at });
       }
     });
   };
@@ -86,7 +84,8 @@ export async function survey(partition: PartitionFile, question: Question): Prom
   for (const [i, group] of groups.entries()) {
     const { oldest, newest } = timesOf(group);
     const mayHold =
-      hasBetween(times, oldest, newest) || wholes.some(({ start, end }) => start <= newest && end > oldest);
+      (times[firstFrom(times, oldest)] ?? Number.POSITIVE_INFINITY) <= newest ||
+      wholes.some(({ start, end }) => start <= newest && end > oldest);
     if (mayHold) await examine(i, group);
     else rest.push([i, group]);
   }
@@ -110,21 +109,15 @@ function createSpread(all: readonly string[], some: readonly string[]): (row: La
   return (row) => places.map((at) => (at < 0 ? null : (row[at] ?? null)));
 }
 
-/** How a batch changes the number of rows by time: its new events, and those that moved. */
-export function rowChanges(news: readonly Incoming[], findings: Iterable<Findings | undefined>): RowChanges {
-  const moved = [...findings].flatMap((one) => [...(one?.moved.values() ?? [])].flatMap((rows) => [...rows.values()]));
-  return { added: [...news, ...moved].map(({ at }) => at), removed: moved.map(({ was }) => was) };
-}
-
-/** Whether any of the sorted times lies within the bounds, both inclusive. */
-function hasBetween(times: readonly Instant[], oldest: Instant, newest: Instant): boolean {
+/** The index of the first of sorted times that is not before a bound. */
+export function firstFrom(times: readonly Instant[], bound: Instant): number {
   let [low, high] = [0, times.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((times[middle] ?? 0) < oldest) low = middle + 1;
+    if ((times[middle] ?? 0) < bound) low = middle + 1;
     else high = middle;
   }
-  return low < times.length && (times[low] ?? 0) <= newest;
+  return low;
 }
 
 /** Turns the findings of a survey into edits of the groups. */

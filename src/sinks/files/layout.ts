@@ -1,5 +1,5 @@
 import type { Instant } from '../../model/instant.ts';
-import { MAGIC, type ParquetFile } from './format/index.ts';
+import { MAGIC, type ParquetFile } from '../parquet/format/index.ts';
 
 /**
  * The layout of the next file. Some readers open a file twice: once to read its length and footer, and a moment
@@ -7,7 +7,7 @@ import { MAGIC, type ParquetFile } from './format/index.ts';
  * its groups and its footer stay where they are, replaced groups included, and new data goes after it, or where
  * the version before the current one had data. So each file holds two versions: the new one and the previous one.
  */
-interface Layout {
+export interface Layout {
   /** The parts copied from the current file, each to its old position. */
   readonly kept: readonly Stretch[];
   /** A position with room for this many bytes. */

@@ -1,5 +1,5 @@
-import { RetryLater } from '../../../model/errors.ts';
-import type { ByteSource } from '../format/index.ts';
+import { ConfigError, RetryLater } from '../../../model/errors.ts';
+import type { ByteSource } from '../../parquet/format/index.ts';
 
 /** Where the files of a lake are kept: a folder, or a bucket. Paths are relative to the lake and use `/`. */
 export interface Store {
@@ -39,6 +39,15 @@ export interface OpenFile extends ByteSource {
   close(): Promise<void>;
 }
 
+/** Closes it afterwards, whatever happens. */
+export async function whileOpen<F extends { close(): Promise<void> }, T>(file: F, work: (file: F) => Promise<T>) {
+  try {
+    return await work(file);
+  } finally {
+    await file.close();
+  }
+}
+
 /** A file that is being written. It appears under its name only when it is published, complete. */
 export interface Staged {
   /** Writes at a position. Gaps read as zeros. */
@@ -59,4 +68,13 @@ export class ReplacedMeanwhile extends RetryLater {
       next: 'see that only one Tributary (one state database) writes this source into this lake; then run again',
     });
   }
+}
+
+/** The name becomes part of a path, so anything that could lead elsewhere is refused. */
+export function fileName(source: string): string {
+  if (/^[\w-][\w.-]*$/.test(source)) return `${source}.parquet`;
+  throw new ConfigError(`"${source}" cannot be the name of a file`, {
+    where: { source },
+    next: 'name the source with letters, digits, _ and -',
+  });
 }

@@ -1,0 +1,66 @@
+import { storableText } from '../../cursor/database/sql.ts';
+import type { Value } from '../../model/columns.ts';
+import { isEmptied } from '../../model/forgotten.ts';
+import type { Instant } from '../../model/instant.ts';
+import { BOOKKEEPING, type StreamName } from '../../model/streams.ts';
+import type { FileColumn } from '../parquet/format/index.ts';
+import type { Erasure } from '../sink.ts';
+import { keyOf } from './event-index.ts';
+import { type LakeRow, META, type PartitionFile } from './partition-file.ts';
+import type { Edit, Edits } from './write-file.ts';
+
+/** The rewrite of a file that gets no new rows. */
+export interface Rework {
+  columns: readonly FileColumn[];
+  edits: Edits;
+  /** Keys of events that are removed from the file. */
+  dropped: readonly bigint[];
+}
+
+/** Selects rows by the value of a column: the columns of `empties` are cleared, or the rows deleted. */
+export interface Victim {
+  column: string;
+  id: string;
+  empties: ((column: string) => boolean) | undefined;
+}
+
+export function victimOf(erasure: Erasure, stream: StreamName): Victim | 'all' | undefined {
+  if (erasure.kind === 'source') return 'all';
+  const { kind } = erasure;
+  const id = storableText(erasure.id);
+  if (stream !== 'clicks') return { column: `${kind}_id`, id, empties: isEmptied(kind, stream) };
+  return kind === 'click' ? { column: 'event_id', id, empties: undefined } : undefined;
+}
+
+/** Bookkeeping columns stay, except `_extra`, which holds values of the service. */
+const KEPT: ReadonlySet<string> = new Set(BOOKKEEPING.map(({ name }) => name).filter((name) => name !== '_extra'));
+
+/** Also returns the times of deleted rows, for the ledger. */
+export async function eraseIn(
+  { file, rows }: PartitionFile,
+  { column, id, empties }: Victim,
+  now: Instant,
+): Promise<{ rework: Rework | 'leave'; rows: number; deleted: Instant[] }> {
+  const { columns } = file;
+  const place = (name: string): number => columns.findIndex((one) => one.name === name);
+  const [at, syncedAt] = [place(column), place('_synced_at')];
+  const isGone = columns.map(({ name }) => !KEPT.has(name) && (empties?.(name) ?? false));
+  const isIt = (value: Value | undefined): boolean => typeof value === 'string' && storableText(value) === id;
+  const edit: Edit = (all) => all.flatMap((row) => (isIt(row[at]) ? (empties ? [emptied(row)] : []) : [row]));
+  const emptied = (row: LakeRow): LakeRow => row.map((value, i) => (isGone[i] ? null : i === syncedAt ? now : value));
+
+  const edits = new Map<number, Edit>();
+  // The table of customers has no times, and none is needed of it.
+  const names = place('timestamp') < 0 ? [column] : [column, 'timestamp'];
+  const found: Instant[] = [];
+  for (const [i, group] of at < 0 ? [] : file.groups.entries()) {
+    const hits = (await rows(group, names)).filter(([value]) => isIt(value));
+    if (hits.length > 0) edits.set(i, edit);
+    for (const [, time] of hits) found.push(Number(time));
+  }
+  // The file's previous version may hold anything, so the file is rewritten without it.
+  const isClean = found.length === 0 && file.metadata[META.before] !== 'yes';
+  const dropped = empties ? [] : [keyOf(id)];
+  const rework = isClean ? 'leave' : { columns, edits, dropped };
+  return { rework, rows: found.length, deleted: empties ? [] : found };
+}

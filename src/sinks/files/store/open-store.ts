@@ -1,0 +1,34 @@
+import { randomUUID } from 'node:crypto';
+import { type Finding, findingOf, ok, StopStream } from '../../../model/errors.ts';
+import { createFolderStore } from './folder-store.ts';
+import type { Store } from './store.ts';
+
+/** Tests what a commit does to files: write, read, remove. Leaves nothing behind. */
+export async function checkStore(store: Store, subject: string): Promise<Finding[]> {
+  const path = `_doctor-${randomUUID()}.txt`;
+  try {
+    await store.writeText(path, path);
+    if ((await store.readText(path)) !== path) {
+      throw new StopStream(`${store.place} gave back something else than was written`, {
+        next: 'see what keeps copies or changes files there',
+      });
+    }
+    const file = await store.open(path);
+    await file?.close();
+    if (file) await store.remove(path, file.identity);
+    return [ok(subject, `${store.place}: can write, read and remove`)];
+  } catch (error) {
+    return [findingOf(subject, error)];
+  }
+}
+
+/** A folder, or `s3://bucket/prefix`. */
+export async function openStore(
+  path: string,
+  { pathStyle, fileMode }: { pathStyle: boolean; fileMode: number | undefined },
+): Promise<Store> {
+  if (!path.startsWith('s3://')) return createFolderStore(path, { fileMode });
+  // Imported on demand: the S3 client is larger than everything else together.
+  const { createS3Store } = await import('./s3-store.ts');
+  return createS3Store({ url: path, pathStyle });
+}

@@ -1,0 +1,198 @@
+import type { Queryable } from '../../cursor/database/index.ts';
+import type { Advance, Track } from '../../cursor/ledger.ts';
+import type { Row } from '../../model/flatten.ts';
+import type { Instant } from '../../model/instant.ts';
+import type { Stream } from '../../model/streams.ts';
+import { describeWindow, type Window } from '../../model/window.ts';
+import {
+  addKeys,
+  filesWithin,
+  findTrack,
+  knownFiles,
+  type Partition,
+  partitionsWithin,
+  recordFile,
+} from '../files/event-index.ts';
+import { compareFiles, homesOf, type Place, type WritableFiles } from '../files/merge.ts';
+import { createMergeRule } from '../files/merge-row.ts';
+import { columnsOf, META, openPartition, type PartitionFile, unitedColumns } from '../files/partition-file.ts';
+import { countRows, readFiles } from '../files/read.ts';
+import { ReplacedMeanwhile } from '../files/store/store.ts';
+import { editsOf, extractMoved, type Findings, type Incoming } from '../files/survey.ts';
+import type { Comparison, Difference } from '../sink.ts';
+import { filePath, type Lake, partitionOf } from './lake.ts';
+import { type Rewritten, writeNext } from './next-file.ts';
+
+interface TrackFiles {
+  lake: Lake;
+  stream: Pick<Stream, 'name'>;
+  source: string;
+}
+
+const openOf = ({ lake, stream: { name: stream }, source }: TrackFiles, partition: Partition) =>
+  openPartition(lake.store, filePath(lake.scheme, stream, source, partition), { source, stream });
+
+/** The files that may hold events of the batch; and those of windows that were read completely, to find vanished rows. */
+async function findPlaces(
+  db: Queryable,
+  track: number | undefined,
+  incoming: readonly Incoming[],
+  wholes: readonly Window[],
+  open: (partition: Partition) => Promise<PartitionFile | undefined>,
+): Promise<Place<Partition>[]> {
+  if (track === undefined) return [];
+  const homes = await homesOf(db, track, incoming);
+  const partitions = new Set([...(await partitionsWithin(db, track, wholes)), ...homes.keys()]);
+  return [...partitions].map((file) => {
+    const sought = homes.get(file) ?? new Map<string, Incoming>();
+    return { file, sought, wholes, open: () => open(file) };
+  });
+}
+
+export async function* readLake(lake: Lake, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> {
+  const track = await findTrack(lake.state, { sink: lake.name, stream: stream.name, source });
+  if (track === undefined) return;
+  yield* readFiles(stream, window, async (part) =>
+    (await partitionsWithin(lake.state, track, [part])).map(
+      (partition) => () => openOf({ lake, stream, source }, partition),
+    ),
+  );
+}
+
+export async function countLake(
+  db: Queryable,
+  lake: Lake,
+  track: Track,
+  windows: readonly Window[],
+): Promise<number[]> {
+  const id = await findTrack(db, track);
+  const files = id === undefined ? [] : await filesWithin(db, id, windows);
+  const of = { lake, source: track.source, stream: { name: track.stream } };
+  return countRows(
+    files.map((file) => ({ ...file, open: () => openOf(of, file.partition) })),
+    windows,
+  );
+}
+
+export async function compareLake(lake: Lake, comparison: Comparison): Promise<Difference[]> {
+  const { stream, source } = comparison;
+  const track = await findTrack(lake.state, { sink: lake.name, stream: stream.name, source });
+  return compareFiles(comparison, {
+    columns: columnsOf(stream),
+    find: (incoming, wholes) =>
+      findPlaces(lake.state, track, incoming, wholes, (partition) => openOf({ lake, stream, source }, partition)),
+  });
+}
+
+/** Thrown before anything is replaced: the file is not the one in the index, and may hold events that are not in the index either. */
+export class UnknownFile extends ReplacedMeanwhile {}
+
+interface Writing extends TrackFiles {
+  /** In the index. */
+  track: number;
+  stream: Stream;
+  advance: Advance;
+  beat(): Promise<void>;
+}
+
+/** The same, to be replaced: new files are written beside the current ones; when all are on disk, they are published one after the other. */
+export function writableLake(tx: Queryable, of: Writing): WritableFiles<Partition> {
+  const open = async (partition: Partition): Promise<PartitionFile | undefined> => {
+    const present = await openOf(of, partition);
+    if (present?.identity === (await knownFiles(tx, of.track, [partition])).get(partition)) return present;
+    await present?.close();
+    throw new UnknownFile(filePath(of.lake.scheme, of.stream.name, of.source, partition));
+  };
+  return {
+    columns: columnsOf(of.stream),
+    find: (incoming, wholes) => findPlaces(tx, of.track, incoming, wholes, open),
+    async write({ works, news, now }) {
+      const nexts = new Map<Partition, Next>(works.map(({ place, findings }) => [place.file, { findings, added: [] }]));
+      for (const one of news) {
+        const partition = partitionOf(of.lake.scheme, one.at);
+        const next = nexts.get(partition) ?? { findings: undefined, added: [] };
+        next.added.push(one);
+        nexts.set(partition, next);
+      }
+      await replaceFiles(tx, of, nexts, open, now);
+      for (const [partition, { added }] of nexts)
+        await addKeys(
+          tx,
+          of.track,
+          partition,
+          added.map(({ key }) => key),
+        );
+    },
+  };
+}
+
+/** What changes in a partition. */
+interface Next {
+  findings: Findings | undefined;
+  added: Incoming[];
+}
+
+type Open = (partition: Partition) => Promise<PartitionFile | undefined>;
+type Ready = Rewritten & { partition: Partition; over: string | undefined };
+
+/** All new files are on disk before the first is published. After an error, the rest are removed. */
+async function replaceFiles(
+  tx: Queryable,
+  of: Writing,
+  nexts: ReadonlyMap<Partition, Next>,
+  open: Open,
+  now: Instant,
+): Promise<void> {
+  const ready: Ready[] = [];
+  try {
+    for (const [partition, next] of nexts) ready.push(await prepareFile(of, partition, next, open, now));
+    for (const { staged, over, ...made } of ready) {
+      const identity = await staged.publish(over);
+      await recordFile(tx, of.track, { ...made, identity });
+    }
+  } finally {
+    for (const { staged } of ready) await staged.discard();
+  }
+}
+
+async function prepareFile(
+  { lake, stream, source, advance, beat }: Writing,
+  partition: Partition,
+  { findings, added }: Next,
+  open: Open,
+  now: Instant,
+): Promise<Ready> {
+  const present = await open(partition);
+  try {
+    const columns = present ? unitedColumns(stream, present.file.columns) : columnsOf(stream);
+    const rule = createMergeRule(stream, columns);
+    const moved = present && findings ? await extractMoved(present, findings, rule, columns) : [];
+    const made = await writeNext(lake, {
+      path: filePath(lake.scheme, stream.name, source, partition),
+      present,
+      columns,
+      edits: findings ? editsOf(findings, rule, columns, now) : new Map(),
+      added: [...moved, ...added.map(({ row }) => row)],
+      metadata: metadataOf(advance, present),
+      beat,
+    });
+    if (!made) throw new Error('a merge leaves every row');
+    return { ...made, partition, over: present?.identity };
+  } finally {
+    await present?.close();
+  }
+}
+
+/** The file's metadata. The window is the last one merged into it. */
+function metadataOf({ source, stream, runId, spans }: Advance, present: PartitionFile | undefined) {
+  const first = spans[0];
+  const last = spans.at(-1);
+  const window =
+    first && last ? describeWindow({ start: first.start, end: last.end }) : present?.file.metadata[META.window];
+  return {
+    [META.source]: source,
+    [META.stream]: stream,
+    [META.run]: runId,
+    ...(window !== undefined && { [META.window]: window }),
+  };
+}

@@ -1,0 +1,102 @@
+import { createLayout, freshLayout, planSegments, type Segment } from '../files/layout.ts';
+import type { Extent } from '../files/partition-file.ts';
+import {
+  createReshape,
+  extentOf,
+  type LakeRow,
+  META,
+  type PartitionFile,
+  schemaVersion,
+  timesOf,
+} from '../files/partition-file.ts';
+import type { Staged } from '../files/store/store.ts';
+import { type Edits, type Piece, writeFile } from '../files/write-file.ts';
+import { type FileColumn, fitsSchema, type StoredGroup } from './format/index.ts';
+import type { Lake } from './lake.ts';
+
+interface NextFile {
+  path: string;
+  present: PartitionFile | undefined;
+  columns: readonly FileColumn[];
+  edits: Edits;
+  added: readonly LakeRow[];
+  /** Whether the new file must hold nothing of what was replaced. */
+  isFresh?: boolean;
+  metadata: Readonly<Record<string, string>>;
+  beat?(): Promise<void>;
+}
+
+/** A partition's next file: written, synced, read back, and not published yet. */
+export type Rewritten = Extent & { staged: Staged };
+
+/** Undefined if no row is left. */
+export async function writeNext(lake: Lake, options: NextFile): Promise<Rewritten | undefined> {
+  const { present, columns, beat } = options;
+  const segments = segmentsOf(options);
+  const copied = new Set(segments.flatMap((segment) => ('copy' in segment ? [segment.copy] : [])));
+  const layout = present && !options.isFresh ? createLayout(present, (i) => copied.has(i)) : freshLayout();
+  // Its schema; and whether it still holds the previous version, which may contain data to be erased.
+  const marks = { [META.schema]: schemaVersion(columns), [META.before]: layout.kept.length > 0 ? 'yes' : 'no' };
+  const staged = await lake.store.stage(options.path);
+  try {
+    const file = await writeFile(
+      staged,
+      {
+        columns,
+        compression: lake.compression,
+        metadata: { ...options.metadata, ...marks },
+        ...(present && { around: { layout, present } }),
+        ...(beat && { beat }),
+      },
+      piecesOf(options, segments),
+    );
+    if (file) return { staged, ...extentOf(file) };
+    await staged.discard();
+    return undefined;
+  } catch (error) {
+    await staged.discard();
+    throw error;
+  }
+}
+
+function segmentsOf({ present, columns, edits, added }: NextFile): Segment<LakeRow>[] {
+  const isSameShape = present !== undefined && fitsSchema(present.file, columns);
+  const time = placeOf(columns, 'timestamp');
+  return planSegments(
+    (present?.file.groups ?? []).map((group, i) => ({
+      rows: group.rows,
+      ...timesOf(group),
+      isTouched: edits.has(i) || !isSameShape,
+    })),
+    [...added].sort(inOrder(columns)).map((row) => ({ at: Number(row[time]), row })),
+  );
+}
+
+async function* piecesOf(
+  { present, columns, edits }: NextFile,
+  segments: readonly Segment<LakeRow>[],
+): AsyncGenerator<Piece> {
+  const reshape = createReshape(present?.file.columns ?? columns, columns);
+  const group = (i: number): StoredGroup => present?.file.groups[i] as StoredGroup;
+  for (const segment of segments) {
+    if ('copy' in segment) {
+      yield { copy: group(segment.copy), from: present as PartitionFile };
+      continue;
+    }
+    const rows = [...segment.added];
+    for (const i of segment.groups) {
+      const stored = (await present?.rows(group(i)))?.map(reshape) ?? [];
+      rows.push(...(edits.get(i)?.(stored) ?? stored));
+    }
+    yield { rows: rows.sort(inOrder(columns)) };
+  }
+}
+
+const placeOf = (columns: readonly FileColumn[], wanted: string): number =>
+  columns.findIndex(({ name }) => name === wanted);
+
+/** By time, then by id: the same rows make the same file. */
+function inOrder(columns: readonly FileColumn[]): (a: LakeRow, b: LakeRow) => number {
+  const [time, id] = [placeOf(columns, 'timestamp'), placeOf(columns, 'event_id')];
+  return (a, b) => Number(a[time]) - Number(b[time]) || (String(a[id]) < String(b[id]) ? -1 : 1);
+}
