@@ -1,21 +1,9 @@
-import {
-  type BackendClasses,
-  createPostgresBackend,
-  createRedisBackend,
-  DelayedError,
-  type IQueueBackend,
-  type Job,
-  type Queue,
-  type Worker,
-  withBackend,
-} from 'bullmq';
-import { Client } from '../cursor/database/connection.ts';
-import { addressOf, databaseFault } from '../cursor/database/errors.ts';
-import { leadsThroughPooler } from '../cursor/database/index.ts';
-import { ConfigError, Fault } from '../model/errors.ts';
+import { DelayedError, type Job, type Queue, type Worker } from 'bullmq';
+import { Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 import type { QueuedJob } from './payloads.ts';
-import { checkRedis, openConsumer, openProducer, redisPlace } from './redis.ts';
+import { checkDirect, onPostgres, onRedis } from './queue-home.ts';
+import { checkRedis } from './redis.ts';
 import { nextRun } from './schedule.ts';
 
 /** The one home of BullMQ: the same few verbs on Redis and on Postgres. */
@@ -71,7 +59,6 @@ export interface QueueOptions {
 }
 
 const QUEUES = ['sync', 'backfill'] as const;
-const SCHEMA = 'tributary_queue';
 const PREFIX = 'tributary';
 /** Finished jobs are removed: the outcome is in the `runs` table. */
 const ONCE = { removeOnComplete: true, removeOnFail: true } as const;
@@ -109,14 +96,21 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
     throw home.fault(error);
   }
   const optionsOf = ({ id }: QueuedJob) => ({ ...ONCE, jobId: id });
+  /** A server that is away is no bug, whatever its driver throws. */
+  const told =
+    <A extends unknown[], T>(verb: (...args: A) => Promise<T>) =>
+    (...args: A): Promise<T> =>
+      verb(...args).catch((error: unknown) => {
+        throw home.fault(error);
+      });
 
   return {
     place: home.place,
     queues: queues as unknown as Record<QueueName, BullQueue>,
-    async enqueue(queue, job) {
+    enqueue: told(async (queue, job) => {
       await queues[queue].add(job.name, job.data, optionsOf(job));
-    },
-    async schedule(wanted, { removeOthers }) {
+    }),
+    schedule: told(async (wanted, { removeOthers }) => {
       const known = new Map((await queues.sync.getJobSchedulers()).map(({ key, pattern }) => [key, pattern]));
       for (const { job, schedule } of wanted) {
         if (known.get(job.id) === schedule) continue;
@@ -132,8 +126,8 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
       if (!removeOthers) return;
       const wantedIds = new Set(wanted.map(({ job }) => job.id));
       for (const id of known.keys()) if (!wantedIds.has(id)) await queues.sync.removeJobScheduler(id);
-    },
-    async flow(parent, children) {
+    }),
+    flow: told(async (parent, children) => {
       const queueName = 'backfill';
       await flows.add({
         name: parent.name,
@@ -142,14 +136,12 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
         opts: optionsOf(parent),
         children: children.map((job) => ({ name: job.name, queueName, data: job.data, opts: optionsOf(job) })),
       });
-    },
-    async promote(queue, id) {
+    }),
+    promote: told(async (queue, id) => {
       const job = await queues[queue].getJob(id);
       if (await job?.isDelayed()) await job?.promote();
-    },
-    async waiting(queue) {
-      return queues[queue].getWaitingCount();
-    },
+    }),
+    waiting: told((queue) => queues[queue].getWaitingCount()),
     async work(queue, options) {
       const { handle, concurrency, lockMs } = options;
       const connection = home.consume();
@@ -178,8 +170,9 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
       worker.on('error', listen);
       // The last net: whatever a handler lets through would be gone with its job.
       worker.on('failed', (job, error) => {
-        if (error instanceof Fault)
-          log.warn({ queue, job: job?.name, reason: error.message }, 'a job failed; it comes again');
+        const fault = home.fault(error);
+        if (fault instanceof Fault)
+          log.warn({ queue, job: job?.name, reason: fault.message }, 'a job failed; it comes again');
         else log.error({ queue, job: job?.name, err: error }, 'a bug ended this job');
       });
       const started: WorkerHandle = {
@@ -198,84 +191,6 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
     close,
   };
 }
-
-interface Home {
-  place: string;
-  classes: BackendClasses<IQueueBackend, unknown>;
-  /** Connections, or what they are made from. */
-  produce(): unknown;
-  consume(): unknown;
-  leave(connection: unknown): void;
-  /** What its driver throws, as an error of the house. */
-  fault(error: unknown): unknown;
-}
-
-function onRedis(url: string): Home {
-  const open = new Map<unknown, () => void>();
-  const keep = (redis: ReturnType<typeof openProducer>): unknown => {
-    // Without a listener every lost connection would be printed; the queue's own listener tells of it.
-    redis.on('error', () => {});
-    open.set(redis, () => redis.disconnect());
-    return redis;
-  };
-  return {
-    place: redisPlace(url),
-    classes: withBackend(createRedisBackend) as unknown as Home['classes'],
-    produce: () => keep(openProducer(url)),
-    consume: () => keep(openConsumer(url)),
-    leave: (connection) => open.get(connection)?.(),
-    fault: (error) => error,
-  };
-}
-
-/** LISTEN wakes the workers, and a pooler swallows it: jobs would wait for a long time. */
-export async function checkDirect(stateUrl: string): Promise<void> {
-  if (!(await leadsThroughPooler(stateUrl))) return;
-  throw new ConfigError('the state database is behind a connection pooler, where the queue cannot live', {
-    kept: 'everything; no job was added or taken',
-    next: 'set state.directUrl to the database itself, for the queue alone, or queue.url to a Redis',
-  });
-}
-
-/** BullMQ sends only short queries: without an answer for this long, waiting for its small pool included, the connection is dead. */
-const SILENCE_MS = 60_000;
-
-/** BullMQ opens its own few connections: its LISTEN and its short queries shall not wait behind our commits. */
-function onPostgres(url: string): Home {
-  const connection = {
-    connectionString: url,
-    schema: SCHEMA,
-    migrate: true,
-    max: 2,
-    application_name: 'tributary queue',
-    connectionTimeoutMillis: SILENCE_MS,
-    query_timeout: SILENCE_MS,
-  };
-  return {
-    place: 'the state database',
-    classes: withBackend(createGuardedBackend) as unknown as Home['classes'],
-    produce: () => connection,
-    consume: () => connection,
-    leave: () => {},
-    fault: (error) => databaseFault(error, addressOf(url)),
-  };
-}
-
-/**
- * With our client, which does not answer a stranger in the server's place: its pool takes the client from its settings, LISTEN from the module
- * that it has loaded.
- */
-export const createGuardedBackend: typeof createPostgresBackend = (
-  name,
-  { connection: settings, ...rest },
-  options,
-) => {
-  const backend = createPostgresBackend(name, { ...rest, connection: Object.assign({ Client }, settings) }, options);
-  const { connection } = backend as unknown as { connection: { pgModule: unknown } };
-  if (!('pgModule' in connection)) throw new Error('this version of BullMQ makes its LISTEN client in another way');
-  connection.pgModule = { Client };
-  return backend;
-};
 
 /** Logs once that a server is away, not at every attempt to reconnect. */
 function complain(log: Log, place: string): (error: Error) => void {

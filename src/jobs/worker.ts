@@ -268,18 +268,12 @@ async function keepSchedulers({ state, queue, scheduled }: TickerDeps): Promise<
 const schedulersOf = (scheduled: ScheduledStreams) =>
   [...scheduled.values()].map(({ job, schedule }) => ({ job: syncJob(job), schedule }));
 
-/** What the clients of the queue throw while Redis or Postgres is away. */
-const QUEUE_AWAY =
-  /^(MaxRetriesPerRequestError|AbortError): |Connection (is closed|terminated)|Stream isn't writeable|ECONN|EPIPE|the database system is|terminating connection/;
-
 /** Recovery: when the database or the queue is back, the next tick does what this one could not. */
 async function attempt({ log }: Pick<TickerDeps, 'log'>, what: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
-    const { name = '', message = '' } = error instanceof Error ? error : {};
-    if (error instanceof Fault || QUEUE_AWAY.test(`${name}: ${message}`))
-      log.warn({ reason: message }, `${what} failed; trying again`);
+    if (error instanceof Fault) log.warn({ reason: error.message }, `${what} failed; trying again`);
     else log.error({ err: error }, `a bug ended ${what}; trying again`);
   }
 }
