@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { readBudgets, readBudgetUse } from '../cursor/budget-use.ts';
 import type { Queryable } from '../cursor/database/index.ts';
-import { INCIDENT_KINDS } from '../jobs/alerts.ts';
+import { INCIDENT_KINDS } from '../cursor/incidents.ts';
 import type { JobQueue } from '../jobs/bull.ts';
 import { statusOf } from '../model/errors.ts';
 import { observe } from '../model/log.ts';

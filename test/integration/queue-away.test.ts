@@ -26,7 +26,7 @@ describe.skipIf(!hasRedis)('while Redis is away', () => {
     [home, redis] = await Promise.all([stateDatabase(), startRedisServer()]);
     db = connect({ url: home.url, max: 2 });
     queue = await createQueue({ url: redis.url, stateUrl: home.url, log: silentLog });
-    await writeSchedules(db, [{ ...clicks, plan: 'every 60000 ms from 0', fingerprint: 'f' }]);
+    await writeSchedules(db, [{ ...clicks, plan: 'every 60000 ms from 0' }]);
     await redis.stop();
   });
   afterAll(async () => {
