@@ -63,7 +63,7 @@ async function queueFindingsOf({ queue: { url }, state }: Config): Promise<Findi
   try {
     if (url === undefined) {
       const stateUrl = state.directUrl ?? state.url;
-      if (stateUrl !== undefined) await (await import('../jobs/queue-home.ts')).checkDirect(stateUrl);
+      if (stateUrl !== undefined) await (await import('../jobs/bull.ts')).checkDirect(stateUrl);
       return [ok('queue', 'in the state database')];
     }
     const { queueFindings, readInfo, redisPlace } = await import('../jobs/redis.ts');

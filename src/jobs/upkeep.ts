@@ -1,7 +1,7 @@
 import type { Database } from '../cursor/database/index.ts';
-import { recordWorkerTrouble } from '../cursor/incidents.ts';
 import { Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
+import { recordWorkerTrouble } from './incidents.ts';
 import type { Timings } from './schedule.ts';
 import { watched } from './watchdog.ts';
 

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { UNPROVEN } from '../../src/cursor/database/errors.ts';
 import { connect } from '../../src/cursor/database/index.ts';
 import { openEmbedded } from '../../src/cursor/embedded/index.ts';
-import { createGuardedBackend } from '../../src/jobs/queue-home.ts';
+import { createGuardedBackend } from '../../src/jobs/bull.ts';
 import { ConfigError, type Fault, RetryLater } from '../../src/model/errors.ts';
 import type { Log } from '../../src/model/log.ts';
 import { postmasterOf, startChild, temporaryFolder } from '../support/embedded.ts';

@@ -1,9 +1,9 @@
 import { CAUGHT_UP, isFirstSync } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
 import { instantOf } from '../../cursor/database/sql.ts';
-import { INCIDENT_KINDS } from '../../cursor/incidents.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../../cursor/ledger.ts';
 import { readUpcoming } from '../../cursor/schedules.ts';
+import { INCIDENT_KINDS } from '../../jobs/incidents.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import {

@@ -1,6 +1,6 @@
+import type { Queryable } from '../cursor/database/index.ts';
+import { instantOf } from '../cursor/database/sql.ts';
 import type { Instant } from '../model/instant.ts';
-import type { Queryable } from './database/index.ts';
-import { instantOf } from './database/sql.ts';
 
 /** What somebody has to be told, once when it begins and once when it is over, however many workers there are. */
 
