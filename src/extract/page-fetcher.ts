@@ -4,6 +4,7 @@ import type { Lane } from '../api/limiter.ts';
 import { BadRecord, RetryLater, StopStream } from '../model/errors.ts';
 import type { Flatten, Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
+import { processMemory } from '../model/memory.ts';
 import type { StreamName } from '../model/streams.ts';
 import { firstStep, type Step } from './page-steps.ts';
 import { noticeAnswer, type Profile } from './profile.ts';
@@ -72,6 +73,9 @@ export interface PageFetcherOptions extends RequestContext {
   onAnswer(answer: Pick<Page, 'tookMs' | 'bytes'>, rows: readonly Row[]): void;
 }
 
+/** A usual page of 1000 fits where memory is not scarce. */
+const MOST_BYTES = processMemory.bytes / 48;
+
 /** Future-dated events exist; asking this far ahead sees them. */
 const AHEAD_MS = 366 * 86_400_000;
 /** Nothing can be there: only a service that is down or refuses the stream fails to say so. */
@@ -94,8 +98,12 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     const rows = withoutRepeats(shown);
     const count = records.length - (shown.length - rows.length);
     onAnswer(told, rows);
+    // A chain holds a few pages, and its sinks hold more: of large rows it asks for fewer.
+    if (told.bytes > MOST_BYTES)
+      profile.pageRows = Math.min(profile.pageRows, Math.ceil((records.length * MOST_BYTES) / told.bytes));
     const answer = { query, rows, count, answeredAt: clock.now() };
-    const admission = evidence.admit(answer);
+    // What is remembered of a row is not all that it holds.
+    const admission = evidence.admit({ ...answer, rows: rows.map(({ id, at }) => ({ id, at })) });
     noticeAnswer(profile, answer, admission);
     const page = { ...answer, rejected, admission };
     fetched.push(page);
