@@ -41,6 +41,8 @@ export interface Deadline {
   signal: AbortSignal;
   headersCame(): void;
   chunkCame(): void;
+  /** Waits for something of our own, which counts for none of the limits. */
+  apart(own: Promise<void>): Promise<void>;
   close(): void;
 }
 
@@ -51,28 +53,32 @@ export function createDeadline({ headersMs, idleMs, totalMs }: Timeouts, caller?
   const limit = (ms: number, what: string, next: string) =>
     setTimeout(() => controller.abort(new RetryLater(`${what} ${seconds(ms)}`, { next })), ms);
 
-  const total = limit(
-    totalMs,
-    'the answer was not complete after',
-    'a smaller page comes faster; or run it again later',
-  );
+  const inTotal = () =>
+    limit(totalMs, 'the answer was not complete after', 'a smaller page comes faster; or run it again later');
+  const idle = () =>
+    limit(idleMs, 'the answer stalled: nothing came for', 'run it again; if it stays, check any proxy between');
+  const stop = (): void => {
+    clearTimeout(total);
+    clearTimeout(part);
+  };
+  let total = inTotal();
   let part = limit(headersMs, 'the service did not begin to answer within', 'run it again later');
   return {
     signal: controller.signal,
     headersCame() {
       clearTimeout(part);
-      part = limit(
-        idleMs,
-        'the answer stalled: nothing came for',
-        'run it again; if it stays, check any proxy between',
-      );
+      part = idle();
     },
     chunkCame() {
       part.refresh();
     },
+    async apart(own) {
+      stop();
+      await own;
+      [total, part] = [inTotal(), idle()];
+    },
     close() {
-      clearTimeout(total);
-      clearTimeout(part);
+      stop();
       stopListening();
     },
   };

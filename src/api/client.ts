@@ -2,6 +2,7 @@ import { isAscii } from 'node:buffer';
 import { Cancelled, ConfigError, Fault, RetryLater, StopStream } from '../model/errors.ts';
 import { type Instant, parseInstant } from '../model/instant.ts';
 import { parseJson } from '../model/json.ts';
+import { type Held, type Memory, processMemory } from '../model/memory.ts';
 import type { StreamName } from '../model/streams.ts';
 import { checkBaseUrl } from './base-url.ts';
 import { cancelled, createDeadline, type Deadline, type Timeouts } from './cancel.ts';
@@ -40,6 +41,8 @@ export interface ClientOptions {
   apiKey: string;
   timeouts?: Partial<Timeouts>;
   maxBodyBytes?: number;
+  /** What all pages of the process share. */
+  memory?: Memory;
 }
 
 /** `answer.code` of the StopStream for a page over `maxBodyBytes`: a smaller limit may get its rows out. */
@@ -52,8 +55,13 @@ const TIMEOUTS: Timeouts = { headersMs: 60_000, idleMs: 30_000, totalMs: 180_000
 /** A page of 1000 is about 4.4 MB; metadata may hold a megabyte an event. Parsed, a page takes several times its size. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 const MAX_ERROR_BYTES = 64 * 1024;
+/** What a body takes until it is parsed: its chunks, one piece of them, its text and the records. */
+const FORMS = 4;
+/** Held for the first page, before it is known how large they are. */
+const FIRST_BYTES = 256 * 1024;
 
-export function createClient({ baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BODY_BYTES }: ClientOptions): Client {
+export function createClient(options: ClientOptions): Client {
+  const { baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BODY_BYTES, memory = processMemory } = options;
   const base = checkBaseUrl(baseUrl);
   if ('fault' in base) throw new ConfigError(`baseUrl ${base.fault}`);
   // fetch would refuse such a key too, with an error message that quotes it.
@@ -65,7 +73,9 @@ export function createClient({ baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BOD
   const redact = createRedact(apiKey);
   const headers = { authorization: `Bearer ${apiKey}`, accept: 'application/json', 'user-agent': 'tributary' };
 
-  async function ask(url: URL, deadline: Deadline, progress: (bytes: number) => void): Promise<Page> {
+  let expected = FIRST_BYTES;
+
+  async function ask(url: URL, deadline: Deadline, progress: Progress): Promise<Page> {
     const asked = performance.now();
     const response = await fetch(url, { headers, redirect: 'manual', signal: deadline.signal });
     deadline.headersCame();
@@ -88,29 +98,41 @@ export function createClient({ baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BOD
     return { records, serverNow, bytes, tookMs, ...(limit !== null && { namedLimit: redact(limit, 20) }) };
   }
 
+  async function get(url: URL, held: Held, signal: AbortSignal | undefined): Promise<Page> {
+    if (signal?.aborted) throw cancelled(signal);
+    const deadline = createDeadline({ ...TIMEOUTS, ...timeouts }, signal);
+    let bytesRead = 0;
+    try {
+      return await ask(url, deadline, async (bytes) => {
+        bytesRead = bytes;
+        deadline.chunkCame();
+        // Meanwhile nothing is read, and the service waits with the rest.
+        const more = held.grow(bytes * FORMS);
+        if (more) await deadline.apart(more);
+      });
+    } catch (error) {
+      // What fails after the caller aborted failed because of that.
+      if (signal?.aborted) throw error instanceof Cancelled ? error : cancelled(signal);
+      if (error instanceof Fault) throw error;
+      if (deadline.signal.aborted) throw deadline.signal.reason;
+      throw networkFault(error, url, bytesRead) ?? error;
+    } finally {
+      deadline.close();
+    }
+  }
+
   return {
     async get(query, signal) {
       const url = new URL(`${base.value}/events?${toSearchParams(query)}`);
-      if (signal?.aborted) throw cancelled(signal);
-      const deadline = createDeadline({ ...TIMEOUTS, ...timeouts }, signal);
-      let bytesRead = 0;
-      try {
-        return await ask(url, deadline, (bytes) => {
-          bytesRead = bytes;
-          deadline.chunkCame();
-        });
-      } catch (error) {
-        // What fails after the caller aborted failed because of that.
-        if (signal?.aborted) throw error instanceof Cancelled ? error : cancelled(signal);
-        if (error instanceof Fault) throw error;
-        if (deadline.signal.aborted) throw deadline.signal.reason;
-        throw networkFault(error, url, bytesRead) ?? error;
-      } finally {
-        deadline.close();
-      }
+      const page = await memory.hold(expected * FORMS, (held) => get(url, held, signal), { signal });
+      expected = page.bytes;
+      return page;
     },
   };
 }
+
+/** Told of the bytes so far; reading goes on when it says so. */
+type Progress = (bytes: number) => Promise<void>;
 
 function tooLarge(status: number, maxBytes: number): StopStream {
   const message = `the page is larger than ${Math.floor(maxBytes / 1024)} KiB`;
@@ -164,7 +186,7 @@ interface Body {
 export async function readBody(
   response: Response,
   maxBytes: number,
-  chunkCame: (bytes: number) => void,
+  chunkCame: Progress,
   signal: AbortSignal,
 ): Promise<Body> {
   const reader = response.body?.getReader();
@@ -185,7 +207,7 @@ export async function readBody(
     }
     chunks.push(value);
     bytes += value.length;
-    chunkCame(bytes);
+    await chunkCame(bytes);
   }
 }
 

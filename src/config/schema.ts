@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { hostFault } from '../api/base-url.ts';
 import { checkFilters, filterSchema } from '../api/filters.ts';
-import { INCIDENT_KINDS } from '../jobs/alerts.ts';
+import { INCIDENT_KINDS } from '../jobs/incidents.ts';
 import { cronFault, isTimezone } from '../jobs/schedule.ts';
 import { parseInstant } from '../model/instant.ts';
 import { DEFAULT_PRIVACY, hashesAnything, SHORTEST_SALT, TREATMENTS } from '../model/privacy.ts';

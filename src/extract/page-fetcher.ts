@@ -5,6 +5,7 @@ import type { Lane } from '../api/limiter.ts';
 import { BadRecord, RetryLater, StopStream } from '../model/errors.ts';
 import type { Flatten, Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
+import { processMemory } from '../model/memory.ts';
 import type { StreamName } from '../model/streams.ts';
 import { findWhatIsRefused } from './limits/range-limits.ts';
 import { firstStep, type Step } from './page-steps.ts';
@@ -77,6 +78,9 @@ export interface PageFetcherOptions extends RequestContext {
   /** Told of each answer: how long it took, how large it was, and its rows. */
   onAnswer(answer: Pick<Page, 'tookMs' | 'bytes'>, rows: readonly Row[]): void;
 }
+
+/** A usual page of 1000 fits where memory is not scarce. */
+const MOST_BYTES = processMemory.bytes / 48;
 
 /** Ends get rounded down, and read in other zones: asking so far ahead, the present is in the answer. */
 const AHEAD_MS = WIDENED_MS;
@@ -188,6 +192,9 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     const rows = withoutRepeats(shown);
     const count = own.length - (shown.length - rows.length);
     onAnswer(told, rows);
+    // A chain holds a few pages, and its sinks hold more: of large rows it asks for fewer.
+    if (told.bytes > MOST_BYTES)
+      profile.pageRows = Math.min(profile.pageRows, Math.ceil((records.length * MOST_BYTES) / told.bytes));
     const answer = { query, rows, count, answeredAt: clock.now(), foreign: records.length - own.length };
     const admission = evidence.admit(answer);
     noticeAnswer(profile, answer, admission);

@@ -5,6 +5,7 @@ import { SINK_CHANGED } from '../cursor/holdings/attestations.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
 import { describeInstant, describeRange, type Window } from '../model/window.ts';
+import { type Incident, type IncidentKind, markTold, recordTroubles, type Trouble, takeUntold } from './incidents.ts';
 import { type ScheduledStreams, streamKey } from './schedule.ts';
 
 export interface AlertDeps {
@@ -207,68 +208,3 @@ const minutes = (ms: number): string => {
   const count = Math.round(ms / 60_000);
   return count < 120 ? `${count} min` : `${Math.round(count / 60)} h`;
 };
-
-export const INCIDENT_KINDS = ['parked', 'failing', 'late', 'uncertified', 'sink_changed'] as const;
-export type IncidentKind = (typeof INCIDENT_KINDS)[number];
-
-/** Something that somebody has to be told, as it is found. */
-interface Trouble {
-  source: string;
-  stream: string;
-  kind: IncidentKind;
-  message: string;
-}
-
-/** Trouble that is to be told now, or whose end is. */
-interface Incident extends Trouble {
-  id: number;
-  openedAt: Instant;
-  /** Undefined while it lasts. */
-  closedAt: Instant | undefined;
-}
-
-/** Opens an incident for new trouble, keeps the words of open ones up to date, and closes those that are over. Safe with many workers. */
-async function recordTroubles(db: Queryable, found: readonly Trouble[]): Promise<void> {
-  const list = JSON.stringify(found);
-  await db.query({
-    text: `
-      insert into tributary.incidents (source, stream, kind, message)
-      select * from jsonb_to_recordset($1) as f (source text, stream text, kind text, message text)
-      on conflict (source, stream, kind) where closed_at is null do update set message = excluded.message`,
-    values: [list],
-  });
-  await db.query({
-    text: `
-      update tributary.incidents i set closed_at = now() where closed_at is null and not exists (
-        select from jsonb_to_recordset($1) as f (source text, stream text, kind text)
-        where (f.source, f.stream, f.kind) = (i.source, i.stream, i.kind))`,
-    values: [list],
-  });
-}
-
-/**
- * Claims alerts that are still to be sent. A claim lasts a minute: if this worker dies, another one sends them. An incident that
- * ended before its alert was sent is reported as begun, then as over.
- */
-async function takeUntold(db: Queryable): Promise<Incident[]> {
-  const rows = await db.query<Incident & { closedAt: Instant | null; told: boolean }>({
-    text: `
-      update tributary.incidents set claimed_until = clock_timestamp() + interval '1 minute'
-      where (told_at is null or (closed_at is not null and recovery_told_at is null))
-        and (claimed_until is null or claimed_until < clock_timestamp())
-      returning id, source, stream, kind, message, ${instantOf('opened_at')} as "openedAt",
-        ${instantOf('closed_at')} as "closedAt", told_at is not null as told`,
-  });
-  return rows.map(({ told, closedAt, ...rest }) => ({ ...rest, closedAt: told ? (closedAt ?? undefined) : undefined }));
-}
-
-/** It was told; what comes next of it may be told by anybody. */
-async function markTold(db: Queryable, { id, closedAt }: Incident): Promise<void> {
-  await db.query({
-    text: `
-      update tributary.incidents set claimed_until = null,
-        ${closedAt === undefined ? 'told_at' : 'recovery_told_at'} = now()
-      where id = $1`,
-    values: [id],
-  });
-}

@@ -12,7 +12,7 @@ import {
 } from '../cursor/backfills.ts';
 import type { Database, Queryable } from '../cursor/database/index.ts';
 import { isLeased, makeDue } from '../cursor/schedules.ts';
-import { ConfigError } from '../model/errors.ts';
+import { ConfigError, RetryLater } from '../model/errors.ts';
 import type { StreamName } from '../model/streams.ts';
 import { DAY_MS, describeInstant, startOfDay, type Window } from '../model/window.ts';
 import type { JobQueue } from './bull.ts';
@@ -82,7 +82,7 @@ export async function enqueueBackfills(
   await insertBackfills(state, backfills, (tx) => checkNewBackfills(tx, requests));
   for (const { id, chunks } of backfills) {
     const children = chunks.map(({ start }) => windowJob({ backfill: id, start }));
-    if (children.length > 0) await queue.flow(parentJob({ backfill: id }), children);
+    if (children.length > 0) await hint(queue.flow(parentJob({ backfill: id }), children));
   }
   // What is certified already needs no worker.
   if (backfills.some(({ chunks }) => chunks.length === 0)) await finishBackfills(state);
@@ -119,9 +119,16 @@ export async function enqueueWindows({ state, queue }: BackfillDeps): Promise<vo
 export async function promoteWindows({ state, queue }: BackfillDeps): Promise<void> {
   for (const { id, start, tries } of await nextWindows(state)) {
     const job = windowJob({ backfill: id, start });
-    await queue.enqueue('backfill', job);
-    if (tries === 0) await queue.promote('backfill', job.id);
+    await hint(queue.enqueue('backfill', job));
+    if (tries === 0) await hint(queue.promote('backfill', job.id));
   }
+}
+
+/** Recovery: where the queue is away, the state knows what is wanted, and a worker tells the queue when it is back. */
+async function hint(given: Promise<void>): Promise<void> {
+  await given.catch((error: unknown) => {
+    if (!(error instanceof RetryLater)) throw error;
+  });
 }
 
 const WORDS: Readonly<Record<BackfillState, string>> = {
@@ -157,6 +164,6 @@ export async function syncNow(
 ): Promise<boolean> {
   if (await isLeased(state, source, stream)) return false;
   await makeDue(state, source, stream);
-  await queue.enqueue('sync', syncJob({ source, stream }));
+  await hint(queue.enqueue('sync', syncJob({ source, stream })));
   return true;
 }

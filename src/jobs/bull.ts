@@ -15,7 +15,7 @@ import { leadsThroughPooler } from '../cursor/database/index.ts';
 import { ConfigError, Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 import type { QueuedJob } from './payloads.ts';
-import { checkRedis, openConsumer, openProducer, redisPlace } from './redis.ts';
+import { checkRedis, openConsumer, openProducer, redisFault, redisPlace } from './redis.ts';
 import { nextRun } from './schedule.ts';
 
 /** The one home of BullMQ: the same few verbs on Redis and on Postgres. */
@@ -109,14 +109,21 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
     throw home.fault(error);
   }
   const optionsOf = ({ id }: QueuedJob) => ({ ...ONCE, jobId: id });
+  /** A server that is away is no bug, whatever its driver throws. */
+  const told =
+    <A extends unknown[], T>(verb: (...args: A) => Promise<T>) =>
+    (...args: A): Promise<T> =>
+      verb(...args).catch((error: unknown) => {
+        throw home.fault(error);
+      });
 
   return {
     place: home.place,
     queues: queues as unknown as Record<QueueName, BullQueue>,
-    async enqueue(queue, job) {
+    enqueue: told(async (queue, job) => {
       await queues[queue].add(job.name, job.data, optionsOf(job));
-    },
-    async schedule(wanted, { removeOthers }) {
+    }),
+    schedule: told(async (wanted, { removeOthers }) => {
       const known = new Map((await queues.sync.getJobSchedulers()).map(({ key, pattern }) => [key, pattern]));
       for (const { job, schedule } of wanted) {
         if (known.get(job.id) === schedule) continue;
@@ -132,8 +139,8 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
       if (!removeOthers) return;
       const wantedIds = new Set(wanted.map(({ job }) => job.id));
       for (const id of known.keys()) if (!wantedIds.has(id)) await queues.sync.removeJobScheduler(id);
-    },
-    async flow(parent, children) {
+    }),
+    flow: told(async (parent, children) => {
       const queueName = 'backfill';
       await flows.add({
         name: parent.name,
@@ -142,14 +149,12 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
         opts: optionsOf(parent),
         children: children.map((job) => ({ name: job.name, queueName, data: job.data, opts: optionsOf(job) })),
       });
-    },
-    async promote(queue, id) {
+    }),
+    promote: told(async (queue, id) => {
       const job = await queues[queue].getJob(id);
       if (await job?.isDelayed()) await job?.promote();
-    },
-    async waiting(queue) {
-      return queues[queue].getWaitingCount();
-    },
+    }),
+    waiting: told((queue) => queues[queue].getWaitingCount()),
     async work(queue, options) {
       const { handle, concurrency, lockMs } = options;
       const connection = home.consume();
@@ -178,8 +183,9 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
       worker.on('error', listen);
       // The last net: whatever a handler lets through would be gone with its job.
       worker.on('failed', (job, error) => {
-        if (error instanceof Fault)
-          log.warn({ queue, job: job?.name, reason: error.message }, 'a job failed; it comes again');
+        const fault = home.fault(error);
+        if (fault instanceof Fault)
+          log.warn({ queue, job: job?.name, reason: fault.message }, 'a job failed; it comes again');
         else log.error({ queue, job: job?.name, err: error }, 'a bug ended this job');
       });
       const started: WorkerHandle = {
@@ -206,7 +212,7 @@ interface Home {
   produce(): unknown;
   consume(): unknown;
   leave(connection: unknown): void;
-  /** What its driver throws, as an error of the house. */
+  /** What its driver throws, as one of our error types. */
   fault(error: unknown): unknown;
 }
 
@@ -224,7 +230,7 @@ function onRedis(url: string): Home {
     produce: () => keep(openProducer(url)),
     consume: () => keep(openConsumer(url)),
     leave: (connection) => open.get(connection)?.(),
-    fault: (error) => error,
+    fault: (error) => redisFault(error, redisPlace(url)),
   };
 }
 

@@ -46,7 +46,7 @@ export async function readInfo(url: string): Promise<string> {
   }
 }
 
-function refused(place: string, reason: string): ConfigError | RetryLater {
+function refused(place: string, reason: string, cause?: Error): ConfigError | RetryLater {
   if (/WRONGPASS|NOAUTH|NOPERM/.test(reason)) {
     return new ConfigError(`${place} refused us: ${reason}`, { next: 'check the user and the password in queue.url' });
   }
@@ -57,7 +57,18 @@ function refused(place: string, reason: string): ConfigError | RetryLater {
   }
   return new RetryLater(`${place} cannot be reached (${reason})`, {
     next: 'start it, correct queue.url, or leave queue out: the queue then lives in the state database',
+    cause,
   });
+}
+
+/** What ioredis throws while Redis is away, starting or changing over. */
+const AWAY =
+  /^(MaxRetriesPerRequestError|AbortError): |Connection is closed|Stream isn't writeable|[Tt]imed? ?out|ECONN|EPIPE|^ReplyError: (LOADING|READONLY|MASTERDOWN)/;
+
+/** Commands that fail while Redis is away may succeed later; whatever else they throw comes back as it is. */
+export function redisFault(error: unknown, place: string): unknown {
+  if (!(error instanceof Error) || !AWAY.test(`${error.name}: ${error.message}`)) return error;
+  return refused(place, error.message, error);
 }
 
 /** Refuses what the doctor reports as a fault. */

@@ -68,8 +68,9 @@ export async function runBackfillWindow(
     rows = outcome.rows;
     result = await judge(deps, entry.job, outcome.fault, { isInterrupted: isInterrupted(), tries: window.tries });
   } catch (error) {
-    // Recovery: the window is not read. Whoever looks after the worker is told, and the next try may not meet the bug.
-    await deps.onBug(error, entry.job);
+    // Recovery: the window is not read. A database that is away is no fault of it; of a bug whoever looks after the worker is told.
+    if (error instanceof Fault) result = { state: 'queued', message: error.message, tried: false };
+    else await deps.onBug(error, entry.job);
   } finally {
     // Whatever happened, the claim ends: a claim that is kept for a window that nobody reads would stop the stream's backfills.
     either.release();

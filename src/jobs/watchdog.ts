@@ -22,7 +22,7 @@ interface WatchdogOptions {
  * Leases, claims and locks are renewed by timers, which go on while the work itself hangs: without this, a stream whose run waits for
  * what never comes would be nobody's for ever. Ending a run that merely waits long is harmless: it goes on when it is due again.
  */
-async function watched<T>(work: (signal: AbortSignal) => Promise<T>, options: WatchdogOptions): Promise<T> {
+export async function watched<T>(work: (signal: AbortSignal) => Promise<T>, options: WatchdogOptions): Promise<T> {
   const { signal, pulse, hangMs, graceMs } = options;
   const hung = new AbortController();
   const over = new AbortController();
@@ -40,9 +40,7 @@ async function watched<T>(work: (signal: AbortSignal) => Promise<T>, options: Wa
     }
     hung.abort();
     await sleep(graceMs, undefined, { signal: over.signal });
-    throw new Hung(
-      `the run showed no sign of life for ${Math.round(hangMs / 1000)} s, and did not end when it was told to`,
-    );
+    throw new Hung(`it showed no sign of life for ${Math.round(hangMs / 1000)} s, and did not end when it was told to`);
   };
   try {
     return await Promise.race([working, watching()]);

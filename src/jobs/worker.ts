@@ -8,10 +8,11 @@ import { Fault } from '../model/errors.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
-import { maintainSinks } from '../sync/sync-stream.ts';
-import { type AlertDeps, type IncidentKind, watch } from './alerts.ts';
+import { maintainSink } from '../sync/sync-stream.ts';
+import { type AlertDeps, watch } from './alerts.ts';
 import { enqueueWindows } from './backfills.ts';
 import type { JobQueue, WorkerHandle } from './bull.ts';
+import { type IncidentKind, recordWorkerTrouble } from './incidents.ts';
 import { type ParentPayload, type SyncPayload, syncJob, type WindowPayload } from './payloads.ts';
 import { createProgressRecorder } from './progress.ts';
 import { runDueStream } from './run-job.ts';
@@ -24,6 +25,7 @@ import {
   TIMINGS,
   type Timings,
 } from './schedule.ts';
+import { createUpkeep, type Upkeep } from './upkeep.ts';
 
 interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   sinks: readonly Sink[];
@@ -58,7 +60,8 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   const { queue, log, signal, onRun = () => {} } = deps;
   const timings = { ...TIMINGS, ...deps.timings };
   const scheduled = byStreamKey(deps.scheduled);
-  const shared = { ...deps, scheduled, timings, onProgress: createProgressRecorder(deps) };
+  const upkeep = createUpkeep({ ...deps, timings });
+  const shared = { ...deps, scheduled, timings, upkeep, onProgress: createProgressRecorder(deps) };
   await applyConfig(shared);
 
   const atWork = new Set<string>();
@@ -197,13 +200,17 @@ const TIDY_MS = 3_600_000;
 interface TickerDeps extends AlertDeps {
   queue: JobQueue;
   timings: Timings;
+  upkeep: Upkeep;
   /** How long the history of runs is kept. */
   retentionMs: number;
 }
 
+/** The first time when a worker starts. */
+const SCHEDULERS = 'looking after the schedulers';
+
 /** Brings state and queue in line with the config: new streams are due at once, removed ones go, and a changed key is tried again. */
-export async function applyConfig(deps: Pick<TickerDeps, 'state' | 'queue' | 'scheduled' | 'log'>): Promise<void> {
-  const { state, queue, scheduled } = deps;
+export async function applyConfig(deps: Pick<TickerDeps, 'state' | 'queue' | 'scheduled' | 'upkeep'>): Promise<void> {
+  const { state, queue, scheduled, upkeep } = deps;
   const all = [...scheduled.values()].map(({ job: { source, stream }, schedule, fingerprint }) => ({
     source,
     stream,
@@ -212,10 +219,9 @@ export async function applyConfig(deps: Pick<TickerDeps, 'state' | 'queue' | 'sc
   }));
   await writeSchedules(state, all);
   await unparkChanged(state, all);
+  await recordWorkerTrouble(state, undefined);
   // The ticker looks after them, too: a queue that is away for a moment keeps no worker from starting.
-  await attempt(deps, 'giving the schedules to the queue', () =>
-    queue.schedule(schedulersOf(scheduled), { removeOthers: true }),
-  );
+  await upkeep(SCHEDULERS, () => queue.schedule(schedulersOf(scheduled), { removeOthers: true }));
 }
 
 /**
@@ -223,32 +229,37 @@ export async function applyConfig(deps: Pick<TickerDeps, 'state' | 'queue' | 'sc
  * this; a job that is already there is not added twice.
  */
 async function runTicker(deps: TickerDeps, signal: AbortSignal): Promise<void> {
-  const { timings } = deps;
+  const { timings, upkeep } = deps;
   let watched = 0;
   let tidied = performance.now();
   do {
-    await attempt(deps, 'giving due streams to the queue', () => enqueueDue(deps));
-    await attempt(deps, 'giving windows to the queue', async () => {
+    await upkeep('giving due streams to the queue', () => enqueueDue(deps));
+    await upkeep('giving windows to the queue', async () => {
       await finishBackfills(deps.state);
       await enqueueWindows(deps);
     });
     if (performance.now() - watched < timings.watchMs && watched > 0) continue;
     watched = performance.now();
-    await attempt(deps, 'looking after the schedulers', () => keepSchedulers(deps));
-    await attempt(deps, 'looking for trouble', () => watch(deps));
+    await upkeep(SCHEDULERS, () => keepSchedulers(deps));
+    await upkeep('looking for trouble', () => watch(deps));
     if (performance.now() - tidied < TIDY_MS) continue;
     tidied = performance.now();
-    await attempt(deps, 'removing old runs', () => removeOldHistory(deps.state, deps.retentionMs));
+    await upkeep('removing old runs', () => removeOldHistory(deps.state, deps.retentionMs));
   } while (await sleep(timings.tickMs, true, { signal }).catch(() => false));
 }
+
+type RepairDeps = Pick<WorkerDeps, 'sinks' | 'log' | 'signal'> & Pick<TickerDeps, 'timings' | 'upkeep'>;
 
 /**
  * The lane of what is not urgent: sinks are maintained beside the runs, one after the other. Every worker does this; the second to come
  * finds nothing to do.
  */
-async function runRepairs(deps: Pick<WorkerDeps, 'sinks' | 'log' | 'signal'> & { timings: Timings }): Promise<void> {
-  const { maintainMs } = deps.timings;
-  while (await sleep(maintainMs, true, { signal: deps.signal }).catch(() => false)) await maintainSinks(deps);
+async function runRepairs({ sinks, log, signal, timings, upkeep }: RepairDeps): Promise<void> {
+  while (await sleep(timings.maintainMs, true, { signal }).catch(() => false)) {
+    for (const sink of sinks) {
+      await upkeep(`the maintenance of sink "${sink.name}"`, (until) => maintainSink(sink, log, until));
+    }
+  }
 }
 
 async function enqueueDue({ state, queue, scheduled }: TickerDeps): Promise<void> {
@@ -267,19 +278,3 @@ async function keepSchedulers({ state, queue, scheduled }: TickerDeps): Promise<
 
 const schedulersOf = (scheduled: ScheduledStreams) =>
   [...scheduled.values()].map(({ job, schedule }) => ({ job: syncJob(job), schedule }));
-
-/** What the clients of the queue throw while Redis or Postgres is away. */
-const QUEUE_AWAY =
-  /^(MaxRetriesPerRequestError|AbortError): |Connection (is closed|terminated)|Stream isn't writeable|ECONN|EPIPE|the database system is|terminating connection/;
-
-/** Recovery: when the database or the queue is back, the next tick does what this one could not. */
-async function attempt({ log }: Pick<TickerDeps, 'log'>, what: string, work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    const { name = '', message = '' } = error instanceof Error ? error : {};
-    if (error instanceof Fault || QUEUE_AWAY.test(`${name}: ${message}`))
-      log.warn({ reason: message }, `${what} failed; trying again`);
-    else log.error({ err: error }, `a bug ended ${what}; trying again`);
-  }
-}

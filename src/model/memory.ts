@@ -1,39 +1,114 @@
 import { readFileSync } from 'node:fs';
 
-/** A share of the memory, in bytes, for what is held while it waits for a disk or a network. */
+/** A share of the memory, in bytes, for pages and rows from the moment they are asked for until every sink has them. */
 export interface Memory {
   readonly bytes: number;
-  /** Does the work once there is room for it. What is larger than everything waits until it is alone. */
-  hold<T>(bytes: number, work: () => Promise<T>): Promise<T>;
+  /** Does the work once there is room for it. */
+  hold<T>(bytes: number, work: (held: Held) => Promise<T>, options?: HoldOptions): Promise<T>;
+  /** Counts rows that are there already, and waits for nothing. Returns what lets them go. */
+  keep(bytes: number): () => void;
+  /** Somebody waits: what is kept to be written together had better be written now. */
+  isShort(): boolean;
 }
 
+export interface HoldOptions {
+  /** What it does lets go of what is kept: it goes before work that brings more. */
+  isWayOut?: boolean;
+  /** An aborted signal ends the wait, and the work finds it aborted. */
+  signal?: AbortSignal | undefined;
+}
+
+export interface Held {
+  /** Undefined where so much is held already; else a wait for the rest. */
+  grow(bytes: number): Promise<void> | undefined;
+}
+
+interface Waiting {
+  bytes: number;
+  isWayOut: boolean;
+  admit(): void;
+}
+
+/**
+ * Work that holds memory ends by itself, because it never waits for more than its own growth; what is kept may wait for such work. So the first
+ * in the line goes on when it fits, or when nobody works: then nothing would become free by waiting.
+ */
 export function createMemory(bytes: number): Memory {
   let free = bytes;
-  const waiting: Array<{ bytes: number; admit(): void }> = [];
+  let working = 0;
+  const line: Waiting[] = [];
+
   /** In order: a large one must not be passed by small ones for ever. */
   const admit = (): void => {
-    for (let next = waiting[0]; next && (next.bytes <= free || free === bytes); next = waiting[0]) {
-      waiting.shift();
+    for (let next = line[0]; next && (next.bytes <= free || working === 0); next = line[0]) {
+      line.shift();
       free -= next.bytes;
+      working += 1;
       next.admit();
     }
   };
+
+  /** Resolves to what was taken: nothing where the signal ended the wait. */
+  const take = (wanted: number, { isWayOut = false, signal }: HoldOptions): Promise<number> =>
+    new Promise((resolve) => {
+      const leave = (): void => {
+        line.splice(line.indexOf(one), 1);
+        working += 1;
+        resolve(0);
+      };
+      const one: Waiting = {
+        bytes: wanted,
+        isWayOut,
+        admit() {
+          signal?.removeEventListener('abort', leave);
+          resolve(wanted);
+        },
+      };
+      const place = isWayOut ? line.findIndex((other) => !other.isWayOut) : -1;
+      line.splice(place < 0 ? line.length : place, 0, one);
+      signal?.addEventListener('abort', leave, { once: true });
+      if (signal?.aborted) leave();
+      admit();
+    });
+
+  const give = (taken: number): void => {
+    free += taken;
+    admit();
+  };
+
   return {
     bytes,
-    async hold(wanted, work) {
-      await new Promise<void>((resolve) => {
-        waiting.push({ bytes: wanted, admit: resolve });
-        admit();
-      });
+    async hold(wanted, work, options = {}) {
+      let taken = await take(wanted, options);
+      const held: Held = {
+        grow(needed) {
+          if (needed <= taken) return undefined;
+          working -= 1;
+          // Before those who have nothing yet: what is begun must end for others to begin.
+          const more = take(Math.max(needed, 2 * taken) - taken, { ...options, isWayOut: true });
+          return more.then((came) => {
+            taken += came;
+          });
+        },
+      };
       try {
-        return await work();
+        return await work(held);
       } finally {
-        free += wanted;
-        admit();
+        working -= 1;
+        give(taken);
       }
     },
+    keep(rows) {
+      const kept = rows * WITH_GARBAGE;
+      free -= kept;
+      return () => give(kept);
+    },
+    isShort: () => line.length > 0,
   };
 }
+
+/** The rows, as much garbage as Node lets lie, and the page before that their reader still holds. */
+const WITH_GARBAGE = 3;
 
 const MOST = 256 * 1024 * 1024;
 
@@ -56,4 +131,4 @@ function cgroupLimit(): number | undefined {
 }
 
 /** One for the process: all sources, streams and sinks share it. */
-export const memory: Memory = createMemory(memoryOf(cgroupLimit()));
+export const processMemory: Memory = createMemory(memoryOf(cgroupLimit()));

@@ -7,12 +7,12 @@ import { Fault } from '../model/errors.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
-import { memory } from '../model/memory.ts';
+import { type Memory, processMemory } from '../model/memory.ts';
 import type { Stream } from '../model/streams.ts';
 import { type Batch, describeColumns, type Receipt, ShapeChanged, type Sink } from '../sinks/sink.ts';
 import type { Evolver } from './evolver.ts';
 import { withheld } from './known/attest.ts';
-import { collect, newBatch, type Pending, startingAt } from './pending.ts';
+import { bytesOf, collect, newBatch, type Pending, startingAt } from './pending.ts';
 
 /** Carries what one reading brings into every sink that wants it. */
 export interface Committer {
@@ -24,6 +24,8 @@ export interface Committer {
   between(work: () => Promise<void>): Promise<void>;
   /** What stopped a sink, if something did. */
   fault(): Fault | undefined;
+  /** Lets go of what was never committed. */
+  close(): void;
 }
 
 interface CommitterOptions {
@@ -41,6 +43,8 @@ interface CommitterOptions {
   foreign?: ReadonlyMap<string, readonly ForeignRows[]>;
   /** Told of the windows that a sink has committed. */
   onCommit: (sink: string, spans: readonly Span[]) => void;
+  /** What all rows of the process share. */
+  memory?: Memory;
 }
 
 /**
@@ -48,19 +52,30 @@ interface CommitterOptions {
  * every row, because the requests have been spent.
  */
 export function createCommitter(options: CommitterOptions): Committer {
-  const { sinks, tally, serverNow, onCommit, evolver, base, foreign, keptFrom } = options;
+  const { sinks, tally, serverNow, onCommit, evolver, base, foreign, keptFrom, memory = processMemory } = options;
   const committers = new Map<string, SinkCommitter>(
     sinks.map((sink, i) => [
       sink.name,
       // Every sink gets the same rows; the summary counts them once, as the first sink met them.
       createSinkCommitter({
-        ...{ sink, evolver, base, serverNow, onCommit, foreign: foreign?.get(sink.name) ?? [] },
+        ...{ sink, evolver, base, serverNow, onCommit, memory, foreign: foreign?.get(sink.name) ?? [] },
         ...(keptFrom && { keptFrom: () => keptFrom(sink) }),
         ...(i === 0 && { tally }),
       }),
     ]),
   );
   const failed = new Map<string, Fault>(options.failed);
+  /** Slices that some sink has not committed yet. */
+  const kept = new Set<() => void>();
+
+  const keep = (bytes: number): (() => void) => {
+    const release = memory.keep(bytes);
+    const letGo = (): void => {
+      if (kept.delete(letGo)) release();
+    };
+    kept.add(letGo);
+    return letGo;
+  };
 
   const each = async (
     chosen: ReadonlySet<string> | undefined,
@@ -81,9 +96,18 @@ export function createCommitter(options: CommitterOptions): Committer {
 
   return {
     async add(slice, chosen) {
+      const bytes = bytesOf(slice.rows);
+      const letGo = keep(bytes);
+      let holders = 0;
+      const onEnd = (): void => {
+        if (--holders === 0) letGo();
+      };
       await each(chosen, (committer) => committer.room());
       countOddValues(tally, slice);
-      await each(chosen, (committer) => committer.add(slice));
+      await each(chosen, (committer) => {
+        holders += 1;
+        return committer.add(slice, bytes, onEnd);
+      });
     },
     flush: () => each(undefined, (committer) => committer.flush()),
     async between(work) {
@@ -103,6 +127,9 @@ export function createCommitter(options: CommitterOptions): Committer {
       }
     },
     fault: () => [...failed.values()][0],
+    close() {
+      for (const letGo of kept) letGo();
+    },
   };
 }
 
@@ -117,7 +144,8 @@ function countOddValues(tally: Tally, { rows }: Slice): void {
 interface SinkCommitter {
   /** Waits while one batch is being committed and a second one is full: many chains read at a time, and each would fill another. */
   room(): Promise<void>;
-  add(slice: Slice): Promise<void>;
+  /** `onEnd` is called when the batch that it came into is committed, or has failed. */
+  add(slice: Slice, bytes?: number, onEnd?: () => void): Promise<void>;
   /** Commits what is left and waits for it. */
   flush(): Promise<void>;
   /** Commits what is left, and nothing more until `gate` opens. Resolves when the last commit before it is through. */
@@ -134,6 +162,7 @@ interface SinkCommitterOptions {
   onCommit: CommitterOptions['onCommit'];
   foreign?: readonly ForeignRows[];
   keptFrom?: () => Instant;
+  memory?: Memory;
   /** Where what the commits did is counted, if it is. */
   tally?: Tally;
 }
@@ -142,13 +171,14 @@ interface SinkCommitterOptions {
 const MOST_ATTEMPTS = 5;
 
 export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitter {
-  const { sink, evolver, base, serverNow, onCommit, foreign = [], tally } = options;
+  const { sink, evolver, base, serverNow, onCommit, foreign = [], memory = processMemory, tally } = options;
   const keptFrom = options.keptFrom ?? (() => Number.NEGATIVE_INFINITY);
   let batch = newBatch();
   let shape = '';
   let underWay: Promise<void> = Promise.resolve();
   /** Until the batch that was sent last begins to be committed. */
   let waiting: Promise<void> | undefined;
+  const mostBytes = Math.min(sink.batchRows * ROW_BYTES, memory.bytes / (BATCHES * (COPIES + 1)));
 
   /** Creates the table at the first row, and again when columns are added: a refused key must leave no empty tables. */
   const prepare = async (stream: Stream): Promise<void> => {
@@ -200,8 +230,12 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
   const send = (): Promise<void> => {
     const ready = batch;
     batch = newBatch();
-    // Large batches go one after the other, over all streams and sinks: each sink makes its own form of the rows meanwhile.
-    const before = queue(() => memory.hold(ready.bytes * COPIES, () => carry(ready)));
+    // Each sink makes its own forms of the rows: large batches go one after the other, over all streams and sinks.
+    const before = queue(() => memory.hold(ready.bytes * COPIES, () => carry(ready), { isWayOut: true }));
+    const ends = (): void => {
+      for (const end of ready.onEnd) end();
+    };
+    underWay.then(ends, ends);
     waiting = before;
     const begins = (): void => {
       if (waiting === before) waiting = undefined;
@@ -214,9 +248,13 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
     async room() {
       while (waiting) await waiting;
     },
-    async add(slice) {
+    async add(slice, bytes = bytesOf(slice.rows), onEnd = () => {}) {
       collect(batch, startingAt(slice, keptFrom()), serverNow());
-      if (batch.rows.length >= sink.batchRows || batch.bytes >= mostBytes(sink)) await send();
+      batch.bytes += bytes;
+      batch.onEnd.push(onEnd);
+      const isFull = batch.rows.length >= sink.batchRows || batch.bytes >= mostBytes;
+      // Where readers wait for memory, rows wait for no others to be written with.
+      if (isFull || memory.isShort()) await send();
     },
     async flush() {
       if (!batch.isEmpty) await send();
@@ -232,7 +270,8 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
 /** About what a sink makes of a batch while it commits: text, encoded columns, bytes on their way. */
 const COPIES = 4;
 
-const mostBytes = ({ batchRows }: Sink): number => Math.min(batchRows * ROW_BYTES, memory.bytes / (4 * COPIES));
+/** So many batches could be written at a time, as far as memory goes. */
+const BATCHES = 6;
 
 /** More than a row has as a rule. Of larger ones a batch holds fewer, so that their size does not multiply what two batches take. */
 const ROW_BYTES = 4096;

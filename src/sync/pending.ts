@@ -12,6 +12,8 @@ export interface Pending {
   spans: Span[];
   rejected: Rejection[];
   newest: Instant | undefined;
+  /** Called when it is committed, or has failed. */
+  onEnd: Array<() => void>;
 }
 
 export const newBatch = (): Pending => ({
@@ -21,6 +23,7 @@ export const newBatch = (): Pending => ({
   spans: [],
   rejected: [],
   newest: undefined,
+  onEnd: [],
 });
 
 export function collect(batch: Pending, { window, certified, whole, note, rows, rejected }: Slice, now: Instant): void {
@@ -28,7 +31,6 @@ export function collect(batch: Pending, { window, certified, whole, note, rows, 
   batch.rejected.push(...rejected);
   for (const row of rows) {
     batch.rows.push(row);
-    batch.bytes += sizeOf(row.values) + sizeOf(row.extra);
     if (row.at <= now) batch.newest = Math.max(batch.newest ?? row.at, row.at);
   }
   if (window) addSpan(batch.spans, { ...window, certified, rows: rows.length, note, whole });
@@ -46,6 +48,9 @@ export function startingAt(slice: Slice, from: Instant): Slice {
     window: window && { start, end: Math.max(window.end, start) },
   };
 }
+
+export const bytesOf = (rows: readonly Row[]): number =>
+  rows.reduce((bytes, { values, extra }) => bytes + sizeOf(values) + sizeOf(extra), 0);
 
 /** About what a value takes; only long texts matter. */
 function sizeOf(value: unknown): number {

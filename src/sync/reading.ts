@@ -102,9 +102,10 @@ export async function withReading(
       if (second !== error)
         log.warn({ source, stream, run: run.id, reason: String(second) }, 'nor could the rest be kept');
     });
+    committer.close();
     throw error;
   }
-  await conclude();
+  await conclude().finally(committer.close);
   const fault = committer.fault();
   if (fault) throw fault;
   // The ledger says what came of it, not this run alone: a window that waits for its next try is not complete either.

@@ -1,9 +1,10 @@
 import type { Reader, Slice, TailEnd } from '../extract/reader.ts';
 import { Fault } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
-import { observed } from '../model/log.ts';
+import { type Log, observed } from '../model/log.ts';
 import type { StreamName } from '../model/streams.ts';
 import { describeRange, type Entry, gaps, NOTHING_THERE, NOTHING_YET, type Window, within } from '../model/window.ts';
+import type { Sink } from '../sinks/sink.ts';
 import { type BackfillRequest, backfillStream, createIsBusy, parallelism } from './backfill-stream.ts';
 import type { Committer } from './committer.ts';
 import type { StreamJob, StreamPolicy, SyncDeps } from './job.ts';
@@ -56,17 +57,21 @@ async function outcomeOf(job: StreamJob, work: (job: StreamJob) => Promise<Strea
 }
 
 /** Does what is due in the sinks besides writing rows. No run waits for it, and none fails with it. */
-export async function maintainSinks({ sinks, log, signal }: Pick<SyncDeps, 'sinks' | 'log' | 'signal'>): Promise<void> {
-  for (const { name: sink, maintain } of sinks) {
-    if (!maintain || signal.aborted) continue;
+async function maintainSinks({ sinks, log, signal }: SyncDeps): Promise<void> {
+  for (const sink of sinks) {
     try {
-      log.debug({ sink, done: await maintain({ isDueOnly: true, signal }) }, 'maintained');
+      await maintainSink(sink, log, signal);
     } catch (error) {
-      // Recovery: what was committed stays as it is, and the next round tries again.
-      if (error instanceof Fault) log.warn({ sink, reason: error.describe() }, 'maintenance failed; it is tried again');
-      else log.error({ sink, err: error }, 'a bug ended the maintenance of this sink');
+      // Recovery: what was committed stays as it is, and the next sync tries again.
+      if (error instanceof Fault) log.warn({ sink: sink.name, reason: error.describe() }, 'maintenance failed');
+      else log.error({ sink: sink.name, err: error }, 'a bug ended the maintenance of this sink');
     }
   }
+}
+
+export async function maintainSink({ name: sink, maintain }: Sink, log: Log, signal: AbortSignal): Promise<void> {
+  if (!maintain || signal.aborted) return;
+  log.debug({ sink, done: await maintain({ isDueOnly: true, signal }) }, 'maintained');
 }
 
 /** Brings one stream of a source up to date in every sink. */

@@ -4,7 +4,7 @@ import { type Check, check, checkLeftovers, checkRows, complaintsOf, settle } fr
 import { controlRoomOf, killLeft, type Member, startMember } from './processes.ts';
 import { describeRun, judgeCourses } from './report.ts';
 import { readDiary, type Sample, takeSample } from './samples.ts';
-import { openScene, type Scene, type SceneOptions } from './scene.ts';
+import { openScene, type Scene, type SceneOptions, TOKEN } from './scene.ts';
 import { endWorkers, killServers, leaveNicely, letEventsArrive, pause, readHistoryAgain } from './unrest.ts';
 
 /**
@@ -123,8 +123,9 @@ async function sampleUntil(scene: Scene, keeper: Member, signal: AbortSignal): P
   const samples: Sample[] = [];
   const room = controlRoomOf(keeper);
   while (await pause(SAMPLE_MS, signal)) {
-    const answer = await fetch(`${room}/metrics`);
+    const answer = await fetch(`${room}/metrics`, { headers: { authorization: `Bearer ${TOKEN}` } });
     await answer.text();
+    if (answer.status < 500 && !answer.ok) throw new Error(`the control room answers ${answer.status}`);
     try {
       if (!answer.ok) throw new Error(`the control room answers ${answer.status}`);
       samples.push(await takeSample(scene, keeper.pid));

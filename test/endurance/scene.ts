@@ -38,6 +38,8 @@ export interface SceneOptions {
 
 export const SINKS = { warehouse: 'warehouse', lake: 'lake' } as const;
 export const HISTORY_DAYS = 4;
+/** Of the control room. */
+export const TOKEN = 'tk-endurance-4mHq2vX9';
 
 /** What the service has before anything arrives: enough to keep workers reading, little enough to be compared in the end. */
 const HISTORY = { clicks: 20_000, leads: 4000, sales: 2000 };
@@ -88,7 +90,7 @@ export async function openScene({ seed, queue, sources: count }: SceneOptions): 
     },
     state: { url: server.url },
     ...(redis && { queue: { url: redis.url } }),
-    http: { port: 0 },
+    http: { port: 0, token: TOKEN },
   });
   const config = join(dir, 'tributary.yaml');
   await writeFile(config, text);

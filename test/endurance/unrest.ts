@@ -70,12 +70,13 @@ export async function endWorkers(
     const victim = workers[index];
     if (!victim) throw new RangeError('a list of no workers');
     const held = await streamsOf(scene, victim);
-    if (victim.child.exitCode !== null) ends.badEnds.push(`${victim.name} (${victim.pid}) ended by itself`);
-    else if (random.chance(TERM_SHARE)) {
+    if (victim.child.exitCode !== null) {
+      if (!isTurnedAway(victim)) ends.badEnds.push(`${victim.name} (${victim.pid}) ended by itself`);
+    } else if (random.chance(TERM_SHARE)) {
       ends.terms += 1;
       await untilAtWork(victim);
       const bad = await leaveNicely(victim);
-      if (bad) ends.badEnds.push(bad);
+      if (bad && !isTurnedAway(victim)) ends.badEnds.push(bad);
     } else {
       ends.kills += 1;
       if (held.length > 0) ends.killsAtWork += 1;
@@ -112,6 +113,10 @@ export async function killServers(
   }
   return kills;
 }
+
+/** It was started while a server was away, and said so: whoever looks after it starts it again. */
+const isTurnedAway = ({ child, said }: Member): boolean =>
+  child.exitCode === TRY_AGAIN && !said().includes('at work on');
 
 /** On a busy machine, loading takes longer than leaving may take. */
 async function untilAtWork({ child, said }: Member): Promise<void> {

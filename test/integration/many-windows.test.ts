@@ -44,10 +44,11 @@ it('the overview does not wait for 20,000 windows that are queued', async () => 
   const count = {
     text: 'select count(*) from tributary.backfill_windows w join tributary.backfills b on b.id = w.backfill_id',
   };
-  // In counts of the windows, which a machine of any speed takes about 20 ms for: it was 350 of them.
+  // In counts of the windows, whatever the machine is busy with: it was 350 of them.
   const ratios: number[] = [];
-  for (let i = 0; i < 5; i++) ratios.push((await timed(overview)) / (await timed(() => db.query(count))));
-  expect(Math.min(...ratios)).toBeLessThan(15);
+  for (let i = 0; i < 7; i++) ratios.push((await timed(overview)) / (await timed(() => db.query(count))));
+  // The median is about 4; with a look at each backfill's windows by itself it is 11.
+  expect(ratios.sort((a, b) => a - b)[3]).toBeLessThan(7);
   await expect(
     checkNewBackfills(db, [{ source: 'other', stream: 'clicks', window: { start: 0, end: 1 }, force: false }]),
   ).rejects.toThrow('20000 windows of other backfills wait already');

@@ -6,10 +6,12 @@ import { readBackfillWindows } from '../../src/cursor/backfills.ts';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { type Backfill, enqueueBackfills, readBackfills } from '../../src/jobs/backfills.ts';
 import { createQueue, type JobQueue } from '../../src/jobs/bull.ts';
+import { recordWorkerTrouble } from '../../src/jobs/incidents.ts';
 import type { ScheduledStream } from '../../src/jobs/schedule.ts';
 import { runWorker } from '../../src/jobs/worker.ts';
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
+import type { Sink } from '../../src/sinks/sink.ts';
 import { backfillStream } from '../../src/sync/backfill-stream.ts';
 import type { StreamJob } from '../../src/sync/job.ts';
 import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -44,6 +46,7 @@ beforeAll(async () => {
 beforeEach(() => {
   errors.length = 0;
   bugs.length = 0;
+  Object.assign(beside, { maintenance: undefined, schedulers: undefined });
 });
 afterAll(async () => {
   await db.close();
@@ -67,6 +70,21 @@ const infect = (job: StreamJob, illness: () => Ill): StreamJob => ({
   },
 });
 
+/** A sink whose maintenance is ill, and a queue whose verbs are: what the worker does beside its runs. */
+const beside: { maintenance: Ill; schedulers: Ill } = { maintenance: undefined, schedulers: undefined };
+const suffer = async (illness: Ill): Promise<void> => {
+  if (illness === 'throws') throw new TypeError('length of undefined');
+  if (illness === 'hangs') await never();
+};
+const maintained = (sink: Sink): Sink => ({
+  ...sink,
+  maintain: () => suffer(beside.maintenance).then(() => ({})),
+});
+const scheduling = (queue: JobQueue): JobQueue => ({
+  ...queue,
+  schedule: (...args) => suffer(beside.schedulers).then(() => queue.schedule(...args)),
+});
+
 async function withWorker(work: (queue: JobQueue) => Promise<void>): Promise<void> {
   const log = { ...silentLog, error: (fields: object, text: string) => void errors.push({ ...fields, text }) };
   const stop = new AbortController();
@@ -75,7 +93,8 @@ async function withWorker(work: (queue: JobQueue) => Promise<void>): Promise<voi
     const worker = runWorker({
       ...app,
       log,
-      queue,
+      queue: scheduling(queue),
+      sinks: app.sinks.map(maintained),
       signal: stop.signal,
       holder: 'worker of a test',
       backfillHolder: 'backfills of a test',
@@ -89,7 +108,7 @@ async function withWorker(work: (queue: JobQueue) => Promise<void>): Promise<voi
           request,
         ),
       onBug: ({ source, stream }) => void bugs.push(`${source}/${stream}`),
-      timings: { ...FAST, hangMs: 600, graceMs: 300, closeMs: 500 },
+      timings: { ...FAST, hangMs: 1500, graceMs: 300, closeMs: 500, maintainMs: 200 },
     });
     try {
       await work(queue);
@@ -153,6 +172,32 @@ describe.each<Exclude<Ill, undefined>>(['throws', 'throws before its run', 'hang
       expect(Math.max(...windows.map(({ tries }) => tries))).toBeGreaterThan(1);
     });
   });
+});
+
+describe.each(['maintenance', 'schedulers'] as const)('the worker’s own work (%s)', (part) => {
+  const what = { maintenance: 'the maintenance of sink "warehouse"', schedulers: 'looking after the schedulers' }[part];
+  it.each(['throws', 'hangs'] as const)(
+    'that %s is logged, a trouble and an alert, and over when it works again',
+    async (illness) => {
+      await withWorker(async () => {
+        beside[part] = illness;
+        const isTrouble = async () => (await troubles()).includes(`failing: a bug ended ${what}; the log says more`);
+        await until('it is a trouble', isTrouble);
+        await until('it is told', () => errors.some(({ text }) => text.startsWith('worker failing: ')));
+        const bug = errors.find(({ text }) => text === `a bug ended ${what}; it is tried again`);
+        expect(String(bug?.err)).toContain(illness === 'hangs' ? 'no sign of life' : 'length of undefined');
+        beside[part] = undefined;
+        await until('the trouble is over', async () => !(await isTrouble()));
+      });
+    },
+  );
+});
+
+it('trouble of a worker that died is over for one that starts', async () => {
+  await recordWorkerTrouble(db, 'a bug ended something');
+  const isTrouble = async () => (await troubles()).includes('failing: a bug ended something');
+  expect(await isTrouble()).toBe(true);
+  await withWorker(async () => until('it is over', async () => !(await isTrouble())));
 });
 
 it('windows that never stop throwing are given up, as a trouble', async () => {

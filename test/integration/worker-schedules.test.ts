@@ -4,6 +4,7 @@ import { claimDue, readSchedules } from '../../src/cursor/schedules.ts';
 import { createQueue, type JobQueue } from '../../src/jobs/bull.ts';
 import { syncJob } from '../../src/jobs/payloads.ts';
 import { byStreamKey, type ScheduledStream, scheduleText } from '../../src/jobs/schedule.ts';
+import type { Upkeep } from '../../src/jobs/upkeep.ts';
 import { applyConfig } from '../../src/jobs/worker.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -17,6 +18,8 @@ const plan = (source: string, stream: StreamName, every: number): ScheduledStrea
   maxLagMs: undefined,
   fingerprint: 'f',
 });
+
+const upkeep: Upkeep = (_what, work) => work(new AbortController().signal);
 
 describeBackends('schedules with the queue in %s', (backend) => {
   let home: TestDatabase;
@@ -37,7 +40,7 @@ describeBackends('schedules with the queue in %s', (backend) => {
 
   const apply = (queue: JobQueue | undefined, ...scheduled: ScheduledStream[]): Promise<void> => {
     if (!queue) throw new Error('no queue');
-    return applyConfig({ state, queue, scheduled: byStreamKey(scheduled), log: silentLog });
+    return applyConfig({ state, queue, scheduled: byStreamKey(scheduled), upkeep });
   };
   const schedulers = async () => {
     const all = (await queues[0]?.queues.sync.getJobSchedulers()) ?? [];

@@ -24,7 +24,7 @@ describe('readBody', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(part, { maxLength: 8 }), async (parts) => {
         const bytes = Buffer.concat(parts);
-        const { text } = await readBody(new Response(bytes), Number.POSITIVE_INFINITY, () => {}, signal);
+        const { text } = await readBody(new Response(bytes), Number.POSITIVE_INFINITY, async () => {}, signal);
         expect(text === new TextDecoder().decode(bytes)).toBe(true);
       }),
     );

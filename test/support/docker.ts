@@ -16,10 +16,15 @@ export interface Stage {
   instructions: Instruction[];
 }
 
-export function readDockerfile(path = 'docker/Dockerfile'): Stage[] {
-  const text = readFileSync(path, 'utf8')
+/** Arguments are those of `docker build --build-arg`; without one its default counts. */
+export function readDockerfile(path = 'docker/Dockerfile', args: Readonly<Record<string, string>> = {}): Stage[] {
+  const written = readFileSync(path, 'utf8')
     .replace(/^\s*#.*\n/gm, '')
     .replace(/\\\n\s*/g, '');
+  const defaults = Object.fromEntries(
+    [...written.matchAll(/^ARG (\w+)=(\S+)$/gm)].map(([, name, value]) => [name, value]),
+  );
+  const text = written.replace(/\$\{(\w+)\}/g, (whole, name: string) => args[name] ?? defaults[name] ?? whole);
   const stages: Stage[] = [];
   for (const line of text.split('\n').filter((each) => each.trim() !== '')) {
     const [, word = '', rest = ''] = /^(\w+)\s+(.*)$/.exec(line) ?? [];

@@ -30,6 +30,11 @@ describe('the Dockerfile', () => {
     }
   });
 
+  it('can be pinned: one argument names the base of every stage, by its digest', () => {
+    const base = `node:24-bookworm-slim@sha256:${'0'.repeat(64)}`;
+    expect(readDockerfile(undefined, { NODE: base }).map((stage) => stage.base)).toEqual([base, base, base]);
+  });
+
   it('runs as a user by number, who is not root', () => {
     expect(said(image, 'USER')).toMatch(/^[1-9]\d*:[1-9]\d*$/);
   });

@@ -34,6 +34,76 @@ it('gives back what failed work held', async () => {
   expect(await memory.hold(10, async () => 'next')).toBe('next');
 });
 
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+const endless = () => new Promise<void>(() => {});
+
+/** Work that ends when it is told to. */
+function untilTold(): { work(): Promise<void>; end(): void } {
+  let end = (): void => {};
+  const told = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  return { work: () => told, end };
+}
+
+it('waits for what is kept only while somebody works: nothing else lets go of it', async () => {
+  const memory = createMemory(100);
+  const said: string[] = [];
+  const release = memory.keep(60);
+  const { work, end } = untilTold();
+  const first = memory.hold(50, work);
+  void memory.hold(50, async () => void said.push('next'));
+  await settled();
+  expect([said, memory.isShort()]).toEqual([[], true]);
+  end();
+  await first;
+  await settled();
+  expect([said, memory.isShort()]).toEqual([['next'], false]);
+  release();
+  void memory.hold(100, endless);
+  expect(memory.isShort()).toBe(false);
+});
+
+it('lets what ends go before what begins', async () => {
+  const memory = createMemory(100);
+  const said: string[] = [];
+  const { work, end } = untilTold();
+  const working = memory.hold(100, work);
+  const page = memory.hold(100, async () => void said.push('a page'));
+  const commit = memory.hold(100, async () => void said.push('a commit'), { isWayOut: true });
+  end();
+  await Promise.all([working, page, commit]);
+  expect(said).toEqual(['a commit', 'a page']);
+});
+
+it('a page that turns out larger waits for the rest, and takes it before others begin', async () => {
+  const memory = createMemory(100);
+  const said: string[] = [];
+  const { work, end } = untilTold();
+  const other = memory.hold(60, work);
+  const page = memory.hold(40, async (held) => {
+    expect(held.grow(40)).toBeUndefined();
+    await held.grow(90);
+    said.push('the page');
+  });
+  const next = memory.hold(40, async () => void said.push('next'));
+  await settled();
+  expect(said).toEqual([]);
+  end();
+  await Promise.all([other, page, next]);
+  expect(said).toEqual(['the page', 'next']);
+});
+
+it('an aborted signal ends the wait', async () => {
+  const memory = createMemory(10);
+  void memory.hold(10, endless);
+  const stop = new AbortController();
+  const waiting = memory.hold(10, async () => 'told', { signal: stop.signal });
+  stop.abort();
+  expect(await waiting).toBe('told');
+  expect(memory.isShort()).toBe(false);
+});
+
 it('is a quarter of the limit, and 256 MB at most', () => {
   expect([memoryOf(512 * 2 ** 20), memoryOf(2 ** 40), memoryOf(undefined)]).toEqual([2 ** 27, 2 ** 28, 2 ** 28]);
 });

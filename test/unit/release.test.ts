@@ -59,9 +59,10 @@ it('the notes of a version are its own', () => {
   expect(notesFor('1.2', CHANGELOG)).toBeUndefined();
 });
 
-it('the chart in this tree is of the version of the package', () => {
+it('chart and manifest in this tree are of the version of the package', () => {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
   expect(parse(readFileSync('charts/tributary/Chart.yaml', 'utf8'))).toMatchObject({ version, appVersion: version });
+  expect(/image: \S+/.exec(readFileSync('deploy/kubernetes.yaml', 'utf8'))?.[0]).toMatch(`/tributary:${version}`);
 });
 
 it('an image says which commit it was made of, and where that is', () => {

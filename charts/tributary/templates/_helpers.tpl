@@ -42,3 +42,14 @@ http:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 {{- end }}
+
+{{- define "tributary.image" -}}
+{{- with .Values.image -}}
+{{- if eq .tag "latest" }}{{ fail "image.tag must be a version, not latest: pods that start on different days would run different programs" }}{{ end -}}
+{{- if .digest -}}
+{{ .repository }}@{{ required "image.digest must look like sha256:…" (regexFind "^sha256:[0-9a-f]{64}$" .digest) }}
+{{- else -}}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+{{- end -}}

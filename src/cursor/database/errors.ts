@@ -71,7 +71,7 @@ export const UNTRUSTED = /CERT|^UNABLE_TO|^ERR_TLS_|SELF_SIGNED/;
 const NO_TLS = /^(The server does not support SSL connections|There was an error establishing an SSL connection)/;
 
 const LOST =
-  /^(Connection terminated|timeout expired|timeout exceeded|Client has encountered a connection error|Client was closed)/;
+  /^(Connection terminated|timeout expired|timeout exceeded|Query read timeout|Client has encountered a connection error|Client was closed)/;
 
 /**
  * Turns what pg throws into an error of the house. Faults of the SQL itself (a bug, or a conflict that the caller knows how

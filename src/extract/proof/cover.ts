@@ -36,7 +36,8 @@ export const QUIET_MS = 3_600_000;
 const MOST_LOOKS = 6;
 
 export function lookOf({ query, count, answeredAt }: Observation, sorted: readonly Stamped[]): Look {
-  const [first, newest] = [sorted[0], sorted.at(-1)];
+  // What is remembered of a row is not all that it holds.
+  const [first, newest] = [sorted[0], sorted.at(-1)].map((row) => row && { id: row.id, at: row.at });
   const idsAt = (row: Stamped | undefined): string | undefined =>
     row && count * 2 <= query.limit ? idsOf(sorted.filter(({ at }) => at === row.at)) : undefined;
   return { query, count, answeredAt, first, newest, atFirst: idsAt(first), atNewest: idsAt(newest) };

@@ -3,7 +3,7 @@ import type { Queryable } from '../../cursor/database/index.ts';
 import { instantOf } from '../../cursor/database/sql.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../../cursor/ledger.ts';
 import { readUpcoming } from '../../cursor/schedules.ts';
-import { INCIDENT_KINDS } from '../../jobs/alerts.ts';
+import { INCIDENT_KINDS } from '../../jobs/incidents.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import {

@@ -212,50 +212,51 @@ const milliseconds = (from: string, to: string): string =>
 /** A window that is being read, or was put back after some of it was. */
 const BEGUN = `(p.state = 'running' or (p.state = 'queued' and p.rows_read > 0))`;
 
+const OPEN_WINDOWS = `tributary.backfill_windows p join tributary.backfills b on b.id = p.backfill_id and b.state in ('queued', 'paused')`;
+
 /** Of backfills that have not ended. A window that is being read counts as far as every sink has it. */
 export async function readBackfillExtents(state: Queryable): Promise<Map<string, Extent>> {
   const rows = await state.query<Extent & { id: string }>({
     text: `
-      select b.id, b.priced_rows as "pricedRows",
-        sum(w.ms - w.open_ms) as "doneMs", sum(w.open_ms) as "openMs", sum(w.rows)::bigint as rows,
+      select b.id, b.priced_rows as "pricedRows", w."doneMs", w."openMs", w.rows,
         coalesce((
           select extract(epoch from sum(coalesce(r.finished_at, clock_timestamp()) - r.started_at)) from tributary.runs r
           where (r.source, r.stream, r.kind) = (b.source, b.stream, 'backfill') and r.started_at >= b.created_at
             and (r.finished_at is not null or exists (
-              select from tributary.leases l where (l.source, l.stream) = (b.source, b.stream) and l.expires_at > clock_timestamp()
-            ))
+              select from tributary.leases l where (l.source, l.stream) = (b.source, b.stream) and l.expires_at > clock_timestamp()))
             and (r.state = 'running' or exists (
               select from tributary.windows v where (v.source, v.stream) = (b.source, b.stream) and v.run_id = r.id
-                and v.end_at > b.start_at and v.start_at < b.end_at
-            ))
+                and v.end_at > b.start_at and v.start_at < b.end_at))
         ), 0)::float8 as seconds
-      from tributary.backfills b cross join lateral (
-        -- The ledger is read only for windows that were begun, not for the thousands that wait.
-        select ${milliseconds('p.start_at', 'p.end_at')} as ms,
-          case when p.state in ('done', 'failed') then 0 else ${milliseconds('p.start_at', 'p.end_at')} end as open_ms, p.rows_read as rows
-        from tributary.backfill_windows p where p.backfill_id = b.id and not ${BEGUN}
-        union all
-        select ${milliseconds('p.start_at', 'p.end_at')} as ms,
-          ${milliseconds('p.start_at', 'p.end_at')} - coalesce(read.ms, 0) as open_ms,
-          greatest(p.rows_read + case when p.state = 'running' then coalesce((
-            select r.rows_read from tributary.runs r
-            where (r.source, r.stream, r.kind, r.state) = (b.source, b.stream, 'backfill', 'running') and r.started_at >= b.created_at
-            order by r.started_at desc limit 1
-          ), 0) else 0 end, read.rows) as rows
-        from tributary.backfill_windows p left join lateral (
-          select min(s.ms) as ms, min(s.rows) as rows from (
-            select coalesce(sum(${milliseconds('greatest(v.start_at, p.start_at)', 'least(v.end_at, p.end_at)')})
-                filter (where v.sink is not null), 0) as ms,
-              coalesce(sum(v.rows), 0) as rows
-            from tributary.cursors c left join tributary.windows v
-              on (v.source, v.stream, v.sink) = (c.source, c.stream, c.sink) and v.state = 'certified'
-                and v.read_at >= b.created_at and v.end_at > p.start_at and v.start_at < p.end_at
-            where (c.source, c.stream) = (b.source, b.stream) group by c.sink
-          ) s
-        ) read on true
-        where p.backfill_id = b.id and ${BEGUN}
-      ) w
-      where b.state in ('queued', 'paused') group by b.id`,
+      from (
+        select id, sum(ms - open_ms) as "doneMs", sum(open_ms) as "openMs", sum(rows)::bigint as rows from (
+          -- The ledger is read only for windows that were begun; the thousands that wait are two sums for each backfill.
+          select id, ms, case when ended then 0 else ms end as open_ms, rows from (
+            select b.id, p.state in ('done', 'failed') as ended, sum(p.rows_read) as rows,
+              extract(epoch from sum(p.end_at - p.start_at))::float8 * 1000 as ms
+            from ${OPEN_WINDOWS} where not ${BEGUN} group by 1, 2
+          ) resting
+          union all
+          select b.id, ${milliseconds('p.start_at', 'p.end_at')} as ms,
+            ${milliseconds('p.start_at', 'p.end_at')} - coalesce(read.ms, 0) as open_ms,
+            greatest(p.rows_read + case when p.state = 'running' then coalesce((
+              select r.rows_read from tributary.runs r
+              where (r.source, r.stream, r.kind, r.state) = (b.source, b.stream, 'backfill', 'running') and r.started_at >= b.created_at
+              order by r.started_at desc limit 1
+            ), 0) else 0 end, read.rows) as rows
+          from ${OPEN_WINDOWS} left join lateral (
+            select min(s.ms) as ms, min(s.rows) as rows from (
+              select coalesce(sum(${milliseconds('greatest(v.start_at, p.start_at)', 'least(v.end_at, p.end_at)')})
+                  filter (where v.sink is not null), 0) as ms,
+                coalesce(sum(v.rows), 0) as rows
+              from tributary.cursors c left join tributary.windows v
+                on (v.source, v.stream, v.sink) = (c.source, c.stream, c.sink) and v.state = 'certified'
+                  and v.read_at >= b.created_at and v.end_at > p.start_at and v.start_at < p.end_at
+              where (c.source, c.stream) = (b.source, b.stream) group by c.sink
+            ) s
+          ) read on true
+          where ${BEGUN}) each_window group by id
+      ) w join tributary.backfills b using (id)`,
   });
   return new Map(rows.map(({ id, ...extent }) => [id, extent]));
 }

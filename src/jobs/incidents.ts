@@ -1,0 +1,86 @@
+import type { Queryable } from '../cursor/database/index.ts';
+import { instantOf } from '../cursor/database/sql.ts';
+import type { Instant } from '../model/instant.ts';
+
+/** What somebody has to be told, once when it begins and once when it is over, however many workers there are. */
+
+export const INCIDENT_KINDS = ['parked', 'failing', 'late', 'uncertified', 'sink_changed'] as const;
+export type IncidentKind = (typeof INCIDENT_KINDS)[number];
+
+/** Something that somebody has to be told, as it is found. */
+export interface Trouble {
+  source: string;
+  stream: string;
+  kind: IncidentKind;
+  message: string;
+}
+
+/** Trouble that is to be told now, or whose end is. */
+export interface Incident extends Trouble {
+  id: number;
+  openedAt: Instant;
+  /** Undefined while it lasts. */
+  closedAt: Instant | undefined;
+}
+
+/** Trouble of streams, all of it: what is not found any more is over. Safe with many workers. */
+export async function recordTroubles(db: Queryable, found: readonly Trouble[]): Promise<void> {
+  await open(db, found);
+  await db.query({
+    text: `
+      update tributary.incidents i set closed_at = now() where closed_at is null and not ${OF_A_WORKER} and not exists (
+        select from jsonb_to_recordset($1) as f (source text, stream text, kind text)
+        where (f.source, f.stream, f.kind) = (i.source, i.stream, i.kind))`,
+    values: [JSON.stringify(found)],
+  });
+}
+
+/** What a worker itself is unable to do belongs to no stream. */
+const WORKER = { source: 'worker', stream: '*', kind: 'failing' } as const;
+const OF_A_WORKER = `(source, stream, kind) = ('${WORKER.source}', '${WORKER.stream}', '${WORKER.kind}')`;
+
+/** A worker that fails says so, and says when that is over: no other can know. One that starts says so, too, for those that have died. */
+export async function recordWorkerTrouble(db: Queryable, message: string | undefined): Promise<void> {
+  if (message !== undefined) return open(db, [{ ...WORKER, message }]);
+  await db.query({
+    text: `update tributary.incidents set closed_at = now() where closed_at is null and ${OF_A_WORKER}`,
+  });
+}
+
+/** One that is open already gets its newest words. */
+async function open(db: Queryable, troubles: readonly Trouble[]): Promise<void> {
+  await db.query({
+    text: `
+      insert into tributary.incidents (source, stream, kind, message)
+      select * from jsonb_to_recordset($1) as f (source text, stream text, kind text, message text)
+      on conflict (source, stream, kind) where closed_at is null do update set message = excluded.message`,
+    values: [JSON.stringify(troubles)],
+  });
+}
+
+/**
+ * Claims alerts that are still to be sent. A claim lasts a minute: if this worker dies, another one sends them. An incident that
+ * ended before its alert was sent is reported as begun, then as over.
+ */
+export async function takeUntold(db: Queryable): Promise<Incident[]> {
+  const rows = await db.query<Incident & { closedAt: Instant | null; told: boolean }>({
+    text: `
+      update tributary.incidents set claimed_until = clock_timestamp() + interval '1 minute'
+      where (told_at is null or (closed_at is not null and recovery_told_at is null))
+        and (claimed_until is null or claimed_until < clock_timestamp())
+      returning id, source, stream, kind, message, ${instantOf('opened_at')} as "openedAt",
+        ${instantOf('closed_at')} as "closedAt", told_at is not null as told`,
+  });
+  return rows.map(({ told, closedAt, ...rest }) => ({ ...rest, closedAt: told ? (closedAt ?? undefined) : undefined }));
+}
+
+/** It was told; what comes next of it may be told by anybody. */
+export async function markTold(db: Queryable, { id, closedAt }: Incident): Promise<void> {
+  await db.query({
+    text: `
+      update tributary.incidents set claimed_until = null,
+        ${closedAt === undefined ? 'told_at' : 'recovery_told_at'} = now()
+      where id = $1`,
+    values: [id],
+  });
+}
