@@ -87,10 +87,14 @@ export async function readLedgers(db: Queryable, tracks: Tracks, from: Instant):
 
 export type SinkLedgerRow = LedgerRow & { sink: string };
 
-/** Of source $1 and stream $2 in the sinks $3, what ends after a moment, in order. */
+/** Every note of a window that was reopened begins with this, so that syncs, `status` and alerts tell these windows from others. */
+export const SINK_CHANGED = 'the sink was changed: ';
+
+/** Of source $1 and stream $2 in the sinks $3, in order: what ends after a moment, and what was reopened before it, where a backfill had been. */
 export const selectEntries = (from: string): string => `
   select sink, ${ENTRY} from tributary.windows
-  where source = $1 and stream = $2 and sink = any($3) and end_at > ${from} order by start_at`;
+  where source = $1 and stream = $2 and sink = any($3)
+    and (end_at > ${from} or (state = 'uncertified' and starts_with(note, '${SINK_CHANGED}'))) order by start_at`;
 
 export function ledgersOf(sinks: readonly string[], rows: readonly SinkLedgerRow[]): Map<string, Entry[]> {
   const ledgers = new Map<string, Entry[]>(sinks.map((sink) => [sink, []]));

@@ -1,7 +1,7 @@
 import { CAUGHT_UP, isFirstSync } from '../cursor/cursors.ts';
 import type { Database, Queryable } from '../cursor/database/index.ts';
 import { instantOf } from '../cursor/database/sql.ts';
-import { SINK_CHANGED } from '../cursor/holdings/attestations.ts';
+import { SINK_CHANGED } from '../cursor/ledger.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
 import { describeInstant, describeRange, type Window } from '../model/window.ts';

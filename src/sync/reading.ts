@@ -13,7 +13,7 @@ import { bringKnownUpToDate } from './known/attest.ts';
 import { createLedgers, type Known, type Ledgers } from './known/known.ts';
 import { keptFrom } from './known/retain.ts';
 import { type Ended, type OpenRun, tracksOf } from './run.ts';
-import { type Unproven, unsettled } from './windows-to-read.ts';
+import { isReopened, type Unproven, unsettled } from './windows-to-read.ts';
 
 /** What a sync and a backfill share: a reader, the cursors, and a committer into the sinks. */
 interface Reading {
@@ -48,6 +48,7 @@ export async function withReading(
   // A `since` that moved back opens older time, where backfills may have been.
   const isOlder = known.since !== undefined && since < known.since;
   const ledgers = createLedgers(isOlder ? await readLedgers(state, tracks, since) : known.ledgers, run.id, run.now);
+  const reopened = new Map(sinks.map(({ name }) => [name, ledgers.of(name).filter(isReopened)]));
   const reader = job.createReader(profile, since, { hasShown });
   const checkWorkspace = createWorkspaceCheck(state, job, known.workspace);
   const inner = createCommitter({
@@ -116,7 +117,8 @@ export async function withReading(
   for (const sink of sinks) {
     const entries = others?.get(sink.name) ?? ledgers.of(sink.name);
     const kept = { ...asked, start: Math.max(asked.start, keptFrom(sink, run.now())) };
-    for (const part of unsettled(entries, kept)) open.set(part.start, part);
+    const earlier = reopened.get(sink.name)?.filter(({ end }) => end <= kept.start) ?? [];
+    for (const part of [...earlier, kept].flatMap((window) => unsettled(entries, window))) open.set(part.start, part);
   }
   const unproven = [...open.values()].sort((a, b) => a.start - b.start);
   return { state: unproven.length > 0 ? 'incomplete' : 'done', unproven };

@@ -1,8 +1,7 @@
 import { CAUGHT_UP, isFirstSync } from '../cursor/cursors.ts';
 import type { Queryable } from '../cursor/database/index.ts';
 import { instantOf } from '../cursor/database/sql.ts';
-import { SINK_CHANGED } from '../cursor/holdings/attestations.ts';
-import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../cursor/ledger.ts';
+import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs, SINK_CHANGED } from '../cursor/ledger.ts';
 import { readUpcoming, type Upcoming } from '../cursor/schedules.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';

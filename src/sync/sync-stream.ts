@@ -247,11 +247,14 @@ async function windowsToRead(
       const isRead = certified && certified.start <= again.start && again.end <= certified.end;
       const reopened = entries.filter(isReopened);
       const open = unproven(entries, whole, isRead ? undefined : again, serverNow);
+      // Backfills may have been before `since`: what a sink has lost of them is read again as well.
+      const earlier = { start: Math.min(since, ...reopened.map((entry) => entry.start)), end: since };
+      const lost = [...unproven(entries, earlier, undefined, serverNow), ...open];
       return {
         sink,
         fresh: open.flatMap((window) => gaps(reopened, window)),
         repair: [
-          ...open.flatMap((window) => within(reopened, window)),
+          ...lost.flatMap((window) => within(reopened, window)),
           ...resweeps(entries, serverNow, policy.resweepMs),
         ],
       };

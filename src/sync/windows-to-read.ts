@@ -1,4 +1,4 @@
-import { SINK_CHANGED } from '../cursor/holdings/attestations.ts';
+import { SINK_CHANGED } from '../cursor/ledger.ts';
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS, type Entry, gaps, NOTHING_YET, startOfDay, type Window } from '../model/window.ts';
 

@@ -51,6 +51,15 @@ describe.each(some([{ isElsewhere: false }, { isElsewhere: true }]))(
       expect(await scene.requests()).toBeLessThan(4);
     });
 
+    it('what a backfill brought from before `since` is lost: it is read again, too', async () => {
+      const scene = await inTables(scenes, { ...options, since: '10d' });
+      expect(await scene.tributary('backfill', 'clicks', '--from', '25d', '--to', '10d')).toMatchObject({ code: 0 });
+      const all = await scene.rows();
+      await scene.query('truncate @.clicks');
+      expect([(await scene.tributary('sync')).code, await scene.rows()]).toEqual([0, all]);
+      expect(await scene.tributary('verify', '--from', '25d', '--to', 'now')).toMatchObject({ code: 0 });
+    });
+
     it('rows of a day are deleted: found by --recount', async () => {
       const scene = await inTables(scenes, options);
       await scene.query(

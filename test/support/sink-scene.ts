@@ -48,6 +48,7 @@ export interface Scene {
 
 export interface SceneOptions {
   syncs?: number;
+  since?: string;
   /** With the built program, in a process of its own. */
   isBuilt?: boolean;
   env?: Record<string, string>;
@@ -57,13 +58,13 @@ export interface SceneOptions {
 export async function synced(
   { sandbox, databases, state }: SinkScenes,
   sinks: string,
-  { syncs = 2, isBuilt = false, env = {} }: SceneOptions = {},
+  { syncs = 2, since = '40d', isBuilt = false, env = {} }: SceneOptions = {},
 ): Promise<Scene> {
   const source = `scene_${process.pid}_${++places}`;
   const place = await freshPlace();
   const configure = (url: string): Promise<string> =>
     place.config(
-      `sources: { ${source}: { baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 200, since: 40d,
+      `sources: { ${source}: { baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 200, since: ${since},
   streams: { clicks: { every: 1h } } } }
 sinks: { ${sinks.replaceAll('SOURCE', source)} }
 state: { url: "${url}" }\n`,
@@ -104,10 +105,10 @@ interface TableOptions extends SceneOptions {
 /** In tables of its own schema. */
 export async function inTables(
   scenes: SinkScenes,
-  { isElsewhere = false, more = '', syncs = 2, isBuilt = false }: TableOptions = {},
+  { isElsewhere = false, more = '', ...options }: TableOptions = {},
 ): Promise<TableScene> {
   const url = isElsewhere ? `, url: "${scenes.databases[1]?.url}"` : '';
-  const scene = await synced(scenes, `sink: { type: postgres, schema: SOURCE${url}${more} }`, { syncs, isBuilt });
+  const scene = await synced(scenes, `sink: { type: postgres, schema: SOURCE${url}${more} }`, options);
   return { ...scene, ...tablesOf(isElsewhere ? scenes.other : scenes.state, scene.source) };
 }
 

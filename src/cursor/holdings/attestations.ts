@@ -3,6 +3,7 @@ import type { StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import type { Queryable } from '../database/index.ts';
 import { instantOf, storableText } from '../database/sql.ts';
+import { SINK_CHANGED } from '../ledger.ts';
 import type { Track } from './window-rows.ts';
 
 /**
@@ -127,9 +128,6 @@ export async function lockCertified(
     values: [...keyOf(track), ...boundsOf(windows)],
   });
 }
-
-/** Every note of a reopened window begins with this, so that `status` and alerts tell these windows from others. */
-export const SINK_CHANGED = 'the sink was changed: ';
 
 export interface Reopened extends Window {
   /** What the sink holds now; the commits that fill the window carry this number on. */

@@ -7,12 +7,11 @@ import {
   type Reopened,
   reopen,
   retryNow,
-  SINK_CHANGED,
   writeAttestation,
   writeForeign,
 } from '../../cursor/holdings/attestations.ts';
 import { checkFence } from '../../cursor/leases.ts';
-import type { Span } from '../../cursor/ledger.ts';
+import { SINK_CHANGED, type Span } from '../../cursor/ledger.ts';
 import { changeFilters } from '../../cursor/sources.ts';
 import { Fault } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
