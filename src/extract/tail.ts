@@ -8,8 +8,9 @@ import type { Profile } from './profile.ts';
 import type { Interval } from './proof/answer.ts';
 import { type Certified, prove } from './proof/certified.ts';
 import { APART_MS } from './proof/cover.ts';
-import type { Evidence, Known } from './proof/evidence.ts';
+import type { Evidence } from './proof/evidence.ts';
 import { CLOSED_MS } from './proof/intervals.ts';
+import type { Known } from './proof/known.ts';
 import { createUndelivered, delivered, rowsOf, type Slice } from './slice.ts';
 
 export interface TailRequest {

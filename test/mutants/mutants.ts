@@ -87,7 +87,7 @@ export const MUTANTS: readonly Mutant[] = [
   evidence('end', 'any page', 'if (page === 1) this.#looks.push', 'this.#looks.push'),
   evidence('end', 'any order', "candidate.query.order !== 'desc' || !reachesNow(candidate)", '!reachesNow(candidate)'),
   evidence('end', 'any end', ' || !reachesNow(candidate) || !newest', ' || !newest'),
-  evidence('end', 'whatever was seen', ' || newest.at < this.#newestHere)', ')'),
+  evidence('end', 'whatever was seen', ' || newest.at < newestHere)', ')'),
   evidence('end', 'whatever is known', 'if (this.isNew || newer !== undefined ||', 'if (this.isNew ||'),
   evidence(
     'end',
@@ -137,7 +137,7 @@ export const MUTANTS: readonly Mutant[] = [
   evidence(
     'beginning',
     'although an older row was seen',
-    'return this.#seen(({ at }) => at >= edge && at < first.at).length === 0;',
+    'return this.#rows.times(({ at }) => at >= edge && at < first.at).length === 0;',
     'return true;',
   ),
   evidence('beginning', 'without a short question beside it', 'return isFirst && isCovered', 'return isCovered'),

@@ -17,7 +17,8 @@ import {
   type Unreadable,
 } from '../../src/extract/proof/counting.ts';
 import { APART_MS, NARROW_MS } from '../../src/extract/proof/cover.ts';
-import { Evidence, type Known } from '../../src/extract/proof/evidence.ts';
+import { Evidence } from '../../src/extract/proof/evidence.ts';
+import type { Known } from '../../src/extract/proof/known.ts';
 import { certified } from '../support/certified.ts';
 
 /**

@@ -120,8 +120,8 @@ export class Evidence {
    */
   #isEnd(candidate: Look): boolean {
     const { newest } = candidate;
-    if (candidate.query.order !== 'desc' || !reachesNow(candidate) || !newest || newest.at < this.#newestHere)
-      return false;
+    const newestHere = Math.max(...this.#looks.map((look) => look.newest?.at ?? Number.NEGATIVE_INFINITY));
+    if (candidate.query.order !== 'desc' || !reachesNow(candidate) || !newest || newest.at < newestHere) return false;
     const newer = this.newerSeen(newest.at);
     if (newer !== undefined && !isGone(this.#looks, newer)) return false;
     if (this.isNew || newer !== undefined || (isOneInstant(candidate) && !hasRoom(candidate))) {
@@ -143,8 +143,8 @@ export class Evidence {
   #addEnd(candidate: Look): void {
     const newest = candidate.newest?.at ?? Number.POSITIVE_INFINITY;
     const silence = this.silenceSince(newest, candidate.answeredAt);
-    const isCoveredNow = isCovered(this.#looks, silence, this.#seenMs);
-    if (isCoveredNow) this.quietThrough = Math.max(this.quietThrough ?? newest, candidate.answeredAt);
+    if (isCovered(this.#looks, silence, this.#seenMs))
+      this.quietThrough = Math.max(this.quietThrough ?? newest, candidate.answeredAt);
     this.knowsEnd = true;
     const before = candidate.query.end < candidate.answeredAt ? candidate.query.end : Number.POSITIVE_INFINITY;
     this.#add({ after: candidate.first?.at ?? newest, before }, candidate);
@@ -188,7 +188,7 @@ export class Evidence {
       const { query, first } = look;
       if (!first || first.at < edge || (query.order === 'desc' && !hasRoom(look))) return false;
       if (query.start > edge - APART_MS && query.start > founded && !this.#isAsLongAsCanBe(look)) return false;
-      return this.#seen(({ at }) => at >= edge && at < first.at).length === 0;
+      return this.#rows.times(({ at }) => at >= edge && at < first.at).length === 0;
     });
   }
 
@@ -200,7 +200,7 @@ export class Evidence {
     const last = this.#looks.at(-1);
     if (!Number.isFinite(this.#mostRangeMs) || !last) return false;
     const isEnd = to === Number.POSITIVE_INFINITY;
-    if (this.#seen(({ at }) => at > from && at < to).length > 0) return false;
+    if (this.#rows.times(({ at }) => at > from && at < to).length > 0) return false;
     const silence = { from, to: isEnd ? last.answeredAt : to };
     if (!isSilent(this.#looks, silence, this.#mostRangeMs, isEnd)) return false;
     if (isEnd) this.knowsEnd = true;
@@ -221,10 +221,6 @@ export class Evidence {
   /** How long the next question may be that covers a silence from one of its sides. */
   longestLook = (silence: Span, at: Instant, side: Side): number =>
     longestLook(silence, this.#seenMs, side === 'from' ? at - silence.from : silence.to - at);
-
-  get #newestHere(): Instant {
-    return Math.max(...this.#looks.map(({ newest }) => newest?.at ?? Number.NEGATIVE_INFINITY));
-  }
 
   #noteNewest({ answeredAt }: Observation, sorted: readonly Stamped[]): void {
     const newest = Math.max(...sorted.map(({ at }) => (at <= answeredAt ? at : Number.NEGATIVE_INFINITY)));
@@ -294,12 +290,8 @@ export class Evidence {
   endingAt = (at: Instant): Interval | undefined => this.#intervals.find(({ before }) => before === at);
 
   /** Times of rows that were seen before an instant, nearest first, a few. */
-  seenBefore = (at: Instant): Instant[] => this.#seen((row) => row.at < at).sort((a, b) => b - a);
+  seenBefore = (at: Instant): Instant[] => this.#rows.times((row) => row.at < at).sort((a, b) => b - a);
 
   /** Times of rows that were seen after an instant, nearest first, a few. */
-  seenAfter = (at: Instant): Instant[] => this.#seen((row) => row.at > at).sort((a, b) => a - b);
-
-  #seen = (isWanted: (row: { at: Instant }) => boolean): Instant[] => this.#rows.times(isWanted);
+  seenAfter = (at: Instant): Instant[] => this.#rows.times((row) => row.at > at).sort((a, b) => a - b);
 }
-
-export type { Admission, Known } from './known.ts';
