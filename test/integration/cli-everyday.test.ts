@@ -84,6 +84,16 @@ describe('status --check', () => {
     expect((await tributary('status')).code).toBe(0);
   });
 
+  it('leaves a sink out that the config does not name any more', async () => {
+    await db.query({ text: `update tributary.cursors set complete_through = now() where stream = 'clicks'` });
+    await db.query({
+      text: `insert into tributary.cursors (source, stream, sink, since, complete_through)
+        select source, stream, 'removed', since, now() - interval '3 days' from tributary.cursors where stream = 'clicks'`,
+    });
+    expect((await tributary('status', '--check')).code).toBe(0);
+    await db.query({ text: `delete from tributary.cursors where sink = 'removed'` });
+  });
+
   it('exits with 4 where three polls in a row could not read anything, long before maxLag', async () => {
     await db.query({ text: `update tributary.cursors set complete_through = now() where stream = 'clicks'` });
     const fail = (n: number) =>
@@ -123,6 +133,11 @@ describe('query', () => {
     const { code, stdout } = await tributary('query', 'select count(*) as n from attribution.clicks;', '--json');
     const n = await clicks();
     expect([code, JSON.parse(stdout)]).toMatchObject([0, { command: 'query', rows: [{ n }], isCut: false }]);
+    const { stdout: twice } = await tributary(
+      'query',
+      'select count(*), count(distinct event_id) from attribution.clicks',
+    );
+    expect(twice).toMatch(/count +count_2\n/);
     const pasted = await tributary('query', '-- 1. As on a page of the docs.\nselect 7 as n;\n-- 7');
     expect([pasted.code, pasted.stdout]).toEqual([0, 'n\n─\n7\n']);
     const cut = await tributary('query', 'select event_id from attribution.clicks order by 1', '--limit', '2');

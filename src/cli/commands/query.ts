@@ -87,7 +87,7 @@ async function run(db: Database, sql: string, limit: number): Promise<{ rows: Ro
     .transaction(async (tx) => {
       await tx.query({ text: 'set transaction read only' });
       await tx.query({ text: `declare question no scroll cursor for ${query}`, isSingle: true });
-      return tx.query<Row>({ text: `fetch ${limit + 1} from question` });
+      return tx.query<Row>({ text: `fetch ${limit + 1} from question`, hasSameNames: true });
     })
     .catch((error: unknown) => {
       // Recovery: a lost connection is told like any other. Everything else is what Postgres says of the question.
@@ -108,7 +108,10 @@ function refusal(query: string, says: string): ConfigError {
       kept,
       next: 'tributary forget erases rows; for anything else connect with psql',
     });
-  return new ConfigError(says, { next: 'correct the query: one select, with, values or table' });
+  const next = /relation .* does not exist/.test(says)
+    ? 'tributary schema lists the tables and views'
+    : 'correct the query: one select, with, values or table';
+  return new ConfigError(says, { next });
 }
 
 function describe(rows: readonly Row[], isCut: boolean, limit: number, columns: number | undefined): string {

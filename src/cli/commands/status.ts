@@ -79,7 +79,13 @@ async function status({ terminal, log, signal, document }: Context, options: Sta
     const isAsked = ({ source }: { source: string }): boolean =>
       options.source === undefined || source === options.source;
     const streams = all.streams.filter(isAsked);
-    const snapshot = { streams, sources: all.sources.filter(isAsked), needs: needsOf(streams, maxLags) };
+    // A sink that was taken out of the config stays as it is, and nobody has to do anything about it.
+    const isWritten = ({ sink }: StreamStatus): boolean => sink === null || sink in config.sinks;
+    const snapshot = {
+      streams,
+      sources: all.sources.filter(isAsked),
+      needs: needsOf(streams.filter(isWritten), maxLags),
+    };
     if (options.watch && terminal.isScreen) terminal.out('\x1b[2J\x1b[H');
     if (options.json) terminal.out(document(snapshot, { isLine: options.watch === true }));
     else terminal.say(describeStatus(snapshot, { stateName, columns: terminal.columns, next: firstStep(config) }));

@@ -198,9 +198,26 @@ function openTransaction(connection: Connection, fault: (error: unknown) => unkn
   };
 }
 
-async function run<T>({ client, answered }: Connection, { text, values, isSingle = false }: Sql): Promise<T[]> {
+async function run<T>({ client, answered }: Connection, sql: Sql): Promise<T[]> {
+  const { text, values, isSingle = false, hasSameNames = false } = sql;
+  if (hasSameNames) return toRows(await answered(client.query({ text, rowMode: 'array' }))) as T[];
   // The extended protocol takes one statement; `pg` uses it by itself only where there are values.
   const query = isSingle ? Object.assign({ text }, { queryMode: 'extended' }) : text;
   const result = await answered(client.query(query, values === undefined ? undefined : [...values]));
   return result.rows as T[];
+}
+
+interface Answer {
+  fields: ReadonlyArray<{ name: string }>;
+  rows: readonly unknown[][];
+}
+
+function toRows({ fields, rows }: Answer): Record<string, unknown>[] {
+  const seen = new Map<string, number>();
+  const names = fields.map(({ name }) => {
+    const count = (seen.get(name) ?? 0) + 1;
+    seen.set(name, count);
+    return count === 1 ? name : `${name}_${count}`;
+  });
+  return rows.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i]])));
 }

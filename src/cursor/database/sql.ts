@@ -4,6 +4,8 @@ export interface Sql {
   values?: readonly unknown[];
   /** Anything but one statement is refused by the server: for text that is not ours. */
   isSingle?: boolean;
+  /** Columns that share a name are `count`, `count_2` and so on, instead of the last of them. */
+  hasSameNames?: boolean;
 }
 
 /** The one helper that quotes identifiers. A name made of an API's field would otherwise be SQL of a stranger's choosing. */
