@@ -114,7 +114,7 @@ export function toMarkdown(): string {
     ...shared('Columns of clicks, leads and sales', streams),
     ...shared('Columns of leads and sales', streams.slice(1)),
     ...shared('Columns of sales', streams.slice(2)),
-    ...views('attribution').flatMap(markdownView),
+    ...views('attribution').flatMap(markdownView(TABLES.flatMap(({ columns }) => columns))),
   ].join('\n');
 }
 
@@ -161,13 +161,24 @@ function rowOf(column: Table['columns'][number], table: Described | undefined): 
   return `| \`${column.name}\` | ${column.type} | ${paths} | ${column.comment}${volatile ? ' *joined*' : ''} |`;
 }
 
-function markdownView({ name, doc, columns }: View): string[] {
-  return [
-    `\n## ${name} (view)\n\n${doc}\n`,
-    '| column | |',
-    '|---|---|',
-    ...Object.entries(columns).map(([column, comment]) => `| \`${column}\` | ${comment} |`),
-  ];
+/** A column that a table or an earlier view has with the same words is only named, with where it stands. */
+function markdownView(columns: ReadonlyArray<{ name: string; comment: string }>): (view: View) => string[] {
+  const homes = new Map(columns.map(({ name, comment }) => [`${name} ${comment}`, 'the tables']));
+  return (view) => {
+    const own: string[] = [];
+    const elsewhere = new Map<string, string[]>();
+    for (const [column, comment] of Object.entries(view.columns)) {
+      const home = homes.get(`${column} ${comment}`);
+      if (home) elsewhere.set(home, [...(elsewhere.get(home) ?? []), `\`${column}\``]);
+      else own.push(`| \`${column}\` | ${comment} |`);
+      if (!home) homes.set(`${column} ${comment}`, `\`${view.name}\``);
+    }
+    return [
+      `\n## ${view.name} (view)\n\n${view.doc}`,
+      ...[...elsewhere].map(([home, names]) => `\nAs in ${home}: ${names.join(', ')}.`),
+      ...(own.length > 0 ? ['\n| column | |\n|---|---|', ...own] : []),
+    ];
+  };
 }
 
 export function toJson(): string {
