@@ -34,7 +34,7 @@ describe('the bench', () => {
   });
 
   it('has a place in the document for every section', () => {
-    const document = readFileSync('docs/performance.md', 'utf8');
+    const document = readFileSync('bench/results.md', 'utf8');
     for (const id of Object.keys(SECTIONS))
       expect(intoDocument(document, id, 'new figures')).toContain(`-->\nnew figures\n<!--`);
     expect(() => intoDocument(document, 'z', '')).toThrow('no place for section z');
