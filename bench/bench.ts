@@ -8,8 +8,7 @@ import { type Bar, barTable, intoDocument, toMarkdown } from './support/report.t
  * Everything that Tributary claims about its speed, measured in one run: `npm run bench -- [--only c,d] [--quick] [--write]`. How each
  * section measures is in bench/results.md; `--write` puts the figures there.
  */
-/** All bars are for everybody, the tables for those who want to know more. */
-const documentOf = (place: string): string => (place === 'bars' ? 'docs/performance.md' : 'bench/results.md');
+const DOCUMENT = 'bench/results.md';
 const MOST_MINUTES = 12;
 const { ids, size, isWritten } = readOptions(process.argv.slice(2), Object.keys(SECTIONS));
 
@@ -37,9 +36,7 @@ if (bars.length > 0) {
 /** On the terminal, and in its place in the document where that is wanted. */
 function show(place: string | undefined, text: string): void {
   process.stdout.write(`${text}\n`);
-  if (!isWritten || !place) return;
-  const document = documentOf(place);
-  writeFileSync(document, intoDocument(readFileSync(document, 'utf8'), place, text));
+  if (isWritten && place) writeFileSync(DOCUMENT, intoDocument(readFileSync(DOCUMENT, 'utf8'), place, text));
 }
 
 /** Whose figures these are: a load beyond the number of cores says that they were not alone. */

@@ -65,7 +65,7 @@ describe('the bench', () => {
       ['(c) speed', 'at least 0.6', '1.50', '**met**'],
       ['(a) 429s', 'at most 0', '2.00', '**not met**'],
     ]);
-    expect(readFileSync('docs/performance.md', 'utf8')).toContain('<!-- bench bars -->');
+    expect(readFileSync('bench/results.md', 'utf8')).toContain('<!-- bench bars -->');
   });
 
   it('takes turns, and compares each round with itself', async () => {
