@@ -59,36 +59,6 @@ const TABLES: readonly Described[] = [
   ...ENTITIES.map((entity) => ({ ...entityTable(entity), details: byName(entity.columns) })),
 ];
 
-/** Of each table what its rows are known by and lead to. */
-const SHOWN = new Set([
-  '_source',
-  'event_id',
-  'timestamp',
-  'link_id',
-  'click_id',
-  'customer_id',
-  'sale_amount',
-  'sale_currency',
-]);
-const SHOWN_OF_LINK = ['link_domain', 'link_key', 'link_partner_id', 'link_utm_campaign'];
-
-/** The tables and how they hang together, as Mermaid draws it. */
-export function toMermaid(): string {
-  const lines = TABLES.flatMap(({ name, columns, key }) => [
-    `  ${name} {`,
-    ...columns
-      .filter((column) => SHOWN.has(column.name) || (name === 'links' && SHOWN_OF_LINK.includes(column.name)))
-      .map((column) => `    ${column.type} ${column.name}${key.includes(column.name) ? ' PK' : ''}`),
-    '  }',
-  ]);
-  const events = TABLES.filter(({ name }) => name in STREAMS);
-  const relations = ENTITIES.flatMap(({ name, key }) =>
-    events.filter((table) => has(table, key)).map((table) => `  ${name} |o--o{ ${table.name} : "_source, ${key}"`),
-  );
-  const clicks = ['leads', 'sales'].map((name) => `  clicks |o--o{ ${name} : "_source, event_id = click_id"`);
-  return ['erDiagram', ...relations, ...clicks, ...lines].join('\n');
-}
-
 const INTRO = `# Data dictionary
 
 One table per stream, one row per event; \`links\` and \`customers\` that had an event, as last seen; and views. A column is named after the path of its field

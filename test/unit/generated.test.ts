@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { configJsonSchema } from '../../src/config/schema.ts';
-import { toDbt, toMarkdown, toMermaid } from '../../src/sinks/schema-formats.ts';
+import { toDbt, toMarkdown } from '../../src/sinks/schema-formats.ts';
 import { majorPerMinor } from '../../src/sinks/views/money.ts';
 import { badInputPage } from '../support/bad-input-page.ts';
 import { configurationPage } from '../support/config-reference.ts';
@@ -12,14 +11,6 @@ import { jsonSchema } from '../support/json-documents.ts';
 
 it('dbt/data-dictionary.md describes the columns as they are', async () => {
   await expect(`${toMarkdown()}\n`).toMatchFileSnapshot('../../dbt/data-dictionary.md');
-});
-
-it('docs/warehouse.md draws the tables as they are', async () => {
-  const page = '../../docs/warehouse.md';
-  const text = readFileSync(new URL(page, import.meta.url), 'utf8');
-  const drawn = `<!-- tables: npm run generate -->\n\`\`\`mermaid\n${toMermaid()}\n\`\`\`\n<!-- /tables -->`;
-  await expect(text.replace(/<!-- tables: .*?<!-- \/tables -->/s, () => drawn)).toMatchFileSnapshot(page);
-  expect(text).toContain('<!-- /tables -->');
 });
 
 it('dbt/models/staging/sources.yml describes the tables as they are', async () => {
