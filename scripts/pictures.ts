@@ -19,7 +19,7 @@ import { withPalette } from './palette-png.ts';
  */
 
 const FOLDER = new URL('../docs/images/', import.meta.url).pathname;
-const WIDTHS = { 1280: 800, 390: 844 };
+const WIDTHS = { 1280: 800 };
 const TOKEN = 'a-token-for-the-pictures';
 const DAY_MS = 86_400_000;
 const PATIENCE_MS = 120_000;
