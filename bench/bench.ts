@@ -6,9 +6,9 @@ import { type Bar, barTable, intoDocument, toMarkdown } from './support/report.t
 
 /**
  * Everything that Tributary claims about its speed, measured in one run: `npm run bench -- [--only c,d] [--quick] [--write]`. How each
- * section measures is in docs/performance.md; `--write` puts the figures there.
+ * section measures is in bench/results.md; `--write` puts the figures there.
  */
-const DOCUMENT = 'docs/performance.md';
+const DOCUMENT = 'bench/results.md';
 const MOST_MINUTES = 12;
 const { ids, size, isWritten } = readOptions(process.argv.slice(2), Object.keys(SECTIONS));
 
@@ -16,6 +16,7 @@ const bars: Bar[] = [];
 const began = performance.now();
 const minutes = (): number => (performance.now() - began) / 60_000;
 
+const isAll = ids.length === Object.keys(SECTIONS).length && size === 'whole';
 for (const id of ids) {
   const section = await SECTIONS[id]?.();
   if (!section) continue;
@@ -23,9 +24,9 @@ for (const id of ids) {
   const [before, start] = [loadavg()[0] ?? 0, minutes()];
   const report = await section.run(size);
   bars.push(...report.bars.map((bar) => ({ ...bar, says: `(${id}) ${bar.says}` })));
-  show(id, `${toMarkdown(report)}\n\n${machine(before, minutes() - start)}`);
+  // Of a whole run, one table at its end has all bars.
+  show(id, `${toMarkdown(isAll ? { ...report, bars: [] } : report)}\n\n${machine(before, minutes() - start)}`);
 }
-const isAll = ids.length === Object.keys(SECTIONS).length && size === 'whole';
 if (isAll) bars.push({ says: 'minutes of the whole bench', measured: minutes(), most: MOST_MINUTES });
 if (bars.length > 0) {
   process.stdout.write('\nAll bars\n\n');

@@ -7,7 +7,7 @@ import { faultsIn, proofsOf, SUITES, type TestResult, tableOf, withShown } from 
 
 /**
  * `npm run prove [-- --write]`: every suite that tries to make Tributary lose or double a row, in its long form, and one table of
- * what came of it. `--write` puts a table without a fault into the README. docs/proof.md says what each suite covers.
+ * what came of it. `--write` puts a table without a fault into the README. docs/internals/proof.md says what each suite covers.
  */
 
 /** What of vitest's JSON report is of use here. */

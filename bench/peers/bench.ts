@@ -11,7 +11,7 @@ import { tributary } from './tributary.ts';
 
 /**
  * Tributary beside dlt and a Singer tap, on the same service and the same rows: `npm run bench:peers [-- --quick] [-- --write]`.
- * Needs Python 3.11, PyPI and GitHub; --quick leaves out the part without a limit, --write puts the tables into docs/comparison.md.
+ * Needs Python 3.11, PyPI and GitHub; --quick leaves out the part without a limit, --write puts the tables into results.md.
  */
 const isQuick = process.argv.includes('--quick');
 

@@ -4,7 +4,7 @@ import type { Result, Setting } from './measure.ts';
 import { here, pinned, pythonVersion } from './python.ts';
 import type { Python } from './tool.ts';
 
-const PAGE = here('../../docs/comparison.md');
+const PAGE = here('results.md');
 const BEGIN = '<!-- measured: npm run bench:peers -- --write -->';
 const END = '<!-- end -->';
 const HEADER = [
@@ -32,7 +32,7 @@ export function withReport(page: string, text: string): string {
   const [before, rest] = page.split(BEGIN);
   const after = rest?.split(END)[1];
   if (before === undefined || after === undefined)
-    throw new Error(`docs/comparison.md has lost its marks ${BEGIN} … ${END}`);
+    throw new Error(`bench/peers/results.md has lost its marks ${BEGIN} … ${END}`);
   return `${before}${BEGIN}\n\n${text}\n${END}${after}`;
 }
 

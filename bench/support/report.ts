@@ -1,4 +1,4 @@
-/** What a section of the bench found, as tables and bars that people and `docs/performance.md` read alike. */
+/** What a section of the bench found, as tables and bars that people and `bench/results.md` read alike. */
 export interface Report {
   tables: readonly Table[];
   bars: readonly Bar[];

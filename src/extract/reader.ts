@@ -14,7 +14,7 @@ import type { Slice } from './slice.ts';
 import { createFairShare, sweep, TOO_YOUNG } from './sweep.ts';
 import { readTail, type TailEnd, type TailRequest } from './tail.ts';
 
-/** Reads one stream of one source. What it has proven is the word of `proof/`; the argument is in docs/extraction.md. */
+/** Reads one stream of one source. What it has proven is the word of `proof/`; the argument is in docs/internals/extraction.md. */
 export interface Reader {
   /** From the newest event back to `floor`, newest first: what is fresh is delivered before anything is proven. */
   tail(request: TailRequest & RequestContext): AsyncGenerator<Slice, TailEnd>;

@@ -59,36 +59,6 @@ const TABLES: readonly Described[] = [
   ...ENTITIES.map((entity) => ({ ...entityTable(entity), details: byName(entity.columns) })),
 ];
 
-/** Of each table what its rows are known by and lead to. */
-const SHOWN = new Set([
-  '_source',
-  'event_id',
-  'timestamp',
-  'link_id',
-  'click_id',
-  'customer_id',
-  'sale_amount',
-  'sale_currency',
-]);
-const SHOWN_OF_LINK = ['link_domain', 'link_key', 'link_partner_id', 'link_utm_campaign'];
-
-/** The tables and how they hang together, as Mermaid draws it. */
-export function toMermaid(): string {
-  const lines = TABLES.flatMap(({ name, columns, key }) => [
-    `  ${name} {`,
-    ...columns
-      .filter((column) => SHOWN.has(column.name) || (name === 'links' && SHOWN_OF_LINK.includes(column.name)))
-      .map((column) => `    ${column.type} ${column.name}${key.includes(column.name) ? ' PK' : ''}`),
-    '  }',
-  ]);
-  const events = TABLES.filter(({ name }) => name in STREAMS);
-  const relations = ENTITIES.flatMap(({ name, key }) =>
-    events.filter((table) => has(table, key)).map((table) => `  ${name} |o--o{ ${table.name} : "_source, ${key}"`),
-  );
-  const clicks = ['leads', 'sales'].map((name) => `  clicks |o--o{ ${name} : "_source, event_id = click_id"`);
-  return ['erDiagram', ...relations, ...clicks, ...lines].join('\n');
-}
-
 const INTRO = `# Data dictionary
 
 One table per stream, one row per event; \`links\` and \`customers\` that had an event, as last seen; and views. A column is named after the path of its field
@@ -114,7 +84,7 @@ export function toMarkdown(): string {
     ...shared('Columns of clicks, leads and sales', streams),
     ...shared('Columns of leads and sales', streams.slice(1)),
     ...shared('Columns of sales', streams.slice(2)),
-    ...views('attribution').flatMap(markdownView),
+    ...views('attribution').flatMap(markdownView(TABLES.flatMap(({ columns }) => columns))),
   ].join('\n');
 }
 
@@ -161,13 +131,24 @@ function rowOf(column: Table['columns'][number], table: Described | undefined): 
   return `| \`${column.name}\` | ${column.type} | ${paths} | ${column.comment}${volatile ? ' *joined*' : ''} |`;
 }
 
-function markdownView({ name, doc, columns }: View): string[] {
-  return [
-    `\n## ${name} (view)\n\n${doc}\n`,
-    '| column | |',
-    '|---|---|',
-    ...Object.entries(columns).map(([column, comment]) => `| \`${column}\` | ${comment} |`),
-  ];
+/** A column that a table or an earlier view has with the same words is only named, with where it stands. */
+function markdownView(columns: ReadonlyArray<{ name: string; comment: string }>): (view: View) => string[] {
+  const homes = new Map(columns.map(({ name, comment }) => [`${name} ${comment}`, 'the tables']));
+  return (view) => {
+    const own: string[] = [];
+    const elsewhere = new Map<string, string[]>();
+    for (const [column, comment] of Object.entries(view.columns)) {
+      const home = homes.get(`${column} ${comment}`);
+      if (home) elsewhere.set(home, [...(elsewhere.get(home) ?? []), `\`${column}\``]);
+      else own.push(`| \`${column}\` | ${comment} |`);
+      if (!home) homes.set(`${column} ${comment}`, `\`${view.name}\``);
+    }
+    return [
+      `\n## ${view.name} (view)\n\n${view.doc}`,
+      ...[...elsewhere].map(([home, names]) => `\nAs in ${home}: ${names.join(', ')}.`),
+      ...(own.length > 0 ? ['\n| column | |\n|---|---|', ...own] : []),
+    ];
+  };
 }
 
 export function toJson(): string {

@@ -1,7 +1,7 @@
 import type { Value } from '../../src/model/columns.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 
-/** What becomes of every record of the corpus. docs/troubleshooting.md is made of this, and `records.test.ts` compares it with the real thing. */
+/** What becomes of every record of the corpus. test/corpus/outcomes.md is made of this, and `records.test.ts` compares it with the real thing. */
 export interface RecordTrap {
   outcome: 'stored' | 'flagged' | 'quarantined';
   /** For a reader; of a quarantined record, the reason that is kept with it. */

@@ -52,7 +52,7 @@ export interface EnduredRun extends SceneOptions {
   checks: readonly Check[];
 }
 
-/** As it stands in docs/proof.md. */
+/** As it stands in results.md. */
 export function describeRun(run: EnduredRun): string {
   const { seed, queue, sources, minutes, arrived, backfills, requests, ends, servers, complaints, checks } = run;
   const load = loadavg().map((figure) => figure.toFixed(1));

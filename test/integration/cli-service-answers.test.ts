@@ -81,7 +81,7 @@ state: { url: "${database.url}" }
 });
 
 describe('Retry-After', () => {
-  // docs/faq.md: as long as the service asks, two minutes at most.
+  // docs/scaling.md: as long as the service asks, two minutes at most.
   const hour = 3_600_000;
   it.each([
     ['121', [115, 120]],

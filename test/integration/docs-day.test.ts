@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, expect, it } from 'vitest';
 import { withApp } from '../../src/app/index.ts';
 import { parseConfig } from '../../src/config/index.ts';
@@ -51,15 +50,6 @@ const EVENTS: Readonly<Record<string, () => Promise<void> | void>> = {
         text: 'delete from attribution.clicks where event_id = (select min(event_id) from attribution.clicks)',
       }),
     ).finally(() => process.chdir(before));
-  },
-  'a worker runs, and reads it': async () => {
-    const worker = place.start(['worker'], { TRIBUTARY_API_KEY: sandbox.apiKey });
-    while (!(await say('tributary backfills')).includes(' done ')) {
-      if (worker.child.exitCode !== null) throw new Error((await worker.done).text);
-      await sleep(500);
-    }
-    worker.child.kill('SIGTERM');
-    await worker.done;
   },
 };
 

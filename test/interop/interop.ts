@@ -15,7 +15,7 @@ import { servers } from './servers.ts';
 
 /**
  * `npm run interop [-- NAME… --write]`: Tributary as it is built, with the real things that it meets in the field. What the machine lacks
- * is skipped, with the reason. `--write` keeps the table in docs/compatibility.md.
+ * is skipped, with the reason. `--write` keeps the table in test/interop/results.md.
  */
 const PARTS: readonly Part[] = [
   ...objectStores,
@@ -31,7 +31,7 @@ const PARTS: readonly Part[] = [
   ...containers,
 ];
 
-const PAGE = 'docs/compatibility.md';
+const PAGE = 'test/interop/results.md';
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 interface Row {

@@ -7,7 +7,7 @@ import { MUTANTS, mutated } from './mutants.ts';
 
 /**
  * `npm run mutants [-- --write]`: breaks each rule of evidence in turn, in a copy, and sees whether the tests of the rules or the small worlds
- * notice. A mutant that survives fails it. `--write` puts the list into docs/proof.md.
+ * notice. A mutant that survives fails it. `--write` puts the list into mutants.md.
  */
 const RULES = 'test/unit/proof-rules.test.ts';
 const WORLDS = 'test/property/small-worlds.test.ts';
@@ -48,7 +48,7 @@ function main(): number {
     process.stdout.write(`${table}\n\n${MUTANTS.length} mutants, ${survivors.length} survived\n`);
     for (const { rule, what } of survivors) process.stderr.write(`survived: ${rule}: ${what}\n`);
     if (process.argv.includes('--write') && survivors.length === 0) {
-      writeFileSync('docs/proof.md', withShown(readFileSync('docs/proof.md', 'utf8'), table, 'mutants'));
+      writeFileSync(LIST, withShown(readFileSync(LIST, 'utf8'), table, 'mutants'));
     }
     return survivors.length === 0 ? 0 : 1;
   } finally {
@@ -56,6 +56,7 @@ function main(): number {
   }
 }
 
+const LIST = 'test/mutants/mutants.md';
 const nameOf = (index: number): string => `mutant-${index}`;
 const isSurvivor = (noticed = { rules: 0, worlds: 0 }): boolean => noticed.rules + noticed.worlds === 0;
 

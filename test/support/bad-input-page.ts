@@ -2,8 +2,8 @@ import { ANSWERS } from '../corpus/answer-traps.ts';
 import { RECORDS } from '../corpus/record-traps.ts';
 import { wrapped } from './error-texts.ts';
 
-/** What becomes of everything in the corpus, as an appendix of docs/troubleshooting.md. */
-export function badInputAppendix(): string {
+/** What becomes of everything in the corpus, as test/corpus/outcomes.md lists it. */
+export function badInputPage(): string {
   const records = Object.entries(RECORDS).map(([trap, { outcome, means }]) => ({ trap, outcome, means }));
   const answers = Object.entries(ANSWERS).map(([trap, { outcome, means }]) => ({
     trap,
@@ -36,7 +36,9 @@ function listed(traps: ReadonlyArray<{ trap: string; outcome: string; means: str
     .join('\n');
 }
 
-const HEAD = `## Appendix: bad input
+const HEAD = `# Bad input
+
+Generated: \`npm run generate\`.
 
 Each trap is a file under \`test/corpus/\`; the tests send it over HTTP through the whole engine into Postgres and Parquet, and compare what
 they find with this list.
@@ -47,6 +49,6 @@ they find with this list.
   rows are asked for in smaller pages; a single row that breaks them all is set aside, and the window says so.
 - **stream stopped**: asking again cannot help. The cursor stays; the error says what to do.`;
 
-const RECORDS_HEAD = '### Records\n\nOne of two events on a page. Of a quarantined one, the reason is shown.';
+const RECORDS_HEAD = '## Records\n\nOne of two events on a page. Of a quarantined one, the reason is shown.';
 const ANSWERS_HEAD =
-  '### Answers\n\nIn place of the first page; the next answer is sound. Where the stream stops, no other is asked for.';
+  '## Answers\n\nIn place of the first page; the next answer is sound. Where the stream stops, no other is asked for.';

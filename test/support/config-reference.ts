@@ -20,21 +20,19 @@ interface Schema {
 
 const INTRODUCTION = `# Configuration
 
-Made from the code by \`npm run generate\`: every key there is. [\`config/tributary.yaml\`](../config/tributary.yaml) shows them in one
-file with comments; \`tributary init\` writes one for you.
+Every key, generated from the code. [\`config/tributary.yaml\`](../config/tributary.yaml) shows them in one file with comments; \`tributary init\` writes one for you.
 
-- A command reads \`config/tributary.yaml\` below the folder it is run in, or the file that \`--config\` names.
-- \`\${NAME}\` reads the environment, and it is a fault if it is unset or empty; \`\${NAME:-default}\` falls back. It fills in
-  values, never keys, and what it fills in can never become YAML. Secrets belong there, not in the file.
-- \`tributary config check\` names every fault at once, with line and column. An unknown key is a fault.
-- \`tributary config print\` shows the config as it is understood: defaults filled in, secrets masked. It can be shown to anybody.
-- An editor that knows YAML schemas completes and checks while you type: \`tributary init\` puts \`tributary.schema.json\` beside the
-  config, whose first line names it.
+- A command reads \`config/tributary.yaml\` below the current folder, or the file that \`--config\` names.
+- \`\${NAME}\` reads the environment, and it is an error if it is unset or empty; \`\${NAME:-default}\` falls back. It fills in values, never keys or YAML. Secrets
+  belong there, not in the file.
+- \`tributary config check\` lists all errors, with line and column. An unknown key is an error.
+- \`tributary config print\` shows the config with defaults filled in and secrets masked.
+- \`tributary init\` puts \`tributary.schema.json\` beside the config, for editors that check YAML by a schema.
 
-A *duration* is \`90s\`, \`15m\`, \`1h\` or \`7d\`. A key without a default is left out unless you need it, or is marked *required*.
-Names of sources and sinks are yours: lower-case letters, digits, \`_\` and \`-\`. They become part of keys and paths: choose them for good.
+A *duration* is \`90s\`, \`15m\`, \`1h\` or \`7d\`. Names of sources and sinks have lower-case letters, digits, \`_\` and \`-\`. They become part of keys and paths and
+cannot be changed later.
 
-Three things are set in the environment alone: \`TRIBUTARY_LOG\` (\`debug\`, \`info\`, \`warn\` or \`error\`; \`warn\` by default), \`NO_COLOR\`, and
+Set in the environment alone: \`TRIBUTARY_LOG\` (\`debug\`, \`info\`, \`warn\` or \`error\`; \`warn\` by default), \`NO_COLOR\`, and
 where traces go (\`OTEL_EXPORTER_OTLP_ENDPOINT\`: [monitoring.md](monitoring.md)).
 `;
 
@@ -125,11 +123,11 @@ const FILTER_INTRODUCTION = `## sources.‹name›.streams.‹stream›.filters
 
 Query parameters of \`GET /events\`, also for \`export --filter name=value\`. Where *several* says yes, a list matches any of its values, and \`-\` before
 every value excludes them: \`country: [US, CA]\`, \`trigger: -qr\`, \`[-US, -CA]\`. The service separates values by commas, so a value that holds one
-(\`Washington, D.C.\`) cannot be asked for. A value that cannot be meant is a fault: \`country: UK\` asks whether you meant \`GB\`.
+(\`Washington, D.C.\`) cannot be asked for. An impossible value is an error: \`country: UK\` asks whether you meant \`GB\`.
 \`key\` needs exactly one \`domain\`. Changing the filters of a stream reads it again from \`since\`.
 
-Rows are compared with the filters: nothing is called complete from the first event on that a filter should have kept out, nor as long as no event at all has
-come for one. Of \`root\`, \`saleType\`, \`query\`, \`groupId\` and \`partnerTagId\` no column shows whether the service keeps them; commands say so.
+Rows are compared with the filters: nothing is called complete once an event arrives that a filter should have kept out, nor while no event at all has come for one.
+For \`root\`, \`saleType\`, \`query\`, \`groupId\` and \`partnerTagId\` no column shows whether the service applies them; commands say so.
 
 | filters | value | several | streams |
 |---|---|---|---|`;

@@ -11,7 +11,7 @@ interface Draw {
 
 const unit = ({ random }: Draw): string => `${random.pick(['day', 'hour', 'hour', 'minute', 'second'])}${zone(random)}`;
 const zone = (random: Random): string => random.pick(['', '', '@-8', '@5.5', '@9']);
-/** The reader takes it that no service forgets, or refuses to show, the last six hours: docs/extraction.md says so. */
+/** The reader takes it that no service forgets, or refuses to show, the last six hours: docs/internals/extraction.md says so. */
 const span = ({ random }: Draw): string => random.pick(['20h', '2d', '10d']);
 const fewer = ({ random, pageRows, roomy = false }: Draw): number => random.int(roomy ? 7 : 2, pageRows - 1);
 

@@ -43,8 +43,8 @@ export function errorTexts(): ErrorText[] {
   );
 }
 
-/** Every message by its exit code, as an appendix of docs/troubleshooting.md. What was kept and what to do is printed with each. */
-export function errorsAppendix(texts: readonly ErrorText[]): string {
+/** Every message by its exit code, as test/unit/error-texts.md lists them. What was kept and what to do is printed with each. */
+export function errorsPage(texts: readonly ErrorText[]): string {
   const titles: Readonly<Record<string, string>> = {
     ConfigError: 'You are asked (exit code 2)',
     StopStream: 'The service refuses (exit code 3)',
@@ -59,7 +59,9 @@ export function errorsAppendix(texts: readonly ErrorText[]): string {
   return [HEAD, sections.join('\n'), NETWORK, SERVICE].join('\n\n');
 }
 
-const HEAD = `## Appendix: every message
+const HEAD = `# Every message
+
+Generated: \`npm run generate\`.
 
 Each is printed with what was kept and what to do next, and where they are known with the source, the stream and the window before it. ‹…› is
 filled in; \`|\` stands between what is said in one case and in another.`;

@@ -9,7 +9,7 @@ import type { Scenario } from './scenario.ts';
 import { shownAt } from './simulated-service.ts';
 import type { SimulatedEvent } from './simulated-store.ts';
 
-/** What must hold after every commit, whatever the service does. docs/extraction.md uses the same names. */
+/** What must hold after every commit, whatever the service does. docs/internals/extraction.md uses the same names. */
 export interface Invariants {
   runStarts(): void;
   /** At every request. */

@@ -34,7 +34,7 @@ interface Mixed {
   foreign?: { every: number; part: 'all' | 'first' };
 }
 
-/** The lattice of docs/proof.md, each alone and some together. */
+/** The lattice of test/property/small-worlds.md, each alone and some together. */
 export const BEHAVIOURS: Readonly<Record<string, Traits & Mixed>> = {
   calm: {},
   'bounds exclusive': { bounds: 'exclusive' },

@@ -34,7 +34,7 @@ describe('the bench', () => {
   });
 
   it('has a place in the document for every section', () => {
-    const document = readFileSync('docs/performance.md', 'utf8');
+    const document = readFileSync('bench/results.md', 'utf8');
     for (const id of Object.keys(SECTIONS))
       expect(intoDocument(document, id, 'new figures')).toContain(`-->\nnew figures\n<!--`);
     expect(() => intoDocument(document, 'z', '')).toThrow('no place for section z');
@@ -65,7 +65,7 @@ describe('the bench', () => {
       ['(c) speed', 'at least 0.6', '1.50', '**met**'],
       ['(a) 429s', 'at most 0', '2.00', '**not met**'],
     ]);
-    expect(readFileSync('docs/performance.md', 'utf8')).toContain('<!-- bench bars -->');
+    expect(readFileSync('bench/results.md', 'utf8')).toContain('<!-- bench bars -->');
   });
 
   it('takes turns, and compares each round with itself', async () => {

@@ -68,8 +68,8 @@ describe('links', () => {
 
   it('that are broken would be seen', () => {
     expect(faultOf('README.md', 'docs/nowhere.md')).toContain('there is no docs/nowhere.md');
-    expect(faultOf('docs/faq.md', 'operations.md#nowhere')).toContain('docs/operations.md has no such heading');
-    expect(faultOf('docs/faq.md', 'operations.md#late-data')).toBeUndefined();
+    expect(faultOf('docs/concepts.md', 'operations.md#nowhere')).toContain('docs/operations.md has no such heading');
+    expect(faultOf('docs/concepts.md', 'operations.md#late-data')).toBeUndefined();
   });
 });
 

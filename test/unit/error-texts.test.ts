@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { errorTexts } from '../support/error-texts.ts';
 
-/** The rules that a machine can check of the prose in docs/troubleshooting.md. The rest is for whoever reads it there. */
+/** The rules that a machine can check of the messages that error-texts.md lists. The rest is for whoever reads it there. */
 
 const TEXTS = errorTexts();
 const all = TEXTS.flatMap(({ message, kept, next }) => [message, kept ?? '', next ?? '']).filter(Boolean);

@@ -1,25 +1,16 @@
-import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { configJsonSchema } from '../../src/config/schema.ts';
-import { toDbt, toMarkdown, toMermaid } from '../../src/sinks/schema-formats.ts';
+import { toDbt, toMarkdown } from '../../src/sinks/schema-formats.ts';
 import { majorPerMinor } from '../../src/sinks/views/money.ts';
-import { badInputAppendix } from '../support/bad-input-page.ts';
+import { badInputPage } from '../support/bad-input-page.ts';
 import { configurationPage } from '../support/config-reference.ts';
-import { errorsAppendix, errorTexts } from '../support/error-texts.ts';
+import { errorsPage, errorTexts } from '../support/error-texts.ts';
 import { jsonSchema } from '../support/json-documents.ts';
 
 /** Files that are made from code are checked in, and checked: `npm run generate` brings them up to date. */
 
-it('docs/data-dictionary.md describes the columns as they are', async () => {
-  await expect(`${toMarkdown()}\n`).toMatchFileSnapshot('../../docs/data-dictionary.md');
-});
-
-it('docs/warehouse.md draws the tables as they are', async () => {
-  const page = '../../docs/warehouse.md';
-  const text = readFileSync(new URL(page, import.meta.url), 'utf8');
-  const drawn = `<!-- tables: npm run generate -->\n\`\`\`mermaid\n${toMermaid()}\n\`\`\`\n<!-- /tables -->`;
-  await expect(text.replace(/<!-- tables: .*?<!-- \/tables -->/s, () => drawn)).toMatchFileSnapshot(page);
-  expect(text).toContain('<!-- /tables -->');
+it('dbt/data-dictionary.md describes the columns as they are', async () => {
+  await expect(`${toMarkdown()}\n`).toMatchFileSnapshot('../../dbt/data-dictionary.md');
 });
 
 it('dbt/models/staging/sources.yml describes the tables as they are', async () => {
@@ -41,12 +32,12 @@ it('config/tributary.schema.json describes the config as it is', async () => {
   );
 });
 
-it('docs/troubleshooting.md ends with every message and what becomes of everything in the corpus', async () => {
-  const page = '../../docs/troubleshooting.md';
-  const mark = '<!-- generated from here on: npm run generate -->';
-  const [byHand] = readFileSync(new URL(page, import.meta.url), 'utf8').split(mark);
-  const appendices = `${errorsAppendix(errorTexts())}\n\n${badInputAppendix()}\n`;
-  await expect(`${byHand}${mark}\n\n${appendices}`).toMatchFileSnapshot(page);
+it('test/unit/error-texts.md lists every message', async () => {
+  await expect(`${errorsPage(errorTexts())}\n`).toMatchFileSnapshot('error-texts.md');
+});
+
+it('test/corpus/outcomes.md lists what becomes of everything in the corpus', async () => {
+  await expect(`${badInputPage()}\n`).toMatchFileSnapshot('../corpus/outcomes.md');
 });
 
 it('docs/configuration.md holds every key of the config', async () => {

@@ -37,8 +37,8 @@ describe('the benchmark beside dlt and Singer', () => {
     expect(text).toContain('| calm | Singer | Parquet | its sync failed |');
   });
 
-  it('finds its marks in docs/comparison.md, and writes there only', async () => {
-    const page = await readFile('docs/comparison.md', 'utf8');
+  it('finds its marks in bench/peers/results.md, and writes there only', async () => {
+    const page = await readFile('bench/peers/results.md', 'utf8');
     const written = withReport(page, 'a new table');
     expect(written).toContain('a new table');
     expect(withReport(written, 'another')).toBe(withReport(page, 'another'));

@@ -22,7 +22,7 @@ import type { Known } from '../../src/extract/proof/known.ts';
 import { certified } from '../support/certified.ts';
 
 /**
- * The rules of evidence (docs/extraction.md), one by one: what suffices, and what does not. Written from the contract, not from the code. A test
+ * The rules of evidence (docs/internals/extraction.md), one by one: what suffices, and what does not. Written from the contract, not from the code. A test
  * marked `it.fails` shows a way to fool the kernel that is known and not fixed: it turns red on the day that it is.
  */
 

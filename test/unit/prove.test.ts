@@ -80,8 +80,8 @@ describe('the mutants of the kernel', () => {
     expect(names.filter((name) => MUTANTS.filter(({ rule }) => rule === name).length < 2)).toEqual([]);
   });
 
-  it('stand in docs/proof.md', () => {
-    const shown = shownIn(readFileSync('docs/proof.md', 'utf8'), 'mutants').split('\n').slice(2);
+  it('stand in test/mutants/mutants.md', () => {
+    const shown = shownIn(readFileSync('test/mutants/mutants.md', 'utf8'), 'mutants').split('\n').slice(2);
     expect(shown.map((line) => line.split(' | ').slice(0, 2).join(': ').slice(2))).toEqual(
       MUTANTS.map(({ rule, what }) => `${rule}: ${what}`),
     );

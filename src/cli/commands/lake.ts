@@ -102,7 +102,7 @@ export const registerIceberg: Register = (program, action) => {
 
 const noTables = (name: string | undefined): ConfigError =>
   new ConfigError(name === undefined ? 'the config has no Iceberg sink' : `the config has no Iceberg sink "${name}"`, {
-    next: 'add a sink of type iceberg: see docs/lake.md',
+    next: 'add a sink of type iceberg: see docs/iceberg.md',
   });
 
 function describeMaintained(done: Readonly<Record<string, Maintained>>, columns: number): string {
