@@ -50,11 +50,17 @@ export interface Deadline {
 export function createDeadline({ headersMs, idleMs, totalMs }: Timeouts, caller?: AbortSignal): Deadline {
   const controller = new AbortController();
   const stopListening = onAbort(caller, () => caller && controller.abort(cancelled(caller)));
-  const limit = (ms: number, what: string, next: string) =>
-    setTimeout(() => controller.abort(new RetryLater(`${what} ${seconds(ms)}`, { next })), ms);
+  const limit = (ms: number, what: string, next: string, left = ms) =>
+    setTimeout(() => controller.abort(new RetryLater(`${what} ${seconds(ms)}`, { next })), left);
 
+  let endsAt = performance.now() + totalMs;
   const inTotal = () =>
-    limit(totalMs, 'the answer was not complete after', 'a smaller page comes faster; or run it again later');
+    limit(
+      totalMs,
+      'the answer was not complete after',
+      'a smaller page comes faster; or run it again later',
+      endsAt - performance.now(),
+    );
   const idle = () =>
     limit(idleMs, 'the answer stalled: nothing came for', 'run it again; if it stays, check any proxy between');
   const stop = (): void => {
@@ -74,7 +80,9 @@ export function createDeadline({ headersMs, idleMs, totalMs }: Timeouts, caller?
     },
     async apart(own) {
       stop();
+      const began = performance.now();
       await own;
+      endsAt += performance.now() - began;
       [total, part] = [inTotal(), idle()];
     },
     close() {

@@ -161,8 +161,9 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     try {
       const zero = await sendNumbered({ ...query, page: 0 }, 1);
       if (zero.records.length === 0) return false;
-      const one = new Set((await sendNumbered({ ...query, page: 1 })).records.map((record) => JSON.stringify(record)));
-      if (zero.records.some((record) => one.has(JSON.stringify(record)))) return false;
+      const one = await sendNumbered({ ...query, page: 1 });
+      const [shown, other] = [zero, one].map(({ records }) => flattenAll(records, flatten).rows.map(({ id }) => id));
+      if (!shown?.length || shown.some((id) => other?.includes(id))) return false;
       profile.firstPage = 0;
       takeIn(query, zero);
       return true;

@@ -77,7 +77,7 @@ it('writes into runs what each stream read, changed and asked for', async () => 
 
 it('keeps rows and cursor when the service refuses halfway, and goes on from there', async () => {
   const { sandbox, service, config } = await open();
-  service.faults.add({ status: 403, message: 'The monthly usage is exceeded \0', times: 1000, ...after(10) });
+  service.faults.add({ status: 403, message: 'The monthly usage is exceeded \0', times: 1000, ...after(16) });
   const outcomes = await sync(config);
   expect(statesOf(outcomes)).toEqual(['refused', 'done', 'done']);
   const [refused] = outcomes;

@@ -2,6 +2,7 @@ import type { RequestListener } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { createDeadline } from '../../src/api/cancel.ts';
 import { ANSWER_TOO_LARGE, type ClientOptions, createClient, type EventsQuery } from '../../src/api/client.ts';
 import { Cancelled, ConfigError, type Fault, RetryLater, StopStream } from '../../src/model/errors.ts';
 import { serve } from '../support/http-server.ts';
@@ -122,6 +123,15 @@ describe('timeouts, each with its own message', () => {
     const error = await failure(ask(drip, { timeouts: { idleMs: 2000, totalMs: 200 } }));
     expect(error).toBeInstanceOf(RetryLater);
     expect(error.message).toMatch(/not complete after 0.2 s/);
+  });
+  it('waits on our own side do not begin the limit of the whole anew', async () => {
+    const deadline = createDeadline({ headersMs: 60_000, idleMs: 60_000, totalMs: 200 });
+    for (let i = 0; i < 20; i++) {
+      await delay(20);
+      await deadline.apart(Promise.resolve());
+    }
+    expect(deadline.signal.reason?.message).toMatch(/not complete after 0.2 s/);
+    deadline.close();
   });
   it('a body that is slow but never idle comes through', async () => {
     const steady: RequestListener = async (_request, response) => {
