@@ -11,6 +11,7 @@ const EACH = {
   setupFiles: isProof ? ['test/support/count-fuzz.ts'] : [],
   // Most tests wait for servers and processes: three at a time keep two cores busy.
   maxWorkers: 3,
+  maxConcurrency: 3,
 };
 
 const SECOND = [...DEEP, ...ALONE, ...(isDeep ? SAMPLED : [])];

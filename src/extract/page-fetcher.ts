@@ -114,6 +114,7 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     return order === 'asc' ? { ...query, end: query.start + most } : { ...query, start: query.end - most };
   }
 
+  let isAheadTried = false;
   /** The longest range that was answered, and whether one was that ends in the future. */
   const answered = { ms: 0, ahead: false, isRefused: false };
 
@@ -147,7 +148,7 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     answered.ms = Math.max(answered.ms, query.end - query.start);
     answered.ahead ||= isAhead;
     const page = takeIn(query, told);
-    if (isAhead && page.count > 0) profile.endsNow = false;
+    if (isAhead && page.count > 0) [profile.endsNow, isAheadTried] = [false, true];
     if (!isAhead || page.count > 0 || query.page > 1 || profile.endsNow) return page;
     return (await isDarkAhead(query)) ? ask(request, tries) : page;
   }
@@ -174,16 +175,17 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     }
   }
 
-  let isAheadTried = false;
-
-  /** A service whose clock is behind may show nothing at all for an end in what is its future. Asked once; and once a run, where rows are known to be. */
+  /**
+   * A service whose clock is behind may show nothing at all for an end in what is its future. Asked once; and once a run, where rows are known
+   * to be and none was shown so far ahead. Only if nothing shows a second time: `[]` comes by chance.
+   */
   async function isDarkAhead(query: PageQuery): Promise<boolean> {
     const end = clock.now();
     const mayBe = profile.endsNow === undefined || (!isAheadTried && evidence.seenAfter(query.start).length > 0);
     if (!mayBe || query.start >= end) return false;
     isAheadTried = true;
-    const page = takeIn({ ...query, end }, await sendOnce({ ...query, end }));
-    profile.endsNow = page.count > 0;
+    const shown = takeIn({ ...query, end }, await sendOnce({ ...query, end })).count > 0;
+    profile.endsNow = shown && takeIn(query, await sendOnce(query)).count === 0;
     return profile.endsNow;
   }
 

@@ -23,7 +23,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
   const gaps = createGapCloser(fetcher, window);
   let at = window.start;
   let leaps = 0;
-  let newest = Number.NEGATIVE_INFINITY;
+  let newest = window.start - 1;
   while (at < window.end) {
     const rest = { ...delivered([]), window: { start: at, end: window.end } };
     if (fair.isSpent()) return yield { ...rest, note: TOO_MANY };
@@ -42,8 +42,9 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
           const other = isFurther ? last : page;
           if (other) yield delivered(rowsOf(other, from, window.end), other.rejected);
           if (isFurther) last = page;
-          fair.count(page, newest);
-          newest = Math.max(newest, sortedRows(page).at(-1)?.at ?? newest);
+          const fresh = rowsOf(page, newest + 1, window.end);
+          fair.count(fresh.length);
+          newest = Math.max(newest, ...fresh.map(({ at }) => at));
         }
         if (!step.done) continue;
         outcome = step.value;
@@ -107,16 +108,16 @@ const MOST_EMPTY = 40;
 
 /** What the sweeps of one run may ask for together. */
 export interface FairShare {
-  /** Counts the rows of a page that its sweep has not met before. */
-  count(page: PageResult, known: Instant): void;
+  /** Counts the rows of a page that lie in the window of its sweep, and that it has not met before. */
+  count(rows: number): void;
   isSpent(): boolean;
 }
 
 export function createFairShare(profile: Profile, asked: () => { requests: number; empty: number }): FairShare {
   let rows = 0;
   return {
-    count(page, known) {
-      rows += sortedRows(page).filter(({ at }) => at > known).length;
+    count(more) {
+      rows += more;
     },
     isSpent() {
       const { requests, empty } = asked();

@@ -224,7 +224,8 @@ afterAll(async () => {
   await database.drop();
 });
 
-describe('a service that answers oddly is read completely, or honestly not', () => {
+// Side by side: most of their time they wait, for a try again or for each other's Postgres.
+describe.concurrent('a service that answers oddly is read completely, or honestly not', () => {
   for (const [index, world] of WORLDS.entries()) {
     it(world.name, { timeout: 600_000 }, async () => {
       const service = await play(world);

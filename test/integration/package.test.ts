@@ -41,7 +41,7 @@ describe('the tarball', () => {
 
   it('holds nothing else: no tests, no sources, no state, no secrets', () => {
     const expected =
-      /^(dist\/.+\.(js|d\.ts|html|css|svg)|dist\/cli\/help\.json|config\/tributary\.(yaml|schema\.json)|docs\/.+\.(md|svg|png|json|ya?ml)|dbt\/.+\.(sql|yml))$/;
+      /^(dist\/.+\.(js|d\.ts|html|css|svg)|dist\/cli\/help\.json|config\/tributary\.(yaml|schema\.json)|docs\/.+\.(md|svg|png|json|ya?ml)|dbt\/.+\.(sql|yml|md))$/;
     const atTheTop = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'];
     expect(tarball.files.filter((file) => !expected.test(file) && !atTheTop.includes(file))).toEqual([]);
     expect(tarball.files.filter((file) => /\btests?\b|\.env/.test(file))).toEqual([]);

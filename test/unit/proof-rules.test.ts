@@ -106,6 +106,20 @@ describe('order: the answer is sorted as asked', () => {
     expect(evidence.around(2)).toBeUndefined();
     expect(evidence.seenBefore(100)).toEqual([]);
   });
+
+  it('an order that was ignored once is not told by rows of a single instant', () => {
+    const evidence = evidenceOf([answer([9, 8, 7])]);
+    expect(evidence.admit(answer([8]))).toEqual({ kind: 'unordered' });
+    expect(evidence.admit(newest([8]))).toMatchObject({ kind: 'counts' });
+    expect(evidence.admit(answer([7, 8]))).toMatchObject({ kind: 'counts' });
+    expect(evidence.admit(answer([]))).toEqual({ kind: 'empty' });
+  });
+
+  it('one time that lies years beside the question does not make a short page unordered, two do', () => {
+    const question = { start: 900 * DAY, end: 901 * DAY };
+    expect(timesOf(inOrder(answer([900 * DAY + 5, DAY], question)))).toEqual([900 * DAY + 5]);
+    expect(inOrder(answer([900 * DAY + 5, 2 * DAY, DAY], question))).toBeUndefined();
+  });
 });
 
 describe('reach: rows that no widening explains are no edges', () => {

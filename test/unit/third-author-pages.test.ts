@@ -171,7 +171,7 @@ const SERVICES: Service[] = [
   },
   {
     name: 'two regions one after the other, each in order',
-    unsound: 'heavy',
+    soundIn: 'heavy',
     make: () => (q, e) => {
       const rows = whole(q, e);
       return paged([...rows.filter((r) => shard(r, 2) === 0), ...rows.filter((r) => shard(r, 2) === 1)], q);

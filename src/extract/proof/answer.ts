@@ -48,7 +48,7 @@ const ROWS_A_STRAY = 50;
 export function inOrder({ query, rows: all, answeredAt }: Omit<Observation, 'count'>): readonly Stamped[] | undefined {
   // A later page with more rows than were asked for is not the page with that number. On a first page the others may be added to it from elsewhere.
   if (all.length > query.limit && query.page > 1) return undefined;
-  const rows = all.length > query.limit ? all.slice(0, query.limit) : all;
+  const rows = withoutGarbled(all.length > query.limit ? all.slice(0, query.limit) : all, query);
   const oldestFirst = query.order === 'asc' ? rows : rows.toReversed();
   const sorted = longestSorted(oldestFirst);
   const strays = rows.length - sorted.length;
@@ -59,6 +59,14 @@ export function inOrder({ query, rows: all, answeredAt }: Omit<Observation, 'cou
   // What lies in the future is no edge either: nothing is proven there, and a garbled time would prove all before it.
   const past = sorted.filter(({ at }) => at <= answeredAt + CLOCKS_MS);
   return withinReach(past, query);
+}
+
+/** No service is a year beside the question: one such row among others has a garbled time, and says nothing of their order. */
+const YEAR_MS = 366 * 86_400_000;
+
+function withoutGarbled(rows: readonly Stamped[], { start, end }: PageQuery): readonly Stamped[] {
+  const others = rows.filter(({ at }) => at >= start - YEAR_MS && at <= end + YEAR_MS);
+  return others.length === rows.length - 1 && others.length > 0 ? others : rows;
 }
 
 /**

@@ -44,6 +44,8 @@ export class Evidence {
   #seenMs = 0;
   /** The service refuses longer ranges. */
   #mostRangeMs = Number.POSITIVE_INFINITY;
+  /** The orders that an answer has ignored. */
+  #disordered = new Set<'asc' | 'desc'>();
   /** Until when short questions have shown nothing newer than the newest row. */
   quietThrough: Instant | undefined;
   /** Whether an answer has shown where everything ends. */
@@ -66,6 +68,7 @@ export class Evidence {
     copy.#looks = [...this.#looks];
     copy.#seenMs = this.#seenMs;
     copy.#mostRangeMs = this.#mostRangeMs;
+    copy.#disordered = new Set(this.#disordered);
     copy.quietThrough = this.quietThrough;
     copy.knowsEnd = this.knowsEnd;
     copy.settledThrough = this.settledThrough;
@@ -78,7 +81,8 @@ export class Evidence {
     if (answer.foreign) return { kind: 'foreign' };
     const sorted = inOrder(answer);
     if (this.#rows.showSampling(answer, sorted ?? answer.rows)) this.#startOver();
-    if (sorted === undefined) return { kind: 'unordered' };
+    if (sorted === undefined) this.#disordered.add(answer.query.order);
+    if (sorted === undefined || !this.#tellsItsOrder(answer, sorted)) return { kind: 'unordered' };
     const between = provenBy(sorted);
     const missing = between ? this.#rows.missingFrom(answer, between) : [];
     if (missing.length > 0) return { kind: 'contradicts', missing };
@@ -87,6 +91,11 @@ export class Evidence {
     this.#noteNewest(answer, sorted);
     this.#look(answer, sorted);
     return sorted.length === 0 ? { kind: 'empty' } : { kind: 'counts', sorted };
+  }
+
+  /** An order that was ignored once is believed where rows of two instants show it. */
+  #tellsItsOrder({ query }: Observation, sorted: readonly Stamped[]): boolean {
+    return !this.#disordered.has(query.order) || sorted.length === 0 || provenBy(sorted) !== undefined;
   }
 
   #startOver(): void {
