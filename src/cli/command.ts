@@ -97,22 +97,25 @@ export const withSafety = (command: Command): Command =>
     .option('--dry-run', 'only say what would be changed')
     .option('--yes', 'do not ask; needed without a terminal');
 
-/** A required range of dates. */
+/** A range of dates. */
 export interface WindowOptions {
-  from: string;
+  from?: string;
   to: string;
 }
 
 export const withWindow = (command: Command): Command =>
   command
-    .requiredOption('--from <DATE>', `the start of the range: ${DATES}`)
+    .option('--from <DATE>', `the start of the range (required): ${DATES}`)
     .option('--to <DATE>', 'the end of the range, exclusive', 'now');
 
 /** The forms of a date, for help and errors. Durations count back from now. */
 const DATES = '2026-11-01, 2026-11-01T10:00Z, yesterday, 7d, 1mo';
 
+const FROM = 'say where the range begins, such as --from 7d: see --help';
+
 /** `[from, to)` in UTC. */
 export function parseWindow({ from, to }: WindowOptions, now: Instant = Date.now()): Window {
+  if (from === undefined) throw new ConfigError("required option '--from <DATE>' not specified", { next: FROM });
   const window = { start: parseDateOption('--from', from, now), end: parseDateOption('--to', to, now) };
   if (window.start < window.end) return window;
   throw new ConfigError(`--from (${from}) is not before --to (${to})`, {

@@ -12,7 +12,6 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   doctor: async () => (await import('./setup/doctor.ts')).registerDoctor,
   sync: async () => (await import('./commands/sync.ts')).registerSync,
   backfill: async () => (await import('./commands/backfill.ts')).registerBackfill,
-  backfills: async () => (await import('./commands/backfills.ts')).registerBackfills,
   export: async () => (await import('./commands/export.ts')).registerExport,
   verify: async () => (await import('./commands/verify.ts')).registerVerify,
   worker: async () => (await import('./commands/worker.ts')).registerWorker,
@@ -22,12 +21,10 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   runs: async () => (await import('./commands/runs.ts')).registerRuns,
   cursor: async () => (await import('./commands/cursor.ts')).registerCursor,
   quarantine: async () => (await import('./commands/quarantine.ts')).registerQuarantine,
-  audit: async () => (await import('./commands/runs.ts')).registerAudit,
   forget: async () => (await import('./commands/forget.ts')).registerForget,
   config: async () => (await import('./setup/config.ts')).registerConfig,
   schema: async () => (await import('./setup/schema.ts')).registerSchema,
-  lake: async () => (await import('./commands/lake.ts')).registerLake,
-  iceberg: async () => (await import('./commands/lake.ts')).registerIceberg,
+  maintain: async () => (await import('./commands/maintain.ts')).registerMaintain,
   sandbox: async () => (await import('./setup/sandbox.ts')).registerSandbox,
 };
 
@@ -40,6 +37,8 @@ Examples:
   tributary init                write a config, step by step
   tributary sync                bring the tables up to date
   tributary sync --help         what a command does, with examples
+
+Shell completion: tributary completion --help
 
 Exit codes: 0 done · 1 a bug of tributary · 2 usage or config · 3 the service
 refused · 4 incomplete, run it again · 130 interrupted, nothing lost`;
@@ -85,16 +84,33 @@ export async function run(typed: readonly string[], { terminal, signal, createLo
 
 /** What a group of commands does by its bare name. */
 const BARE: Readonly<Record<string, string>> = {
-  backfills: 'list',
   config: 'print',
   cursor: 'get',
   quarantine: 'list',
 };
 
-/** The command line as it is meant: a bare group lists, `-V` is the older name of `-v`, and SQL may begin with a comment. */
-function inFull(typed: readonly string[]): readonly string[] {
+/** Older names, for one version. */
+const OLDER: ReadonlyArray<readonly [old: string, name: string]> = [
+  ['-V', '-v'],
+  ['backfills', 'backfill list'],
+  ['lake rewrite', 'maintain'],
+  ['iceberg maintain', 'maintain'],
+  ['audit', 'runs audit'],
+];
+
+function renamed(typed: readonly string[]): readonly string[] {
+  if (typed[0] === 'help') return [...typed.slice(1), '--help'];
+  if (typed[0] === 'backfills' && typed[1] !== undefined && !typed[1].startsWith('-'))
+    return ['backfill', ...typed.slice(1)];
+  const line = typed.slice(0, 2).join(' ');
+  const [old, name] = OLDER.find(([old]) => line === old || line.startsWith(`${old} `)) ?? [];
+  return old === undefined || name === undefined ? typed : [...name.split(' '), ...typed.slice(old.split(' ').length)];
+}
+
+/** The command line as it is meant: under today's names, a bare group lists, and SQL may begin with a comment. */
+function inFull(given: readonly string[]): readonly string[] {
+  const typed = renamed(given);
   const [name = '', next] = typed;
-  if (name === '-V') return ['-v'];
   if (name === 'query') return typed.map((word) => (/^--\s/.test(word) ? ` ${word}` : word));
   const isBare = next === undefined || (next.startsWith('-') && next !== '--help' && next !== '-h');
   return isBare && Object.hasOwn(BARE, name) ? [name, BARE[name] ?? '', ...typed.slice(1)] : typed;
@@ -116,7 +132,8 @@ export async function loadProgram(argv: readonly string[], action: Action, termi
     .description('Keeps a warehouse in sync with a link-attribution service: complete, without duplicates, resumable.')
     .version(ownVersion(), '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
-    .helpCommand('help [command]', 'print the help of a command')
+    // `backfill list --json`: the option is the subcommand's.
+    .enablePositionalOptions()
     .addHelpText('after', EXAMPLES)
     .exitOverride();
   for (const register of await commandsFor(argv)) register(program, action);
@@ -126,6 +143,8 @@ export async function loadProgram(argv: readonly string[], action: Action, termi
 
 /** Commander's subcommands do not inherit these settings: throw instead of exiting, and write to our terminal. */
 function settle(command: Command, path: readonly string[], terminal: Terminal): void {
+  // `help sync` is `sync --help`.
+  command.helpCommand(false);
   command.configureOutput({
     writeOut: (text) => terminal.out(text.trimEnd()),
     writeErr: terminal.err,

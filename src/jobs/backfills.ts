@@ -150,7 +150,7 @@ async function move(deps: BackfillDeps, id: string, { from, to }: Move): Promise
 
 async function notMoved({ state }: BackfillDeps, id: string, { from, to }: Move): Promise<ConfigError> {
   const [backfill]: Array<Backfill | undefined> = await readBackfills(state, id);
-  if (!backfill) return new ConfigError(`there is no backfill "${id}"`, { next: 'tributary backfills lists them' });
+  if (!backfill) return new ConfigError(`there is no backfill "${id}"`, { next: 'tributary backfill list shows them' });
   return new ConfigError(`backfill ${id} ${WORDS[backfill.state]}, so it cannot become ${to}`, {
     kept: 'nothing was changed',
     next: `only one that is ${from.join(' or ')} can`,

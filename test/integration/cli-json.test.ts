@@ -46,7 +46,7 @@ const COMMANDS: ReadonlyArray<[name: string, args: string[], code: number]> = [
   ['backfill --dry-run', [...RANGE, '--force'], 0],
   ['backfill', ['leads', ...RANGE, '--force'], 0],
   ['backfill --queue', ['leads', ...RANGE, '--force'], 0],
-  ['backfills list', [], 0],
+  ['backfill list', [], 0],
   ['export', ['leads', ...RANGE, '--out', 'leads.csv'], 0],
   ['quarantine list', [], 0],
   ['quarantine show', ['1'], 0],
@@ -55,10 +55,10 @@ const COMMANDS: ReadonlyArray<[name: string, args: string[], code: number]> = [
   ['cursor set', ['leads', '--to', '1d'], 0],
   ['cursor reset', ['sales', '--yes'], 0],
   ['forget', ['--source', 'main', '--customer', 'nobody', '--unseen', '--yes'], 0],
-  ['audit', [], 0],
+  ['runs audit', [], 0],
   ['config check', [], 0],
   ['config print', [], 0],
-  ['lake rewrite', [], 0],
+  ['maintain', [], 0],
 ];
 
 describe('--json', () => {

@@ -48,7 +48,7 @@ describe('commands that work', () => {
     { args: ['backfill', '--from', '18d', '--to', '12d', '--plan'], says: /^main\/clicks +1 +0 % +\d/m },
     { args: ['backfill', '--from', '18d', '--to', '12d'], says: /^main\/clicks +[\d,]+ /m },
     { args: ['backfill', '--from', '9d', '--to', '8d', '--queue'], says: /^main\/clicks: \d{14}-\w{6}, windows: \d/m },
-    { args: ['backfills'], says: /^\d{14}-\w{6} +main\/clicks .*(queued|done)/m },
+    { args: ['backfill', 'list'], says: /^\d{14}-\w{6} +main\/clicks .*(queued|done)/m },
     { args: ['verify', '--from', '9d', '--to', '2d'], says: /^ {2}lake: all 8 days match$/m },
     {
       args: ['verify', '--from', '9d', '--to', '2d', '--between', 'warehouse', 'lake'],
@@ -58,8 +58,7 @@ describe('commands that work', () => {
       args: ['export', 'leads', '--from', '5d', '--to', '1d', '--out', 'l.csv', '--force'],
       says: /^certified: every event/m,
     },
-    { args: ['lake', 'rewrite'], says: /lake/ },
-    { args: ['iceberg', 'maintain'], says: /^tables +attribution\.clicks +\d/m },
+    { args: ['maintain'], says: /^tables +attribution\.clicks +\d/m },
     { args: ['forget', '--source', 'main', '--click', 'nobody', '--dry-run'], says: /^warehouse: clicks +0$/m },
     { args: ['forget', '--source', 'main', '--click', 'nobody', '--unseen', '--yes'], says: /clicks/ },
   ])('$args', async ({ args, says }) => {
@@ -73,9 +72,9 @@ describe('commands that work', () => {
     expect(longLines(settled(seen.text))).toEqual([]);
   });
 
-  it('iceberg maintain --json is a document like any other', async () => {
-    const { stdout } = await place.run(['iceberg', 'maintain', '--json', '--config', 't.yaml']);
-    expect(DOCUMENTS['iceberg maintain']?.safeParse(JSON.parse(stdout)).error).toBeUndefined();
+  it('maintain --json is a document like any other', async () => {
+    const { stdout } = await place.run(['maintain', '--json', '--config', 't.yaml']);
+    expect(DOCUMENTS.maintain?.safeParse(JSON.parse(stdout)).error).toBeUndefined();
   });
 
   it.each([

@@ -26,7 +26,7 @@ describe('help', () => {
   it('without arguments shows the commands, as an error', async () => {
     const { code, stdout, stderr } = await place.run([]);
     expect([code, stdout]).toEqual([2, '']);
-    for (const command of ['demo', 'sync', 'status', 'completion'])
+    for (const command of ['demo', 'sync', 'status', 'maintain'])
       expect(stderr).toMatch(new RegExp(`^  ${command} `, 'm'));
   });
 

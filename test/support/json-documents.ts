@@ -130,11 +130,11 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
     ),
   },
   'backfill --queue': { backfills: list(object({ ...track, id: text(), windows: number() })) },
-  'backfills list': { backfills: list(backfill) },
-  'backfills pause': { backfills: list(backfill) },
-  'backfills resume': { backfills: list(backfill) },
-  'backfills cancel': { backfills: list(backfill) },
-  'backfills retry': { backfills: list(backfill) },
+  'backfill list': { backfills: list(backfill) },
+  'backfill pause': { backfills: list(backfill) },
+  'backfill resume': { backfills: list(backfill) },
+  'backfill cancel': { backfills: list(backfill) },
+  'backfill retry': { backfills: list(backfill) },
   export: {
     out: text(),
     from: moment,
@@ -221,7 +221,7 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
   'quarantine retry': { retried: list(object({ id: number(), reason: orNull(text()) })) },
   'quarantine drop': { dropped: number() },
   forget: { touched: z.record(text(), number()) },
-  audit: {
+  'runs audit': {
     entries: list(
       object({
         id: text(),
@@ -236,11 +236,9 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
   },
   'config check': { file: text(), sources: list(text()), sinks: list(text()), warnings: list(text()) },
   'config print': { sources: z.record(text(), z.unknown()), sinks: z.record(text(), z.unknown()) },
-  'lake rewrite': {
+  maintain: {
     lakes: z.record(text(), z.record(text(), object({ files: number(), rewritten: number(), rows: number() }))),
-  },
-  'iceberg maintain': {
-    sinks: z.record(
+    tables: z.record(
       text(),
       z.record(text(), object({ joined: number(), expired: number(), removed: number(), files: number() })),
     ),

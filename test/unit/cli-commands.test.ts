@@ -58,7 +58,7 @@ describe('every command', () => {
 
   it('has --json, unless its result is text for another program', () => {
     const without = LEAVES.filter(({ options }) => !options.some(({ name }) => name === '--json'));
-    expect(without.map(({ path }) => path)).toEqual(['completion']);
+    expect(without.map(({ path }) => path)).toEqual([]);
   });
 
   it('is in the docs', () => {
@@ -116,7 +116,6 @@ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _tributary; printf '%s\\n' "\${COMPRE
     [['schema', '--format', 'm'], ['markdown']],
     [['runs', '--source', ''], []],
     [['status', '--config', 'package.j'], ['package.json']],
-    [['completion', 'z'], ['zsh']],
     [['help', 'quar'], ['quarantine']],
   ])('bash completes %j', (line, wanted) => {
     expect(offered(...line)).toEqual(wanted);

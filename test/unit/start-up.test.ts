@@ -69,6 +69,7 @@ it('the help of every command is written by the build, as the command prints it 
     await run(argv, { terminal, signal: new AbortController().signal, createLog: () => silentLog });
     return lines.join('\n');
   };
-  for (const path of ['', 'sync', 'backfills', 'cursor set', 'iceberg']) expect(built[path]).toBe(await helpOf(path));
+  for (const path of ['', 'sync', 'backfill list', 'cursor set', 'maintain'])
+    expect(built[path]).toBe(await helpOf(path));
   expect(Object.keys(built).length).toBeGreaterThan(25);
 });

@@ -28,6 +28,7 @@ import {
 } from '../command.ts';
 import { createBackfillLine, noticesTo, withRetryLines } from '../progress.ts';
 import { counted, duration, figure, minute, percent, table } from '../terminal.ts';
+import { registerQueued } from './backfills.ts';
 import { report } from './sync.ts';
 
 const EXAMPLES = `
@@ -36,6 +37,7 @@ Examples:
   tributary backfill --from 2026-07-01 --to 2026-10-01             do it now
   tributary backfill --from 2026-07-01 --to 2026-10-01 --queue     for workers
   tributary backfill clicks --from 90d --to now --force            read again
+  tributary backfill list                              what is in the queue
 
 It reads only what is not certified yet, and gives way to syncs: while one holds
 the stream, it waits and says so. --to is exclusive. Ctrl-C loses
@@ -56,6 +58,7 @@ export const registerBackfill: Register = (program, action) => {
     .option('--force', 'read again what is certified already')
     .option('--no-wait', 'for scripts: exit with code 4 if a sync holds a stream for more than half a minute')
     .addHelpText('after', EXAMPLES);
+  registerQueued(command, action);
   withJson(withSink(withSource(withConfig(withWindow(command))))).action(
     action(async (context, names: string[], options: BackfillOptions) => {
       const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
@@ -134,7 +137,7 @@ async function enqueue(
     }));
     const lines = queued.map(({ id, source, stream, windows }) => `${source}/${stream}: ${id}, windows: ${windows}`);
     if (json) terminal.out(document({ backfills: queued }));
-    else terminal.say([...lines, 'next: tributary backfills shows how far they are'].join('\n'));
+    else terminal.say([...lines, 'next: tributary backfill list shows how far they are'].join('\n'));
     return EXIT.done;
   } finally {
     await queue.close();

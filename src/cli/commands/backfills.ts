@@ -13,11 +13,10 @@ import {
 } from '../command.ts';
 import { type FittedColumn, figure, fittedTable, percent } from '../terminal.ts';
 
-const BACKFILLS_EXAMPLES = `
+const LIST_EXAMPLES = `
 Examples:
-  tributary backfills                  queued backfills and their progress
-  tributary backfills pause 20261113180000-3fa9c1
-  tributary backfills retry 20261113180000-3fa9c1   only the windows that failed
+  tributary backfill list              queued backfills and their progress
+  tributary backfill list --json
 
 tributary backfill --queue adds one. What a backfill has read stays, also if it
 is cancelled. "certified" is the share of the range that is proven in every
@@ -32,22 +31,19 @@ const VERBS = {
 
 type Verb = keyof typeof VERBS;
 
-export const registerBackfills: Register = (program, action) => {
-  const command = program
-    .command('backfills')
-    .description('backfills in the queue: list, pause, resume, cancel, retry')
-    .addHelpText('after', BACKFILLS_EXAMPLES);
+/** The commands for what `backfill --queue` has added. */
+export const registerQueued: Register = (command, action) => {
   const list = command
     .command('list')
     .description('queued backfills and their progress')
-    .addHelpText('after', '\nExample:\n  tributary backfills list --json');
+    .addHelpText('after', LIST_EXAMPLES);
   withJson(withConfig(list)).action(action(listAll));
   for (const [verb, { does }] of Object.entries(VERBS) as Array<[Verb, (typeof VERBS)[Verb]]>) {
     const child = command
       .command(verb)
       .description(does)
-      .argument('<id>', 'as tributary backfills shows it')
-      .addHelpText('after', `\nExample:\n  tributary backfills ${verb} 20261113180000-3fa9c1`);
+      .argument('<id>', 'as tributary backfill list shows it')
+      .addHelpText('after', `\nExample:\n  tributary backfill ${verb} 20261113180000-3fa9c1`);
     withJson(withConfig(child)).action(
       action((context, id: string, options: CommonOptions) => steer(context, verb, id, options)),
     );

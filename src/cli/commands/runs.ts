@@ -41,6 +41,7 @@ export const registerRuns: Register = (program, action) => {
     .option('--since <DATE>', 'only runs that began since: 2026-11-01, 7d')
     .option('--limit <N>', 'how many at most', parseCount('--limit'), 20)
     .addHelpText('after', RUNS_EXAMPLES);
+  registerAudit(command, action);
   withJson(withSource(withConfig(command))).action(
     action(async ({ terminal, log, document }, { source, stream, state, since, limit, ...options }: RunsOptions) => {
       const from = since === undefined ? undefined : parseDateOption('--since', since);
@@ -110,14 +111,14 @@ const tookOf = ({ startedAt, finishedAt }: RunRecord): string =>
 
 const AUDIT_EXAMPLES = `
 Examples:
-  tributary audit
-  tributary audit --limit 500 --json | jq '.entries[] | select(.actor == "ops")'
+  tributary runs audit
+  tributary runs audit --limit 500 --json | jq '.entries[].actor'
 
 Every change made by a command or in the control room: who, what and from where,
 newest first. Times are UTC.`;
 
-export const registerAudit: Register = (program, action) => {
-  const command = program
+const registerAudit: Register = (runs, action) => {
+  const command = runs
     .command('audit')
     .description('who changed what: cursors, backfills, records set aside, erasures')
     .option('--limit <N>', 'how many at most', parseCount('--limit'), 20)

@@ -12,7 +12,7 @@ Examples:
 
 export const registerCompletion: Register = (program, action) => {
   program
-    .command('completion')
+    .command('completion', { hidden: true })
     .description('print a completion script for a shell')
     .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(SCRIPTS)))
     .addHelpText('after', EXAMPLES)
@@ -61,19 +61,7 @@ export function levelsOf(command: Command, path: readonly string[] = []): Level[
       (each) => each.argChoices ?? (each.name() === 'stream' ? STREAM_NAMES : []),
     ),
   };
-  // `help` is made by commander and takes the names of all the others.
-  const others = children.filter((child) => child.name() !== 'help');
-  const helps = children.filter((child) => child.name() === 'help');
-  return [
-    level,
-    ...helps.map((child) => ({
-      path: [...path, child.name()].join(' '),
-      commands: level.commands,
-      options: [],
-      values: [],
-    })),
-    ...others.flatMap((child) => levelsOf(child, [...path, child.name()])),
-  ];
+  return [level, ...children.flatMap((child) => levelsOf(child, [...path, child.name()]))];
 }
 
 const valueBehind = (flags: string, choices: readonly string[] | undefined): Option['value'] =>

@@ -48,7 +48,7 @@ export async function lock(tx: Queryable, name: string): Promise<void> {
   });
 }
 
-/** Between a commit, `forget` and `lake rewrite`, which may replace the same file. */
+/** Between a commit, `forget` and `maintain`, which may replace the same file. */
 export const lockTrack = (tx: Queryable, { sink, stream, source }: Track): Promise<void> =>
   lock(tx, `lake ${sink}/${source}/${stream}`);
 

@@ -1,0 +1,81 @@
+import { environment, withSinks } from '../../app/index.ts';
+import { ConfigError } from '../../model/errors.ts';
+import { STREAM_NAMES } from '../../model/streams.ts';
+import type { Maintained, Rewrites } from '../../sinks/sink.ts';
+import { type CommonOptions, EXIT, parseStreams, type Register, withConfig, withJson, withSink } from '../command.ts';
+import { figure, table } from '../terminal.ts';
+
+const EXAMPLES = `
+Examples:
+  tributary maintain                   every lake and every Iceberg table
+  tributary maintain clicks --sink lake --json
+
+Parquet lakes: a file keeps the columns that were known when it was last
+written. Readers that merge schemas by name need nothing; for others this adds
+the current columns to old files, as nulls.
+
+Iceberg tables: a worker does what is due every five minutes, a sync at its end.
+This does all of it at once: it joins every day's small files, expires old
+snapshots, and removes files that no snapshot lists.
+
+It may run during a sync or a query, and can be repeated after an interruption.`;
+
+export const registerMaintain: Register = (program, action) => {
+  const command = program
+    .command('maintain')
+    .description('bring Parquet lakes and Iceberg tables into shape')
+    .argument('[stream...]', `of lakes: ${STREAM_NAMES.join(', ')}; all if none is named`)
+    .addHelpText('after', EXAMPLES);
+  withJson(withSink(withConfig(command))).action(
+    action(async ({ terminal, log, document }, names: string[], options: CommonOptions) => {
+      const streams = names.length > 0 ? parseStreams(names) : STREAM_NAMES;
+      const { config } = environment.configOrDefaults(options.config);
+      const done = await withSinks({ config, log }, async ({ sinks }) => {
+        const [lakes, tables]: [Record<string, Rewrites>, Record<string, Maintained>] = [{}, {}];
+        for (const sink of sinks.filter(({ name }) => (options.sink ?? name) === name)) {
+          if (sink.rewrite) lakes[sink.name] = await sink.rewrite(streams);
+          if (sink.maintain) tables[sink.name] = await sink.maintain();
+        }
+        return { lakes, tables };
+      });
+      if (Object.keys({ ...done.lakes, ...done.tables }).length === 0) throw nothingToDo(options.sink);
+      if (options.json) terminal.out(document(done));
+      else
+        terminal.say(
+          [...describeLakes(done.lakes, terminal.columns), ...describeTables(done.tables, terminal.columns)].join(
+            '\n\n',
+          ),
+        );
+      return EXIT.done;
+    }),
+  );
+};
+
+const nothingToDo = (name: string | undefined): ConfigError =>
+  new ConfigError(`the config has no lake and no Iceberg sink${name === undefined ? '' : ` "${name}"`}`, {
+    next: 'tables in Postgres need no maintenance by tributary; for files, add a sink: see docs/lake.md and docs/iceberg.md',
+  });
+
+function describeLakes(done: Readonly<Record<string, Rewrites>>, columns: number): string[] {
+  const rows = Object.entries(done).flatMap(([sink, streams]) =>
+    Object.entries(streams).map(([stream, { files, rewritten, rows: written }]) => [
+      sink,
+      stream,
+      ...[files, rewritten, written].map(figure),
+    ]),
+  );
+  return rows.length > 0 ? [table(['lake', 'stream', 'files', 'rewritten', 'rows'], rows, columns)] : [];
+}
+
+function describeTables(done: Readonly<Record<string, Maintained>>, columns: number): string[] {
+  const rows = Object.entries(done).flatMap(([sink, tables]) =>
+    Object.entries(tables).map(([name, { joined, expired, removed, files }]) => [
+      sink,
+      name,
+      ...[files, joined, removed, expired].map(figure),
+    ]),
+  );
+  if (rows.length === 0) return [];
+  const header = ['sink', 'table', 'data files', 'joined', 'removed', 'expired'];
+  return [table(header, rows, columns), 'joined, removed: files · expired: snapshots'];
+}
