@@ -232,6 +232,9 @@ describe('end: the newest rows first, up to the present, shown by another questi
     const long = from(NOW - NARROW_MS - HOUR);
     expect(ends([candidate, long], known)).toBe(false);
     expect(ends([candidate, long, from(NOW - HOUR - 1)], known)).toBe(true);
+    // It shows again, and nothing that was concluded without it stands.
+    const back = answer([known.newestSeen], { start: NOW - HOUR + 500, end: END, limit: 50 });
+    expect(ends([candidate, long, from(NOW - HOUR - 1), back, candidate, from(NOW - HOUR - 2)], known)).toBe(false);
   });
 
   it('not where a newer row is known, before or behind it', () => {
