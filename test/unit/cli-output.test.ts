@@ -52,6 +52,18 @@ describe('the summary of a sync', () => {
     expect(longLines(text)).toEqual([]);
   });
 
+  it('says what each sink got, where they differ', () => {
+    const [few, many] = [
+      { new: 0, changed: 0, unchanged: 3 },
+      { new: 14_000, changed: 0, unchanged: 3 },
+    ];
+    const of = (sinks: Tally['sinks']): string => notes([outcome('clicks', { sinks })], APP).join('\n');
+    expect(of({ warehouse: few, lake: many })).toContain(
+      'note     main/clicks: rows by sink: warehouse 0 new, 0 changed · lake 14,000 new, 0 changed',
+    );
+    expect(of({ warehouse: many, lake: { ...many, unchanged: 9 } })).not.toContain('by sink');
+  });
+
   it('says what was not begun', () => {
     const text = summaryTable([{ source: 'main', stream: 'sales', report: undefined, fault: new RetryLater('x') }]);
     expect(text).toMatch(/^main\/sales +not begun$/m);

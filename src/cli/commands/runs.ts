@@ -16,6 +16,7 @@ import {
   withSource,
 } from '../command.ts';
 import { duration, type FittedColumn, figure, fittedTable, minute, wrap } from '../terminal.ts';
+import { describeSinks } from './sync.ts';
 
 const RUNS_EXAMPLES = `
 Examples:
@@ -74,11 +75,15 @@ function describe(runs: readonly RunRecord[], limit: number, columns: number): s
   if (runs.length === 0) return 'no run fits';
   return [
     fittedTable(RUN_COLUMNS, runs, columns),
-    ...reasonsOf(runs).map((line) => wrap(line, 2, columns)),
+    ...[...reasonsOf(runs), ...runs.flatMap(sinksOf)].map((line) => wrap(line, 2, columns)),
     '',
     `times in UTC${runs.length === limit ? ` · the newest ${limit}; --limit shows more` : ''}`,
   ].join('\n');
 }
+
+/** Of a sink that was added or emptied: the table has the one that got most. */
+const sinksOf = ({ startedAt, source, stream, sinks }: RunRecord): string[] =>
+  sinks ? [`${minute(startedAt)}, ${source}/${stream} by sink: ${describeSinks(sinks)}`] : [];
 
 const REASONS_SHOWN = 8;
 
