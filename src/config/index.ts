@@ -22,7 +22,9 @@ export function loadConfig(path: string, env: Environment, options?: ReadOptions
     text = readFileSync(path, 'utf8');
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : error;
-    throw new ConfigError(`the config file ${path} cannot be read (${code})`, {
+    const says =
+      code === 'ENOENT' ? `there is no config file ${path}` : `the config file ${path} cannot be read (${code})`;
+    throw new ConfigError(says, {
       next: 'write one with tributary init, or name yours with --config FILE',
     });
   }

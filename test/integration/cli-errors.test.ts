@@ -79,7 +79,7 @@ describe('found before anything is touched', () => {
       'no config',
       {},
       ['--config', 'nowhere.yaml'],
-      'the config file nowhere.yaml cannot be read (ENOENT)\nnext: write one with tributary init',
+      'there is no config file nowhere.yaml\nnext: write one with tributary init',
     ],
     [
       'a variable that is not set',

@@ -1,8 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { environment, hasState, stateNameOf, withApp } from '../../app/index.ts';
-import { type CoverageSpan, type CoverageState, describeRange } from '../../model/window.ts';
-import { type Need, needsOf, readStatus, readUse, type SourceUse, type StreamStatus } from '../../sync/status.ts';
+import { ConfigError } from '../../model/errors.ts';
+import { describeRange } from '../../model/window.ts';
+import {
+  type Need,
+  needsOf,
+  readStatus,
+  readUse,
+  type SourceUse,
+  type StreamStatus,
+  unfilledOf,
+} from '../../sync/status.ts';
 import {
   type CommonOptions,
   type Context,
@@ -15,6 +24,7 @@ import {
   withJson,
   withSource,
 } from '../command.ts';
+import { COVERAGE_LEGEND, coverageBar } from '../coverage-bar.ts';
 import {
   counted,
   cut,
@@ -31,7 +41,7 @@ const EXAMPLES = `
 Examples:
   tributary status
   tributary status --watch
-  tributary status --check || notify     exit code 4 if something needs a person
+  tributary status --check || notify     exit code 4 if action is needed
   tributary status --json | jq '.streams[] | {stream, completeThrough}'
 
 "complete through" is a promise: every event from "since" up to that moment that
@@ -52,7 +62,7 @@ export const registerStatus: Register = (program, action) => {
     .option('--watch', 'show it again every two seconds, until Ctrl-C')
     .option(
       '--check',
-      'exit with 4 if something needs a person: a stream is parked, late, failing or cannot be certified',
+      'exit with 4 if action is needed: a stream is parked, late, failing, cannot be certified, or was never synced into a sink',
     )
     .addHelpText('after', EXAMPLES);
   withJson(withSource(withConfig(command))).action(action(status));
@@ -66,6 +76,8 @@ interface Snapshot {
 
 async function status({ terminal, log, signal, document }: Context, options: StatusOptions): Promise<ExitCode> {
   const { config } = environment.configOrDefaults(options.config);
+  if (options.check && Object.keys(config.sources).length === 0)
+    throw new ConfigError('there is nothing to check: no config names a source', { next: firstStep(config) });
   const stateName = stateNameOf(config);
   const configured = Object.keys(config.sources);
   const perSecond = new Map(Object.entries(config.sources).map(([name, source]) => [name, source.requestsPerSecond]));
@@ -81,11 +93,13 @@ async function status({ terminal, log, signal, document }: Context, options: Sta
     const streams = all.streams.filter(isAsked);
     // A sink that was taken out of the config stays as it is, and nobody has to do anything about it.
     const isWritten = ({ sink }: StreamStatus): boolean => sink === null || sink in config.sinks;
-    const snapshot = {
-      streams,
-      sources: all.sources.filter(isAsked),
-      needs: needsOf(streams.filter(isWritten), maxLags),
-    };
+    const wanted = [...maxLags.keys()].filter((key) => isAsked({ source: key.split('/')[0] ?? '' }));
+    const needs = [
+      ...needsOf(streams.filter(isWritten), maxLags),
+      // A first sync under way needs nobody; but who checks wants to use the tables.
+      ...(options.check ? unfilledOf(streams, wanted, Object.keys(config.sinks)) : []),
+    ];
+    const snapshot = { streams, sources: all.sources.filter(isAsked), needs };
     if (options.watch && terminal.isScreen) terminal.out('\x1b[2J\x1b[H');
     if (options.json) terminal.out(document(snapshot, { isLine: options.watch === true }));
     else terminal.say(describeStatus(snapshot, { stateName, columns: terminal.columns, next: firstStep(config) }));
@@ -212,7 +226,10 @@ function joinedNotes(notes: readonly Note[], streams: readonly StreamStatus[]): 
 }
 
 /** The notes above say why a stream is parked or failed. */
-const needText = ({ kind, message }: Need): string => `needs you: ${kind === 'late' ? `late, ${message}` : kind}`;
+const needText = ({ kind, message }: Need): string => {
+  if (kind === 'unsynced') return `action needed: ${message}`;
+  return `action needed: ${kind === 'late' ? `late, ${message}` : kind}`;
+};
 
 function notesOn(status: StreamStatus, all: readonly StreamStatus[]): string[] {
   const { sink, setAside, uncertifiedWindows, parkedWindows, coverage, parked, lastRun } = status;
@@ -270,28 +287,4 @@ const shortened = (filters: string): string =>
 
 function describeUncertified({ reason, tries, nextTryAt, ...range }: StreamStatus['uncertified'][number]): string {
   return `not certified: ${rangeOf(range)}: ${reason ?? 'no reason is known'} (${tries === 1 ? 'tried once' : `tried ${tries} times`}, again ${minute(nextTryAt)})`;
-}
-
-const MARKS: Readonly<Record<CoverageState, string>> = { certified: '█', uncertified: '▒', gap: '·', open: '─' };
-
-const COVERAGE_LEGEND = `${MARKS.certified} certified  ${MARKS.uncertified} could not be certified  ${MARKS.gap} gap  ${MARKS.open} not certified yet`;
-
-/** These states show even if they fill only a part of a cell: a bar must not hide a gap. */
-const SEVERE: readonly CoverageState[] = ['gap', 'uncertified'];
-
-/** Time from left to right, in cells of equal length. */
-export function coverageBar(spans: readonly CoverageSpan[], width: number): string {
-  const start = spans[0]?.start ?? 0;
-  const step = ((spans.at(-1)?.end ?? start) - start) / width;
-  if (step === 0) return '';
-  return Array.from({ length: width }, (_, i) => {
-    const cell = { start: start + i * step, end: start + (i + 1) * step };
-    const parts = spans.map((span) => ({
-      state: span.state,
-      time: Math.min(span.end, cell.end) - Math.max(span.start, cell.start),
-    }));
-    const present = parts.filter(({ time }) => time > 0).sort((a, b) => b.time - a.time);
-    const severe = SEVERE.find((state) => present.some((part) => part.state === state));
-    return MARKS[severe ?? present[0]?.state ?? 'open'];
-  }).join('');
 }
