@@ -40,9 +40,13 @@ describe('backfill', () => {
     expect(priced.stdout).toContain(`price of ${day(80)} 00:00 to ${day(60)} 00:00 UTC (exclusive)`);
     expect(priced.stdout).toMatch(/^main\/clicks +1 +0 % /m);
     expect((await backfill(...OLDER, '--plan')).stdout.split('\n')[0]).toBe(priced.stdout.split('\n')[0]);
-    const { stdout: clipped } = await backfill('--from', day(3), '--to', '2099-01-01', '--dry-run');
+    const { stdout: clipped } = await backfill('--from', day(3), '--to', day(-1), '--dry-run');
     expect(clipped).toMatch(/^up to \S+ \S+: syncs read what is younger once it has settled$/m);
     expect(priced.stdout).not.toContain('younger');
+    expect(await backfill('--from', day(3), '--to', day(-2), '--dry-run')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('lies in the future'),
+    });
     const { stdout: help } = await tributary('backfill', '--help');
     expect(help).toContain('--dry-run');
     expect(help).not.toContain('--plan');
@@ -55,6 +59,7 @@ describe('backfill', () => {
     expect(stdout.split('\n')[0]).toBe(`${day(80)} 00:00 to ${day(60)} 00:00 UTC (exclusive)`);
     expect(stdout).toMatch(/^stream +read +new +changed +same +requests +certified$/m);
     expect(stdout).toMatch(/^main\/clicks .* 100 %$/m);
+    expect((await backfill(...OLDER, '--force', '--dry-run')).stdout).toMatch(/^main\/clicks +1 +100 % /m);
     expect(stdout).not.toContain('complete through');
     expect(stdout.replace(/\n {9}/g, ' ')).toContain(
       `before since, ${day(30)} 00:00: status and coverage show it as also complete`,
@@ -62,13 +67,13 @@ describe('backfill', () => {
   });
 
   it('says up to where it could read, for people and for machines', async () => {
-    const { code, stdout } = await backfill('--from', day(3), '--to', '2099-01-01');
+    const { code, stdout } = await backfill('--from', day(3), '--to', day(-1));
     expect(code).toBe(0);
-    expect(stdout.split('\n')[0]).toBe(`${day(3)} 00:00 to 2099-01-01 00:00 UTC (exclusive)`);
+    expect(stdout.split('\n')[0]).toBe(`${day(3)} 00:00 to ${day(-1)} 00:00 UTC (exclusive)`);
     expect(stdout.replace(/\n {9}/g, ' ')).toMatch(
       /note {5}main\/clicks: read up to \S+ \S+: syncs read what is younger/,
     );
-    const json = JSON.parse((await backfill('--from', day(3), '--to', '2099-01-01', '--json')).stdout) as {
+    const json = JSON.parse((await backfill('--from', day(3), '--to', day(-1), '--json')).stdout) as {
       streams: Array<{ from: string; to: string; certified: number }>;
     };
     expect(DOCUMENTS.backfill?.safeParse(json).error).toBeUndefined();
