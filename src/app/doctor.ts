@@ -166,8 +166,13 @@ async function profileFindings(state: Database, sources: readonly string[]): Pro
     .map((profile) => {
       const habits = describeProfile(profile, MAX_LIMIT);
       const said = habits.length === 0 ? 'keeps start, end, order and page size' : habits.join(', ');
-      return ok(`source ${profile.source}`, `${profile.stream}: the service ${said}; times to ${profile.tickMs} ms`);
+      return ok(`source ${profile.source}`, `${profile.stream}: the service ${said}; ${precisionOf(profile.tickMs)}`);
     });
+}
+
+function precisionOf(tickMs: number): string {
+  if (tickMs === 1000) return 'its times are whole seconds';
+  return tickMs <= 1 ? 'its times have milliseconds' : `its times are whole multiples of ${tickMs} ms`;
 }
 
 /** What the package needs; `engines` of package.json says the same. */

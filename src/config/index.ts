@@ -71,7 +71,7 @@ export function parseConfig(
       const { line, col } = document.placeOf(offset);
       return `${path}:${line}:${col} ${withoutSecrets(message, secrets)}`;
     });
-  throw new ConfigError(`the config has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:`, {
+  throw new ConfigError(`the config has ${faults.length === 1 ? 'an error' : `${faults.length} errors`}:`, {
     faults,
     next:
       document.faults.every(({ variable }) => variable) && document.faults.length === faults.length

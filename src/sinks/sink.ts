@@ -43,6 +43,8 @@ export interface Abilities {
   publishProgress(track: Omit<LeasedTrack, 'epoch'>, isReopened?: boolean): Promise<void>;
   /** Erases a customer, a click or a source. Returns the number of affected rows by place. */
   erase(erasure: Erasure): Promise<Record<string, number>>;
+  /** How many rows of which place `erase` would affect. Without it, the events are read and counted. */
+  countErased(erasure: Erasure): Promise<Record<string, number>>;
   /** For `doctor`: tests whether the sink can create, write and read, and leaves nothing behind. */
   check(): Promise<readonly Finding[]>;
   /** Compares a window of the sink with the rows that it should hold. Changes nothing. */
@@ -102,6 +104,7 @@ const WITHOUT: Readonly<Record<keyof Abilities, string>> = {
   recover: 'cannot be recovered',
   publishProgress: 'cannot show how far it is',
   erase: 'cannot erase rows',
+  countErased: 'cannot say what it would erase',
   check: 'cannot be checked',
   compare: 'cannot be compared with the service',
   identify: 'cannot identify itself',

@@ -33,6 +33,8 @@ export interface Price {
 const OVERLAP = 1.02;
 /** To find a piece's beginning and to prove its end. */
 const EDGE_REQUESTS = 2;
+/** That a piece without rows is empty takes several questions: an answer without rows alone proves nothing. */
+const EMPTY_REQUESTS = 7;
 
 export async function priceBackfill(
   deps: Pick<SyncDeps, 'state' | 'sinks' | 'signal'>,
@@ -52,7 +54,8 @@ export async function priceBackfill(
   const rows = sum(parts.map((part) => part.rows));
   const pieces = toRead.length + Math.floor(rows / MAX_LIMIT / PAGES_AN_EDGE);
   // The backfill looks around first as well.
-  const requests = probes + Math.ceil((rows / MAX_LIMIT) * OVERLAP) + EDGE_REQUESTS * pieces;
+  const toProve = EDGE_REQUESTS * pieces + EMPTY_REQUESTS * parts.filter((part) => part.rows === 0).length;
+  const requests = probes + Math.ceil((rows / MAX_LIMIT) * OVERLAP) + toProve;
   return {
     source,
     stream,

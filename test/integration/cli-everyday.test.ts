@@ -70,6 +70,13 @@ describe('a bare group', () => {
   });
 });
 
+describe('query', () => {
+  it('writes intervals with the largest unit first', async () => {
+    const { stdout } = await tributary('query', "select interval '2 days 1 hour 11 minutes 7.97 seconds' as lag");
+    expect(stdout).toContain('\n2 days 1 hour 11 minutes 7.97 seconds\n');
+  });
+});
+
 describe('status --check', () => {
   it('exits with 0 while nothing needs a person', async () => {
     expect((await tributary('status', '--check')).code).toBe(0);

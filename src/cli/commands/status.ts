@@ -24,18 +24,8 @@ import {
   withJson,
   withSource,
 } from '../command.ts';
-import { COVERAGE_LEGEND, coverageBar } from '../coverage-bar.ts';
-import {
-  counted,
-  cut,
-  duration,
-  type FittedColumn,
-  figure,
-  fittedTable,
-  minute,
-  type Terminal,
-  wrap,
-} from '../terminal.ts';
+import { bars } from '../coverage-bar.ts';
+import { counted, duration, type FittedColumn, figure, fittedTable, minute, type Terminal, wrap } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:
@@ -78,8 +68,7 @@ async function status({ terminal, log, signal, document }: Context, options: Sta
   const { config } = environment.configOrDefaults(options.config);
   if (options.check && Object.keys(config.sources).length === 0)
     throw new ConfigError('there is nothing to check: no config names a source', { next: firstStep(config) });
-  const stateName = stateNameOf(config);
-  const configured = Object.keys(config.sources);
+  const [stateName, configured] = [stateNameOf(config), Object.keys(config.sources)];
   const perSecond = new Map(Object.entries(config.sources).map(([name, source]) => [name, source.requestsPerSecond]));
   const maxLags = new Map(
     Object.entries(config.sources).flatMap(([name, { streams }]) =>
@@ -138,7 +127,7 @@ function describeStatus({ streams, sources, needs }: Snapshot, { stateName, colu
   ];
   return [
     tableOf(streams, columns),
-    ...bars(streams, columns),
+    ...bars(streams, columns, hasSeveralSinks(streams)),
     ...[...sources.flatMap(useOf), ...joinedNotes(notes, streams)].map((line) => wrap(line, 2, columns)),
     '',
     `state: ${stateName} · times in UTC`,
@@ -176,31 +165,12 @@ const tableOf = (streams: readonly StreamStatus[], width: number): string =>
 const hasSeveralSinks = (streams: readonly StreamStatus[]): boolean =>
   new Set(streams.flatMap(({ sink }) => sink ?? [])).size > 1;
 
-const LEAST_BAR = 10;
-
-/** One bar for each stream and sink, from its beginning to now. */
-function bars(streams: readonly StreamStatus[], columns: number): string[] {
-  const isMany = hasSeveralSinks(streams);
-  const named = streams
-    .filter(({ coverage }) => coverage.length > 0)
-    .map((s) => ({ name: `${s.source}/${s.stream}${isMany ? ` ${s.sink}` : ''}`, ...s }));
-  if (named.length === 0) return [];
-  const rest = '  2026-11-01    now'.length;
-  const wide = Math.min(columns - LEAST_BAR - rest, Math.max(...named.map(({ name }) => name.length)));
-  const room = Math.max(LEAST_BAR, Math.min(columns, 120) - wide - rest);
-  const lines = named.map(({ name, since, coverage }) => {
-    const spans = coverage.map(({ start, end, state }) => ({ start: Date.parse(start), end: Date.parse(end), state }));
-    return `${cut(name, wide).padEnd(wide)}  ${since?.slice(0, 10)}  ${coverageBar(spans, room)}  now`;
-  });
-  return ['', ...lines, COVERAGE_LEGEND, ''];
-}
-
 function useOf({ source, requestsLastHour, tooManyRequestsLastHour, ...use }: SourceUse): string[] {
   if (requestsLastHour === 0) return [];
   const { requestsPerSecond, shareOfBudget } = use;
-  const share = shareOfBudget === null ? '' : `, ${(shareOfBudget * 100).toFixed(1)} % of ${requestsPerSecond}/s`;
+  const share = shareOfBudget === null ? '' : `, ${(shareOfBudget * 100).toFixed(1)}% of ${requestsPerSecond}/s`;
   const refused = tooManyRequestsLastHour > 0 ? `, 429s: ${figure(tooManyRequestsLastHour)}` : '';
-  return [`${source}: ${counted(requestsLastHour, 'request')} in the last hour${share}${refused}`];
+  return [`${source}: ${counted(requestsLastHour, 'request')} by runs of the last hour${share}${refused}`];
 }
 
 interface Note {
@@ -227,8 +197,8 @@ function joinedNotes(notes: readonly Note[], streams: readonly StreamStatus[]): 
 
 /** The notes above say why a stream is parked or failed. */
 const needText = ({ kind, message }: Need): string => {
-  if (kind === 'unsynced') return `action needed: ${message}`;
-  return `action needed: ${kind === 'late' ? `late, ${message}` : kind}`;
+  const says = { late: `late, ${message}`, unsynced: message }[kind as string] ?? kind;
+  return `action needed: ${says}`;
 };
 
 function notesOn(status: StreamStatus, all: readonly StreamStatus[]): string[] {
@@ -255,9 +225,21 @@ function notesOn(status: StreamStatus, all: readonly StreamStatus[]): string[] {
     const again = parked.nextProbeAt ? `, tried again ${minute(parked.nextProbeAt)}` : '';
     lines.push(`parked since ${minute(parked.since)}${again}: ${parked.reason}`);
     lines.push(`next: ${parked.nextStep ?? 'tributary doctor says what to fix'}`);
-  } else if (status.nextRunAt) lines.push(`next run ${minute(status.nextRunAt)}`);
+  } else lines.push(...nextRunOf(status, Date.now()));
   if (!parked && lastRun?.message && lastRun.message !== lastRun.state) lines.push(`last run: ${lastRun.message}`);
   return lines;
+}
+
+/** A worker starts what is due within seconds. */
+const OVERDUE_MS = 120_000;
+
+/** The schedule stays when the worker is stopped. */
+function nextRunOf({ nextRunAt, lastRun }: StreamStatus, now: number): string[] {
+  if (nextRunAt === null) return [];
+  if (Date.parse(nextRunAt) > now - OVERDUE_MS) return [`next run by the worker ${minute(nextRunAt)}`];
+  // Somebody else syncs it.
+  if (lastRun && lastRun.startedAt >= nextRunAt) return [];
+  return [`was due ${minute(nextRunAt)}, and no worker took it: tributary start runs one`];
 }
 
 /** More windows than this say no more than the first of them. */

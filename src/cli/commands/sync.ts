@@ -187,9 +187,9 @@ export function summaryTable(
 export function notes(outcomes: readonly Outcome[], app: SyncApp, asked?: Window): string[] {
   const budgets = sourcesOf(outcomes).map((source) => {
     const { requests, share, perSecond, pauses } = app.usage(source);
-    const used = share === undefined ? '' : `, ${Math.round(share * 100)} % of ${perSecond}/s while there was work`;
+    const used = share === undefined ? '' : `, ${Math.round(share * 100)}% of ${perSecond}/s while there was work`;
     const slowed = pauses > 0 ? `, 429s: ${pauses}` : '';
-    return `budget   ${source}: ${figure(requests)} requests${used}${slowed}`;
+    return `budget   ${source}: ${counted(requests, 'request')}${used}${slowed}`;
   });
   const places = app.sinks.map((sink) => `data in  ${sink.place}`);
   return [...budgets, ...grouped(outcomes, asked), ...places, `state in ${app.stateName} · times in UTC`];

@@ -29,7 +29,7 @@ import {
   withWindow,
 } from '../command.ts';
 import { createBackfillLine, noticesTo, withRetryLines } from '../progress.ts';
-import { figure, table } from '../terminal.ts';
+import { counted, figure, table } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:
@@ -135,7 +135,7 @@ function describeResult(result: VerifyResult): string {
   const cost = requests > 0 ? `, requests: ${figure(requests)}` : '';
   return [
     `${source}/${stream} ${describeRange(window)}`,
-    `  ${against}: ${figure(events)} events${cost}`,
+    `  ${against}: ${counted(events, 'event')}${cost}`,
     ...sinks.map((sink) => describeSink(sink)),
     ...doubts.map((doubt) => `  not comparable: ${describeRange(doubt)}: ${doubt.note}`),
   ].join('\n');
@@ -145,7 +145,10 @@ function describeSink(result: SinkResult): string {
   const { sink, days, examples, windows, neverRead } = result;
   const miscounted = [...describeForeign(result), ...describeMiscounts(result)];
   if (windows.length === 0) {
-    const match = result.foreign.length === 0 ? [`  ${sink}: all ${days.length} days match`] : [];
+    const match =
+      result.foreign.length === 0
+        ? [`  ${sink}: ${days.length === 1 ? 'the day matches' : `all ${days.length} days match`}`]
+        : [];
     return [...match, ...miscounted].join('\n');
   }
   const total = totalOf(result);

@@ -13,7 +13,7 @@ import type { IndexName } from '../views/postgres-indexes.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
 import { createDaysDue, publishColumns, publishDays } from './beside.ts';
 import { findDifferences, readRows } from './compare.ts';
-import { erase, prune } from './erase.ts';
+import { countErased, erase, prune } from './erase.ts';
 import {
   attestTable,
   countRows,
@@ -111,6 +111,7 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
       await state.transaction((tx) => carryRows(tx, track, { added: [], removed: clicks }));
       return touched;
     },
+    countErased: (erasure) => countErased(db, schema, erasure),
     check: () => checkPostgres(warehouse, `sink ${name}`, isStateHere ? 'the state database' : 'its database'),
     compare: (comparison) => findDifferences(db, schema, comparison),
     isInState: isStateHere,
