@@ -5,7 +5,7 @@ import { ENTITIES, type Entity, entitiesOf, STREAM_NAMES, STREAMS, type Stream }
 import type { Refilled } from '../../sink.ts';
 import { isOurs } from '../holdings.ts';
 import { isKnown } from '../merge.ts';
-import { describeTable, entityTable, lockSchema, POSTGRES_TYPES, type Present, tableName } from '../table.ts';
+import { describeTable, entityTable, formatOf, lockSchema, POSTGRES_TYPES, type Present, tableName } from '../table.ts';
 import { bringUpToDate } from './prepare.ts';
 
 /**
@@ -31,6 +31,8 @@ export function refillEntities(db: Database, schema: string, source: string, isT
   });
 }
 
+const NEEDED = ['_source', '_run_id', '_synced_at', 'event'];
+
 interface EventTable {
   stream: Stream;
   present: Present;
@@ -40,7 +42,9 @@ async function eventTables(tx: Queryable, schema: string): Promise<EventTable[]>
   const found: EventTable[] = [];
   for (const name of STREAM_NAMES) {
     const present = await describeTable(tx, schema, name);
-    if (present) found.push({ stream: STREAMS[name], present });
+    // A table of somebody else's in the place of ours is refused when it is prepared.
+    if (present?.is_table && NEEDED.every((column) => column in present.columns))
+      found.push({ stream: STREAMS[name], present });
   }
   return found;
 }
@@ -49,10 +53,11 @@ function insertMissing(schema: string, entity: Entity, from: readonly EventTable
   const [table, key] = [tableName(schema, entity), quoteIdent(entity.key)];
   const list = entity.columns.map(({ name }) => quoteIdent(name)).join(', ');
   const rowsOf = ({ stream, present }: EventTable): string => {
-    // A table that is not brought up to date yet lacks the newest columns.
-    const columns = entity.columns.map(({ name, kind }) =>
-      name in present.columns ? `t.${quoteIdent(name)}` : `null::${POSTGRES_TYPES[kind]}`,
-    );
+    // A table that is not brought up to date yet lacks the newest columns, or has them narrower.
+    const columns = entity.columns.map(({ name, kind }) => {
+      const type = POSTGRES_TYPES[kind];
+      return present.columns[name] === formatOf(type) ? `t.${quoteIdent(name)}` : `null::${type}`;
+    });
     return `select ${columns.join(', ')}, t._synced_at from ${tableName(schema, stream)} t where t._source = $1 and ${isOurs('t', stream)}`;
   };
   return {
