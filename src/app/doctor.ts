@@ -135,7 +135,8 @@ async function changeFindings(sink: Sink, state: Database): Promise<Finding[]> {
         fixBy: 'config',
       });
     const now = await sink.identify?.(state, { source, stream }, last ?? undefined);
-    if (now === undefined || now === identity || now.endsWith(UNSETTLED)) continue;
+    // Before the first sync there was nothing to count.
+    if (now === undefined || now === identity || [now, identity].some((one) => one.endsWith(UNSETTLED))) continue;
     const says = `${place}: ${sink.tableOf?.(stream) ?? sink.place} is not the one that was last counted`;
     findings.push(note(subject, says, 'run tributary sync: it counts the rows, and reads again what is missing'));
   }
@@ -166,8 +167,17 @@ async function profileFindings(state: Database, sources: readonly string[]): Pro
     .map((profile) => {
       const habits = describeProfile(profile, MAX_LIMIT);
       const said = habits.length === 0 ? 'keeps start, end, order and page size' : habits.join(', ');
-      return ok(`source ${profile.source}`, `${profile.stream}: the service ${said}; times to ${profile.tickMs} ms`);
+      const says = `${profile.stream}: the service ${said}; ${precisionOf(profile.tickMs)}`;
+      if (!profile.ignoresOrder) return ok(`source ${profile.source}`, says);
+      // Every proof goes by the order of the answers.
+      const fix = 'until it does, rows are stored and none is certified: tell whoever runs the service';
+      return note(`source ${profile.source}`, says, fix);
     });
+}
+
+function precisionOf(tickMs: number): string {
+  if (tickMs === 1000) return 'its times are whole seconds';
+  return tickMs <= 1 ? 'its times have milliseconds' : `its times are whole multiples of ${tickMs} ms`;
 }
 
 /** What the package needs; `engines` of package.json says the same. */

@@ -1,6 +1,6 @@
 import type { Log } from '../model/log.ts';
 import type { SyncDeps, SyncProgress } from '../sync/job.ts';
-import { duration, figure, type Terminal, wrap } from './terminal.ts';
+import { counted, duration, figure, type Terminal, wrap } from './terminal.ts';
 
 /** What a command shows while it works: a line of progress, and one for each stream that is being tried again. */
 interface ProgressLine {
@@ -42,9 +42,12 @@ export function createBackfillLine(
   return createLine(terminal, (all) => {
     const done = doneOf(all, streams);
     const share = budgetShare();
-    const budget = share === undefined ? [] : [`budget ${Math.round(share * 100)} %`];
+    const budget = share === undefined ? [] : [`budget ${Math.round(share * 100)}%`];
     const bar = `${'█'.repeat(Math.floor(done * BAR)).padEnd(BAR, '░')} ${percentOf(done)}`;
-    const rows = `${figure(total(all, (one) => one.rows))} rows`;
+    const rows = counted(
+      total(all, (one) => one.rows),
+      'row',
+    );
     const requests = `${figure(total(all, (one) => one.requests))} req`;
     const pace = paceOf(all, streams, began);
     return [
@@ -62,7 +65,7 @@ const total = (all: readonly SyncProgress[], of: (progress: SyncProgress) => num
 const doneOf = (all: readonly SyncProgress[], streams: number): number =>
   Math.min(1, total(all, ({ done = 0 }) => done) / streams);
 
-const percentOf = (done: number): string => `${Math.floor(done * 100)} %`;
+const percentOf = (done: number): string => `${Math.floor(done * 100)}%`;
 
 /** A poll is over before anybody could read its speed. */
 const PACE_AFTER_S = 2;

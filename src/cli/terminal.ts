@@ -167,8 +167,8 @@ export function duration(seconds: number): string {
   return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`;
 }
 
-/** A share as a percentage; 100 % only if it is exactly all. */
-export const percent = (share: number): string => (share === 1 ? '100 %' : `${Math.floor(share * 1000) / 10} %`);
+/** A share as a percentage; 100% only if it is exactly all. */
+export const percent = (share: number): string => (share === 1 ? '100%' : `${Math.floor(share * 1000) / 10}%`);
 
 /** A count and its noun: `1 row`, `2 rows`. */
 export const counted = (n: number, noun: string): string => `${figure(n)} ${noun}${n === 1 ? '' : 's'}`;

@@ -22,7 +22,9 @@ export function loadConfig(path: string, env: Environment, options?: ReadOptions
     text = readFileSync(path, 'utf8');
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : error;
-    throw new ConfigError(`the config file ${path} cannot be read (${code})`, {
+    const says =
+      code === 'ENOENT' ? `there is no config file ${path}` : `the config file ${path} cannot be read (${code})`;
+    throw new ConfigError(says, {
       next: 'write one with tributary init, or name yours with --config FILE',
     });
   }
@@ -69,7 +71,7 @@ export function parseConfig(
       const { line, col } = document.placeOf(offset);
       return `${path}:${line}:${col} ${withoutSecrets(message, secrets)}`;
     });
-  throw new ConfigError(`the config has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:`, {
+  throw new ConfigError(`the config has ${faults.length === 1 ? 'an error' : `${faults.length} errors`}:`, {
     faults,
     next:
       document.faults.every(({ variable }) => variable) && document.faults.length === faults.length

@@ -47,25 +47,26 @@ export async function takeBack(db: Queryable, source: string, kind: Forgotten['k
   });
 }
 
-/** Records that were set aside are raw: those that mention the id go. Returns how many. */
-export async function forgetQuarantined(
+/** Records that were set aside are raw: those that mention the id. */
+export async function mentionedIn(
   db: Queryable,
   source: string,
   kind: Forgotten['kind'],
   id: string,
-): Promise<number> {
+): Promise<number[]> {
   const candidates = await db.query<{ id: number; record: string }>({
     text: 'select id, record from tributary.quarantine where source = $1 and strpos(record, $2) > 0',
     values: [source, JSON.stringify(id).slice(1, -1)],
   });
   const mentions = createMentions([{ kind, digest: digestOf(id) }]);
-  const gone = candidates.filter(({ record }) => mentions(parseJson(record)));
-  if (gone.length > 0) {
-    await db.query({
-      text: 'delete from tributary.quarantine where id = any($1)',
-      values: [gone.map((one) => one.id)],
-    });
-  }
+  return candidates.filter(({ record }) => mentions(parseJson(record))).map((one) => one.id);
+}
+
+/** Deletes them. Returns how many. */
+export async function forgetQuarantined(...of: Parameters<typeof mentionedIn>): Promise<number> {
+  const gone = await mentionedIn(...of);
+  if (gone.length > 0)
+    await of[0].query({ text: 'delete from tributary.quarantine where id = any($1)', values: [gone] });
   return gone.length;
 }
 
@@ -74,6 +75,16 @@ const PROGRESS_TABLES = ['cursors', 'windows', 'attestations', 'foreign_rows'] a
 
 /** Leases stay: their epochs must go on rising, or a writer that slept through it all would pass the fence again. */
 const OTHER_TABLES = ['runs', 'profiles', 'filters', 'quarantine', 'parked', 'incidents', 'backfills'] as const;
+
+/** How many rows of a source the state has, by table. */
+export async function countSource(db: Queryable, source: string): Promise<Record<string, number>> {
+  const touched: Record<string, number> = {};
+  for (const table of [...PROGRESS_TABLES, ...OTHER_TABLES]) {
+    const text = `select count(*)::int as rows from tributary.${table} where source = $1`;
+    touched[`tributary.${table}`] = (await db.query<{ rows: number }>({ text, values: [source] }))[0]?.rows ?? 0;
+  }
+  return touched;
+}
 
 /** From now on nothing of the source is called complete. Returns how many rows went from each table. */
 export const forgetProgress = (db: Queryable, source: string): Promise<Record<string, number>> =>

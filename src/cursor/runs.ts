@@ -5,15 +5,21 @@ import type { Queryable } from './database/index.ts';
 import { instantOf, type Sql, storableJson, storableText } from './database/sql.ts';
 import { removeOldRunLogs } from './run-log.ts';
 
-/** What a run did, as the `runs` table and the summary show it. */
-export interface Tally {
-  read: number;
+/** What a run did to the rows of a sink. */
+export interface SinkTally {
   new: number;
   changed: number;
   unchanged: number;
+}
+
+/** What a run did, as the `runs` table and the summary show it. Of several sinks: in the one that got most rows. */
+export interface Tally extends SinkTally {
+  read: number;
   quarantined: number;
   /** Rows with characters that a sink could not hold. */
   sanitized: number;
+  /** By sink. A sink that was added or emptied gets rows that the others have. */
+  sinks: Record<string, SinkTally>;
   requests: number;
   tooManyRequests: number;
   /** Per column: how often an alias contradicted its canonical field, how often a value did not fit. */
@@ -30,12 +36,28 @@ export const emptyTally = (): Tally => ({
   unchanged: 0,
   quarantined: 0,
   sanitized: 0,
+  sinks: {},
   requests: 0,
   tooManyRequests: 0,
   contradictions: {},
   typeMismatches: {},
   schemaChanges: [],
 });
+
+/** Counts what a commit did. Pages overlap: what counts is what the sink met. */
+export function countCommit(tally: Tally, sink: string, done: SinkTally): void {
+  const { new: n, changed, unchanged } = tally.sinks[sink] ?? { new: 0, changed: 0, unchanged: 0 };
+  tally.sinks[sink] = { new: n + done.new, changed: changed + done.changed, unchanged: unchanged + done.unchanged };
+  const metBy = (one: SinkTally): number => one.new + one.changed + one.unchanged;
+  const [fullest = done] = Object.values(tally.sinks).sort((a, b) => metBy(b) - metBy(a));
+  Object.assign(tally, fullest, { read: metBy(fullest) });
+}
+
+/** By sink, where they did not all get the same. Not by unchanged rows: of overlapping pages a larger batch meets fewer. */
+export function differingSinks({ sinks }: Pick<Tally, 'sinks'>): Record<string, SinkTally> | null {
+  const [first, ...others] = Object.values(sinks);
+  return others.every((one) => one.new === first?.new && one.changed === first.changed) ? null : sinks;
+}
 
 export type RunState = 'done' | 'incomplete' | 'refused' | 'interrupted' | 'failed';
 
@@ -111,7 +133,8 @@ const updateRun = (id: string, { state, message, kind }: RunEnd, t: Tally): Sql 
     update tributary.runs
     set state = $2, finished_at = now(), message = $3,
         rows_read = $4, rows_new = $5, rows_changed = $6, rows_unchanged = $7, rows_quarantined = $8,
-        requests = $9, too_many_requests = $10, contradictions = $11, misfits = $12, schema_changes = $13, rows_mended = $14, kind = coalesce($15, kind)
+        requests = $9, too_many_requests = $10, contradictions = $11, misfits = $12, schema_changes = $13, rows_mended = $14, kind = coalesce($15, kind),
+        rows_by_sink = nullif($16::jsonb, 'null')
     where id = $1`,
   values: [
     id,
@@ -130,6 +153,7 @@ const updateRun = (id: string, { state, message, kind }: RunEnd, t: Tally): Sql 
     storableJson(JSON.stringify(t.schemaChanges)),
     t.sanitized,
     kind ?? null,
+    JSON.stringify(differingSinks(t)),
   ],
 });
 
@@ -173,6 +197,8 @@ export interface RunRecord {
   quarantined: number;
   requests: number;
   tooManyRequests: number;
+  /** Where several sinks did not get the same rows: what each got; the figures above are of the one that got most. */
+  sinks: Record<string, SinkTally> | null;
   message: string | null;
 }
 
@@ -191,7 +217,7 @@ const selectRuns = ({ id, source, stream, state, kind, since, before, limit }: R
   text: `
     select id, kind, source, stream, state, started_at as "startedAt", finished_at as "finishedAt",
       rows_read as read, rows_new as new, rows_changed as changed, rows_unchanged as unchanged,
-      rows_quarantined as quarantined, requests, too_many_requests as "tooManyRequests", message
+      rows_quarantined as quarantined, requests, too_many_requests as "tooManyRequests", rows_by_sink as sinks, message
     from tributary.runs
     where ($1::text is null or source = $1) and ($2::text is null or stream = $2) and ($3::text is null or state = $3)
       and ($4::timestamptz is null or started_at >= $4) and ($6::text is null or kind = $6) and ($8::text is null or id = $8)

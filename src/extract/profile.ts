@@ -109,7 +109,7 @@ export function describeProfile(profile: Profile, mostRows: number): string[] {
       `gives at most ${Math.min(profile.pageRows, profile.walkRows)} rows a page`,
     profile.mostRangeMs !== undefined && `answers ranges of at most ${describeMs(profile.mostRangeMs)}`,
     profile.endsNow === true && 'refuses an end in the future',
-    profile.ignoresOrder && 'ignores sortOrder',
+    profile.ignoresOrder && 'does not sort its answers as asked',
     profile.firstPage === 0 && 'counts pages from 0',
     profile.ignoresPage && 'shows the same page whatever its number',
     profile.showsFrom !== undefined && `shows nothing when asked from before ${describeInstant(profile.showsFrom)}`,

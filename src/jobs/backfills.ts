@@ -14,7 +14,7 @@ import type { Database, Queryable } from '../cursor/database/index.ts';
 import { isLeased, makeDue } from '../cursor/schedules.ts';
 import { ConfigError, RetryLater } from '../model/errors.ts';
 import type { StreamName } from '../model/streams.ts';
-import { DAY_MS, describeInstant, startOfDay, type Window } from '../model/window.ts';
+import type { Window } from '../model/window.ts';
 import type { JobQueue } from './bull.ts';
 import { parentJob, type SyncPayload, syncJob, windowJob } from './payloads.ts';
 
@@ -49,12 +49,6 @@ export async function checkNewBackfills(
   asked: ReadonlyArray<Omit<BackfillRequest, 'chunks'>>,
 ): Promise<void> {
   const kept = 'nothing was added';
-  const future = asked.find(({ window }) => window.end > startOfDay(Date.now()) + DAY_MS);
-  if (future)
-    throw new ConfigError(`to (${describeInstant(future.window.end)}) lies in the future`, {
-      kept,
-      next: 'give now, or an earlier time',
-    });
   const { twin, waiting } = await readQueuedLike(state, asked);
   if (twin !== undefined)
     throw new ConfigError(`backfill ${twin} asks for the same and has not ended`, {

@@ -2,8 +2,8 @@ import type { Column } from '../model/columns.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS } from '../model/streams.ts';
 import { duckdbViews } from './lake-views.ts';
 import { daysTable } from './postgres/beside.ts';
-import { viewDefinition } from './postgres/keep-views.ts';
 import { entityTable, streamTable, type Table, tableDefinition } from './postgres/table.ts';
+import { viewDefinition } from './postgres/upkeep/keep-views.ts';
 import { viewsOf } from './postgres/views.ts';
 import type { View } from './views/view.ts';
 

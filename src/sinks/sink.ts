@@ -43,6 +43,8 @@ export interface Abilities {
   publishProgress(track: Omit<LeasedTrack, 'epoch'>, isReopened?: boolean): Promise<void>;
   /** Erases a customer, a click or a source. Returns the number of affected rows by place. */
   erase(erasure: Erasure): Promise<Record<string, number>>;
+  /** How many rows of which place `erase` would affect. Without it, the events are read and counted. */
+  countErased(erasure: Erasure): Promise<Record<string, number>>;
   /** For `doctor`: tests whether the sink can create, write and read, and leaves nothing behind. */
   check(): Promise<readonly Finding[]>;
   /** Compares a window of the sink with the rows that it should hold. Changes nothing. */
@@ -60,6 +62,8 @@ export interface Abilities {
   releaseKeys(stream: Stream, source: string, windows: readonly Window[]): Promise<void>;
   /** Removes rows of other writers from these windows, which `attest` names; where the two share a file, what is left is written anew. */
   removeForeign(stream: Stream, source: string, windows: readonly Window[]): Promise<void>;
+  /** Writes links and customers again that are gone, from the events; all that lack, or only where a source has none left. */
+  refillEntities(source: string, isThorough: boolean): Promise<Refilled[]>;
   /** Deletes a few thousand rows, or some files, of events before a moment. Returns whether there are more. */
   prune(stream: Stream, source: string, before: Instant): Promise<boolean>;
   /** The rows of a window in order of time, a few thousand at a time: for comparing two sinks. */
@@ -87,6 +91,12 @@ export interface Held {
   foreign?: string | undefined;
 }
 
+/** Rows of a table that were gone and are there again. */
+export interface Refilled {
+  table: string;
+  rows: number;
+}
+
 /** A sink that is known to have these abilities. */
 export type SinkWith<A extends keyof Abilities> = Sink & Pick<Abilities, A>;
 
@@ -94,6 +104,7 @@ const WITHOUT: Readonly<Record<keyof Abilities, string>> = {
   recover: 'cannot be recovered',
   publishProgress: 'cannot show how far it is',
   erase: 'cannot erase rows',
+  countErased: 'cannot say what it would erase',
   check: 'cannot be checked',
   compare: 'cannot be compared with the service',
   identify: 'cannot identify itself',
@@ -101,6 +112,7 @@ const WITHOUT: Readonly<Record<keyof Abilities, string>> = {
   glance: 'cannot be looked at',
   releaseKeys: 'remembers no keys',
   removeForeign: 'cannot remove rows of other writers',
+  refillEntities: 'has no tables of links and customers',
   prune: 'cannot delete old rows',
   read: 'cannot be read back',
   rewrite: 'has no files to rewrite',

@@ -6,7 +6,16 @@ import type { Slice } from '../extract/reader.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { STREAMS, type Stream } from '../model/streams.ts';
-import { DAY_MS, describeRange, type Entry, gaps, holds, startOfDay, type Window } from '../model/window.ts';
+import {
+  DAY_MS,
+  describeInstant,
+  describeRange,
+  type Entry,
+  gaps,
+  holds,
+  startOfDay,
+  type Window,
+} from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { Committer } from './committer.ts';
 import { createMeter, type Estimate, estimateRows } from './estimate.ts';
@@ -72,9 +81,21 @@ export async function backfillStream(
   return { ...report, range: { window: read, certified: await certifiedShare(deps.state, job, sinks, read) } };
 }
 
+/** Before anything is asked or written down: a range that cannot be read, or was not meant. */
+export function refuseRange({ sinks }: Pick<SyncDeps, 'sinks'>, jobs: readonly StreamJob[], window: Window): void {
+  refuseExpired(sinks, window);
+  // The end of today is a way to say now.
+  if (window.end > startOfDay(Date.now()) + DAY_MS)
+    throw new ConfigError(`the end of the range, ${describeInstant(window.end)}, lies in the future`, {
+      kept: 'everything; nothing was read or changed',
+      next: 'give now, or an earlier time',
+    });
+  if (jobs.every(({ policy }) => window.start >= Date.now() - policy.settleMs)) throw notYet(window);
+}
+
 function notYet(window: Window): ConfigError {
   return new ConfigError(`nothing of ${describeRange(window)} is old enough to be called complete`, {
-    next: 'choose an earlier --to; a sync reads what is younger',
+    next: 'choose an earlier start; a sync reads what is younger',
   });
 }
 
@@ -112,6 +133,8 @@ interface Unread {
   window: Window;
   /** By sink, in order. */
   needs: Array<{ sink: string; windows: Window[] }>;
+  /** What some sink has not proven: the same, unless it is read by force. */
+  unproven: Window[];
   seen: Sample;
 }
 
@@ -127,14 +150,16 @@ export async function findUnread(
   // What may still come late is left to the syncs.
   const end = Math.min(asked.end, (seen.serverNow ?? Date.now()) - policy.settleMs);
   const window = { start: asked.start, end: Math.max(asked.start, end) };
-  const needs = sinks.map(async (sink) => {
-    const ledger = force ? [] : await readLedger(state, { source, stream, sink: sink.name }, window.start);
+  const each = sinks.map(async (sink) => {
+    const ledger = await readLedger(state, { source, stream, sink: sink.name }, window.start);
     const proven = ledger.filter(({ certified, start }) => certified && start < window.end);
     const held = isAttested ? proven : await stillHeld(sink, STREAMS[stream], source, proven);
     const kept = { ...window, start: Math.max(window.start, keptFrom(sink, Date.now())) };
-    return { sink: sink.name, windows: gaps(held, kept) };
+    return { sink: sink.name, open: gaps(held, kept), all: gaps([], kept) };
   });
-  return { window, needs: await Promise.all(needs), seen };
+  const found = await Promise.all(each);
+  const needs = found.map(({ sink, open, all }) => ({ sink, windows: force ? all : open }));
+  return { window, needs, unproven: joined(found.flatMap(({ open }) => open)), seen };
 }
 
 /** What is proven and still in the sink. Nothing is reopened: the run that reads the window does that. */
@@ -151,7 +176,7 @@ async function stillHeld(
 
 /** The same in chunks for a queue. */
 export async function unreadChunks(deps: Deps, job: StreamJob, request: BackfillRequest): Promise<Window[]> {
-  refuseExpired(deps.sinks, request.window);
+  refuseRange(deps, [job], request.window);
   const { needs, seen } = await findUnread(deps, job, request);
   return joined(needs.flatMap(({ windows }) => windows)).flatMap((window) => chunksOf(window, seen.density));
 }

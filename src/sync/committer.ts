@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ForeignRows } from '../cursor/holdings/attestations.ts';
 import type { Advance, Span } from '../cursor/ledger.ts';
-import type { Tally } from '../cursor/runs.ts';
+import { countCommit, type Tally } from '../cursor/runs.ts';
 import type { Slice } from '../extract/reader.ts';
 import { Fault } from '../model/errors.ts';
 import type { Row } from '../model/flatten.ts';
@@ -9,7 +9,7 @@ import type { Instant } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
 import { type Memory, processMemory } from '../model/memory.ts';
 import type { Stream } from '../model/streams.ts';
-import { type Batch, describeColumns, type Receipt, ShapeChanged, type Sink } from '../sinks/sink.ts';
+import { type Batch, describeColumns, ShapeChanged, type Sink } from '../sinks/sink.ts';
 import type { Evolver } from './evolver.ts';
 import { withheld } from './known/attest.ts';
 import { bytesOf, collect, newBatch, type Pending, startingAt } from './pending.ts';
@@ -56,11 +56,10 @@ export function createCommitter(options: CommitterOptions): Committer {
   const committers = new Map<string, SinkCommitter>(
     sinks.map((sink, i) => [
       sink.name,
-      // Every sink gets the same rows; the summary counts them once, as the first sink met them.
       createSinkCommitter({
-        ...{ sink, evolver, base, serverNow, onCommit, memory, foreign: foreign?.get(sink.name) ?? [] },
+        ...{ sink, evolver, base, serverNow, onCommit, memory, tally, foreign: foreign?.get(sink.name) ?? [] },
         ...(keptFrom && { keptFrom: () => keptFrom(sink) }),
-        ...(i === 0 && { tally }),
+        isFirst: i === 0,
       }),
     ]),
   );
@@ -163,15 +162,17 @@ interface SinkCommitterOptions {
   foreign?: readonly ForeignRows[];
   keptFrom?: () => Instant;
   memory?: Memory;
-  /** Where what the commits did is counted, if it is. */
-  tally?: Tally;
+  /** Where what the commits did is counted. */
+  tally: Tally;
+  /** Every sink meets the same odd records; they are counted once. */
+  isFirst: boolean;
 }
 
 /** If the table changes at every attempt, something other than a few processes with new fields is changing it. */
 const MOST_ATTEMPTS = 5;
 
 export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitter {
-  const { sink, evolver, base, serverNow, onCommit, foreign = [], memory = processMemory, tally } = options;
+  const { sink, evolver, base, serverNow, onCommit, foreign = [], memory = processMemory, tally, isFirst } = options;
   const keptFrom = options.keptFrom ?? (() => Number.NEGATIVE_INFINITY);
   let batch = newBatch();
   let shape = '';
@@ -197,7 +198,12 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
     const since = Math.max(run.since, keptFrom());
     const advance = { ...run, since, commitId: randomUUID(), stream: stream.name, sink: sink.name, spans, newestSeen };
     const receipt = await open.commit(advance, rejected);
-    if (tally) countReceipt(tally, receipt, rejected.length);
+    const { new: added, changed, unchanged } = receipt;
+    countCommit(tally, sink.name, { new: added, changed, unchanged });
+    if (isFirst) {
+      tally.sanitized += receipt.sanitized;
+      tally.quarantined += rejected.length;
+    }
     onCommit(sink.name, spans);
   };
 
@@ -275,16 +281,6 @@ const BATCHES = 6;
 
 /** More than a row has as a rule. Of larger ones a batch holds fewer, so that their size does not multiply what two batches take. */
 const ROW_BYTES = 4096;
-
-function countReceipt(tally: Tally, receipt: Receipt, rejected: number): void {
-  // Pages overlap: what counts is what the sink met.
-  tally.read += receipt.new + receipt.changed + receipt.unchanged;
-  tally.new += receipt.new;
-  tally.changed += receipt.changed;
-  tally.unchanged += receipt.unchanged;
-  tally.sanitized += receipt.sanitized;
-  tally.quarantined += rejected;
-}
 
 async function fill(sink: Sink, stream: Stream, rows: readonly Row[]): Promise<Batch> {
   const batch = await sink.open(stream);

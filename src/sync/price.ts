@@ -3,10 +3,9 @@ import { PLANS } from '../api/plans.ts';
 import { toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
-import { type BackfillRequest, findUnread, parallelism } from './backfill-stream.ts';
+import { type BackfillRequest, findUnread, parallelism, refuseRange } from './backfill-stream.ts';
 import { estimateRows, sum } from './estimate.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
-import { refuseExpired } from './known/retain.ts';
 import { PAGES_AN_EDGE } from './parallel-sweep.ts';
 import { joined } from './windows-to-read.ts';
 
@@ -18,7 +17,7 @@ export interface Price {
   window: Window;
   /** What is still to be read, in order. */
   toRead: readonly Window[];
-  /** The part of the window, by time, that every sink has proven already and that will be skipped. */
+  /** The part of the window, by time, that every sink has proven already; it is skipped, unless by force. */
   certified: number;
   rows: number;
   /** Every row was counted; otherwise guessed from how closely they follow each other at the places looked at. */
@@ -34,16 +33,18 @@ export interface Price {
 const OVERLAP = 1.02;
 /** To find a piece's beginning and to prove its end. */
 const EDGE_REQUESTS = 2;
+/** That a piece without rows is empty takes several questions: an answer without rows alone proves nothing. */
+const EMPTY_REQUESTS = 7;
 
 export async function priceBackfill(
   deps: Pick<SyncDeps, 'state' | 'sinks' | 'signal'>,
   job: StreamJob,
   request: BackfillRequest,
 ): Promise<Price> {
-  refuseExpired(deps.sinks, request.window);
+  refuseRange(deps, [job], request.window);
   const { signal } = deps;
   const { source, stream } = job;
-  const { window, needs, seen: first } = await findUnread(deps, job, request);
+  const { window, needs, unproven, seen: first } = await findUnread(deps, job, request);
   const toRead = joined(needs.flatMap(({ windows }) => windows));
   const openMs = lengthOf(toRead);
   const isWhole = openMs === window.end - window.start;
@@ -53,13 +54,14 @@ export async function priceBackfill(
   const rows = sum(parts.map((part) => part.rows));
   const pieces = toRead.length + Math.floor(rows / MAX_LIMIT / PAGES_AN_EDGE);
   // The backfill looks around first as well.
-  const requests = probes + Math.ceil((rows / MAX_LIMIT) * OVERLAP) + EDGE_REQUESTS * pieces;
+  const toProve = EDGE_REQUESTS * pieces + EMPTY_REQUESTS * parts.filter((part) => part.rows === 0).length;
+  const requests = probes + Math.ceil((rows / MAX_LIMIT) * OVERLAP) + toProve;
   return {
     source,
     stream,
     window,
     toRead,
-    certified: 1 - openMs / Math.max(1, window.end - window.start),
+    certified: 1 - lengthOf(unproven) / Math.max(1, window.end - window.start),
     rows: Math.round(rows),
     isCounted,
     requests,
@@ -86,7 +88,7 @@ export interface StreamPrice {
   from: string;
   to: string;
   toRead: Array<{ from: string; to: string }>;
-  /** The share of the time that is proven already and will be skipped, 0 to 1. */
+  /** The share of the time that is proven already, 0 to 1; it is skipped, unless by force. */
   certified: number;
   rows: number;
   /** False: `rows` and `requests` are guesses. */

@@ -54,7 +54,7 @@ export interface StreamStatus {
 export interface Need {
   source: string;
   stream: StreamName;
-  kind: 'parked' | 'late' | 'uncertified' | 'failed' | 'sink_changed';
+  kind: 'parked' | 'late' | 'uncertified' | 'failed' | 'sink_changed' | 'unsynced';
   message: string;
 }
 
@@ -89,6 +89,23 @@ export function needsOf(streams: readonly StreamStatus[], maxLagMs: ReadonlyMap<
     return found.flatMap((one) => (one ? [{ source, stream, ...one }] : []));
   });
   return [...new Map(needs.map((need) => [JSON.stringify([need.source, need.stream, need.kind]), need])).values()];
+}
+
+/** Streams, as `source/stream`, that no sync has brought into a sink yet, or not to its end. */
+export function unfilledOf(
+  streams: readonly StreamStatus[],
+  wanted: readonly string[],
+  sinks: readonly string[],
+): Need[] {
+  return wanted.flatMap((key) =>
+    sinks.flatMap((sink): Need[] => {
+      const [source = '', stream] = key.split('/') as [string, StreamName];
+      const status = streams.find((one) => one.source === source && one.stream === stream && one.sink === sink);
+      if (status && !status.firstSync) return [];
+      const says = status ? `the first sync into ${sink} has not ended` : `never synced into ${sink}`;
+      return [{ source, stream, kind: 'unsynced', message: `${says}; next: tributary sync` }];
+    }),
+  );
 }
 
 export interface LastRun {

@@ -5,10 +5,9 @@ import { type Log, observed } from '../model/log.ts';
 import type { StreamName } from '../model/streams.ts';
 import { describeRange, type Entry, gaps, NOTHING_THERE, NOTHING_YET, type Window, within } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
-import { type BackfillRequest, backfillStream, createIsBusy, parallelism } from './backfill-stream.ts';
+import { type BackfillRequest, backfillStream, createIsBusy, parallelism, refuseRange } from './backfill-stream.ts';
 import type { Committer } from './committer.ts';
 import type { StreamJob, StreamPolicy, SyncDeps } from './job.ts';
-import { refuseExpired } from './known/retain.ts';
 import { sweepInParallel } from './parallel-sweep.ts';
 import { withReading } from './reading.ts';
 import { type StreamReport, withRun } from './run.ts';
@@ -29,7 +28,7 @@ export async function backfillAll(
   jobs: readonly StreamJob[],
   request: BackfillRequest,
 ): Promise<Outcome[]> {
-  refuseExpired(deps.sinks, request.window);
+  refuseRange(deps, jobs, request.window);
   return forAll(deps, jobs, (job) => backfillStream(deps, job, request));
 }
 

@@ -100,7 +100,7 @@ describe.skipIf(!hasBrowser || !hasRedis)('the work in the control room', () => 
     await page.getByLabel('sales').uncheck();
     await page.getByLabel('From (UTC)').fill(date(today - DAYS * DAY_MS));
     await page.getByLabel('To, exclusive (UTC)').fill(date(today - 7 * DAY_MS));
-    await page.getByRole('button', { name: 'Show the price' }).click();
+    await page.getByRole('button', { name: 'Show the estimate' }).click();
     await page.getByRole('table', { name: 'What it will cost' }).getByText('main/clicks').waitFor();
     // What is priced now takes its time from here on, so that there is something to pause.
     const isOld = ({ query }: { query: Readonly<Record<string, string>> }) =>

@@ -39,7 +39,7 @@ describe.skipIf(!hasBrowser || !hasRedis)('the control room', () => {
     await row.getByText('parked').waitFor();
     await row.getByText(`${BEHIND_DAYS} days`).waitFor();
     await row.getByText('late').waitFor();
-    await page.getByRole('heading', { name: /need you|needs you/ }).waitFor();
+    await page.getByRole('heading', { name: /^Action needed/ }).waitFor();
     sandbox.service.traits = {};
     await goTo(page, '#/stream/main/clicks');
     await page.getByRole('button', { name: 'Sync now' }).click();

@@ -77,7 +77,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await page.keyboard.press('Enter');
     await page.waitForURL(/#\/backfills/);
     expect(await page.inputValue('#from')).toBe(day);
-    await tabTo('Show the price');
+    await tabTo('Show the estimate');
     await page.keyboard.press('Enter');
     await tabTo('Start the backfill');
     await context.close();
@@ -235,7 +235,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
       await route.continue().catch(() => {}); // It was stopped.
     });
     const cost = page.getByRole('table', { name: 'What it will cost' });
-    await page.getByRole('button', { name: 'Show the price' }).click();
+    await page.getByRole('button', { name: 'Show the estimate' }).click();
     await page.getByText('Asking the service how much there is: 2 of 3 streams').waitFor();
     const rows = async () => (await cost.getByRole('row').allTextContents()).slice(1);
     expect(await rows()).toEqual([
@@ -245,13 +245,13 @@ describe.skipIf(!hasBrowser)('the page', () => {
     ]);
     await page.getByText('takes 56 s at 4 requests a second').waitFor();
     await page.getByRole('button', { name: 'Stop asking' }).click();
-    await page.getByText('Stopped: 2 of 3 streams priced.').waitFor();
+    await page.getByText('Stopped: 2 of 3 streams estimated.').waitFor();
     expect(await page.getByRole('button', { name: 'Start the backfill' }).count()).toBe(0);
     // Another question removes the answer to the last one.
     isSlow.leads = false;
     await page.getByRole('checkbox', { name: 'sales' }).uncheck();
     expect(await cost.count()).toBe(0);
-    await page.getByRole('button', { name: 'Show the price' }).click();
+    await page.getByRole('button', { name: 'Show the estimate' }).click();
     const asked = page.waitForRequest((request) => request.url().endsWith('/api/backfills'));
     await page.getByRole('button', { name: 'Start the backfill' }).click();
     expect((await asked).postDataJSON().pricedRows).toEqual({ 'main/clicks': 48_000, 'main/leads': 24_000 });
@@ -300,7 +300,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
       expect.stringContaining('main/leads: query is not checked'),
     ]);
     await page.goto(`${server.baseUrl}/#/backfills?source=main&stream=leads`);
-    await page.getByRole('button', { name: 'Show the price' }).click();
+    await page.getByRole('button', { name: 'Show the estimate' }).click();
     await doubts.getByText('main/leads: query is not checked').waitFor();
     await page.goto(`${server.baseUrl}/#/stream/main/clicks`);
     await settled(page);

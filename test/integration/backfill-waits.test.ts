@@ -52,7 +52,7 @@ describe('a backfill that meets a long first sync', () => {
     expect(filled.stderr.match(/waits for/g)).toHaveLength(1);
     expect(filled.stderr).toContain(`(process ${sync.pid} on `);
     expect(filled.stderr).toContain('--queue would leave it to the workers');
-    expect(filled.stdout).toMatch(/^main\/clicks .* 100 %$/m);
+    expect(filled.stdout).toMatch(/^main\/clicks .* 100%$/m);
   });
 
   it('with --no-wait it ends with exit code 4 and says who has the stream', async () => {

@@ -1,7 +1,16 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { listRuns } from '../../src/cursor/runs.ts';
 import { DAY_MS } from '../../src/model/window.ts';
 import { clicks, daysAgo, inWindow, monthOf, uncovered } from '../support/backfills.ts';
-import { backfill, configFor, type Engine, openEngine, storedIds, withSmallPages } from '../support/engine.ts';
+import {
+  backfill,
+  configFor,
+  type Engine,
+  openEngine,
+  sourceOf,
+  storedIds,
+  withSmallPages,
+} from '../support/engine.ts';
 
 let engine: Engine;
 beforeAll(async () => {
@@ -43,12 +52,16 @@ it('asks only for what is not proven yet; with force for all of it', async () =>
 it('never calls complete what may still come late', async () => {
   const sandbox = await monthOf();
   const config = configFor(engine, sandbox, { since: '30d' });
-  await backfill(config, { window: { start: daysAgo(3), end: Date.now() + DAY_MS } }, clicks);
+  await backfill(config, { window: { start: daysAgo(3), end: daysAgo(-1) } }, clicks);
   const [open] = await uncovered(engine, config, { start: daysAgo(3), end: Date.now() });
   expect(Date.now() - (open?.start ?? 0)).toBeGreaterThan(9.9 * 60_000);
-  const future = { start: Date.now(), end: Date.now() + DAY_MS };
-  const [refused] = await backfill(config, { window: future }, clicks);
-  expect(refused?.fault?.describe()).toMatch(/old enough to be called complete[\s\S]*next: choose an earlier --to/);
+  const runs = await listRuns(engine.db, { source: sourceOf(config), limit: 9 });
+  const refused = (start: number, end: number) =>
+    backfill(config, { window: { start, end } }, clicks).catch((error: unknown) => String(error));
+  expect(await refused(Date.now() - 60_000, Date.now())).toMatch(/old enough to be called complete/);
+  expect(await refused(daysAgo(3), Date.now() + 2 * DAY_MS)).toMatch(/lies in the future/);
+  // Neither is a run that failed.
+  expect(await listRuns(engine.db, { source: sourceOf(config), limit: 9 })).toEqual(runs);
 });
 
 it('goes on where it was interrupted', async () => {

@@ -37,12 +37,16 @@ describe('backfill', () => {
   it('--dry-run prices it, with --to said to be exclusive; --plan is another name for it', async () => {
     const priced = await backfill(...OLDER, '--dry-run');
     expect(priced).toMatchObject({ code: 0, stderr: '' });
-    expect(priced.stdout).toContain(`price of ${day(80)} 00:00 to ${day(60)} 00:00 UTC (exclusive)`);
-    expect(priced.stdout).toMatch(/^main\/clicks +1 +0 % /m);
+    expect(priced.stdout).toContain(`estimate for ${day(80)} 00:00 to ${day(60)} 00:00 UTC (exclusive)`);
+    expect(priced.stdout).toMatch(/^main\/clicks +1 +0% /m);
     expect((await backfill(...OLDER, '--plan')).stdout.split('\n')[0]).toBe(priced.stdout.split('\n')[0]);
-    const { stdout: clipped } = await backfill('--from', day(3), '--to', '2099-01-01', '--dry-run');
+    const { stdout: clipped } = await backfill('--from', day(3), '--to', day(-1), '--dry-run');
     expect(clipped).toMatch(/^up to \S+ \S+: syncs read what is younger once it has settled$/m);
     expect(priced.stdout).not.toContain('younger');
+    expect(await backfill('--from', day(3), '--to', day(-2), '--dry-run')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('lies in the future'),
+    });
     const { stdout: help } = await tributary('backfill', '--help');
     expect(help).toContain('--dry-run');
     expect(help).not.toContain('--plan');
@@ -54,7 +58,14 @@ describe('backfill', () => {
     expect([code, longLines(stdout)]).toEqual([0, []]);
     expect(stdout.split('\n')[0]).toBe(`${day(80)} 00:00 to ${day(60)} 00:00 UTC (exclusive)`);
     expect(stdout).toMatch(/^stream +read +new +changed +same +requests +certified$/m);
-    expect(stdout).toMatch(/^main\/clicks .* 100 %$/m);
+    expect(stdout).toMatch(/^main\/clicks .* 100%$/m);
+    const empty = ['--from', day(300), '--to', day(200), '--json'];
+    type Cost = { streams: Array<{ requests: number }> };
+    const requestsOf = ({ stdout }: Finished): number => (JSON.parse(stdout) as Cost).streams[0]?.requests ?? 0;
+    const estimate = requestsOf(await backfill(...empty, '--dry-run'));
+    const took = requestsOf(await backfill(...empty));
+    expect(Math.max(estimate / took, took / estimate)).toBeLessThan(2);
+    expect((await backfill(...OLDER, '--force', '--dry-run')).stdout).toMatch(/^main\/clicks +1 +100% /m);
     expect(stdout).not.toContain('complete through');
     expect(stdout.replace(/\n {9}/g, ' ')).toContain(
       `before since, ${day(30)} 00:00: status and coverage show it as also complete`,
@@ -62,13 +73,13 @@ describe('backfill', () => {
   });
 
   it('says up to where it could read, for people and for machines', async () => {
-    const { code, stdout } = await backfill('--from', day(3), '--to', '2099-01-01');
+    const { code, stdout } = await backfill('--from', day(3), '--to', day(-1));
     expect(code).toBe(0);
-    expect(stdout.split('\n')[0]).toBe(`${day(3)} 00:00 to 2099-01-01 00:00 UTC (exclusive)`);
+    expect(stdout.split('\n')[0]).toBe(`${day(3)} 00:00 to ${day(-1)} 00:00 UTC (exclusive)`);
     expect(stdout.replace(/\n {9}/g, ' ')).toMatch(
       /note {5}main\/clicks: read up to \S+ \S+: syncs read what is younger/,
     );
-    const json = JSON.parse((await backfill('--from', day(3), '--to', '2099-01-01', '--json')).stdout) as {
+    const json = JSON.parse((await backfill('--from', day(3), '--to', day(-1), '--json')).stdout) as {
       streams: Array<{ from: string; to: string; certified: number }>;
     };
     expect(DOCUMENTS.backfill?.safeParse(json).error).toBeUndefined();
@@ -76,12 +87,12 @@ describe('backfill', () => {
     expect(Date.parse(json.streams[0]?.to ?? '')).toBeLessThan(Date.now());
   });
 
-  it('says which part is not certified and why, and never rounds up to 100 %', async () => {
+  it('says which part is not certified and why, and never rounds up to 100%', async () => {
     sandbox.service.traits = { sortOrder: 'reversed' };
     const { code, stdout } = await backfill('--from', day(82), '--to', day(60));
     sandbox.service.traits = {};
     expect(code).toBe(4);
-    const share = Number(/^main\/clicks .* ([\d.]+) %$/m.exec(stdout)?.[1]);
+    const share = Number(/^main\/clicks .* ([\d.]+)%$/m.exec(stdout)?.[1]);
     // Twenty of twenty-two days were certified before.
     expect(share).toBeGreaterThanOrEqual(90.9);
     expect(share).toBeLessThan(100);
@@ -97,6 +108,6 @@ describe('backfill', () => {
     const { stdout } = await tributary('backfills');
     expect(longLines(stdout)).toEqual([]);
     // Days 82 to 70: twelve of twenty days are certified, the others wait for a worker.
-    expect(stdout).toMatch(new RegExp(`main/clicks +${day(90)} +${day(70)} +queued .*60 %$`, 'm'));
+    expect(stdout).toMatch(new RegExp(`main/clicks +${day(90)} +${day(70)} +queued .*60%$`, 'm'));
   });
 });

@@ -120,7 +120,7 @@ describe('cursor', () => {
     [['set', 'clicks'], "required option '--to <DATE>' not specified"],
     [['reset', 'clicks', '--source', 'other'], 'there is no source "other"'],
     [['reset', 'clicks', '--sink', 'warehouse'], 'this cannot be undone, and there is no terminal to ask on'],
-    [['reset', 'clicks', '--sink', 'lake'], 'there is no cursor of clicks that fits'],
+    [['reset', 'clicks', '--sink', 'lake'], 'there is no cursor of clicks that matches'],
     [['reset'], "missing required argument 'stream'"],
     [['rest'], "unknown command 'rest'\n(Did you mean reset?)\nnext: see tributary cursor --help"],
   ])('%j is refused', async (args, message) => {
@@ -183,7 +183,7 @@ describe('runs', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining('Allowed choices are running, done, incomplete')]);
   });
 
-  it('say why they are not done: the same reason once, and within 80 columns with kind and changed', async () => {
+  it('say why they are not done: the same reason once, and within 80 columns with kind, requests and duration', async () => {
     const reason =
       'not proven complete: 2026-11-01 00:00 to 2026-11-02 00:00 UTC (exclusive): rows of one instant do not fit';
     for (const [i, kind] of ['repair', 're-sweep', 're-sweep'].entries()) {
@@ -196,8 +196,8 @@ describe('runs', () => {
     const { stdout } = await tributary('runs');
     await db.query({ text: `delete from tributary.runs where id like 'odd-%'` });
     expect(longLines(stdout)).toEqual([]);
-    expect(stdout).toMatch(/^started +kind .* changed/);
-    expect(stdout).toMatch(/ re-sweep +main\/sales +incomplete +123,456 +0 +1,234/);
+    expect(stdout).toMatch(/^started +kind .* req +took/);
+    expect(stdout).toMatch(/ re-sweep +main\/sales +incomplete +123,456 +0 +0 +60 min/);
     const text = stdout.replace(/\s+/g, ' ');
     expect(text.split(reason)).toHaveLength(2);
     expect(text).toMatch(/ and 1 before, main\/sales incomplete: not proven/);

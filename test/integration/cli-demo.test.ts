@@ -49,7 +49,7 @@ describe('tributary demo', () => {
     expect(first.stdout).toMatch(/^demo\/clicks +[\d,]+ +12,000 +0 +[\d,]+ +\d+( +\d+)? +\d{4}-\d\d-\d\d \d\d:\d\d$/m);
     expect(first.stdout).toMatch(/^demo\/leads +[\d,]+ +1,500 +0 /m);
     expect(first.stdout).toMatch(/^demo\/sales +[\d,]+ +500 +0 /m);
-    expect(first.stdout).toMatch(/^budget {3}demo: \d+ requests, \d+ % of 4\/s while there was work(, .*)?$/m);
+    expect(first.stdout).toMatch(/^budget {3}demo: \d+ requests, \d+% of 4\/s while there was work(, .*)?$/m);
     expect(first.stdout).toMatch(/^data in {2}Postgres schema demo \(clicks, leads, sales, links, customers\)$/m);
     expect(first.stdout).toMatch(/^link +clicks +leads +sales$/m);
     expect(first.stdout.match(/^\S+\.\S+\/\S+ +[\d,]+ +[\d,]+ +[\d,]+$/gm)).toHaveLength(5);

@@ -107,6 +107,24 @@ describe('doctor', () => {
     expect(stdout).toMatch(/^ok {4}state: Postgres at .*\n(.*\n)*\nall is well\n$/m);
   });
 
+  it('a service that does not sort is named for what it is, right after the first sync', async () => {
+    const [mixed, fresh] = [
+      await smallSandbox({ apiKey: KEY, rows: { clicks: 500, leads: 5, sales: 5 }, traits: { sortOrder: 'mixed' } }),
+      await freshDatabase(),
+    ];
+    const setup = { baseUrl: mixed.baseUrl, url: fresh.url };
+    await written(setup);
+    expect((await place.call(['sync', 'clicks', '--config', 't.yaml'], { KEY })).code).toBe(4);
+    const { findings } = await doctor(setup);
+    await fresh.drop();
+    expect(findings.filter(({ level }) => level !== 'ok')).toEqual([
+      expect.objectContaining({
+        says: expect.stringMatching(/^clicks: the service does not sort its answers as asked/),
+        fix: expect.stringContaining('none is certified'),
+      }),
+    ]);
+  });
+
   it('a key that is refused: 3', async () => {
     const { code, faults } = await doctor({ key: 'wrong' });
     expect([code, faults]).toEqual([3, [expect.stringMatching(/^source main: the service answered 401/)]]);

@@ -52,19 +52,19 @@ describe('found before anything is touched', () => {
       'bad config',
       { line: '    sinse: 30d', plan: 'gold' },
       [],
-      'the config has 2 faults:\n  t.yaml:5:5 sources.main.plan: must be one of free, pro, business, advanced, enterprise\n  t.yaml:7:5 sources.main.sinse: is not a key of the config: did you mean since?\nnext: fix',
+      'the config has 2 errors:\n  t.yaml:5:5 sources.main.plan: must be one of free, pro, business, advanced, enterprise\n  t.yaml:7:5 sources.main.sinse: is not a key of the config: did you mean since?\nnext: fix',
     ],
     [
       'free plan',
       { plan: 'free' },
       [],
-      'the config has a fault:\n  t.yaml:5:5 sources.main.plan: the free plan has no analytics budget',
+      'the config has an error:\n  t.yaml:5:5 sources.main.plan: the free plan has no analytics budget',
     ],
     [
       'http to another host',
       { baseUrl: 'http://api.example.com' },
       [],
-      'the config has a fault:\n  t.yaml:3:5 sources.main.baseUrl: must use https: over http the key would travel to api.example.com in the clear',
+      'the config has an error:\n  t.yaml:3:5 sources.main.baseUrl: must use https: over http the key would travel to api.example.com in the clear',
     ],
     ['unknown stream', {}, ['clicks', 'visits'], 'unknown stream: visits\nnext: use clicks, leads, sales'],
     [
@@ -79,19 +79,19 @@ describe('found before anything is touched', () => {
       'no config',
       {},
       ['--config', 'nowhere.yaml'],
-      'the config file nowhere.yaml cannot be read (ENOENT)\nnext: write one with tributary init',
+      'there is no config file nowhere.yaml\nnext: write one with tributary init',
     ],
     [
       'a variable that is not set',
       { rest: `state: { url: "\${NO_SUCH}" }` },
       [],
-      'the config has a fault:\n  t.yaml:8:15 the environment variable NO_SUCH is not set, or empty\nnext: set NO_SUCH in the environment',
+      'the config has an error:\n  t.yaml:8:15 the environment variable NO_SUCH is not set, or empty\nnext: set NO_SUCH in the environment',
     ],
     [
       'a database URL that is none',
       { rest: `state: { url: "postgres://u:${PASSWORD}#@h/d" }` },
       [],
-      'the config has a fault:\n  t.yaml:8:10 state.url: the database URL',
+      'the config has an error:\n  t.yaml:8:10 state.url: the database URL',
     ],
   ])('%s', async (_, settings, args, wanted) => {
     const { code, message, place } = await sync(settings, args);

@@ -70,6 +70,13 @@ describe('a bare group', () => {
   });
 });
 
+describe('query', () => {
+  it('writes intervals with the largest unit first', async () => {
+    const { stdout } = await tributary('query', "select interval '2 days 1 hour 11 minutes 7.97 seconds' as lag");
+    expect(stdout).toContain('\n2 days 1 hour 11 minutes 7.97 seconds\n');
+  });
+});
+
 describe('status --check', () => {
   it('exits with 0 while nothing needs a person', async () => {
     expect((await tributary('status', '--check')).code).toBe(0);
@@ -80,19 +87,45 @@ describe('status --check', () => {
       text: `update tributary.cursors set complete_through = now() - interval '3 hours' where stream = 'clicks'`,
     });
     const { code, stdout } = await tributary('status', '--check');
-    expect([code, stdout]).toEqual([4, expect.stringContaining('main/clicks: needs you: late, 180 min behind')]);
+    expect([code, stdout]).toEqual([4, expect.stringContaining('main/clicks: action needed: late, 180 min behind')]);
     expect((await tributary('status')).code).toBe(0);
   });
 
   it('leaves a sink out that the config does not name any more', async () => {
-    const rename = async (from: string, to: string): Promise<void> => {
-      for (const table of ['cursors', 'windows'])
-        await db.query({ text: `update tributary.${table} set sink = $2 where sink = $1`, values: [from, to] });
-    };
-    await rename('warehouse', 'removed');
+    await db.query({ text: `update tributary.cursors set complete_through = now() where stream = 'clicks'` });
+    await db.query({
+      text: `insert into tributary.cursors select (jsonb_populate_record(c, jsonb_build_object('sink', 'removed', 'complete_through', now() - interval '3 hours'))).*
+        from tributary.cursors c where stream = 'clicks'`,
+    });
     const { code } = await tributary('status', '--check');
-    await rename('removed', 'warehouse');
+    await db.query({ text: `delete from tributary.cursors where sink = 'removed'` });
     expect(code).toBe(0);
+  });
+
+  it('exits with 4 where a sink was never filled or nothing was ever synced, and with 2 without a config', async () => {
+    const sinks = {
+      empty: '{ other: { type: postgres, schema: other }, warehouse: { type: postgres } }',
+      all: '{ warehouse: { type: postgres } }',
+    };
+    const configOf = (name: string, url: string, sink: string): Promise<string> =>
+      place.config(
+        `sources: { main: { baseUrl: "${sandbox.baseUrl}", apiKey: key-of-nobody, plan: pro } }\nsinks: ${sink}\nstate: { url: "${url}" }\n`,
+        name,
+      );
+    await configOf('added.yaml', database.url, sinks.empty);
+    const added = await place.call(['status', '--check', '--config', 'added.yaml']);
+    expect([added.code, added.stdout]).toEqual([
+      4,
+      expect.stringContaining('main: action needed: never synced into other; next: tributary sync'),
+    ]);
+    const fresh = await freshDatabase();
+    await configOf('fresh.yaml', fresh.url, sinks.all);
+    const never = await place.call(['status', '--check', '--config', 'fresh.yaml']);
+    await fresh.drop();
+    expect([never.code, never.stdout]).toEqual([4, expect.stringContaining('next: tributary sync')]);
+    const none = await place.call(['status', '--check']);
+    expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('tributary init')]);
+    expect((await place.call(['status'])).code).toBe(0);
   });
 
   it('exits with 4 where three polls in a row could not read anything, long before maxLag', async () => {
@@ -112,7 +145,7 @@ describe('status --check', () => {
       text: `insert into tributary.runs (id, kind, source, stream) values ('down-4', 'sync', 'main', 'sales')`,
     });
     const { code, stdout } = await tributary('status', '--check');
-    expect([code, stdout]).toEqual([4, expect.stringContaining('main/sales: needs you: failed')]);
+    expect([code, stdout]).toEqual([4, expect.stringContaining('main/sales: action needed: failed')]);
     await db.query({ text: `delete from tributary.runs where id like 'down-%'` });
   });
 
@@ -123,7 +156,7 @@ describe('status --check', () => {
     const { code, stdout } = await tributary('status', '--check');
     expect(code).toBe(4);
     expect(stdout.match(/the plan is too low/g)).toHaveLength(1);
-    expect(stdout).toMatch(/^main: needs you: parked$/m);
+    expect(stdout).toMatch(/^main: action needed: parked$/m);
   });
 });
 

@@ -42,7 +42,7 @@ describe('status', () => {
     expect([code, stderr, longLines(stdout)]).toEqual([0, '', []]);
     expect(stdout).toMatch(/^stream +(since +)?complete through +(newest +)?(lag +)?(last run +)?sink$/m);
     expect(stdout.match(/^a-source-with-a-long-name\/\w+ \S+ +\d{4}-\d\d-\d\d {2}█+ {2}now$/gm)).toHaveLength(6);
-    expect(stdout).toMatch(/^a-source-with-a-long-name: \d+ requests in the last hour, \d+\.\d % of 200\/s$/m);
+    expect(stdout).toMatch(/^a-source-with-a-long-name: \d+ requests by runs of the last hour, \d+\.\d% of 200\/s$/m);
   });
 
   it('shows a gap and what is unproven in the bar, and says where', async () => {
@@ -86,11 +86,19 @@ describe('status', () => {
     const { stdout } = await tributary('status');
     const text = stdout.replace(/\n {2}/g, ' ');
     // Once, although there are two sinks.
-    expect(text.match(/a-source-with-a-long-name\/clicks: next run 2030-01-02 03:04$/gm)).toHaveLength(1);
+    expect(text.match(/a-source-with-a-long-name\/clicks: next run by the worker 2030-01-02 03:04$/gm)).toHaveLength(1);
     expect(text).toMatch(
       /a-source-with-a-long-name\/leads: parked since \S+ \S+, tried again \S+ \S+: the plan is too low\n/,
     );
     expect(text).toContain('a-source-with-a-long-name/leads: next: upgrade it\n');
+    // A worker that was stopped leaves its schedule behind.
+    await db.query({
+      text: `update tributary.runs set started_at = started_at - interval '1 hour';
+        update tributary.schedules set next_run_at = now() - interval '5 min'`,
+    });
+    expect((await tributary('status')).stdout.replace(/\n {2}/g, ' ')).toMatch(
+      /clicks: was due \S+ \S+, and no worker took it: tributary start runs one\n/,
+    );
   });
 
   it('a stream that the service refused is parked without a worker too', async () => {

@@ -45,7 +45,7 @@ describe('commands that work', () => {
 
   it.each([
     { args: ['sync'], says: /^main\/sales +\d/m },
-    { args: ['backfill', '--from', '18d', '--to', '12d', '--plan'], says: /^main\/clicks +1 +0 % +\d/m },
+    { args: ['backfill', '--from', '18d', '--to', '12d', '--plan'], says: /^main\/clicks +1 +0% +\d/m },
     { args: ['backfill', '--from', '18d', '--to', '12d'], says: /^main\/clicks +[\d,]+ /m },
     { args: ['backfill', '--from', '9d', '--to', '8d', '--queue'], says: /^main\/clicks: \d{14}-\w{6}, windows: \d/m },
     { args: ['backfill', 'list'], says: /^\d{14}-\w{6} +main\/clicks .*(queued|done)/m },

@@ -79,7 +79,7 @@ describe('the recipes', () => {
     const before = await count('attribution.clicks');
     const range = { '2026-07-01': daysAgo(55), '2026-10-01': daysAgo(35) };
     const { stdout } = await follow('Backfill a date range', 0, range);
-    expect(stdout).toMatch(/^main\/clicks +1 +0 % +\d/m);
+    expect(stdout).toMatch(/^main\/clicks +1 +0% +\d/m);
     expect(await count('attribution.clicks')).toBe(before);
     await follow('Backfill a date range', 1, range);
     expect(await count('attribution.clicks')).toBeGreaterThan(before);

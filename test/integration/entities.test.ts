@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { configFor, emptyEngine, sourceOf, sync, syncAllDone } from '../support/engine.ts';
 import { type Feed, openFeed, recordOf } from '../support/feed.ts';
 import { type PostgresPlace, postgresPlace } from '../support/postgres-place.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+import { isDeep } from '../tiers.ts';
 
 /** `links` and `customers`: what events refer to, as last seen. */
 
@@ -116,4 +119,51 @@ it('takes text that Postgres cannot hold there too', async () => {
   await send([recordOf('a', { ...link(1, { title: 'a\0b' }), ...customer('A\ud800') })]);
   expect(await tableOf('links', source)).toMatchObject([{ link_title: 'a\ufffdb' }]);
   expect(await tableOf('customers', source)).toMatchObject([{ customer_name: 'A\ufffd' }]);
+});
+
+it.runIf(isDeep)('what is gone from them is written again by the next sync, from the events', async () => {
+  const engine = await emptyEngine();
+  const sandbox = await smallSandbox({ rows: { clicks: 300, leads: 60, sales: 30 }, days: 3 });
+  const config = configFor(engine, sandbox);
+  const both = async () => {
+    const rows: unknown[] = [];
+    for (const table of ['links', 'customers'])
+      rows.push(
+        await engine.db.query({
+          text: `select _source, ${table.slice(0, -1)}_id from attribution.${table} order by 2`,
+        }),
+      );
+    return rows;
+  };
+  await syncAllDone(config);
+  await syncAllDone(config);
+  const before = await both();
+  expect(before.map((rows) => (rows as unknown[]).length)).toEqual([expect.any(Number), expect.any(Number)]);
+  const read = async (options: Parameters<typeof sync>[1] = {}): Promise<number> =>
+    (await sync(config, options)).reduce((sum, { report }) => sum + (report?.tally.requests ?? 0), 0);
+  const idle = await read();
+  for (const text of [
+    'truncate attribution.links, attribution.customers',
+    'drop table attribution.customers cascade',
+  ]) {
+    await engine.db.query({ text });
+    // No more requests than if nothing had happened.
+    expect([text, await read()]).toEqual([text, idle]);
+    expect(await both()).toEqual(before);
+  }
+  // The views that were dropped with it are back, too.
+  await engine.db.query({ text: 'select from attribution.events' });
+  await engine.db.query({
+    text: 'delete from attribution.links where link_id > (select min(link_id) from attribution.links)',
+  });
+  await read({ recount: true });
+  expect(await both()).toEqual(before);
+  await engine.db.query({ text: 'delete from attribution.links' });
+  await engine.db.query({
+    text: "update tributary.attestations set counted_at = now() - interval '25 hours' where source = $1",
+    values: [sourceOf(config)],
+  });
+  await read();
+  expect(await both()).toEqual(before);
+  await engine.close();
 });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
 import { readCursor } from '../../src/cursor/cursors.ts';
+import { emptyTally, listRuns } from '../../src/cursor/runs.ts';
 import { configFor, type Engine, openEngine, sourceOf, statesOf, storedIds, sync } from '../support/engine.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
@@ -45,10 +46,16 @@ it('a sink that is added later catches up by itself, and the other is not writte
   expect(await storedIds(engine.db, two, 'clicks', 'second_sink')).toEqual([...sandbox.service.ids('clicks')].sort());
   expect(await written('first_sink', two)).toEqual(before);
   expect(await throughOf(two, 'second')).toBeGreaterThan(Date.now() - 12 * 60_000);
+  const { sinks, ...total } = outcomes[0]?.report?.tally ?? emptyTally();
+  expect(total).toMatchObject({ new: 3500 });
+  expect(sinks).toMatchObject({ first: { new: 0 }, second: { new: 3500 } });
   // What only the new one lacked was not even sent to the other.
-  expect(outcomes[0]?.report?.tally.unchanged).toBeLessThan(2500);
+  expect(sinks.first?.unchanged).toBeLessThan(2500);
+  const [run] = await listRuns(engine.db, { source: name, limit: 1 });
+  expect(run).toMatchObject({ new: 3500, sinks });
   const [idle] = await sync(two, clicks);
   expect(idle?.report?.tally.requests).toBe(1);
+  expect((await listRuns(engine.db, { source: name, limit: 1 }))[0]?.sinks).toBeNull();
 });
 
 it('a sink that fails stays behind alone, is told of, and catches up', async () => {

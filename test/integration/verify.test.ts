@@ -6,6 +6,7 @@ import { isClean } from '../../src/sync/maintain/comparison.ts';
 import { repairStream, verifyJob, verifyStream } from '../../src/sync/maintain/verify.ts';
 import { configFor, type Engine, missingIn, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
 import { counts, lately, TODAY, tenDays, verify, withJob } from '../support/verifying.ts';
+import { isDeep } from '../tiers.ts';
 
 let engine: Engine;
 beforeAll(async () => {
@@ -72,6 +73,36 @@ it('tells what is missing, too much and different, by day and by field; a repair
   expect(after && counts(after)).toEqual({ events: 1300, missing: 0, extra: 0, different: 0 });
   // No run of ours wrote it: it is removed, not marked as vanished.
   expect(await missingIn(engine.db, config)).toBe(0);
+});
+
+it.runIf(isDeep)('what it refutes is no longer certified, and the next sync reads it again', async () => {
+  const sandbox = await tenDays();
+  const config = configFor(engine, sandbox);
+  await syncAllDone(config);
+  await syncAllDone(config);
+  const at = new Date(TODAY - 5 * DAY_MS).toISOString();
+  const promised = async (): Promise<unknown> =>
+    (
+      await change(
+        config,
+        `select (select complete_through > '${at}' from attribution.coverage where source = $1 and stream = 'clicks') as through,
+           exists (select from attribution.complete_days where source = $1 and stream = 'clicks' and date = '${at.slice(0, 10)}') as day,
+           exists (select from attribution.complete_days where source = $1 and stream = 'clicks' and date = date '${at.slice(0, 10)}' - 1) as before`,
+      )
+    )[0];
+  const compared = () => withJob(config, 'clicks', (deps, job) => verifyJob(deps, job, lately(), {}));
+  const held = { through: true, day: true, before: true };
+  expect([isClean((await compared()).before), await promised()]).toEqual([true, held]);
+  // Changed, not deleted: no count would show it.
+  await change(
+    config,
+    `update attribution.clicks set click_country = 'XX' where _source = $1 and "timestamp" >= '${at}' and "timestamp" < timestamptz '${at}' + interval '1 day'`,
+  );
+  const { before, fault } = await compared();
+  expect([fault, isClean(before)]).toEqual([undefined, false]);
+  expect(await promised()).toEqual({ through: false, day: false, before: true });
+  await syncAllDone(config);
+  expect([isClean((await compared()).before), await promised()]).toEqual([true, held]);
 });
 
 it('rows of another stream, stored by an earlier version that did not look: found, and removed by a repair', async () => {

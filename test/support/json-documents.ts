@@ -28,6 +28,8 @@ const backfilled = {
   certified: number().optional().describe('the share of the range that every sink has proven, 0 to 1'),
 };
 
+const written = object({ new: number(), changed: number(), unchanged: number() });
+
 const synced = (more: z.ZodRawShape = {}) => ({
   streams: list(
     object({
@@ -39,6 +41,10 @@ const synced = (more: z.ZodRawShape = {}) => ({
       new: number().optional(),
       changed: number().optional(),
       unchanged: number().optional(),
+      sinks: z
+        .record(text(), written)
+        .optional()
+        .describe('rows by sink; the figures above are of the one that got most'),
       quarantined: number().optional(),
       requests: number().optional(),
       completeThrough: orNull(moment),
@@ -209,6 +215,7 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
         unchanged: number(),
         quarantined: number(),
         requests: number(),
+        sinks: orNull(z.record(text(), written)).describe('null if every sink got the same'),
         message: orNull(text()),
       }),
     ),

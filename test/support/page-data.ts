@@ -221,6 +221,7 @@ export function pageData({ sources, days, runDays, odd = ODD, scene = 'troubled'
     quarantined: i === 7 ? 2 : 0,
     requests: 4 + i,
     tooManyRequests: i === 9 ? 1 : 0,
+    sinks: null,
   }));
 
   const backfills: Backfill[] = (['queued', 'paused', 'failed', 'done', 'cancelled'] as const).map((state, i) => ({

@@ -52,6 +52,18 @@ describe('the summary of a sync', () => {
     expect(longLines(text)).toEqual([]);
   });
 
+  it('says what each sink got, where they differ', () => {
+    const [few, many] = [
+      { new: 0, changed: 0, unchanged: 3 },
+      { new: 14_000, changed: 0, unchanged: 3 },
+    ];
+    const of = (sinks: Tally['sinks']): string => notes([outcome('clicks', { sinks })], APP).join('\n');
+    expect(of({ warehouse: few, lake: many })).toContain(
+      'note     main/clicks: rows by sink: warehouse 0 new, 0 changed · lake 14,000 new, 0 changed',
+    );
+    expect(of({ warehouse: many, lake: { ...many, unchanged: 9 } })).not.toContain('by sink');
+  });
+
   it('says what was not begun', () => {
     const text = summaryTable([{ source: 'main', stream: 'sales', report: undefined, fault: new RetryLater('x') }]);
     expect(text).toMatch(/^main\/sales +not begun$/m);
@@ -60,7 +72,7 @@ describe('the summary of a sync', () => {
   it('notes the budget, the places, and what deserves a look', () => {
     const spoilt = { quarantined: 2, contradictions: { country: 1200 }, typeMismatches: { qr: 1 } };
     expect(notes([outcome('clicks', spoilt), outcome('leads')], APP)).toEqual([
-      'budget   main: 17 requests, 100 % of 4/s while there was work',
+      'budget   main: 17 requests, 100% of 4/s while there was work',
       'note     main/clicks: old names that contradict their field: country 1,200 (the field won)',
       'note     main/clicks: values that do not fit their column: qr 1 (kept in _extra)',
       'note     main/clicks: 2 set aside: see tributary.quarantine',
@@ -169,8 +181,8 @@ describe('the progress line', () => {
     });
     clock.mockRestore();
     expect(shown).toEqual([
-      'rows: 37,037,034 · requests: 37,035 · 12,346/s · 25 % · 3 h left',
-      '█████░░░░░░░░░░░░░░░ 25 % · 37,037,034 rows · 37,035 req · 12,346/s · 3 h left',
+      'rows: 37,037,034 · requests: 37,035 · 12,346/s · 25% · 3 h left',
+      '█████░░░░░░░░░░░░░░░ 25% · 37,037,034 rows · 37,035 req · 12,346/s · 3 h left',
     ]);
   });
 
@@ -179,7 +191,7 @@ describe('the progress line', () => {
     const line = createBackfillLine(terminal, 1, () => undefined);
     const shown = [0.3, 0.9, 0.1, undefined, 0.95].map((done) => {
       line.update({ ...progress, ...(done !== undefined && { done }) });
-      return Number(/(\d+) %/.exec(lines().at(-1) ?? '')?.[1]);
+      return Number(/(\d+)%/.exec(lines().at(-1) ?? '')?.[1]);
     });
     expect(shown).toEqual([30, 90, 90, 90, 95]);
   });

@@ -124,7 +124,7 @@ describe('the environment', () => {
     const text = source(`    since: \${S}\nstate: { url: "\${DB}" }\n`).replace('https://a.example', `\${BASE}`);
     expect(() => parse(text, { S: '' })).toThrow(
       [
-        'the config has 3 faults:',
+        'the config has 3 errors:',
         '  f.yaml:3:14 the environment variable BASE is not set, or empty',
         '  f.yaml:6:12 the environment variable S is not set, or empty',
         '  f.yaml:7:15 the environment variable DB is not set, or empty',
@@ -193,9 +193,7 @@ describe('what may be left out', () => {
   });
 
   it('the file itself, for commands that only look', () => {
-    expect(() => loadConfigOrDefaults('no/such.yaml', {})).toThrow(
-      'the config file no/such.yaml cannot be read (ENOENT)',
-    );
+    expect(() => loadConfigOrDefaults('no/such.yaml', {})).toThrow('there is no config file no/such.yaml');
     expect(() => loadConfig('config', {})).toThrow('the config file config cannot be read (EISDIR)');
   });
 });

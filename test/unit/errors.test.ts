@@ -24,8 +24,8 @@ describe('the message for a person', () => {
   });
 
   it('lists every fault of a config, one a line', () => {
-    const error = new ConfigError('the config has 2 faults', { faults: ['line 3: no apiKey', 'line 9: unknown key'] });
-    expect(error.describe()).toBe('the config has 2 faults\n  line 3: no apiKey\n  line 9: unknown key');
+    const error = new ConfigError('the config has 2 errors', { faults: ['line 3: no apiKey', 'line 9: unknown key'] });
+    expect(error.describe()).toBe('the config has 2 errors\n  line 3: no apiKey\n  line 9: unknown key');
     expect(error.faults).toHaveLength(2);
     expect(new ConfigError('no config').describe()).toBe('no config');
   });

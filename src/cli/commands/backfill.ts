@@ -95,7 +95,7 @@ async function price(
     await Promise.all(
       jobs.map(async (job) => {
         prices.set(job, await priceBackfill({ state, sinks, signal }, job, request));
-        terminal.live('prices', `priced ${prices.size} of ${jobs.length} streams; Ctrl-C shows these`);
+        terminal.live('prices', `estimated ${prices.size} of ${jobs.length} streams; Ctrl-C shows these`);
       }),
     );
   } catch (error) {
@@ -195,7 +195,7 @@ function describePrices(
   const isNothing = prices.every(({ toRead }) => toRead.length === 0);
   const isCut = first !== undefined && first.window.end < asked.end;
   return [
-    `price of ${first ? describeRange(first.window) : ''}`,
+    `estimate for ${first ? describeRange(first.window) : ''}`,
     ...(isCut ? [`up to ${minute(toIso(first.window.end))}: syncs read what is younger once it has settled`] : []),
     '',
     table(['stream', 'windows', 'certified', 'rows', 'requests'], rows, columns),
@@ -213,6 +213,6 @@ function describeSource(source: string, prices: readonly Price[], jobs: readonly
   const { current, others, pollShare } = costOf(source, prices, jobs);
   return [
     `${source}: ${duration(current.seconds)} at ${current.perSecond}/s (${others.map(({ plan, seconds }) => `${plan} ${duration(seconds)}`).join(' · ')})`,
-    `  syncs go first (about ${Math.max(1, Math.round(pollShare * 100))} % of the budget) and wait for one request at most`,
+    `  syncs go first (about ${Math.max(1, Math.round(pollShare * 100))}% of the budget) and wait for one request at most`,
   ];
 }

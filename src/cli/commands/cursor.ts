@@ -139,7 +139,7 @@ async function change(
     checkSource(options.source, [...Object.keys(config.sources), ...all.map(({ source }) => source)]);
     const tracks = chooseTracks(all, { ...options, streams });
     if (tracks.length === 0) {
-      throw new ConfigError(`there is no cursor of ${streams.join(', ')} that fits`, {
+      throw new ConfigError(`there is no cursor of ${streams.join(', ')} that matches`, {
         next: 'see tributary cursor get',
       });
     }

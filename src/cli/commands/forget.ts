@@ -30,7 +30,7 @@ has them, and later syncs leave them out. It applies to every sink of the
 config, also while a sync is running, and cannot be undone: it asks first, and
 without a terminal it needs --yes. An id that no event has is refused, since it
 may be a typo; --unseen forgets it anyway, in case it appears later. --dry-run
-reads the sinks and counts the affected events.`;
+counts the affected rows in every sink and in the state.`;
 
 interface ForgetOptions extends CommonOptions, SafetyOptions {
   source: string;
@@ -58,7 +58,11 @@ export const registerForget: Register = (program, action) => {
       const configured = Object.keys(config.sources);
       const touched = await withSinks({ config, log }, async ({ state, sinks }) => {
         checkSource(erasure.source, [...configured, ...(await knownSources(state))]);
-        if (options.dryRun) return previewForget({ state, sinks }, erasure);
+        if (options.dryRun) {
+          const preview = await previewForget({ state, sinks }, erasure);
+          if (!preview && !options.unseen) throw unseen(erasure.kind);
+          return preview ?? {};
+        }
         const what = erasure.kind === 'source' ? `everything of ${erasure.source}` : `this ${erasure.kind}`;
         await confirm(
           context,
@@ -76,7 +80,7 @@ export const registerForget: Register = (program, action) => {
       });
       if (options.dryRun) {
         if (options.json) terminal.out(document({ touched, dryRun: true }));
-        else terminal.say(describePreview(erasure.kind, touched, options.unseen === true, terminal.columns));
+        else terminal.say(describePreview(touched, terminal.columns));
         return EXIT.done;
       }
       const isStillThere = erasure.kind === 'source' && configured.includes(erasure.source);
@@ -107,17 +111,10 @@ const unseen = (kind: Erasure['kind']): ConfigError =>
     next: 'check the id, or add --unseen to leave it out if it ever appears',
   });
 
-function describePreview(kind: Erasure['kind'], touched: Touched, isUnseen: boolean, columns: number): string {
+function describePreview(touched: Touched, columns: number): string {
   const rows = Object.entries(touched).map(([place, n]) => [place, figure(n)]);
-  const isRefused = kind !== 'source' && !isUnseen && Object.values(touched).every((n) => n === 0);
-  return [
-    table(['where', 'events'], rows, columns),
-    '',
-    'nothing was changed',
-    isRefused
-      ? `no event has this ${kind}: check the id, or add --unseen to leave it out if it ever appears`
-      : 'next: the same without --dry-run',
-  ].join('\n');
+  const counts = rows.length === 0 ? 'no event has it yet' : table(['where', 'rows'], rows, columns);
+  return [counts, '', 'nothing was changed', 'next: the same without --dry-run'].join('\n');
 }
 
 /** The id is not printed: the output may end up in a log. */

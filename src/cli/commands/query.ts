@@ -129,8 +129,17 @@ function describe(rows: readonly Row[], isCut: boolean, limit: number, columns: 
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '';
   if (value instanceof Date) return moment(value.getTime());
-  // An interval, as Postgres itself writes it.
-  if (typeof value === 'object' && 'toPostgres' in value)
-    return String((value as { toPostgres(): string }).toPostgres());
+  if (typeof value === 'object' && 'toPostgres' in value) return interval((value as Interval).toPostgres());
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
+
+interface Interval {
+  toPostgres(): string;
+}
+
+/** The driver writes the smallest unit first, and every unit as a plural. */
+const interval = (text: string): string =>
+  (text.match(/\S+ \S+/g) ?? [text])
+    .map((part) => part.replace(/^(-?1 \w+)s$/, '$1'))
+    .reverse()
+    .join(' ');

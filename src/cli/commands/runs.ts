@@ -16,6 +16,7 @@ import {
   withSource,
 } from '../command.ts';
 import { duration, type FittedColumn, figure, fittedTable, minute, wrap } from '../terminal.ts';
+import { describeSinks } from './sync.ts';
 
 const RUNS_EXAMPLES = `
 Examples:
@@ -64,22 +65,26 @@ const RUN_COLUMNS: ReadonlyArray<FittedColumn<RunRecord>> = [
   { header: 'kind', of: (run) => run.kind, spare: 3 },
   { header: 'stream', of: (run) => `${run.source}/${run.stream}` },
   { header: 'state', of: (run) => run.state },
-  { header: 'read', of: (run) => figure(run.read), spare: 4 },
+  { header: 'read', of: (run) => figure(run.read), spare: 2 },
   { header: 'new', of: (run) => figure(run.new) },
-  { header: 'changed', of: (run) => figure(run.changed), spare: 5 },
-  { header: 'requests', of: (run) => figure(run.requests), spare: 2 },
-  { header: 'took', of: (run) => tookOf(run), spare: 1 },
+  { header: 'changed', of: (run) => figure(run.changed), spare: 1 },
+  { header: 'req', of: (run) => figure(run.requests), spare: 5 },
+  { header: 'took', of: (run) => tookOf(run), spare: 4 },
 ];
 
 function describe(runs: readonly RunRecord[], limit: number, columns: number): string {
-  if (runs.length === 0) return 'no run fits';
+  if (runs.length === 0) return 'no run matches';
   return [
     fittedTable(RUN_COLUMNS, runs, columns),
-    ...reasonsOf(runs).map((line) => wrap(line, 2, columns)),
+    ...[...reasonsOf(runs), ...runs.flatMap(sinksOf)].map((line) => wrap(line, 2, columns)),
     '',
     `times in UTC${runs.length === limit ? ` · the newest ${limit}; --limit shows more` : ''}`,
   ].join('\n');
 }
+
+/** Of a sink that was added or emptied: the table has the one that got most. */
+const sinksOf = ({ startedAt, source, stream, sinks }: RunRecord): string[] =>
+  sinks ? [`${minute(startedAt)}, ${source}/${stream} by sink: ${describeSinks(sinks)}`] : [];
 
 const REASONS_SHOWN = 8;
 

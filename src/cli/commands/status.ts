@@ -1,8 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { environment, hasState, stateNameOf, withApp } from '../../app/index.ts';
-import { type CoverageSpan, type CoverageState, describeRange } from '../../model/window.ts';
-import { type Need, needsOf, readStatus, readUse, type SourceUse, type StreamStatus } from '../../sync/status.ts';
+import { ConfigError } from '../../model/errors.ts';
+import { describeRange } from '../../model/window.ts';
+import {
+  type Need,
+  needsOf,
+  readStatus,
+  readUse,
+  type SourceUse,
+  type StreamStatus,
+  unfilledOf,
+} from '../../sync/status.ts';
 import {
   type CommonOptions,
   type Context,
@@ -15,23 +24,14 @@ import {
   withJson,
   withSource,
 } from '../command.ts';
-import {
-  counted,
-  cut,
-  duration,
-  type FittedColumn,
-  figure,
-  fittedTable,
-  minute,
-  type Terminal,
-  wrap,
-} from '../terminal.ts';
+import { bars } from '../coverage-bar.ts';
+import { counted, duration, type FittedColumn, figure, fittedTable, minute, type Terminal, wrap } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:
   tributary status
   tributary status --watch
-  tributary status --check || notify     exit code 4 if something needs a person
+  tributary status --check || notify     exit code 4 if action is needed
   tributary status --json | jq '.streams[] | {stream, completeThrough}'
 
 "complete through" is a promise: every event from "since" up to that moment that
@@ -52,7 +52,7 @@ export const registerStatus: Register = (program, action) => {
     .option('--watch', 'show it again every two seconds, until Ctrl-C')
     .option(
       '--check',
-      'exit with 4 if something needs a person: a stream is parked, late, failing or cannot be certified',
+      'exit with 4 if action is needed: a stream is parked, late, failing, cannot be certified, or was never synced into a sink',
     )
     .addHelpText('after', EXAMPLES);
   withJson(withSource(withConfig(command))).action(action(status));
@@ -66,8 +66,9 @@ interface Snapshot {
 
 async function status({ terminal, log, signal, document }: Context, options: StatusOptions): Promise<ExitCode> {
   const { config } = environment.configOrDefaults(options.config);
-  const stateName = stateNameOf(config);
-  const configured = Object.keys(config.sources);
+  if (options.check && Object.keys(config.sources).length === 0)
+    throw new ConfigError('there is nothing to check: no config names a source', { next: firstStep(config) });
+  const [stateName, configured] = [stateNameOf(config), Object.keys(config.sources)];
   const perSecond = new Map(Object.entries(config.sources).map(([name, source]) => [name, source.requestsPerSecond]));
   const maxLags = new Map(
     Object.entries(config.sources).flatMap(([name, { streams }]) =>
@@ -81,11 +82,13 @@ async function status({ terminal, log, signal, document }: Context, options: Sta
     const streams = all.streams.filter(isAsked);
     // A sink that was taken out of the config stays as it is, and nobody has to do anything about it.
     const isWritten = ({ sink }: StreamStatus): boolean => sink === null || sink in config.sinks;
-    const snapshot = {
-      streams,
-      sources: all.sources.filter(isAsked),
-      needs: needsOf(streams.filter(isWritten), maxLags),
-    };
+    const wanted = [...maxLags.keys()].filter((key) => isAsked({ source: key.split('/')[0] ?? '' }));
+    const needs = [
+      ...needsOf(streams.filter(isWritten), maxLags),
+      // A first sync under way needs nobody; but who checks wants to use the tables.
+      ...(options.check ? unfilledOf(streams, wanted, Object.keys(config.sinks)) : []),
+    ];
+    const snapshot = { streams, sources: all.sources.filter(isAsked), needs };
     if (options.watch && terminal.isScreen) terminal.out('\x1b[2J\x1b[H');
     if (options.json) terminal.out(document(snapshot, { isLine: options.watch === true }));
     else terminal.say(describeStatus(snapshot, { stateName, columns: terminal.columns, next: firstStep(config) }));
@@ -124,7 +127,7 @@ function describeStatus({ streams, sources, needs }: Snapshot, { stateName, colu
   ];
   return [
     tableOf(streams, columns),
-    ...bars(streams, columns),
+    ...bars(streams, columns, hasSeveralSinks(streams)),
     ...[...sources.flatMap(useOf), ...joinedNotes(notes, streams)].map((line) => wrap(line, 2, columns)),
     '',
     `state: ${stateName} · times in UTC`,
@@ -162,31 +165,12 @@ const tableOf = (streams: readonly StreamStatus[], width: number): string =>
 const hasSeveralSinks = (streams: readonly StreamStatus[]): boolean =>
   new Set(streams.flatMap(({ sink }) => sink ?? [])).size > 1;
 
-const LEAST_BAR = 10;
-
-/** One bar for each stream and sink, from its beginning to now. */
-function bars(streams: readonly StreamStatus[], columns: number): string[] {
-  const isMany = hasSeveralSinks(streams);
-  const named = streams
-    .filter(({ coverage }) => coverage.length > 0)
-    .map((s) => ({ name: `${s.source}/${s.stream}${isMany ? ` ${s.sink}` : ''}`, ...s }));
-  if (named.length === 0) return [];
-  const rest = '  2026-11-01    now'.length;
-  const wide = Math.min(columns - LEAST_BAR - rest, Math.max(...named.map(({ name }) => name.length)));
-  const room = Math.max(LEAST_BAR, Math.min(columns, 120) - wide - rest);
-  const lines = named.map(({ name, since, coverage }) => {
-    const spans = coverage.map(({ start, end, state }) => ({ start: Date.parse(start), end: Date.parse(end), state }));
-    return `${cut(name, wide).padEnd(wide)}  ${since?.slice(0, 10)}  ${coverageBar(spans, room)}  now`;
-  });
-  return ['', ...lines, COVERAGE_LEGEND, ''];
-}
-
 function useOf({ source, requestsLastHour, tooManyRequestsLastHour, ...use }: SourceUse): string[] {
   if (requestsLastHour === 0) return [];
   const { requestsPerSecond, shareOfBudget } = use;
-  const share = shareOfBudget === null ? '' : `, ${(shareOfBudget * 100).toFixed(1)} % of ${requestsPerSecond}/s`;
+  const share = shareOfBudget === null ? '' : `, ${(shareOfBudget * 100).toFixed(1)}% of ${requestsPerSecond}/s`;
   const refused = tooManyRequestsLastHour > 0 ? `, 429s: ${figure(tooManyRequestsLastHour)}` : '';
-  return [`${source}: ${counted(requestsLastHour, 'request')} in the last hour${share}${refused}`];
+  return [`${source}: ${counted(requestsLastHour, 'request')} by runs of the last hour${share}${refused}`];
 }
 
 interface Note {
@@ -212,7 +196,10 @@ function joinedNotes(notes: readonly Note[], streams: readonly StreamStatus[]): 
 }
 
 /** The notes above say why a stream is parked or failed. */
-const needText = ({ kind, message }: Need): string => `needs you: ${kind === 'late' ? `late, ${message}` : kind}`;
+const needText = ({ kind, message }: Need): string => {
+  const says = { late: `late, ${message}`, unsynced: message }[kind as string] ?? kind;
+  return `action needed: ${says}`;
+};
 
 function notesOn(status: StreamStatus, all: readonly StreamStatus[]): string[] {
   const { sink, setAside, uncertifiedWindows, parkedWindows, coverage, parked, lastRun } = status;
@@ -238,9 +225,21 @@ function notesOn(status: StreamStatus, all: readonly StreamStatus[]): string[] {
     const again = parked.nextProbeAt ? `, tried again ${minute(parked.nextProbeAt)}` : '';
     lines.push(`parked since ${minute(parked.since)}${again}: ${parked.reason}`);
     lines.push(`next: ${parked.nextStep ?? 'tributary doctor says what to fix'}`);
-  } else if (status.nextRunAt) lines.push(`next run ${minute(status.nextRunAt)}`);
+  } else lines.push(...nextRunOf(status, Date.now()));
   if (!parked && lastRun?.message && lastRun.message !== lastRun.state) lines.push(`last run: ${lastRun.message}`);
   return lines;
+}
+
+/** A worker starts what is due within seconds. */
+const OVERDUE_MS = 120_000;
+
+/** The schedule stays when the worker is stopped. */
+function nextRunOf({ nextRunAt, lastRun }: StreamStatus, now: number): string[] {
+  if (nextRunAt === null) return [];
+  if (Date.parse(nextRunAt) > now - OVERDUE_MS) return [`next run by the worker ${minute(nextRunAt)}`];
+  // Somebody else syncs it.
+  if (lastRun && lastRun.startedAt >= nextRunAt) return [];
+  return [`was due ${minute(nextRunAt)}, and no worker took it: tributary start runs one`];
 }
 
 /** More windows than this say no more than the first of them. */
@@ -270,28 +269,4 @@ const shortened = (filters: string): string =>
 
 function describeUncertified({ reason, tries, nextTryAt, ...range }: StreamStatus['uncertified'][number]): string {
   return `not certified: ${rangeOf(range)}: ${reason ?? 'no reason is known'} (${tries === 1 ? 'tried once' : `tried ${tries} times`}, again ${minute(nextTryAt)})`;
-}
-
-const MARKS: Readonly<Record<CoverageState, string>> = { certified: '█', uncertified: '▒', gap: '·', open: '─' };
-
-const COVERAGE_LEGEND = `${MARKS.certified} certified  ${MARKS.uncertified} could not be certified  ${MARKS.gap} gap  ${MARKS.open} not certified yet`;
-
-/** These states show even if they fill only a part of a cell: a bar must not hide a gap. */
-const SEVERE: readonly CoverageState[] = ['gap', 'uncertified'];
-
-/** Time from left to right, in cells of equal length. */
-export function coverageBar(spans: readonly CoverageSpan[], width: number): string {
-  const start = spans[0]?.start ?? 0;
-  const step = ((spans.at(-1)?.end ?? start) - start) / width;
-  if (step === 0) return '';
-  return Array.from({ length: width }, (_, i) => {
-    const cell = { start: start + i * step, end: start + (i + 1) * step };
-    const parts = spans.map((span) => ({
-      state: span.state,
-      time: Math.min(span.end, cell.end) - Math.max(span.start, cell.start),
-    }));
-    const present = parts.filter(({ time }) => time > 0).sort((a, b) => b.time - a.time);
-    const severe = SEVERE.find((state) => present.some((part) => part.state === state));
-    return MARKS[severe ?? present[0]?.state ?? 'open'];
-  }).join('');
 }

@@ -2,6 +2,7 @@ import { byCommand, environment, type SyncApp, withSyncApp } from '../../app/ind
 import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
+import { differingSinks, type SinkTally } from '../../cursor/runs.ts';
 import { Cancelled, type Fault, RetryLater } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import { describeRange, type Window } from '../../model/window.ts';
@@ -186,9 +187,9 @@ export function summaryTable(
 export function notes(outcomes: readonly Outcome[], app: SyncApp, asked?: Window): string[] {
   const budgets = sourcesOf(outcomes).map((source) => {
     const { requests, share, perSecond, pauses } = app.usage(source);
-    const used = share === undefined ? '' : `, ${Math.round(share * 100)} % of ${perSecond}/s while there was work`;
+    const used = share === undefined ? '' : `, ${Math.round(share * 100)}% of ${perSecond}/s while there was work`;
     const slowed = pauses > 0 ? `, 429s: ${pauses}` : '';
-    return `budget   ${source}: ${figure(requests)} requests${used}${slowed}`;
+    return `budget   ${source}: ${counted(requests, 'request')}${used}${slowed}`;
   });
   const places = app.sinks.map((sink) => `data in  ${sink.place}`);
   return [...budgets, ...grouped(outcomes, asked), ...places, `state in ${app.stateName} · times in UTC`];
@@ -212,6 +213,8 @@ function notesOn({ report }: Outcome, asked: Window | undefined): string[] {
     lines.push(`read up to ${minute(toIso(range.window.end))}: syncs read what is younger once it has settled`);
   if (range && cursor && range.window.start < cursor.since)
     lines.push(`before since, ${minute(toIso(cursor.since))}: status and coverage show it as also complete`);
+  const sinks = differingSinks(tally);
+  if (sinks) lines.push(`rows by sink: ${describeSinks(sinks)}`);
   const contradictions = counts(tally.contradictions);
   if (contradictions) lines.push(`old names that contradict their field: ${contradictions} (the field won)`);
   const typeMismatches = counts(tally.typeMismatches);
@@ -226,6 +229,12 @@ function notesOn({ report }: Outcome, asked: Window | undefined): string[] {
   }
   return lines;
 }
+
+/** `warehouse 3 new, 0 changed · lake 14,000 new, 0 changed` */
+export const describeSinks = (sinks: Record<string, SinkTally>): string =>
+  Object.entries(sinks)
+    .map(([sink, { new: added, changed }]) => `${sink} ${figure(added)} new, ${figure(changed)} changed`)
+    .join(' · ');
 
 /** The same for machines. */
 export function summaryJson(outcomes: readonly Outcome[], app: SyncApp): object {

@@ -8,8 +8,9 @@ import { toIso } from '../../model/instant.ts';
 import { describeInstant, describeRange, type Window } from '../../model/window.ts';
 import type { Sink } from '../../sinks/sink.ts';
 import type { SyncDeps } from '../../sync/job.ts';
-import { type SinkResult, totalOf, type VerifyResult } from '../../sync/maintain/comparison.ts';
-import { isSound, type Repair, reportRepair, verifyJob } from '../../sync/maintain/verify.ts';
+import { isClean, type SinkResult, totalOf, type VerifyResult } from '../../sync/maintain/comparison.ts';
+import { isSound, type Repair, THE_SERVICE, verifyJob } from '../../sync/maintain/verify.ts';
+import { reportRepair } from '../../sync/maintain/verify-report.ts';
 import {
   type CommonOptions,
   type Context,
@@ -28,7 +29,7 @@ import {
   withWindow,
 } from '../command.ts';
 import { createBackfillLine, noticesTo, withRetryLines } from '../progress.ts';
-import { figure, table } from '../terminal.ts';
+import { counted, figure, table } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:
@@ -39,7 +40,9 @@ Examples:
 It reads the range from the service again and lists, day by day, rows that are
 missing, extra or different in a sink. Counters and names of links and customers
 change on their own and are not compared. The row count of each window in the
-ledger is compared with the sink's. Exit code 0: no differences; 4: some.`;
+ledger is compared with the sink's. Days that differ from the service are no
+longer certified: status says so, and the next sync reads them again.
+Exit code 0: no differences; 4: some.`;
 
 type VerifyOptions = CommonOptions & WindowOptions & { repair?: boolean; between?: string[] };
 
@@ -48,7 +51,7 @@ export const registerVerify: Register = (program, action) => {
     .command('verify')
     .description('compare what the sinks hold with the service, or with each other')
     .argument('[stream...]', 'clicks, leads, sales (default: all streams of the config)')
-    .option('--repair', 'read again what differs, and compare again')
+    .option('--repair', 'read again now what differs, and compare again')
     .option('--between <SINK...>', 'compare two sinks with each other, without asking the service')
     .addHelpText('after', EXAMPLES);
   withJson(withSink(withSource(withConfig(withWindow(command))))).action(
@@ -121,6 +124,9 @@ function describeRepair({ before, after, fault }: Repair): string {
   const lines = [describeResult(before)];
   if (fault) lines.push(`the repair was stopped: ${fault.describe()}`);
   if (after) lines.push('after the repair:', describeResult(after));
+  const last = after ?? before;
+  if (!fault && last.against === THE_SERVICE && !isClean(last))
+    lines.push(`  no longer certified: the next sync reads these days again${after ? '' : '; --repair does it now'}`);
   return lines.join('\n');
 }
 
@@ -129,7 +135,7 @@ function describeResult(result: VerifyResult): string {
   const cost = requests > 0 ? `, requests: ${figure(requests)}` : '';
   return [
     `${source}/${stream} ${describeRange(window)}`,
-    `  ${against}: ${figure(events)} events${cost}`,
+    `  ${against}: ${counted(events, 'event')}${cost}`,
     ...sinks.map((sink) => describeSink(sink)),
     ...doubts.map((doubt) => `  not comparable: ${describeRange(doubt)}: ${doubt.note}`),
   ].join('\n');
@@ -139,7 +145,10 @@ function describeSink(result: SinkResult): string {
   const { sink, days, examples, windows, neverRead } = result;
   const miscounted = [...describeForeign(result), ...describeMiscounts(result)];
   if (windows.length === 0) {
-    const match = result.foreign.length === 0 ? [`  ${sink}: all ${days.length} days match`] : [];
+    const match =
+      result.foreign.length === 0
+        ? [`  ${sink}: ${days.length === 1 ? 'the day matches' : `all ${days.length} days match`}`]
+        : [];
     return [...match, ...miscounted].join('\n');
   }
   const total = totalOf(result);

@@ -28,7 +28,7 @@ export const registerConfig: Register = (program, action) => {
     .description('check the config, or print it as it is understood')
     .addHelpText('after', '\nExample:\n  tributary config check\n  tributary config print');
   const common = (command: Command): Command => withJson(withConfig(command));
-  common(config.command('check').description('report every fault in the config').addHelpText('after', CHECK)).action(
+  common(config.command('check').description('report every error in the config').addHelpText('after', CHECK)).action(
     action(async ({ terminal, document }, options: CommonOptions) => {
       const file = options.config ?? DEFAULT_CONFIG;
       const { config, warnings } = environment.config(file);

@@ -77,7 +77,7 @@ function summary(findings: readonly Finding[]): string {
   );
   if (!faults && !notes) return 'all is well';
   if (!faults) return `it works, with ${counted(notes ?? 0, 'note')}`;
-  return `${counted(faults, 'fault')} to fix: see the lines marked FAIL`;
+  return `${counted(faults, 'error')} to fix: see the lines marked FAIL`;
 }
 
 function codeOf({ level, fixBy }: Finding): ExitCode {

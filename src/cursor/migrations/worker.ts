@@ -229,6 +229,13 @@ export const INCIDENTS_OF_ANY_KIND: Migration = {
   sql: (schema) => `alter table ${quoteIdent(schema)}.incidents drop constraint if exists incidents_kind_check;`,
 };
 
+/** What a run wrote into each sink, where they differ. */
+export const ROWS_BY_SINK: Migration = {
+  version: 25,
+  name: 'rows by sink',
+  sql: (schema) => `alter table ${quoteIdent(schema)}.runs add column rows_by_sink jsonb;`,
+};
+
 /** A session of the control room is a signed cookie that nobody stores. What is stored is that one was ended before its time. */
 export const ENDED_SESSIONS: Migration = {
   version: 9,

@@ -48,6 +48,7 @@ const RunRow = named(
     quarantined: count,
     requests: count,
     tooManyRequests: count,
+    sinks: orNull(byName(object({ new: count, changed: count, unchanged: count }))),
   }),
 );
 
@@ -116,14 +117,13 @@ async function readRuns(state: Queryable, query: z.infer<typeof RunsQuery>): Pro
 }
 
 async function readRun(state: Queryable, id: string): Promise<RunDetail> {
-  const [found] = await state.query<{ source: string; stream: string } & Omit<RunDetail, keyof RunRow | 'windows'>>({
-    text: 'select source, stream, contradictions, misfits as "typeMismatches", schema_changes as "schemaChanges" from tributary.runs where id = $1',
+  const [found] = await state.query<Omit<RunDetail, keyof RunRow | 'windows'>>({
+    text: 'select contradictions, misfits as "typeMismatches", schema_changes as "schemaChanges" from tributary.runs where id = $1',
     values: [id],
   });
   const [run] = found ? await listRuns(state, { id, limit: 1 }) : [];
   if (!found || !run) throw new HttpError(404, 'there is no such run');
-  const { contradictions, typeMismatches, schemaChanges } = found;
-  return { ...toRow(run), contradictions, typeMismatches, schemaChanges, windows: await readWindows(state, id) };
+  return { ...toRow(run), ...found, windows: await readWindows(state, id) };
 }
 
 /** The kinds and states that the table's constraints allow. */

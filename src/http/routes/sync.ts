@@ -41,7 +41,7 @@ const SyncStarted = named(
   object({
     id: text.describe('for GET /api/sync/{id}'),
     done: flag.describe('every run has ended'),
-    ok: flag.describe('every run has succeeded'),
+    ok: orNull(flag).describe('every run has succeeded; null until that is known'),
     streams: list(
       object({
         source: text,
@@ -146,7 +146,7 @@ async function look(state: Queryable, asked: Asked): Promise<Omit<SyncStarted, '
   return {
     id: idOf(asked),
     done: streams.every(hasEnded),
-    ok: streams.every((one) => one.state === 'done'),
+    ok: streams.some((one) => hasEnded(one) && one.state !== 'done') ? false : streams.every(hasEnded) || null,
     streams,
   };
 }

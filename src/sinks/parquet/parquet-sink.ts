@@ -12,7 +12,9 @@ import { erase, rewriteLake, tidy } from './maintain.ts';
 import { reconcile } from './reconcile.ts';
 
 /** A sink of Parquet files. It has no `recover`: every commit first checks whether the one before was interrupted. */
-export type ParquetSink = SinkWith<Exclude<keyof Abilities, 'recover' | 'maintain' | 'glance' | 'releaseKeys'>>;
+export type ParquetSink = SinkWith<
+  Exclude<keyof Abilities, 'recover' | 'maintain' | 'glance' | 'releaseKeys' | 'refillEntities' | 'countErased'>
+>;
 
 /** Half a row group: the next batch joins it, and two batches with their sources stay small. */
 const BATCH_ROWS = 10_000;

@@ -38,6 +38,20 @@ export async function erase(
   });
 }
 
+/** How many rows of which table `erase` would touch. */
+export async function countErased(db: Queryable, schema: string, erasure: Erasure): Promise<Touched> {
+  const touched: Touched = {};
+  for (const { table, where } of changesFor(erasure)) {
+    if (!(await columnsOf(db, schema, table))) continue;
+    const [found] = await db.query<{ rows: number }>({
+      text: `select count(*)::int as rows from ${quoteIdent(schema)}.${quoteIdent(table)} where ${conditionOf(where)}`,
+      values: where.map(([, value]) => value),
+    });
+    touched[`${schema}.${table}`] = found?.rows ?? 0;
+  }
+  return touched;
+}
+
 interface Change {
   table: string;
   where: ReadonlyArray<readonly [column: string, value: string]>;
@@ -74,8 +88,11 @@ function changesFor(erasure: Erasure): Change[] {
 /** Bookkeeping columns stay, except `_extra`, which holds values of the service. */
 const KEPT: ReadonlySet<string> = new Set(BOOKKEEPING.map(({ name }) => name).filter((name) => name !== '_extra'));
 
+const conditionOf = (where: Change['where']): string =>
+  where.map(([column], i) => `${quoteIdent(column)} = $${i + 1}`).join(' and ');
+
 function textOf({ where, empties }: Change, place: string, columns: readonly string[]): string {
-  const condition = where.map(([column], i) => `${quoteIdent(column)} = $${i + 1}`).join(' and ');
+  const condition = conditionOf(where);
   if (!empties) {
     const time = columns.includes('timestamp') ? `${instantOf('"timestamp"')} as at` : '1';
     return `delete from ${place} where ${condition} returning ${time}`;

@@ -4,7 +4,7 @@ import type { CountRows } from '../../cursor/holdings/window-rows.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { RUN_ID } from '../../cursor/runs.ts';
 import { toIso } from '../../model/instant.ts';
-import { STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
+import { entitiesOf, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { type Asked, type Held, UNSETTLED } from '../sink.ts';
 import { keysPlace } from './months.ts';
@@ -24,19 +24,24 @@ export const isOurs = (t: string, stream: Stream): string =>
 const kindsOfOthers = ({ name }: Stream): string[] =>
   Object.values(STREAMS).flatMap((other) => (other.name === name ? [] : [other.event]));
 
-/**
- * The file of each table and partition: another one after drop, truncate and restore. VACUUM FULL and CLUSTER make new files too; then the
- * rows are counted once, and agree.
- */
 /** Never the same as before: a table that is gone must be looked for at every run. */
 const NO_TABLE = `no table${UNSETTLED}`;
-const FILES = `
-  select coalesce(string_agg(c.oid || ':' || coalesce(pg_relation_filenode(c.oid), 0), ' ' order by c.oid), '${NO_TABLE}') as files
+
+/**
+ * The file of each table and partition, and of the tables of links and customers: another one after drop, truncate and restore. VACUUM FULL
+ * and CLUSTER make new files too; then the rows are counted once, and agree.
+ */
+const filesOf = (stream: StreamName): string => `
+  select case when bool_or(t.relname = $2)
+    then string_agg(c.oid || ':' || coalesce(pg_relation_filenode(c.oid), 0), ' ' order by c.oid) else '${NO_TABLE}' end as files
   from pg_class t left join pg_inherits i on i.inhparent = t.oid join pg_class c on c.oid in (t.oid, i.inhrelid)
-  where t.relnamespace = (select oid from pg_namespace where nspname = $1) and t.relname = $2`;
+  where t.relnamespace = (select oid from pg_namespace where nspname = $1)
+    and t.relname in ($2, ${entitiesOf(STREAMS[stream])
+      .map(({ name }) => quoteLiteral(name))
+      .join(', ')})`;
 
 export async function identifyTable(db: Queryable, schema: string, stream: StreamName): Promise<string> {
-  const [found] = await db.query<{ files: string }>({ text: FILES, values: [schema, stream] });
+  const [found] = await db.query<{ files: string }>({ text: filesOf(stream), values: [schema, stream] });
   return found?.files ?? '';
 }
 
@@ -53,7 +58,7 @@ export async function identifyElsewhere(
   const receipt = `select commit_id from ${quoteIdent(schema)}.${RECEIPTS} where source = $3 and stream = $2 and sink = $4`;
   try {
     const [found] = await db.query<{ files: string; last: string | null }>({
-      text: `select (${FILES}) as files, (${receipt}) as last`,
+      text: `select (${filesOf(stream)}) as files, (${receipt}) as last`,
       values: [schema, stream, source, sink],
     });
     const { files = '', last = null } = found ?? {};

@@ -1,19 +1,19 @@
 import { lastCommit } from '../../cursor/cursors.ts';
-import type { Database, Queryable } from '../../cursor/database/index.ts';
+import type { Database } from '../../cursor/database/index.ts';
 import { quoteIdent } from '../../cursor/database/sql.ts';
 import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { applyAdvance, readCoverage } from '../../cursor/ledger.ts';
 import { versionFinding } from '../../cursor/migrations/migrate.ts';
-import { ConfigError, type Finding, findingOf, note, ok } from '../../model/errors.ts';
+import { type Finding, findingOf, note, ok } from '../../model/errors.ts';
 import type { Log } from '../../model/log.ts';
-import { ENTITIES, STREAM_NAMES, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
+import { STREAM_NAMES, STREAMS, type StreamName } from '../../model/streams.ts';
 import { type Abilities, describeColumns, type SinkWith } from '../sink.ts';
 import type { IndexName } from '../views/postgres-indexes.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
-import { columnsCopy, createDaysDue, daysTable, publishColumns, publishDays } from './beside.ts';
+import { createDaysDue, publishColumns, publishDays } from './beside.ts';
 import { findDifferences, readRows } from './compare.ts';
-import { erase, prune } from './erase.ts';
+import { countErased, erase, prune } from './erase.ts';
 import {
   attestTable,
   countRows,
@@ -24,27 +24,12 @@ import {
   releaseKeys,
   removeOthers,
 } from './holdings.ts';
-import { findViewFaults, keepViews, type ViewFault } from './keep-views.ts';
-import { keysTable } from './months.ts';
-import { copyCursor, createReceipts, cursorCopy, RECEIPTS, readReceipt, settleReceipt } from './receipts.ts';
-import {
-  alterTable,
-  checkLayout,
-  checkWidenable,
-  comments,
-  createIndexes,
-  createTable,
-  describeTable,
-  entityTable,
-  evolvedNames,
-  lockSchema,
-  type Partition,
-  readShape,
-  streamTable,
-  type Table,
-  tableComment,
-} from './table.ts';
-import { type Viewed, viewsOf } from './views.ts';
+import { copyCursor, readReceipt, settleReceipt } from './receipts.ts';
+import type { Partition } from './table.ts';
+import { refillEntities } from './upkeep/entities.ts';
+import { findViewFaults } from './upkeep/keep-views.ts';
+import { prepareWarehouse, shapeOf, type Warehouse } from './upkeep/prepare.ts';
+import { viewsOf } from './views.ts';
 
 interface PostgresSinkOptions extends Omit<BatchOptions, 'partition' | 'preparation'> {
   name: string;
@@ -126,6 +111,7 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
       await state.transaction((tx) => carryRows(tx, track, { added: [], removed: clicks }));
       return touched;
     },
+    countErased: (erasure) => countErased(db, schema, erasure),
     check: () => checkPostgres(warehouse, `sink ${name}`, isStateHere ? 'the state database' : 'its database'),
     compare: (comparison) => findDifferences(db, schema, comparison),
     isInState: isStateHere,
@@ -141,6 +127,7 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
     }),
     removeForeign: (stream, source, windows) => removeOthers(db, { schema, stream, source }, windows),
     glance: (stream, source, windows) => glanceAt(db, { schema, stream, source }, windows),
+    refillEntities: (source, isThorough) => refillEntities(db, schema, source, isThorough),
     prune: (stream, source, before) => prune(db, { schema, stream, source }, partition, before),
     read: (stream, source, window) => readRows(db, schema, stream, { source, window }),
     close: async () => {},
@@ -202,96 +189,4 @@ async function tablesNotOurs(db: Database, schema: string): Promise<string[]> {
     values: [quoteIdent(schema)],
   });
   return rows.map(({ name }) => name);
-}
-
-interface Warehouse extends Viewed {
-  db: Database;
-  partition: Partition;
-  indexes: readonly IndexName[];
-}
-
-/** Of every table and view that the sink needs. */
-function shapeOf(tx: Queryable, warehouse: Warehouse): Promise<string> {
-  const { schema, partition, isStateHere } = warehouse;
-  const keys = partition === 'none' ? [] : STREAM_NAMES.map((name) => keysTable(STREAMS[name]).name);
-  const beside = isStateHere ? [daysTable.name] : [daysTable.name, RECEIPTS, cursorCopy.name, columnsCopy.name];
-  const others = [...ENTITIES, ...viewsOf(warehouse)].map(({ name }) => name);
-  return readShape(tx, schema, [...STREAM_NAMES, ...others, ...keys, ...beside]);
-}
-
-/**
- * Makes or brings up to date everything that the sink needs: all tables and views, and this stream's in its present shape. Returns
- * the shape of it all.
- */
-function prepareWarehouse(warehouse: Warehouse, stream: Stream): Promise<{ shape: string; faults: ViewFault[] }> {
-  const { db, schema, isStateHere, partition, indexes } = warehouse;
-  return db.transaction(async (tx) => {
-    await tx.query(lockSchema(schema));
-    await ensureSchema(tx, schema);
-    if (!isStateHere) {
-      await tx.query({ text: createReceipts(schema) });
-      for (const copy of [cursorCopy, columnsCopy]) await bringUpToDate(tx, schema, copy);
-    }
-    await bringUpToDate(tx, schema, daysTable);
-    await bringUpToDate(tx, schema, streamTable(stream, partition, indexes), evolvedNames(stream));
-    // The tables of other streams only have to exist, so that the views find their columns.
-    for (const name of STREAM_NAMES.filter((other) => other !== stream.name)) {
-      await ensureTable(tx, schema, streamTable(STREAMS[name], partition, indexes));
-    }
-    if (partition !== 'none') {
-      for (const name of STREAM_NAMES) await bringUpToDate(tx, schema, keysTable(STREAMS[name]));
-    }
-    for (const entity of ENTITIES) await bringUpToDate(tx, schema, entityTable(entity));
-    const faults = await keepViews(tx, schema, viewsOf(warehouse));
-    return { shape: await shapeOf(tx, warehouse), faults };
-  });
-}
-
-/** Not `if not exists`: that asks for the right to create even where an administrator has made the schema for us. */
-async function ensureSchema(tx: Queryable, schema: string): Promise<void> {
-  const there = await tx.query({ text: 'select 1 from pg_namespace where nspname = $1', values: [schema] });
-  if (there.length === 0) await tx.query({ text: `create schema ${quoteIdent(schema)}` });
-}
-
-async function bringUpToDate(
-  tx: Queryable,
-  schema: string,
-  table: Table,
-  evolved?: ReadonlySet<string>,
-): Promise<void> {
-  const present = await describeTable(tx, schema, table.name);
-  if (present) {
-    checkLayout(schema, table, present);
-    checkWidenable(table, present, evolved);
-  }
-  const change = present ? alterTable(schema, table, present) : createTable(schema, table);
-  if (change === '' && present?.comment === tableComment(table)) return;
-  try {
-    await tx.query({ text: [change, createIndexes(schema, table), comments(schema, table)].join('\n') });
-  } catch (error) {
-    throw /^ *alter column .* type /m.test(change) ? inTheWay(error, schema, table) : error;
-  }
-}
-
-/**
- * Postgres does not change the type of a column that a view uses. Recognized by the error code: the text is in the language of the
- * server and is only quoted.
- */
-function inTheWay(error: unknown, schema: string, { name }: Table): unknown {
-  const { code, message, detail } = error as { code?: string; message?: string; detail?: string };
-  if (code !== '0A000') return error;
-  const [, user, column] = /^(?:rule \S+ on )?(.*) depends on column "(.*)"$/.exec(detail ?? '') ?? [];
-  const who = user ?? 'what uses it';
-  return new ConfigError(
-    `column ${column ?? ''} of ${schema}.${name} must hold more than its type allows, and ${user ?? 'something'} uses it: ${user ? message : detail}`,
-    {
-      next: `drop ${who}, run again, and create it again; or set unknownFields of the stream to extra, which leaves the columns as they are`,
-      cause: error,
-    },
-  );
-}
-
-async function ensureTable(tx: Queryable, schema: string, table: Table): Promise<void> {
-  const present = await describeTable(tx, schema, table.name);
-  if (!present || alterTable(schema, table, present) !== '') await bringUpToDate(tx, schema, table);
 }

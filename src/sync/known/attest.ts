@@ -17,7 +17,7 @@ import { Fault } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import { STREAMS } from '../../model/streams.ts';
 import { DAY_MS, describeInstant, describeRange, holds, type Window } from '../../model/window.ts';
-import { type Asked, abilityOf, type Held, type Sink, UNSETTLED } from '../../sinks/sink.ts';
+import { type Asked, abilityOf, type Held, type Refilled, type Sink, UNSETTLED } from '../../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
 import { countOn, MOST_WINDOWS } from './count.ts';
 import { type Known, readKnown } from './known.ts';
@@ -113,20 +113,28 @@ interface Loss extends Reopened {
 }
 
 async function attestSink(
-  { state }: SyncDeps,
-  { source, stream }: StreamJob,
+  deps: SyncDeps,
+  job: StreamJob,
   sink: Sink,
   { known, epoch, now, identities, recount }: Question,
 ): Promise<{ lost: Loss[]; isChanged: boolean }> {
   if (!sink.identify || !sink.attest) return UNCHANGED;
+  const { state } = deps;
+  const { source, stream } = job;
   const last = known.cursors.get(sink.name)?.lastCommit;
   const identify = (db: Queryable): Promise<string> => abilityOf(sink, 'identify')(db, { source, stream }, last);
-  const identity = identities.get(sink.name) ?? (await identify(state));
+  const first = identities.get(sink.name) ?? (await identify(state));
   const before = known.attestations.get(sink.name);
   const foreign = known.foreign.get(sink.name) ?? [];
-  const isSame = before?.identity === identity && !identity.endsWith(UNSETTLED);
+  const isSame = before?.identity === first && !first.endsWith(UNSETTLED);
   const isDue = !isSame || before.next !== undefined || (before.countedAt ?? 0) < now - DAY_MS;
   if (!recount && !isDue && foreign.length === 0) return UNCHANGED;
+  // Once for every count, not with each of its parts.
+  if (!isSame || recount === true || (isDue && before.next === undefined)) {
+    const isThorough = recount === true || (!isSame && before?.identity.endsWith(UNSETTLED) === false);
+    for (const one of (await sink.refillEntities?.(source, isThorough)) ?? []) announceRefilled(deps, job, sink, one);
+  }
+  const identity = isSame ? first : await identify(state);
 
   const track = { source, stream, sink: sink.name };
   const ask = (windows: readonly Asked[]): Promise<Held[]> =>
@@ -232,6 +240,17 @@ function announce(
   // Where a person is told, the log need not repeat it; the log of the run has it in either case.
   onNotice?.({ source, stream, text });
   log[onNotice ? 'debug' : 'warn']({ source, stream, sink: sink.name, windows: lost.length, rows }, text);
+}
+
+function announceRefilled(
+  { log, onNotice }: SyncDeps,
+  { source, stream }: StreamJob,
+  { name: sink }: Sink,
+  { table, rows }: Refilled,
+): void {
+  const text = `${table} lacked ${counted(rows, 'row')} that events refer to: emptied, dropped or deleted. Written again, from the events`;
+  onNotice?.({ source, stream, text });
+  log[onNotice ? 'debug' : 'warn']({ source, stream, sink, table, rows }, text);
 }
 
 const counted = (n: number, what: string): string => `${n.toLocaleString('en-US')} ${what}${n === 1 ? '' : 's'}`;

@@ -3,7 +3,7 @@ import type { Miscount } from '../../cursor/holdings/window-rows.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
-import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
+import { DAY_MS, holds, startOfDay, type Window } from '../../model/window.ts';
 import type { Difference } from '../../sinks/sink.ts';
 import { addUnproven, type Unproven } from '../windows-to-read.ts';
 
@@ -29,6 +29,8 @@ export interface SinkResult {
   examples: readonly Difference[];
   /** Where the differences are: what a repair has to read again. */
   windows: readonly Window[];
+  /** Days that differ although they were read into this sink. */
+  refuted: readonly Window[];
   /** Windows that were never read into this sink, so that missing events are expected. */
   neverRead: readonly Window[];
   /** Windows whose number of rows in the ledger is not that of the sink. */
@@ -77,7 +79,13 @@ export function createVerifyResult({ sinks, ...subject }: ResultOptions) {
   const bySink = new Map(
     sinks.map(({ name, ...ledger }) => [
       name,
-      { days: new Map<Instant, DayResult>(), examples: [] as Difference[], windows: [] as Window[], ...ledger },
+      {
+        days: new Map<Instant, DayResult>(),
+        examples: [] as Difference[],
+        windows: [] as Window[],
+        refuted: new Set<Instant>(),
+        ...ledger,
+      },
     ]),
   );
   const dayOf = (days: Map<Instant, DayResult>, at: Instant): DayResult => {
@@ -97,7 +105,10 @@ export function createVerifyResult({ sinks, ...subject }: ResultOptions) {
       if (!result) throw new Error(`${sink} is not being verified`);
       if (sink === sinks[0]?.name) events += rows.length;
       for (const { at } of rows) dayOf(result.days, at).events++;
-      for (const { kind, at } of differences) dayOf(result.days, at)[kind]++;
+      for (const { kind, at } of differences) {
+        dayOf(result.days, at)[kind]++;
+        if (!result.neverRead.some((window) => holds(window, at))) result.refuted.add(startOfDay(at));
+      }
       result.examples.push(...differences.slice(0, EXAMPLES - result.examples.length));
       if (differences.length > 0) result.windows.push(chunk.window);
       for (const doubt of chunk.doubts) doubts.set(doubt.start, doubt);
@@ -107,9 +118,10 @@ export function createVerifyResult({ sinks, ...subject }: ResultOptions) {
       requests,
       events,
       doubts: [...doubts.values()],
-      sinks: [...bySink].map(([sink, { days, ...rest }]) => ({
+      sinks: [...bySink].map(([sink, { days, refuted, ...rest }]) => ({
         sink,
         ...rest,
+        refuted: [...refuted].map((day) => ({ start: day, end: day + DAY_MS })),
         days: [...days.values()].sort((a, b) => a.day - b.day),
       })),
     }),

@@ -2,9 +2,11 @@ import type { AuditEntry } from '../../cursor/audit.ts';
 import type { Database } from '../../cursor/database/index.ts';
 import { instantOf } from '../../cursor/database/sql.ts';
 import {
+  countSource,
   forgetProgress,
   forgetQuarantined,
   forgetSource,
+  mentionedIn,
   readForgotten,
   remember,
   takeBack,
@@ -40,11 +42,7 @@ export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Eras
   const erasers = sinks.map((sink) => abilityOf(sink, 'erase'));
   const eraseInSinks = async (): Promise<Touched> => {
     const touched: Touched = {};
-    for (const [i, erase] of erasers.entries()) {
-      // Each sink by itself, also where two have places of one name.
-      for (const [place, rows] of Object.entries(await erase(erasure)))
-        touched[place in touched ? `${sinks[i]?.name}: ${place}` : place] = rows;
-    }
+    for (const [i, erase] of erasers.entries()) addTo(touched, sinks[i]?.name, await erase(erasure));
     return touched;
   };
   if (erasure.kind === 'source') {
@@ -69,6 +67,11 @@ export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Eras
   };
 }
 
+/** Each sink by itself, also where two have places of one name. */
+function addTo(touched: Touched, sink: string | undefined, more: Touched): void {
+  for (const [place, rows] of Object.entries(more)) touched[place in touched ? `${sink}: ${place}` : place] = rows;
+}
+
 /** The same, unless nothing names the id: then it is not kept out either, because it may be mistyped. */
 export async function forgetSeen(deps: ForgetDeps, erasure: Erasure): Promise<Touched | undefined> {
   if (!('id' in erasure)) return forget(deps, erasure);
@@ -82,25 +85,38 @@ export async function forgetSeen(deps: ForgetDeps, erasure: Erasure): Promise<To
   return undefined;
 }
 
-/** The events that `forget` would touch, by sink and stream. It reads the sinks as far as the ledger goes, and changes nothing. */
+/** What `forget` would touch, by place. Changes nothing. Undefined where `forgetSeen` would refuse the id. */
 export async function previewForget(
   { state, sinks }: Pick<ForgetDeps, 'state' | 'sinks'>,
   erasure: Erasure,
-): Promise<Touched> {
+): Promise<Touched | undefined> {
+  const { source } = erasure;
+  const touched: Touched = {};
+  for (const sink of sinks)
+    addTo(touched, sink.name, await (sink.countErased?.(erasure) ?? countEvents(state, sink, erasure)));
+  if (!('id' in erasure)) return { ...touched, ...(await countSource(state, source)) };
+  touched['tributary.quarantine'] = (await mentionedIn(state, source, erasure.kind, erasure.id)).length;
+  const digest = digestOf(erasure.id);
+  const isKnown = (await readForgotten(state, source)).some(
+    (one) => one.kind === erasure.kind && one.digest === digest,
+  );
+  return isKnown || Object.values(touched).some((rows) => rows > 0) ? touched : undefined;
+}
+
+/** The events of a sink, by stream: it is read as far as the ledger goes. */
+async function countEvents(state: Database, sink: Sink, erasure: Erasure): Promise<Touched> {
   const touched: Touched = {};
   const window = await ledgerRange(state, erasure.source);
-  for (const sink of sinks) {
-    const read = abilityOf(sink, 'read');
-    for (const stream of Object.values(STREAMS)) {
-      const scrub = createScrub(stream, 'id' in erasure ? [{ kind: erasure.kind, digest: digestOf(erasure.id) }] : []);
-      await sink.prepare(stream);
-      let events = 0;
-      for await (const rows of read(stream, erasure.source, window)) {
-        const kept = new Set(scrub(rows));
-        events += erasure.kind === 'source' ? rows.length : rows.filter((row) => !kept.has(row)).length;
-      }
-      touched[`${sink.name}: ${stream.name}`] = events;
+  const read = abilityOf(sink, 'read');
+  for (const stream of Object.values(STREAMS)) {
+    const scrub = createScrub(stream, 'id' in erasure ? [{ kind: erasure.kind, digest: digestOf(erasure.id) }] : []);
+    await sink.prepare(stream);
+    let events = 0;
+    for await (const rows of read(stream, erasure.source, window)) {
+      const kept = new Set(scrub(rows));
+      events += erasure.kind === 'source' ? rows.length : rows.filter((row) => !kept.has(row)).length;
     }
+    touched[`${sink.name}: ${stream.name}`] = events;
   }
   return touched;
 }

@@ -76,13 +76,9 @@ async function write(deps: RetryDeps, job: RetryJob, epoch: number, rows: readon
   const tally = emptyTally();
   await startRun(state, { id: runId, kind: 'retry', source, stream });
   try {
-    tally.read = rows.length;
     let written = 0;
-    for (const sink of sinks) {
-      // Every sink gets the same rows; they are counted once.
-      const counted = written === 0 ? { tally } : {};
-      if (await writeInto(sink, deps, job, { epoch, runId, rows, ...counted })) written++;
-    }
+    for (const sink of sinks)
+      if (await writeInto(sink, deps, job, { epoch, runId, rows, tally, isFirst: written === 0 })) written++;
     if (written === 0) throw nowhere({ source, stream });
     await finishRun(state, runId, { state: 'done' }, tally);
   } catch (error) {
@@ -96,7 +92,8 @@ interface Writing {
   epoch: number;
   runId: string;
   rows: readonly Row[];
-  tally?: Tally;
+  tally: Tally;
+  isFirst: boolean;
 }
 
 /** One sink at a time: each has its own `since`, and that of another sink would open time that was never read. */

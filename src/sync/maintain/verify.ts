@@ -8,8 +8,7 @@ import { createUndelivered, type Reader } from '../../extract/reader.ts';
 import { Cancelled, ConfigError, Fault } from '../../model/errors.ts';
 import { evolvedStream, promote } from '../../model/evolution.ts';
 import type { Row } from '../../model/flatten.ts';
-import { toIso } from '../../model/instant.ts';
-import { STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
+import { STREAMS, type Stream } from '../../model/streams.ts';
 import { daysOf, describeRange, gaps, holds, type Window } from '../../model/window.ts';
 import { abilityOf, countsIn, type Difference, type Sink } from '../../sinks/sink.ts';
 import { backfillStream } from '../backfill-stream.ts';
@@ -19,19 +18,20 @@ import { refuseExpired } from '../known/retain.ts';
 import { joined } from '../windows-to-read.ts';
 import {
   type Chunk,
-  type Counts,
   chunked,
   createVerifyResult,
   type Found,
   type FromLedger,
   isClean,
-  type SinkResult,
-  totalOf,
   type VerifyResult,
   whole,
 } from './comparison.ts';
+import { refute } from './refute.ts';
 
-/** Reads the service once more and compares it with every sink. Nothing is written and no lease is taken. */
+/** What sinks are compared with, unless with each other. */
+export const THE_SERVICE = 'the service';
+
+/** Reads the service once more and compares it with every sink. Nothing is written, and no lease is taken. */
 export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window): Promise<VerifyResult> {
   const { state, sinks, signal, onProgress } = deps;
   const { source, stream: name, policy } = job;
@@ -53,7 +53,7 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
     source,
     stream: name,
     window,
-    against: 'the service',
+    against: THE_SERVICE,
     sinks: await Promise.all(sinks.map((sink) => withLedger(state, source, stream, sink, window))),
   });
 
@@ -165,7 +165,7 @@ export type Repair = { before: VerifyResult } & (
 );
 
 /**
- * Compares one stream, and repairs it where that is wanted. Where the service refuses it, or cannot be reached, the fault is the result:
+ * Compares one stream, and repairs it where that is wanted; what stays different is no longer certified. Where the service refuses it, or cannot be reached, the fault is the result:
  * the others can be compared even so.
  */
 export async function verifyJob(
@@ -180,14 +180,17 @@ export async function verifyJob(
     const phase = inPhases(deps.onProgress);
     const first = { ...deps, onProgress: phase(repair ? SHARES.before : 1) };
     before = between ? await verifyBetween(first, job, window, between) : await verifyStream(first, job, window);
-    return repair ? await repairStream(deps, job, before, phase) : { before, after: undefined, fault: undefined };
+    const done = repair ? await repairStream(deps, job, before, phase) : { before, after: undefined, fault: undefined };
+    // Of two sinks that differ nobody knows which is right.
+    if (!between) await refute(deps, job, done.after ?? before);
+    return done;
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     const fault = error.at({ source, stream });
     if (fault instanceof Cancelled || fault instanceof ConfigError) throw fault;
     // Recovery: what was found before the repair stands; else nothing could be compared, and the result says why.
     if (before) return { before, after: undefined, fault };
-    const { name: against } = between?.[0] ?? { name: 'the service' };
+    const { name: against } = between?.[0] ?? { name: THE_SERVICE };
     const nothing = createVerifyResult({ source, stream, window, against, sinks: [] }).close(0);
     return { before: { ...nothing, doubts: [{ ...window, note: fault.message }] }, after: undefined, fault };
   }
@@ -233,68 +236,3 @@ export function isSound({ before, after, fault }: Repair): boolean {
   const last = after ?? before;
   return !fault && isClean(last) && last.doubts.length === 0;
 }
-
-/** The result for machines. Times are ISO texts; examples name events and columns, never values. */
-export interface VerifyReport {
-  source: string;
-  stream: StreamName;
-  from: string;
-  to: string;
-  /** What the sinks were compared with. */
-  against: string;
-  requests: number;
-  events: number;
-  sinks: SinkReport[];
-  /** Windows that could not be read to the end, so that extra rows cannot be told. */
-  notComparable: Array<Range & { note: string }>;
-}
-
-interface Range {
-  from: string;
-  to: string;
-}
-
-interface SinkReport extends Counts {
-  sink: string;
-  events: number;
-  days: Array<Counts & { day: string; events: number }>;
-  /** Windows that were never read into this sink, so that missing events are expected. */
-  neverRead: Range[];
-  /** Windows whose number of rows in the ledger is not that of the sink. */
-  miscounted: Array<Range & { ledger: number; sink: number }>;
-  /** Days that hold rows of another writer. */
-  foreign: Array<Range & { what: string }>;
-  /** The first few. */
-  examples: Array<Omit<Difference, 'at'> & { at: string }>;
-}
-
-/** The result before and after the repair, and the error that stopped it. */
-export interface RepairReport extends VerifyReport {
-  repaired: VerifyReport | null;
-  error: { message: string; kept: string | null; next: string | null } | null;
-}
-
-export const reportRepair = ({ before, after, fault }: Repair): RepairReport => ({
-  ...reportResult(before),
-  repaired: after ? reportResult(after) : null,
-  error: fault ? { message: fault.message, kept: fault.kept ?? null, next: fault.next ?? null } : null,
-});
-
-const reportResult = ({ window, sinks, doubts, ...result }: VerifyResult): VerifyReport => ({
-  ...result,
-  ...rangeOf(window),
-  sinks: sinks.map(reportSink),
-  notComparable: doubts.map((doubt) => ({ ...rangeOf(doubt), note: doubt.note })),
-});
-
-const reportSink = (result: SinkResult): SinkReport => ({
-  sink: result.sink,
-  ...totalOf(result),
-  days: result.days.map(({ day, ...counts }) => ({ day: toIso(day).slice(0, 10), ...counts })),
-  neverRead: result.neverRead.map(rangeOf),
-  miscounted: result.miscounted.map(({ ledger, sink, ...window }) => ({ ...rangeOf(window), ledger, sink })),
-  foreign: result.foreign.map(({ what, ...window }) => ({ ...rangeOf(window), what })),
-  examples: result.examples.map((example) => ({ ...example, at: toIso(example.at) })),
-});
-
-const rangeOf = ({ start, end }: Window): Range => ({ from: toIso(start), to: toIso(end) });

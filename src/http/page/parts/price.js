@@ -62,7 +62,7 @@ function drawing(asked, stop) {
         ),
         h('button', { type: 'button', class: 'quiet', onclick: cancel }, 'Stop asking'),
       ),
-    stop.signal.aborted && h('p', {}, `Stopped: ${ended} of ${counted(asked.length, 'stream')} priced.`),
+    stop.signal.aborted && h('p', {}, `Stopped: ${ended} of ${counted(asked.length, 'stream')} estimated.`),
     ...faults.map((fault) => h('p', { class: 'trouble' }, fault)),
     ...priceOf(asked, prices),
   ].filter((node) => node instanceof Node);

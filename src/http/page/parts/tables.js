@@ -154,7 +154,7 @@ export function troubleList(troubles) {
   return [
     h(
       'ul',
-      { class: 'troubles', 'aria-label': 'What needs you' },
+      { class: 'troubles', 'aria-label': 'Action needed' },
       troubles.map(({ kind, source, stream, message, since }) =>
         h(
           'li',

@@ -16,9 +16,9 @@ export const counted = (n, noun) => `${figure(n)} ${noun}${n === 1 ? '' : 's'}`;
 
 /** A percentage; nearly zero is not shown as 0, nor nearly all as 100. @param {number} share */
 export function percent(share) {
-  if (share > 0 && share < 0.01) return '< 1 %';
-  if (share < 1 && share > 0.99) return '> 99 %';
-  return `${Math.round(share * 100)} %`;
+  if (share > 0 && share < 0.01) return '< 1%';
+  if (share < 1 && share > 0.99) return '> 99%';
+  return `${Math.round(share * 100)}%`;
 }
 
 /** `45 s`, `12 min`, `3 h 20 min`, `2 days 4 h`: as on the command line. @param {number} seconds */

@@ -39,7 +39,13 @@ export const backfills = {
 /** @param {Backfill[]} rows */
 const list = (rows) =>
   rows.length === 0
-    ? h('p', { class: 'empty' }, 'No backfill was started yet.')
+    ? h(
+        'p',
+        { class: 'empty' },
+        'No backfill was given to the workers yet. Those of the command line are among the ',
+        h('a', { href: href(['runs'], { kind: 'backfill' }) }, 'runs'),
+        '.',
+      )
     : table({
         label: 'Backfills',
         rows,
@@ -153,7 +159,7 @@ export function backfillForm(
 ) {
   const sources = [...new Set(all.map((of) => of.source))];
   const answer = h('div', { 'aria-live': 'polite' });
-  const ask = /** @type {HTMLButtonElement} */ (h('button', { class: 'main' }, 'Show the price'));
+  const ask = /** @type {HTMLButtonElement} */ (h('button', { class: 'main' }, 'Show the estimate'));
   const form = /** @type {HTMLFormElement} */ (
     h(
       'form',

@@ -53,6 +53,7 @@ export const run = {
           ['New', ended(one, one.new)],
           ['Changed', ended(one, one.changed)],
           ['Unchanged', ended(one, one.unchanged)],
+          ['Rows by sink', one.sinks && bySink(one.sinks)],
           ['Requests', ended(one, one.requests)],
           ['429s', one.tooManyRequests > 0 && figure(one.tooManyRequests)],
           ['Set aside', one.quarantined > 0 && figure(one.quarantined)],
@@ -81,6 +82,12 @@ export const run = {
     ];
   },
 };
+
+/** What each sink got, where they differ. @param {NonNullable<RunDetail['sinks']>} sinks */
+const bySink = (sinks) =>
+  Object.entries(sinks)
+    .map(([sink, { new: added, changed }]) => `${sink}: ${figure(added)} new, ${figure(changed)} changed`)
+    .join(' · ');
 
 /** What it covered, from its first window to its last. @param {RunDetail} run */
 const covered = ({ windows: read }) => {

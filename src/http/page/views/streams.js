@@ -68,8 +68,7 @@ export const streams = {
 
 /** @param {Overview} overview */
 function headline({ streams, troubles, activities }) {
-  if (troubles.length > 0)
-    return `${counted(troubles.length, 'thing')} ${troubles.length === 1 ? 'needs' : 'need'} you`;
+  if (troubles.length > 0) return `Action needed: ${counted(troubles.length, 'problem')}`;
   if (streams.length === 0) return 'The config names no stream yet';
   const first = streams.filter(({ configured, firstSync }) => configured && firstSync);
   if (first.length > 0) return firstSyncLine(first, activities);

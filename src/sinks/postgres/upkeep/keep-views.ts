@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { Queryable } from '../../cursor/database/index.ts';
-import { quoteIdent, quoteLiteral } from '../../cursor/database/sql.ts';
-import type { View } from '../views/view.ts';
+import type { Queryable } from '../../../cursor/database/index.ts';
+import { quoteIdent, quoteLiteral } from '../../../cursor/database/sql.ts';
+import type { View } from '../../views/view.ts';
 
 /** A view that is not as it should be, and could not be made so. Nothing but the view itself suffers. */
 export interface ViewFault {

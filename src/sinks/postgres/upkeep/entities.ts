@@ -1,0 +1,77 @@
+import type { Database, Queryable } from '../../../cursor/database/index.ts';
+import { quoteIdent, type Sql } from '../../../cursor/database/sql.ts';
+import { LONGEST_ID } from '../../../model/identity.ts';
+import { ENTITIES, type Entity, entitiesOf, STREAM_NAMES, STREAMS, type Stream } from '../../../model/streams.ts';
+import type { Refilled } from '../../sink.ts';
+import { isOurs } from '../holdings.ts';
+import { isKnown } from '../merge.ts';
+import { describeTable, entityTable, formatOf, lockSchema, POSTGRES_TYPES, type Present, tableName } from '../table.ts';
+import { bringUpToDate } from './prepare.ts';
+
+/**
+ * Writes links and customers again that are gone from their tables, from the events that name them: no request is needed. Each is as it
+ * was when its newest event was written; a count of clicks may be older than the one that was lost.
+ *
+ * @param isThorough Looks for every one. Otherwise only where a source has none at all, which is a look at the index.
+ */
+export function refillEntities(db: Database, schema: string, source: string, isThorough: boolean): Promise<Refilled[]> {
+  return db.transaction(async (tx) => {
+    // The streams of a source find the loss at the same time.
+    await tx.query(lockSchema(schema));
+    const events = await eventTables(tx, schema);
+    const refilled: Refilled[] = [];
+    for (const entity of ENTITIES) {
+      const from = events.filter(({ stream }) => entitiesOf(stream).includes(entity));
+      if (from.length === 0) continue;
+      await bringUpToDate(tx, schema, entityTable(entity));
+      const [done] = await tx.query<{ rows: number }>(insertMissing(schema, entity, from, [source, isThorough]));
+      if (done && done.rows > 0) refilled.push({ table: `${schema}.${entity.name}`, rows: done.rows });
+    }
+    return refilled;
+  });
+}
+
+const NEEDED = ['_source', '_run_id', '_synced_at', 'event'];
+
+interface EventTable {
+  stream: Stream;
+  present: Present;
+}
+
+async function eventTables(tx: Queryable, schema: string): Promise<EventTable[]> {
+  const found: EventTable[] = [];
+  for (const name of STREAM_NAMES) {
+    const present = await describeTable(tx, schema, name);
+    // A table of somebody else's in the place of ours is refused when it is prepared.
+    if (present?.is_table && NEEDED.every((column) => column in present.columns))
+      found.push({ stream: STREAMS[name], present });
+  }
+  return found;
+}
+
+function insertMissing(schema: string, entity: Entity, from: readonly EventTable[], values: readonly unknown[]): Sql {
+  const [table, key] = [tableName(schema, entity), quoteIdent(entity.key)];
+  const list = entity.columns.map(({ name }) => quoteIdent(name)).join(', ');
+  const rowsOf = ({ stream, present }: EventTable): string => {
+    // A table that is not brought up to date yet lacks the newest columns, or has them narrower.
+    const columns = entity.columns.map(({ name, kind }) => {
+      const type = POSTGRES_TYPES[kind];
+      return present.columns[name] === formatOf(type) ? `t.${quoteIdent(name)}` : `null::${type}`;
+    });
+    return `select ${columns.join(', ')}, t._synced_at from ${tableName(schema, stream)} t where t._source = $1 and ${isOurs('t', stream)}`;
+  };
+  return {
+    text: `
+      with filled as (
+        insert into ${table} (_source, ${list}, _observed_at)
+        select distinct on (e.${key}) $1, e.*
+        from (${from.map(rowsOf).join(' union all ')}) e (${list}, _observed_at)
+        where e.${key} <> '' and length(e.${key}) <= ${LONGEST_ID}
+          and ($2 or not exists (select from ${table} where _source = $1))
+          and not exists (select from ${table} k where k._source = $1 and k.${key} = e.${key})
+        order by e.${key}, ${isKnown('e', entity.knowledge)} desc, e._observed_at desc
+        on conflict do nothing returning 1)
+      select count(*)::int as rows from filled`,
+    values,
+  };
+}

@@ -1,0 +1,124 @@
+import type { Database, Queryable } from '../../../cursor/database/index.ts';
+import { quoteIdent } from '../../../cursor/database/sql.ts';
+import { ConfigError } from '../../../model/errors.ts';
+import { ENTITIES, STREAM_NAMES, STREAMS, type Stream } from '../../../model/streams.ts';
+import type { IndexName } from '../../views/postgres-indexes.ts';
+import { columnsCopy, daysTable } from '../beside.ts';
+import { keysTable } from '../months.ts';
+import { createReceipts, cursorCopy, RECEIPTS } from '../receipts.ts';
+import {
+  alterTable,
+  checkLayout,
+  checkWidenable,
+  comments,
+  createIndexes,
+  createTable,
+  describeTable,
+  entityTable,
+  evolvedNames,
+  lockSchema,
+  type Partition,
+  readShape,
+  streamTable,
+  type Table,
+  tableComment,
+} from '../table.ts';
+import { type Viewed, viewsOf } from '../views.ts';
+import { keepViews, type ViewFault } from './keep-views.ts';
+
+/** Makes the tables and views that the sink needs, and brings older ones up to date. */
+
+export interface Warehouse extends Viewed {
+  db: Database;
+  partition: Partition;
+  indexes: readonly IndexName[];
+}
+
+/** Of every table and view that the sink needs. */
+export function shapeOf(tx: Queryable, warehouse: Warehouse): Promise<string> {
+  const { schema, partition, isStateHere } = warehouse;
+  const keys = partition === 'none' ? [] : STREAM_NAMES.map((name) => keysTable(STREAMS[name]).name);
+  const beside = isStateHere ? [daysTable.name] : [daysTable.name, RECEIPTS, cursorCopy.name, columnsCopy.name];
+  const others = [...ENTITIES, ...viewsOf(warehouse)].map(({ name }) => name);
+  return readShape(tx, schema, [...STREAM_NAMES, ...others, ...keys, ...beside]);
+}
+
+/**
+ * Makes or brings up to date everything that the sink needs: all tables and views, and this stream's in its present shape. Returns
+ * the shape of it all.
+ */
+export function prepareWarehouse(
+  warehouse: Warehouse,
+  stream: Stream,
+): Promise<{ shape: string; faults: ViewFault[] }> {
+  const { db, schema, isStateHere, partition, indexes } = warehouse;
+  return db.transaction(async (tx) => {
+    await tx.query(lockSchema(schema));
+    await ensureSchema(tx, schema);
+    if (!isStateHere) {
+      await tx.query({ text: createReceipts(schema) });
+      for (const copy of [cursorCopy, columnsCopy]) await bringUpToDate(tx, schema, copy);
+    }
+    await bringUpToDate(tx, schema, daysTable);
+    await bringUpToDate(tx, schema, streamTable(stream, partition, indexes), evolvedNames(stream));
+    // The tables of other streams only have to exist, so that the views find their columns.
+    for (const name of STREAM_NAMES.filter((other) => other !== stream.name)) {
+      await ensureTable(tx, schema, streamTable(STREAMS[name], partition, indexes));
+    }
+    if (partition !== 'none') {
+      for (const name of STREAM_NAMES) await bringUpToDate(tx, schema, keysTable(STREAMS[name]));
+    }
+    for (const entity of ENTITIES) await bringUpToDate(tx, schema, entityTable(entity));
+    const faults = await keepViews(tx, schema, viewsOf(warehouse));
+    return { shape: await shapeOf(tx, warehouse), faults };
+  });
+}
+
+/** Not `if not exists`: that asks for the right to create even where an administrator has made the schema for us. */
+async function ensureSchema(tx: Queryable, schema: string): Promise<void> {
+  const there = await tx.query({ text: 'select 1 from pg_namespace where nspname = $1', values: [schema] });
+  if (there.length === 0) await tx.query({ text: `create schema ${quoteIdent(schema)}` });
+}
+
+export async function bringUpToDate(
+  tx: Queryable,
+  schema: string,
+  table: Table,
+  evolved?: ReadonlySet<string>,
+): Promise<void> {
+  const present = await describeTable(tx, schema, table.name);
+  if (present) {
+    checkLayout(schema, table, present);
+    checkWidenable(table, present, evolved);
+  }
+  const change = present ? alterTable(schema, table, present) : createTable(schema, table);
+  if (change === '' && present?.comment === tableComment(table)) return;
+  try {
+    await tx.query({ text: [change, createIndexes(schema, table), comments(schema, table)].join('\n') });
+  } catch (error) {
+    throw /^ *alter column .* type /m.test(change) ? inTheWay(error, schema, table) : error;
+  }
+}
+
+/**
+ * Postgres does not change the type of a column that a view uses. Recognized by the error code: the text is in the language of the
+ * server and is only quoted.
+ */
+function inTheWay(error: unknown, schema: string, { name }: Table): unknown {
+  const { code, message, detail } = error as { code?: string; message?: string; detail?: string };
+  if (code !== '0A000') return error;
+  const [, user, column] = /^(?:rule \S+ on )?(.*) depends on column "(.*)"$/.exec(detail ?? '') ?? [];
+  const who = user ?? 'what uses it';
+  return new ConfigError(
+    `column ${column ?? ''} of ${schema}.${name} must hold more than its type allows, and ${user ?? 'something'} uses it: ${user ? message : detail}`,
+    {
+      next: `drop ${who}, run again, and create it again; or set unknownFields of the stream to extra, which leaves the columns as they are`,
+      cause: error,
+    },
+  );
+}
+
+async function ensureTable(tx: Queryable, schema: string, table: Table): Promise<void> {
+  const present = await describeTable(tx, schema, table.name);
+  if (!present || alterTable(schema, table, present) !== '') await bringUpToDate(tx, schema, table);
+}
