@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, chown, mkdir, readdir, readFile, rename, stat, symlink, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
@@ -187,6 +188,22 @@ describe('users', () => {
       await server.close();
     },
   );
+
+  it.runIf(isRoot)('shares its user with no account, also on data that an earlier version gave to one', async () => {
+    const accounts = (await readFile('/etc/passwd', 'utf8')).split('\n').map((line) => Number(line.split(':')[2]));
+    const readPassword = async (uid: number): Promise<string> => {
+      const file = `/proc/${await postmasterOf(dir)}/cwd/tributary.password`;
+      return spawnSync('cat', [file], { uid, gid: uid, encoding: 'utf8' }).stderr;
+    };
+    await (await open()).close();
+    spawnSync('chown', ['-R', '65534:65534', join(dir, 'postgres')]);
+    const server = await open();
+    expect(accounts).not.toContain(await uidOf(await postmasterOf(dir)));
+    for (const uid of new Set(accounts.filter((uid) => uid > 0)))
+      expect(await readPassword(uid), `user ${uid}`).toContain('Permission denied');
+    await ask(server.url, 'CREATE TABLE kept AS SELECT 1 AS one');
+    await server.close();
+  });
 
   it.runIf(isRoot)('cannot read what only root may, nor what lies around its data', async () => {
     const server = await open();
