@@ -174,10 +174,11 @@ export async function createGuard(app: FastifyInstance, access: Access, log: Log
     const same = await countSame(request);
     if (!same.isAllowed && same.isExceeded) return;
     const warned = await countWarned(request);
+    const address = addressOf(request);
     if (warned.isAllowed || !warned.isExceeded)
       log.warn(
-        { address: addressOf(request), path: request.routeOptions.url },
-        'a wrong token was given to the control room; for a minute, further ones from this address are not logged',
+        { address, path: request.routeOptions.url },
+        `${address} gave the control room a wrong token; for a minute, further ones from there are not logged`,
       );
     const counted = await countWrong(request);
     if (counted.isAllowed || !counted.isExceeded) return;

@@ -171,7 +171,7 @@ describe('a token', () => {
     for (let i = 0; i < 12; i++) await other.get('/metrics', bearer(`wrong-bearer-${i}`));
     await signIn('wrong-sign-in', other);
     await other.close();
-    expect(said.filter((line) => line.includes('a wrong token was given'))).toEqual([
+    expect(said.filter((line) => line.includes('gave the control room a wrong token'))).toEqual([
       expect.stringContaining('"address":"127.0.0.1","path":"/metrics"'),
     ]);
     expect(said.join()).not.toContain('wrong-');
