@@ -119,8 +119,17 @@ const accounts = (): Array<User & { shell: string }> =>
  */
 export async function handOver(data: string, { uid, gid }: User): Promise<void> {
   if ((await lstat(data)).uid === uid) return;
-  execFileSync('chown', ['-R', '-h', `${uid}:${gid}`, '--', ...(await readdir(data))], { cwd: data });
-  await lchown(data, uid, gid);
+  try {
+    const names = await readdir(data);
+    execFileSync('chown', ['-R', '-h', `${uid}:${gid}`, '--', ...names], { cwd: data, stdio: 'pipe' });
+    await lchown(data, uid, gid);
+  } catch (cause) {
+    throw new ConfigError(`the data of the embedded Postgres cannot be given to user ${uid}, whom root runs it as`, {
+      kept: 'no row was changed',
+      next: 'run tributary as an ordinary user, on a file system where root may change owners, or set state.url',
+      cause,
+    });
+  }
 }
 
 /**
