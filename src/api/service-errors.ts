@@ -220,13 +220,28 @@ const SHOWN = 120;
  * through the mask; the length is cut last, or half a key would remain at the edge.
  */
 export function createRedact(key: string): Redact {
-  const forms = [...new Set([key, encodeURIComponent(key), JSON.stringify(key).slice(1, -1)])];
+  const forms = [key, encodeURIComponent(key), JSON.stringify(key).slice(1, -1), ...inBase64(key)];
+  const anyForm = new RegExp(forms.map((form) => form.replace(/[^A-Za-z0-9]/g, '\\$&')).join('|'), 'gi');
   return (text, maxLength = SHOWN) => {
-    let line = text
+    const line = text
       .replace(/\s+/g, ' ')
       .replace(/\p{C}+/gu, '')
-      .trim();
-    for (const form of forms) line = line.replaceAll(form, '***');
+      .trim()
+      .replace(anyForm, '***');
     return line.length > maxLength ? `${line.slice(0, maxLength)}…` : line;
   };
 }
+
+/** As `user:key` shows it, wherever in a group of three bytes the key begins. Characters that depend on what stands beside it are left out. */
+const inBase64 = (key: string): string[] =>
+  [0, 1, 2]
+    .map((offset) =>
+      Buffer.from(`${' '.repeat(offset)}${key}`)
+        .toString('base64')
+        .slice(offset && offset + 1),
+    )
+    .map((text) => text.replace(/.=+$/, ''))
+    .filter((text) => text.length >= SHORTEST_CODE);
+
+/** Fewer characters stand anywhere by chance. */
+const SHORTEST_CODE = 8;

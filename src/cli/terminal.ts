@@ -109,7 +109,7 @@ export function table(
   const format = (line: readonly string[]): string =>
     widths
       .map((wide, i) => {
-        const cell = cut(line[i] ?? '', wide);
+        const cell = cut(line[i] ?? '', wide).replace(REVERSING, '\ufffd');
         const space = ' '.repeat(wide - width(cell));
         return isFigure[i] ? `${space}${cell}` : `${cell}${space}`;
       })
@@ -117,6 +117,9 @@ export function table(
       .trimEnd();
   return [format(headers), widths.map((wide) => '─'.repeat(wide)).join(GUTTER), ...rows.map(format)].join('\n');
 }
+
+/** They would turn around what stands behind them, up to other cells. */
+const REVERSING = /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /** Less of a name says nothing. */
 const LEAST_CUT = 12;

@@ -6,6 +6,7 @@ import { addressOf } from '../cursor/database/errors.ts';
 import { ConfigError } from '../model/errors.ts';
 import { parseDuration, parseInstant } from '../model/instant.ts';
 import { lakePathFault } from '../sinks/parquet/lake.ts';
+import { A_TOKEN, isToken } from './token-strength.ts';
 
 /** Value types that several parts of the config share. */
 
@@ -124,12 +125,6 @@ export function perSecondOf(source: Parameters<typeof budgetOf>[0]): number {
 }
 
 /** `http` of the config: where the control room listens, and its tokens. */
-
-/** Shorter ones can be guessed, and so can those of a few characters again and again, such as the x of an example. */
-const SHORTEST_TOKEN = 16;
-const FEWEST_CHARACTERS = 8;
-const A_TOKEN = `must have at least ${SHORTEST_TOKEN} characters, ${FEWEST_CHARACTERS} of them different: openssl rand -hex 32 makes a good one`;
-const isToken = (token: string): boolean => token.length >= SHORTEST_TOKEN && new Set(token).size >= FEWEST_CHARACTERS;
 
 /** The name of whoever holds `http.token`, in the audit trail. */
 export const OWNER = 'owner';

@@ -82,7 +82,7 @@ export const readOpenBackfills = (db: Queryable): Promise<OpenBackfill[]> =>
       from tributary.backfills where state in ('queued', 'paused') order by created_at desc`,
   });
 
-/** A backfill that asks for the same as one of these and has not ended, and how many windows wait in all. */
+/** A backfill that reads all that one of these asks for and has not ended, and how many windows wait in all. */
 export async function readQueuedLike(
   db: Queryable,
   asked: ReadonlyArray<Pick<NewBackfill, 'source' | 'stream' | 'window' | 'force'>>,
@@ -95,7 +95,7 @@ export async function readQueuedLike(
     text: `
       select (select id from tributary.backfills b
           join jsonb_to_recordset($1) as a (source text, stream text, force boolean, start_at timestamptz, end_at timestamptz)
-            using (source, stream, force, start_at, end_at)
+            on a.source = b.source and a.stream = b.stream and b.start_at <= a.start_at and b.end_at >= a.end_at and (b.force or not a.force)
           where state in ('queued', 'paused') limit 1) as twin,
         (select count(*) from tributary.backfill_windows w join tributary.backfills b on b.id = w.backfill_id
           where w.state = 'queued' and b.state in ('queued', 'paused')) as waiting`,

@@ -237,10 +237,10 @@ export function createSessions(
       return `${id}.${sign(token, `session ${id}`)}`;
     },
     read(cookie = '') {
-      const [until = '', nonce = '', name = '', signature = ''] = cookie.split('.');
+      const [until = '', nonce = '', name = '', signature = '', ...more] = cookie.split('.');
       const token = tokens().find((one) => one.name === Buffer.from(name, 'base64url').toString());
       const id = `${until}.${nonce}.${name}`;
-      if (!token || !isSame(signature, sign(token, `session ${id}`))) return undefined;
+      if (!token || more.length > 0 || !isSame(signature, sign(token, `session ${id}`))) return undefined;
       const expiresAt = Number(until);
       return expiresAt > now() && !isEnded(digestOf(id)) ? { id, token, expiresAt } : undefined;
     },

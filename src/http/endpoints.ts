@@ -2,6 +2,7 @@ import rateLimit, { normalizeIP } from '@fastify/rate-limit';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { eitherSignal } from '../api/cancel.ts';
 import { audited } from '../cursor/audit.ts';
+import type { Log } from '../model/log.ts';
 import { type Access, digestOf, mayDo, type Visitor } from './access.ts';
 import { HttpError, type JsonSchema, schemaOf, z } from './answers.ts';
 import type { ControlDeps } from './dependencies.ts';
@@ -156,7 +157,7 @@ interface Guard {
   onWrongToken(request: FastifyRequest): Promise<void>;
 }
 
-export async function createGuard(app: FastifyInstance, access: Access): Promise<Guard> {
+export async function createGuard(app: FastifyInstance, access: Access, log: Log): Promise<Guard> {
   await app.register(rateLimit, { global: false });
   const addressOf = ({ ip }: FastifyRequest): string => normalizeIP(ip);
   const countWrong = app.createRateLimit({ max: WRONG_TOKENS_A_MINUTE, timeWindow: 60_000, keyGenerator: addressOf });
@@ -165,12 +166,20 @@ export async function createGuard(app: FastifyInstance, access: Access): Promise
     timeWindow: 60_000,
     keyGenerator: (request) => `${addressOf(request)} ${digestOf(tokensOf(request))}`,
   });
+  const countWarned = app.createRateLimit({ max: 1, timeWindow: 60_000, keyGenerator: addressOf });
   app.decorateRequest('visitor', undefined);
 
   const onWrongToken = async (request: FastifyRequest): Promise<void> => {
     // The same wrong token again is no new guess: a program with an old token gets 401 each time, never 429.
     const same = await countSame(request);
     if (!same.isAllowed && same.isExceeded) return;
+    const warned = await countWarned(request);
+    const address = addressOf(request);
+    if (warned.isAllowed || !warned.isExceeded)
+      log.warn(
+        { address, path: request.routeOptions.url },
+        `${address} gave the control room a wrong token; for a minute, further ones from there are not logged`,
+      );
     const counted = await countWrong(request);
     if (counted.isAllowed || !counted.isExceeded) return;
     throw new HttpError(429, 'too many wrong tokens from this address', {
@@ -184,6 +193,8 @@ export async function createGuard(app: FastifyInstance, access: Access): Promise
     async authorize(request) {
       const { headers, method, is404 } = request;
       const { role, anySite } = request.routeOptions.config;
+      if ((request.raw.headersDistinct.host?.length ?? 0) > 1)
+        throw new HttpError(400, 'the request has more than one Host header', { next: 'send one' });
       access.checkHost(headers);
       if (!anySite) access.checkSite(headers);
       const isRead = method === 'GET' || method === 'HEAD';

@@ -101,7 +101,7 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
     frameworkErrors: (error, request, reply) => void refuse(error, request as never, reply as never),
   });
   capConnections(app, trustProxy ? MOST_CONNECTIONS : MOST_OF_ONE_ADDRESS);
-  const guard = await createGuard(app, access);
+  const guard = await createGuard(app, access, deps.log);
   const routes = [
     ...routesOf(deps, verifications),
     ...sessionRoutes(access, (entry) => recordAudit(deps.state, entry)),

@@ -51,7 +51,7 @@ export async function checkNewBackfills(
   const kept = 'nothing was added';
   const { twin, waiting } = await readQueuedLike(state, asked);
   if (twin !== undefined)
-    throw new ConfigError(`backfill ${twin} asks for the same and has not ended`, {
+    throw new ConfigError(`backfill ${twin} reads all of this already and has not ended`, {
       kept,
       next: 'wait for it, or cancel it first',
     });

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { access, type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, lstat, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
@@ -182,7 +182,10 @@ function createParquetFile(stream: Stream, target: ByteTarget, compression: Comp
 
 /** A file that appears complete or not at all: it is written beside its place and renamed at the end. */
 export async function createFileTarget(path: string, { replace }: { replace: boolean }): Promise<ByteTarget> {
-  if (!replace && (await exists(path))) {
+  const found = await lstat(path).catch(() => undefined);
+  if (found?.isDirectory())
+    throw new ConfigError(`--out ${path}: it is a folder`, { next: 'name a file, such as one in that folder' });
+  if (found && !replace) {
     throw new ConfigError(`${path} exists already`, { next: 'choose another --out, or add --force to replace it' });
   }
   // A name that nobody can know before: in a folder of many, a link or a file of somebody else could lie there already.
@@ -218,12 +221,6 @@ async function openOrSay(partial: string, path: string): Promise<FileHandle> {
     throw new ConfigError(`--out ${path}: ${why}`, { next: 'choose another place', cause });
   }
 }
-
-const exists = (path: string): Promise<boolean> =>
-  access(path, constants.F_OK).then(
-    () => true,
-    () => false,
-  );
 
 /** Standard output, with backpressure; a closed pipe ends the writing quietly. */
 export function createStreamTarget(out: Writable): ByteTarget {

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -136,8 +136,10 @@ describe('tributary export', () => {
 
   it('refuses what it cannot do, and touches nothing', async () => {
     await writeFile(join(place.dir, 'mine.csv'), 'mine');
+    await mkdir(join(place.dir, 'folder.csv'));
     const refusals: Array<[args: string[], text: RegExp]> = [
       [['clicks', 'mine.csv'], /mine\.csv exists already\nnext: choose another --out, or add --force/],
+      [['clicks', 'folder.csv', '--force'], /--out folder\.csv: it is a folder\nnext: name a file/],
       [['clicks', 'x.xlsx'], /the ending says what to write.*\nnext: use \.parquet, \.csv, \.ndjson/],
       [['clicks', 'no/such/x.csv'], /the folder no\/such does not exist/],
       [['clicks', 'x.csv', '--filter', 'contry=DE'], /no parameter "contry": did you mean country\?/],

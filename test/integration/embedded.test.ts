@@ -1,13 +1,10 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, chown, mkdir, readdir, readFile, rename, stat, symlink, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import type { PostgresConnection } from 'bullmq';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { UNPROVEN } from '../../src/cursor/database/errors.ts';
 import { connect } from '../../src/cursor/database/index.ts';
 import { openEmbedded } from '../../src/cursor/embedded/index.ts';
-import { createGuardedBackend } from '../../src/jobs/bull.ts';
 import { ConfigError, type Fault, RetryLater } from '../../src/model/errors.ts';
 import type { Log } from '../../src/model/log.ts';
 import { postmasterOf, startChild, temporaryFolder } from '../support/embedded.ts';
@@ -188,6 +185,22 @@ describe('users', () => {
     },
   );
 
+  it.runIf(isRoot)('shares its user with no account, also on data that an earlier version gave to one', async () => {
+    const accounts = (await readFile('/etc/passwd', 'utf8')).split('\n').map((line) => Number(line.split(':')[2]));
+    const readPassword = async (uid: number): Promise<string> => {
+      const file = `/proc/${await postmasterOf(dir)}/cwd/tributary.password`;
+      return spawnSync('cat', [file], { uid, gid: uid, encoding: 'utf8' }).stderr;
+    };
+    await (await open()).close();
+    spawnSync('chown', ['-R', '65534:65534', join(dir, 'postgres')]);
+    const server = await open();
+    expect(accounts).not.toContain(await uidOf(await postmasterOf(dir)));
+    for (const uid of new Set(accounts.filter((uid) => uid > 0)))
+      expect(await readPassword(uid), `user ${uid}`).toContain('Permission denied');
+    await ask(server.url, 'CREATE TABLE kept AS SELECT 1 AS one');
+    await server.close();
+  });
+
   it.runIf(isRoot)('cannot read what only root may, nor what lies around its data', async () => {
     const server = await open();
     await writeFile(join(dir, 'beside'), 'a key', { mode: 0o644 });
@@ -242,54 +255,5 @@ describe('users', () => {
     await ask(url, 'CREATE TABLE kept AS SELECT 1 AS one');
     await child.close();
     expect(await postmasterOf(dir)).toBeUndefined();
-  });
-});
-
-describe('a stranger in the place of the server', () => {
-  const message = (code: number, rest = Buffer.alloc(0)): Buffer => {
-    const body = Buffer.alloc(9 + rest.length, 'R');
-    body.writeInt32BE(8 + rest.length, 1);
-    body.writeInt32BE(code, 5);
-    rest.copy(body, 9);
-    return body;
-  };
-  const ANSWERS: ReadonlyArray<[string, Buffer]> = [
-    ['asks for the password in the clear', message(3)],
-    ['asks for an MD5 of it', message(5, Buffer.from('salt'))],
-    ['asks for nothing', message(0)],
-  ];
-  /** What each of those who come says after the answer. */
-  async function withStranger(answer: Buffer, work: (url: string) => Promise<void>): Promise<string> {
-    const heard: Buffer[] = [];
-    const server = createServer((socket) => {
-      socket.on('error', () => {});
-      socket.once('data', () => {
-        socket.write(answer);
-        socket.on('data', (chunk) => heard.push(chunk));
-      });
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    await work(`postgresql://tributary:sEcr3t@127.0.0.1:${port}/tributary?require_auth=scram-sha-256`);
-    server.close();
-    return Buffer.concat(heard).toString('latin1');
-  }
-
-  it.each(ANSWERS)('%s, and gets neither it nor a question', async (_, answer) => {
-    const refused = (url: string) => expect(ask(url, 'SELECT 1')).rejects.toThrow(/did not prove by SCRAM/);
-    expect(await withStranger(answer, refused)).toBe('');
-  });
-
-  // The queue has clients of its own, for its questions and for LISTEN.
-  it.each(ANSWERS)('%s, and gets it from no client of the queue either', async (_, answer) => {
-    const refused = async (url: string): Promise<void> => {
-      const { connection } = createGuardedBackend('sync', { connection: { connectionString: url } }) as unknown as {
-        connection: PostgresConnection;
-      };
-      await expect(connection.pool.connect()).rejects.toThrow(UNPROVEN);
-      await expect(connection.getListenClient()).rejects.toThrow(UNPROVEN);
-      await connection.close();
-    };
-    expect(await withStranger(answer, refused)).toBe('');
   });
 });

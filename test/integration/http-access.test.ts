@@ -1,11 +1,13 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runStartApp } from '../../src/app/start.ts';
 import type { AuditTrail, Session } from '../../src/http/api-types.ts';
 import { ConfigError } from '../../src/model/errors.ts';
+import type { Log } from '../../src/model/log.ts';
 import { startControlRoom } from '../support/control-room.ts';
 import { type HttpRoom, NOBODY, ROOM_TOKEN, startHttpRoom } from '../support/http-room.ts';
 import { listenTo } from '../support/live-events.ts';
@@ -161,7 +163,21 @@ describe('a token', () => {
     expect(await allowed(TOKENS.gone.token)).toEqual([]);
   });
 
-  it('that is wrong is slowed down, and the right one never: not of the same address, not of whoever is in', async () => {
+  it('that is wrong is logged with its address, once a minute, and never shown', async () => {
+    const said: string[] = [];
+    const note = (fields: object, message: string): void => void said.push(`${message} ${JSON.stringify(fields)}`);
+    const log: Log = { debug: note, info: note, warn: note, error: note, child: () => log };
+    const other = await startHttpRoom(configOf({}), log);
+    for (let i = 0; i < 12; i++) await other.get('/metrics', bearer(`wrong-bearer-${i}`));
+    await signIn('wrong-sign-in', other);
+    await other.close();
+    expect(said.filter((line) => line.includes('gave the control room a wrong token'))).toEqual([
+      expect.stringContaining('"address":"127.0.0.1","path":"/metrics"'),
+    ]);
+    expect(said.join()).not.toContain('wrong-');
+  });
+
+  it('that is wrong is answered with 429 after ten, and the right one never: not of the same address, not of whoever is in', async () => {
     const { cookie } = await browser(ROOM_TOKEN);
     const statuses: number[] = [];
     for (let i = 0; i < 14; i++) statuses.push((await signIn(`wrong ${i}`)).status);
@@ -248,6 +264,12 @@ describe('without a token in the config', () => {
       expect([host, await raw('/api/overview', { headers: { ...bearer(token), host }, of })]).toEqual([host, 403]);
     for (const host of ['localhost:1', '127.0.0.1', 'LOCALHOST:7070', '[::1]:7070'])
       expect([host, await raw('/api/overview', { headers: { ...bearer(token), host }, of })]).toEqual([host, 200]);
+    const twoHosts = await new Promise<string>((resolve, reject) => {
+      const socket = connect(Number(new URL(own.url).port), '127.0.0.1').on('error', reject);
+      socket.write('GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n');
+      socket.once('data', (bytes) => resolve(bytes.toString()));
+    });
+    expect(twoHosts).toMatch(/^HTTP\/1\.1 400 /);
     await own.close();
     rmSync(folder, { recursive: true });
   });

@@ -56,19 +56,24 @@ it('the overview does not wait for 20,000 windows that are queued', async () => 
   await home.drop();
 });
 
-it('of backfills that ask for the same in the same moment one is added, whoever asks', async () => {
+it('of backfills that ask for the same in the same moment one is added, whoever asks, and none for a part of it', async () => {
   const home = await stateDatabase();
   const db = connect({ url: home.url, max: 5 });
   const queue = { flow: async () => {}, enqueue: async () => {}, promote: async () => {} };
   const window = { start: Date.UTC(2026, 0, 1), end: Date.UTC(2026, 0, 2) };
-  const add = () =>
+  const add = (asked = window, force = false) =>
     enqueueBackfills({ state: db, queue }, [
-      { source: 'main', stream: 'clicks', window, force: true, chunks: [window] },
+      { source: 'main', stream: 'clicks', window: asked, force, chunks: [asked] },
     ]);
-  const outcomes = await Promise.allSettled(Array.from({ length: 5 }, add));
+  const outcomes = await Promise.allSettled(Array.from({ length: 5 }, () => add()));
   expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   const refused = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [String(outcome.reason)] : []));
-  for (const reason of refused) expect(reason).toContain('asks for the same and has not ended');
+  for (const reason of refused) expect(reason).toContain('reads all of this already and has not ended');
+  await expect(add({ ...window, end: window.end - 1 })).rejects.toThrow('reads all of this already');
+  // More of it is something else, and so is what is proven already; which then is read in any case.
+  await add({ ...window, end: window.end + 1 });
+  await add(window, true);
+  await expect(add()).rejects.toThrow('reads all of this already');
   await db.close();
   await home.drop();
 });

@@ -1,5 +1,6 @@
 import { runStartApp, type StartOptions } from '../../src/app/start.ts';
 import type { Config } from '../../src/config/index.ts';
+import type { Log } from '../../src/model/log.ts';
 import { silentLog } from './silent-log.ts';
 import { FAST } from './workers.ts';
 
@@ -18,6 +19,7 @@ export async function startControlRoom(
   config: Config,
   liveTimings = LIVE_PACE,
   tokenFolder?: string,
+  log: Log = silentLog,
 ): Promise<ControlRoom> {
   const stop = new AbortController();
   let done: Promise<void> = Promise.resolve();
@@ -28,7 +30,7 @@ export async function startControlRoom(
       link = room.link;
       listening(at);
     };
-    const options = { config, log: silentLog, signal, timings: FAST, liveTimings, onListening };
+    const options = { config, log, signal, timings: FAST, liveTimings, onListening };
     done = runStartApp({ ...options, ...(tokenFolder !== undefined && { tokenFolder }) });
     done.catch(failed);
   });

@@ -1,5 +1,6 @@
 import { afterAll } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
+import type { Log } from '../../src/model/log.ts';
 import { startControlRoom } from './control-room.ts';
 
 /** Of every room whose config names no other. */
@@ -22,12 +23,12 @@ afterAll(async () => {
   for (const room of open) await room.close();
 });
 
-export async function startHttpRoom(config: Config): Promise<HttpRoom> {
+export async function startHttpRoom(config: Config, log?: Log): Promise<HttpRoom> {
   const token = config.http.token ?? ROOM_TOKEN;
   const onAnyPort = { ...config, http: { ...config.http, token, port: 0 } };
   const withToken = (headers: Record<string, string> = {}) =>
     'cookie' in headers || 'authorization' in headers ? headers : { ...headers, authorization: `Bearer ${token}` };
-  const { url, close } = await startControlRoom(onAnyPort, { pollMs: 200, heartbeatMs: 500 });
+  const { url, close } = await startControlRoom(onAnyPort, { pollMs: 200, heartbeatMs: 500 }, undefined, log);
   const get: HttpRoom['get'] = (path, headers) =>
     fetch(url + path, { headers: withToken(headers), redirect: 'manual' });
   const json = async <T>(path: string, headers?: Record<string, string>): Promise<T> => {

@@ -17,7 +17,8 @@ async function faultAt(baseUrl: string, timeouts = {}): Promise<RetryLater | Sto
   expect(thrown).toBeInstanceOf(Fault);
   // Of every failure in this file: the key is nowhere in it, however deep one looks.
   const everything = inspect(thrown, { depth: Infinity, showHidden: true }) + (thrown as Fault).describe();
-  for (const form of [KEY, encodeURIComponent(KEY), KEY.slice(0, 14)]) expect(everything).not.toContain(form);
+  for (const form of [KEY, encodeURIComponent(KEY), KEY.slice(0, 14), KEY.toUpperCase()])
+    expect(everything).not.toContain(form);
   return thrown as RetryLater | StopStream;
 }
 async function fault(status: number, body: string, headers: Record<string, string> = {}) {
@@ -129,6 +130,10 @@ describe('the key', () => {
     ['on an HTML page', 200, `<html>${KEY}</html>`],
     ['at the edge of what is shown', 500, `${'x'.repeat(110)}${KEY}`],
     ['cut by an invisible character', 500, `${KEY.slice(0, 9)}\u200b${KEY.slice(9)}`],
+    ['in capitals', 500, `you sent ${KEY.toUpperCase()}`],
+    ['in base64', 500, `Basic ${btoa(KEY)}`],
+    ['in base64 behind a user', 500, `Basic ${btoa(`user:${KEY}`)}`],
+    ['in base64 before a password', 500, `Basic ${btoa(`me:${KEY}:`)}`],
     ['in JSON that is no list', 200, JSON.stringify({ you: KEY })],
     ['in JSON that is broken', 200, `[{"you":"${KEY}`],
   ])('is masked %s', async (_name, status, body) => {

@@ -271,6 +271,10 @@ describe('text', () => {
     ).toBe('name        rows\n─────────  ─────\né          1,000\nlong name      5');
   });
 
+  it('of a table cannot be turned around by a name', () => {
+    expect(table(['name'], [['a\u202ecba']])).toBe('name\n─────\na\ufffdcba');
+  });
+
   it('of a table that is too wide leaves out what can be spared, in the order of what is least missed', () => {
     const columns = [
       { header: 'name', of: (row: string) => row },

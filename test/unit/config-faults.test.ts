@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { parseConfig } from '../../src/config/index.ts';
 import { ConfigError } from '../../src/model/errors.ts';
@@ -56,7 +57,7 @@ describe('a fault is told with its place', () => {
     [
       'a token of equal letters',
       `http: { token: ${'x'.repeat(40)} }`,
-      'f:1:9 http.token: must have at least 16 characters, 8 of them different: openssl rand -hex 32 makes a good one',
+      'f:1:9 http.token: must have at least 16 characters, 8 of them different, and be no word, sequence or repetition: openssl rand -hex 32 makes a good one',
     ],
     [
       "the owner's name for another token",
@@ -278,4 +279,23 @@ http: { port: -1 }
     'f:11:1 nonsense:',
     'f:12:9 http.port:',
   ]);
+});
+
+const tokenFaults = (token: string): readonly string[] => faultsOf(`${SOURCE}http: { token: "${token}" }`);
+
+it.each([
+  '1234567890123456',
+  'changeme-changeme',
+  'Password-Password-1',
+  'abcdefghijklmnop',
+  'qwertyuiopasdfghjkl',
+  'hunter2!hunter2!hunter2!',
+  'tributary-admin-token',
+])('a token that anybody guesses is refused: %s', (token) => {
+  expect(tokenFaults(token)).toEqual([expect.stringContaining('no word, sequence or repetition')]);
+});
+
+it('tokens made by chance are taken', () => {
+  const tokens = Array.from({ length: 300 }, () => randomBytes(16).toString('hex'));
+  expect(tokens.flatMap(tokenFaults)).toEqual([]);
 });

@@ -1,4 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { UNKNOWN_PROFILE } from '../../src/extract/profile.ts';
+import { createReader } from '../../src/extract/reader.ts';
+import { createFlatten } from '../../src/model/flatten.ts';
+import { STREAMS } from '../../src/model/streams.ts';
 import type { Traits } from '../../src/sandbox/traits.ts';
 import { createSandboxSync, DAY, HOUR, MINUTE, POLICY, type SandboxSync } from '../support/sandbox-sync.ts';
 
@@ -65,3 +69,24 @@ test.each<[string, Traits]>([
   expect(isComplete(sync) && sync.missing().length > 0).toBe(false);
   expect(sync.api.queries.length).toBeLessThanOrEqual(420);
 });
+
+/** As `verify` reads: nothing is known, and the present is part of the window. */
+test.each([2, 4, 6, 8, 10])(
+  'bursts smaller than a page are the last there is, and read anew (seed %i)',
+  async (seed) => {
+    const sync = createSandboxSync({ seed, clicks: 80, traits: { shuffleTies: true, duplicates: 0.02 } });
+    for (const quiet of [MINUTE, 24_000, 4 * MINUTE]) {
+      importInBulk(sync, 30);
+      sync.pass(quiet);
+    }
+    const reader = createReader({
+      ...{ api: sync.api, stream: 'clicks', filters: {}, flatten: createFlatten(STREAMS.clicks), now: sync.now },
+      ...{ profile: { ...UNKNOWN_PROFILE, pageRows: 1000, rowGapMs: 1000 }, settleMs: 15_000 },
+    });
+    const window = { start: sync.now() - 5 * DAY, end: sync.now() - 15_000 };
+    const open: unknown[] = [];
+    for await (const slice of reader.sweep({ window, lane: 'repair', signal: new AbortController().signal }))
+      if (slice.window && !slice.certified) open.push(slice);
+    expect(open).toEqual([]);
+  },
+);

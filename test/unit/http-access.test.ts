@@ -37,6 +37,7 @@ describe('sessions', () => {
     const session = sessions.read(cookie);
     if (!session) throw new Error('it was just opened');
     expect(sessionsOf([mine], () => now).read(cookie)).toEqual(session);
+    expect(sessions.read(`${cookie}.x`)).toBeUndefined();
     expect(sessionsOf([other], () => now).read(cookie)).toBeUndefined();
     expect(sessionsOf([mine], () => now, new Set([digestOf(session.id)])).read(cookie)).toBeUndefined();
     expect(sessionsOf([mine], () => now).csrfOf(session)).toBe(sessions.csrfOf(session));

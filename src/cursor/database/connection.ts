@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import pg from 'pg';
-import { UNPROVEN } from './errors.ts';
+import { type Guarded, guardPassword } from './authentication.ts';
 
 /** Connections for `index.ts`: values parsed as we need them, and a time limit for servers that never answer. */
 
@@ -182,23 +182,13 @@ export class Client extends pg.Client {
     // The pool listens only to idle connections. One in our hands, or on its way out, may be ended by the server too; the query under
     // way says so, and without a listener the process would end.
     this.on('error', () => {});
-    // pg leaves the line open where it cannot answer a server's question, until the server has had enough of waiting: a minute.
-    this.connection.once('error', () => this.connection.stream.destroy());
-    if (/[?&]require_auth=scram-sha-256(&|$)/.test(config?.connectionString ?? '')) this.requireScram();
-  }
-
-  /**
-   * As libpq's `require_auth`: a stranger in the server's place, who asks for the password in the clear or for none at all, gets neither the
-   * password nor our rows. Only SCRAM proves that the other side knows it.
-   */
-  private requireScram(): void {
-    let isProven = false;
-    const refuse = (): void => void this.connection.stream.destroy(new Error(UNPROVEN));
-    Object.assign(this, { _handleAuthCleartextPassword: refuse, _handleAuthMD5Password: refuse });
-    this.connection.on('authenticationSASLFinal', () => {
-      isProven = true;
+    // pg leaves the line open where it cannot answer a server's question, until the server has had enough of waiting: a minute. And where the server
+    // says right behind it that it is ready, pg takes the connection for a good one.
+    this.connection.once('error', () => {
+      this.connection.removeAllListeners('readyForQuery');
+      this.connection.stream.destroy();
     });
-    this.connection.on('authenticationOk', () => isProven || refuse());
+    guardPassword(this as unknown as Guarded, config?.connectionString ?? '');
   }
 
   /** A server behind a dead connection never confirms the close, and its socket would keep the process alive. The timer itself must not. */

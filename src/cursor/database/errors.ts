@@ -25,6 +25,8 @@ export function addressOf(url: string): Address {
   }
   // An unencoded / or ? in the password moves its rest, and the @, into the path or the query.
   if (hash !== '' || /@/.test(pathname + search)) return faulty('holds an unencoded character in its password');
+  if (requiredAuth(url)?.some((method) => !METHODS.includes(method)))
+    return faulty(`has an unknown require_auth (it may be ${METHODS.join(', ')})`);
   try {
     return {
       user: decodeURIComponent(username),
@@ -50,8 +52,23 @@ export function isInTheClear(url: string): boolean {
 export const isLocalHost = (host: string): boolean =>
   host === 'localhost' || host.startsWith('/') || /^127\.|^\[?::1\]?$/.test(host);
 
-/** Of a server that must speak SCRAM and does not. */
-export const UNPROVEN = 'the server did not prove by SCRAM that it knows the password';
+const METHODS = ['scram-sha-256', 'md5', 'password', 'none'];
+
+/** How the server may ask for the password, by the names of libpq's `require_auth`; undefined where the URL does not say. */
+export const requiredAuth = (url: string): string[] | undefined =>
+  URL.canParse(url) ? new URL(url).searchParams.get('require_auth')?.split(',') : undefined;
+
+export const UNPROVEN = 'it did not prove by SCRAM that it knows the password';
+
+/** Of a server that asks for the password in another way than it may, or does not prove that it knows it. */
+export class Unproven extends Error {
+  readonly asked: 'password' | 'md5' | undefined;
+
+  constructor(asked?: 'password' | 'md5') {
+    super(asked ? `it asks for the password as ${asked === 'md5' ? 'an MD5 hash' : 'clear text'}` : UNPROVEN);
+    this.asked = asked;
+  }
+}
 
 const UNREACHABLE = new Set([
   'ECONNREFUSED',
@@ -114,15 +131,20 @@ export function databaseFault(error: unknown, address: Address): unknown {
       cause: error,
     });
   }
-  if (error.message === UNPROVEN) {
-    return new ConfigError(
-      `${place} is not the server that it should be: it did not prove by SCRAM that it knows the password`,
-      {
-        kept: 'neither the password nor any row was sent',
-        next: 'find out what listens there, and end it',
-        cause: error,
-      },
-    );
+  if (error instanceof Unproven && error.asked) {
+    return new ConfigError(`${place} is not known to be the right server, and ${error.message}`, {
+      kept: 'the password was not sent',
+      next: `turn on TLS (sslmode=verify-full in the database URL) or scram-sha-256 in the server, or allow it by require_auth=${error.asked} in the URL`,
+      cause: error,
+    });
+  }
+  // pg's words for SCRAM that went wrong, such as a signature of somebody who does not know the password.
+  if (error instanceof Unproven || error.message.startsWith('SASL: ')) {
+    return new ConfigError(`${place} is not the server that it should be: ${error.message}`, {
+      kept: 'neither the password nor any row was sent',
+      next: 'find out what listens there, and end it, or correct host and port in the database URL',
+      cause: error,
+    });
   }
   if (code === '25006') {
     return new RetryLater(`${place} is read-only now: ${error.message}`, {

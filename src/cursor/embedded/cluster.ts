@@ -4,7 +4,16 @@ import { once } from 'node:events';
 import { chown, lstat, mkdtemp, open, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError } from '../../model/errors.ts';
-import { type Binaries, createFile, dataDirectory, type Home, launchOn, serverEnv, type User } from './home.ts';
+import {
+  type Binaries,
+  createFile,
+  dataDirectory,
+  type Home,
+  launchOn,
+  makerUser,
+  serverEnv,
+  type User,
+} from './home.ts';
 
 /** A data directory that is whole: initialised by initdb, with our password, of the major version of our programs. */
 export interface Cluster {
@@ -36,18 +45,19 @@ export async function prepareCluster(home: Home, programs: Binaries, sync: boole
 }
 
 /** What killed initialisations left. Only for the one who holds the server: a slower maker would lose its ground. */
-export async function removeUnfinished({ path, user }: Home): Promise<void> {
+export async function removeUnfinished({ path }: Home): Promise<void> {
   for (const name of await readdir(path)) {
     if (!name.startsWith(UNFINISHED)) continue;
     // Recovery: an orphaned initdb is still writing there; it is swept the next time.
-    await remove(join(path, name), user).catch(() => {});
+    await remove(join(path, name)).catch(() => {});
   }
 }
 
 /** What belongs to another user is emptied as that user: by a link in it, root could be led to remove something else. */
-async function remove(path: string, user: User | undefined): Promise<void> {
-  if (!user || !(await lstat(path)).isDirectory()) return rm(path, { recursive: true, force: true });
-  const { options } = launchOn(path, user);
+async function remove(path: string): Promise<void> {
+  const found = await lstat(path);
+  if (found.uid === process.getuid?.() || !found.isDirectory()) return rm(path, { recursive: true, force: true });
+  const { options } = launchOn(path, found);
   await once(spawn('find', ['.', '-mindepth', '1', '-delete'], { ...options, stdio: 'ignore' }), 'exit');
   await rmdir(path);
 }
@@ -66,17 +76,18 @@ async function versionOf({ dir, path }: Home): Promise<string | undefined> {
 
 async function makeCluster(home: Home, programs: Binaries, sync: boolean): Promise<void> {
   const { path, user } = home;
+  const maker = user && (await makerUser());
   const data = await mkdtemp(join(path, UNFINISHED));
   try {
-    if (user) await chown(data, user.uid, user.gid);
+    if (maker) await chown(data, maker.uid, maker.gid);
     const password = randomBytes(24).toString('base64url');
-    await runInitdb(programs, data, user, password, sync ? [] : ['--no-sync']);
+    await runInitdb(programs, data, maker, password, sync ? [] : ['--no-sync']);
     await (await createFile(join(data, PASSWORD_FILE), password, user)).close();
     if (sync) await syncFolder(data);
     await rename(data, dataDirectory(path));
     if (sync) await syncFolder(path);
   } catch (error) {
-    await remove(data, user).catch(() => {});
+    await remove(data).catch(() => {});
     // Recovery: another process was faster (its directory stands, and swept ours away); use that.
     if (!(await versionOf(home))) throw error;
   }

@@ -5,10 +5,12 @@ import {
   chmod,
   cp,
   type FileHandle,
+  lchown,
   lstat,
   mkdir,
   mkdtemp,
   open,
+  readdir,
   readFile,
   rename,
   rm,
@@ -64,12 +66,12 @@ async function openAsRoot(dir: string): Promise<Home> {
   });
   try {
     if (process.platform !== 'linux') throw unfit('the embedded Postgres does not run for root on this system');
-    const { uid, mode } = await folder.stat();
+    const { uid, mode, ino } = await folder.stat();
     if (uid !== 0) throw unfit(`the state folder ${dir} belongs to user ${uid}, and root does not work in it`);
     // Closed to the server's user as well: from its data it could otherwise climb to whatever lies around.
     if ((mode & 0o077) !== 0) await folder.chmod(0o700);
     const path = `/proc/self/fd/${folder.fd}`;
-    return { dir, path, user: await serverUser(path), close: () => folder.close() };
+    return { dir, path, user: serverUser(ino), close: () => folder.close() };
   } catch (error) {
     await folder.close();
     throw error;
@@ -82,20 +84,52 @@ const unfit = (what: string): ConfigError =>
     next: 'run tributary as the user who owns the folder (sudo -u), in another folder, or set state.url',
   });
 
-/** Whoever the data was given to; in the beginning `postgres`, else `nobody`. A user is never made for it. */
-async function serverUser(path: string): Promise<User> {
-  const found = await stat(dataDirectory(path)).catch(() => undefined);
-  if (found?.uid === 0)
-    throw unfit('the data of the embedded Postgres belongs to root, and Postgres does not run as root');
-  return found ?? userNamed('postgres') ?? userNamed('nobody') ?? { uid: 65534, gid: 65534 };
+/** Of no account on Debian, Red Hat or systemd, and below 65536: a container may know no others. */
+const FIRST_USER = 60_706;
+const USERS = 478;
+
+/**
+ * The server's user has no account and stays the same for a folder. Any process of that user can come to the data by way of /proc, and so
+ * it must not be the user of anything else, as `postgres` or `nobody` may be.
+ */
+function serverUser(inode: number): User {
+  const taken = new Set(accounts().map(({ uid }) => uid));
+  let uid = FIRST_USER + (inode % USERS);
+  while (taken.has(uid)) uid += 1;
+  return { uid, gid: uid };
 }
 
-function userNamed(name: string): User | undefined {
-  const line = readFileSync('/etc/passwd', 'utf8')
+/** initdb refuses a user without an account. It gets one that no process runs as: for as long as it works, its data belongs to that user. */
+export async function makerUser(): Promise<User> {
+  const owners = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map((pid) => stat(`/proc/${pid}`));
+  const busy = new Set((await Promise.allSettled(owners)).map((one) => one.status === 'fulfilled' && one.value.uid));
+  const services = accounts().filter(({ uid, shell }) => uid !== 0 && /(?:nologin|false)$/.test(shell));
+  return services.find(({ uid }) => !busy.has(uid)) ?? services[0] ?? { uid: 65_534, gid: 65_534 };
+}
+
+const accounts = (): Array<User & { shell: string }> =>
+  readFileSync('/etc/passwd', 'utf8')
     .split('\n')
-    .find((entry) => entry.startsWith(`${name}:`));
-  const [, , uid, gid] = line?.split(':') ?? [];
-  return uid === undefined || gid === undefined ? undefined : { uid: Number(uid), gid: Number(gid) };
+    .map((line) => line.split(':'))
+    .map(([, , uid, gid, , , shell = '']) => ({ uid: Number(uid), gid: Number(gid), shell }));
+
+/**
+ * Gives the data to the server's user: once it is made, and where an earlier version gave it to another. Safe to repeat, and by two at once: the
+ * folder itself, by which that is told, comes last. No link is followed.
+ */
+export async function handOver(data: string, { uid, gid }: User): Promise<void> {
+  if ((await lstat(data)).uid === uid) return;
+  try {
+    const names = await readdir(data);
+    execFileSync('chown', ['-R', '-h', `${uid}:${gid}`, '--', ...names], { cwd: data, stdio: 'pipe' });
+    await lchown(data, uid, gid);
+  } catch (cause) {
+    throw new ConfigError(`the data of the embedded Postgres cannot be given to user ${uid}, whom root runs it as`, {
+      kept: 'no row was changed',
+      next: 'run tributary as an ordinary user, on a file system where root may change owners, or set state.url',
+      cause,
+    });
+  }
 }
 
 /**

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RetryLater } from '../../model/errors.ts';
-import { type Binaries, dataDirectory, type Home, launchOn, serverEnv } from './home.ts';
+import { type Binaries, dataDirectory, type Home, handOver, launchOn, serverEnv } from './home.ts';
 
 /** What Postgres' own lock file says of the server on a data directory. Postgres lets only one server live there. */
 export type Postmaster =
@@ -114,6 +114,7 @@ export async function startPostmaster(options: StartOptions): Promise<HasExited>
   const data = dataDirectory(home.path);
   const before = await lookAtPostmaster(data);
   if (isAlive(before)) return () => true;
+  if (home.user) await handOver(data, home.user);
   const log = await openLog(join(home.path, LOG_FILE));
   const { size: logStart } = await log.stat();
   const listen = options.tcp ? { listen_addresses: '127.0.0.1', port: String(options.tcp.port) } : {};
