@@ -1,5 +1,5 @@
 import { quoteIdent, quoteLiteral } from '../cursor/database/sql.ts';
-import { ENTITIES, type Entity, entitiesOf, STREAM_NAMES, STREAMS } from '../model/streams.ts';
+import { ENTITIES, type Entity, entitiesOf, entityBookkeeping, STREAM_NAMES, STREAMS } from '../model/streams.ts';
 import { POSTGRES_TYPES } from './postgres/table.ts';
 import { dailyViews } from './views/daily-views.ts';
 import { eventsView } from './views/events-view.ts';
@@ -40,7 +40,7 @@ const dialectOf = (schema: string): Dialect => ({
   utcDay: (instant) => `(${instant} at time zone 'UTC')::date`,
   isComplete: (source, date) => ({
     join: `left join (
-    select k.source, k.date from ${nameIn(schema, 'complete_days')} k join ${nameIn(schema, 'coverage')} c on c.source = k.source
+    select k.source, k.date from ${nameIn(schema, 'complete_days')} k join ${nameIn(schema, 'coverage')} c on c.source = k.source and c.stream <> 'links'
     group by k.source, k.date having count(distinct k.stream) = count(distinct c.stream)
   ) c on c.source = ${source} and c.date = ${date}`,
     is: 'c.date is not null',
@@ -48,13 +48,18 @@ const dialectOf = (schema: string): Dialect => ({
 });
 
 /** A lake has no table of links or customers: what their newest event says. A placeholder says nothing (see `Entity.knowledge`). */
-function lastSeen({ table }: Dialect, { columns, key, knowledge }: Entity): string {
+function lastSeen({ table }: Dialect, entity: Entity): string {
+  const { columns, key, knowledge } = entity;
   const names = columns.map(({ name }) => quoteIdent(name)).join(', ');
   const known = knowledge.map((name) => `${quoteIdent(name)} is not null`).join(' or ');
-  const streams = STREAM_NAMES.filter((name) => entitiesOf(STREAMS[name]).some((entity) => entity.key === key));
+  const listed = entityBookkeeping(entity)
+    .filter(({ name }) => name !== '_observed_at')
+    .map(({ name }) => `, null::timestamptz as ${name}`)
+    .join('');
+  const streams = STREAM_NAMES.filter((name) => entitiesOf(STREAMS[name]).some((one) => one.key === key));
   const rows = streams.map(
     (name) =>
-      `select _source, ${names}, _synced_at as _observed_at, "timestamp" as seen_at from ${table(name)} where ${quoteIdent(key)} is not null and (${known})`,
+      `select _source, ${names}, _synced_at as _observed_at${listed}, "timestamp" as seen_at from ${table(name)} where ${quoteIdent(key)} is not null and (${known})`,
   );
   return `select * exclude (seen_at) from (
   ${rows.join('\n  union all ')}
@@ -70,7 +75,7 @@ from read_json(${quoteLiteral(`${lake}/_coverage.json`)}, columns = {
 /** Ranges never overlap, and may meet within a day: it is complete where they cover all of it. */
 const completeDays = ({ table }: Dialect): string => `
 with ranges as (
-  select source, stream, unnest(list_append(also_complete, {'start': since, 'end': coalesce(complete_through, since)})) as r from ${table('coverage')}
+  select source, stream, unnest(list_append(also_complete, {'start': since, 'end': coalesce(complete_through, since)})) as r from ${table('coverage')} where stream <> 'links'
 ),
 days as (
   select source, stream, unnest(generate_series(

@@ -1,14 +1,13 @@
-import { lastCommit } from '../../cursor/cursors.ts';
-import type { Database, Queryable } from '../../cursor/database/index.ts';
+import { lastCommit, recordListing } from '../../cursor/cursors.ts';
+import type { Database, Queryable, Transaction } from '../../cursor/database/index.ts';
 import { quoteIdent } from '../../cursor/database/sql.ts';
 import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { applyAdvance, readCoverage } from '../../cursor/ledger.ts';
-import { versionFinding } from '../../cursor/migrations/migrate.ts';
-import { ConfigError, type Finding, findingOf, note, ok } from '../../model/errors.ts';
+import { ConfigError } from '../../model/errors.ts';
 import type { Log } from '../../model/log.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
-import { type Abilities, describeColumns, type SinkWith } from '../sink.ts';
+import { type Abilities, describeColumns, type LinksSnapshot, type Receipt, type SinkWith } from '../sink.ts';
 import type { IndexName } from '../views/postgres-indexes.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
 import { columnsCopy, createDaysDue, daysTable, publishColumns, publishDays } from './beside.ts';
@@ -24,7 +23,9 @@ import {
   releaseKeys,
   removeOthers,
 } from './holdings.ts';
-import { findViewFaults, keepViews, type ViewFault } from './keep-views.ts';
+import { keepViews, type ViewFault } from './keep-views.ts';
+import { historyTable } from './links/history.ts';
+import { replaceLinks } from './links/replace.ts';
 import { keysTable } from './months.ts';
 import { copyCursor, createReceipts, cursorCopy, RECEIPTS, readReceipt, settleReceipt } from './receipts.ts';
 import {
@@ -44,6 +45,7 @@ import {
   type Table,
   tableComment,
 } from './table.ts';
+import { checkPostgres } from './upkeep/check.ts';
 import { type Viewed, viewsOf } from './views.ts';
 
 interface PostgresSinkOptions extends Omit<BatchOptions, 'partition' | 'preparation'> {
@@ -126,6 +128,7 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
       await state.transaction((tx) => carryRows(tx, track, { added: [], removed: clicks }));
       return touched;
     },
+    replaceLinks: (snapshot) => replaceInWarehouse(warehouse, state, snapshot),
     check: () => checkPostgres(warehouse, `sink ${name}`, isStateHere ? 'the state database' : 'its database'),
     compare: (comparison) => findDifferences(db, schema, comparison),
     isInState: isStateHere,
@@ -147,61 +150,24 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
   };
 }
 
-/** Tries out what a commit does, in a transaction that is rolled back: create, write, read. */
-async function checkPostgres(warehouse: Warehouse, subject: string, place: string): Promise<Finding[]> {
-  const { db, schema } = warehouse;
-  const findings: Finding[] = [];
-  try {
-    findings.push(await versionFinding(db, subject, place));
-    await tryOut(db, schema);
-    findings.push(ok(subject, `schema ${schema}: can create, write and read`));
-    const locked = await tablesNotOurs(db, schema);
-    if (locked.length > 0) {
-      findings.push({
-        level: 'fault',
-        subject,
-        says: `may not write ${locked.map((table) => `${schema}.${table}`).join(', ')}`,
-        fix: `grant select, insert, update, delete on all tables in schema ${quoteIdent(schema)} to this user, or make it their owner`,
-        fixBy: 'config',
-      });
-    }
-    for (const { says, fix } of await findViewFaults(db, schema, viewsOf(warehouse)))
-      findings.push(note(subject, says, fix));
-  } catch (error) {
-    findings.push(findingOf(subject, error));
-  }
-  return findings;
-}
-
-async function tryOut(db: Database, schema: string): Promise<void> {
-  const tx = await db.begin();
-  try {
-    const [found] = await tx.query<{ schema: string | null }>({
-      text: 'select to_regnamespace($1)::text as schema',
-      values: [quoteIdent(schema)],
-    });
-    if (!found?.schema) await tx.query({ text: `create schema ${quoteIdent(schema)}` });
-    const probe = `${quoteIdent(schema)}.tributary_doctor`;
-    await tx.query({ text: `create table ${probe} (n int)` });
-    await tx.query({ text: `insert into ${probe} values (1)` });
-    await tx.query({ text: `select n from ${probe}` });
-  } finally {
-    await tx.rollback();
-  }
-}
-
-/** Existing tables may belong to another role. */
-async function tablesNotOurs(db: Database, schema: string): Promise<string[]> {
-  const rows = await db.query<{ name: string }>({
-    text: `
-      select c.relname as name from pg_class c
-      where c.relnamespace = to_regnamespace($1) and c.relkind in ('r', 'p')
-        and not (has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert')
-          and has_table_privilege(c.oid, 'update') and has_table_privilege(c.oid, 'delete'))
-      order by 1`,
-    values: [quoteIdent(schema)],
+/** Where the state is in another database, the data is committed first: a listing that the state does not know of is merely repeated. */
+async function replaceInWarehouse(warehouse: Warehouse, state: Database, snapshot: LinksSnapshot): Promise<Receipt> {
+  const { db, schema, sink, isStateHere } = warehouse;
+  const track = { source: snapshot.source, stream: 'links', sink } as const;
+  await prepareWarehouse(warehouse, undefined);
+  const store = async (tx: Transaction): Promise<Receipt> => {
+    if (snapshot.keepHistory) await bringUpToDate(tx, schema, historyTable);
+    return replaceLinks(tx, schema, snapshot);
+  };
+  const receipt = await state.transaction(async (tx) => {
+    await checkFence(tx, { ...snapshot, stream: 'links' });
+    const stored = isStateHere ? await store(tx) : await db.transaction(store);
+    await recordListing(tx, track, snapshot);
+    return stored;
   });
-  return rows.map(({ name }) => name);
+  const coverage = isStateHere ? undefined : await readCoverage(state, track);
+  if (coverage) await copyCursor(db, schema, coverage);
+  return receipt;
 }
 
 interface Warehouse extends Viewed {
@@ -220,10 +186,13 @@ function shapeOf(tx: Queryable, warehouse: Warehouse): Promise<string> {
 }
 
 /**
- * Makes or brings up to date everything that the sink needs: all tables and views, and this stream's in its present shape. Returns
+ * Makes or brings up to date everything that the sink needs: all tables and views, and the stream's in its present shape. Returns
  * the shape of it all.
  */
-function prepareWarehouse(warehouse: Warehouse, stream: Stream): Promise<{ shape: string; faults: ViewFault[] }> {
+function prepareWarehouse(
+  warehouse: Warehouse,
+  stream: Stream | undefined,
+): Promise<{ shape: string; faults: ViewFault[] }> {
   const { db, schema, isStateHere, partition, indexes } = warehouse;
   return db.transaction(async (tx) => {
     await tx.query(lockSchema(schema));
@@ -233,9 +202,9 @@ function prepareWarehouse(warehouse: Warehouse, stream: Stream): Promise<{ shape
       for (const copy of [cursorCopy, columnsCopy]) await bringUpToDate(tx, schema, copy);
     }
     await bringUpToDate(tx, schema, daysTable);
-    await bringUpToDate(tx, schema, streamTable(stream, partition, indexes), evolvedNames(stream));
+    if (stream) await bringUpToDate(tx, schema, streamTable(stream, partition, indexes), evolvedNames(stream));
     // The tables of other streams only have to exist, so that the views find their columns.
-    for (const name of STREAM_NAMES.filter((other) => other !== stream.name)) {
+    for (const name of STREAM_NAMES.filter((other) => other !== stream?.name)) {
       await ensureTable(tx, schema, streamTable(STREAMS[name], partition, indexes));
     }
     if (partition !== 'none') {
