@@ -155,8 +155,7 @@ it('keeps what links were, where history is on', async () => {
     });
   link.utm.campaign = 'before';
   await syncDone(config);
-  const renamedAt = Date.now() - 1000;
-  Object.assign(link, { updatedAt: renamedAt, clicks: link.clicks + 1 });
+  Object.assign(link, { updatedAt: Math.max(link.updatedAt + 1, Date.now() - 1000), clicks: link.clicks + 1 });
   link.utm.campaign = 'after';
   await syncDone(config);
   link.clicks += 1;
