@@ -57,11 +57,26 @@ export function createLinkListing({
     return link;
   }
 
-  const all = (): Link[] => [...active, ...quiet].sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
+  /** Sorted once for as long as no link comes or goes: there may be a hundred thousand. */
+  let known: { of: string; links: Link[] } | undefined;
+  let changes = 0;
+  const all = (): Link[] => {
+    const of = `${changes} ${active.length}`;
+    if (known?.of === of) return known.links;
+    const links = [...active, ...quiet].sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
+    known = { of, links };
+    return links;
+  };
+
+  const take = (index: number): boolean => {
+    changes += 1;
+    return quiet.splice(index, 1).length > 0;
+  };
 
   const make = (): Link => {
     const [link] = generateLinks(random, now(), historyStart, 1);
     if (!link) throw new Error('one link was asked for');
+    changes += 1;
     quiet.push(Object.assign(link, { createdAt: now(), updatedAt: now() }));
     return link;
   };
@@ -73,16 +88,15 @@ export function createLinkListing({
     const { word, number } = wordAndNumber(linkDrift, 3);
     if (requests % number !== 0) return;
     if (word !== 'delete') make();
-    if (word !== 'insert' && quiet.length > 0) quiet.splice(random.int(0, quiet.length - 1), 1);
+    if (word !== 'insert' && quiet.length > 0) take(random.int(0, quiet.length - 1));
   }
 
   return {
-    all,
+    all: () => [...all()],
     make,
     remove(id) {
       const index = quiet.findIndex((link) => link.id === id);
-      if (index >= 0) quiet.splice(index, 1);
-      return index >= 0;
+      return index >= 0 && take(index);
     },
     page(params, reading) {
       requests += 1;
