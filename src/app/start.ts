@@ -136,6 +136,9 @@ function controlDeps(
           ]
         : [],
     ),
+    listings: scheduled.flatMap(({ job: { source, stream }, maxLagMs }) =>
+      stream === 'links' ? [{ source, stream, maxLagMs }] : [],
+    ),
     keys: keysOf(config),
     warehouse: warehouseOf(config, (url) => (url === undefined || url === stateUrl ? state : open(url))),
     narrow,

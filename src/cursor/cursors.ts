@@ -131,7 +131,7 @@ export interface KnownTrack extends Track, Cursor {
   isFirstSync: boolean;
 }
 
-/** Every cursor of the state, whether or not the config still names its source and sink. */
+/** Every cursor of events in the state, whether or not the config still names its source and sink. A listing's cannot be moved. */
 export async function knownTracks(db: Queryable): Promise<KnownTrack[]> {
   type Found = { source: string; stream: StreamName; sink: string } & Record<'since' | 'updated', Instant> &
     Record<'through' | 'newest', Instant | null> & { caughtUp: boolean; lagMs: number | null };
@@ -140,7 +140,7 @@ export async function knownTracks(db: Queryable): Promise<KnownTrack[]> {
       select source, stream, sink, ${instantOf('since')} as since, ${instantOf('complete_through')} as through,
         ${instantOf('newest_seen')} as newest, ${instantOf('updated_at')} as updated, ${CAUGHT_UP} as "caughtUp",
         extract(epoch from now() - complete_through)::float8 * 1000 as "lagMs"
-      from tributary.cursors c order by source, stream, sink`,
+      from tributary.cursors c where stream <> 'links' order by source, stream, sink`,
   });
   return rows.map(({ through, newest, updated, caughtUp, lagMs, ...row }) => ({
     ...row,

@@ -17,6 +17,13 @@ export interface LinkListing {
   page(params: URLSearchParams, reading: Reading): { body: string; rows: number };
 }
 
+/** As `listPage` wants it. */
+interface LinkListed {
+  id: string;
+  at: number;
+  link: Link;
+}
+
 interface ListingOptions {
   /** Links that had events; others may change them. */
   active: readonly Link[];
@@ -58,14 +65,14 @@ export function createLinkListing({
   }
 
   /** Sorted once for as long as no link comes or goes: there may be a hundred thousand. */
-  let known: { of: string; links: Link[] } | undefined;
+  let known: { of: string; links: Link[]; rows: LinkListed[] } | undefined;
   let changes = 0;
-  const all = (): Link[] => {
+  const sorted = (): { links: Link[]; rows: LinkListed[] } => {
     const of = `${changes} ${active.length}`;
-    if (known?.of === of) return known.links;
+    if (known?.of === of) return known;
     const links = [...active, ...quiet].sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
-    known = { of, links };
-    return links;
+    known = { of, links, rows: links.map((link) => ({ id: link.id, at: link.createdAt, link })) };
+    return known;
   };
 
   const take = (index: number): boolean => {
@@ -92,7 +99,7 @@ export function createLinkListing({
   }
 
   return {
-    all: () => [...all()],
+    all: () => [...sorted().links],
     make,
     remove(id) {
       const index = quiet.findIndex((link) => link.id === id);
@@ -102,8 +109,12 @@ export function createLinkListing({
       requests += 1;
       meanwhile();
       const { sortBy, ...query } = readQuery(params, traits());
-      const rows = all().map((link) => ({ id: link.id, at: link[sortBy], link }));
-      if (sortBy !== 'createdAt') rows.sort((a, b) => a.at - b.at);
+      const rows =
+        sortBy === 'createdAt'
+          ? sorted().rows
+          : sorted()
+              .rows.map((row) => ({ ...row, at: row.link[sortBy] }))
+              .sort((a, b) => a.at - b.at);
       const shown = listPage(
         rows,
         { ...query, start: 0, end: Number.MAX_SAFE_INTEGER },

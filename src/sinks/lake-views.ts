@@ -1,5 +1,13 @@
 import { quoteIdent, quoteLiteral } from '../cursor/database/sql.ts';
-import { ENTITIES, type Entity, entitiesOf, entityBookkeeping, STREAM_NAMES, STREAMS } from '../model/streams.ts';
+import {
+  ENTITIES,
+  type Entity,
+  entitiesOf,
+  entityBookkeeping,
+  LINKS,
+  STREAM_NAMES,
+  STREAMS,
+} from '../model/streams.ts';
 import { POSTGRES_TYPES } from './postgres/table.ts';
 import { dailyViews } from './views/daily-views.ts';
 import { eventsView } from './views/events-view.ts';
@@ -7,7 +15,7 @@ import { funnelViews } from './views/funnel-views.ts';
 import type { Dialect } from './views/view.ts';
 
 /** The files of a lake as tables and views of DuckDB, under the names that they have in Postgres. */
-export function duckdbViews(schema: string, lake: string): string {
+export function duckdbViews(schema: string, lake: string, { isListed = false } = {}): string {
   const view = (name: string, query: string): string =>
     `create or replace view ${nameIn(schema, name)} as ${query.trim()};`;
   const dialect = dialectOf(schema);
@@ -21,7 +29,9 @@ export function duckdbViews(schema: string, lake: string): string {
         `select * from read_parquet(${quoteLiteral(`${lake}/${name}/**/*.parquet`)}, union_by_name = true, hive_partitioning = true)`,
       ),
     ),
-    ...ENTITIES.map((entity) => view(entity.name, lastSeen(dialect, entity))),
+    ...ENTITIES.map((entity) =>
+      view(entity.name, isListed && entity === LINKS ? listed(dialect, lake) : lastSeen(dialect, entity)),
+    ),
     view('coverage', coverage(lake)),
     view('complete_days', completeDays(dialect)),
     ...[eventsView(dialect), ...dailyViews(dialect), ...funnelViews(dialect)].map(({ name, query }) =>
@@ -47,7 +57,7 @@ const dialectOf = (schema: string): Dialect => ({
   }),
 });
 
-/** A lake has no table of links or customers: what their newest event says. A placeholder says nothing (see `Entity.knowledge`). */
+/** Without a listing a lake has no table of links or customers: what their newest event says. A placeholder says nothing (see `Entity.knowledge`). */
 function lastSeen({ table }: Dialect, entity: Entity): string {
   const { columns, key, knowledge } = entity;
   const names = columns.map(({ name }) => quoteIdent(name)).join(', ');
@@ -65,6 +75,16 @@ function lastSeen({ table }: Dialect, entity: Entity): string {
   ${rows.join('\n  union all ')}
 ) qualify row_number() over (partition by _source, ${quoteIdent(key)} order by _observed_at desc, seen_at desc) = 1`;
 }
+
+/** The last listing of all links; and links that were made since, as their events show them. */
+const listed = (dialect: Dialect, lake: string): string => `with listed as (
+  select * from read_parquet(${quoteLiteral(`${lake}/${LINKS.name}/*.parquet`)}, union_by_name = true)
+)
+select * from listed
+union all by name
+select s.* from (
+  ${lastSeen(dialect, LINKS)}
+) s where not exists (select 1 from listed l where l._source = s._source and l.link_id = s.link_id)`;
 
 const coverage = (lake: string): string => `
 select source, stream, complete_through, newest_seen, now() - complete_through as lag, updated_at, since, filters, set_aside, also_complete

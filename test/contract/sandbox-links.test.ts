@@ -5,9 +5,12 @@ import { contractTable } from '../support/contract.ts';
 import { type Query, sandboxWith, smallSandbox } from '../support/sandbox.ts';
 
 const askLinks = (sandbox: Sandbox, query: Query = {}): Promise<Response> =>
-  fetch(`${sandbox.baseUrl}/links?${new URLSearchParams(Object.entries(query).map(([k, v]): [string, string] => [k, String(v)]))}`, {
-    headers: { authorization: `Bearer ${sandbox.apiKey}` },
-  });
+  fetch(
+    `${sandbox.baseUrl}/links?${new URLSearchParams(Object.entries(query).map(([k, v]): [string, string] => [k, String(v)]))}`,
+    {
+      headers: { authorization: `Bearer ${sandbox.apiKey}` },
+    },
+  );
 
 const links = async (sandbox: Sandbox, query: Query = {}): Promise<JsonObject[]> =>
   (await (await askLinks(sandbox, query)).json()) as JsonObject[];
