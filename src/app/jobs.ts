@@ -195,7 +195,7 @@ export function createLinksJob(
     keyHash: keyHashOf(source.apiKey),
     everyMs: settings.every,
     keepHistory: settings.history,
-    list: ({ hadLinks, signal }) => listLinks(createAskPage({ api, flatten, signal }), hadLinks),
+    list: ({ hadLinks, signal, onSeen }) => listLinks(createAskPage({ api, flatten, signal }), hadLinks, onSeen),
     requests: () => api.stats(),
   };
 }

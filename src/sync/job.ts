@@ -49,7 +49,7 @@ export interface LinksJob extends Pick<StreamJob, 'source' | 'keyHash' | 'everyM
   stream: 'links';
   /** Also keep what each link was before. */
   keepHistory: boolean;
-  list(options: { hadLinks: boolean; signal: AbortSignal }): Promise<Listing>;
+  list(options: { hadLinks: boolean; signal: AbortSignal; onSeen(links: number): void }): Promise<Listing>;
 }
 
 /** What a schedule or a sync can be of. */

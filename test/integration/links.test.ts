@@ -250,6 +250,32 @@ describe('what is no listing is a fault of this stream alone', () => {
     expect(await linksOf(config, '_listed_at is not null')).toEqual(before.filter(({ _listed_at }) => _listed_at));
   });
 
+  it('HTML, and a service that fails: events go on, and it is tried again later', async () => {
+    const faults = [{ body: '<html>maintenance</html>' }, { status: 500 }];
+    const states = await Promise.all(
+      faults.map(async (fault) => {
+        const sandbox = await open();
+        sandbox.service.faults.add({ ...fault, path: '/links', times: 100 });
+        const outcomes = await sync(configWith(sandbox), ['leads', 'links']);
+        return outcomes.map(({ stream, report, fault: stopped }) => [stream, report?.state, stopped?.name]);
+      }),
+    );
+    for (const state of states)
+      expect(state).toEqual([
+        ['leads', 'done', undefined],
+        ['links', 'incomplete', 'RetryLater'],
+      ]);
+  });
+
+  it('asks for page 0 once: a service that fails there counts from 1', async () => {
+    const sandbox = await open();
+    const config = configWith(sandbox);
+    sandbox.service.faults.add({ status: 500, path: '/links', match: { page: '0' }, times: 100 });
+    await syncDone(config);
+    expect(idsOf(await linksOf(config))).toEqual(truth(sandbox));
+    expect(sandbox.service.requests.filter(({ query }) => query.page === '0')).toHaveLength(1);
+  });
+
   it('of a worker, too: a 401 of the listing parks the listing, and not the source', async () => {
     const sandbox = await open();
     const config = configWith(sandbox);

@@ -30,7 +30,7 @@ const EXAMPLES = `
 Examples:
   tributary sync                          every stream of every source
   tributary sync leads sales --source eu  two streams of one source
-  tributary sync links                    all links, now and not only when they are due
+  tributary sync links                    all links now, due or not
   tributary sync --json > summary.json    for a script
 
 Run it again at any time: it continues from what is certified.`;
@@ -39,10 +39,7 @@ export const registerSync: Register = (program, action) => {
   const command = program
     .command('sync')
     .description('bring the tables up to date')
-    .argument(
-      '[stream...]',
-      'clicks, leads, sales, links (default: all streams of the config, and links if they are due)',
-    )
+    .argument('[stream...]', 'clicks, leads, sales, links (default: all; links if due)')
     .option('--adopt', 'accept a changed baseUrl as the same service at a new address, and continue with its rows')
     .option(
       '--recount',

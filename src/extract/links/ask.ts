@@ -15,9 +15,9 @@ export function createAskPage({ api, flatten, signal }: Asking): AskPage {
   let isSorted = true;
   let hasAnswered = false;
 
-  const get = (query: LinksQuery): Promise<Page> => api.page(query, { lane: 'fresh', signal });
-
-  return async ({ page, pageSize, sortOrder }) => {
+  return async ({ page, pageSize, sortOrder, isTrial }) => {
+    const tries = isTrial ? 1 : undefined;
+    const get = (query: LinksQuery): Promise<Page> => api.page(query, { lane: 'fresh', signal, tries });
     const query = { stream: 'links', page, pageSize } as const;
     const answer = await get({ ...query, ...(isSorted && { sortOrder }) }).catch((error: unknown) => {
       // Recovery: the contract does not say by what links can be sorted. What is refused for another reason is refused again.
@@ -39,7 +39,7 @@ function readLink(record: unknown, page: number, flatten: FlattenLink) {
     return flatten(record);
   } catch (error) {
     if (!(error instanceof BadRecord)) throw error;
-    throw new StopStream(`GET /links shows something that is no link, on page ${page}: ${error.message}`, {
+    throw new StopStream(`the listing shows something that is no link, on page ${page}: ${error.message}`, {
       answer: { status: 200, code: 'not_a_link', message: error.message },
       next: 'look at the answer of GET /links: a JSON list of links is expected; events are synced all the same',
     });

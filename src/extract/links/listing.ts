@@ -25,13 +25,19 @@ const SHARES = [1, 0.97, 0.89] as const;
  * the list moves, the other does not.
  *
  * @param hadLinks Earlier listings or events showed links: then a list without any proves nothing.
+ * @param onSeen Told now and then how many links there are so far.
  */
-export async function listLinks(ask: AskPage, hadLinks: boolean): Promise<Listing> {
+export async function listLinks(
+  ask: AskPage,
+  hadLinks: boolean,
+  onSeen: (links: number) => void = () => {},
+): Promise<Listing> {
   const rows = new Map<string, Row>();
   const take = (row: Row): void => {
     const known = rows.get(row.id);
     // Of two readings the one of the newer link; of equal ones the later, for its counters.
     if (!known || (updatedAt(row) ?? 0) >= (updatedAt(known) ?? 0)) rows.set(row.id, row);
+    if (!known && rows.size % LARGEST === 0) onSeen(rows.size);
   };
   const createdAt = (id: string): Instant => rows.get(id)?.at ?? 0;
   const passes: Pass[] = [];

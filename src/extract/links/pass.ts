@@ -1,4 +1,4 @@
-import { StopStream, statusOf } from '../../model/errors.ts';
+import { RetryLater, StopStream } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 
@@ -15,7 +15,8 @@ export interface LinkPage {
   now: Instant;
 }
 
-export type AskPage = (query: PassPlan & { page: number }) => Promise<LinkPage>;
+/** A page that may not exist is asked for once, whatever comes back. */
+export type AskPage = (query: PassPlan & { page: number; isTrial?: boolean }) => Promise<LinkPage>;
 
 /** The listing as one turn of its pages showed it. */
 export interface Pass {
@@ -48,8 +49,8 @@ export async function readPass(ask: AskPage, plan: PassPlan, first: Pass['firstP
   let isEndSeen = false;
   let beganAt: Instant | undefined;
 
-  const get = async (page: number): Promise<LinkPage> => {
-    const answer = await ask({ ...plan, page });
+  const get = async (page: number, isTrial = false): Promise<LinkPage> => {
+    const answer = await ask({ ...plan, page, isTrial });
     beganAt = Math.min(beganAt ?? answer.now, answer.now);
     return answer;
   };
@@ -70,17 +71,17 @@ export async function readPass(ask: AskPage, plan: PassPlan, first: Pass['firstP
     if (next > MOST_PAGES) throw endless();
     const many = Math.max(1, Math.min(AT_ONCE, pages.length - 1));
     const numbers = Array.from({ length: many }, (_, i) => next + i);
-    const answers = await Promise.all(numbers.map(get));
+    const answers = await Promise.all(numbers.map((page) => get(page)));
     for (const [i, answer] of answers.entries()) if (barren < BARREN) await show(next + i, answer);
     next += many;
   }
   return { beganAt: beganAt ?? 0, pages, ids, isEndSeen, firstPage: start.firstPage } satisfies Pass;
 }
 
-/** Some services count from 0. Page 0 of others is refused, empty, or page 1 again. */
-async function findFirst(get: (page: number) => Promise<LinkPage>) {
+/** Some services count from 0. Page 0 of others is refused, fails, is empty, or is page 1 again. */
+async function findFirst(get: (page: number, isTrial?: boolean) => Promise<LinkPage>) {
   const one = { page: 1, answer: await get(1) };
-  const zero = { page: 0, answer: await get(0).catch(unlessRefused) };
+  const zero = { page: 0, answer: await get(0, true).catch(unlessRefused) };
   const known = new Set(one.answer.rows.map(({ id }) => id));
   const news = zero.answer?.rows.filter(({ id }) => !known.has(id)) ?? [];
   if (zero.answer && news.length > zero.answer.rows.length / 2)
@@ -88,9 +89,9 @@ async function findFirst(get: (page: number) => Promise<LinkPage>) {
   return { firstPage: known.size > 0 ? (1 as const) : undefined, answers: [one] };
 }
 
-/** Recovery: a page that does not exist is refused, which is the answer to the question. */
+/** Recovery: a page that does not exist is refused, or fails, which is the answer to the question. If it was the service that failed, the next page fails too. */
 function unlessRefused(error: unknown): undefined {
-  if (!(error instanceof StopStream) || ![400, 404, 422].includes(statusOf(error) ?? 0)) throw error;
+  if (!(error instanceof StopStream || error instanceof RetryLater)) throw error;
 }
 
 const endless = (): StopStream =>

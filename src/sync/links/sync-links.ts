@@ -17,7 +17,7 @@ export const syncLinks = (deps: SyncDeps, job: LinksJob): Promise<StreamReport> 
     const report = (rows: number): void =>
       deps.onProgress({ source, stream, rows, requests: run.requests(), through: undefined, runId: run.id });
     const hadLinks = await hasShownAny(deps.state, source);
-    const listing = await job.list({ hadLinks, signal: deps.signal });
+    const listing = await job.list({ hadLinks, signal: deps.signal, onSeen: report });
     run.tally.read = listing.rows.length;
     for (const row of listing.rows) {
       for (const column of row.typeMismatches)
