@@ -7,10 +7,11 @@ import { listRuns, type RunFilter, type RunRecord } from './cursor/runs.ts';
 import { ConfigError, type Finding } from './model/errors.ts';
 import { type Instant, parseDate } from './model/instant.ts';
 import { heard, type Log } from './model/log.ts';
-import type { StreamName } from './model/streams.ts';
+import type { StreamName, SyncName } from './model/streams.ts';
 import type { Window } from './model/window.ts';
 import type { Erasure } from './sinks/sink.ts';
-import type { StreamJob, SyncDeps, SyncProgress } from './sync/job.ts';
+import type { LinksJob, StreamJob, SyncDeps, SyncProgress } from './sync/job.ts';
+import { dueListings } from './sync/links/due.ts';
 import { forget, type Touched } from './sync/maintain/forget.ts';
 import { moveCursor, resetCursor } from './sync/maintain/move-cursor.ts';
 import { type Repair, verifyJob } from './sync/maintain/verify.ts';
@@ -25,7 +26,7 @@ export type { RunFilter, RunRecord, Tally } from './cursor/runs.ts';
 export type { Finding } from './model/errors.ts';
 export { BadRecord, Cancelled, ConfigError, Fault, RetryLater, StopStream } from './model/errors.ts';
 export type { Log } from './model/log.ts';
-export type { StreamName } from './model/streams.ts';
+export type { StreamName, SyncName } from './model/streams.ts';
 export type { Erasure } from './sinks/sink.ts';
 export type { SyncProgress } from './sync/job.ts';
 export type { SinkResult, VerifyResult } from './sync/maintain/comparison.ts';
@@ -46,8 +47,8 @@ export interface TributaryOptions {
 export interface SyncOptions {
   source?: string;
   sink?: string;
-  /** Default: all streams of the config. */
-  streams?: readonly StreamName[];
+  /** Default: all streams of the config; for `sync` also `links`, by default where they are due. */
+  streams?: readonly SyncName[];
   /** Aborting it ends the sync; what is committed stays. */
   signal?: AbortSignal;
   onProgress?(progress: SyncProgress): void;
@@ -94,15 +95,23 @@ export function createTributary(options: TributaryOptions = {}): Tributary {
     withSinks({ config, log }, (app) => work({ ...app, holder: HOLDER }));
   const syncing = <T>(
     { signal = NEVER, onProgress = () => {}, ...choice }: SyncOptions = {},
-    work: (deps: SyncDeps, jobs: readonly StreamJob[]) => Promise<T>,
+    work: (deps: SyncDeps, jobs: readonly StreamJob[], links: readonly LinksJob[]) => Promise<T>,
     // As on the command line: only a sync wants the embedded server to itself.
     beside = true,
   ): Promise<T> =>
-    withSyncApp({ config, log, choice, beside }, ({ state, sinks, jobs }) =>
-      work({ state, sinks, log, signal, onProgress, holder: HOLDER }, jobs),
+    withSyncApp({ config, log, choice, beside }, ({ state, sinks, jobs, links }) =>
+      work({ state, sinks, log, signal, onProgress, holder: HOLDER }, jobs, links),
     );
   return {
-    sync: (choice) => syncing(choice, syncAll, false),
+    sync: (choice) =>
+      syncing(
+        choice,
+        async (deps, jobs, links) => {
+          const isAsked = choice?.streams?.includes('links');
+          return syncAll(deps, [...jobs, ...(isAsked ? links : await dueListings(deps.state, links))]);
+        },
+        false,
+      ),
     backfill: (range, { force = false, ...options } = {}) =>
       syncing(options, (deps, jobs) => backfillAll(deps, jobs, { window: windowOf(range), force })),
     price: (range, { force = false, ...options } = {}) =>

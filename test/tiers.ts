@@ -18,6 +18,7 @@ export const DEEP: string[] = [
   'test/integration/iceberg-worker.test.ts',
   'test/integration/idle-poll.test.ts',
   'test/integration/lake-watched.test.ts',
+  'test/integration/links.test.ts',
   'test/integration/large-pages.test.ts',
   'test/integration/stale-statistics.test.ts',
   'test/integration/sync-interrupted.test.ts',

@@ -33,7 +33,7 @@ export interface Page {
 
 /** One GET gives one page or one typed error. Pacing and retries belong to the layers around it. */
 export interface Client {
-  get(query: EventsQuery, signal?: AbortSignal): Promise<Page>;
+  get(query: Query, signal?: AbortSignal): Promise<Page>;
 }
 
 export interface ClientOptions {
@@ -123,7 +123,7 @@ export function createClient(options: ClientOptions): Client {
 
   return {
     async get(query, signal) {
-      const url = new URL(`${base.value}/events?${toSearchParams(query)}`);
+      const url = new URL(`${base.value}${pathOf(query)}`);
       const page = await memory.hold(expected * FORMS, (held) => get(url, held, signal), { signal });
       expected = page.bytes;
       return page;
@@ -151,7 +151,7 @@ function readRecords(reply: Reply, redact: Redact): readonly unknown[] {
     `the service answered ${reply.status} with JSON that is not a list: ${beginningOf(reply.text, redact)}`,
     {
       answer: { status: reply.status, code: 'not_a_list', message: beginningOf(reply.text, redact) },
-      next: 'check baseUrl: this is no answer of the events listing',
+      next: 'check baseUrl: this is no answer of the listing',
     },
   );
 }
@@ -233,7 +233,28 @@ function decodePiece(bytes: Buffer): string {
   return decodePiece(bytes.subarray(0, middle)) + decodePiece(bytes.subarray(middle));
 }
 
-/** One request for one page. */
+export type Query = EventsQuery | LinksQuery;
+
+const pathOf = (query: Query): string =>
+  query.stream === 'links' ? `/links?${toLinksParams(query)}` : `/events?${toSearchParams(query)}`;
+
+/** One request for one page of all links. The contract names these parameters for every list. */
+export interface LinksQuery {
+  stream: 'links';
+  page: number;
+  pageSize: number;
+  /** Absent: in whatever order the service has. */
+  sortOrder?: 'asc' | 'desc';
+}
+
+const toLinksParams = ({ page, pageSize, sortOrder }: LinksQuery): URLSearchParams =>
+  new URLSearchParams({
+    page: String(page),
+    pageSize: String(pageSize),
+    ...(sortOrder && { sortBy: 'createdAt', sortOrder }),
+  });
+
+/** One request for one page of events. */
 export interface EventsQuery {
   stream: StreamName;
   start: Instant;

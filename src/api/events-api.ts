@@ -2,12 +2,12 @@ import pRetry from 'p-retry';
 import { Fault, RetryLater, StopStream } from '../model/errors.ts';
 import { type Log, observed } from '../model/log.ts';
 import { cancelled, sleep } from './cancel.ts';
-import type { Client, EventsQuery, Page } from './client.ts';
+import type { Client, EventsQuery, Page, Query } from './client.ts';
 import type { Lane, Limiter } from './limiter.ts';
 
-/** Pages of events: paced, and retried if that can help. The only place that retries a request. */
-export interface EventsApi {
-  page(query: EventsQuery, options: PageOptions): Promise<Page>;
+/** Pages of events, or of links: paced, and retried if that can help. The only place that retries a request. */
+export interface EventsApi<Q extends Query = EventsQuery> {
+  page(query: Q, options: PageOptions): Promise<Page>;
   stats(): ApiStats;
 }
 
@@ -42,19 +42,25 @@ const LONGEST_WAIT_MS = 30_000;
 const STRAY: ReadonlySet<number> = new Set([401, 403, 404]);
 const MOST_STRAYS = 2;
 
-export function createEventsApi({ client, limiter, log, source = '', retries = {} }: EventsApiOptions): EventsApi {
+export function createEventsApi<Q extends Query = EventsQuery>({
+  client,
+  limiter,
+  log,
+  source = '',
+  retries = {},
+}: EventsApiOptions): EventsApi<Q> {
   const { tries: usualTries = TRIES, firstWaitMs = FIRST_WAIT_MS } = retries;
   const stats: ApiStats = { requests: 0, retries: 0, tooManyRequests: 0, bytes: 0 };
 
   let hasAnswered = false;
 
-  async function attempt(query: EventsQuery, { lane, signal }: PageOptions, onLeaving: () => void): Promise<Page> {
+  async function attempt(query: Query, { lane, signal }: PageOptions, onLeaving: () => void): Promise<Page> {
     const page = await limiter.run(
       lane,
       () => {
         onLeaving();
         stats.requests++;
-        const { filters: _, ...names } = query;
+        const { filters: _, ...names } = { filters: {}, ...query };
         const attributes = { source, lane, ...names, rows: 0 };
         return observed('request', attributes, async () => {
           const got = await client.get(query, signal);
@@ -76,7 +82,7 @@ export function createEventsApi({ client, limiter, log, source = '', retries = {
     return Math.min(firstWaitMs * 2 ** (attempts - 1) * (0.5 + Math.random()), LONGEST_WAIT_MS);
   }
 
-  async function page(query: EventsQuery, options: PageOptions): Promise<Page> {
+  async function page(query: Query, options: PageOptions): Promise<Page> {
     const { signal, tries = usualTries } = options;
     const started = performance.now();
     let attempts = 0;

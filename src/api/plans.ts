@@ -17,6 +17,10 @@ export const PLANS: Readonly<Record<PlanName, Plan>> = {
   enterprise: { name: 'enterprise', standardPerMinute: undefined, analyticsPerSecond: 'custom' },
 };
 
+/** Requests a minute to all other endpoints. Where the contract says "custom", what the largest plan with a number grants. */
+export const standardPerMinute = (plan: PlanName): number =>
+  PLANS[plan].standardPerMinute ?? (PLANS.advanced.standardPerMinute as number);
+
 /** One request in 100 s is the slowest that still makes progress; above 1000/s the unit is probably wrong. */
 export const SLOWEST = 0.01;
 const FASTEST = 1000;

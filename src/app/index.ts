@@ -19,7 +19,7 @@ import { createScrub } from '../model/forgotten.ts';
 import type { Log } from '../model/log.ts';
 import { STREAMS } from '../model/streams.ts';
 import type { Sink } from '../sinks/sink.ts';
-import type { StreamJob } from '../sync/job.ts';
+import type { AnyJob, LinksJob, StreamJob } from '../sync/job.ts';
 import { type Closers, closing } from './closing.ts';
 import { logOfEnvironment, ownVersion, serviceName, variables, wantsNoColour, wantsTraces } from './environment.ts';
 import type { Choice, ChosenStream } from './jobs.ts';
@@ -49,7 +49,7 @@ function withSources(loaded: LoadedConfig, path: string): LoadedConfig {
 }
 
 /** The user and the machine of a command, for the audit trail. */
-export const byCommand = (jobs: ReadonlyArray<Pick<StreamJob, 'source' | 'stream'>> = []) => ({
+export const byCommand = (jobs: ReadonlyArray<Pick<AnyJob, 'source' | 'stream'>> = []) => ({
   actor: userInfo().username,
   from: hostname(),
   ...(jobs.length > 0 && { target: jobs.map(({ source, stream }) => `${source}/${stream}`).join(', ') }),
@@ -81,6 +81,8 @@ export interface App {
 export interface SyncApp extends App {
   sinks: readonly Sink[];
   jobs: readonly StreamJob[];
+  /** Listings of all links. */
+  links: readonly LinksJob[];
   /** One of the streams with additional filters, on the same budget. */
   narrow(job: Pick<StreamJob, 'source' | 'stream'>, filters: Readonly<Record<string, string>>): StreamJob;
   /** How the request budget of a source has been used so far. */
@@ -102,14 +104,16 @@ export async function withSyncApp<T>(
   { config, log, choice = {}, adopt = false, beside = false }: SyncAppOptions,
   work: (app: SyncApp) => Promise<T>,
 ): Promise<T> {
-  const { chooseStreams, createJob, openBudgets } = await loadJobs();
+  const { chooseLinks, chooseStreams, createJob, createLinksJob, openBudgets } = await loadJobs();
   const { chooseSinks, openSinks } = await loadSinks();
   const streams = chooseStreams(config, choice);
+  const links = chooseLinks(config, choice);
   const sinks = chooseSinks(config, choice.sink);
   return closing(async (closers) => {
     await openTraces(closers);
     const app = await openState(config, { log, attach: beside }, closers);
-    await (adopt ? adopted(app.state, streams) : checkSources(app.state, addressesOf(streams)));
+    const addresses = addressesOf([...streams, ...links]);
+    await (adopt ? adopted(app.state, addresses) : checkSources(app.state, addresses));
     await removeOldHistory(app.state, config.state.retention);
     const budgets = openBudgets(config, app.state);
     closers.push(() => budgets.close());
@@ -117,6 +121,7 @@ export async function withSyncApp<T>(
       ...app,
       sinks: await openSinks(sinks, config, app.state, closers, log),
       jobs: streams.map((stream) => createJob(stream, budgets, config, log)),
+      links: links.map((chosen) => createLinksJob(chosen, budgets, config, log)),
       narrow: ({ source, stream }, filters) => {
         const chosen = streams.find((one) => one.name === source && one.stream === stream);
         if (!chosen) throw new Error(`no job of ${source}/${stream}`);
@@ -131,12 +136,11 @@ export async function withSyncApp<T>(
   });
 }
 
-const addressesOf = (streams: readonly ChosenStream[]): SourceAddress[] => [
+const addressesOf = (streams: ReadonlyArray<Pick<ChosenStream, 'name' | 'source'>>): SourceAddress[] => [
   ...new Map(streams.map(({ name, source: { baseUrl } }) => [name, { name, baseUrl }])).values(),
 ];
 
-async function adopted(state: Database, streams: readonly ChosenStream[]): Promise<void> {
-  const addresses = addressesOf(streams);
+async function adopted(state: Database, addresses: readonly SourceAddress[]): Promise<void> {
   for (const target of await adoptSources(state, addresses)) {
     const detail = { baseUrl: addresses.find(({ name }) => name === target)?.baseUrl };
     await recordAudit(state, { ...byCommand(), action: 'source.adopt', target, detail });

@@ -1,23 +1,27 @@
-import { createClient } from '../api/client.ts';
+import { createClient, type LinksQuery } from '../api/client.ts';
 import { createEventsApi } from '../api/events-api.ts';
 import { type CheckedParams, checkFilters } from '../api/filters.ts';
 import { createLimiter, type Limiter, type Usage } from '../api/limiter.ts';
-import type { Config, SourceConfig, StreamConfig } from '../config/index.ts';
-import { keyHashOf, openSharedBudgets } from '../cursor/budgets.ts';
+import { standardPerMinute } from '../api/plans.ts';
+import type { Config, LinksConfig, SourceConfig, StreamConfig } from '../config/index.ts';
+import { type BudgetKind, keyHashOf, openSharedBudgets } from '../cursor/budgets.ts';
 import type { Database } from '../cursor/database/index.ts';
+import { createAskPage } from '../extract/links/ask.ts';
+import { createFlattenLink } from '../extract/links/link-row.ts';
+import { listLinks } from '../extract/links/listing.ts';
 import { createProbe } from '../extract/probe.ts';
 import { createReader } from '../extract/reader.ts';
 import { periodOf } from '../jobs/schedule.ts';
 import { ConfigError } from '../model/errors.ts';
 import { createFlatten } from '../model/flatten.ts';
 import type { Log } from '../model/log.ts';
-import { STREAM_NAMES, STREAMS, type StreamName } from '../model/streams.ts';
-import { BEFORE_ALL, resolveSince, type StreamJob } from '../sync/job.ts';
+import { STREAM_NAMES, STREAMS, type StreamName, type SyncName } from '../model/streams.ts';
+import { BEFORE_ALL, type LinksJob, resolveSince, type StreamJob } from '../sync/job.ts';
 
 /** What the user chose to sync. An omitted choice means all. */
 export interface Choice {
   source?: string | undefined;
-  streams?: readonly StreamName[];
+  streams?: readonly SyncName[];
   sink?: string | undefined;
   /** In addition to the config's. */
   filters?: Readonly<Record<string, string>>;
@@ -30,8 +34,30 @@ export interface ChosenStream {
   settings: StreamConfig;
 }
 
-/** The chosen streams of the config, at least one. */
-export function chooseStreams(config: Config, { source: only, streams = [] }: Choice): ChosenStream[] {
+/** The listing of all links of a source. */
+export interface ChosenLinks {
+  name: string;
+  source: SourceConfig;
+  settings: LinksConfig;
+}
+
+/** The sources whose links are to be listed: all that are configured so, unless only streams of events were chosen. */
+export function chooseLinks(config: Config, { source: only, streams = [] }: Choice): ChosenLinks[] {
+  if (streams.length > 0 && !streams.includes('links')) return [];
+  const chosen = Object.entries(config.sources).flatMap(([name, source]) =>
+    source.links && (only === undefined || name === only) ? [{ name, source, settings: source.links }] : [],
+  );
+  if (chosen.length > 0 || !streams.includes('links')) return chosen;
+  throw new ConfigError(
+    `${only === undefined ? 'no source of the config lists' : `source "${only}" does not list`} links`,
+    {
+      next: 'add links: { every: 1d } to the source',
+    },
+  );
+}
+
+/** The chosen streams of the config: at least one, unless only links were chosen. */
+export function chooseStreams(config: Config, { source: only, streams: wanted = [] }: Choice): ChosenStream[] {
   const names = Object.keys(config.sources);
   if (names.length === 0) {
     throw new ConfigError('the config names no source', {
@@ -39,6 +65,8 @@ export function chooseStreams(config: Config, { source: only, streams = [] }: Ch
     });
   }
   if (only !== undefined && !names.includes(only)) throw unknownName('source', only, names);
+  const streams = wanted.filter((name) => name !== 'links');
+  if (streams.length < wanted.length && streams.length === 0) return [];
   const chosen = Object.entries(config.sources)
     .filter(([name]) => only === undefined || name === only)
     .flatMap(([name, source]) =>
@@ -65,6 +93,8 @@ export const unknownName = (what: 'source' | 'sink', name: string, known: readon
 /** The request budgets of the sources. */
 export interface Budgets {
   of(source: SourceConfig): Limiter;
+  /** For what is no analytics endpoint: the listing of links never takes from the budget of events. */
+  standard(source: SourceConfig): Limiter;
   /** How the budget of a source has been used so far. */
   usage(source: SourceConfig): Usage & { perSecond: number };
   close(): Promise<void>;
@@ -75,27 +105,34 @@ export interface Budgets {
  * its slots come from there and are shared with all other processes; without one, the process keeps its own pace.
  */
 export function openBudgets(config: Config, state?: Database): Budgets {
-  const perSecond = new Map<string, number>();
-  for (const { apiKey, requestsPerSecond } of Object.values(config.sources)) {
-    perSecond.set(apiKey, Math.min(requestsPerSecond, perSecond.get(apiKey) ?? requestsPerSecond));
-  }
   const shared = state && openSharedBudgets(state);
-  const limiters = new Map(
-    [...perSecond].map(([key, rate]) => [
-      key,
-      createLimiter({ requestsPerSecond: rate, ...(shared && { budget: shared.of(key, rate) }) }),
-    ]),
-  );
-  const of = ({ apiKey }: SourceConfig): Limiter => {
-    const limiter = limiters.get(apiKey);
-    if (!limiter) throw new Error('every source of the config has a limiter');
-    return limiter;
+  const open = (kind: BudgetKind, rateOf: (source: SourceConfig) => number) => {
+    const rates = new Map<string, number>();
+    for (const source of Object.values(config.sources)) {
+      const rate = rateOf(source);
+      rates.set(source.apiKey, Math.min(rate, rates.get(source.apiKey) ?? rate));
+    }
+    const limiters = new Map(
+      [...rates].map(([key, rate]) => [
+        key,
+        createLimiter({ requestsPerSecond: rate, ...(shared && { budget: shared.of(key, rate, kind) }) }),
+      ]),
+    );
+    const of = ({ apiKey }: SourceConfig): Limiter => {
+      const limiter = limiters.get(apiKey);
+      if (!limiter) throw new Error('every source of the config has a limiter');
+      return limiter;
+    };
+    return { rates, limiters, of };
   };
+  const events = open('analytics', ({ requestsPerSecond }) => requestsPerSecond);
+  const standard = open('standard', ({ plan }) => standardPerMinute(plan) / 60);
   return {
-    of,
-    usage: (source) => ({ ...of(source).usage(), perSecond: perSecond.get(source.apiKey) ?? 0 }),
+    of: events.of,
+    standard: standard.of,
+    usage: (source) => ({ ...events.of(source).usage(), perSecond: events.rates.get(source.apiKey) ?? 0 }),
     async close() {
-      for (const limiter of limiters.values()) limiter.close();
+      for (const limiter of [...events.limiters.values(), ...standard.limiters.values()]) limiter.close();
       await shared?.close();
     },
   };
@@ -135,6 +172,30 @@ export function createJob(
     requestsPerSecond: source.requestsPerSecond,
     everyMs: periodOf(settings.schedule),
     findSince: (known, signal) => resolveSince({ since: source.since, known, api, stream, filters, signal }),
+    requests: () => api.stats(),
+  };
+}
+
+export function createLinksJob(
+  { name, source, settings }: ChosenLinks,
+  budgets: Budgets,
+  config: Config,
+  log: Log,
+): LinksJob {
+  const api = createEventsApi<LinksQuery>({
+    client: createClient(source),
+    limiter: budgets.standard(source),
+    log: log.child({ source: name }),
+    source: name,
+  });
+  const flatten = createFlattenLink(config.privacy);
+  return {
+    source: name,
+    stream: 'links',
+    keyHash: keyHashOf(source.apiKey),
+    everyMs: settings.every,
+    keepHistory: settings.history,
+    list: ({ hadLinks, signal, onSeen }) => listLinks(createAskPage({ api, flatten, signal }), hadLinks, onSeen),
     requests: () => api.stats(),
   };
 }

@@ -11,6 +11,7 @@ import { serveHttp } from '../http/server.ts';
 import { ownToken, type Token } from '../http/tokens.ts';
 import { createFlatten } from '../model/flatten.ts';
 import { STREAMS } from '../model/streams.ts';
+import { isOfEvents } from '../sync/job.ts';
 import { type Closers, closeAll } from './closing.ts';
 import { examine } from './doctor.ts';
 import { ownVersion } from './environment.ts';
@@ -122,13 +123,22 @@ function controlDeps(
     queue,
     dependencies: createDependencies({ probe: open(stateUrl, 1), queue }),
     sinks,
-    streams: scheduled.map(({ job, maxLagMs }) => ({
-      source: job.source,
-      stream: job.stream,
-      job,
-      maxLagMs,
-      flatten: createFlatten(STREAMS[job.stream], config.privacy),
-    })),
+    streams: scheduled.flatMap(({ job, maxLagMs }) =>
+      isOfEvents(job)
+        ? [
+            {
+              source: job.source,
+              stream: job.stream,
+              job,
+              maxLagMs,
+              flatten: createFlatten(STREAMS[job.stream], config.privacy),
+            },
+          ]
+        : [],
+    ),
+    listings: scheduled.flatMap(({ job: { source, stream }, maxLagMs }) =>
+      stream === 'links' ? [{ source, stream, maxLagMs }] : [],
+    ),
     keys: keysOf(config),
     warehouse: warehouseOf(config, (url) => (url === undefined || url === stateUrl ? state : open(url))),
     narrow,

@@ -81,8 +81,21 @@ export function withQueue<T>(
   );
 }
 
-export function scheduledStreamsOf(config: Config, { jobs }: Pick<SyncApp, 'jobs'>): ScheduledStream[] {
-  return jobs.map((job) => {
+export function scheduledStreamsOf(
+  config: Config,
+  { jobs, links }: Pick<SyncApp, 'jobs' | 'links'>,
+): ScheduledStream[] {
+  const listings = links.map((job) => {
+    const source = config.sources[job.source];
+    if (!source?.links) throw new Error(`the config does not list the links of ${job.source}`);
+    return {
+      job,
+      schedule: scheduleText({ every: source.links.every }, `${job.source}/links`),
+      maxLagMs: source.links.maxLag,
+      fingerprint: fingerprintOf(source, {}),
+    };
+  });
+  const streams = jobs.map((job) => {
     const source = config.sources[job.source];
     const settings = source?.streams[job.stream];
     if (!source || !settings) throw new Error(`the config has no ${job.source}/${job.stream}`);
@@ -93,12 +106,16 @@ export function scheduledStreamsOf(config: Config, { jobs }: Pick<SyncApp, 'jobs
       fingerprint: fingerprintOf(source, settings),
     };
   });
+  return [...streams, ...listings];
 }
 
 /** Long enough to distinguish two configs, too short to search for a matching key. */
 const FINGERPRINT_DIGITS = 12;
 
-function fingerprintOf({ baseUrl, apiKey }: SourceConfig, { filters, unknownFields }: StreamConfig): string {
-  const refusable = JSON.stringify([baseUrl, apiKey, filters.query, unknownFields]);
+function fingerprintOf(
+  { baseUrl, apiKey }: SourceConfig,
+  { filters, unknownFields }: Partial<Pick<StreamConfig, 'filters' | 'unknownFields'>>,
+): string {
+  const refusable = JSON.stringify([baseUrl, apiKey, filters?.query, unknownFields]);
   return createHash('sha256').update(refusable).digest('hex').slice(0, FINGERPRINT_DIGITS);
 }

@@ -3,7 +3,7 @@ import { Cancelled, ConfigError, type Fault, StopStream } from '../model/errors.
 import { type Instant, parseDate } from '../model/instant.ts';
 import { stringifyJson } from '../model/json.ts';
 import type { Log } from '../model/log.ts';
-import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
+import { STREAM_NAMES, type StreamName, type SyncName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -132,6 +132,12 @@ export function parseStreams(names: readonly string[]): StreamName[] {
   }
   return names.filter(isStream);
 }
+
+/** The same for what can be synced: also the listing of all links. */
+export const parseSyncNames = (names: readonly string[]): SyncName[] => [
+  ...parseStreams(names.filter((name) => name !== 'links')),
+  ...(names.includes('links') ? (['links'] as const) : []),
+];
 
 /** What comes before anything can be shown. */
 export const firstStep = ({ sources }: { sources: object }): string =>

@@ -5,7 +5,7 @@ import { isObject } from '../model/json.ts';
 import { type Environment, readDocument } from './document.ts';
 import { type Config, type ConfigIssue, configJsonSchema, configSchema } from './schema.ts';
 
-export type { Config, ConfigInput, SourceConfig, StreamConfig } from './schema.ts';
+export type { Config, ConfigInput, LinksConfig, SourceConfig, StreamConfig } from './schema.ts';
 
 export const DEFAULT_CONFIG = 'config/tributary.yaml';
 

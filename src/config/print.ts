@@ -91,6 +91,8 @@ export interface Choices {
   keyVariable: string;
   databaseVariable: string;
   streams: readonly StreamName[];
+  /** How often all links are listed; undefined: not. */
+  links: string | undefined;
   since: string;
   indexes: readonly string[];
   lake: string | undefined;
@@ -98,7 +100,8 @@ export interface Choices {
 
 /** A starting config with a comment on every line. */
 export function configTemplate(choices: Choices): string {
-  const { baseUrl, plan, requestsPerSecond, keyVariable, databaseVariable, streams, since, indexes, lake } = choices;
+  const { baseUrl, plan, requestsPerSecond, keyVariable, databaseVariable, streams, links, since, indexes, lake } =
+    choices;
   const database = `"\${${databaseVariable}:-}"`;
   return `# yaml-language-server: $schema=./tributary.schema.json
 #
@@ -120,6 +123,8 @@ ${requestsPerSecond === undefined ? '    # requestsPerSecond: 2          # less 
     # A stream that is left out is not synced. One that is further behind than maxLag raises an alert.
     streams:
 ${streams.map(streamLine).join('\n')}
+    # All links, also those without a click, and how often they are listed. Without it: only links that had an event.
+    ${links === undefined ? '# links: { every: 1d }' : `links: { every: ${links} }`}
 
 sinks:
   # Tables in Postgres. Without ${databaseVariable} they live in the state database.

@@ -117,6 +117,20 @@ const streams = z
     when: ({ issues }) => issues.length === 0,
   });
 
+const links = z
+  .strictObject({
+    every: duration.describe('how often to list all links, such as 1d'),
+    history: z.boolean().default(false).describe('also keep what links were, in links_history (Postgres)'),
+    maxLag: duration
+      .optional()
+      .describe('how old the last complete listing may be before an alert is sent; default twice every and 1h'),
+  })
+  .refine(({ every, maxLag }) => maxLag === undefined || maxLag > every, {
+    path: ['maxLag'],
+    error: 'must be longer than every, or the listing is always late',
+  })
+  .transform(({ maxLag, ...rest }) => ({ ...rest, maxLag: maxLag ?? 2 * rest.every + HOUR_MS }));
+
 const source = z
   .strictObject({
     baseUrl: baseUrl('where the service answers: https, or http on a loopback host'),
@@ -125,6 +139,11 @@ const source = z
     requestsPerSecond,
     since,
     streams: streams.default(() => allStreams()),
+    links: links
+      .optional()
+      .describe(
+        'lists all links (GET /links), quiet and archived ones too; absent: only links that had an event are known',
+      ),
   })
   .refine(...soundAt('plan'))
   .refine(...soundAt('requestsPerSecond'))
@@ -220,6 +239,7 @@ export const configJsonSchema = () => z.toJSONSchema(configSchema, { io: 'input'
 /** Why a text is not a valid `since`, if it is not. */
 export const sinceFault = (text: string): string | undefined => since.safeParse(text).error?.issues[0]?.message;
 export type SourceConfig = Config['sources'][string];
+export type LinksConfig = z.output<typeof links>;
 export type StreamConfig = z.output<ReturnType<typeof streamOf>>;
 
 function allStreams(): z.output<typeof streams> {

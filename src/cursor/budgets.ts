@@ -4,16 +4,20 @@ import { Cancelled, RetryLater } from '../model/errors.ts';
 import type { Database, Session } from './database/index.ts';
 import type { Sql } from './database/sql.ts';
 
-/** The budgets that all processes on this state database share: one row per key. */
+/** The budgets that all processes on this state database share: one row per key and kind. */
 export interface SharedBudgets {
-  of(apiKey: string, requestsPerSecond: number): Budget;
+  of(apiKey: string, requestsPerSecond: number, kind?: BudgetKind): Budget;
   close(): Promise<void>;
 }
+
+/** The service counts them apart: events per second, and everything else per minute. */
+export type BudgetKind = 'analytics' | 'standard';
 
 export function openSharedBudgets(db: Database): SharedBudgets {
   const connection = explained(openBudgetConnection(db));
   return {
-    of: (apiKey, perSecond) => createBudget(perSecond, createSharedStore(connection, keyHashOf(apiKey), perSecond)),
+    of: (apiKey, perSecond, kind) =>
+      createBudget(perSecond, createSharedStore(connection, keyHashOf(apiKey, kind), perSecond)),
     close: () => connection.close(),
   };
 }
@@ -157,8 +161,11 @@ function writeRow(keyHash: string, before: BudgetState, after: BudgetState, { co
 }
 
 /** Identifies a key in the tables. The prefix makes it differ from a plain digest, which others may store too. */
-export const keyHashOf = (apiKey: string): string =>
-  createHash('sha256').update(`tributary budget ${apiKey}`).digest('hex').slice(0, 32);
+export const keyHashOf = (apiKey: string, kind: BudgetKind = 'analytics'): string =>
+  createHash('sha256')
+    .update(`tributary ${kind === 'analytics' ? '' : `${kind} `}budget ${apiKey}`)
+    .digest('hex')
+    .slice(0, 32);
 
 /** What is older than seven days. */
 const forgetOldUse: Sql = {

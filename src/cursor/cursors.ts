@@ -2,7 +2,7 @@ import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
 import { instantOf, type Sql } from './database/sql.ts';
-import type { Track, Tracks } from './ledger.ts';
+import type { AnyTrack, Track, Tracks } from './ledger.ts';
 
 /** How far a stream has come in a sink. */
 export interface Cursor {
@@ -12,7 +12,7 @@ export interface Cursor {
   lastCommit?: string | undefined;
 }
 
-export async function readCursor(db: Queryable, { sink, ...track }: Track): Promise<Cursor | undefined> {
+export async function readCursor(db: Queryable, { sink, ...track }: AnyTrack): Promise<Cursor | undefined> {
   return (await readCursors(db, { ...track, sinks: [sink] })).get(sink);
 }
 
@@ -67,8 +67,34 @@ export async function lowestCursor(db: Queryable, tracks: Tracks): Promise<Curso
 const lowest = (instants: ReadonlyArray<Instant | undefined>): Instant | undefined =>
   instants.reduce((a, b) => (a === undefined || b === undefined ? undefined : Math.min(a, b)));
 
+/** A listing of all links is in the sink. What it shows is complete as of its beginning, if that is proven. */
+export async function recordListing(
+  tx: Queryable,
+  { source, sink }: Pick<Track, 'source' | 'sink'>,
+  { at, isProven, runId }: { at: Instant; isProven: boolean; runId: string },
+): Promise<void> {
+  await tx.query({
+    text: `
+      insert into tributary.cursors as c (source, stream, sink, since, complete_through, newest_seen, last_commit)
+      values ($1, 'links', $2, $3, case when $4 then $3::timestamptz end, $3, $5)
+      on conflict (source, stream, sink) do update set
+        complete_through = coalesce(excluded.complete_through, c.complete_through), newest_seen = excluded.newest_seen,
+        last_commit = excluded.last_commit, updated_at = now()`,
+    values: [source, sink, toIso(at), isProven, runId],
+  });
+}
+
+/** Whether the service ever showed anything of a source. */
+export async function hasShownAny(db: Queryable, source: string): Promise<boolean> {
+  const found = await db.query({
+    text: 'select from tributary.cursors where source = $1 and newest_seen is not null limit 1',
+    values: [source],
+  });
+  return found.length > 0;
+}
+
 /** Which commit the state was last told of. */
-export async function lastCommit(db: Queryable, { source, stream, sink }: Track): Promise<string | undefined> {
+export async function lastCommit(db: Queryable, { source, stream, sink }: AnyTrack): Promise<string | undefined> {
   const [row] = await db.query<{ last_commit: string | null }>({
     text: 'select last_commit from tributary.cursors where source = $1 and stream = $2 and sink = $3',
     values: [source, stream, sink],
@@ -82,7 +108,7 @@ export async function lastCommit(db: Queryable, { source, stream, sink }: Track)
  * windows, an earlier `since` and a new sink are proven from their beginning by the run under way.
  */
 export const CAUGHT_UP = `(
-  coalesce((
+  (c.stream = 'links' and c.complete_through is not null) or coalesce((
     select r.finished_at from tributary.runs r
     where (r.source, r.stream, r.state) = (c.source, c.stream, 'done') and r.kind in ('sync', 're-sweep')
     order by r.started_at desc limit 1
@@ -105,7 +131,7 @@ export interface KnownTrack extends Track, Cursor {
   isFirstSync: boolean;
 }
 
-/** Every cursor of the state, whether or not the config still names its source and sink. */
+/** Every cursor of events in the state, whether or not the config still names its source and sink. A listing's cannot be moved. */
 export async function knownTracks(db: Queryable): Promise<KnownTrack[]> {
   type Found = { source: string; stream: StreamName; sink: string } & Record<'since' | 'updated', Instant> &
     Record<'through' | 'newest', Instant | null> & { caughtUp: boolean; lagMs: number | null };
@@ -114,7 +140,7 @@ export async function knownTracks(db: Queryable): Promise<KnownTrack[]> {
       select source, stream, sink, ${instantOf('since')} as since, ${instantOf('complete_through')} as through,
         ${instantOf('newest_seen')} as newest, ${instantOf('updated_at')} as updated, ${CAUGHT_UP} as "caughtUp",
         extract(epoch from now() - complete_through)::float8 * 1000 as "lagMs"
-      from tributary.cursors c order by source, stream, sink`,
+      from tributary.cursors c where stream <> 'links' order by source, stream, sink`,
   });
   return rows.map(({ through, newest, updated, caughtUp, lagMs, ...row }) => ({
     ...row,

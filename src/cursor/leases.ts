@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { Cancelled, RetryLater } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
-import type { StreamName } from '../model/streams.ts';
+import type { SyncName } from '../model/streams.ts';
 import { isDead } from './database/holders.ts';
 import type { Database, Queryable } from './database/index.ts';
 import type { Sql } from './database/sql.ts';
@@ -11,9 +11,9 @@ import type { Sql } from './database/sql.ts';
  * every commit, so that a holder who slept past its lease (a stopped process, a lost network) cannot write any more.
  * The clock is the database's: it is the one clock that all processes share.
  */
-export interface Lease {
+export interface Lease<S extends SyncName = SyncName> {
   source: string;
-  stream: StreamName;
+  stream: S;
   /** Another one after the stream was given away and taken again. */
   readonly epoch: number;
   /** Whether somebody waits for the stream. Only of interest to a holder that gives way. */
@@ -43,13 +43,13 @@ const PATIENCE_MS = 30_000;
 const LOOK_AGAIN_MS = 200;
 const SAID_AFTER_MS = 2000; // A poll is over sooner, and nobody needs to hear of it.
 
-export async function acquireLease(
+export async function acquireLease<S extends SyncName>(
   db: Database,
   source: string,
-  stream: StreamName,
+  stream: S,
   holder: string,
   { givesWay = false, signal, onWait, onTaken }: LeaseOptions = {},
-): Promise<Lease> {
+): Promise<Lease<S>> {
   const again = { source, stream, holder, givesWay };
   const claim = { ...again, onTaken };
   let epoch = await waitForLease(db, claim, signal, onWait ? Number.POSITIVE_INFINITY : PATIENCE_MS, onWait);
@@ -100,7 +100,7 @@ function keepRenewing(renew: () => Promise<boolean>): { stop(): void } {
 
 interface Claim {
   source: string;
-  stream: StreamName;
+  stream: SyncName;
   holder: string;
   givesWay: boolean;
   onTaken?: LeaseOptions['onTaken'];
@@ -191,7 +191,7 @@ export async function waitForCommits(db: Queryable, source: string): Promise<voi
 }
 
 /** Releases a lease that a run of this process could not release: the database was away, or the run hangs and may write no more. */
-export async function giveBackOwn(db: Queryable, source: string, stream: StreamName, holder: string): Promise<void> {
+export async function giveBackOwn(db: Queryable, source: string, stream: SyncName, holder: string): Promise<void> {
   await db.query({
     text: `
       update tributary.leases set expires_at = clock_timestamp(), epoch = epoch + 1

@@ -1,5 +1,6 @@
 import { Certified } from '../extract/proof/certified.ts';
 import { type Instant, toIso } from '../model/instant.ts';
+import type { SyncName } from '../model/streams.ts';
 import { completeThrough, type Entry, overlay, type Window } from '../model/window.ts';
 import type { Queryable } from './database/index.ts';
 import { instantOf, type Sql, storableText } from './database/sql.ts';
@@ -8,8 +9,11 @@ import type { Fence } from './leases.ts';
 
 export type { Track } from './holdings/window-rows.ts';
 
+/** A stream, or the listing of links, in a sink. */
+export type AnyTrack = Omit<Track, 'stream'> & { stream: SyncName };
+
 /** A stream in several sinks. */
-export interface Tracks extends Omit<Track, 'sink'> {
+export interface Tracks extends Omit<AnyTrack, 'sink'> {
   sinks: readonly string[];
 }
 
@@ -239,7 +243,10 @@ export interface CoverageRow {
   updated_at: Date;
 }
 
-export async function readCoverage(db: Queryable, { source, stream, sink }: Track): Promise<CoverageRow | undefined> {
+export async function readCoverage(
+  db: Queryable,
+  { source, stream, sink }: AnyTrack,
+): Promise<CoverageRow | undefined> {
   const [row] = await db.query<Omit<CoverageRow, 'also_complete'> & { also_complete: RangePairs }>({
     text: `
       select source, stream, since, complete_through, ${COVERAGE.filters} as filters, ${COVERAGE.setAside} as set_aside,

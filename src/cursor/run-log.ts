@@ -12,8 +12,9 @@ export interface RunLine {
 /** A request that a run sent. */
 export interface RunRequest {
   at: string;
-  from: string;
-  to: string;
+  /** Null where it was no range that was asked for: a page of all links. */
+  from: string | null;
+  to: string | null;
   order: string;
   page: number;
   limit: number;

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type Instant, toIso } from '../model/instant.ts';
-import type { StreamName } from '../model/streams.ts';
+import type { SyncName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
 import { instantOf, type Sql, storableJson, storableText } from './database/sql.ts';
 import { removeOldRunLogs } from './run-log.ts';
@@ -70,7 +70,7 @@ export interface Run {
   id: string;
   kind: RunKind;
   source: string;
-  stream: StreamName;
+  stream: SyncName;
 }
 
 /** Sortable by time, unique without asking the database. */

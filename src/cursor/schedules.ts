@@ -1,5 +1,5 @@
 import { type Instant, toIso } from '../model/instant.ts';
-import type { StreamName } from '../model/streams.ts';
+import type { SyncName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
 import { instantOf, type Sql, storableText } from './database/sql.ts';
 
@@ -9,7 +9,7 @@ import { instantOf, type Sql, storableText } from './database/sql.ts';
  */
 export interface Due {
   source: string;
-  stream: StreamName;
+  stream: SyncName;
   nextRunAt: Instant;
   /** Runs that failed in a row. */
   failures: number;
@@ -26,7 +26,7 @@ export interface DueStream extends Due {
 
 export interface Planned {
   source: string;
-  stream: StreamName;
+  stream: SyncName;
   /** The schedule as text: when it changes, what was planned by the old one is planned again. */
   plan: string;
 }
@@ -73,7 +73,7 @@ export async function scheduleSource(db: Queryable, source: string, stream: stri
 }
 
 /** Whether somebody holds the stream now: then its rows are being brought already. */
-export async function isLeased(db: Queryable, source: string, stream: StreamName): Promise<boolean> {
+export async function isLeased(db: Queryable, source: string, stream: SyncName): Promise<boolean> {
   const held = await db.query({
     text: 'select from tributary.leases where source = $1 and stream = $2 and expires_at > clock_timestamp()',
     values: [source, stream],
@@ -158,7 +158,7 @@ export interface Parked {
 
 export interface Parking {
   source: string;
-  stream: StreamName | typeof WHOLE_SOURCE;
+  stream: SyncName | typeof WHOLE_SOURCE;
   /** Of the config that was refused: with another one, it is worth asking again at once. */
   fingerprint: string;
   /** The service's own words; never holds the key. */
@@ -183,7 +183,7 @@ export async function park(db: Queryable, parking: Parking): Promise<void> {
 }
 
 /** What keeps a stream from running: itself parked, or its source. */
-export async function readParked(db: Queryable, source: string, stream: StreamName): Promise<Parked[]> {
+export async function readParked(db: Queryable, source: string, stream: SyncName): Promise<Parked[]> {
   return db.query<Parked>({
     text: `
       select source, stream, reason, ${instantOf('next_probe_at')} as "nextProbeAt"
@@ -219,7 +219,7 @@ export async function claimProbe(
  * A person wants the stream now and may have fixed what it was refused for: it is due, and its probe too. Later probes start again
  * from the shortest interval, because the fix may take effect later.
  */
-export async function makeDue(db: Queryable, source: string, stream: StreamName): Promise<void> {
+export async function makeDue(db: Queryable, source: string, stream: SyncName): Promise<void> {
   await db.query({
     text: `
       with probed as (

@@ -38,6 +38,8 @@ export const figure = z.number().min(0);
 export const share = z.number().min(0).max(1);
 export const flag = z.boolean();
 export const stream = z.enum(STREAM_NAMES);
+/** What has runs and a schedule: a stream of events, or the listing of all links. */
+export const track = z.enum([...STREAM_NAMES, 'links']);
 export const byName = <T extends z.ZodType>(values: T) => z.record(z.string(), values);
 
 /** Existing days from 1970 on; only 29 February in other than leap years passes here and is refused later. */

@@ -131,6 +131,8 @@ export interface ControlDeps {
   dependencies: Dependencies;
   sinks: readonly Sink[];
   streams: readonly ConfiguredStream[];
+  /** The sources whose links are listed. */
+  listings: ReadonlyArray<{ source: string; stream: 'links'; maxLagMs: number | undefined }>;
   /** The sources of each API key's budget: a key is named by its sources, never by itself. */
   keys: ReadonlyArray<{ hash: string; sources: readonly string[] }>;
   /** The tables that link figures are read from; undefined if the config has no Postgres sink. */

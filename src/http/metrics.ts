@@ -23,7 +23,7 @@ export interface Metrics {
 
 export const METRICS_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
 
-type Deps = Pick<ControlDeps, 'state' | 'queue' | 'dependencies' | 'streams' | 'keys' | 'version'>;
+type Deps = Pick<ControlDeps, 'state' | 'queue' | 'dependencies' | 'streams' | 'listings' | 'keys' | 'version'>;
 
 export function createMetrics(deps: Deps): Metrics {
   const registers = [new Registry()];

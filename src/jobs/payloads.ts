@@ -1,5 +1,5 @@
 import type { Instant } from '../model/instant.ts';
-import type { StreamName } from '../model/streams.ts';
+import type { SyncName } from '../model/streams.ts';
 
 /**
  * What jobs carry: names and windows, never keys or rows. Whoever reads the queue's database learns nothing, and a job that
@@ -7,7 +7,7 @@ import type { StreamName } from '../model/streams.ts';
  */
 export interface SyncPayload {
   source: string;
-  stream: StreamName;
+  stream: SyncName;
 }
 
 export interface WindowPayload {

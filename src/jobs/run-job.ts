@@ -14,7 +14,7 @@ import {
 import { Fault } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import type { StreamReport } from '../sync/run.ts';
-import { syncStream } from '../sync/sync-stream.ts';
+import { syncAny } from '../sync/sync-stream.ts';
 import {
   consequenceOf,
   nextRun,
@@ -64,7 +64,7 @@ export async function runDueStream(
       const at = nextRun(entry.schedule, Math.max(databaseNow(), due.nextRunAt));
       return scheduleNext(tx, due, { at, failures: 0 });
     };
-    report = await watchedRun(deps, entry.job, signal, (run) => syncStream({ ...run, onEnd }, entry.job));
+    report = await watchedRun(deps, entry.job, signal, (run) => syncAny({ ...run, onEnd }, entry.job));
     fault = report.fault;
   } catch (error) {
     if (!(error instanceof Fault)) {
@@ -117,7 +117,9 @@ async function settle(
     log.debug({ source, stream, reason: fault.message }, 'the stream is in other hands');
     return;
   }
-  const refused = consequence.kind === 'park' ? (consequence.whole ? WHOLE_SOURCE : stream) : undefined;
+  // A key that may not list links may well read events.
+  const isWhole = consequence.kind === 'park' && consequence.whole && stream !== 'links';
+  const refused = consequence.kind === 'park' ? (isWhole ? WHOLE_SOURCE : stream) : undefined;
   // The service answered, so the reason for parking is gone, unless the same refusal came again.
   if (consequence.kind === 'go on' || consequence.kind === 'park') {
     for (const each of probes) if (each !== refused) await unpark(state, { source, stream: each });

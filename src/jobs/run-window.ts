@@ -13,7 +13,7 @@ import { A_BUG } from '../cursor/runs.ts';
 import { isLeased, readParked } from '../cursor/schedules.ts';
 import { Fault, RetryLater } from '../model/errors.ts';
 import type { Window } from '../model/window.ts';
-import type { StreamJob, SyncDeps } from '../sync/job.ts';
+import { isOfEvents, type StreamJob, type SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
 import { promoteWindows } from './backfills.ts';
 import type { JobQueue } from './bull.ts';
@@ -45,9 +45,9 @@ export async function runBackfillWindow(
 ): Promise<number | undefined> {
   const { state, scheduled, timings } = deps;
   const [backfill] = await readBackfills(state, id);
-  const entry = backfill && scheduled.get(streamKey(backfill.source, backfill.stream));
+  const job = backfill && scheduled.get(streamKey(backfill.source, backfill.stream))?.job;
   // The config no longer has the source: the backfill stays in the state in case it comes back.
-  if (!backfill || !entry) return undefined;
+  if (!backfill || !job || !isOfEvents(job)) return undefined;
   if ((await readParked(state, backfill.source, backfill.stream)).length > 0) return timings.recheckMs;
   const claim = await claimWindow(state, id, start);
   if (claim === 'over') return undefined;
@@ -64,13 +64,13 @@ export async function runBackfillWindow(
   let result: WindowResult = { state: window.tries >= MOST_TRIES ? 'failed' : 'queued', message: A_BUG, tried: true };
   let rows = 0;
   try {
-    const outcome = await read(deps, entry.job, { window, force: backfill.force }, either.signal);
+    const outcome = await read(deps, job, { window, force: backfill.force }, either.signal);
     rows = outcome.rows;
-    result = await judge(deps, entry.job, outcome.fault, { isInterrupted: isInterrupted(), tries: window.tries });
+    result = await judge(deps, job, outcome.fault, { isInterrupted: isInterrupted(), tries: window.tries });
   } catch (error) {
     // Recovery: the window is not read. A database that is away is no fault of it; of a bug whoever looks after the worker is told.
     if (error instanceof Fault) result = { state: 'queued', message: error.message, tried: false };
-    else await deps.onBug(error, entry.job);
+    else await deps.onBug(error, job);
   } finally {
     // Whatever happened, the claim ends: a claim that is kept for a window that nobody reads would stop the stream's backfills.
     either.release();

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { Cancelled, type Fault, RetryLater, StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
-import type { StreamJob } from '../sync/job.ts';
+import type { AnyJob } from '../sync/job.ts';
 
 /** When a stream is read: every so often, or at times of a calendar. The one home of cron-parser. */
 type Schedule = { every: number } | { cron: string; timezone: string };
@@ -66,7 +66,7 @@ const placeOf = (name: string): number => createHash('sha256').update(name).dige
 
 /** A stream with its schedule, as the config has it. */
 export interface ScheduledStream {
-  job: StreamJob;
+  job: AnyJob;
   /** As `scheduleText` writes it. */
   schedule: string;
   /** How far behind it may be before an alert is sent. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eitherSignal } from '../api/cancel.ts';
 import { giveBackOwn } from '../cursor/leases.ts';
-import type { StreamJob, SyncDeps } from '../sync/job.ts';
+import type { AnyJob, SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
 import type { Timings } from './schedule.ts';
 
@@ -57,7 +57,7 @@ export interface WatchedDeps extends Omit<SyncDeps, 'signal'> {
 /** A run that sends requests or commits is alive; one that does neither for long is given up, and its lease with it. */
 export async function watchedRun(
   deps: WatchedDeps,
-  job: StreamJob,
+  job: AnyJob,
   signal: AbortSignal,
   work: (deps: SyncDeps) => Promise<StreamReport>,
 ): Promise<StreamReport> {

@@ -78,7 +78,7 @@ export function createFlatten(stream: Stream, privacy: Privacy = DEFAULT_PRIVACY
   };
 }
 
-const treatmentOf = (column: Column, privacy: Privacy): Treatment =>
+export const treatmentOf = (column: Column, privacy: Privacy): Treatment =>
   column.personal ? privacy[column.personal] : 'keep';
 
 const nameOf = (value: unknown): string =>
@@ -94,7 +94,7 @@ interface Findings {
 type ReadColumns = (record: JsonObject, findings: Findings) => Value[];
 
 /** Compiles columns into the function that reads them all: paths, kinds and aliases are looked up once, here. */
-function createReadColumns(columns: readonly Column[]): ReadColumns {
+export function createReadColumns(columns: readonly Column[]): ReadColumns {
   const walk = createWalk(columns.flatMap(({ from }) => from.map(({ path }) => path)));
   const placeOf = (name: string): number => columns.findIndex((column) => column.name === name);
   const plans = columns.map((column) => ({

@@ -3,6 +3,8 @@ import { type Column, type Field, type Kind, toColumns } from './columns.ts';
 /** The three streams as data, field by field from the service's contract. A new field is one line here. */
 export const STREAM_NAMES = ['clicks', 'leads', 'sales'] as const;
 export type StreamName = (typeof STREAM_NAMES)[number];
+/** What has a schedule, runs and a cursor of its own: a stream of events, or the listing of all links, which is a snapshot. */
+export type SyncName = StreamName | 'links';
 
 export interface Stream {
   name: StreamName;
@@ -239,11 +241,41 @@ export interface Entity {
 /** Fields that the placeholder of a deleted customer lacks. */
 export const CUSTOMER_KNOWLEDGE: readonly string[] = ['customer_email', 'customer_avatar', 'customer_country'];
 
+export const LINKS: Entity = entity(
+  'links',
+  'link_',
+  'One row per short link: all of them where links are listed, else those that had an event, as last read.',
+  ['link_url', 'link_short_link'],
+);
+
+/** Of a link, what changes with its events: the newest reading counts. All other fields are those of the newest `updatedAt`. */
+export const LINK_COUNTERS: ReadonlySet<string> = new Set([
+  ...['link_clicks', 'link_leads', 'link_conversions', 'link_sales', 'link_sale_amount', 'link_last_clicked'],
+]);
+
+/** What Tributary adds to every link and customer. */
+export const entityBookkeeping = ({ name }: Pick<Entity, 'name'>): readonly Bookkeeping[] => [
+  { name: '_observed_at', kind: 'timestamp', nullable: false, doc: 'When it was last seen to have changed.' },
+  ...(name === 'links' ? LISTED : []),
+];
+
+const LISTED: readonly Bookkeeping[] = [
+  {
+    name: '_listed_at',
+    kind: 'timestamp',
+    nullable: true,
+    doc: 'The last listing of all links that showed it; null: known from events alone.',
+  },
+  {
+    name: '_missing_since',
+    kind: 'timestamp',
+    nullable: true,
+    doc: 'The first complete listing that did not show it any more; null while it is shown, or where links are not listed.',
+  },
+];
+
 export const ENTITIES: readonly Entity[] = [
-  entity('links', 'link_', 'One row per short link that had an event, as it was when one was last read.', [
-    'link_url',
-    'link_short_link',
-  ]),
+  LINKS,
   entity(
     'customers',
     'customer_',

@@ -105,7 +105,7 @@ function retryAfterText(form: NonNullable<Traits['retryAfter']>, resetAt: number
   return forms[form];
 }
 
-/** The budget of a key: so many requests a second, counted in one of the three ways that services use. */
+/** The budget of a key: so many requests in a second or a minute, counted in one of the three ways that services use. */
 export interface RateDecision {
   allowed: boolean;
   remaining: number;
@@ -116,45 +116,51 @@ export interface RateDecision {
 export type LimiterForm = 'fixed' | 'sliding' | 'weighted';
 
 interface Limiter {
-  take(form: LimiterForm, perSecond: number, now: number): RateDecision;
+  take(form: LimiterForm, limit: number, now: number): RateDecision;
 }
 
 const SECOND = 1000;
+export const MINUTE = 60_000;
 const PLAN_LIMITS = { free: 0, pro: 2, business: 4, advanced: 8, enterprise: null } as const;
 export type Plan = keyof typeof PLAN_LIMITS;
 
 /** Requests per second on the analytics endpoints; null is no limit, 0 no access. */
 export const planLimit = (plan: Plan): number | null => PLAN_LIMITS[plan];
 
-export function createLimiter(): Limiter {
+const STANDARD_LIMITS = { free: 60, pro: 600, business: 1200, advanced: 3000, enterprise: null } as const;
+
+/** Requests per minute on all other endpoints. */
+export const standardLimit = (plan: Plan): number | null => STANDARD_LIMITS[plan];
+
+export function createLimiter(span = SECOND): Limiter {
   // All three forms keep their books all the time, so that the form can be changed at run time.
   let granted: number[] = [];
 
   const fixed = (limit: number, now: number): RateDecision => {
-    const start = Math.floor(now / SECOND) * SECOND;
+    const start = Math.floor(now / span) * span;
     const used = granted.filter((at) => at >= start).length;
-    return decision(used, limit, start + SECOND);
+    return decision(used, limit, start + span);
   };
 
   const sliding = (limit: number, now: number): RateDecision => {
-    const recent = granted.filter((at) => at > now - SECOND);
-    return decision(recent.length, limit, (recent[0] ?? now) + SECOND);
+    const recent = granted.filter((at) => at > now - span);
+    return decision(recent.length, limit, (recent[0] ?? now) + span);
   };
 
-  /** The last second counts by the part of it that a sliding window would still see: a fresh second grants no burst. */
+  /** The last span counts by the part of it that a sliding window would still see: a fresh one grants no burst. */
   const weighted = (limit: number, now: number): RateDecision => {
-    const start = Math.floor(now / SECOND) * SECOND;
-    const before = granted.filter((at) => at >= start - SECOND && at < start).length;
+    const start = Math.floor(now / span) * span;
+    const before = granted.filter((at) => at >= start - span && at < start).length;
     const current = granted.filter((at) => at >= start).length;
-    const used = Math.floor(before * (1 - (now - start) / SECOND)) + current;
-    return decision(used, limit, start + SECOND);
+    const used = Math.floor(before * (1 - (now - start) / span)) + current;
+    return decision(used, limit, start + span);
   };
 
   const forms = { fixed, sliding, weighted };
   return {
-    take(form, perSecond, now) {
-      granted = granted.filter((at) => at > now - 2 * SECOND);
-      const result = forms[form](perSecond, now);
+    take(form, limit, now) {
+      granted = granted.filter((at) => at > now - 2 * span);
+      const result = forms[form](limit, now);
       if (result.allowed) granted.push(now);
       return result;
     },

@@ -25,6 +25,8 @@ export interface FaultRule {
   times?: number;
   /** Only for requests whose query holds all these values. */
   match?: Readonly<Record<string, string>>;
+  /** Only for this endpoint, such as /links. */
+  path?: string;
   when?: (request: RequestInfo) => boolean;
 }
 
@@ -41,6 +43,7 @@ export const FAULT_KEYS = [
   'drop',
   'times',
   'match',
+  'path',
 ] as const satisfies (keyof FaultRule)[];
 
 export interface Faults {
@@ -54,8 +57,10 @@ export interface Faults {
 
 export function createFaults(): Faults {
   let queue: { plan: FaultRule; left: number }[] = [];
-  const hits = ({ match, when }: FaultRule, request: RequestInfo): boolean =>
-    Object.entries(match ?? {}).every(([name, value]) => request.query[name] === value) && (when?.(request) ?? true);
+  const hits = ({ match, path, when }: FaultRule, request: RequestInfo): boolean =>
+    (path === undefined || path === request.path) &&
+    Object.entries(match ?? {}).every(([name, value]) => request.query[name] === value) &&
+    (when?.(request) ?? true);
   return {
     add(...plans) {
       queue.push(...plans.map((plan) => ({ plan, left: plan.times ?? 1 })));

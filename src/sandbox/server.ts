@@ -3,9 +3,6 @@ import { setMaxListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ConfigError } from '../model/errors.ts';
-import { parseJson } from '../model/json.ts';
-import { STREAM_NAMES } from '../model/streams.ts';
 import {
   type Answer,
   createLimiter,
@@ -13,17 +10,19 @@ import {
   type Headers,
   json,
   type LimiterForm,
+  MINUTE,
   type Plan,
   planLimit,
   type RateDecision,
   rateHeaders,
   send,
+  standardLimit,
 } from './answer.ts';
-import type { JsonObject } from './data/types.ts';
-import { codeOf, envelope, HttpError } from './params.ts';
-import { FAULT_KEYS, type FaultRule } from './requests.ts';
+import { CONTROL_PREFIX, control } from './control.ts';
+import { codeOf, HttpError } from './params.ts';
+import type { FaultRule } from './requests.ts';
 import { createSandboxService, type SandboxService, type ServiceOptions } from './service.ts';
-import { parseTrait, type Traits } from './traits.ts';
+import type { Traits } from './traits.ts';
 
 export interface SandboxOptions extends ServiceOptions {
   /** 0 takes a free port (default). */
@@ -32,6 +31,8 @@ export interface SandboxOptions extends ServiceOptions {
   plan?: Plan | undefined;
   /** Replaces the plan's limit; null: no limit. */
   requestsPerSecond?: number | null | undefined;
+  /** Replaces the plan's limit on `GET /links`; null: no limit. */
+  requestsPerMinute?: number | null | undefined;
   limiter?: LimiterForm | undefined;
 }
 
@@ -50,7 +51,11 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const { apiKey = 'sandbox-key', plan = 'business', limiter: form = 'sliding' } = options;
   const service = createSandboxService(options);
   const limit = options.requestsPerSecond === undefined ? planLimit(plan) : options.requestsPerSecond;
-  const limiter = createLimiter();
+  const perMinute = options.requestsPerMinute === undefined ? standardLimit(plan) : options.requestsPerMinute;
+  const budgets: Record<string, Budget> = {
+    '/events': { limit, limiter: createLimiter(), unit: 'second', list: service.list },
+    '/links': { limit: perMinute, limiter: createLimiter(MINUTE), unit: 'minute', list: service.listLinks },
+  };
   const closing = new AbortController();
   // Every delayed answer adds a listener, and many may be delayed at once.
   setMaxListeners(0, closing.signal);
@@ -78,6 +83,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
         service.log.answered(entry, 302);
         return await send(request, response, redirectTo(traits.redirect), { date: service.now() });
       }
+      const { limit, limiter, unit, list } = budgets[url.pathname] ?? notFound(url.pathname);
       checkAccess(request, url.pathname, plan, traits);
       const decision = limit === null ? undefined : limiter.take(traits.limiter ?? form, limit, Date.now());
       if (decision && limit !== null) headers = rateHeaders(onServiceClock(decision), limit, traits, service.now());
@@ -89,12 +95,12 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
         return;
       }
       if (fault?.status === undefined && decision && !decision.allowed) {
-        throw new HttpError('rate_limit_exceeded', `More than ${limit} requests per second.`);
+        throw new HttpError('rate_limit_exceeded', `More than ${limit} requests per ${unit}.`);
       }
       if (fault && (fault.status !== undefined || fault.body !== undefined)) {
         answer = faultAnswer(fault, service, headers);
       } else {
-        const page = service.list(url.searchParams);
+        const page = list(url.searchParams);
         if (page.delayMs > 0) await sleep(page.delayMs, undefined, { signal: closing.signal });
         rows = page.rows;
         date = page.date;
@@ -181,101 +187,22 @@ function checkKey(request: IncomingMessage, apiKey: string): void {
   if (given !== `Bearer ${apiKey}`) throw new HttpError('unauthorized', 'Invalid API key or access token.');
 }
 
-/** Refuses a request with a valid key for its path, its method, the plan or a missing permission. */
+/** The endpoints have budgets of their own. */
+interface Budget {
+  limit: number | null;
+  limiter: ReturnType<typeof createLimiter>;
+  unit: string;
+  list: SandboxService['list'];
+}
+
+function notFound(path: string): never {
+  throw new HttpError('not_found', `Nothing is found at ${path}.`);
+}
+
+/** Refuses a request with a valid key for its method, the plan or a missing permission. Only analytics needs a paid plan. */
 function checkAccess(request: IncomingMessage, path: string, plan: Plan, { forbidden }: Traits): void {
-  if (path !== '/events') throw new HttpError('not_found', `Nothing is found at ${path}.`);
   if (request.method !== 'GET') throw new HttpError('bad_request', `${request.method} is not allowed here.`, 405);
+  if (path === '/links') return;
   if (plan === 'free') throw new HttpError('forbidden', FORBIDDEN.plan);
   if (forbidden) throw new HttpError('forbidden', FORBIDDEN[forbidden]);
-}
-
-const CONTROL_PREFIX = '/_sandbox/';
-const MOST_BYTES = 64 * 1024 * 1024;
-
-/**
- * Controls for users in another process:
- *   POST traits {"widen":"day","ties":null}          null removes a trait, the others stay
- *   POST faults [{"status":500,"times":3,"match":{"event":"leads"}}]
- *   POST events {"stream":"leads","records":[…]} or {"stream":"clicks","generate":100,"from":ms,"to":ms}
- *   GET  stats
- *   GET  requests                                    what was asked for, and how many rows were shown; oldest first
- *   GET  truth                                       id and epoch milliseconds of every visible event, by stream
- */
-async function control(service: SandboxService, request: IncomingMessage, path: string): Promise<Answer> {
-  const call = `${request.method} ${path.slice(CONTROL_PREFIX.length)}`;
-  try {
-    switch (call) {
-      case 'GET stats':
-        return json(200, service.stats());
-      case 'GET requests':
-        return json(200, service.requests);
-      case 'GET truth':
-        return json(200, Object.fromEntries(STREAM_NAMES.map((stream) => [stream, service.truth(stream)])));
-      case 'GET traits':
-        return json(200, service.traits);
-      case 'POST traits':
-        service.traits = changedTraits(service.traits, object(await bodyOf(request)));
-        return json(200, service.traits);
-      case 'POST faults':
-        service.faults.add(...readFaults(await bodyOf(request)));
-        return json(200, { pendingFaults: service.faults.pending });
-      case 'POST events':
-        return json(200, takeEvents(service, object(await bodyOf(request))));
-      default:
-        return json(404, envelope('not_found', `the sandbox has no control ${call}`));
-    }
-  } catch (error) {
-    // A mistake in a control request is answered; anything else is a bug and is thrown.
-    if (error instanceof ConfigError) return json(400, envelope('bad_request', error.describe()));
-    if (error instanceof HttpError) return json(error.status, envelope(error.code, error.message));
-    throw error;
-  }
-}
-
-function changedTraits(current: Traits, changes: JsonObject): Traits {
-  const next = { ...current };
-  for (const [name, value] of Object.entries(changes)) {
-    parseTrait(value === null || value === false ? `${name}=` : `${name}=${String(value)}`, next);
-  }
-  return next;
-}
-
-function readFaults(value: unknown): FaultRule[] {
-  const list = Array.isArray(value) ? value : [value];
-  return list.map((plan) => {
-    const odd = Object.keys(object(plan)).find((name) => !FAULT_KEYS.some((known) => known === name));
-    if (odd !== undefined)
-      throw new HttpError('bad_request', `a fault has no "${odd}"; it has ${FAULT_KEYS.join(', ')}`);
-    return plan as FaultRule;
-  });
-}
-
-function takeEvents(service: SandboxService, body: JsonObject): object {
-  const stream = STREAM_NAMES.find((name) => name === body.stream);
-  if (!stream) throw new HttpError('bad_request', `stream must be one of ${STREAM_NAMES.join(', ')}`);
-  const records = Array.isArray(body.records) ? body.records : [];
-  for (const record of records) service.add(stream, object(record));
-  const { generate = 0, from = service.now() - 1, to = service.now() - 1 } = body;
-  const ids = service.arrive(stream, Number(generate), { from: Number(from), to: Number(to) });
-  return { added: records.length, generated: ids };
-}
-
-async function bodyOf(request: IncomingMessage): Promise<unknown> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request) {
-    size += (chunk as Buffer).length;
-    if (size > MOST_BYTES) throw new HttpError('bad_request', 'the body is too large');
-    chunks.push(chunk as Buffer);
-  }
-  try {
-    return parseJson(Buffer.concat(chunks).toString('utf8'));
-  } catch {
-    throw new HttpError('bad_request', 'the body is no JSON');
-  }
-}
-
-function object(value: unknown): JsonObject {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
-  throw new HttpError('bad_request', 'expected a JSON object');
 }

@@ -5,6 +5,7 @@ import { createRendering, eventFromRecord, render } from './data/render.ts';
 import type { Reading } from './data/shape.ts';
 import type { Customer, JsonObject, Link, StoredEvent } from './data/types.ts';
 import { createWorld } from './data/world.ts';
+import { createLinkListing, type LinkListing } from './link-listing.ts';
 import { clockOf, deepPage, isInSeconds, listPage, type Moment } from './listing.ts';
 import { filterOf, readQuery } from './params.ts';
 import { createFaults, createRequestLog, type Faults, type RequestLog } from './requests.ts';
@@ -20,6 +21,8 @@ export interface ServiceOptions {
   historyEnd?: number | undefined;
   traits?: Traits | undefined;
   live?: { perSecond: number } | undefined;
+  /** Links that never had an event (default 24). */
+  quietLinks?: number | undefined;
 }
 
 /** One page as text, so that the HTTP server sends exactly what the service produced. */
@@ -35,6 +38,10 @@ export interface EventsPage {
 export interface SandboxService {
   /** Answers `GET /events`, or throws an HttpError. */
   list(params: URLSearchParams): EventsPage;
+  /** Answers `GET /links`, or throws an HttpError. */
+  listLinks(params: URLSearchParams): EventsPage;
+  /** What `GET /links` is about: every link, and how to make and remove quiet ones. */
+  readonly linkListing: Omit<LinkListing, 'page'>;
   /** The truth: every event that any query could show now, as the API would show it, oldest first. Records share their links. */
   events(stream: StreamName): JsonObject[];
   /** The same without the records. */
@@ -78,6 +85,7 @@ export interface SandboxStats {
 
 const DEFAULT_ROWS = { clicks: 12_000, leads: 1_500, sales: 500 };
 const SLOW_PAGE_MS = 1000;
+const QUIET_LINKS = 24;
 
 export function createSandboxService(options: ServiceOptions = {}): SandboxService {
   const clock = options.now ?? Date.now;
@@ -97,6 +105,14 @@ export function createSandboxService(options: ServiceOptions = {}): SandboxServi
     random,
     perSecond: options.live?.perSecond ?? 0,
     startedAt: now(),
+    traits: () => traits,
+  });
+  const linkListing = createLinkListing({
+    active: world.links,
+    quiet: options.quietLinks ?? QUIET_LINKS,
+    seed,
+    historyStart: world.historyStart,
+    now,
     traits: () => traits,
   });
   const planted = createPlanted(world);
@@ -184,6 +200,12 @@ export function createSandboxService(options: ServiceOptions = {}): SandboxServi
       );
       const delayMs = deepPage(question, traits) === 'slow' ? SLOW_PAGE_MS : 0;
       return { body: rendering.page(page), rows: page.length, delayMs, date: clockOf(traits, moment(stream)) };
+    },
+    linkListing,
+    listLinks(params) {
+      arrivals.catchUp(now());
+      reads += 1;
+      return { ...linkListing.page(params, reading()), delayMs: 0, date: now() };
     },
     events(stream) {
       const moment = reading();

@@ -164,6 +164,11 @@ const SWITCHES = {
   strays: row(10, share(0.2), 'this share of answers holds a row from outside of the window'),
   repeatRows: row(10, share(0.1), 'this share of rows stands on its page twice'),
   drift: row(11, wordTimes('insert', 'delete', 'both'), 'N rows (1) are inserted or deleted before every answer'),
+  linkDrift: row(
+    11,
+    wordTimes('both', 'insert', 'delete'),
+    'a quiet link is made, removed, or both, every N (3) requests for links',
+  ),
   flapping: row(11, share(0.1), 'this share of rows is shown in some requests and not in others'),
   replicaLag: row(11, duration('5m'), 'half of the requests miss what arrived within this time'),
   lastPage: row(12, choice('repeat'), 'a page beyond the end repeats the last page'),

@@ -1,5 +1,13 @@
 import { quoteIdent, quoteLiteral } from '../cursor/database/sql.ts';
-import { ENTITIES, type Entity, entitiesOf, STREAM_NAMES, STREAMS } from '../model/streams.ts';
+import {
+  ENTITIES,
+  type Entity,
+  entitiesOf,
+  entityBookkeeping,
+  LINKS,
+  STREAM_NAMES,
+  STREAMS,
+} from '../model/streams.ts';
 import { POSTGRES_TYPES } from './postgres/table.ts';
 import { dailyViews } from './views/daily-views.ts';
 import { eventsView } from './views/events-view.ts';
@@ -7,7 +15,7 @@ import { funnelViews } from './views/funnel-views.ts';
 import type { Dialect } from './views/view.ts';
 
 /** The files of a lake as tables and views of DuckDB, under the names that they have in Postgres. */
-export function duckdbViews(schema: string, lake: string): string {
+export function duckdbViews(schema: string, lake: string, { isListed = false } = {}): string {
   const view = (name: string, query: string): string =>
     `create or replace view ${nameIn(schema, name)} as ${query.trim()};`;
   const dialect = dialectOf(schema);
@@ -21,7 +29,9 @@ export function duckdbViews(schema: string, lake: string): string {
         `select * from read_parquet(${quoteLiteral(`${lake}/${name}/**/*.parquet`)}, union_by_name = true, hive_partitioning = true)`,
       ),
     ),
-    ...ENTITIES.map((entity) => view(entity.name, lastSeen(dialect, entity))),
+    ...ENTITIES.map((entity) =>
+      view(entity.name, isListed && entity === LINKS ? listed(dialect, lake) : lastSeen(dialect, entity)),
+    ),
     view('coverage', coverage(lake)),
     view('complete_days', completeDays(dialect)),
     ...[eventsView(dialect), ...dailyViews(dialect), ...funnelViews(dialect)].map(({ name, query }) =>
@@ -40,26 +50,41 @@ const dialectOf = (schema: string): Dialect => ({
   utcDay: (instant) => `(${instant} at time zone 'UTC')::date`,
   isComplete: (source, date) => ({
     join: `left join (
-    select k.source, k.date from ${nameIn(schema, 'complete_days')} k join ${nameIn(schema, 'coverage')} c on c.source = k.source
+    select k.source, k.date from ${nameIn(schema, 'complete_days')} k join ${nameIn(schema, 'coverage')} c on c.source = k.source and c.stream <> 'links'
     group by k.source, k.date having count(distinct k.stream) = count(distinct c.stream)
   ) c on c.source = ${source} and c.date = ${date}`,
     is: 'c.date is not null',
   }),
 });
 
-/** A lake has no table of links or customers: what their newest event says. A placeholder says nothing (see `Entity.knowledge`). */
-function lastSeen({ table }: Dialect, { columns, key, knowledge }: Entity): string {
+/** Without a listing a lake has no table of links or customers: what their newest event says. A placeholder says nothing (see `Entity.knowledge`). */
+function lastSeen({ table }: Dialect, entity: Entity): string {
+  const { columns, key, knowledge } = entity;
   const names = columns.map(({ name }) => quoteIdent(name)).join(', ');
   const known = knowledge.map((name) => `${quoteIdent(name)} is not null`).join(' or ');
-  const streams = STREAM_NAMES.filter((name) => entitiesOf(STREAMS[name]).some((entity) => entity.key === key));
+  const listed = entityBookkeeping(entity)
+    .filter(({ name }) => name !== '_observed_at')
+    .map(({ name }) => `, null::timestamptz as ${name}`)
+    .join('');
+  const streams = STREAM_NAMES.filter((name) => entitiesOf(STREAMS[name]).some((one) => one.key === key));
   const rows = streams.map(
     (name) =>
-      `select _source, ${names}, _synced_at as _observed_at, "timestamp" as seen_at from ${table(name)} where ${quoteIdent(key)} is not null and (${known})`,
+      `select _source, ${names}, _synced_at as _observed_at${listed}, "timestamp" as seen_at from ${table(name)} where ${quoteIdent(key)} is not null and (${known})`,
   );
   return `select * exclude (seen_at) from (
   ${rows.join('\n  union all ')}
 ) qualify row_number() over (partition by _source, ${quoteIdent(key)} order by _observed_at desc, seen_at desc) = 1`;
 }
+
+/** The last listing of all links; and links that were made since, as their events show them. */
+const listed = (dialect: Dialect, lake: string): string => `with listed as (
+  select * from read_parquet(${quoteLiteral(`${lake}/${LINKS.name}/*.parquet`)}, union_by_name = true)
+)
+select * from listed
+union all by name
+select s.* from (
+  ${lastSeen(dialect, LINKS)}
+) s where not exists (select 1 from listed l where l._source = s._source and l.link_id = s.link_id)`;
 
 const coverage = (lake: string): string => `
 select source, stream, complete_through, newest_seen, now() - complete_through as lag, updated_at, since, filters, set_aside, also_complete
@@ -70,7 +95,7 @@ from read_json(${quoteLiteral(`${lake}/_coverage.json`)}, columns = {
 /** Ranges never overlap, and may meet within a day: it is complete where they cover all of it. */
 const completeDays = ({ table }: Dialect): string => `
 with ranges as (
-  select source, stream, unnest(list_append(also_complete, {'start': since, 'end': coalesce(complete_through, since)})) as r from ${table('coverage')}
+  select source, stream, unnest(list_append(also_complete, {'start': since, 'end': coalesce(complete_through, since)})) as r from ${table('coverage')} where stream <> 'links'
 ),
 days as (
   select source, stream, unnest(generate_series(

@@ -101,7 +101,7 @@ export interface Sanitizer {
  * Rows as the sink can store them. Other characters become U+FFFD, and `_extra` names the columns where that happened, so that nobody
  * takes them for the service's text. An event's id is the same in every sink: it follows the rule of Postgres.
  */
-export function createSanitizer({ columns }: Stream, rules: TextRules): Sanitizer {
+export function createSanitizer({ columns }: Pick<Stream, 'columns'>, rules: TextRules): Sanitizer {
   let count = 0;
 
   /** Characters are replaced in the text of JSON, which is fast; only where there are any, its names are looked at. */

@@ -16,10 +16,15 @@ export type SchemaFormat = (typeof SCHEMA_FORMATS)[number];
 /** The config's default. */
 const SCHEMA = 'attribution';
 
-/** @param lake Where the Parquet files are, for DuckDB. */
-export const printSchema = (format: SchemaFormat, lake = './data/lake'): string => PRINTERS[format](lake);
+/** For DuckDB: where the Parquet files are, and whether a listing of links is among them. */
+export interface LakeShape {
+  lake?: string;
+  isListed?: boolean;
+}
 
-const PRINTERS: Readonly<Record<SchemaFormat, (lake: string) => string>> = {
+export const printSchema = (format: SchemaFormat, shape: LakeShape = {}): string => PRINTERS[format](shape);
+
+const PRINTERS: Readonly<Record<SchemaFormat, (shape: LakeShape) => string>> = {
   sql: () =>
     [
       `create schema if not exists ${SCHEMA};`,
@@ -31,7 +36,7 @@ const PRINTERS: Readonly<Record<SchemaFormat, (lake: string) => string>> = {
   markdown: toMarkdown,
   json: toJson,
   dbt: () => toDbt(SCHEMA),
-  duckdb: (lake) => duckdbViews(SCHEMA, lake),
+  duckdb: ({ lake = './data/lake', isListed = false }) => duckdbViews(SCHEMA, lake, { isListed }),
 };
 
 const views = (schema: string): View[] => viewsOf({ schema, sink: 'warehouse', isStateHere: true });

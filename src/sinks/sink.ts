@@ -70,6 +70,8 @@ export interface Abilities {
   read(stream: Stream, source: string, window: Window): AsyncGenerator<Row[]>;
   /** Rewrites files that were written with fewer columns. */
   rewrite(streams: readonly StreamName[]): Promise<Rewrites>;
+  /** Takes over a listing of all links, in one step: readers see the one before or this one. Returns what it changed. */
+  replaceLinks(snapshot: LinksSnapshot): Promise<Receipt>;
   /** Joins small files and removes those that no reader can use any more. */
   maintain(options?: MaintainOptions): Promise<Maintained>;
 }
@@ -116,6 +118,7 @@ const WITHOUT: Readonly<Record<keyof Abilities, string>> = {
   prune: 'cannot delete old rows',
   read: 'cannot be read back',
   rewrite: 'has no files to rewrite',
+  replaceLinks: 'cannot hold a listing of links',
   maintain: 'needs no maintenance',
 };
 
@@ -157,6 +160,23 @@ export interface Difference {
 }
 
 export type Erasure = { source: string } & ({ kind: 'customer' | 'click'; id: string } | { kind: 'source' });
+
+/** All links of a source, as one listing showed them. */
+export interface LinksSnapshot {
+  source: string;
+  runId: string;
+  epoch: number;
+  /** When the listing began, by the service's clock. */
+  at: Instant;
+  /** The same by the clock of the state: what was observed since then is newer. */
+  startedAt: Instant;
+  /** All links are in it: others are gone. */
+  isProven: boolean;
+  /** Their values are in the order of the columns of `LINKS`. */
+  rows: readonly Row[];
+  /** Also keep what each link was before. */
+  keepHistory: boolean;
+}
 
 /** By stream: how many files there are, and how many of them were rewritten. */
 export type Rewrites = Record<string, { files: number; rewritten: number; rows: number }>;

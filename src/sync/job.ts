@@ -1,11 +1,12 @@
 import type { EventsApi } from '../api/events-api.ts';
 import type { Database, Queryable } from '../cursor/database/index.ts';
+import type { Listing } from '../extract/links/listing.ts';
 import type { Probe } from '../extract/probe.ts';
 import type { Profile, Reader } from '../extract/reader.ts';
 import { StopStream } from '../model/errors.ts';
 import { type Instant, parseDuration, parseInstant } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
-import type { StreamName } from '../model/streams.ts';
+import type { StreamName, SyncName } from '../model/streams.ts';
 import { DAY_MS, startOfDay } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { UnknownFields } from './evolver.ts';
@@ -43,6 +44,19 @@ export interface StreamJob {
   requests(): { requests: number; tooManyRequests: number };
 }
 
+/** The listing of all links of a source, ready to be synced: a snapshot, without windows and without filters. */
+export interface LinksJob extends Pick<StreamJob, 'source' | 'keyHash' | 'everyMs' | 'requests'> {
+  stream: 'links';
+  /** Also keep what each link was before. */
+  keepHistory: boolean;
+  list(options: { hadLinks: boolean; signal: AbortSignal; onSeen(links: number): void }): Promise<Listing>;
+}
+
+/** What a schedule or a sync can be of. */
+export type AnyJob = StreamJob | LinksJob;
+
+export const isOfEvents = (job: AnyJob): job is StreamJob => job.stream !== 'links';
+
 interface ReadingOptions {
   /** Nothing younger is called complete: by default what the config says. */
   settleMs?: number;
@@ -58,10 +72,10 @@ export interface SyncDeps {
   /** Who is at work, for others who find the stream taken. */
   holder: string;
   /** Called with the holder that a backfill waits for. With it the backfill waits as long as needed, without it half a minute. */
-  onWait?(waiting: { source: string; stream: StreamName; holder: string }): void;
+  onWait?(waiting: { source: string; stream: SyncName; holder: string }): void;
   onProgress(progress: SyncProgress): void;
   /** Something that a person should hear of before the work goes on; without it, it is logged. */
-  onNotice?(notice: { source: string; stream: StreamName; text: string }): void;
+  onNotice?(notice: { source: string; stream: SyncName; text: string }): void;
   /** Counts all that the sinks hold at once, not over a day. */
   recount?: boolean;
   /** Somebody looks at the progress: a backfill looks first where the rows are, for a handful of requests. */
@@ -72,7 +86,7 @@ export interface SyncDeps {
 
 export interface SyncProgress {
   source: string;
-  stream: StreamName;
+  stream: SyncName;
   rows: number;
   requests: number;
   through: Instant | undefined;

@@ -81,11 +81,11 @@ const wordsOf = (error: Error): string =>
   error instanceof Fault ? error.message : `${error.name} ${/^ +(at .*)/m.exec(error.stack ?? '')?.[1] ?? ''}`;
 
 function requestOf({ attributes }: Span, at: Instant, { seconds, error }: SpanEnd): RunRequest {
-  const { start, end, sortOrder, page, limit, rows } = attributes;
+  const { start, end, sortOrder = '', page, pageSize, limit = pageSize, rows } = attributes;
   return {
     at: toIso(at),
-    from: toIso(Number(start)),
-    to: toIso(Number(end)),
+    from: start === undefined ? null : toIso(Number(start)),
+    to: end === undefined ? null : toIso(Number(end)),
     order: String(sortOrder),
     page: Number(page),
     limit: Number(limit),

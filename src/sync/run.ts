@@ -13,9 +13,9 @@ import {
 import { Cancelled, Fault, RetryLater, StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
-import type { StreamName } from '../model/streams.ts';
+import type { SyncName } from '../model/streams.ts';
 import { describeInstant, describeRange, type Window } from '../model/window.ts';
-import type { StreamJob, SyncDeps } from './job.ts';
+import type { AnyJob, SyncDeps } from './job.ts';
 import { type Known, readKnown } from './known/known.ts';
 import { keepRunLog } from './run-log.ts';
 import type { Unproven } from './windows-to-read.ts';
@@ -43,17 +43,21 @@ export interface OpenRun {
 export interface Ended {
   state: RunState;
   unproven: readonly Unproven[];
+  /** Why it is not done, where that is about no window. */
+  note?: string;
 }
 
 export interface StreamReport {
   source: string;
-  stream: StreamName;
+  stream: SyncName;
   runId: string;
   state: RunState;
   tally: Tally;
   cursor: Cursor | undefined;
   /** What of the window that was asked for is not proven complete, and why. */
   unproven: readonly Unproven[];
+  /** Why it is not done, where that is about no window. */
+  note?: string;
   /** Of a backfill: what was old enough to be read of what was asked for, and the share of it that every sink has proven. */
   range?: { window: Window; certified: number };
   /** What stopped the run, if something did. */
@@ -63,7 +67,7 @@ export interface StreamReport {
 /** Does the work under a lease and records its outcome in `runs`, also when it fails. */
 export async function withRun(
   deps: SyncDeps,
-  job: StreamJob,
+  job: AnyJob,
   kind: RunKind,
   work: (run: OpenRun) => Promise<Ended>,
 ): Promise<StreamReport> {
@@ -89,7 +93,7 @@ export async function withRun(
       const start = performance.now();
       began = { at, elapsed: () => performance.now() - start, known: await readKnown(tx, tracks) };
       for (const sink of deps.sinks)
-        if (sink.isInState && sink.identify)
+        if (sink.isInState && sink.identify && stream !== 'links')
           identities.set(sink.name, await sink.identify(tx, { source, stream }, undefined));
     },
   });
@@ -166,7 +170,8 @@ export async function withRun(
 }
 
 /** The first of them speaks for all. Only a bug fails a run without a fault. */
-function summaryOf({ state, unproven: [first, ...others] }: Ended): string | undefined {
+function summaryOf({ state, note, unproven: [first, ...others] }: Ended): string | undefined {
+  if (note !== undefined) return note;
   if (!first) return state === 'failed' ? A_BUG : undefined;
   const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
   return `not proven complete: ${describeRange(first)}: ${first.note}${more}`;
@@ -188,7 +193,7 @@ function keptOf(cursor: Cursor | undefined): string {
 
 export const tracksOf = (
   { sinks }: Pick<SyncDeps, 'sinks'>,
-  { source, stream }: Pick<StreamJob, 'source' | 'stream'>,
+  { source, stream }: Pick<AnyJob, 'source' | 'stream'>,
 ) => ({
   source,
   stream,

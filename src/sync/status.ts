@@ -4,7 +4,7 @@ import { instantOf } from '../cursor/database/sql.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs, SINK_CHANGED } from '../cursor/ledger.ts';
 import { readUpcoming, type Upcoming } from '../cursor/schedules.ts';
 import { type Instant, toIso } from '../model/instant.ts';
-import type { StreamName } from '../model/streams.ts';
+import type { SyncName } from '../model/streams.ts';
 import { type CoverageState, coverageSpans } from '../model/window.ts';
 import { BY_HAND } from './maintain/move-cursor.ts';
 import { MOST_TRIES, restMs } from './windows-to-read.ts';
@@ -12,7 +12,7 @@ import { MOST_TRIES, restMs } from './windows-to-read.ts';
 /** How a stream stands in a sink, as `status` shows it. Times are ISO in UTC; what is unknown is null. docs/operations.md describes it. */
 export interface StreamStatus {
   source: string;
-  stream: StreamName;
+  stream: SyncName;
   /** Null where nothing was ever written. */
   sink: string | null;
   since: string | null;
@@ -53,7 +53,7 @@ export interface StreamStatus {
 /** Something that does not mend itself, in words. */
 export interface Need {
   source: string;
-  stream: StreamName;
+  stream: SyncName;
   kind: 'parked' | 'late' | 'uncertified' | 'failed' | 'sink_changed' | 'unsynced';
   message: string;
 }
@@ -99,7 +99,7 @@ export function unfilledOf(
 ): Need[] {
   return wanted.flatMap((key) =>
     sinks.flatMap((sink): Need[] => {
-      const [source = '', stream] = key.split('/') as [string, StreamName];
+      const [source = '', stream] = key.split('/') as [string, SyncName];
       const status = streams.find((one) => one.source === source && one.stream === stream && one.sink === sink);
       if (status && !status.firstSync) return [];
       const says = status ? `the first sync into ${sink} has not ended` : `never synced into ${sink}`;
@@ -185,7 +185,7 @@ async function readWindows(state: Queryable): Promise<Map<string, LedgerWindow[]
 
 interface StatusRow {
   source: string;
-  stream: StreamName;
+  stream: SyncName;
   sink: string | null;
   since: Instant | null;
   now: Instant;
@@ -221,7 +221,8 @@ const toStatus = (row: StatusRow, windows: readonly LedgerWindow[], upcoming: Up
   lagSeconds: row.lag === null ? null : Math.round(row.lag),
   firstSync: isFirst(row),
   coverage:
-    row.since === null
+    // A listing is a snapshot: it covers no time.
+    row.since === null || row.stream === 'links'
       ? []
       : coverageSpans(windows, { start: row.since, end: row.now }, { isFirstSync: isFirst(row) }).map(
           ({ start, end, state }) => ({ start: toIso(start), end: toIso(end), state }),
@@ -266,7 +267,7 @@ const toRun = (id: string, row: StatusRow): LastRun => ({
   message: row.message,
 });
 
-/** How a source used its budget lately: of the runs that ended within the last hour. */
+/** How a source used its budget lately: of the runs that ended within the last hour. Listings of links have another budget. */
 export interface SourceUse {
   source: string;
   requestsLastHour: number;
@@ -282,7 +283,7 @@ export async function readUse(state: Queryable, perSecond: ReadonlyMap<string, n
     text: `
       select source, coalesce(sum(requests) filter (where finished_at > now() - interval '1 hour'), 0)::float8 as requests,
         coalesce(sum(too_many_requests) filter (where finished_at > now() - interval '1 hour'), 0)::float8 as refused
-      from tributary.runs group by source order by source`,
+      from tributary.runs where stream <> 'links' group by source order by source`,
   });
   return rows.map(({ source, requests, refused }) => {
     const rate = perSecond.get(source);

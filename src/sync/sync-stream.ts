@@ -2,26 +2,30 @@ import type { Reader, Slice, TailEnd } from '../extract/reader.ts';
 import { Fault } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { type Log, observed } from '../model/log.ts';
-import type { StreamName } from '../model/streams.ts';
+import type { SyncName } from '../model/streams.ts';
 import { describeRange, type Entry, gaps, NOTHING_THERE, NOTHING_YET, type Window, within } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
 import { type BackfillRequest, backfillStream, createIsBusy, parallelism, refuseRange } from './backfill-stream.ts';
 import type { Committer } from './committer.ts';
-import type { StreamJob, StreamPolicy, SyncDeps } from './job.ts';
+import { type AnyJob, isOfEvents, type StreamJob, type StreamPolicy, type SyncDeps } from './job.ts';
+import { syncLinks } from './links/sync-links.ts';
 import { sweepInParallel } from './parallel-sweep.ts';
 import { withReading } from './reading.ts';
 import { type StreamReport, withRun } from './run.ts';
 import { isReopened, resweeps, type Share, shared, unproven } from './windows-to-read.ts';
 
 /** The outcome of a stream: a report, or a fault with the report of the work before it, if there was any. */
-export type Outcome = { source: string; stream: StreamName } & (
+export type Outcome = { source: string; stream: SyncName } & (
   | { fault: undefined; report: StreamReport }
   | { fault: Fault; report: StreamReport | undefined }
 );
 
 /** Syncs all streams at once: while one waits for an answer the others use the budget. A fault stops only its own stream. */
-export const syncAll = (deps: SyncDeps, jobs: readonly StreamJob[]): Promise<Outcome[]> =>
-  forAll(deps, jobs, (job) => syncStream(deps, job));
+export const syncAll = (deps: SyncDeps, jobs: readonly AnyJob[]): Promise<Outcome[]> =>
+  forAll(deps, jobs, (job) => syncAny(deps, job));
+
+export const syncAny = (deps: SyncDeps, job: AnyJob): Promise<StreamReport> =>
+  isOfEvents(job) ? syncStream(deps, job) : syncLinks(deps, job);
 
 export async function backfillAll(
   deps: SyncDeps,
@@ -32,17 +36,17 @@ export async function backfillAll(
   return forAll(deps, jobs, (job) => backfillStream(deps, job, request));
 }
 
-async function forAll(
+async function forAll<J extends AnyJob>(
   deps: SyncDeps,
-  jobs: readonly StreamJob[],
-  work: (job: StreamJob) => Promise<StreamReport>,
+  jobs: readonly J[],
+  work: (job: J) => Promise<StreamReport>,
 ): Promise<Outcome[]> {
   const outcomes = await Promise.all(jobs.map((job) => outcomeOf(job, work)));
   await maintainSinks(deps);
   return outcomes;
 }
 
-async function outcomeOf(job: StreamJob, work: (job: StreamJob) => Promise<StreamReport>): Promise<Outcome> {
+async function outcomeOf<J extends AnyJob>(job: J, work: (job: J) => Promise<StreamReport>): Promise<Outcome> {
   const { source, stream } = job;
   try {
     const report = await work(job);

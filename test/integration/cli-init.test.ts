@@ -103,6 +103,8 @@ describe('tributary init', () => {
       { after: 'must be one of pro', type: 'pro\r' },
       { after: 'holds the key?', type: '\r' },
       { after: 'Which streams?', type: 'clicks\r' },
+      { after: 'All links', type: 'soon\r' },
+      { after: 'links: must be a duration', type: '1d\r' },
       { after: 'first sync begin?', type: '01/10/2026\r' },
       { after: 'since: must be a date', type: '7d\r' },
       { after: 'URL of your Postgres?', type: '\r' },
@@ -116,7 +118,7 @@ describe('tributary init', () => {
     expect(longLines(plain(text))).toEqual([]);
     expect(text).not.toContain('Warning');
     const { sources, sinks } = parseConfig(readFileSync(join(place.dir, FILE), 'utf8'), FILE, env).config;
-    expect(sources.main).toMatchObject({ plan: 'pro', since: '7d' });
+    expect(sources.main).toMatchObject({ plan: 'pro', since: '7d', links: { every: 86_400_000 } });
     expect(sinks.warehouse).toMatchObject({ indexes: ['link', 'customer'] });
   });
 

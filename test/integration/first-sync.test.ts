@@ -47,7 +47,7 @@ async function seen(sinks = ['warehouse']) {
   const job = { source: 'main', stream: 'clicks' } as ScheduledStream['job'];
   const plan: ScheduledStream = { job, schedule: 'every 60000 ms from 0', maxLagMs: MAX_LAG_MS, fingerprint: 'f' };
   const of = { source: 'main', stream: 'clicks', maxLagMs: MAX_LAG_MS, job: { warnings: [] } };
-  const { streams } = await readOverview({ state: engine.db, version: '0', streams: [of as never] });
+  const { streams } = await readOverview({ state: engine.db, version: '0', streams: [of as never], listings: [] });
   const statuses = await readStatus(engine.db);
   return {
     firstSync: streams.map(({ firstSync }) => firstSync),

@@ -32,7 +32,7 @@ beforeAll(async () => {
   ] as const)
     await backfill(config, { window: { start: today - from * DAY_MS, end: today - to * DAY_MS } });
   duckdb = await DuckDBInstance.create(':memory:', { threads: '1' });
-  await inDuckdb(printSchema('duckdb', lake));
+  await inDuckdb(printSchema('duckdb', { lake }));
 });
 afterAll(async () => {
   duckdb.closeSync();

@@ -34,7 +34,7 @@ it('the overview does not wait for 20,000 windows that are queued', async () => 
         from tributary.backfills b, generate_series(0, 399) n`,
   });
   await db.query({ text: 'analyze' });
-  const overview = () => readOverview({ state: db, streams: [], version: '1' });
+  const overview = () => readOverview({ state: db, streams: [], listings: [], version: '1' });
   expect((await overview()).activities).toHaveLength(50);
   const timed = async (work: () => Promise<unknown>): Promise<number> => {
     const began = performance.now();

@@ -32,7 +32,7 @@ it('is of its own run alone, where runs of one key take turns; with every reques
   for (const { line } of logs) expect(line.map(({ message }) => message)).toContain('committed');
   const all = logs.flatMap(({ request }) => request);
   expect(all.filter(({ status }) => status !== 200)).toEqual([expect.objectContaining({ status: 503, rows: null })]);
-  expect(all.every(({ from, to, ms }) => from < to && ms >= 0)).toBe(true);
+  expect(all.every(({ from, to, ms }) => (from ?? '') < (to ?? '') && ms >= 0)).toBe(true);
   expect(all.reduce((sum, { rows }) => sum + (rows ?? 0), 0)).toBeGreaterThan(0);
   const retried = logs.flatMap(({ line }) => line).filter(({ level }) => level === 'warn');
   expect(retried).toEqual([expect.objectContaining({ message: expect.stringMatching(/^trying again: .*503/) })]);

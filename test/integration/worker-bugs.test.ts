@@ -56,7 +56,7 @@ afterAll(async () => {
 /** A job with an illness: bugs are not at hand in a sound program. */
 const infected = ({ job, ...rest }: ScheduledStream): ScheduledStream => ({
   ...rest,
-  job: infect(job, () => ill.sync),
+  job: infect(job as StreamJob, () => ill.sync),
 });
 const infect = (job: StreamJob, illness: () => Ill): StreamJob => ({
   ...job,

@@ -40,7 +40,7 @@ export function configurationPage(): string {
   const schema = z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' }) as Schema;
   const { sources, sinks, ...rest } = schema.properties ?? {};
   const source = sources?.additionalProperties;
-  const { streams, ...ofSource } = source?.properties ?? {};
+  const { streams, links, ...ofSource } = source?.properties ?? {};
   const sections = [
     section(
       'sources.‹name›',
@@ -53,6 +53,7 @@ export function configurationPage(): string {
       rowsOf(sharedByAll(streams), ['sources', 'main', 'streams', 'clicks']),
     ),
     filterSection(),
+    section('sources.‹name›.links', sentence(told('links', links)), rowsOf(links ?? {}, ['sources', 'main', 'links'])),
     section(
       'sinks.‹name›',
       sentence(told('sinks', sinks)),
@@ -147,6 +148,7 @@ function values(key: string, { enum: words, anyOf, type }: Schema): string {
   if (words) return words.map((word) => `\`${word}\``).join(' ');
   if (anyOf?.some((each) => each.type === 'number')) return 'number';
   if (type === 'array') return 'list';
+  if (type === 'boolean') return 'boolean';
   return type === 'object' || anyOf?.some((each) => each.type === 'object') ? 'map' : 'text';
 }
 

@@ -6,7 +6,7 @@ import type { Rejected } from '../../src/cursor/quarantine.ts';
 import type { Value } from '../../src/model/columns.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
-import type { Stream } from '../../src/model/streams.ts';
+import type { Stream, StreamName } from '../../src/model/streams.ts';
 import type { Receipt, Sink } from '../../src/sinks/sink.ts';
 import { certified as proof } from './certified.ts';
 
@@ -49,7 +49,7 @@ export function rowOf(
 
 /** One writer of one stream of one source: it holds the lease and commits batch after batch. */
 export interface Writer {
-  lease: Lease;
+  lease: Lease<StreamName>;
   advance(change?: Partial<Advance>): Advance;
   commit(rows: readonly Row[], change?: Partial<Advance>, rejected?: readonly Rejected[]): Promise<Receipt>;
 }

@@ -1,4 +1,4 @@
--- Links that had an event, as last seen: a link that moves to another partner takes its history along.
+-- Links as last seen: all of them where they are listed, else those that had an event. A link that moves to another partner takes its history along.
 select
   _source as source,
   link_id,
@@ -11,5 +11,10 @@ select
   link_utm_source as utm_source,
   link_utm_medium as utm_medium,
   nullif(link_utm_campaign, '') as campaign,
-  link_created_at as created_at
+  link_title as title,
+  link_archived as is_archived,
+  link_expires_at as expires_at,
+  link_created_at as created_at,
+  _listed_at as listed_at,
+  _missing_since as missing_since
 from {{ source('attribution', 'links') }}

@@ -71,8 +71,10 @@ async function status({ terminal, log, signal, document }: Context, options: Sta
   const [stateName, configured] = [stateNameOf(config), Object.keys(config.sources)];
   const perSecond = new Map(Object.entries(config.sources).map(([name, source]) => [name, source.requestsPerSecond]));
   const maxLags = new Map(
-    Object.entries(config.sources).flatMap(([name, { streams }]) =>
-      Object.entries(streams).map(([stream, settings]) => [`${name}/${stream}`, settings?.maxLag] as const),
+    Object.entries(config.sources).flatMap(([name, { streams, links }]) =>
+      Object.entries({ ...streams, ...(links && { links }) }).map(
+        ([stream, settings]) => [`${name}/${stream}`, settings?.maxLag] as const,
+      ),
     ),
   );
   const show = (all: Omit<Snapshot, 'needs'>): ExitCode => {

@@ -6,6 +6,7 @@ import { differingSinks, type SinkTally } from '../../cursor/runs.ts';
 import { Cancelled, type Fault, RetryLater } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import { describeRange, type Window } from '../../model/window.ts';
+import { dueListings } from '../../sync/links/due.ts';
 import type { StreamReport } from '../../sync/run.ts';
 import { type Outcome, syncAll } from '../../sync/sync-stream.ts';
 import {
@@ -16,7 +17,7 @@ import {
   errorJson,
   exitCodeOf,
   mostSevere,
-  parseStreams,
+  parseSyncNames,
   type Register,
   withConfig,
   withJson,
@@ -30,6 +31,7 @@ const EXAMPLES = `
 Examples:
   tributary sync                          every stream of every source
   tributary sync leads sales --source eu  two streams of one source
+  tributary sync links                    all links now, due or not
   tributary sync --json > summary.json    for a script
 
 Run it again at any time: it continues from what is certified.`;
@@ -38,7 +40,7 @@ export const registerSync: Register = (program, action) => {
   const command = program
     .command('sync')
     .description('bring the tables up to date')
-    .argument('[stream...]', 'clicks, leads, sales (default: all streams of the config)')
+    .argument('[stream...]', 'clicks, leads, sales, links (default: all; links if due)')
     .option('--adopt', 'accept a changed baseUrl as the same service at a new address, and continue with its rows')
     .option(
       '--recount',
@@ -47,11 +49,15 @@ export const registerSync: Register = (program, action) => {
     .addHelpText('after', EXAMPLES);
   withJson(withSink(withSource(withConfig(command)))).action(
     action(async (context, names: string[], { adopt = false, ...options }: SyncOptions & { adopt?: boolean }) => {
-      const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
+      const choice = { source: options.source, sink: options.sink, streams: parseSyncNames(names) };
       const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
       for (const warning of warnings) context.terminal.err(`note: ${warning}\n`);
       const log = withRetryLines(context.log, context.terminal);
-      return withSyncApp({ config, log, choice, adopt }, (app) => syncAndReport(context, app, options));
+      const isAsked = choice.streams.includes('links');
+      return withSyncApp({ config, log, choice, adopt }, async (app) => {
+        const links = isAsked ? app.links : await dueListings(app.state, app.links);
+        return syncAndReport(context, { ...app, links }, options);
+      });
     }),
   );
 };
@@ -66,7 +72,8 @@ export async function syncAndReport(
   app: SyncApp,
   { json = false, recount = false }: Pick<SyncOptions, 'json' | 'recount'>,
 ): Promise<ExitCode> {
-  const { state, sinks, jobs } = app;
+  const { state, sinks } = app;
+  const jobs = [...app.jobs, ...app.links];
   const progress = createProgressLine(terminal, jobs.length);
   await recordAudit(state, { ...byCommand(jobs), action: 'sync.start' });
   const deps = { state, sinks, log, signal, holder: holderOf('sync'), onProgress: progress.update, recount };
@@ -106,6 +113,8 @@ function mostSevereFault(outcomes: readonly Outcome[]): Fault | undefined {
   const code = mostSevere(outcomes.map(codeOf));
   const worst = outcomes.find((outcome) => outcome.fault && codeOf(outcome) === code);
   if (worst?.fault || code === EXIT.done) return worst?.fault;
+  const note = outcomes.find(({ report }) => report?.note !== undefined)?.report?.note;
+  if (note !== undefined) return new RetryLater(`the listing of links is ${note}`, { next: 'run it again' });
   return new RetryLater('not all windows are certified', { next: 'run it again; tributary status says which' });
 }
 
@@ -185,7 +194,8 @@ export function summaryTable(
 
 /** Notes under the table: budget, and data that deserves attention. */
 export function notes(outcomes: readonly Outcome[], app: SyncApp, asked?: Window): string[] {
-  const budgets = sourcesOf(outcomes).map((source) => {
+  const events = outcomes.filter(({ stream }) => stream !== 'links');
+  const budgets = sourcesOf(events).map((source) => {
     const { requests, share, perSecond, pauses } = app.usage(source);
     const used = share === undefined ? '' : `, ${Math.round(share * 100)}% of ${perSecond}/s while there was work`;
     const slowed = pauses > 0 ? `, 429s: ${pauses}` : '';
@@ -220,7 +230,8 @@ function notesOn({ report }: Outcome, asked: Window | undefined): string[] {
   const typeMismatches = counts(tally.typeMismatches);
   if (typeMismatches) lines.push(`values that do not fit their column: ${typeMismatches} (kept in _extra)`);
   if (tally.quarantined > 0) lines.push(`${figure(tally.quarantined)} set aside: see tributary.quarantine`);
-  if (state === 'incomplete' && !fault) {
+  if (report.note !== undefined) lines.push(report.note);
+  else if (state === 'incomplete' && !fault) {
     const [first, ...more] = report.unproven;
     if (first) lines.push(`not certified: ${describeRange(first)}: ${first.note}`);
     lines.push(

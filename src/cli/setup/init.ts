@@ -10,6 +10,7 @@ import { variables } from '../../app/environment.ts';
 import { DEFAULT_CONFIG, parseConfig } from '../../config/index.ts';
 import { type Choices, configTemplate } from '../../config/print.ts';
 import { sinceFault } from '../../config/schema.ts';
+import { isDuration } from '../../config/values.ts';
 import { ConfigError, RetryLater, StopStream } from '../../model/errors.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
 import { lakePathFault } from '../../sinks/parquet/lake.ts';
@@ -50,6 +51,7 @@ export const registerInit: Register = (program, action) => {
     .option('--key-variable <NAME>', 'variable that holds the key (default: TRIBUTARY_API_KEY)')
     .option('--database-variable <NAME>', 'variable that holds the URL (default: DATABASE_URL)')
     .option('--streams <NAMES>', 'with commas: clicks,leads,sales (default: all)')
+    .option('--links <DURATION>', 'also list all links, so often: 1d (default: not)')
     .option('--since <DATE>', 'where the first sync begins (default: 30d)')
     .option('--indexes <NAMES>', `further indexes, with commas: ${INDEXES.join(',')} (default: none)`)
     .option('--lake <PATH>', 'also Parquet files: a folder, or s3://bucket/prefix')
@@ -100,6 +102,7 @@ function choicesOf(answers: Answers): Choices {
     keyVariable: answers.keyVariable ?? 'TRIBUTARY_API_KEY',
     databaseVariable: answers.databaseVariable ?? 'DATABASE_URL',
     streams,
+    links: answers.links || undefined,
     since,
     indexes: namesIn(answers.indexes ?? ''),
     lake: lake || undefined,
@@ -164,6 +167,7 @@ export interface Answers {
   keyVariable?: string;
   databaseVariable?: string;
   streams?: string;
+  links?: string;
   since?: string;
   indexes?: string;
   lake?: string;
@@ -208,6 +212,9 @@ function variableFault(answer: string): string | undefined {
   return 'takes the name of an environment variable, such as TRIBUTARY_API_KEY, not what it holds';
 }
 
+const everyFault = (answer: string): string | undefined =>
+  answer === '' || isDuration(answer) ? undefined : 'must be a duration, such as 1d or 6h';
+
 const lakeFault = (answer: string): string | undefined => (answer === '' ? undefined : lakePathFault(answer));
 
 const PLANS: readonly string[] = PLAN_NAMES.filter((plan) => plan !== 'free');
@@ -240,6 +247,12 @@ const QUESTIONS: readonly Question[] = [
     fault: variableFault,
   },
   { name: 'streams', asks: 'Which streams?', fallback: STREAM_NAMES.join(','), fault: someOf(STREAM_NAMES) },
+  {
+    name: 'links',
+    asks: 'All links, also without a click? (how often: 1d; empty: no)',
+    fallback: '',
+    fault: everyFault,
+  },
   {
     name: 'since',
     asks: 'Where does the first sync begin? (2026-01-01, 30d back from now, or all)',

@@ -32,6 +32,7 @@ interface SandboxFlags extends CommonOptions {
   clicks: number;
   leads: number;
   sales: number;
+  links: number;
   days: number;
   live: number;
   trait?: string[];
@@ -49,18 +50,20 @@ export const registerSandbox: Register = (program, action) => {
     .option('--clicks <N>', 'clicks of history', whole('clicks', 2_000_000), 12_000)
     .option('--leads <N>', 'leads of history', whole('leads', 2_000_000), 1500)
     .option('--sales <N>', 'sales of history', whole('sales', 2_000_000), 500)
+    .option('--links <N>', 'links without an event, besides those that have some', whole('links', 1_000_000), 24)
     .option('--days <N>', 'days that the history spans, up to yesterday', whole('days', 36_500), 30)
     .option('--live <N>', 'new events per second', number('live', 10_000), 0)
     .option('--trait <NAME[=VALUE]>', 'a behaviour of deployed services; may be repeated', collect)
     .addHelpText('after', EXAMPLES);
   withJson(command).action(
     action(async ({ terminal, signal, document }, flags: SandboxFlags) => {
-      const { port, plan, clicks, leads, sales, days, live, json } = flags;
+      const { port, plan, clicks, leads, sales, links, days, live, json } = flags;
       const sandbox = await listen({
         port,
         plan,
         ...untilToday(flags.seed),
         rows: { clicks, leads, sales },
+        quietLinks: links,
         days,
         live: { perSecond: live },
         traits: parseTraits(flags.trait ?? []),

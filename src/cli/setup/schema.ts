@@ -16,15 +16,22 @@ export const registerSchema: Register = (program, action) => {
     .description('print the tables and their columns')
     .addOption(new Option('--format <FORMAT>', 'the output format').choices(SCHEMA_FORMATS).default('sql'))
     .option('--lake <PATH>', 'for duckdb: the folder of the Parquet files, or s3://bucket/prefix', './data/lake')
+    .option('--links', 'for duckdb: the files have a listing of all links (links of the source in the config)')
     .addOption(new Option('--json', 'the same as --format json, with the fields that every --json has'))
     .addHelpText('after', EXAMPLES)
     .action(
       action(
         async (
           { terminal, document },
-          { format, lake, json }: { format: SchemaFormat; lake: string; json?: boolean },
+          {
+            format,
+            lake,
+            links = false,
+            json,
+          }: { format: SchemaFormat; lake: string; links?: boolean; json?: boolean },
         ) => {
-          terminal.out(json ? document(JSON.parse(printSchema('json', lake)) as object) : printSchema(format, lake));
+          const shape = { lake, isListed: links };
+          terminal.out(json ? document(JSON.parse(printSchema('json')) as object) : printSchema(format, shape));
           return EXIT.done;
         },
       ),

@@ -5,7 +5,7 @@ import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../../
 import { readUpcoming } from '../../cursor/schedules.ts';
 import { INCIDENT_KINDS } from '../../jobs/incidents.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
-import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
+import { STREAM_NAMES, type SyncName } from '../../model/streams.ts';
 import {
   count,
   figure,
@@ -16,8 +16,8 @@ import {
   object,
   oneOf,
   orNull,
-  stream,
   text,
+  track,
   warnings,
   type z,
 } from '../answers.ts';
@@ -31,7 +31,7 @@ const Trouble = named(
   object({
     kind: oneOf([...INCIDENT_KINDS]),
     source: text,
-    stream: oneOf([...STREAM_NAMES, '*']).describe('*: the whole source'),
+    stream: oneOf([...STREAM_NAMES, 'links', '*']).describe('*: the whole source'),
     message: text,
     since: moment,
   }),
@@ -62,7 +62,7 @@ const StreamOverview = named(
   'StreamOverview',
   object({
     source: text,
-    stream,
+    stream: track.describe('links: the listing of all links, complete as of completeThrough'),
     configured: flag.describe('false: it is no longer in the config'),
     since: orNull(moment).describe('where completeness is counted from, in every sink'),
     ...progress,
@@ -109,10 +109,10 @@ export const overviewRoute = (deps: ControlDeps): Route =>
     handle: () => readOverview(deps),
   });
 
-export type OverviewDeps = Pick<ControlDeps, 'state' | 'streams' | 'version'>;
+export type OverviewDeps = Pick<ControlDeps, 'state' | 'streams' | 'listings' | 'version'>;
 
 /** Runs every few seconds while somebody watches: it reads a handful of rows for each stream, never the whole ledger. */
-export async function readOverview({ state, streams, version }: OverviewDeps): Promise<Overview> {
+export async function readOverview({ state, streams, listings, version }: OverviewDeps): Promise<Overview> {
   const [tracks, known, quarantined, troubles, upcoming, syncs, backfills] = await Promise.all([
     readTracks(state),
     readStreams(state),
@@ -122,8 +122,9 @@ export async function readOverview({ state, streams, version }: OverviewDeps): P
     readSyncsUnderWay(state),
     readBackfillsUnderWay(state),
   ]);
-  const names = new Map<string, { source: string; stream: StreamName }>();
-  for (const { source, stream } of [...streams, ...known]) names.set(`${source}/${stream}`, { source, stream });
+  const names = new Map<string, { source: string; stream: SyncName }>();
+  for (const { source, stream } of [...streams, ...listings, ...known])
+    names.set(`${source}/${stream}`, { source, stream });
   const now = Date.now();
   return {
     now: toIso(now),
@@ -132,7 +133,8 @@ export async function readOverview({ state, streams, version }: OverviewDeps): P
     troubles,
     streams: [...names.values()].sort(byName).map(({ source, stream }): StreamOverview => {
       const isThis = (one: { source: string; stream: string }) => one.source === source && one.stream === stream;
-      const configured = streams.find(isThis);
+      const events = streams.find(isThis);
+      const configured = events ?? listings.find(isThis);
       const sinks = tracks.filter(isThis);
       const history = known.find(isThis);
       const { parked, nextRunAt } = upcoming(source, stream);
@@ -150,7 +152,7 @@ export async function readOverview({ state, streams, version }: OverviewDeps): P
         configured: configured !== undefined,
         since: sinks.length === 0 ? null : toIso(Math.max(...sinks.map((track) => track.since))),
         filters: sinks[0]?.filters ?? null,
-        warnings: configured ? warningsOf([configured]) : [],
+        warnings: events ? warningsOf([events]) : [],
         setAside: quarantined.find(isThis)?.n ?? 0,
         completeThrough: isoOrNull(completeThrough),
         newestSeen: isoOrNull(sinks.reduce<Instant | null>((most, { newest }) => later(most, newest), null)),
@@ -182,7 +184,7 @@ export async function readOverview({ state, streams, version }: OverviewDeps): P
 
 interface TrackRow {
   source: string;
-  stream: StreamName;
+  stream: SyncName;
   sink: string;
   since: Instant;
   through: Instant | null;
@@ -208,7 +210,7 @@ const readTracks = (state: Queryable): Promise<TrackRow[]> =>
 
 interface StreamRow {
   source: string;
-  stream: StreamName;
+  stream: SyncName;
   last: LastRun | null;
   success: Date | null;
   today: number;
@@ -259,7 +261,7 @@ async function readStreams(state: Queryable): Promise<StreamRow[]> {
   }));
 }
 
-const readQuarantined = (state: Queryable): Promise<Array<{ source: string; stream: StreamName; n: number }>> =>
+const readQuarantined = (state: Queryable): Promise<Array<{ source: string; stream: SyncName; n: number }>> =>
   state.query({ text: 'select source, stream, count(*) as n from tributary.quarantine group by source, stream' });
 
 async function readTroubles(state: Queryable): Promise<Trouble[]> {
@@ -293,4 +295,4 @@ const secondsSince = (at: Instant | null, now: Instant): number | null =>
 
 type Named = Pick<StreamOverview, 'source' | 'stream'>;
 const byName = (a: Named, b: Named): number =>
-  a.source.localeCompare(b.source) || STREAM_NAMES.indexOf(a.stream) - STREAM_NAMES.indexOf(b.stream);
+  a.source.localeCompare(b.source) || track.options.indexOf(a.stream) - track.options.indexOf(b.stream);

@@ -12,8 +12,8 @@ const RunLog = named(
     requests: list(
       object({
         at: moment,
-        from: moment,
-        to: moment.describe('exclusive'),
+        from: orNull(moment).describe('null: a page of all links, which has no range'),
+        to: orNull(moment).describe('exclusive'),
         order: oneOf(['asc', 'desc']),
         page: count,
         limit: count,

@@ -16,8 +16,8 @@ import {
   orNull,
   share,
   shortText,
-  stream,
   text,
+  track,
   type z,
 } from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
@@ -39,7 +39,7 @@ const RunRow = named(
   object({
     ...lastRun,
     source: text,
-    stream,
+    stream: track,
     durationSeconds: orNull(figure).describe('null while it runs'),
     read: count,
     new: count,
@@ -81,7 +81,7 @@ export type RunDetail = z.infer<typeof RunDetail>;
 
 const RunsQuery = object({
   source: shortText,
-  stream,
+  stream: track,
   state: oneOf(RUN_STATES),
   kind: oneOf(RUN_KINDS),
   before: shortText.describe('`next` of the page before'),
@@ -155,7 +155,7 @@ export const Activity = named(
     kind: oneOf(['sync', 'backfill']),
     id: text.describe('of the run, or of the backfill'),
     source: text,
-    stream,
+    stream: track,
     startedAt: moment,
     progress: orNull(share).describe('null if it cannot be known, as of a sync that reads less than a day'),
     rows: orNull(count),

@@ -3,7 +3,7 @@ import type { Queryable } from '../../cursor/database/index.ts';
 import { RUN_STATES } from '../../cursor/runs.ts';
 import { syncNow } from '../../jobs/backfills.ts';
 import { Cancelled } from '../../model/errors.ts';
-import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
+import type { SyncName } from '../../model/streams.ts';
 import {
   flag,
   HttpError,
@@ -13,8 +13,8 @@ import {
   oneOf,
   orNull,
   shortText,
-  stream,
   text,
+  track,
   warnings,
   z,
 } from '../answers.ts';
@@ -31,7 +31,7 @@ const SyncRequest = named(
   'SyncRequest',
   object({
     source: shortText.optional().describe('default: all sources'),
-    streams: list(stream).max(3).optional().describe('default: all streams'),
+    streams: list(track).max(4).optional().describe('default: all streams of events'),
     wait,
   }),
 );
@@ -45,7 +45,7 @@ const SyncStarted = named(
     streams: list(
       object({
         source: text,
-        stream,
+        stream: track,
         runId: orNull(text).describe('null: the worker has not started it yet'),
         state: orNull(oneOf(RUN_STATES)),
         message: orNull(text).describe('what stopped the run, or what of it is not certified and why'),
@@ -56,7 +56,7 @@ const SyncStarted = named(
 );
 export type SyncStarted = z.infer<typeof SyncStarted>;
 
-type Deps = Pick<ControlDeps, 'state' | 'queue' | 'streams'>;
+type Deps = Pick<ControlDeps, 'state' | 'queue' | 'streams' | 'listings'>;
 
 export const syncRoutes = (deps: Deps): Route[] => [
   route({
@@ -73,7 +73,7 @@ export const syncRoutes = (deps: Deps): Route[] => [
       target: streams.map((name) => `${source}/${name}`).join(', '),
     }),
     async handle({ body, signal }) {
-      const asked = { at: Date.now(), streams: chooseStreams(deps.streams, body) };
+      const asked = { at: Date.now(), streams: chooseTracks(deps, body) };
       return waitUntilDone(deps, asked, {
         seconds: body.wait,
         signal,
@@ -97,7 +97,7 @@ export const syncRoutes = (deps: Deps): Route[] => [
 
 interface Asked {
   at: number;
-  streams: ReadonlyArray<{ source: string; stream: StreamName }>;
+  streams: ReadonlyArray<{ source: string; stream: SyncName }>;
 }
 
 interface Waiting {
@@ -124,6 +124,20 @@ async function waitUntilDone(
     });
     await start?.(found.streams.filter(({ runId }) => runId === null));
   }
+}
+
+/** Listings only where they are asked for: they are due once a day, and every one takes many requests. */
+function chooseTracks(
+  { streams, listings }: Deps,
+  { source, streams: wanted }: z.infer<typeof SyncRequest>,
+): Asked['streams'] {
+  const events = wanted?.filter((name) => name !== 'links');
+  const chosen = events?.length === 0 && wanted?.length ? [] : chooseStreams(streams, { source, streams: events });
+  if (!wanted?.includes('links')) return chosen;
+  const links = listings.filter((one) => source === undefined || one.source === source);
+  if (links.length === 0)
+    throw new HttpError(404, 'links are not listed here', { next: 'add links: { every: 1d } to the source' });
+  return [...chosen, ...links];
 }
 
 /** The run that answers a request is the newest that had not ended when the request came: one under way, or the one it started. */
@@ -159,7 +173,7 @@ function parseId(id: string): Asked {
   const [at = '', ...rest] = id.split('~');
   const streams = rest.flatMap((one) => {
     const [source = '', name] = one.split('.');
-    const known = STREAM_NAMES.find((each) => each === name);
+    const known = track.options.find((each) => each === name);
     return known ? [{ source, stream: known }] : [];
   });
   if (/^\d{13}$/.test(at) && streams.length > 0 && streams.length === rest.length) return { at: Number(at), streams };

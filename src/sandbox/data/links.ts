@@ -8,7 +8,7 @@ const DAY = 86_400_000;
 const LINKS = 96;
 
 /** Every kind of link that a filter can tell apart: root domains, tenants, partners, folders, tags, utm, tests. */
-export function generateLinks(random: Random, now: number, historyStart: number): Link[] {
+export function generateLinks(random: Random, now: number, historyStart: number, count = LINKS): Link[] {
   const tags = ['launch', 'evergreen', 'paid', 'influencer', 'internal'].map(
     (name): Tag => ({ id: random.id('tag_'), name, color: random.pick(COLORS) }),
   );
@@ -16,7 +16,7 @@ export function generateLinks(random: Random, now: number, historyStart: number)
   const folders = Array.from({ length: 4 }, () => random.id('fold_'));
   const tenants = Array.from({ length: 5 }, (_, i) => `tenant-${i + 1}`);
   const links: Link[] = [];
-  for (let i = 0; i < LINKS; i++) {
+  for (let i = 0; i < count; i++) {
     const root = i % 16 === 5;
     const domain = DOMAINS[i % DOMAINS.length] ?? DOMAINS[0];
     const createdAt = historyStart - random.int(1, 200) * DAY;

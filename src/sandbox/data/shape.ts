@@ -96,7 +96,7 @@ function sharedLink(link: Link, reading: Reading): JsonObject {
   return read;
 }
 
-function readLink(link: Link, { traits, baseUrl, count, now }: Reading): JsonObject {
+export function readLink(link: Link, { traits, baseUrl, count, now }: Reading): JsonObject {
   const moved = traits.volatile ? count : 0;
   const shortLink = link.key === '_root' ? `https://${link.domain}` : `https://${link.domain}/${link.key}`;
   const { expiresAt, disabledAt, testStartedAt, testCompletedAt, password, ...rest } = link.rest;

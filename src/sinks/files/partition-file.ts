@@ -4,7 +4,7 @@ import { RetryLater } from '../../model/errors.ts';
 import { widen } from '../../model/evolution.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { stringifyJson } from '../../model/json.ts';
-import { BOOKKEEPING, SOURCE, type Stream, type StreamName } from '../../model/streams.ts';
+import { BOOKKEEPING, SOURCE, type Stream, type SyncName } from '../../model/streams.ts';
 import { type FileColumn, type ParquetFile, readFooter, readGroup, type StoredGroup } from '../parquet/format/index.ts';
 import { ShapeChanged } from '../sink.ts';
 import type { OpenFile, Store } from './store/store.ts';
@@ -41,7 +41,7 @@ const COPY_BYTES = 1024 * 1024;
 export async function openPartition(
   store: Store,
   path: string,
-  { source, stream }: { source: string; stream: StreamName },
+  { source, stream }: { source: string; stream: SyncName },
 ): Promise<PartitionFile | undefined> {
   const open = await store.open(path);
   if (!open) return undefined;

@@ -1,7 +1,7 @@
 import type { Database, Transaction } from '../../cursor/database/index.ts';
 import { type Finding, findingOf } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
-import { entitiesOf, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
+import { entitiesOf, LINKS, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { gather } from '../files/commit.ts';
 import { findTrack } from '../files/event-index.ts';
@@ -23,6 +23,7 @@ import { columnsIn, type Design, type Evolved, entityDesign, evolveSchema, strea
 import { identifyElsewhere, identifyInState } from './heads.ts';
 import { attestTable, removeForeign } from './holdings.ts';
 import { designs, MAINTENANCE, type Maintenance, maintain, pruneTable } from './maintain.ts';
+import { replaceLinks } from './merge/links.ts';
 import { tableFiles } from './merge-events.ts';
 import { createRestCatalog, type RestCatalogOptions } from './rest-catalog.ts';
 import { openStrangers, replaceStranger } from './strangers.ts';
@@ -64,6 +65,7 @@ export type IcebergSink = SinkWith<
   | 'attest'
   | 'removeForeign'
   | 'read'
+  | 'replaceLinks'
   | 'maintain'
 >;
 
@@ -80,8 +82,12 @@ export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
     name,
     place: `Iceberg tables ${namespace}.* in ${warehouse.uri}`,
     batchRows: BATCH_ROWS,
-    prepare: (stream) => prepareTables(warehouse, stream),
+    prepare: (stream) => prepareDesigns(warehouse, tablesOf(stream)),
     open: async (stream) => gather(stream, commits),
+    async replaceLinks(snapshot) {
+      await prepareDesigns(warehouse, [entityDesign(LINKS)]);
+      return replaceLinks(warehouse, snapshot);
+    },
     publishProgress: ({ stream }) => publishProgress(warehouse, stream),
     erase: (erasure) => erase(warehouse, erasure),
     checkErasure: (erasure) => refuseUnreachable(warehouse, erasure),
@@ -136,9 +142,9 @@ async function check(warehouse: Warehouse): Promise<readonly Finding[]> {
   }
 }
 
-/** Creates the tables that a stream needs, or adds missing columns. */
-async function prepareTables(warehouse: Warehouse, stream: Stream): Promise<void> {
-  for (const design of tablesOf(stream)) {
+/** Creates tables, or adds missing columns. */
+async function prepareDesigns(warehouse: Warehouse, wanted: readonly Design[]): Promise<void> {
+  for (const design of wanted) {
     const there = await loadTable(warehouse.state, warehouse, design);
     if (there && !evolveSchema(design, presentColumns(there.metadata)).isChanged) continue;
     await inDraft(warehouse, async (tx, draft) => {

@@ -1,5 +1,5 @@
 import type { Queryable } from '../../cursor/database/index.ts';
-import { type CoverageRow, readCoverage, type Track } from '../../cursor/ledger.ts';
+import { type AnyTrack, type CoverageRow, readCoverage } from '../../cursor/ledger.ts';
 import type { Kind } from '../../model/columns.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { BOOKKEEPING, type Stream, type StreamName } from '../../model/streams.ts';
@@ -117,15 +117,16 @@ function describe(stream: Stream, present: CatalogStream | undefined): CatalogSt
 /** The coverage of each stream, beside the data, as rows for `read_json`. It may be a run behind, never ahead. */
 const COVERAGE = '_coverage.json';
 
-export async function showCoverage(lake: Lake, { source, stream }: Pick<Track, 'source' | 'stream'>): Promise<void> {
+export async function showCoverage(lake: Lake, { source, stream }: Pick<AnyTrack, 'source' | 'stream'>): Promise<void> {
   const row = await readCoverage(lake.state, { source, stream, sink: lake.name });
   if (row) await replaceRow(lake, { source, stream }, row);
 }
 
 /** An erased source is no longer shown. */
-export const hideCoverage = (lake: Lake, of: Pick<Track, 'source' | 'stream'>): Promise<void> => replaceRow(lake, of);
+export const hideCoverage = (lake: Lake, of: Pick<AnyTrack, 'source' | 'stream'>): Promise<void> =>
+  replaceRow(lake, of);
 
-async function replaceRow(lake: Lake, of: Pick<Track, 'source' | 'stream'>, row?: CoverageRow): Promise<void> {
+async function replaceRow(lake: Lake, of: Pick<AnyTrack, 'source' | 'stream'>, row?: CoverageRow): Promise<void> {
   await lake.state.transaction(async (tx) => {
     await lockCatalog(tx, lake);
     // Done here because every run comes by: nothing else removes leftovers of this file and of the catalogue.

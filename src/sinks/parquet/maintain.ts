@@ -23,6 +23,7 @@ import type { Erasure, Rewrites } from '../sink.ts';
 import { hideCoverage } from './catalog.ts';
 import { fitsSchema } from './format/index.ts';
 import { filePath, type Lake, partitionAt } from './lake.ts';
+import { eraseLinks } from './links.ts';
 import { writeNext } from './next-file.ts';
 
 type Visit = (file: PartitionFile, tx: Queryable) => Promise<Rework | 'leave' | 'remove'>;
@@ -123,7 +124,7 @@ export async function rewriteLake(lake: Lake, streams: readonly StreamName[]): P
 
 /** Rewrites only the partitions that hold the data. Returns how many rows of which file were touched. */
 export async function erase(lake: Lake, erasure: Erasure): Promise<Record<string, number>> {
-  const touched: Record<string, number> = {};
+  const touched = erasure.kind === 'source' ? await eraseLinks(lake, erasure.source) : {};
   for (const stream of STREAM_NAMES) {
     const track = { sink: lake.name, stream, source: erasure.source };
     const victim = victimOf(erasure, stream);

@@ -8,6 +8,7 @@ import { prepareLake, showCoverage } from './catalog.ts';
 import { attestLake, identifyLake, type Listings, pruneLake, removeStrays } from './holdings.ts';
 import type { Lake } from './lake.ts';
 import { compareLake, countLake, readLake, UnknownFile, writableLake } from './lake-files.ts';
+import { replaceLinks } from './links.ts';
 import { erase, rewriteLake, tidy } from './maintain.ts';
 import { reconcile } from './reconcile.ts';
 
@@ -32,6 +33,7 @@ export function createParquetSink(lake: Lake): ParquetSink {
       await showCoverage(lake, track);
     },
     erase: (erasure) => erase(lake, erasure),
+    replaceLinks: (snapshot) => replaceLinks(lake, snapshot),
     check: () => checkStore(lake.store, `sink ${lake.name}`),
     compare: (comparison) => compareLake(lake, comparison),
     tableOf: (stream) => `${lake.store.place}/${stream}`,

@@ -5,6 +5,7 @@ import { fitId } from '../../model/identity.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { BOOKKEEPING, ENTITIES, STREAM_NAMES, type Stream } from '../../model/streams.ts';
 import type { Erasure } from '../sink.ts';
+import { HISTORY } from './links/history.ts';
 import { keysName, keysPlace, monthsOf, monthTable } from './months.ts';
 import { describeTable, lockSchema, type Partition } from './table.ts';
 
@@ -65,10 +66,12 @@ function changesFor(erasure: Erasure): Change[] {
   const { source, kind } = erasure;
   if (kind === 'source') {
     return [
-      ...[...STREAM_NAMES, ...STREAM_NAMES.map(keysName), ...ENTITIES.map(({ name }) => name)].map((table) => ({
-        table,
-        where: [['_source', source]] as const,
-      })),
+      ...[...STREAM_NAMES, ...STREAM_NAMES.map(keysName), ...ENTITIES.map(({ name }) => name), HISTORY].map(
+        (table) => ({
+          table,
+          where: [['_source', source]] as const,
+        }),
+      ),
       ...['_receipts', '_cursors', '_days'].map((table) => ({ table, where: [['source', source]] as const })),
     ];
   }

@@ -1,6 +1,6 @@
 import { instantOf, quoteIdent, type Sql } from '../../cursor/database/sql.ts';
 import type { Instant } from '../../model/instant.ts';
-import { CUSTOMER_KNOWLEDGE, type Entity, type Stream } from '../../model/streams.ts';
+import { CUSTOMER_KNOWLEDGE, type Entity, LINK_COUNTERS, type Stream } from '../../model/streams.ts';
 import { isOurs } from './holdings.ts';
 import { isWithin, keysPlace, type Month, monthsOf } from './months.ts';
 import type { Stage, Staged } from './staged.ts';
@@ -115,11 +115,20 @@ export const markMissing = (
 
 export const entityStage = ({ name, columns }: Entity): Stage => ({ name: `stage_${name}`, columns });
 
-/** The newest reading wins. An unchanged row is not written, and an empty value never overwrites a known one. */
+/**
+ * The value of a link or customer after another reading of it. The newest reading wins; but a link says itself when it was changed, and
+ * only its counters are taken from a reading of an older link. `merge/entities.ts` of Iceberg and `files/merge-link.ts` state the same rule.
+ */
+export const mergedValue = (entity: Entity, name: string, stored = 't', read = 'excluded'): string =>
+  entity.name !== 'links' || LINK_COUNTERS.has(name)
+    ? `${read}.${quoteIdent(name)}`
+    : `case when ${read}.link_updated_at < ${stored}.link_updated_at then ${stored}.${quoteIdent(name)} else ${read}.${quoteIdent(name)} end`;
+
+/** An unchanged row is not written, and an empty value never overwrites a known one. */
 export function mergeEntity(schema: string, entity: Entity, staged: Staged, source: string): Sql {
   const names = entity.columns.map(({ name }) => quoteIdent(name));
+  const merged = entity.columns.map(({ name }) => mergedValue(entity, name));
   const list = names.join(', ');
-  const of = (row: string): string => names.map((name) => `${row}.${name}`).join(', ');
   const key = quoteIdent(entity.key);
   const isWorthMore = `(${isKnown('excluded', entity.knowledge)} or not (${isKnown('t', entity.knowledge)}))`;
   return {
@@ -127,8 +136,8 @@ export function mergeEntity(schema: string, entity: Entity, staged: Staged, sour
       insert into ${tableName(schema, entity)} as t (_source, ${list}, _observed_at)
       select $1, ${list}, now() from ${staged.from('s', '$2')} order by ${key}
       on conflict (_source, ${key}) do update
-        set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}, _observed_at = now()
-        where (${of('t')}) is distinct from (${of('excluded')}) and ${isWorthMore}`,
+        set ${names.map((name, i) => `${name} = ${merged[i]}`).join(', ')}, _observed_at = now()
+        where (${names.map((name) => `t.${name}`).join(', ')}) is distinct from (${merged.join(', ')}) and ${isWorthMore}`,
     values: [source, ...staged.values],
   };
 }

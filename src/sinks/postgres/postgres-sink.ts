@@ -1,14 +1,11 @@
-import { lastCommit } from '../../cursor/cursors.ts';
-import type { Database } from '../../cursor/database/index.ts';
-import { quoteIdent } from '../../cursor/database/sql.ts';
+import { lastCommit, recordListing } from '../../cursor/cursors.ts';
+import type { Database, Transaction } from '../../cursor/database/index.ts';
 import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { applyAdvance, readCoverage } from '../../cursor/ledger.ts';
-import { versionFinding } from '../../cursor/migrations/migrate.ts';
-import { type Finding, findingOf, note, ok } from '../../model/errors.ts';
 import type { Log } from '../../model/log.ts';
 import { STREAM_NAMES, STREAMS, type StreamName } from '../../model/streams.ts';
-import { type Abilities, describeColumns, type SinkWith } from '../sink.ts';
+import { type Abilities, describeColumns, type LinksSnapshot, type Receipt, type SinkWith } from '../sink.ts';
 import type { IndexName } from '../views/postgres-indexes.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
 import { createDaysDue, publishColumns, publishDays } from './beside.ts';
@@ -24,12 +21,13 @@ import {
   releaseKeys,
   removeOthers,
 } from './holdings.ts';
+import { historyTable } from './links/history.ts';
+import { replaceLinks } from './links/replace.ts';
 import { copyCursor, readReceipt, settleReceipt } from './receipts.ts';
 import type { Partition } from './table.ts';
+import { checkPostgres } from './upkeep/check.ts';
 import { refillEntities } from './upkeep/entities.ts';
-import { findViewFaults } from './upkeep/keep-views.ts';
-import { prepareWarehouse, shapeOf, type Warehouse } from './upkeep/prepare.ts';
-import { viewsOf } from './views.ts';
+import { bringUpToDate, prepareWarehouse, shapeOf, type Warehouse } from './upkeep/prepare.ts';
 
 interface PostgresSinkOptions extends Omit<BatchOptions, 'partition' | 'preparation'> {
   name: string;
@@ -112,6 +110,7 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
       return touched;
     },
     countErased: (erasure) => countErased(db, schema, erasure),
+    replaceLinks: (snapshot) => replaceInWarehouse(warehouse, state, snapshot),
     check: () => checkPostgres(warehouse, `sink ${name}`, isStateHere ? 'the state database' : 'its database'),
     compare: (comparison) => findDifferences(db, schema, comparison),
     isInState: isStateHere,
@@ -134,59 +133,22 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
   };
 }
 
-/** Tries out what a commit does, in a transaction that is rolled back: create, write, read. */
-async function checkPostgres(warehouse: Warehouse, subject: string, place: string): Promise<Finding[]> {
-  const { db, schema } = warehouse;
-  const findings: Finding[] = [];
-  try {
-    findings.push(await versionFinding(db, subject, place));
-    await tryOut(db, schema);
-    findings.push(ok(subject, `schema ${schema}: can create, write and read`));
-    const locked = await tablesNotOurs(db, schema);
-    if (locked.length > 0) {
-      findings.push({
-        level: 'fault',
-        subject,
-        says: `may not write ${locked.map((table) => `${schema}.${table}`).join(', ')}`,
-        fix: `grant select, insert, update, delete on all tables in schema ${quoteIdent(schema)} to this user, or make it their owner`,
-        fixBy: 'config',
-      });
-    }
-    for (const { says, fix } of await findViewFaults(db, schema, viewsOf(warehouse)))
-      findings.push(note(subject, says, fix));
-  } catch (error) {
-    findings.push(findingOf(subject, error));
-  }
-  return findings;
-}
-
-async function tryOut(db: Database, schema: string): Promise<void> {
-  const tx = await db.begin();
-  try {
-    const [found] = await tx.query<{ schema: string | null }>({
-      text: 'select to_regnamespace($1)::text as schema',
-      values: [quoteIdent(schema)],
-    });
-    if (!found?.schema) await tx.query({ text: `create schema ${quoteIdent(schema)}` });
-    const probe = `${quoteIdent(schema)}.tributary_doctor`;
-    await tx.query({ text: `create table ${probe} (n int)` });
-    await tx.query({ text: `insert into ${probe} values (1)` });
-    await tx.query({ text: `select n from ${probe}` });
-  } finally {
-    await tx.rollback();
-  }
-}
-
-/** Existing tables may belong to another role. */
-async function tablesNotOurs(db: Database, schema: string): Promise<string[]> {
-  const rows = await db.query<{ name: string }>({
-    text: `
-      select c.relname as name from pg_class c
-      where c.relnamespace = to_regnamespace($1) and c.relkind in ('r', 'p')
-        and not (has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert')
-          and has_table_privilege(c.oid, 'update') and has_table_privilege(c.oid, 'delete'))
-      order by 1`,
-    values: [quoteIdent(schema)],
+/** Where the state is in another database, the data is committed first: a listing that the state does not know of is merely repeated. */
+async function replaceInWarehouse(warehouse: Warehouse, state: Database, snapshot: LinksSnapshot): Promise<Receipt> {
+  const { db, schema, sink, isStateHere } = warehouse;
+  const track = { source: snapshot.source, stream: 'links', sink } as const;
+  await prepareWarehouse(warehouse, undefined);
+  const store = async (tx: Transaction): Promise<Receipt> => {
+    if (snapshot.keepHistory) await bringUpToDate(tx, schema, historyTable);
+    return replaceLinks(tx, schema, snapshot);
+  };
+  const receipt = await state.transaction(async (tx) => {
+    await checkFence(tx, { ...snapshot, stream: 'links' });
+    const stored = isStateHere ? await store(tx) : await db.transaction(store);
+    await recordListing(tx, track, snapshot);
+    return stored;
   });
-  return rows.map(({ name }) => name);
+  const coverage = isStateHere ? undefined : await readCoverage(state, track);
+  if (coverage) await copyCursor(db, schema, coverage);
+  return receipt;
 }

@@ -4,7 +4,15 @@ import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/database/sql.ts
 import type { Column, Kind } from '../../model/columns.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { bare } from '../../model/json.ts';
-import { BOOKKEEPING, type Bookkeeping, type Entity, SOURCE, STREAMS, type Stream } from '../../model/streams.ts';
+import {
+  BOOKKEEPING,
+  type Bookkeeping,
+  type Entity,
+  entityBookkeeping,
+  SOURCE,
+  STREAMS,
+  type Stream,
+} from '../../model/streams.ts';
 import { ShapeChanged } from '../sink.ts';
 import { type Index, type IndexName, indexOn, optionalIndexes, utcDate } from '../views/postgres-indexes.ts';
 
@@ -53,7 +61,8 @@ export function streamTable(
 }
 
 /** One row per link or customer. */
-export function entityTable({ name, doc, key, columns }: Entity): Table {
+export function entityTable(entity: Entity): Table {
+  const { name, doc, key, columns } = entity;
   return {
     name,
     doc,
@@ -61,12 +70,7 @@ export function entityTable({ name, doc, key, columns }: Entity): Table {
     columns: [
       toTableColumn(SOURCE),
       ...columns.map((column) => ({ ...toTableColumn(column), nullable: column.name !== key })),
-      toTableColumn({
-        name: '_observed_at',
-        kind: 'timestamp',
-        nullable: false,
-        doc: 'When it was last seen to have changed.',
-      }),
+      ...entityBookkeeping(entity).map(toTableColumn),
     ],
     indexes: [],
   };
@@ -151,7 +155,7 @@ export const selectTable = (schema: string, name: string): Sql => ({
   values: [schema, name],
 });
 
-function toTableColumn(column: Column | Bookkeeping): TableColumn {
+export function toTableColumn(column: Column | Bookkeeping): TableColumn {
   const { name, kind, nullable, doc } = column;
   const comment = 'deprecated' in column ? `Deprecated, use ${column.deprecated}. ${doc}` : doc;
   return { name, type: POSTGRES_TYPES[kind], nullable, comment };

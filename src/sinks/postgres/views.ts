@@ -40,7 +40,7 @@ const dialectOf = (viewed: Viewed): Dialect => ({
   isComplete: (source, date) => ({
     join: `left join (
     select c.source, range_intersect_agg(${completeRanges('c.also_complete')}) as ranges
-    from (${coverageQuery(viewed)}) c group by c.source
+    from (${coverageQuery(viewed)}) c where c.stream <> 'links' group by c.source
   ) c on c.source = ${source}`,
     is: `coalesce(${dayRange(date)} <@ c.ranges, false)`,
   }),
@@ -64,7 +64,7 @@ const coverageView = (viewed: Viewed): View => ({
   // A view that is replaced keeps its columns in their order: new ones come last.
   columns: {
     source: 'Source, as named in the config.',
-    stream: 'clicks, leads or sales.',
+    stream: 'clicks, leads or sales; links: the listing of all links, complete as of complete_through.',
     complete_through:
       'Every event from since up to here (exclusive) that the filters let through is in the table, except set_aside records that are kept in tributary.quarantine. Null: nothing is proven yet.',
     newest_seen: 'Time of the newest event that the filters let through so far, proven or not.',
@@ -93,7 +93,7 @@ function completeDaysView({ schema, sink, isStateHere }: Viewed): View {
     },
     reads: ['coverage'],
     query: isStateHere
-      ? `select d.source, d.stream, d.date, d.rows, k.complete_at from (${completeDays(`c.sink = ${quoteLiteral(sink)}`)}) d
+      ? `select d.source, d.stream, d.date, d.rows, k.complete_at from (${completeDays(`c.sink = ${quoteLiteral(sink)} and c.stream <> 'links'`)}) d
   left join ${days} k on (k.source, k.stream, k.date) = (d.source, d.stream, d.date)`
       : `select k.source, k.stream, k.date, k.rows, k.complete_at from ${days} k
   join ${nameIn(schema, CURSOR_COPY)} c on (c.source, c.stream) = (k.source, k.stream)

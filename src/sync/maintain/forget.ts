@@ -136,7 +136,8 @@ async function ledgerRange(state: Database, source: string): Promise<Window> {
 async function withLeases<T>(state: Database, source: string, holder: string, work: () => Promise<T>): Promise<T> {
   const leases: Lease[] = [];
   try {
-    for (const stream of STREAM_NAMES) leases.push(await acquireLease(state, source, stream, holder));
+    for (const stream of [...STREAM_NAMES, 'links'] as const)
+      leases.push(await acquireLease(state, source, stream, holder));
     return await work();
   } finally {
     for (const lease of leases) await lease.release();

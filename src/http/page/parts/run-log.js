@@ -40,7 +40,7 @@ const requestsTable = (requests) =>
       keyOf: ({ at, i }) => `${at} ${i}`,
       columns: [
         { name: 'Sent', kind: 'lead fit', cell: ({ at }) => time(at, second(at)) },
-        { name: 'Range', kind: 'wide', cell: ({ from, to }) => range(from, to) },
+        { name: 'Range', kind: 'wide', cell: ({ from, to }) => (from && to ? range(from, to) : '') },
         { name: 'Order', kind: 'fit', cell: ({ order }) => (order === 'asc' ? 'oldest first' : 'newest first') },
         { name: 'Page', kind: 'right fit', cell: ({ page }) => figure(page) },
         { name: 'Limit', kind: 'right fit', cell: ({ limit }) => figure(limit) },

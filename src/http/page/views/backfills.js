@@ -1,4 +1,4 @@
-/** @import { Backfill, BackfillAction, Backfills, StreamOverview } from '../../api-types.ts' */
+/** @import { Backfill, BackfillAction, Backfills } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
 /** @import { BackfillRequest, BackfillStart } from '../../api-types.ts' */
 
@@ -12,7 +12,7 @@ import { showPrices } from '../parts/price.js';
 import { table } from '../parts/tables.js';
 import { counted, DAY_MS, dayOf, duration, figure, fromNow, percent, range } from '../parts/words.js';
 
-/** @typedef {Pick<StreamOverview, 'source' | 'stream'>} Of */
+/** @typedef {{ source: string, stream: import('../../../model/streams.ts').StreamName }} Of */
 
 /** Backfills: the form, the running ones and the finished ones. @type {View} */
 export const backfills = {
@@ -20,7 +20,7 @@ export const backfills = {
   news: ['backfills'],
   async load(_address, signal) {
     const [found, overview] = await Promise.all([get('/api/backfills', {}, signal), latestOverview(signal)]);
-    return { found, streams: overview().streams.filter(({ configured }) => configured) };
+    return { found, streams: overview().streams.filter(({ stream, configured }) => configured && stream !== 'links') };
   },
   draw(/** @type {{ found: Backfills, streams: Of[] }} */ { found, streams }, address) {
     return [

@@ -71,7 +71,7 @@ export const stream = {
         ),
         runsTable(runs.runs, { isOneStream: true }),
       ),
-      ...(one.configured ? [rangePanel(one, verified)] : []),
+      ...(one.configured ? [rangePanel(/** @type {StreamOfEvents} */ (one), verified)] : []),
     ];
   },
 };
@@ -131,12 +131,14 @@ const alsoComplete = ({ sinks }) => {
   return lines.length > 0 && h('span', {}, ...newest.map((line) => h('div', { 'data-key': line }, line)));
 };
 
+/** A listing has no page of its own. @typedef {{ source: string, stream: import('../../../model/streams.ts').StreamName }} StreamOfEvents */
+
 /** The actions on a stream. @param {StreamOverview} stream */
 const actionBar = (stream) =>
   h(
     'div',
     { class: 'row actions', role: 'group', 'aria-label': `Actions for ${stream.source}/${stream.stream}` },
-    syncNow(stream),
+    syncNow(/** @type {StreamOfEvents} */ (stream)),
     h('a', { class: 'button', href: href(['backfills'], namesOf(stream)) }, 'Backfill…'),
     h('button', { type: 'button', onclick: toRange }, 'Verify…'),
     h('button', { type: 'button', onclick: toRange }, 'Export…'),

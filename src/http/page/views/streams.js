@@ -124,7 +124,11 @@ const isFarBehind = ({ configured, firstSync, lagSeconds, maxLagSeconds }) =>
 function standing({ streams }) {
   const sources = new Set(streams.map(({ source }) => source)).size;
   const last = streams
-    .filter(({ configured, firstSync, lagSeconds }) => configured && !firstSync && lagSeconds !== null)
+    // A listing is as old as it is rare.
+    .filter(
+      ({ stream, configured, firstSync, lagSeconds }) =>
+        stream !== 'links' && configured && !firstSync && lagSeconds !== null,
+    )
     .toSorted((a, b) => (b.lagSeconds ?? 0) - (a.lagSeconds ?? 0))[0];
   const behind = last ? `, at most ${duration(last.lagSeconds ?? 0)} behind (${last.source}/${last.stream})` : '';
   return `${counted(streams.length, 'stream')} of ${counted(sources, 'source')}${behind}. Times are ${zoneName()}.`;
@@ -172,7 +176,12 @@ const nameCell = ({ source, stream, configured, parked, quarantined, uncertified
   h(
     'span',
     { class: 'row' },
-    h('a', { href: href(['stream', source, stream]) }, stream),
+    // A listing covers no time: what there is to see of it are its runs.
+    h(
+      'a',
+      { href: stream === 'links' ? href(['runs'], { source, stream }) : href(['stream', source, stream]) },
+      stream,
+    ),
     parked && badge('parked'),
     uncertifiedWindows > 0 && badge(`${uncertifiedWindows} unproven`, 'warn'),
     quarantined > 0 &&

@@ -1,6 +1,6 @@
 import type { Kind } from '../../../model/columns.ts';
 import { widen } from '../../../model/evolution.ts';
-import { BOOKKEEPING, type Entity, SOURCE, type Stream } from '../../../model/streams.ts';
+import { BOOKKEEPING, type Entity, entityBookkeeping, SOURCE, type Stream } from '../../../model/streams.ts';
 import { type FileColumn, leavesOf } from '../../parquet/format/index.ts';
 
 /** The table that we need, derived from the stream's columns. */
@@ -38,7 +38,8 @@ export function streamDesign({ name, doc, columns }: Stream): Design {
   };
 }
 
-export function entityDesign({ name, doc, key, columns }: Entity): Design {
+export function entityDesign(entity: Entity): Design {
+  const { name, doc, key, columns } = entity;
   return {
     name,
     doc,
@@ -48,12 +49,7 @@ export function entityDesign({ name, doc, key, columns }: Entity): Design {
     columns: [
       SOURCE,
       ...columns.map((column) => ({ ...column, nullable: column.name !== key, doc: docOf(column) })),
-      {
-        name: '_observed_at',
-        kind: 'timestamp' as const,
-        nullable: false,
-        doc: 'When it was last seen to have changed.',
-      },
+      ...entityBookkeeping(entity),
     ].map(({ name, kind, nullable, doc }) => ({ name, kind, nullable, doc })),
   };
 }

@@ -2,6 +2,7 @@ import { isNone, type Value } from '../../../model/columns.ts';
 import type { Row } from '../../../model/flatten.ts';
 import type { Instant } from '../../../model/instant.ts';
 import type { Entity, Stream } from '../../../model/streams.ts';
+import { createMergeLink, isSameValue } from '../../files/merge-link.ts';
 import { createReshape, type LakeRow, type PartitionFile } from '../../files/partition-file.ts';
 import { type Edit, type Edits, editedPieces } from '../../files/write-file.ts';
 import { createSanitizer, newestEntities, UTF8_TEXT } from '../../merge-rule.ts';
@@ -69,6 +70,7 @@ async function newReadings(
 ): Promise<Edits> {
   const key = table.columns.findIndex(({ name }) => name === entity.key);
   const isChanged = createIsChanged(table, entity);
+  const merge = entity.name === 'links' ? createMergeLink(table.columns) : (_: LakeRow, read: LakeRow): LakeRow => read;
   const reshape = createReshape(present.file.columns, table.columns);
   const edits = new Map<number, Edit>();
   for (const [i, group] of present.file.groups.entries()) {
@@ -79,7 +81,8 @@ async function newReadings(
       const read = sought.get(String(stored[key]));
       if (!read) continue;
       sought.delete(String(stored[key]));
-      if (isChanged(stored, read)) news.set(n, read);
+      const merged = merge(stored, read);
+      if (isChanged(stored, merged)) news.set(n, merged);
     }
     if (news.size > 0) edits.set(i, (rows) => rows.map((row, n) => news.get(n) ?? row));
   }
@@ -107,11 +110,7 @@ function createIsChanged({ columns }: Table, entity: Entity): (stored: LakeRow, 
   const knowledge = entity.knowledge.map((name) => columns.findIndex((column) => column.name === name));
   const knows = (row: LakeRow): boolean => knowledge.some((i) => !isNone(row[i] ?? null));
   const compared = columns.flatMap(({ name, kind }, i) => (name === '_observed_at' ? [] : [{ i, kind }]));
-  const isSame = (kind: string, a: Value, b: Value): boolean =>
-    a === b || (kind === 'timestamp' && a !== null && b !== null && micros(a) === micros(b));
   return (stored, read) =>
     (knows(read) || !knows(stored)) &&
-    compared.some(({ i, kind }) => !isSame(kind, stored[i] ?? null, read[i] ?? null));
+    compared.some(({ i, kind }) => !isSameValue(kind, stored[i] ?? null, read[i] ?? null));
 }
-
-const micros = (instant: Value): number => Math.round(Number(instant) * 1000);

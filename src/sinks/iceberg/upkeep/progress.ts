@@ -2,7 +2,7 @@ import type { Queryable } from '../../../cursor/database/index.ts';
 import { instantOf } from '../../../cursor/database/sql.ts';
 import { COVERAGE } from '../../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../../model/instant.ts';
-import { STREAMS, type StreamName } from '../../../model/streams.ts';
+import { LINKS, STREAMS, type StreamName } from '../../../model/streams.ts';
 import type { Metadata } from '../format/metadata.ts';
 import { type Design, streamDesign } from '../format/schema.ts';
 import { inDraft, lockTable, type Warehouse } from '../warehouse.ts';
@@ -27,9 +27,9 @@ const isStatement = (key: string): boolean =>
 /** How far behind the ledger a table's statement may be. */
 const LATEST_MS = 15 * 60_000;
 
-/** Links and customers are as last seen, so no completeness is stated for them. */
+/** Customers are as last seen, so no completeness is stated for them; nor for links, unless they are listed. */
 export async function provenOf(tx: Queryable, { name: sink }: Warehouse, design: Design): Promise<Proven | undefined> {
-  if (!design.isByDay) return undefined;
+  if (!design.isByDay && design.name !== LINKS.name) return undefined;
   type Found = { source: string; since: Instant; through: Instant | null; filters: string | null; aside: number };
   const cursors = await tx.query<Found>({
     text: `

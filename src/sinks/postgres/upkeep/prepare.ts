@@ -44,12 +44,12 @@ export function shapeOf(tx: Queryable, warehouse: Warehouse): Promise<string> {
 }
 
 /**
- * Makes or brings up to date everything that the sink needs: all tables and views, and this stream's in its present shape. Returns
+ * Makes or brings up to date everything that the sink needs: all tables and views, and the stream's in its present shape. Returns
  * the shape of it all.
  */
 export function prepareWarehouse(
   warehouse: Warehouse,
-  stream: Stream,
+  stream: Stream | undefined,
 ): Promise<{ shape: string; faults: ViewFault[] }> {
   const { db, schema, isStateHere, partition, indexes } = warehouse;
   return db.transaction(async (tx) => {
@@ -60,9 +60,9 @@ export function prepareWarehouse(
       for (const copy of [cursorCopy, columnsCopy]) await bringUpToDate(tx, schema, copy);
     }
     await bringUpToDate(tx, schema, daysTable);
-    await bringUpToDate(tx, schema, streamTable(stream, partition, indexes), evolvedNames(stream));
+    if (stream) await bringUpToDate(tx, schema, streamTable(stream, partition, indexes), evolvedNames(stream));
     // The tables of other streams only have to exist, so that the views find their columns.
-    for (const name of STREAM_NAMES.filter((other) => other !== stream.name)) {
+    for (const name of STREAM_NAMES.filter((other) => other !== stream?.name)) {
       await ensureTable(tx, schema, streamTable(STREAMS[name], partition, indexes));
     }
     if (partition !== 'none') {

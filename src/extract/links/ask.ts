@@ -1,0 +1,47 @@
+import type { LinksQuery, Page } from '../../api/client.ts';
+import type { EventsApi } from '../../api/events-api.ts';
+import { BadRecord, StopStream, statusOf } from '../../model/errors.ts';
+import type { FlattenLink } from './link-row.ts';
+import type { AskPage } from './pass.ts';
+
+interface Asking {
+  api: EventsApi<LinksQuery>;
+  flatten: FlattenLink;
+  signal: AbortSignal;
+}
+
+/** Asks the service for pages of links, oldest or newest first; a service that refuses to sort is asked without. */
+export function createAskPage({ api, flatten, signal }: Asking): AskPage {
+  let isSorted = true;
+  let hasAnswered = false;
+
+  return async ({ page, pageSize, sortOrder, isTrial }) => {
+    const tries = isTrial ? 1 : undefined;
+    const get = (query: LinksQuery): Promise<Page> => api.page(query, { lane: 'fresh', signal, tries });
+    const query = { stream: 'links', page, pageSize } as const;
+    const answer = await get({ ...query, ...(isSorted && { sortOrder }) }).catch((error: unknown) => {
+      // Recovery: the contract does not say by what links can be sorted. What is refused for another reason is refused again.
+      const isRefused = error instanceof StopStream && [400, 422].includes(statusOf(error) ?? 0);
+      if (!isRefused || !isSorted || hasAnswered) throw error;
+      isSorted = false;
+      return get(query);
+    });
+    hasAnswered = true;
+    return {
+      rows: answer.records.map((record) => readLink(record, page, flatten)),
+      now: answer.serverNow ?? Date.now(),
+    };
+  };
+}
+
+function readLink(record: unknown, page: number, flatten: FlattenLink) {
+  try {
+    return flatten(record);
+  } catch (error) {
+    if (!(error instanceof BadRecord)) throw error;
+    throw new StopStream(`the listing shows something that is no link, on page ${page}: ${error.message}`, {
+      answer: { status: 200, code: 'not_a_link', message: error.message },
+      next: 'look at the answer of GET /links: a JSON list of links is expected; events are synced all the same',
+    });
+  }
+}

@@ -1,0 +1,101 @@
+import { RetryLater, StopStream } from '../../model/errors.ts';
+import type { Row } from '../../model/flatten.ts';
+import type { Instant } from '../../model/instant.ts';
+
+/** How the pages of a pass are asked for. */
+export interface PassPlan {
+  pageSize: number;
+  sortOrder: 'asc' | 'desc';
+}
+
+/** One page of the listing, as rows. */
+export interface LinkPage {
+  rows: readonly Row[];
+  /** The service's clock when it answered. */
+  now: Instant;
+}
+
+/** A page that may not exist is asked for once, whatever comes back. */
+export type AskPage = (query: PassPlan & { page: number; isTrial?: boolean }) => Promise<LinkPage>;
+
+/** The listing as one turn of its pages showed it. */
+export interface Pass {
+  /** By the service's clock: a link that is younger was made meanwhile. */
+  beganAt: Instant;
+  /** The ids of each page that showed a new one, in order; each id once. */
+  pages: readonly (readonly string[])[];
+  ids: ReadonlySet<string>;
+  /** The service said itself that the list ends: a page behind it was empty, twice. */
+  isEndSeen: boolean;
+  /** What the service calls its first page; undefined where it showed nothing. */
+  firstPage: 0 | 1 | undefined;
+}
+
+/** Pages under way at a time: a page takes longer than its turn in the budget. */
+const AT_ONCE = 8;
+/** So many pages in a row without a new link are the end. */
+const BARREN = 2;
+/** Five million links: a listing that goes on is none. */
+const MOST_PAGES = 50_000;
+
+/**
+ * Turns the pages until two in a row bring no new link. A short page says nothing: services cap `pageSize`. An empty one is asked for
+ * again: some services answer `[]` now and then.
+ */
+export async function readPass(ask: AskPage, plan: PassPlan, first: Pass['firstPage'], take: (row: Row) => void) {
+  const ids = new Set<string>();
+  const pages: string[][] = [];
+  let barren = 0;
+  let isEndSeen = false;
+  let beganAt: Instant | undefined;
+
+  const get = async (page: number, isTrial = false): Promise<LinkPage> => {
+    const answer = await ask({ ...plan, page, isTrial });
+    beganAt = Math.min(beganAt ?? answer.now, answer.now);
+    return answer;
+  };
+  const show = async (page: number, answer: LinkPage): Promise<void> => {
+    const { rows } = answer.rows.length === 0 && barren === 0 ? await get(page) : answer;
+    if (rows.length === 0) isEndSeen = true;
+    const news = [...new Set(rows.map(({ id }) => id))].filter((id) => !ids.has(id));
+    for (const row of rows) take(row);
+    for (const id of news) ids.add(id);
+    if (news.length > 0) pages.push(news);
+    barren = news.length > 0 ? 0 : barren + 1;
+  };
+
+  const start = first === undefined ? await findFirst(get) : { firstPage: first, answers: [] };
+  for (const { page, answer } of start.answers) await show(page, answer);
+  let next = start.firstPage === undefined ? 2 : start.firstPage + start.answers.length;
+  while (barren < BARREN) {
+    if (next > MOST_PAGES) throw endless();
+    const many = Math.max(1, Math.min(AT_ONCE, pages.length - 1));
+    const numbers = Array.from({ length: many }, (_, i) => next + i);
+    const answers = await Promise.all(numbers.map((page) => get(page)));
+    for (const [i, answer] of answers.entries()) if (barren < BARREN) await show(next + i, answer);
+    next += many;
+  }
+  return { beganAt: beganAt ?? 0, pages, ids, isEndSeen, firstPage: start.firstPage } satisfies Pass;
+}
+
+/** Some services count from 0. Page 0 of others is refused, fails, is empty, or is page 1 again. */
+async function findFirst(get: (page: number, isTrial?: boolean) => Promise<LinkPage>) {
+  const one = { page: 1, answer: await get(1) };
+  const zero = { page: 0, answer: await get(0, true).catch(unlessRefused) };
+  const known = new Set(one.answer.rows.map(({ id }) => id));
+  const news = zero.answer?.rows.filter(({ id }) => !known.has(id)) ?? [];
+  if (zero.answer && news.length > zero.answer.rows.length / 2)
+    return { firstPage: 0 as const, answers: [{ page: 0, answer: zero.answer }, one] };
+  return { firstPage: known.size > 0 ? (1 as const) : undefined, answers: [one] };
+}
+
+/** Recovery: a page that does not exist is refused, or fails, which is the answer to the question. If it was the service that failed, the next page fails too. */
+function unlessRefused(error: unknown): undefined {
+  if (!(error instanceof StopStream || error instanceof RetryLater)) throw error;
+}
+
+const endless = (): StopStream =>
+  new StopStream(`the listing of links does not end: page ${MOST_PAGES} still shows new ones`, {
+    kept: 'the links of the last listing',
+    next: 'look at the answers of GET /links; leave links out of the source until they end',
+  });

@@ -1,0 +1,116 @@
+import type { IncomingMessage } from 'node:http';
+import { ConfigError } from '../model/errors.ts';
+import { parseJson } from '../model/json.ts';
+import { STREAM_NAMES } from '../model/streams.ts';
+import { type Answer, json } from './answer.ts';
+import type { JsonObject } from './data/types.ts';
+import { envelope, HttpError } from './params.ts';
+import { FAULT_KEYS, type FaultRule } from './requests.ts';
+import type { SandboxService } from './service.ts';
+import { parseTrait, type Traits } from './traits.ts';
+
+export const CONTROL_PREFIX = '/_sandbox/';
+const MOST_BYTES = 64 * 1024 * 1024;
+
+/**
+ * Controls for users in another process:
+ *   POST traits {"widen":"day","ties":null}          null removes a trait, the others stay
+ *   POST faults [{"status":500,"times":3,"match":{"event":"leads"}}]
+ *   POST events {"stream":"leads","records":[…]} or {"stream":"clicks","generate":100,"from":ms,"to":ms}
+ *   GET  stats
+ *   GET  requests                                    what was asked for, and how many rows were shown; oldest first
+ *   GET  truth                                       id and epoch milliseconds of every visible event, by stream
+ *   GET  links                                       the id of every link
+ *   POST links {"make":3,"remove":["link_…"]}         makes and removes quiet links
+ */
+export async function control(service: SandboxService, request: IncomingMessage, path: string): Promise<Answer> {
+  const call = `${request.method} ${path.slice(CONTROL_PREFIX.length)}`;
+  try {
+    switch (call) {
+      case 'GET stats':
+        return json(200, service.stats());
+      case 'GET requests':
+        return json(200, service.requests);
+      case 'GET truth':
+        return json(200, Object.fromEntries(STREAM_NAMES.map((stream) => [stream, service.truth(stream)])));
+      case 'GET links':
+        return json(
+          200,
+          service.linkListing.all().map(({ id }) => id),
+        );
+      case 'POST links':
+        return json(200, changeLinks(service, object(await bodyOf(request))));
+      case 'GET traits':
+        return json(200, service.traits);
+      case 'POST traits':
+        service.traits = changedTraits(service.traits, object(await bodyOf(request)));
+        return json(200, service.traits);
+      case 'POST faults':
+        service.faults.add(...readFaults(await bodyOf(request)));
+        return json(200, { pendingFaults: service.faults.pending });
+      case 'POST events':
+        return json(200, takeEvents(service, object(await bodyOf(request))));
+      default:
+        return json(404, envelope('not_found', `the sandbox has no control ${call}`));
+    }
+  } catch (error) {
+    // A mistake in a control request is answered; anything else is a bug and is thrown.
+    if (error instanceof ConfigError) return json(400, envelope('bad_request', error.describe()));
+    if (error instanceof HttpError) return json(error.status, envelope(error.code, error.message));
+    throw error;
+  }
+}
+
+function changedTraits(current: Traits, changes: JsonObject): Traits {
+  const next = { ...current };
+  for (const [name, value] of Object.entries(changes)) {
+    parseTrait(value === null || value === false ? `${name}=` : `${name}=${String(value)}`, next);
+  }
+  return next;
+}
+
+function readFaults(value: unknown): FaultRule[] {
+  const list = Array.isArray(value) ? value : [value];
+  return list.map((plan) => {
+    const odd = Object.keys(object(plan)).find((name) => !FAULT_KEYS.some((known) => known === name));
+    if (odd !== undefined)
+      throw new HttpError('bad_request', `a fault has no "${odd}"; it has ${FAULT_KEYS.join(', ')}`);
+    return plan as FaultRule;
+  });
+}
+
+function changeLinks({ linkListing }: SandboxService, { make = 0, remove = [] }: JsonObject): object {
+  const made = Array.from({ length: Number(make) }, () => linkListing.make().id);
+  const removed = (Array.isArray(remove) ? remove : []).filter((id) => linkListing.remove(String(id)));
+  return { made, removed };
+}
+
+function takeEvents(service: SandboxService, body: JsonObject): object {
+  const stream = STREAM_NAMES.find((name) => name === body.stream);
+  if (!stream) throw new HttpError('bad_request', `stream must be one of ${STREAM_NAMES.join(', ')}`);
+  const records = Array.isArray(body.records) ? body.records : [];
+  for (const record of records) service.add(stream, object(record));
+  const { generate = 0, from = service.now() - 1, to = service.now() - 1 } = body;
+  const ids = service.arrive(stream, Number(generate), { from: Number(from), to: Number(to) });
+  return { added: records.length, generated: ids };
+}
+
+async function bodyOf(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request) {
+    size += (chunk as Buffer).length;
+    if (size > MOST_BYTES) throw new HttpError('bad_request', 'the body is too large');
+    chunks.push(chunk as Buffer);
+  }
+  try {
+    return parseJson(Buffer.concat(chunks).toString('utf8'));
+  } catch {
+    throw new HttpError('bad_request', 'the body is no JSON');
+  }
+}
+
+function object(value: unknown): JsonObject {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
+  throw new HttpError('bad_request', 'expected a JSON object');
+}

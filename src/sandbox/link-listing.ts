@@ -1,0 +1,147 @@
+import { generateLinks } from './data/links.ts';
+import { createRandom } from './data/random.ts';
+import { type Reading, readLink } from './data/shape.ts';
+import type { Link } from './data/types.ts';
+import { listPage } from './listing.ts';
+import { invalid } from './params.ts';
+import { type Traits, wordAndNumber } from './traits.ts';
+
+/** `GET /links`: the links that events refer to, and quiet ones that never had an event. */
+export interface LinkListing {
+  /** All links there are now, oldest first. */
+  all(): Link[];
+  /** Makes a quiet link, created now. */
+  make(): Link;
+  /** Removes a quiet link. */
+  remove(id: string): boolean;
+  page(params: URLSearchParams, reading: Reading): { body: string; rows: number };
+}
+
+/** As `listPage` wants it. */
+interface LinkListed {
+  id: string;
+  at: number;
+  link: Link;
+}
+
+interface ListingOptions {
+  /** Links that had events; others may change them. */
+  active: readonly Link[];
+  quiet: number;
+  seed: number;
+  historyStart: number;
+  now(): number;
+  traits(): Traits;
+}
+
+const MAX_PAGE_SIZE = 100;
+const SORTS = ['createdAt', 'updatedAt', 'clicks'] as const;
+const DAY = 86_400_000;
+
+/** The traits that concern paging. Those about windows of time mean nothing here. */
+const PAGING = [
+  ...(['limitCap', 'limitMax', 'ignoreLimit', 'ignorePage', 'pagesFromZero', 'lastPage', 'deepPages'] as const),
+  ...(['sortOrder', 'shuffleTies', 'emptyAnswers', 'partial', 'dropLast', 'repeatRows', 'flapping'] as const),
+];
+
+export function createLinkListing({
+  active,
+  quiet: count,
+  seed,
+  historyStart,
+  now,
+  traits,
+}: ListingOptions): LinkListing {
+  // A generator of its own: how many quiet links there are must not change the events.
+  const random = createRandom(seed ^ 0x51e7);
+  const quiet = generateLinks(random, now(), historyStart, count).map(withAge);
+  let requests = 0;
+
+  /** Archived links are listed like any other, and so are expired ones. */
+  function withAge(link: Link, i: number): Link {
+    if (i % 5 === 1) link.rest.archived = true;
+    if (i % 5 === 2) link.rest.expiresAt = new Date(historyStart - DAY).toISOString();
+    return link;
+  }
+
+  /** Sorted once for as long as no link comes or goes: there may be a hundred thousand. */
+  let known: { of: string; links: Link[]; rows: LinkListed[] } | undefined;
+  let changes = 0;
+  const sorted = (): { links: Link[]; rows: LinkListed[] } => {
+    const of = `${changes} ${active.length}`;
+    if (known?.of === of) return known;
+    const links = [...active, ...quiet].sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
+    known = { of, links, rows: links.map((link) => ({ id: link.id, at: link.createdAt, link })) };
+    return known;
+  };
+
+  const take = (index: number): boolean => {
+    changes += 1;
+    return quiet.splice(index, 1).length > 0;
+  };
+
+  const make = (): Link => {
+    const [link] = generateLinks(random, now(), historyStart, 1);
+    if (!link) throw new Error('one link was asked for');
+    changes += 1;
+    quiet.push(Object.assign(link, { createdAt: now(), updatedAt: now() }));
+    return link;
+  };
+
+  /** What other clients do between two of our pages. */
+  function meanwhile(): void {
+    const { linkDrift } = traits();
+    if (!linkDrift) return;
+    const { word, number } = wordAndNumber(linkDrift, 3);
+    if (requests % number !== 0) return;
+    if (word !== 'delete') make();
+    if (word !== 'insert' && quiet.length > 0) take(random.int(0, quiet.length - 1));
+  }
+
+  return {
+    all: () => [...sorted().links],
+    make,
+    remove(id) {
+      const index = quiet.findIndex((link) => link.id === id);
+      return index >= 0 && take(index);
+    },
+    page(params, reading) {
+      requests += 1;
+      meanwhile();
+      const { sortBy, ...query } = readQuery(params, traits());
+      const rows =
+        sortBy === 'createdAt'
+          ? sorted().rows
+          : sorted()
+              .rows.map((row) => ({ ...row, at: row.link[sortBy] }))
+              .sort((a, b) => a.at - b.at);
+      const shown = listPage(
+        rows,
+        { ...query, start: 0, end: Number.MAX_SAFE_INTEGER },
+        Object.fromEntries(PAGING.map((name) => [name, traits()[name]])),
+        { seed, request: requests, now: now() },
+      );
+      return { body: JSON.stringify(shown.map(({ link }) => readLink(link, reading))), rows: shown.length };
+    },
+  };
+}
+
+function readQuery(params: URLSearchParams, { pagesFromZero }: Traits) {
+  const whole = (name: string, fallback: number, least: number, most: number): number => {
+    const given = params.get(name) || String(fallback);
+    const value = /^\d+$/.test(given) ? Number(given) : -1;
+    if (value < least || value > most) invalid(name, `expected a whole number from ${least} to ${most}`);
+    return value;
+  };
+  const oneOf = <T extends string>(name: string, values: readonly [T, ...T[]]): T => {
+    const given = params.get(name) || values[0];
+    return values.find((value) => value === given) ?? invalid(name, `expected one of ${values.join(', ')}`);
+  };
+  const first = pagesFromZero ? 0 : 1;
+  return {
+    page: whole('page', first, first, Number.MAX_SAFE_INTEGER),
+    limit: whole('pageSize', MAX_PAGE_SIZE, 1, MAX_PAGE_SIZE),
+    sortBy: oneOf('sortBy', SORTS),
+    ascending: oneOf('sortOrder', ['desc', 'asc']) === 'asc',
+  };
+}

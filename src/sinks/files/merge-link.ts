@@ -1,0 +1,97 @@
+import type { Value } from '../../model/columns.ts';
+import type { Instant } from '../../model/instant.ts';
+import { entityBookkeeping, LINK_COUNTERS, LINKS, SOURCE } from '../../model/streams.ts';
+import { createSanitizer, UTF8_TEXT } from '../merge-rule.ts';
+import type { FileColumn } from '../parquet/format/index.ts';
+import type { LinksSnapshot, Receipt } from '../sink.ts';
+import type { LakeRow } from './partition-file.ts';
+
+/** The columns of a file of links, in the order of their table. */
+export const linkColumns = (): FileColumn[] =>
+  [
+    SOURCE,
+    ...LINKS.columns.map((column) => ({ ...column, nullable: column.name !== LINKS.key })),
+    ...entityBookkeeping(LINKS),
+  ].map(({ name, kind, nullable }) => ({ name, kind, nullable }));
+
+/** Whether two values are one: files have microseconds. */
+export const isSameValue = (kind: string, a: Value, b: Value): boolean =>
+  a === b || (kind === 'timestamp' && a !== null && b !== null && micros(a) === micros(b));
+
+const micros = (instant: Value): number => Math.round(Number(instant) * 1000);
+
+const OWN: ReadonlySet<string> = new Set(entityBookkeeping(LINKS).map(({ name }) => name));
+
+/**
+ * A link after another reading of it, by the rule of `postgres/merge.ts`: counters of the newest reading, all else of the newer
+ * `updatedAt`. What the table says of its listings stays.
+ */
+export function createMergeLink(columns: readonly FileColumn[]): (stored: LakeRow, read: LakeRow) => LakeRow {
+  const updated = columns.findIndex(({ name }) => name === 'link_updated_at');
+  const [counters, listings] = [new Set<number>(), new Set<number>()];
+  for (const [i, { name }] of columns.entries()) {
+    if (LINK_COUNTERS.has(name)) counters.add(i);
+    if (OWN.has(name) && name !== '_observed_at') listings.add(i);
+  }
+  return (stored, read) => {
+    const [before, after] = [stored[updated] ?? null, read[updated] ?? null];
+    const isOlder = before !== null && after !== null && Number(after) < Number(before);
+    return read.map((value, i) => {
+      if (listings.has(i)) return stored[i] ?? null;
+      return isOlder && !counters.has(i) && columns[i]?.name !== '_observed_at' ? (stored[i] ?? null) : value;
+    });
+  };
+}
+
+/** All rows of a source after a listing, by what was stored, in order of their ids; and what that changed. */
+export function mergeListing(
+  columns: readonly FileColumn[],
+  stored: ReadonlyMap<string, LakeRow>,
+  snapshot: LinksSnapshot,
+  now: Instant,
+): { rows: LakeRow[]; receipt: Receipt } {
+  const place = (name: string): number => columns.findIndex((column) => column.name === name);
+  const [id, observed, listed, missing] = [
+    place(LINKS.key),
+    place('_observed_at'),
+    place('_listed_at'),
+    place('_missing_since'),
+  ];
+  const created = place('link_created_at');
+  const merge = createMergeLink(columns);
+  const compared = columns.flatMap(({ name, kind }, i) => (OWN.has(name) ? [] : [{ i, kind }]));
+  const sanitizer = createSanitizer(LINKS, UTF8_TEXT);
+  const places = columns.map(({ name }) => LINKS.columns.findIndex((column) => column.name === name));
+  const own: Record<string, Value> = { _source: snapshot.source, _observed_at: now };
+  const counts = { new: 0, changed: 0, unchanged: 0 };
+  const all = new Map<string, LakeRow>();
+  for (const values of sanitizer.all(snapshot.rows)) {
+    const read = places.map((at, i) => (at < 0 ? (own[columns[i]?.name ?? ''] ?? null) : (values[at] ?? null)));
+    const before = stored.get(String(read[id]));
+    // As in Postgres: an event that was read since the listing began has the newer counters.
+    const isNewer = before !== undefined && Number(before[observed]) > snapshot.startedAt;
+    const after = before ? merge(before, isNewer ? withCounters(columns, read, before) : read) : read;
+    const isChanged =
+      before !== undefined &&
+      (before[missing] !== null ||
+        compared.some(({ i, kind }) => !isSameValue(kind, before[i] ?? null, after[i] ?? null)));
+    if (before && !isChanged) after[observed] = before[observed] ?? now;
+    counts[before ? (isChanged ? 'changed' : 'unchanged') : 'new'] += 1;
+    after[listed] = snapshot.at;
+    after[missing] = null;
+    all.set(String(after[id]), after);
+  }
+  for (const [key, row] of stored) {
+    if (all.has(key)) continue;
+    const madeAt = row[created] ?? null;
+    const isOld = madeAt === null ? Number(row[observed]) < snapshot.startedAt : Number(madeAt) < snapshot.at;
+    const isGone = snapshot.isProven && row[missing] === null && isOld;
+    if (isGone) counts.changed += 1;
+    all.set(key, isGone ? row.with(missing, snapshot.at) : row);
+  }
+  const rows = [...all].sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b))).map(([, row]) => row);
+  return { rows, receipt: { ...counts, sanitized: sanitizer.sanitized() } };
+}
+
+const withCounters = (columns: readonly FileColumn[], read: LakeRow, stored: LakeRow): LakeRow =>
+  read.map((value, i) => (LINK_COUNTERS.has(columns[i]?.name ?? '') ? (stored[i] ?? null) : value));

@@ -1,0 +1,67 @@
+import type { Database } from '../../../cursor/database/index.ts';
+import { quoteIdent } from '../../../cursor/database/sql.ts';
+import { versionFinding } from '../../../cursor/migrations/migrate.ts';
+import { type Finding, findingOf, note, ok } from '../../../model/errors.ts';
+import { type Viewed, viewsOf } from '../views.ts';
+import { findViewFaults } from './keep-views.ts';
+
+/** Tries out what a commit does, in a transaction that is rolled back: create, write, read. */
+export async function checkPostgres(
+  warehouse: Viewed & { db: Database },
+  subject: string,
+  place: string,
+): Promise<Finding[]> {
+  const { db, schema } = warehouse;
+  const findings: Finding[] = [];
+  try {
+    findings.push(await versionFinding(db, subject, place));
+    await tryOut(db, schema);
+    findings.push(ok(subject, `schema ${schema}: can create, write and read`));
+    const locked = await tablesNotOurs(db, schema);
+    if (locked.length > 0) {
+      findings.push({
+        level: 'fault',
+        subject,
+        says: `may not write ${locked.map((table) => `${schema}.${table}`).join(', ')}`,
+        fix: `grant select, insert, update, delete on all tables in schema ${quoteIdent(schema)} to this user, or make it their owner`,
+        fixBy: 'config',
+      });
+    }
+    for (const { says, fix } of await findViewFaults(db, schema, viewsOf(warehouse)))
+      findings.push(note(subject, says, fix));
+  } catch (error) {
+    findings.push(findingOf(subject, error));
+  }
+  return findings;
+}
+
+async function tryOut(db: Database, schema: string): Promise<void> {
+  const tx = await db.begin();
+  try {
+    const [found] = await tx.query<{ schema: string | null }>({
+      text: 'select to_regnamespace($1)::text as schema',
+      values: [quoteIdent(schema)],
+    });
+    if (!found?.schema) await tx.query({ text: `create schema ${quoteIdent(schema)}` });
+    const probe = `${quoteIdent(schema)}.tributary_doctor`;
+    await tx.query({ text: `create table ${probe} (n int)` });
+    await tx.query({ text: `insert into ${probe} values (1)` });
+    await tx.query({ text: `select n from ${probe}` });
+  } finally {
+    await tx.rollback();
+  }
+}
+
+/** Existing tables may belong to another role. */
+async function tablesNotOurs(db: Database, schema: string): Promise<string[]> {
+  const rows = await db.query<{ name: string }>({
+    text: `
+      select c.relname as name from pg_class c
+      where c.relnamespace = to_regnamespace($1) and c.relkind in ('r', 'p')
+        and not (has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert')
+          and has_table_privilege(c.oid, 'update') and has_table_privilege(c.oid, 'delete'))
+      order by 1`,
+    values: [quoteIdent(schema)],
+  });
+  return rows.map(({ name }) => name);
+}

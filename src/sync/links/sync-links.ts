@@ -1,0 +1,38 @@
+import { hasShownAny } from '../../cursor/cursors.ts';
+import { Fault } from '../../model/errors.ts';
+import { describeInstant } from '../../model/window.ts';
+import { abilityOf } from '../../sinks/sink.ts';
+import type { LinksJob, SyncDeps } from '../job.ts';
+import { type StreamReport, withRun } from '../run.ts';
+
+/**
+ * Lists all links and replaces what the sinks hold. Nothing is written before the listing is whole: one that ends early leaves every sink
+ * as it was. Sinks are written one after the other, each in one step.
+ */
+export const syncLinks = (deps: SyncDeps, job: LinksJob): Promise<StreamReport> =>
+  withRun(deps, job, 'sync', async (run) => {
+    const { source, stream } = job;
+    const writers = deps.sinks.map((sink) => ({ sink, replace: abilityOf(sink, 'replaceLinks') }));
+    const startedAt = run.now();
+    const report = (rows: number): void =>
+      deps.onProgress({ source, stream, rows, requests: run.requests(), through: undefined, runId: run.id });
+    const hadLinks = await hasShownAny(deps.state, source);
+    const listing = await job.list({ hadLinks, signal: deps.signal, onSeen: report });
+    run.tally.read = listing.rows.length;
+    for (const row of listing.rows) {
+      for (const column of row.typeMismatches)
+        run.tally.typeMismatches[column] = (run.tally.typeMismatches[column] ?? 0) + 1;
+    }
+    const snapshot = { source, runId: run.id, startedAt, keepHistory: job.keepHistory, ...listing };
+    for (const [i, { sink, replace }] of writers.entries()) {
+      const receipt = await replace({ ...snapshot, epoch: run.lease.epoch }).catch((error: unknown) => {
+        throw error instanceof Fault ? error.at({ sink: sink.name }) : error;
+      });
+      // Sinks hold the same: the first one speaks for all.
+      if (i === 0) Object.assign(run.tally, receipt);
+      report(listing.rows.length);
+    }
+    if (listing.isProven) return { state: 'done', unproven: [] };
+    const note = `as of ${describeInstant(listing.at)}, not proven: ${listing.note}; it is tried again at the next poll`;
+    return { state: 'incomplete', unproven: [], note };
+  });

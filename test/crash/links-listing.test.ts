@@ -1,0 +1,116 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+import { freshPlace, type Place } from '../support/cli.ts';
+import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+
+/** The built program lists 300 links, of which 250 are quiet, at the 1,200 requests a minute of the plan. */
+
+let home: TestDatabase;
+let db: Database;
+let place: Place;
+let sandbox: Sandbox;
+let config: string;
+beforeAll(async () => {
+  home = await freshDatabase();
+  db = connect({ url: home.url, max: 2 });
+  place = await freshPlace();
+  sandbox = await smallSandbox({ quietLinks: 250, rows: { clicks: 300, leads: 10, sales: 5 } });
+  for (const { id } of sandbox.service.links.slice(50)) sandbox.service.deleteLink(id);
+  const { baseUrl, apiKey } = sandbox;
+  config = await place.config(
+    JSON.stringify({
+      sources: { main: { baseUrl, apiKey, plan: 'business', links: { every: '1d' } } },
+      sinks: { warehouse: { type: 'postgres' }, lake: { type: 'parquet', path: './lake' } },
+      state: { url: home.url },
+    }),
+  );
+});
+afterAll(async () => {
+  await db.close();
+  await home.drop();
+});
+
+const truth = (): string[] =>
+  sandbox.service.linkListing
+    .all()
+    .map(({ id }) => id)
+    .sort();
+const asked = (): number => sandbox.service.requests.filter(({ path }) => path === '/links').length;
+
+async function table(): Promise<{ here: string[]; gone: string[]; listed: string[] }> {
+  const rows = await db.query<{ id: string; gone: boolean; at: string }>({
+    text: `select link_id as id, _missing_since is not null as gone, _listed_at::text as at from attribution.links order by 1`,
+  });
+  return {
+    here: rows.filter(({ gone }) => !gone).map(({ id }) => id),
+    gone: rows.filter(({ gone }) => gone).map(({ id }) => id),
+    listed: [...new Set(rows.map(({ at }) => at))],
+  };
+}
+
+/** Does something once so many pages more have been asked for. */
+async function after(pages: number, change: () => void): Promise<void> {
+  const from = asked();
+  while (asked() < from + pages) await sleep(5);
+  change();
+}
+
+it('is exact after one sync, although links are made and removed meanwhile, without a single 429', async () => {
+  expect(truth()).toHaveLength(300);
+  const listing = place.run(['sync', 'links', '--config', config, '--json']);
+  const removed: string[] = [];
+  await after(2, () => {
+    for (const { id } of sandbox.service.linkListing
+      .all()
+      .filter(({ clicks }) => clicks === 0)
+      .slice(30, 33)) {
+      removed.push(id);
+      sandbox.service.linkListing.remove(id);
+    }
+  });
+  await after(1, () => void sandbox.service.linkListing.make());
+  const { code, stdout } = await listing;
+  expect({ code, state: JSON.parse(stdout).streams[0].state }).toEqual({ code: 0, state: 'done' });
+  const { here, gone } = await table();
+  expect(here).toEqual(truth());
+  expect(gone).toEqual([]);
+  expect(here.filter((id) => removed.includes(id))).toEqual([]);
+  expect(sandbox.service.stats().byStatus).not.toHaveProperty('429');
+  expect(asked()).toBeLessThanOrEqual(40);
+});
+
+it('leaves the listing before as it was when it is killed', async () => {
+  const before = await table();
+  const [first] = sandbox.service.linkListing.all().filter(({ clicks }) => clicks === 0);
+  sandbox.service.linkListing.remove(first?.id ?? '');
+  const killed = place.start(['sync', 'links', '--config', config]);
+  await after(5, () => killed.child.kill('SIGKILL'));
+  await killed.done;
+  expect(await table()).toEqual(before);
+  const { code, text } = await place.run(['sync', 'links', '--config', config]);
+  expect({ code, text }).toMatchObject({ code: 0 });
+  const { here, gone } = await table();
+  expect(here).toEqual(truth());
+  expect(gone).toEqual([first?.id]);
+  const runs = await place.run(['runs', '--config', config, '--json']);
+  expect(JSON.parse(runs.stdout).runs.map(({ state }: { state: string }) => state)).toEqual([
+    'done',
+    'interrupted',
+    'done',
+  ]);
+});
+
+it('says that a listing is not proven, keeps what it showed, and asks again at the next sync', async () => {
+  sandbox.service.traits = { flapping: 0.2 };
+  const { code, text } = await place.run(['sync', 'links', '--config', config]);
+  expect(code).toBe(4);
+  expect(text).toMatch(/as of 2\d{3}-.*, not\s+proven: /);
+  const { here } = await table();
+  expect(here).toEqual(truth());
+  sandbox.service.traits = {};
+  const status = await place.run(['status', '--config', config]);
+  expect(status.text).toMatch(/main\/links.*incomplete/);
+});

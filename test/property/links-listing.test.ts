@@ -1,0 +1,153 @@
+import { describe, expect, test } from 'vitest';
+import { createFlattenLink } from '../../src/extract/links/link-row.ts';
+import { type Listing, listLinks } from '../../src/extract/links/listing.ts';
+import type { AskPage } from '../../src/extract/links/pass.ts';
+import { StopStream } from '../../src/model/errors.ts';
+import { createLinkListing } from '../../src/sandbox/link-listing.ts';
+import { HttpError } from '../../src/sandbox/params.ts';
+import { parseTraits } from '../../src/sandbox/traits.ts';
+
+/** The reader against the sandbox's listing, without HTTP: what it is shown, what it says, and what was there. */
+async function list(count: number, traits: string[], { seed = 1, hadLinks = false, change = NOTHING } = {}) {
+  let now = Date.UTC(2026, 10, 1);
+  const flatten = createFlattenLink();
+  const service = createLinkListing({
+    active: [],
+    quiet: count,
+    seed,
+    historyStart: now,
+    now: () => now,
+    traits: () => parseTraits(traits),
+  });
+  const idsNow = (): Set<string> => new Set(service.all().map(({ id }) => id));
+  /** Every id set there was, in order. */
+  const states = [idsNow()];
+  let requests = 0;
+  const ask: AskPage = async ({ page, pageSize, sortOrder }) => {
+    requests += 1;
+    now += 50;
+    change(service, requests);
+    const params = new URLSearchParams({ page: `${page}`, pageSize: `${pageSize}`, sortBy: 'createdAt', sortOrder });
+    try {
+      const { body } = service.page(params, { traits: {}, baseUrl: '', count: 0, now, links: new Map() });
+      return { rows: (JSON.parse(body) as unknown[]).map(flatten), now };
+    } catch (error) {
+      if (!(error instanceof HttpError)) throw error;
+      throw new StopStream(error.message, { answer: { status: error.status, code: error.code, message: '' } });
+    } finally {
+      states.push(idsNow());
+    }
+  };
+  const listing = await listLinks(ask, hadLinks);
+  return { listing, requests, states, ids: new Set(listing.rows.map(({ id }) => id)) };
+}
+
+type Change = (service: ReturnType<typeof createLinkListing>, request: number) => void;
+const NOTHING: Change = () => {};
+
+const verdictOf = ({ isProven, note }: Listing): string => (isProven ? 'proven' : `not proven: ${note}`);
+
+/** What was there all the time must be in the listing; what was never there must not. */
+function faultsOf({ ids, states }: Awaited<ReturnType<typeof list>>): string[] {
+  const always = [...(states[0] ?? [])].filter((id) => states.every((state) => state.has(id)));
+  const ever = new Set(states.flatMap((state) => [...state]));
+  return [
+    ...always.filter((id) => !ids.has(id)).map((id) => `lost ${id}`),
+    ...[...ids].filter((id) => !ever.has(id)).map((id) => `invented ${id}`),
+  ];
+}
+
+describe('a listing at rest is proven', () => {
+  test.each([
+    ['as in the contract', [], 300],
+    ['one page', [], 40],
+    ['one full page', [], 100],
+    ['no link', [], 0],
+    ['one link', [], 1],
+    ['caps pageSize', ['limitCap=50'], 300],
+    ['caps pageSize at one page', ['limitCap=50'], 50],
+    ['ignores pageSize', ['ignoreLimit=40'], 310],
+    ['ignores sortOrder', ['sortOrder=ignored'], 300],
+    ['turns sortOrder round', ['sortOrder=opposite'], 300],
+    ['repeats rows', ['repeatRows=0.3'], 300],
+    ['shows [] now and then', ['emptyAnswers=every:4'], 300],
+    ['begins with []', ['emptyAnswers=first:1'], 300],
+    ['counts from 0', ['pagesFromZero'], 300],
+    ['counts from 0, one page', ['pagesFromZero'], 30],
+    ['repeats its last page', ['lastPage=repeat'], 300],
+    ['repeats its only page', ['lastPage=repeat'], 30],
+    ['cuts its pages short', ['partial=0.2', 'limitCap=60'], 59],
+    [
+      'all at once',
+      ['pagesFromZero', 'limitCap=30', 'sortOrder=ignored', 'repeatRows=0.2', 'emptyAnswers=every:5'],
+      300,
+    ],
+  ] as const)('%s', async (_name, traits, count) => {
+    const seen = await list(count, [...traits]);
+    expect(faultsOf(seen)).toEqual([]);
+    expect(verdictOf(seen.listing)).toBe('proven');
+    expect(seen.ids.size).toBe(count);
+    // Three passes at most, each with its pages, those that were empty twice, and the one at a time behind the end.
+    const pages = Math.ceil(count / 26) + 1;
+    expect(seen.requests).toBeLessThanOrEqual(3 * (2 * pages + 8 + 3));
+  });
+});
+
+describe('a listing that cannot be trusted is not proven', () => {
+  test.each([
+    ['every page is the first', ['ignorePage'], 300],
+    ['every page is the first, of any size', ['ignorePage', 'ignoreLimit=100', 'sortOrder=ignored'], 300],
+    ['the same pages whatever is asked', ['ignoreLimit=100', 'sortOrder=ignored'], 300],
+    ['drops the last row of every page', ['dropLast'], 300],
+    ['rows come and go', ['flapping=0.2'], 300],
+    ['pages after the second are empty', ['deepPages=empty@2'], 300],
+  ] as const)('%s', async (_name, traits, count) => {
+    const { listing } = await list(count, [...traits]);
+    expect(verdictOf(listing)).toMatch(/^not proven: ./);
+  });
+
+  test('nothing is shown where there were links', async () => {
+    const { listing } = await list(0, [], { hadLinks: true });
+    expect(verdictOf(listing)).toBe('not proven: the service shows no link at all, and there were some');
+  });
+});
+
+describe('links are made and removed while pages are turned', () => {
+  const isLong = process.env.TRIBUTARY_PROVE === '1';
+  const seeds = isLong ? 8 : 2;
+  const every = isLong ? [2, 3, 5] : [3];
+  const DRIFTS = ['both', 'insert', 'delete'].flatMap((word) => every.map((n) => `linkDrift=${word}:${n}`));
+  const ODD = [[], ['limitCap=40'], ['ignoreLimit=37'], ['sortOrder=ignored'], ['pagesFromZero'], ['repeatRows=0.2']];
+  const ALL = DRIFTS.flatMap((drift) => ODD.map((odd) => [drift, ...odd]));
+
+  test.each(ALL.map((traits) => [traits.join(' '), traits] as const))('%s', async (_name, traits) => {
+    let proven = 0;
+    for (let seed = 1; seed <= seeds; seed++) {
+      const seen = await list(300, [...traits], { seed });
+      // Not proven may be wrong by a link; proven must be right.
+      if (seen.listing.isProven) expect({ seed, faults: faultsOf(seen) }).toEqual({ seed, faults: [] });
+      if (seen.listing.isProven) proven += 1;
+      expect(seen.requests).toBeLessThanOrEqual(3 * (2 * 13 + 8 + 3));
+    }
+    expect(proven).toBeGreaterThanOrEqual(seeds * 0.75);
+  });
+
+  test('a link that is gone before the last pass is not in the listing, and one made before it is', async () => {
+    const changes: string[] = [];
+    const change: Change = (service, request) => {
+      if (request === 3)
+        changes.push(
+          ...service
+            .all()
+            .slice(20, 23)
+            .map(({ id }) => id),
+        );
+      if (request === 3) for (const id of changes) service.remove(id);
+      if (request === 4) changes.push(service.make().id);
+    };
+    const seen = await list(300, [], { change });
+    expect(verdictOf(seen.listing)).toBe('proven');
+    expect(changes.map((id) => seen.ids.has(id))).toEqual([false, false, false, true]);
+    expect(seen.ids).toEqual(seen.states.at(-1));
+  });
+});
