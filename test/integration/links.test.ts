@@ -1,6 +1,7 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { withSinks, withSyncApp } from '../../src/app/index.ts';
 import { scheduledStreamsOf } from '../../src/app/worker.ts';
@@ -12,6 +13,7 @@ import { byStreamKey, TIMINGS } from '../../src/jobs/schedule.ts';
 import type { SyncName } from '../../src/model/streams.ts';
 import type { FaultRule } from '../../src/sandbox/requests.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
+import { printSchema } from '../../src/sinks/schema-formats.ts';
 import { forget } from '../../src/sync/maintain/forget.ts';
 import { readStatus } from '../../src/sync/status.ts';
 import { type Outcome, syncAll } from '../../src/sync/sync-stream.ts';
@@ -171,6 +173,13 @@ it('keeps what links were, where history is on', async () => {
   expect((await versions()).at(-1)?.t).not.toBeNull();
 });
 
+/** A listing is one file of the table. */
+async function newestIn(dir: string): Promise<string> {
+  const names = (await readdir(dir, { recursive: true })).filter((name) => name.endsWith('.parquet'));
+  const times = await Promise.all(names.map(async (name) => ({ name, at: (await stat(join(dir, name))).mtimeMs })));
+  return join(dir, times.sort((a, b) => b.at - a.at)[0]?.name ?? '');
+}
+
 describe('every sink', () => {
   it('has the same links: Postgres elsewhere, Parquet and Iceberg; without passwords; and forgets them', async () => {
     const sandbox = await sandboxWith(['password'], { quietLinks: 60, requestsPerMinute: null });
@@ -186,7 +195,7 @@ describe('every sink', () => {
     await syncDone(config);
     const gone = sandbox.service.linkListing.all().find(({ clicks }) => clicks === 0)?.id ?? '';
     sandbox.service.linkListing.remove(gone);
-    await syncDone(config, ['clicks', 'links']);
+    await syncDone(config, ['clicks', 'leads', 'sales', 'links']);
     await syncDone(config);
     const { asyncBufferFromFile, parquetReadObjects } = await import('hyparquet');
     const { compressors } = await import('hyparquet-compressors');
@@ -209,10 +218,14 @@ describe('every sink', () => {
     );
     for (const status of statuses) expect(status.completeThrough).not.toBeNull();
     expect((await linksOf(config)).every(({ link_password }) => link_password === null)).toBe(true);
-    const data = (await readdir(join(tables, 'attribution', 'links'), { recursive: true })).filter((name) =>
-      name.endsWith('.parquet'),
-    );
-    expect(data.length).toBeGreaterThan(0);
+    expect(facts(await read(await newestIn(join(tables, 'attribution', 'links', 'data'))))).toEqual(expected);
+    const duckdb = await DuckDBInstance.create(':memory:', { threads: '1' });
+    const connection = await duckdb.connect();
+    await connection.run(printSchema('duckdb', { lake, isListed: true }));
+    const asked = 'select link_id, link_title, _missing_since from attribution.links';
+    expect(facts((await connection.runAndReadAll(asked)).getRowObjectsJson() as LinkRow[])).toEqual(expected);
+    connection.closeSync();
+    duckdb.closeSync();
     await withSinks({ config, log: silentLog }, (app) =>
       forget({ ...app, holder: holderOf('test') }, { source, kind: 'source' }),
     );
