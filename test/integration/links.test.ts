@@ -6,8 +6,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { withSinks, withSyncApp } from '../../src/app/index.ts';
 import { scheduledStreamsOf } from '../../src/app/worker.ts';
 import type { Config } from '../../src/config/index.ts';
+import { keyHashOf } from '../../src/cursor/budgets.ts';
 import { holderOf } from '../../src/cursor/database/holders.ts';
 import { writeSchedules } from '../../src/cursor/schedules.ts';
+import { findTroubles } from '../../src/jobs/alerts.ts';
 import { runDueStream } from '../../src/jobs/run-job.ts';
 import { byStreamKey, TIMINGS } from '../../src/jobs/schedule.ts';
 import type { SyncName } from '../../src/model/streams.ts';
@@ -141,6 +143,22 @@ it('merges what events and the listing say: by updatedAt, and counters by the ne
   Object.assign(link, { url: 'https://new.test/', updatedAt: at + DAY });
   await syncDone(config);
   expect(await stored()).toMatchObject({ link_url: 'https://new.test/', link_updated_at: new Date(at + DAY) });
+});
+
+it('has a budget of its own, which all processes share: it takes nothing from that of events', async () => {
+  const sandbox = await open({ apiKey: 'a-key-of-its-own' });
+  const config = configWith(sandbox);
+  await syncDone(config, ['leads', 'links']);
+  const used = await engine.db.query<{ key: string; rate: number; n: number }>({
+    text: `select key_hash as key, max(per_second) as rate, sum(fresh + repair + backfill)::int as n from tributary.budget_use
+      where key_hash = any($1) group by 1 order by 2`,
+    values: [[keyHashOf(sandbox.apiKey), keyHashOf(sandbox.apiKey, 'standard')]],
+  });
+  const asked = (path: string): number => sandbox.service.requests.filter((one) => one.path === path).length;
+  expect(used).toEqual([
+    { key: keyHashOf(sandbox.apiKey, 'standard'), rate: 50, n: asked('/links') },
+    { key: keyHashOf(sandbox.apiKey), rate: 500, n: asked('/events') },
+  ]);
 });
 
 it('keeps what links were, where history is on', async () => {
@@ -307,6 +325,9 @@ describe('what is no listing is a fault of this stream alone', () => {
         values: [due.source],
       });
       expect(parked).toEqual([{ stream: 'links' }]);
+      const troubles = await findTroubles(app.state, byStreamKey(scheduled), ['warehouse']);
+      const own = troubles.filter(({ source }) => source === due.source);
+      expect(own).toEqual([{ ...due, kind: 'parked', message: expect.stringContaining('401') }]);
     });
   });
 });
