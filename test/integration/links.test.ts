@@ -1,17 +1,21 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { withSinks, withSyncApp } from '../../src/app/index.ts';
 import { scheduledStreamsOf } from '../../src/app/worker.ts';
 import type { Config } from '../../src/config/index.ts';
+import { keyHashOf } from '../../src/cursor/budgets.ts';
 import { holderOf } from '../../src/cursor/database/holders.ts';
 import { writeSchedules } from '../../src/cursor/schedules.ts';
+import { findTroubles } from '../../src/jobs/alerts.ts';
 import { runDueStream } from '../../src/jobs/run-job.ts';
 import { byStreamKey, TIMINGS } from '../../src/jobs/schedule.ts';
 import type { SyncName } from '../../src/model/streams.ts';
 import type { FaultRule } from '../../src/sandbox/requests.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
+import { printSchema } from '../../src/sinks/schema-formats.ts';
 import { forget } from '../../src/sync/maintain/forget.ts';
 import { readStatus } from '../../src/sync/status.ts';
 import { type Outcome, syncAll } from '../../src/sync/sync-stream.ts';
@@ -141,6 +145,22 @@ it('merges what events and the listing say: by updatedAt, and counters by the ne
   expect(await stored()).toMatchObject({ link_url: 'https://new.test/', link_updated_at: new Date(at + DAY) });
 });
 
+it('has a budget of its own, which all processes share: it takes nothing from that of events', async () => {
+  const sandbox = await open({ apiKey: 'a-key-of-its-own' });
+  const config = configWith(sandbox);
+  await syncDone(config, ['leads', 'links']);
+  const used = await engine.db.query<{ key: string; rate: number; n: number }>({
+    text: `select key_hash as key, max(per_second) as rate, sum(fresh + repair + backfill)::int as n from tributary.budget_use
+      where key_hash = any($1) group by 1 order by 2`,
+    values: [[keyHashOf(sandbox.apiKey), keyHashOf(sandbox.apiKey, 'standard')]],
+  });
+  const asked = (path: string): number => sandbox.service.requests.filter((one) => one.path === path).length;
+  expect(used).toEqual([
+    { key: keyHashOf(sandbox.apiKey, 'standard'), rate: 50, n: asked('/links') },
+    { key: keyHashOf(sandbox.apiKey), rate: 500, n: asked('/events') },
+  ]);
+});
+
 it('keeps what links were, where history is on', async () => {
   const sandbox = await open();
   const config = configWith(sandbox);
@@ -171,6 +191,13 @@ it('keeps what links were, where history is on', async () => {
   expect((await versions()).at(-1)?.t).not.toBeNull();
 });
 
+/** A listing is one file of the table. */
+async function newestIn(dir: string): Promise<string> {
+  const names = (await readdir(dir, { recursive: true })).filter((name) => name.endsWith('.parquet'));
+  const times = await Promise.all(names.map(async (name) => ({ name, at: (await stat(join(dir, name))).mtimeMs })));
+  return join(dir, times.sort((a, b) => b.at - a.at)[0]?.name ?? '');
+}
+
 describe('every sink', () => {
   it('has the same links: Postgres elsewhere, Parquet and Iceberg; without passwords; and forgets them', async () => {
     const sandbox = await sandboxWith(['password'], { quietLinks: 60, requestsPerMinute: null });
@@ -186,7 +213,7 @@ describe('every sink', () => {
     await syncDone(config);
     const gone = sandbox.service.linkListing.all().find(({ clicks }) => clicks === 0)?.id ?? '';
     sandbox.service.linkListing.remove(gone);
-    await syncDone(config, ['clicks', 'links']);
+    await syncDone(config, ['clicks', 'leads', 'sales', 'links']);
     await syncDone(config);
     const { asyncBufferFromFile, parquetReadObjects } = await import('hyparquet');
     const { compressors } = await import('hyparquet-compressors');
@@ -209,10 +236,14 @@ describe('every sink', () => {
     );
     for (const status of statuses) expect(status.completeThrough).not.toBeNull();
     expect((await linksOf(config)).every(({ link_password }) => link_password === null)).toBe(true);
-    const data = (await readdir(join(tables, 'attribution', 'links'), { recursive: true })).filter((name) =>
-      name.endsWith('.parquet'),
-    );
-    expect(data.length).toBeGreaterThan(0);
+    expect(facts(await read(await newestIn(join(tables, 'attribution', 'links', 'data'))))).toEqual(expected);
+    const duckdb = await DuckDBInstance.create(':memory:', { threads: '1' });
+    const connection = await duckdb.connect();
+    await connection.run(printSchema('duckdb', { lake, isListed: true }));
+    const asked = 'select link_id, link_title, _missing_since from attribution.links';
+    expect(facts((await connection.runAndReadAll(asked)).getRowObjectsJson() as LinkRow[])).toEqual(expected);
+    connection.closeSync();
+    duckdb.closeSync();
     await withSinks({ config, log: silentLog }, (app) =>
       forget({ ...app, holder: holderOf('test') }, { source, kind: 'source' }),
     );
@@ -294,6 +325,9 @@ describe('what is no listing is a fault of this stream alone', () => {
         values: [due.source],
       });
       expect(parked).toEqual([{ stream: 'links' }]);
+      const troubles = await findTroubles(app.state, byStreamKey(scheduled), ['warehouse']);
+      const own = troubles.filter(({ source }) => source === due.source);
+      expect(own).toEqual([{ ...due, kind: 'parked', message: expect.stringContaining('401') }]);
     });
   });
 });

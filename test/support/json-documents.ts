@@ -18,7 +18,7 @@ const error = object({
   exitCode: number(),
 });
 
-const track = { source: text(), stream };
+const track = { source: text(), stream: z.enum([...stream.options, 'links']) };
 const span = object({ from: moment, to: moment.describe('exclusive') });
 
 /** Of a backfill: what was old enough to be read of what was asked for; absent where it was stopped. */

@@ -58,7 +58,9 @@ export function levelsOf(command: Command, path: readonly string[] = []): Level[
         value: required || optional ? valueBehind(flags, argChoices) : 'none',
       })),
     values: command.registeredArguments.flatMap(
-      (each) => each.argChoices ?? (each.name() === 'stream' ? STREAM_NAMES : []),
+      (each) =>
+        each.argChoices ??
+        (each.name() === 'stream' ? [...STREAM_NAMES, ...(command.name() === 'sync' ? ['links'] : [])] : []),
     ),
   };
   return [level, ...children.flatMap((child) => levelsOf(child, [...path, child.name()]))];

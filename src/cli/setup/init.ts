@@ -247,12 +247,7 @@ const QUESTIONS: readonly Question[] = [
     fault: variableFault,
   },
   { name: 'streams', asks: 'Which streams?', fallback: STREAM_NAMES.join(','), fault: someOf(STREAM_NAMES) },
-  {
-    name: 'links',
-    asks: 'All links, also without a click? (how often: 1d; empty: no)',
-    fallback: '',
-    fault: everyFault,
-  },
+  { name: 'links', asks: 'All links, how often? (such as 1d; empty: only clicked)', fallback: '', fault: everyFault },
   {
     name: 'since',
     asks: 'Where does the first sync begin? (2026-01-01, 30d back from now, or all)',

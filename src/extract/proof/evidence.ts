@@ -22,6 +22,7 @@ import {
   tellsOrder,
   widestPair,
 } from './cover.ts';
+import { Doubts } from './doubts.ts';
 import { CLOSED_MS, withInstant, withInterval } from './intervals.ts';
 import type { Admission, Known } from './known.ts';
 import { SeenRows } from './seen-rows.ts';
@@ -44,10 +45,7 @@ export class Evidence {
   #seenMs = 0;
   /** The service refuses longer ranges. */
   #mostRangeMs = Number.POSITIVE_INFINITY;
-  /** The orders that an answer has ignored. */
-  #disordered = new Set<'asc' | 'desc'>();
-  /** The newest row of earlier runs, where an end was believed without it; `back` once it has shown again. */
-  #gone: Instant | 'back' | undefined;
+  #doubts = new Doubts();
   /** Until when short questions have shown nothing newer than the newest row. */
   quietThrough: Instant | undefined;
   /** Whether an answer has shown where everything ends. */
@@ -70,8 +68,7 @@ export class Evidence {
     copy.#looks = [...this.#looks];
     copy.#seenMs = this.#seenMs;
     copy.#mostRangeMs = this.#mostRangeMs;
-    copy.#disordered = new Set(this.#disordered);
-    copy.#gone = this.#gone;
+    copy.#doubts = this.#doubts.fork();
     copy.quietThrough = this.quietThrough;
     copy.knowsEnd = this.knowsEnd;
     copy.settledThrough = this.settledThrough;
@@ -83,9 +80,8 @@ export class Evidence {
     // RULE stream. Rows of another stream: the answer is one to another question.
     if (answer.foreign) return { kind: 'foreign' };
     const sorted = inOrder(answer);
-    if (this.#rows.showSampling(answer, sorted ?? answer.rows) || this.#isBack(answer)) this.#startOver();
-    if (sorted === undefined) this.#disordered.add(answer.query.order);
-    if (sorted === undefined || !this.#tellsItsOrder(answer, sorted)) return { kind: 'unordered' };
+    if (this.#rows.showSampling(answer, sorted ?? answer.rows) || this.#doubts.isBack(answer)) this.#startOver();
+    if (!this.#doubts.isOrdered(answer, sorted)) return { kind: 'unordered' };
     const between = provenBy(sorted);
     const missing = between ? this.#rows.missingFrom(answer, between) : [];
     if (missing.length > 0) return { kind: 'contradicts', missing };
@@ -94,19 +90,6 @@ export class Evidence {
     this.#noteNewest(answer, sorted);
     this.#look(answer, sorted);
     return sorted.length === 0 ? { kind: 'empty' } : { kind: 'counts', sorted };
-  }
-
-  /** An order that was ignored once is believed where rows of two instants show it. */
-  #tellsItsOrder({ query }: Observation, sorted: readonly Stamped[]): boolean {
-    return !this.#disordered.has(query.order) || sorted.length === 0 || provenBy(sorted) !== undefined;
-  }
-
-  /** A row that was taken for gone: what was concluded without it is wrong. */
-  #isBack({ rows }: Observation): boolean {
-    const gone = this.#gone;
-    if (typeof gone !== 'number' || !rows.some(({ at }) => Math.abs(at - gone) < SHOWN_MS)) return false;
-    this.#gone = 'back';
-    return true;
   }
 
   #startOver(): void {
@@ -143,7 +126,7 @@ export class Evidence {
     const newestHere = Math.max(...this.#looks.map((look) => look.newest?.at ?? Number.NEGATIVE_INFINITY));
     if (candidate.query.order !== 'desc' || !reachesNow(candidate) || !newest || newest.at < newestHere) return false;
     const newer = this.newerSeen(newest.at);
-    if (newer !== undefined && (this.#gone === 'back' || !isGone(this.#looks, newer))) return false;
+    if (newer !== undefined && !(this.#doubts.mayBeGone && isGone(this.#looks, newer))) return false;
     if (this.isNew || newer !== undefined || (isOneInstant(candidate) && !hasRoom(candidate))) {
       if (!isSeenNewest(candidate, this.#looks)) return false;
     }
@@ -166,7 +149,7 @@ export class Evidence {
     if (isCovered(this.#looks, silence, this.#seenMs))
       this.quietThrough = Math.max(this.quietThrough ?? newest, candidate.answeredAt);
     this.knowsEnd = true;
-    this.#gone ??= this.newerSeen(newest);
+    this.#doubts.takeForGone(this.newerSeen(newest));
     const before = candidate.query.end < candidate.answeredAt ? candidate.query.end : Number.POSITIVE_INFINITY;
     this.#add({ after: candidate.first?.at ?? newest, before }, candidate);
     this.admitInstant(candidate.first?.at);

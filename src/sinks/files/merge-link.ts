@@ -77,7 +77,7 @@ export function mergeListing(
         compared.some(({ i, kind }) => !isSameValue(kind, before[i] ?? null, after[i] ?? null)));
     if (before && !isChanged) after[observed] = before[observed] ?? now;
     counts[before ? (isChanged ? 'changed' : 'unchanged') : 'new'] += 1;
-    after[listed] = snapshot.at;
+    after[listed] = snapshot.startedAt;
     after[missing] = null;
     all.set(String(after[id]), after);
   }
@@ -87,7 +87,7 @@ export function mergeListing(
     const isOld = madeAt === null ? Number(row[observed]) < snapshot.startedAt : Number(madeAt) < snapshot.at;
     const isGone = snapshot.isProven && row[missing] === null && isOld;
     if (isGone) counts.changed += 1;
-    all.set(key, isGone ? row.with(missing, snapshot.at) : row);
+    all.set(key, isGone ? row.with(missing, snapshot.startedAt) : row);
   }
   const rows = [...all].sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b))).map(([, row]) => row);
   return { rows, receipt: { ...counts, sanitized: sanitizer.sanitized() } };

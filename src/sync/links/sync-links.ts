@@ -13,7 +13,7 @@ export const syncLinks = (deps: SyncDeps, job: LinksJob): Promise<StreamReport> 
   withRun(deps, job, 'sync', async (run) => {
     const { source, stream } = job;
     const writers = deps.sinks.map((sink) => ({ sink, replace: abilityOf(sink, 'replaceLinks') }));
-    const startedAt = run.now();
+    const startedAt = Math.floor(run.now());
     const report = (rows: number): void =>
       deps.onProgress({ source, stream, rows, requests: run.requests(), through: undefined, runId: run.id });
     const hadLinks = await hasShownAny(deps.state, source);

@@ -15,7 +15,7 @@ export async function replaceLinks(tx: Transaction, schema: string, snapshot: Li
   const sanitizer = createSanitizer(LINKS, POSTGRES_TEXT);
   const staged = await sendStage(tx, entityStage(LINKS), valuesOf(sanitizer.all(rows)), rows.length);
   const [done] = await tx.query<{ new: number; changed: number }>(mergeListing(schema, staged, snapshot));
-  const missing = snapshot.isProven ? await tx.query(markMissing(schema, staged, snapshot)) : [];
+  const missing = snapshot.isProven ? await tx.query(markMissing(schema, snapshot)) : [];
   if (snapshot.keepHistory) await tx.query(keepHistory(schema, snapshot));
   const [added, changed] = [done?.new ?? 0, done?.changed ?? 0];
   return {
@@ -35,30 +35,30 @@ const names = LINKS.columns.map(({ name }) => quoteIdent(name));
 const merged = LINKS.columns.map(({ name }) => {
   const value = mergedValue(LINKS, name);
   return LINK_COUNTERS.has(name)
-    ? `case when t._observed_at > $3::timestamptz then t.${quoteIdent(name)} else ${value} end`
+    ? `case when t._observed_at > $2::timestamptz then t.${quoteIdent(name)} else ${value} end`
     : value;
 });
 
-const mergeListing = (schema: string, staged: Staged, { source, at, startedAt }: LinksSnapshot): Sql => ({
+const mergeListing = (schema: string, staged: Staged, { source, startedAt }: LinksSnapshot): Sql => ({
   text: `
     with merged as (
       insert into ${tableName(schema, LINKS)} as t (_source, ${names.join(', ')}, _observed_at, _listed_at)
-      select $1, ${names.join(', ')}, now(), $2::timestamptz from ${staged.from('s', '$4')} order by link_id
+      select $1, ${names.join(', ')}, now(), $2::timestamptz from ${staged.from('s', '$3')} order by link_id
       on conflict (_source, link_id) do update
         set ${names.map((name, i) => `${name} = ${merged[i]}`).join(', ')}, _listed_at = excluded._listed_at, _missing_since = null,
           _observed_at = case when t._missing_since is not null
             or (${names.map((name) => `t.${name}`).join(', ')}) is distinct from (${merged.join(', ')}) then now() else t._observed_at end
       returning xmax = 0 as is_new, _observed_at = now() as is_changed)
     select count(*) filter (where is_new)::int as new, count(*) filter (where is_changed and not is_new)::int as changed from merged`,
-  values: [source, toIso(at), toIso(startedAt), ...staged.values],
+  values: [source, toIso(startedAt), ...staged.values],
 });
 
-/** A link that was made after the listing began may be known from an event already. */
-const markMissing = (schema: string, staged: Staged, { source, at, startedAt }: LinksSnapshot): Sql => ({
+/** After the merge: what it did not touch was not listed. A link that was made after the listing began may be known from an event already. */
+const markMissing = (schema: string, { source, at, startedAt }: LinksSnapshot): Sql => ({
   text: `
-    update ${tableName(schema, LINKS)} as t set _missing_since = $2::timestamptz
-    where _source = $1 and _missing_since is null and coalesce(link_created_at < $2::timestamptz, _observed_at < $3::timestamptz)
-      and link_id not in (select link_id from ${staged.from('s', '$4')})
+    update ${tableName(schema, LINKS)} as t set _missing_since = $3::timestamptz
+    where _source = $1 and _missing_since is null and _listed_at is distinct from $3::timestamptz
+      and coalesce(link_created_at < $2::timestamptz, _observed_at < $3::timestamptz)
     returning 1`,
-  values: [source, toIso(at), toIso(startedAt), ...staged.values],
+  values: [source, toIso(at), toIso(startedAt)],
 });

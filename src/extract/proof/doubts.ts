@@ -1,0 +1,42 @@
+import type { Instant } from '../../model/instant.ts';
+import { type Observation, provenBy, SHOWN_MS, type Stamped } from './answer.ts';
+
+/** What a service did once that makes its later answers say less. */
+export class Doubts {
+  /** The orders that an answer has ignored. */
+  readonly #disordered = new Set<'asc' | 'desc'>();
+  /** The newest row of earlier runs, where an end was believed without it; `back` once it has shown again. */
+  #gone: Instant | 'back' | undefined;
+
+  fork(): Doubts {
+    const copy = new Doubts();
+    for (const order of this.#disordered) copy.#disordered.add(order);
+    copy.#gone = this.#gone;
+    return copy;
+  }
+
+  /** RULE order, for what cannot show its order: one that was ignored once is believed where rows of two instants show it. */
+  isOrdered({ query: { order } }: Observation, sorted: readonly Stamped[] | undefined): sorted is readonly Stamped[] {
+    if (sorted === undefined) this.#disordered.add(order);
+    else if (!this.#disordered.has(order) || sorted.length === 0 || provenBy(sorted)) return true;
+    return false;
+  }
+
+  /** An end is believed without the newest row that is known. */
+  takeForGone(at: Instant | undefined): void {
+    this.#gone ??= at;
+  }
+
+  /** Whether rows may be taken for gone here. */
+  get mayBeGone(): boolean {
+    return this.#gone !== 'back';
+  }
+
+  /** Whether a row shows that was taken for gone: what was concluded without it is wrong. */
+  isBack({ rows }: Observation): boolean {
+    const gone = this.#gone;
+    if (typeof gone !== 'number' || !rows.some(({ at }) => Math.abs(at - gone) < SHOWN_MS)) return false;
+    this.#gone = 'back';
+    return true;
+  }
+}
