@@ -1,5 +1,5 @@
 import type { Instant } from '../../model/instant.ts';
-import { type Interval, inOrder, type Observation, provenBy, SHOWN_MS, type Stamped, WIDENED_MS } from './answer.ts';
+import { type Interval, inOrder, type Observation, provenBy, type Stamped, WIDENED_MS } from './answer.ts';
 import { allTiesSeen, aroundUnreadable, type Count, type Unreadable } from './counting.ts';
 import {
   APART_MS,
@@ -278,9 +278,8 @@ export class Evidence {
   through = (start: Instant): Instant | undefined => this.around(start)?.before;
 
   /** The interval that an instant lies in. */
-  around(at: Instant): Interval | undefined {
-    return this.#intervals.find(({ after, before }) => after < at && at < before);
-  }
+  around = (at: Instant): Interval | undefined =>
+    this.#intervals.find(({ after, before }) => after < at && at < before);
 
   /** Whether nothing was proven before this run: what this service does with a question is not known at all. */
   get isNew(): boolean {
