@@ -60,7 +60,7 @@ describe('commands that work', () => {
     },
     { args: ['lake', 'rewrite'], says: /lake/ },
     { args: ['iceberg', 'maintain'], says: /^tables +attribution\.clicks +\d/m },
-    { args: ['forget', '--source', 'main', '--everything', '--dry-run'], says: /\.clicks +[\d,]+$/m },
+    { args: ['forget', '--source', 'main', '--everything', '--dry-run'], says: /^lake: clicks +[\d,]+$/m },
     { args: ['forget', '--source', 'main', '--click', 'nobody', '--unseen', '--yes'], says: /clicks/ },
   ])('$args', async ({ args, says }) => {
     const { seen, piped } = await both(...args);
