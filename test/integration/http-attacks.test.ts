@@ -123,7 +123,7 @@ describe('requests that no query can take', () => {
     expect(refused[1]).toBe('the query, limit: must be of the type number');
     for (const [path, words] of [
       ['/api/runs?limit=501', 'the query, limit: must be at most 500'],
-      ['/api/runs?stream=nope', 'the query, stream: must be one of clicks, leads, sales'],
+      ['/api/runs?stream=nope', 'the query, stream: must be one of clicks, leads, sales, links'],
       ['/api/runs?nothing=1', 'the query: there is no nothing'],
     ])
       expect((await messageOf(await room.get(path ?? '')))[1]).toBe(words);
