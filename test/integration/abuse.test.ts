@@ -141,7 +141,7 @@ const LINES: Array<[what: string, args: string[], reason: RegExp]> = [
   ['a huge count', ['runs', '--limit', '1e99'], /whole number/],
   ['an unknown flag', ['sync', '--insecure'], /unknown option/],
   ['a folder as config', ['sync', '--config', '.'], /cannot be read/],
-  ['no config', ['sync', '--config', 'nowhere.yaml'], /cannot be read/],
+  ['no config', ['sync', '--config', 'nowhere.yaml'], /there is no config file/],
   ['a link that leads to itself', ['sync', '--config', 'loop'], /cannot be read/],
 ];
 
