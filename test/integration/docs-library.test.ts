@@ -85,7 +85,7 @@ describe('the library', () => {
     expect(() =>
       createTributary({ config: { sources: { main: { plan: 'gold' } } } as unknown as ConfigInput }),
     ).toThrow(ConfigError);
-    expect(() => createTributary({ config: 'no/such.yaml' })).toThrow('no/such.yaml cannot be read');
+    expect(() => createTributary({ config: 'no/such.yaml' })).toThrow('there is no config file no/such.yaml');
   });
 
   it('a refusal is an outcome, not an exception', async () => {
