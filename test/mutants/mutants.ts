@@ -3,7 +3,7 @@ export interface Mutant {
   rule: string;
   /** For people. */
   what: string;
-  file: 'answer' | 'cover' | 'seen-rows' | 'intervals' | 'counting' | 'evidence' | 'certified';
+  file: 'answer' | 'cover' | 'seen-rows' | 'intervals' | 'counting' | 'doubts' | 'evidence' | 'certified';
   /** Stands in the file exactly once. */
   from: string;
   to: string;
@@ -14,6 +14,7 @@ const cover = mutantsOf('cover');
 const intervals = mutantsOf('intervals');
 const seen = mutantsOf('seen-rows');
 const counting = mutantsOf('counting');
+const doubts = mutantsOf('doubts');
 const evidence = mutantsOf('evidence');
 const certified = mutantsOf('certified');
 
@@ -40,6 +41,8 @@ export const MUTANTS: readonly Mutant[] = [
     'all.length > query.limit ? all.slice(0, query.limit) : all',
     'all',
   ),
+  doubts('order', 'an order that was ignored, told by one instant', '!this.#disordered.has(order) || ', 'true || '),
+  answer('reach', 'two times that are years away', 'others.length === rows.length - 1 && ', ''),
   answer('reach', 'skipped', 'return withinReach(past, query);', 'return sorted;'),
   answer('reach', 'garbled times in the past', 'at >= start - WIDENED_MS && ', ''),
   answer('reach', 'garbled times in the future', ' && at <= end + WIDENED_MS', ''),
@@ -75,7 +78,7 @@ export const MUTANTS: readonly Mutant[] = [
     'if (answer.foreign) return',
     'if (answer.foreign && answer.rows.length === 0) return',
   ),
-  evidence('whole', 'skipped', 'if (this.#rows.showSampling(answer, sorted ?? answer.rows)) this.#startOver();', ''),
+  evidence('whole', 'skipped', 'this.#rows.showSampling(answer, sorted ?? answer.rows) || ', ''),
   evidence('whole', 'answers out of order are not compared', 'sorted ?? answer.rows', 'sorted ?? []'),
   evidence('whole', 'what was shown before', 'this.#intervals = [];\n    this.#looks = [];', 'this.#looks = [];'),
   seen(
@@ -96,6 +99,7 @@ export const MUTANTS: readonly Mutant[] = [
     'if (newer !== undefined ||',
   ),
   evidence('end', 'a newer row gone that no short question denies', '&& !isGone(this.#looks, newer)', '&& false'),
+  evidence('end', 'a row that shows again after it was taken for gone', ' || this.#doubts.isBack(answer)', ''),
   cover('end', 'a newer row gone by a long question', 'lengthOf(look) <= NARROW_MS && quietOf', 'quietOf'),
   evidence('end', 'a silence that is not covered', '<= QUIET_MS || isCovered', '>= 0 || isCovered'),
   cover('end', 'the same page size', 'reachesNow(look) && haveOtherEdges(look, candidate) &&', 'reachesNow(look) &&'),

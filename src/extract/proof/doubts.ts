@@ -5,8 +5,8 @@ import { type Observation, provenBy, SHOWN_MS, type Stamped } from './answer.ts'
 export class Doubts {
   /** The orders that an answer has ignored. */
   readonly #disordered = new Set<'asc' | 'desc'>();
-  /** The newest row of earlier runs, where an end was believed without it; `back` once it has shown again. */
-  #gone: Instant | 'back' | undefined;
+  /** The newest row of earlier runs, where an end was believed without it. */
+  #gone: Instant | undefined;
 
   fork(): Doubts {
     const copy = new Doubts();
@@ -27,16 +27,11 @@ export class Doubts {
     this.#gone ??= at;
   }
 
-  /** Whether rows may be taken for gone here. */
-  get mayBeGone(): boolean {
-    return this.#gone !== 'back';
-  }
-
   /** Whether a row shows that was taken for gone: what was concluded without it is wrong. */
   isBack({ rows }: Observation): boolean {
     const gone = this.#gone;
-    if (typeof gone !== 'number' || !rows.some(({ at }) => Math.abs(at - gone) < SHOWN_MS)) return false;
-    this.#gone = 'back';
+    if (gone === undefined || !rows.some(({ at }) => Math.abs(at - gone) < SHOWN_MS)) return false;
+    this.#gone = undefined;
     return true;
   }
 }

@@ -126,7 +126,7 @@ export class Evidence {
     const newestHere = Math.max(...this.#looks.map((look) => look.newest?.at ?? Number.NEGATIVE_INFINITY));
     if (candidate.query.order !== 'desc' || !reachesNow(candidate) || !newest || newest.at < newestHere) return false;
     const newer = this.newerSeen(newest.at);
-    if (newer !== undefined && !(this.#doubts.mayBeGone && isGone(this.#looks, newer))) return false;
+    if (newer !== undefined && !isGone(this.#looks, newer)) return false;
     if (this.isNew || newer !== undefined || (isOneInstant(candidate) && !hasRoom(candidate))) {
       if (!isSeenNewest(candidate, this.#looks)) return false;
     }
