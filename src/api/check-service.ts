@@ -1,7 +1,7 @@
 import { connect } from 'node:tls';
 import { type Finding, findingOf, note, ok } from '../model/errors.ts';
 import type { StreamName } from '../model/streams.ts';
-import { createClient } from './client.ts';
+import { type Client, createClient } from './client.ts';
 
 export interface ServiceToCheck {
   name: string;
@@ -10,6 +10,8 @@ export interface ServiceToCheck {
   requestsPerSecond: number;
   /** Any stream that the source syncs. */
   stream: StreamName;
+  /** Whether all links are listed too. */
+  links?: unknown;
 }
 
 const HOUR_MS = 3_600_000;
@@ -27,18 +29,27 @@ export async function checkService(service: ServiceToCheck, signal: AbortSignal)
     const { baseUrl, apiKey, stream } = service;
     const timeouts = { headersMs: PATIENCE_MS, idleMs: PATIENCE_MS, totalMs: PATIENCE_MS };
     const query = { stream, start: started - HOUR_MS, end: started, sortOrder: 'desc', page: 1, limit: 1 } as const;
-    const page = await createClient({ baseUrl, apiKey, timeouts }).get({ ...query, filters: {} }, signal);
+    const client = createClient({ baseUrl, apiKey, timeouts });
+    const page = await client.get({ ...query, filters: {} }, signal);
     const { host } = new URL(baseUrl);
     return [
       ok(subject, `${host} answers and takes the key`),
       ...(await tlsFindings(subject, new URL(baseUrl))),
       budgetFinding(subject, service.requestsPerSecond, page.namedLimit),
       clockFinding(subject, page.serverNow, (started + Date.now()) / 2),
+      ...(service.links ? [await linksFinding(subject, client, signal)] : []),
     ];
   } catch (error) {
     return [findingOf(subject, error)];
   }
 }
+
+/** A key that reads events may not be allowed to list links. */
+const linksFinding = (subject: string, client: Client, signal: AbortSignal): Promise<Finding> =>
+  client.get({ stream: 'links', page: 1, pageSize: 1 }, signal).then(
+    () => ok(subject, 'lists its links'),
+    (error: unknown) => findingOf(`${subject}: links`, error),
+  );
 
 /** The limit is documented per hour but counts seconds in practice: it is compared, never used for pacing. */
 function budgetFinding(subject: string, perSecond: number, limit: string | undefined): Finding {

@@ -124,20 +124,17 @@ export function parseWindow({ from, to }: WindowOptions, now: Instant = Date.now
 }
 
 /** Stream names as typed; every unknown one is named at once. */
-export function parseStreams(names: readonly string[]): StreamName[] {
-  const isStream = (name: string): name is StreamName => (STREAM_NAMES as readonly string[]).includes(name);
-  const unknown = names.filter((name) => !isStream(name));
-  if (unknown.length > 0) {
-    throw new ConfigError(`unknown stream: ${unknown.join(', ')}`, { next: `use ${STREAM_NAMES.join(', ')}` });
-  }
-  return names.filter(isStream);
-}
+export const parseStreams = (names: readonly string[]): StreamName[] => parseNames(names, STREAM_NAMES);
 
 /** The same for what can be synced: also the listing of all links. */
-export const parseSyncNames = (names: readonly string[]): SyncName[] => [
-  ...parseStreams(names.filter((name) => name !== 'links')),
-  ...(names.includes('links') ? (['links'] as const) : []),
-];
+export const parseSyncNames = (names: readonly string[]): SyncName[] => parseNames(names, [...STREAM_NAMES, 'links']);
+
+function parseNames<Name extends string>(names: readonly string[], known: readonly Name[]): Name[] {
+  const isKnown = (name: string): name is Name => (known as readonly string[]).includes(name);
+  const unknown = names.filter((name) => !isKnown(name));
+  if (unknown.length === 0) return names.filter(isKnown);
+  throw new ConfigError(`unknown stream: ${unknown.join(', ')}`, { next: `use ${known.join(', ')}` });
+}
 
 /** What comes before anything can be shown. */
 export const firstStep = ({ sources }: { sources: object }): string =>

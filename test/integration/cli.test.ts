@@ -46,7 +46,7 @@ describe('what was mistyped', () => {
       ['demo', 'now'],
       "too many arguments for 'demo'. Expected 0 arguments but got 1.\nnext: see tributary demo --help\n",
     ],
-    [['sync', 'clics', 'sale'], 'unknown stream: clics, sale\nnext: use clicks, leads, sales\n'],
+    [['sync', 'clics', 'sale'], 'unknown stream: clics, sale\nnext: use clicks, leads, sales, links\n'],
     [
       ['schema', '--format', 'xml'],
       "option '--format <FORMAT>' argument 'xml' is invalid. Allowed choices are sql, markdown, json, dbt, duckdb.\nnext: see tributary schema --help\n",

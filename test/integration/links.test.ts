@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { checkService } from '../../src/api/check-service.ts';
 import { withSinks, withSyncApp } from '../../src/app/index.ts';
 import { scheduledStreamsOf } from '../../src/app/worker.ts';
 import type { Config } from '../../src/config/index.ts';
@@ -65,6 +66,12 @@ async function syncDone(config: Config, streams?: readonly SyncName[]): Promise<
 }
 
 type LinkRow = Record<string, unknown> & { link_id: string; _missing_since: Date | null; link_title: string | null };
+
+function serviceOf(config: Config) {
+  const source = config.sources[sourceOf(config)];
+  if (!source) throw new Error('a config has a source');
+  return { name: 'main', stream: 'clicks', ...source } as const;
+}
 
 const linksOf = (config: Config, where = 'true'): Promise<LinkRow[]> =>
   engine.db.query<LinkRow>({
@@ -191,6 +198,17 @@ it('keeps what links were, where history is on', async () => {
   expect((await versions()).at(-1)?.t).not.toBeNull();
 });
 
+it('makes the table of versions once, whichever of several sources comes first', async () => {
+  const sandbox = await open();
+  const first = configWith(sandbox);
+  const [source] = Object.values(first.sources);
+  if (!source) throw new Error('a config has a source');
+  const names = Array.from({ length: 6 }, (_, i) => `${sourceOf(first)}-${i}`);
+  const sinks = { elsewhere: { type: 'postgres' as const, schema: 'first_listings' } };
+  const config = { ...first, sources: Object.fromEntries(names.map((name) => [name, source])) };
+  await syncDone({ ...config, sinks: { elsewhere: { ...first.sinks.warehouse, ...sinks.elsewhere } } } as Config);
+});
+
 /** A listing is one file of the table. */
 async function newestIn(dir: string): Promise<string> {
   const names = (await readdir(dir, { recursive: true })).filter((name) => name.endsWith('.parquet'));
@@ -262,9 +280,9 @@ describe('what is no listing is a fault of this stream alone', () => {
     ['an object', { body: '{"links":[]}' }, /JSON that is not a list/],
     ['a list of texts', { body: '["a","b"]' }, /no link, on page 1: a link is not an object/],
     ['links without an id', { body: '[{"url":"https://a.test"}]' }, /no link, on page 1: a link has no id/],
-    ['404', { status: 404 }, /404/],
-    ['401', { status: 401 }, /401/],
-    ['403', { status: 403 }, /403/],
+    ['404', { status: 404 }, /404[\s\S]*next: the service has no GET \/links at this baseUrl/],
+    ['401', { status: 401 }, /401[\s\S]*next: check apiKey/],
+    ['403', { status: 403 }, /403[\s\S]*next: give this key permission to read links/],
   ];
   it.each(ANSWERS)('%s', async (_name, fault, message) => {
     const sandbox = await open();
@@ -279,6 +297,36 @@ describe('what is no listing is a fault of this stream alone', () => {
     ]);
     expect(outcomes[1]?.fault?.describe()).toMatch(message);
     expect(await linksOf(config, '_listed_at is not null')).toEqual(before.filter(({ _listed_at }) => _listed_at));
+  });
+
+  it('but for single records: they leave the listing unproven, and the links beside them are stored', async () => {
+    const sandbox = await open();
+    const config = configWith(sandbox);
+    await syncDone(config);
+    const shown = {
+      id: 'link_beside',
+      domain: 'd.test',
+      key: 'k',
+      url: 'https://a.test',
+      createdAt: '2026-11-01T00:00:00Z',
+    };
+    const body = JSON.stringify([null, { url: 'https://b.test' }, shown]);
+    sandbox.service.faults.add({ path: '/links', body, match: { page: '2' }, times: 100 });
+    const [outcome] = await sync(config);
+    expect(outcome?.report).toMatchObject({
+      state: 'incomplete',
+      note: expect.stringContaining('a record could not be used, on page 2'),
+    });
+    expect(idsOf(await linksOf(config, '_missing_since is null'))).toEqual([...truth(sandbox), 'link_beside'].sort());
+    const findings = await checkService(serviceOf(config), new AbortController().signal);
+    expect(findings.map(({ level, says }) => [level, says]).at(-1)).toEqual(['ok', 'lists its links']);
+  });
+
+  it('and doctor names it', async () => {
+    const sandbox = await open();
+    sandbox.service.faults.add({ path: '/links', status: 404, times: 1 });
+    const findings = await checkService(serviceOf(configWith(sandbox)), new AbortController().signal);
+    expect(findings.at(-1)).toMatchObject({ level: 'fault', subject: expect.stringMatching(/: links$/) });
   });
 
   it('HTML, and a service that fails: events go on, and it is tried again later', async () => {

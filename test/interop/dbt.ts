@@ -32,6 +32,8 @@ select _source, event_id, "timestamp", sale_amount, _synced_at from {{ source('a
   'models/daily.sql': "select * from {{ source('attribution', 'daily_link_performance') }}",
 };
 
+const LISTED = 'select count(*) as n from attribution.links where _listed_at is not null';
+
 /** What somebody builds on the package. */
 const REPORT = { 'models/report.sql': "select * from {{ ref('daily_performance') }} where is_complete" };
 
@@ -39,12 +41,15 @@ async function tryDbt(opened: (close: () => unknown) => void): Promise<Found> {
   const python = await pythonWith('dbt', PACKAGES);
   const state = await startState();
   opened(state.close);
-  const service = await startService('--plan', 'enterprise', '--live', '5');
+  const service = await startService('--plan', 'enterprise', '--live', '5', '--links', '60');
   opened(service.close);
   const sinks = '  warehouse: { type: postgres, schema: attribution }\n  lake: { type: parquet, path: ./lake }\n';
-  const desk = await openDesk(`${sourceOf(service)}sinks:\n${sinks}state: { url: "${state.url}" }\n`);
+  const desk = await openDesk(
+    `${sourceOf(service)}    links: { every: 1d }\nsinks:\n${sinks}state: { url: "${state.url}" }\n`,
+  );
   opened(desk.close);
   await desk.done('sync');
+  const listed = Number(/"n":\s*"?(\d+)/.exec(await desk.done('query', '--json', LISTED))?.[1]);
   const duckdb = join(desk.dir, 'lake.duckdb');
   const views = await desk.done('schema', '--format', 'duckdb', '--lake', join(desk.dir, 'lake'));
   await must(
@@ -81,6 +86,9 @@ async function tryDbt(opened: (close: () => unknown) => void): Promise<Found> {
     const again = insertedClicks(built);
     if (first !== undefined && !((again ?? first) < first))
       throw new Error(`the second run wrote ${again} of ${first} clicks`);
+    const dim = /dim_links .*\[SELECT (\d+) in/.exec(built)?.[1];
+    if (dim !== undefined && Number(dim) !== listed)
+      throw new Error(`dim_links has ${dim} links, and ${listed} were listed`);
     await call('source', 'freshness');
     const [, passed = '', idle = '0', total = ''] = /PASS=(\d+).*?(?:NO-OP=(\d+).*)?TOTAL=(\d+)/.exec(built) ?? [];
     if (passed === '' || Number(passed) + Number(idle) !== Number(total))
@@ -114,8 +122,9 @@ function postgresAt(url: string) {
   const { hostname, port, username, password, pathname } = new URL(url);
   return {
     type: 'postgres',
-    host: hostname,
-    port: Number(port),
+    // The folder of a socket, or a host.
+    host: decodeURIComponent(hostname),
+    port: Number(port || 5432),
     user: decodeURIComponent(username),
     password: decodeURIComponent(password),
     dbname: pathname.slice(1),

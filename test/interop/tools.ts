@@ -95,7 +95,8 @@ export async function pythonWith(name: string, packages: readonly string[]): Pro
   if (find('python3') === undefined) throw new Missing('no python3');
   await must('python3', ['-m', 'venv', folder]);
   try {
-    await must(python, ['-m', 'pip', 'install', '-q', ...packages]);
+    // Newer releases of dbt need a parser whose source package downloads its wheel from elsewhere.
+    await must(python, ['-m', 'pip', 'install', '-q', '--only-binary', 'dbt-core-experimental-parser', ...packages]);
   } catch (error) {
     await rm(folder, { recursive: true, force: true }); // Half of it would be taken for the whole next time.
     throw error;

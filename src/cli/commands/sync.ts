@@ -215,7 +215,7 @@ function grouped(outcomes: readonly Outcome[], asked: Window | undefined): strin
   return [...streams].map(([note, names]) => `note     ${names.join(', ')}: ${note}`);
 }
 
-function notesOn({ report }: Outcome, asked: Window | undefined): string[] {
+function notesOn({ stream, report }: Outcome, asked: Window | undefined): string[] {
   if (!report) return [];
   const { tally, state, fault, range, cursor } = report;
   const lines: string[] = [];
@@ -228,7 +228,8 @@ function notesOn({ report }: Outcome, asked: Window | undefined): string[] {
   const contradictions = counts(tally.contradictions);
   if (contradictions) lines.push(`old names that contradict their field: ${contradictions} (the field won)`);
   const typeMismatches = counts(tally.typeMismatches);
-  if (typeMismatches) lines.push(`values that do not fit their column: ${typeMismatches} (kept in _extra)`);
+  const place = stream === 'links' ? 'left out' : 'kept in _extra';
+  if (typeMismatches) lines.push(`values that do not fit their column: ${typeMismatches} (${place})`);
   if (tally.quarantined > 0) lines.push(`${figure(tally.quarantined)} set aside: see tributary.quarantine`);
   if (report.note !== undefined) lines.push(report.note);
   else if (state === 'incomplete' && !fault) {

@@ -1,8 +1,9 @@
 import type { LinksQuery, Page } from '../../api/client.ts';
 import type { EventsApi } from '../../api/events-api.ts';
 import { BadRecord, StopStream, statusOf } from '../../model/errors.ts';
+import type { Row } from '../../model/flatten.ts';
 import type { FlattenLink } from './link-row.ts';
-import type { AskPage } from './pass.ts';
+import type { AskPage, LinkPage } from './pass.ts';
 
 interface Asking {
   api: EventsApi<LinksQuery>;
@@ -22,26 +23,44 @@ export function createAskPage({ api, flatten, signal }: Asking): AskPage {
     const answer = await get({ ...query, ...(isSorted && { sortOrder }) }).catch((error: unknown) => {
       // Recovery: the contract does not say by what links can be sorted. What is refused for another reason is refused again.
       const isRefused = error instanceof StopStream && [400, 422].includes(statusOf(error) ?? 0);
-      if (!isRefused || !isSorted || hasAnswered) throw error;
+      if (!isRefused || !isSorted || hasAnswered) return forLinks(error);
       isSorted = false;
-      return get(query);
+      return get(query).catch(forLinks);
     });
     hasAnswered = true;
-    return {
-      rows: answer.records.map((record) => readLink(record, page, flatten)),
-      now: answer.serverNow ?? Date.now(),
-    };
+    return { ...readRecords(answer.records, page, flatten), now: answer.serverNow ?? Date.now() };
   };
 }
 
-function readLink(record: unknown, page: number, flatten: FlattenLink) {
-  try {
-    return flatten(record);
-  } catch (error) {
-    if (!(error instanceof BadRecord)) throw error;
-    throw new StopStream(`the listing shows something that is no link, on page ${page}: ${error.message}`, {
-      answer: { status: 200, code: 'not_a_link', message: error.message },
-      next: 'look at the answer of GET /links: a JSON list of links is expected; events are synced all the same',
-    });
+/** What the texts of events do not fit. */
+const NEXT: Readonly<Record<number, string>> = {
+  403: 'give this key permission to read links, or leave links out of the source; events are synced all the same',
+  404: 'the service has no GET /links at this baseUrl: leave links out of the source; events are synced all the same',
+};
+const REFUSED =
+  'the service refuses GET /links as it is asked: leave links out of the source; events are synced all the same';
+
+function forLinks(error: unknown): never {
+  if (error instanceof StopStream && statusOf(error) !== 401) error.next = NEXT[statusOf(error) ?? 0] ?? REFUSED;
+  throw error;
+}
+
+/** One record that is no link leaves the others usable; a page without any link is no listing. */
+function readRecords(records: readonly unknown[], page: number, flatten: FlattenLink): Omit<LinkPage, 'now'> {
+  const rows: Row[] = [];
+  let unusable: string | undefined;
+  for (const record of records) {
+    try {
+      rows.push(flatten(record));
+    } catch (error) {
+      if (!(error instanceof BadRecord)) throw error;
+      unusable ??= error.message;
+    }
   }
+  if (unusable === undefined) return { rows };
+  if (rows.length > 0) return { rows, unusable: `on page ${page}: ${unusable}` };
+  throw new StopStream(`the listing shows something that is no link, on page ${page}: ${unusable}`, {
+    answer: { status: 200, code: 'not_a_link', message: unusable },
+    next: 'look at the answer of GET /links: a JSON list of links is expected; events are synced all the same',
+  });
 }

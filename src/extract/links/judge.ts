@@ -3,13 +3,14 @@ import type { Pass } from './pass.ts';
 
 /** What passes over the listing prove together. */
 export interface Verdict {
-  isProven: boolean;
-  /** Why it is not proven. */
-  note?: string;
+  /** Why it is not proven; undefined: it is. */
+  note: string | undefined;
   /** Links that are there. */
   present: ReadonlySet<string>;
-  /** Of these, links that were removed or skipped at the edge of a page: nobody can tell yet. */
-  doubtful: ReadonlySet<string>;
+  /** It hides links that are there, whatever else two passes agree on. */
+  isFickle: boolean;
+  /** The last pass does not show some that were there before: another one may tell why. */
+  isOpen: boolean;
 }
 
 /** The Date header has whole seconds. */
@@ -20,41 +21,50 @@ const MOST_UNSEEN = 0.01;
 const SAME_EDGES = 0.5;
 
 /**
- * Links are made and removed while pages are turned, and each removal shifts the pages behind it: a link slips over the edge of a page,
- * unseen. Another pass, with its edges elsewhere, shows it. So a link that only some passes show was made meanwhile (it says so itself),
- * removed meanwhile (a single page shows both of its neighbours, and not it), or slipped over an edge (its neighbours are on two pages).
- * Anything else is no listing that can be trusted.
+ * Two passes that show the same links are proof, if their pages end elsewhere: what one missed by chance, the other would show. Links that
+ * say themselves that they were made meanwhile do not count.
+ *
+ * Passes that differ are proof only if both are in the order of creation, where nothing moves but by removals, each of which shifts the
+ * links behind it over the edge of a page. Then a link that a pass misses and a later one shows must have slipped over an edge; one that
+ * is gone must be missing in two passes. In any other order, or at the end of the list, nobody can tell a removed link from one that moved,
+ * or that a limit cuts off.
  *
  * A link that slipped in every pass is seen by none. How many there are follows from how many each pass missed, as in counting fish by
  * catching them twice.
  */
 export function judge(passes: readonly Pass[], createdAt: (id: string) => Instant): Verdict {
-  const maps = passes.map(mapOf);
-  const all = new Set(passes.flatMap(({ ids }) => [...ids]));
+  const maps = passes.map((pass) => mapOf(pass, createdAt));
   const present = new Set<string>();
-  const doubtful = new Set<string>();
   const missed = passes.map(() => 0);
   let odd = 0;
-  for (const id of all) {
-    const seen = passes.map(({ ids }) => ids.has(id));
-    const last = seen.lastIndexOf(true);
-    const later = maps.slice(last + 1);
-    const map = maps[last] as PassMap;
-    if (later.some((other) => placeIn(other, map, id, createdAt) === 'between') || later.length > 1) continue;
-    present.add(id);
-    if (later.length > 0) doubtful.add(id);
-    for (const [i, other] of maps.entries()) {
-      if (seen[i] || createdAt(id) >= (passes[i]?.beganAt ?? 0) - CLOCK_MS) continue;
-      missed[i] = (missed[i] ?? 0) + 1;
-      if (i < last && placeIn(other, map, id, createdAt) !== 'edge') odd++;
+  let hidden = 0;
+  let isOpen = false;
+  for (const id of new Set(passes.flatMap(({ ids }) => [...ids]))) {
+    const last = passes.findLastIndex(({ ids }) => ids.has(id));
+    const absent = passes.flatMap(({ ids, beganAt }, i) =>
+      !ids.has(id) && (i > last || createdAt(id) < beganAt - CLOCK_MS) ? [i] : [],
+    );
+    const places = absent.map((i) => placeIn(maps[i] as PassMap, maps[last] as PassMap, id, createdAt));
+    for (const [n, i] of absent.entries()) {
+      if (places[n] !== 'between' || i < last) missed[i] = (missed[i] ?? 0) + 1;
     }
+    const isGone = absent.filter((i) => i > last).length > 1;
+    const isExplained = isGone
+      ? places.some((place) => place !== 'end') && !places.includes('moved')
+      : places.every((place, n) => place === 'edge' || (place === 'between' && (absent[n] ?? 0) > last));
+    if (!isExplained) odd++;
+    if (places.some((place, n) => place === 'between' && (absent[n] ?? 0) < last)) hidden++;
+    if (isGone) continue;
+    present.add(id);
+    isOpen ||= absent.some((i) => i > last);
   }
   const unseen = missed.reduce((product, n) => product * n, 1) / Math.max(1, present.size) ** (passes.length - 1);
   const note =
     shapeFault(passes, maps) ??
-    (odd > 0 ? `links that were there were not shown in the middle of a page: ${odd}` : undefined) ??
+    (hidden > 0 ? `links that are there were not shown in the middle of a page: ${hidden}` : undefined) ??
+    (odd > 0 ? `passes do not show the same links, and removals do not explain it: ${odd}` : undefined) ??
     (unseen > MOST_UNSEEN ? `each pass missed links that another showed: ${missed.join(', ')}` : undefined);
-  return { isProven: note === undefined, ...(note !== undefined && { note }), present, doubtful };
+  return { note, present, isFickle: hidden > 0, isOpen };
 }
 
 /** What makes two passes one: the service shows the same pages whatever it is asked for. */
@@ -79,34 +89,44 @@ interface PassMap {
   at: ReadonlyMap<string, { index: number; page: number }>;
   /** The last link of a page and the first of the next, in either order. */
   edges: ReadonlySet<string>;
+  /** In the order of creation, from either end; not where most links have the same time, or none. */
+  isByAge: boolean;
 }
 
-function mapOf({ pages }: Pass): PassMap {
+function mapOf({ pages }: Pass, createdAt: (id: string) => Instant): PassMap {
   const at = new Map<string, { index: number; page: number }>();
   for (const [page, ids] of pages.entries()) for (const id of ids) at.set(id, { index: at.size, page });
   const edges = pages.slice(1).map((ids, i) => [pages[i]?.at(-1) ?? '', ids[0] ?? ''].sort().join(' '));
-  return { order: pages.flat(), at, edges: new Set(edges) };
+  const order = pages.flat();
+  const times = order.map(createdAt);
+  const steps = times.slice(1).map((time, i) => Math.sign(time - (times[i] ?? 0)));
+  const isByAge = [1, -1].some((way) => steps.every((step) => step !== way)) && new Set(times).size * 2 > times.length;
+  return { order, at, edges: new Set(edges), isByAge };
 }
 
 /**
- * Where a link that a pass does not show would be in it, by its neighbours in a pass that shows it: between two links of one page, or at
- * the edge of a page. Links of one instant may come in any order, and those made together have one: their neighbours say nothing, and
- * each may have slipped.
+ * Where a link that a pass does not show would be in it, by its neighbours in a pass that shows it: between two links of one page, at the
+ * edge of a page, or at an end of the list; `moved` where the order says nothing. Links of one instant may come in any order, and those
+ * made together have one: their neighbours say nothing, and each may have slipped.
  */
-function placeIn(pass: PassMap, shown: PassMap, id: string, createdAt: (id: string) => Instant): 'between' | 'edge' {
+function placeIn(
+  pass: PassMap,
+  shown: PassMap,
+  id: string,
+  createdAt: (id: string) => Instant,
+): 'between' | 'edge' | 'end' | 'moved' {
+  if (!pass.isByAge || !shown.isByAge) return 'moved';
   const index = shown.at.get(id)?.index ?? 0;
-  const neighbour = (step: 1 | -1): { index: number; page: number; isTied: boolean } | undefined => {
+  const neighbour = (step: 1 | -1): { page: number; isTied: boolean } | undefined => {
     for (let i = index + step; i >= 0 && i < shown.order.length; i += step) {
       const other = shown.order[i] ?? '';
       const place = pass.at.get(other);
-      if (place) return { ...place, isTied: createdAt(other) === createdAt(id) };
+      if (place) return { page: place.page, isTied: createdAt(other) === createdAt(id) };
     }
     return undefined;
   };
   const [before, after] = [neighbour(-1), neighbour(1)];
   if (before?.isTied || after?.isTied) return 'edge';
-  if (before && after) return before.page === after.page ? 'between' : 'edge';
-  const end = before ?? after;
-  // First or last of all: nothing can have slipped over that end.
-  return end && (end.index === 0 || end.index === pass.order.length - 1) ? 'between' : 'edge';
+  if (!before || !after) return 'end';
+  return before.page === after.page ? 'between' : 'edge';
 }

@@ -17,6 +17,10 @@ export interface Listing {
 /** Bounds the requests. */
 const MOST_PASSES = 3;
 const LARGEST = 100;
+/** Limits of services are multiples of this. */
+const LIMIT = 1000;
+/** Pages without a link that may stand in the middle of a list, beyond as many as it has. */
+const MOST_HOLE = 16;
 /** Later passes have smaller pages, by shares that bring no two edges together for long. */
 const SHARES = [1, 0.97, 0.89] as const;
 
@@ -28,7 +32,7 @@ const SHARES = [1, 0.97, 0.89] as const;
  * @param onSeen Told now and then how many links there are so far.
  */
 export async function listLinks(
-  ask: AskPage,
+  askPage: AskPage,
   hadLinks: boolean,
   onSeen: (links: number) => void = () => {},
 ): Promise<Listing> {
@@ -39,31 +43,53 @@ export async function listLinks(
     if (!known || (updatedAt(row) ?? 0) >= (updatedAt(known) ?? 0)) rows.set(row.id, row);
     if (!known && rows.size % LARGEST === 0) onSeen(rows.size);
   };
+  let unusable: string | undefined;
+  const ask: AskPage = async (query) => {
+    const page = await askPage(query);
+    unusable ??= page.unusable;
+    return page;
+  };
   const createdAt = (id: string): Instant => rows.get(id)?.at ?? 0;
   const passes: Pass[] = [];
   let verdict: Verdict | undefined;
   for (let i = 0; i < MOST_PASSES; i++) {
-    const last = passes.at(-1);
-    passes.push(await readPass(ask, planOf(i, passes), last?.firstPage, take));
+    passes.push(await readPass(ask, planOf(i, passes), passes.at(-1)?.firstPage, take));
     if (i === 0) continue;
     verdict = judge(passes, createdAt);
+    if (verdict.note === undefined && !verdict.isOpen) break;
     // A listing that changed too much under the first pass may have come to rest.
-    if (!verdict.isProven && i > 1) verdict = either(verdict, judge(passes.slice(1), createdAt));
-    if (verdict.isProven && verdict.doubtful.size === 0) break;
+    const last = i > 1 && !verdict.isFickle ? judge(passes.slice(1), createdAt) : verdict;
+    if (verdict.note !== undefined && last.note === undefined) verdict = last;
   }
-  if (!verdict) throw new Error('there are at least two passes');
-  const { present, note } = verdict;
-  const isBare = present.size === 0 && hadLinks;
-  const why = isBare ? 'the service shows no link at all, and there were some' : note;
+  const { note, present } = verdict as Verdict;
+  const why =
+    (unusable === undefined ? note : `a record could not be used, ${unusable}`) ??
+    (rows.size === 0 && hadLinks ? 'the service shows no link at all, and there were some' : undefined) ??
+    (await cutFault(ask, passes));
   return {
     at: passes[0]?.beganAt ?? 0,
-    rows: [...present].flatMap((id) => rows.get(id) ?? []),
+    // What is not proven to be gone is kept.
+    rows: why === undefined ? [...present].flatMap((id) => rows.get(id) ?? []) : [...rows.values()],
     isProven: why === undefined,
     ...(why !== undefined && { note: why }),
   };
 }
 
-const either = (all: Verdict, last: Verdict): Verdict => (last.isProven ? last : all);
+/**
+ * Where the order is kept, the other end of the list would show what a limit cuts off. Where it is not, every pass ends at the same limit:
+ * a round number of links is suspicious, and so are links behind empty pages.
+ */
+async function cutFault(ask: AskPage, [first, second]: readonly Pass[]): Promise<string | undefined> {
+  const [order, back] = [first?.pages.flat() ?? [], second?.pages.flat() ?? []];
+  if (!second || second.pages.length < 2 || back.indexOf(order[0] ?? '') > back.length / 2) return undefined;
+  if (order.length % LIMIT === 0) return `the list ends after exactly ${order.length} links, which may be a limit`;
+  const { plan, end } = second;
+  for (let ahead = 2; ahead <= end + MOST_HOLE; ahead *= 2) {
+    const { rows } = await ask({ ...plan, page: end + ahead, isTrial: true });
+    if (rows.some(({ id }) => !second.ids.has(id))) return `pages behind an empty one show more links: ${end + ahead}`;
+  }
+  return undefined;
+}
 
 /** By the size that pages turned out to have: a service may cap it. A list of one page is cut in two unless its end was seen. */
 function planOf(i: number, [first]: readonly Pass[]): PassPlan {

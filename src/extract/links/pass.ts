@@ -11,6 +11,8 @@ export interface PassPlan {
 /** One page of the listing, as rows. */
 export interface LinkPage {
   rows: readonly Row[];
+  /** What is wrong with the first record that is no link. */
+  unusable?: string;
   /** The service's clock when it answered. */
   now: Instant;
 }
@@ -20,6 +22,7 @@ export type AskPage = (query: PassPlan & { page: number; isTrial?: boolean }) =>
 
 /** The listing as one turn of its pages showed it. */
 export interface Pass {
+  plan: PassPlan;
   /** By the service's clock: a link that is younger was made meanwhile. */
   beganAt: Instant;
   /** The ids of each page that showed a new one, in order; each id once. */
@@ -27,6 +30,8 @@ export interface Pass {
   ids: ReadonlySet<string>;
   /** The service said itself that the list ends: a page behind it was empty, twice. */
   isEndSeen: boolean;
+  /** The first page that was not asked for. */
+  end: number;
   /** What the service calls its first page; undefined where it showed nothing. */
   firstPage: 0 | 1 | undefined;
 }
@@ -35,8 +40,8 @@ export interface Pass {
 const AT_ONCE = 8;
 /** So many pages in a row without a new link are the end. */
 const BARREN = 2;
-/** Five million links: a listing that goes on is none. */
-const MOST_PAGES = 50_000;
+/** A million links: a listing that goes on is none, and all of it is held in memory. */
+const MOST_PAGES = 10_000;
 
 /**
  * Turns the pages until two in a row bring no new link. A short page says nothing: services cap `pageSize`. An empty one is asked for
@@ -75,7 +80,7 @@ export async function readPass(ask: AskPage, plan: PassPlan, first: Pass['firstP
     for (const [i, answer] of answers.entries()) if (barren < BARREN) await show(next + i, answer);
     next += many;
   }
-  return { beganAt: beganAt ?? 0, pages, ids, isEndSeen, firstPage: start.firstPage } satisfies Pass;
+  return { plan, beganAt: beganAt ?? 0, pages, ids, isEndSeen, end: next, firstPage: start.firstPage } satisfies Pass;
 }
 
 /** Some services count from 0. Page 0 of others is refused, fails, is empty, or is page 1 again. */

@@ -27,7 +27,7 @@ import { copyCursor, readReceipt, settleReceipt } from './receipts.ts';
 import type { Partition } from './table.ts';
 import { checkPostgres } from './upkeep/check.ts';
 import { refillEntities } from './upkeep/entities.ts';
-import { bringUpToDate, prepareWarehouse, shapeOf, type Warehouse } from './upkeep/prepare.ts';
+import { prepareWarehouse, shapeOf, type Warehouse } from './upkeep/prepare.ts';
 
 interface PostgresSinkOptions extends Omit<BatchOptions, 'partition' | 'preparation'> {
   name: string;
@@ -137,11 +137,8 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
 async function replaceInWarehouse(warehouse: Warehouse, state: Database, snapshot: LinksSnapshot): Promise<Receipt> {
   const { db, schema, sink, isStateHere } = warehouse;
   const track = { source: snapshot.source, stream: 'links', sink } as const;
-  await prepareWarehouse(warehouse, undefined);
-  const store = async (tx: Transaction): Promise<Receipt> => {
-    if (snapshot.keepHistory) await bringUpToDate(tx, schema, historyTable);
-    return replaceLinks(tx, schema, snapshot);
-  };
+  await prepareWarehouse(warehouse, undefined, snapshot.keepHistory ? [historyTable] : []);
+  const store = (tx: Transaction): Promise<Receipt> => replaceLinks(tx, schema, snapshot);
   const receipt = await state.transaction(async (tx) => {
     await checkFence(tx, { ...snapshot, stream: 'links' });
     const stored = isStateHere ? await store(tx) : await db.transaction(store);

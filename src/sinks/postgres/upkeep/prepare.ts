@@ -44,12 +44,13 @@ export function shapeOf(tx: Queryable, warehouse: Warehouse): Promise<string> {
 }
 
 /**
- * Makes or brings up to date everything that the sink needs: all tables and views, and the stream's in its present shape. Returns
- * the shape of it all.
+ * Makes or brings up to date everything that the sink needs: all tables and views, the stream's in its present shape, and tables that not
+ * every config has. Returns the shape of it all.
  */
 export function prepareWarehouse(
   warehouse: Warehouse,
   stream: Stream | undefined,
+  further: readonly Table[] = [],
 ): Promise<{ shape: string; faults: ViewFault[] }> {
   const { db, schema, isStateHere, partition, indexes } = warehouse;
   return db.transaction(async (tx) => {
@@ -68,7 +69,7 @@ export function prepareWarehouse(
     if (partition !== 'none') {
       for (const name of STREAM_NAMES) await bringUpToDate(tx, schema, keysTable(STREAMS[name]));
     }
-    for (const entity of ENTITIES) await bringUpToDate(tx, schema, entityTable(entity));
+    for (const table of [...ENTITIES.map(entityTable), ...further]) await bringUpToDate(tx, schema, table);
     const faults = await keepViews(tx, schema, viewsOf(warehouse));
     return { shape: await shapeOf(tx, warehouse), faults };
   });
