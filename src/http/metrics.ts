@@ -177,11 +177,11 @@ async function streamFigures(deps: Deps): Promise<Figure[]> {
     add('max_lag_seconds', 'maxLag of the config.', labels, one.maxLagSeconds);
     add('last_success_timestamp_seconds', 'When the last successful sync ended.', labels, seconds(one.lastSuccessAt));
     add('first_sync', '1 until the stream has caught up once: it is behind by nature.', labels, one.firstSync ? 1 : 0);
-    add('parked', '1 where the stream waits for a person.', labels, one.parked === null ? 0 : 1);
+    add('parked', '1 where the stream is parked until somebody acts.', labels, one.parked === null ? 0 : 1);
     add('quarantined_records', 'Records that were set aside.', labels, one.quarantined);
   }
   for (const kind of INCIDENT_KINDS)
-    add('troubles', 'What needs a person, by kind.', { kind }, troubles.filter((each) => each.kind === kind).length);
+    add('troubles', 'Where action is needed, by kind.', { kind }, troubles.filter((each) => each.kind === kind).length);
   return figures;
 }
 

@@ -114,7 +114,7 @@ async function settle(
   const slot = nextRun(entry.schedule, now);
   if (fault && consequence.kind === 'retry' && (await isLeased(state, source, stream))) {
     // Another process is reading these rows, or took the lease from us: the recheck finds the stream due later.
-    log.debug({ source, stream, reason: fault.message }, 'the stream is in other hands');
+    log.debug({ source, stream, reason: fault.message }, 'another process holds the lease');
     return;
   }
   // A key that may not list links may well read events.

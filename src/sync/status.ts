@@ -61,7 +61,7 @@ export interface Need {
 /** Two tries, an hour apart, could not prove the window: somebody should know. */
 const STAYS_AFTER_TRIES = 2;
 
-/** What needs a person, of the streams that the config names; the same with several sinks is told once. */
+/** Where action is needed, of the streams that the config names; the same with several sinks is told once. */
 export function needsOf(streams: readonly StreamStatus[], maxLagMs: ReadonlyMap<string, number | undefined>): Need[] {
   const needs = streams.flatMap((status): Need[] => {
     const { source, stream, parked, lagSeconds, firstSync, lastRun } = status;

@@ -197,7 +197,7 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
     sources: list(object({ source: text(), requestsLastHour: number() })),
     needs: list(
       object({ ...track, kind: z.enum(['parked', 'late', 'uncertified', 'sink_changed', 'failed']), message: text() }),
-    ).describe('what needs a person'),
+    ).describe('where action is needed'),
   },
   query: { rows: list(z.record(text(), z.unknown())), isCut: flag().describe('there are more rows than --limit') },
   runs: {

@@ -89,7 +89,7 @@ const Overview = named(
     now: moment,
     version: text,
     activities: list(Activity).describe('syncs and backfills under way'),
-    troubles: list(Trouble).describe('what needs a person, oldest first'),
+    troubles: list(Trouble).describe('where action is needed, oldest first'),
     streams: list(StreamOverview).describe('the streams of the config, and those that are still in the state'),
   }),
 );
@@ -103,7 +103,7 @@ export const overviewRoute = (deps: ControlDeps): Route =>
   route({
     method: 'GET',
     path: '/api/overview',
-    summary: 'The state of every stream, and what needs a person.',
+    summary: 'The state of every stream, and where action is needed.',
     role: 'read',
     answer: Overview,
     handle: () => readOverview(deps),
