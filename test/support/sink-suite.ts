@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { lastCommit, readCursor } from '../../src/cursor/cursors.ts';
+import { acquireLease } from '../../src/cursor/leases.ts';
 import { readLedger } from '../../src/cursor/ledger.ts';
+import { createFlattenLink } from '../../src/extract/links/link-row.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
 import { growthSuite } from './sink-growth.ts';
@@ -11,6 +13,7 @@ import {
   type MakeSink,
   MINUTE,
   NOON,
+  newSource,
   receipt,
   rowOf,
   rowsOf,
@@ -257,6 +260,29 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       for (const id of ['a', 'c', 'nobody']) await sink.erase({ source, kind: 'click', id });
       expect(await ledger()).toEqual([1, 0]);
       expect(await sink.attest(STREAMS.clicks, source, spans)).toEqual([{ rows: 1 }, { rows: 0 }]);
+    });
+
+    it('replaces all links of a source by a listing, and marks those that a proven one lacks', async ({ skip }) => {
+      const { state } = place;
+      const replace = place.createSink().replaceLinks ?? skip();
+      const source = newSource();
+      const lease = await acquireLease(state, source, 'links', `test of ${source}`);
+      const flatten = createFlattenLink();
+      const made = new Date(NOON).toISOString();
+      let listings = 0;
+      const list = (titles: Record<string, string>, isProven = true, epoch = lease.epoch) =>
+        replace({
+          ...{ source, runId: '20261114T120000-00000001', epoch, isProven, keepHistory: false },
+          ...{ at: NOON + MINUTE * ++listings, startedAt: NOON + MINUTE * listings },
+          rows: Object.entries(titles).map(([id, title]) => flatten({ id, title, createdAt: made, updatedAt: made })),
+        });
+      expect(await list({ a: 'A', b: 'B', c: 'C' })).toEqual(receipt({ new: 3 }));
+      expect(await list({ a: 'A', b: 'B2' }, false)).toEqual(receipt({ changed: 1, unchanged: 1 }));
+      expect(await list({ a: 'A', b: 'B2' })).toEqual(receipt({ changed: 1, unchanged: 2 }));
+      expect(await list({ a: 'A', b: 'B2' })).toEqual(receipt({ unchanged: 2 }));
+      expect(await list({ a: 'A', b: 'B2', c: 'C' })).toEqual(receipt({ changed: 1, unchanged: 2 }));
+      await expect(list({ a: 'A' }, true, lease.epoch - 1)).rejects.toThrow(/lost the stream/);
+      expect(await list({ a: 'A', b: 'B2', c: 'C' })).toEqual(receipt({ unchanged: 3 }));
     });
 
     it('leaves nothing behind after abort', async () => {
