@@ -147,7 +147,7 @@ const configOf = (config: string | ConfigInput): Config =>
 function instantOf(when: Date | string): Instant {
   const instant = parseDate(when instanceof Date ? when.toISOString() : when, Date.now());
   if (instant !== undefined) return instant;
-  throw new ConfigError(`this is no date: ${JSON.stringify(when)}`, {
+  throw new ConfigError(`not a date: ${JSON.stringify(when)}`, {
     next: 'give a Date, or a text such as 2026-11-01, 2026-11-01T10:00Z, 7d or now',
   });
 }

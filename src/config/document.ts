@@ -88,7 +88,7 @@ function tooMuch(text: string): string | undefined {
   return undefined;
 }
 
-const NO_ALIAS = 'this is no alias: put a value that begins with * in quotes';
+const NO_ALIAS = 'not an alias: put a value that begins with * in quotes';
 const NO_TAGS = 'tags are not used here: put a value that begins with ! in quotes';
 
 /** The parser quotes the text at fault, which may be a secret: these errors get messages of our own. */
@@ -98,7 +98,7 @@ const WORDS: Partial<Record<YAMLError['code'], string>> = {
   NON_STRING_KEY: 'a key must be a plain word',
   MULTIPLE_DOCS: 'a second document begins here (---): a config is one',
   BAD_SCALAR_START: 'a value cannot begin with this character: put it in quotes',
-  BAD_DQ_ESCAPE: 'this is no escape: in double quotes write \\\\ for a backslash, or use single quotes',
+  BAD_DQ_ESCAPE: 'not an escape sequence: in double quotes write \\\\ for a backslash, or use single quotes',
   BAD_ALIAS: NO_ALIAS,
   TAG_RESOLVE_FAILED: NO_TAGS,
   BAD_COLLECTION_TYPE: NO_TAGS,

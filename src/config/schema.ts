@@ -47,7 +47,7 @@ const streamFields = (stream: StreamName) =>
     cron: z.string().optional().describe('instead of every: minute, hour, day, month, weekday, such as 0 6 * * *'),
     timezone: z
       .string()
-      .refine(isTimezone, 'is no time zone such as Europe/Berlin or UTC')
+      .refine(isTimezone, 'is not a time zone, such as Europe/Berlin or UTC')
       .optional()
       .describe('of cron; default UTC'),
     maxLag: duration

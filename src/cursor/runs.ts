@@ -125,7 +125,7 @@ const insertRun = ({ id, kind, source, stream }: Run): Sql => ({
       where source = $3 and stream = $4 and kind = $2 and state = 'running')
     insert into tributary.runs (id, kind, source, stream) values ($1, $2, $3, $4)
     returning ${instantOf('started_at')} as at`,
-  values: [id, kind, source, stream, 'the process ended without a word; what it committed is kept'],
+  values: [id, kind, source, stream, 'the process ended before it could report; what it committed is kept'],
 });
 
 const updateRun = (id: string, { state, message, kind }: RunEnd, t: Tally): Sql => ({

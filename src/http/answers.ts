@@ -52,7 +52,7 @@ export const date = z
   .string()
   .max(40)
   .regex(new RegExp(`^(?:now|${AGO}|${DAY}(?:T${CLOCK})?)$`), {
-    error: 'is no date: write 2026-11-01, 2026-11-01T10:00Z, 7d (that long ago) or now; dates are UTC',
+    error: 'is not a date: write 2026-11-01, 2026-11-01T10:00Z, 7d (that long ago) or now; dates are UTC',
   })
   .describe('2026-11-01, 2026-11-01T10:00Z, 7d (that long ago) or now, in UTC');
 

@@ -214,7 +214,7 @@ export function chooseWindow(
 export function chooseDate(name: string, value: string, now: Instant = Date.now()): Instant {
   const instant = parseDate(value, now);
   if (instant !== undefined) return instant;
-  throw new HttpError(409, `${name} is no date`, {
+  throw new HttpError(409, `${name} is not a date`, {
     next: 'write 2026-11-01, 2026-11-01T10:00Z, 7d (that long ago) or now; dates are UTC',
   });
 }

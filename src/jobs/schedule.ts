@@ -49,7 +49,7 @@ export function cronFault(cron: string, timezone: string): string | undefined {
     cronParser().parse(cron, { tz: timezone }).next();
     return undefined;
   } catch {
-    return 'is no cron line such as "0 6 * * *" (every day at six)';
+    return 'is not a valid cron expression, such as "0 6 * * *" (every day at six)';
   }
 }
 

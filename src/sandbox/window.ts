@@ -29,7 +29,7 @@ function readTime(name: string, text: string, now: number): number {
   // In a query a + of an offset arrives as a space.
   return (
     parseInstant(text.replace(/ (\d{2}:?\d{2})$/, (whole, zone) => (text.includes('T') ? `+${zone}` : whole))) ??
-    invalid(name, `"${text}" is no date and time`)
+    invalid(name, `"${text}" is not a date and time`)
   );
 }
 

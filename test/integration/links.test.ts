@@ -278,8 +278,8 @@ describe('every sink', () => {
 describe('what is no listing is a fault of this stream alone', () => {
   const ANSWERS: ReadonlyArray<[string, FaultRule, RegExp]> = [
     ['an object', { body: '{"links":[]}' }, /JSON that is not a list/],
-    ['a list of texts', { body: '["a","b"]' }, /no link, on page 1: a link is not an object/],
-    ['links without an id', { body: '[{"url":"https://a.test"}]' }, /no link, on page 1: a link has no id/],
+    ['a list of texts', { body: '["a","b"]' }, /not a link, on page 1: a link is not an object/],
+    ['links without an id', { body: '[{"url":"https://a.test"}]' }, /not a link, on page 1: a link has no id/],
     ['404', { status: 404 }, /404[\s\S]*next: the service has no GET \/links at this baseUrl/],
     ['401', { status: 401 }, /401[\s\S]*next: check apiKey/],
     ['403', { status: 403 }, /403[\s\S]*next: give this key permission to read links/],

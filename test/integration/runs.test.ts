@@ -61,7 +61,7 @@ it('closes the run of a process that died, when the next one begins on the same 
   ];
   const next = await begin(source);
   expect(await runOf(dead)).toMatchObject({ state: 'interrupted', finished_at: expect.any(Date) });
-  expect((await runOf(dead))?.message).toMatch(/ended without a word/);
+  expect((await runOf(dead))?.message).toMatch(/ended before it could report/);
   for (const id of [otherStream, otherSource, next]) expect(await runOf(id)).toMatchObject({ state: 'running' });
 });
 

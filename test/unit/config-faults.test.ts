@@ -226,7 +226,7 @@ describe('a fault is told with its place', () => {
     [
       'an alias to nothing',
       inSource('since: *later'),
-      'f:6:12 this is no alias: put a value that begins with * in quotes',
+      'f:6:12 not an alias: put a value that begins with * in quotes',
     ],
     ['deep nesting', '['.repeat(100_000), 'f:1:1 the file is nested too deeply for a config'],
     ['deep lists', '- '.repeat(100_000), 'f:1:1 the file is nested too deeply for a config'],

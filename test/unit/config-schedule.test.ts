@@ -21,7 +21,7 @@ describe('when a stream is read', () => {
     ['both', 'every: 1m, cron: "0 6 * * *"', 'streams.clicks.cron: stands beside every: keep one of them'],
     ['a broken line', 'cron: "0 6 * *"', 'streams.clicks.cron: must have five fields'],
     ['a zone without a line', 'timezone: UTC', 'streams.clicks.timezone: is only for cron'],
-    ['no such zone', 'cron: "0 6 * * *", timezone: Mars', 'streams.clicks.timezone: is no time zone'],
+    ['no such zone', 'cron: "0 6 * * *", timezone: Mars', 'streams.clicks.timezone: is not a time zone'],
     ['always late', 'every: 5m, maxLag: 12m', 'streams.clicks.maxLag: must be longer than settle and every together'],
   ])('%s is a fault', (_name, settings, message) => {
     expect(() => clicks(settings)).toThrow(message);

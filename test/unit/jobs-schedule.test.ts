@@ -42,9 +42,9 @@ describe('by a calendar', () => {
   it.each([
     ['0 6 * *', 'must have five fields'],
     ['0 0 6 * * *', 'must have five fields'],
-    ['61 6 * * *', 'is no cron line'],
-    ['a b c d e', 'is no cron line'],
-    ['0 0 30 2 *', 'is no cron line'],
+    ['61 6 * * *', 'is not a valid cron expression'],
+    ['a b c d e', 'is not a valid cron expression'],
+    ['0 0 30 2 *', 'is not a valid cron expression'],
   ])('refuses %s', (cron, why) => {
     expect(cronFault(cron, 'UTC')).toContain(why);
   });

@@ -59,7 +59,7 @@ function readRecords(records: readonly unknown[], page: number, flatten: Flatten
   }
   if (unusable === undefined) return { rows };
   if (rows.length > 0) return { rows, unusable: `on page ${page}: ${unusable}` };
-  throw new StopStream(`the listing shows something that is no link, on page ${page}: ${unusable}`, {
+  throw new StopStream(`the listing shows something that is not a link, on page ${page}: ${unusable}`, {
     answer: { status: 200, code: 'not_a_link', message: unusable },
     next: 'look at the answer of GET /links: a JSON list of links is expected; events are synced all the same',
   });

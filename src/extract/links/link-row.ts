@@ -28,7 +28,7 @@ export function createFlattenLink(privacy: Privacy = DEFAULT_PRIVACY): FlattenLi
     const values = read({ link: record }, findings);
     const id = values[ID];
     if (typeof id !== 'string' || id === '' || id.length > LONGEST_ID) {
-      throw new BadRecord(`a link has no id: \`id\` is missing, or is no text of at most ${LONGEST_ID} characters`);
+      throw new BadRecord(`a link has no id: \`id\` is missing, or is not text of at most ${LONGEST_ID} characters`);
     }
     LINKS.columns.forEach(({ kind }, i) => {
       if (kind === 'json') refuseTooDeep(values[i]);
