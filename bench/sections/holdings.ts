@@ -5,7 +5,7 @@ import { type Attestation, certifiedBefore } from '../../src/cursor/holdings/att
 import { STREAMS } from '../../src/model/streams.ts';
 import type { Window } from '../../src/model/window.ts';
 import { abilityOf, type Sink } from '../../src/sinks/sink.ts';
-import { countOn } from '../../src/sync/known/count.ts';
+import { countOn } from '../../src/sync/holdings/count.ts';
 import { silentLog } from '../../test/support/silent-log.ts';
 import { withService } from '../service/start.ts';
 import { configOf, sync } from '../support/engine.ts';

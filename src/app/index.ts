@@ -20,9 +20,9 @@ import type { Log } from '../model/log.ts';
 import { STREAMS } from '../model/streams.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { AnyJob, LinksJob, StreamJob } from '../sync/job.ts';
-import { type Closers, closing } from './closing.ts';
 import { logOfEnvironment, ownVersion, serviceName, variables, wantsNoColour, wantsTraces } from './environment.ts';
 import type { Choice, ChosenStream } from './jobs.ts';
+import { type Closers, withClosers } from './resources.ts';
 import type { ChosenSink } from './sinks.ts';
 
 /** The only place that wires the parts together. */
@@ -109,7 +109,7 @@ export async function withSyncApp<T>(
   const streams = chooseStreams(config, choice);
   const links = chooseLinks(config, choice);
   const sinks = chooseSinks(config, choice.sink);
-  return closing(async (closers) => {
+  return withClosers(async (closers) => {
     await openTraces(closers);
     const app = await openState(config, { log, attach: beside }, closers);
     const addresses = addressesOf([...streams, ...links]);
@@ -154,7 +154,7 @@ export async function withJobs<T>(
 ): Promise<T> {
   const { chooseStreams, createJob, openBudgets } = await loadJobs();
   const streams = chooseStreams(config, choice);
-  return closing(async (closers) => {
+  return withClosers(async (closers) => {
     const budgets = openBudgets(config);
     closers.push(() => budgets.close());
     return work(streams.map((stream) => createJob(stream, budgets, config, log, choice.filters)));
@@ -177,7 +177,7 @@ export async function readExportRules(
   log: Log,
 ): Promise<ExportRules> {
   if (!hasState(config)) return { scrub: async (rows) => rows, evolved: [] };
-  return closing(async (closers) => {
+  return withClosers(async (closers) => {
     const state = connect({ url: await stateUrl(config, { log, attach: true }, closers) });
     closers.push(() => state.close());
     const scrub = createScrub(STREAMS[stream], await readForgottenIfAny(state, source));
@@ -191,7 +191,7 @@ export async function withSinks<T>(
   work: (app: Pick<SyncApp, 'state' | 'sinks'>) => Promise<T>,
 ): Promise<T> {
   const { chooseSinks, openSinks } = await loadSinks();
-  return closing(async (closers) => {
+  return withClosers(async (closers) => {
     const { state } = await openState(config, { log, attach: true }, closers);
     return work({ state, sinks: await openSinks(chooseSinks(config, undefined), config, state, closers, log) });
   });
@@ -199,7 +199,7 @@ export async function withSinks<T>(
 
 /** For commands that only read the state: they use the embedded server of another process, if one runs it. */
 export function withApp<T>({ config, log }: { config: Config; log: Log }, work: (app: App) => Promise<T>): Promise<T> {
-  return closing(async (closers) => work(await openState(config, { log, attach: true }, closers)));
+  return withClosers(async (closers) => work(await openState(config, { log, attach: true }, closers)));
 }
 
 /** For `doctor`: the state as it is, without migrations; if there is none yet, in a temporary folder. */
@@ -208,7 +208,7 @@ export async function withUntouched<T>(
   work: (app: { state: Database; sink(name: string): Promise<Sink> }) => Promise<T>,
 ): Promise<T> {
   const { chooseSinks, openSink } = await loadSinks();
-  return closing(async (closers) => {
+  return withClosers(async (closers) => {
     const isNew = known === undefined && !hasState(config);
     const dir = isNew ? await mkdtemp(`${STATE_DIR}-doctor-`) : STATE_DIR;
     if (isNew) closers.push(() => rm(dir, { recursive: true, force: true }));

@@ -3,9 +3,9 @@ import { connect, type Database } from '../cursor/database/index.ts';
 import type { Log } from '../model/log.ts';
 import { createPostgresSink } from '../sinks/postgres/postgres-sink.ts';
 import type { Sink } from '../sinks/sink.ts';
-import type { Closers } from './closing.ts';
 import { s3Settings } from './environment.ts';
 import { unknownName } from './jobs.ts';
+import type { Closers } from './resources.ts';
 
 /** Opens the sinks of the config by their type. */
 

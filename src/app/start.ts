@@ -12,10 +12,10 @@ import { ownToken, type Token } from '../http/tokens.ts';
 import { createFlatten } from '../model/flatten.ts';
 import { STREAMS } from '../model/streams.ts';
 import { isOfEvents } from '../sync/job.ts';
-import { type Closers, closeAll } from './closing.ts';
 import { examine } from './doctor.ts';
 import { ownVersion } from './environment.ts';
 import { STATE_DIR } from './index.ts';
+import { type Closers, closeAll } from './resources.ts';
 import { runWorkerApp, type WorkerApp, type WorkerAppOptions } from './worker.ts';
 
 /** Runs the control room beside the worker. */

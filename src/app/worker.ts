@@ -9,8 +9,8 @@ import { runWorker } from '../jobs/worker.ts';
 import type { Log } from '../model/log.ts';
 import { backfillStream } from '../sync/backfill-stream.ts';
 import type { StreamReport } from '../sync/run.ts';
-import { closing } from './closing.ts';
 import { type SyncApp, withApp, withSyncApp } from './index.ts';
+import { withClosers } from './resources.ts';
 
 /** Builds the worker from the config. */
 
@@ -36,7 +36,7 @@ export interface WorkerApp extends SyncApp {
 export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
   const { config, log, signal, timings, beside, onRun, onBug, onReady } = options;
   const run = (app: SyncApp) =>
-    closing(async (closers) => {
+    withClosers(async (closers) => {
       const queue = await createQueue({ url: config.queue.url, stateUrl: config.state.directUrl ?? app.stateUrl, log });
       closers.push(() => queue.close());
       const scheduled = scheduledStreamsOf(config, app);
@@ -73,7 +73,7 @@ export function withQueue<T>(
   work: (deps: BackfillDeps & { queue: JobQueue }) => Promise<T>,
 ): Promise<T> {
   return withApp({ config, log }, ({ state, stateUrl }) =>
-    closing(async (closers) => {
+    withClosers(async (closers) => {
       const queue = await createQueue({ url: config.queue.url, stateUrl: config.state.directUrl ?? stateUrl, log });
       closers.push(() => queue.close());
       return work({ state, queue });

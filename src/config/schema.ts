@@ -6,7 +6,7 @@ import { cronFault, isTimezone } from '../jobs/schedule.ts';
 import { parseInstant } from '../model/instant.ts';
 import { DEFAULT_PRIVACY, hashesAnything, SHORTEST_SALT, TREATMENTS } from '../model/privacy.ts';
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
-import { UNKNOWN_FIELDS } from '../sync/evolver.ts';
+import { UNKNOWN_FIELDS } from '../sync/schema-evolution.ts';
 import { keepFault, namespacesOf, sink } from './sinks.ts';
 import {
   baseUrl,

@@ -12,7 +12,7 @@ import { firstStep, type Step } from './page-steps.ts';
 import { noticeAnswer, type Profile } from './profile.ts';
 import { type Observation, type PageQuery, type Stamped, WIDENED_MS } from './proof/answer.ts';
 import type { Evidence } from './proof/evidence.ts';
-import type { Admission } from './proof/known.ts';
+import type { Admission } from './proof/prior.ts';
 import type { ServiceClock } from './service-clock.ts';
 
 /** A page to ask for. Without an end, everything there is, the future included. */

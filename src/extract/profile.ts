@@ -1,7 +1,7 @@
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS, describeInstant } from '../model/window.ts';
 import { inOrder, type Observation, WIDENED_MS } from './proof/answer.ts';
-import type { Admission } from './proof/known.ts';
+import type { Admission } from './proof/prior.ts';
 
 /** What was noticed of this server: hints that save requests and that `doctor` tells of. No proof rests on them. */
 export interface Profile {

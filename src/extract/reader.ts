@@ -8,7 +8,7 @@ import type { Window } from '../model/window.ts';
 import { createPageFetcher, type PageFetcher, type PageFetcherOptions, type RequestContext } from './page-fetcher.ts';
 import type { Profile } from './profile.ts';
 import { Evidence } from './proof/evidence.ts';
-import type { Known } from './proof/known.ts';
+import type { Prior } from './proof/prior.ts';
 import { createServiceClock } from './service-clock.ts';
 import type { Slice } from './slice.ts';
 import { createFairShare, sweep, TOO_YOUNG } from './sweep.ts';
@@ -82,7 +82,7 @@ export function createReader(settings: ReaderOptions): Reader {
   const fair = createFairShare(profile, () => ({ requests, empty }));
   const fetcherFor = (evidence: Evidence, { lane, signal }: RequestContext): PageFetcher =>
     createPageFetcher({ ...options, evidence, profile, mostRows, clock, earliest, lane, signal, onAnswer });
-  const fresh = (known: Omit<Known, 'settleMs'> = {}): Evidence =>
+  const fresh = (known: Omit<Prior, 'settleMs'> = {}): Evidence =>
     new Evidence({ ...known, settleMs, founded: settings.earliest });
 
   return {

@@ -1,7 +1,7 @@
 import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
-import { darkBefore, findWhereRowsShow, isReadable, isStartRefused } from './limits/old-starts.ts';
+import { darkBefore, findWhereRowsShow, isReadable, isStartRefused } from './limits/refused-starts.ts';
 import { coverSilence, otherLimit } from './limits/silence.ts';
 import { newestPage, pageBackward } from './page-backward.ts';
 import { type PageFetcher, type PageResult, type Rejection, sortedRows } from './page-fetcher.ts';

@@ -10,7 +10,7 @@ import { type Certified, prove } from './proof/certified.ts';
 import { APART_MS } from './proof/cover.ts';
 import type { Evidence } from './proof/evidence.ts';
 import { CLOSED_MS } from './proof/intervals.ts';
-import type { Known } from './proof/known.ts';
+import type { Prior } from './proof/prior.ts';
 import { createUndelivered, delivered, rowsOf, type Slice } from './slice.ts';
 
 export interface TailRequest {
@@ -20,7 +20,7 @@ export interface TailRequest {
   lookback: Instant | undefined;
   /** The oldest instant that is wanted. */
   since: Instant;
-  known?: Omit<Known, 'settleMs' | 'isProven'>;
+  known?: Omit<Prior, 'settleMs' | 'isProven'>;
 }
 
 export interface TailEnd {

@@ -7,7 +7,7 @@ import type { Stream } from './streams.ts';
 
 /**
  * An undeclared field becomes a column: named by its path, typed by the values seen, widened when other
- * values come. Pure: `sync/evolver.ts` stores the columns and has the tables altered.
+ * values come. Pure: `sync/schema-evolution.ts` stores the columns and has the tables altered.
  */
 export interface EvolvedColumn {
   path: string;

@@ -19,8 +19,8 @@ import {
 import type { Sink } from '../sinks/sink.ts';
 import type { Committer } from './committer.ts';
 import { createMeter, type Estimate, estimateRows } from './estimate.ts';
+import { keptFrom, refuseExpired } from './holdings/retain.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
-import { keptFrom, refuseExpired } from './known/retain.ts';
 import { sweepInParallel } from './parallel-sweep.ts';
 import { withReading } from './reading.ts';
 import { type OpenRun, type StreamReport, withRun } from './run.ts';

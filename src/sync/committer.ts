@@ -10,9 +10,9 @@ import { observed } from '../model/log.ts';
 import { type Memory, processMemory } from '../model/memory.ts';
 import type { Stream } from '../model/streams.ts';
 import { type Batch, describeColumns, ShapeChanged, type Sink } from '../sinks/sink.ts';
-import type { Evolver } from './evolver.ts';
-import { withheld } from './known/attest.ts';
+import { withheld } from './holdings/attest.ts';
 import { bytesOf, collect, newBatch, type Pending, startingAt } from './pending.ts';
+import type { SchemaEvolution } from './schema-evolution.ts';
 
 /** Carries what one reading brings into every sink that wants it. */
 export interface Committer {
@@ -30,7 +30,7 @@ export interface Committer {
 
 interface CommitterOptions {
   sinks: readonly Sink[];
-  evolver: Evolver;
+  evolver: SchemaEvolution;
   /** The part of every advance that stays the same during a run. A function, because the epoch changes when the lease is given away and taken back. */
   base: () => RunBase;
   tally: Tally;
@@ -155,7 +155,7 @@ type RunBase = Pick<Advance, 'source' | 'runId' | 'epoch' | 'since' | 'filters'>
 
 interface SinkCommitterOptions {
   sink: Sink;
-  evolver: Evolver;
+  evolver: SchemaEvolution;
   base: () => RunBase;
   serverNow: () => Instant;
   onCommit: CommitterOptions['onCommit'];

@@ -9,7 +9,7 @@ import type { Log } from '../model/log.ts';
 import type { StreamName, SyncName } from '../model/streams.ts';
 import { DAY_MS, startOfDay } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
-import type { UnknownFields } from './evolver.ts';
+import type { UnknownFields } from './schema-evolution.ts';
 
 /** What the config says about how a stream is read. */
 export interface StreamPolicy {

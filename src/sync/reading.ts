@@ -7,12 +7,12 @@ import { STREAMS } from '../model/streams.ts';
 import { provenShare, type Window } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
 import { type Committer, createCommitter } from './committer.ts';
-import { createEvolver, describeSchemaChange } from './evolver.ts';
+import { bringKnownUpToDate } from './holdings/attest.ts';
+import { createLedgers, type Known, type Ledgers } from './holdings/before-run.ts';
+import { keptFrom } from './holdings/retain.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
-import { bringKnownUpToDate } from './known/attest.ts';
-import { createLedgers, type Known, type Ledgers } from './known/known.ts';
-import { keptFrom } from './known/retain.ts';
 import { type Ended, type OpenRun, tracksOf } from './run.ts';
+import { createSchemaEvolution, describeSchemaChange } from './schema-evolution.ts';
 import { isReopened, type Unproven, unsettled } from './windows-to-read.ts';
 
 /** What a sync and a backfill share: a reader, the cursors, and a committer into the sinks. */
@@ -53,7 +53,7 @@ export async function withReading(
   const checkWorkspace = createWorkspaceCheck(state, job, known.workspace);
   const inner = createCommitter({
     sinks,
-    evolver: createEvolver({
+    evolver: createSchemaEvolution({
       state,
       stream: STREAMS[stream],
       source,

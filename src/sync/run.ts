@@ -15,8 +15,8 @@ import type { Instant } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
 import type { SyncName } from '../model/streams.ts';
 import { describeInstant, describeRange, type Window } from '../model/window.ts';
+import { type Known, readKnown } from './holdings/before-run.ts';
 import type { AnyJob, SyncDeps } from './job.ts';
-import { type Known, readKnown } from './known/known.ts';
 import { keepRunLog } from './run-log.ts';
 import type { Unproven } from './windows-to-read.ts';
 

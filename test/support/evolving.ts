@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from 'vitest';
 import type { StreamName } from '../../src/model/streams.ts';
-import type { UnknownFields } from '../../src/sync/evolver.ts';
+import type { UnknownFields } from '../../src/sync/schema-evolution.ts';
 import { type Feed, openFeed } from './feed.ts';
 import { type PostgresPlace, postgresPlace } from './postgres-place.ts';
 

@@ -7,7 +7,7 @@ import { parseJson, stringifyJson } from '../../src/model/json.ts';
 import { STREAMS, type StreamName } from '../../src/model/streams.ts';
 import type { Sink } from '../../src/sinks/sink.ts';
 import { createCommitter } from '../../src/sync/committer.ts';
-import { createEvolver, describeSchemaChange, type UnknownFields } from '../../src/sync/evolver.ts';
+import { createSchemaEvolution, describeSchemaChange, type UnknownFields } from '../../src/sync/schema-evolution.ts';
 import { NOON, newSource } from './sink-harness.ts';
 
 /** Everything between a page and the tables, without a service: records go in as a reader would have handed them on. */
@@ -37,7 +37,7 @@ export async function openFeed(options: FeedOptions): Promise<Feed> {
       const runId = newRunId();
       const committer = createCommitter({
         sinks,
-        evolver: createEvolver({
+        evolver: createSchemaEvolution({
           state,
           stream: STREAMS[stream],
           source,

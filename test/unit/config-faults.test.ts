@@ -223,11 +223,7 @@ describe('a fault is told with its place', () => {
     ['a list as key', '? [a]\n: 1', 'f:1:3 a key must be a plain word'],
     ['an unknown tag', inSource('since: !env SINCE'), `f:6:12 ${TAGS}`],
     ['a known tag', 'state: !!set { url }', `f:1:14 ${TAGS}`],
-    [
-      'an alias to nothing',
-      inSource('since: *later'),
-      'f:6:12 not an alias: put a value that begins with * in quotes',
-    ],
+    ['an alias to nothing', inSource('since: *later'), 'f:6:12 not an alias: put a value that begins with * in quotes'],
     ['deep nesting', '['.repeat(100_000), 'f:1:1 the file is nested too deeply for a config'],
     ['deep lists', '- '.repeat(100_000), 'f:1:1 the file is nested too deeply for a config'],
     ['a large file', `# ${'x'.repeat(300_000)}`, 'f:1:1 the file is too large for a config'],

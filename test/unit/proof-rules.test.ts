@@ -18,7 +18,7 @@ import {
 } from '../../src/extract/proof/counting.ts';
 import { APART_MS, NARROW_MS } from '../../src/extract/proof/cover.ts';
 import { Evidence } from '../../src/extract/proof/evidence.ts';
-import type { Known } from '../../src/extract/proof/known.ts';
+import type { Prior } from '../../src/extract/proof/prior.ts';
 import { certified } from '../support/certified.ts';
 
 /**
@@ -52,7 +52,7 @@ const newest = (shown: readonly Shown[], query: Partial<PageQuery> = {}, more: P
 
 const timesOf = (sorted: readonly Stamped[] | undefined): number[] | undefined => sorted?.map(({ at }) => at);
 
-const evidenceOf = (answers: readonly Observation[], known: Partial<Known> = {}): Evidence => {
+const evidenceOf = (answers: readonly Observation[], known: Partial<Prior> = {}): Evidence => {
   const evidence = new Evidence({ settleMs: 0, ...known });
   for (const each of answers) evidence.admit(each);
   return evidence;
@@ -200,7 +200,7 @@ describe('end: the newest rows first, up to the present, shown by another questi
   const rows = [NOW - 3 * HOUR, NOW - 2 * HOUR, NOW - HOUR];
   const candidate = newest(rows.toReversed(), { start: NOW - 30 * DAY, end: END, limit: 100 });
   const again = answer(rows.slice(-2), { start: NOW - 2 * HOUR - 1, end: END, limit: 50 });
-  const ends = (answers: readonly Observation[], known: Partial<Known> = {}): boolean =>
+  const ends = (answers: readonly Observation[], known: Partial<Prior> = {}): boolean =>
     proves(NOW - 2 * HOUR, NOW, evidenceOf(answers, known));
   const proven = { newestSeen: NOW - HOUR, isProven: true };
 
@@ -271,7 +271,7 @@ describe('end: the newest rows first, up to the present, shown by another questi
     /** As long as the range that the page has filled, and the latest hours by themselves. */
     const pieces = [0, 1, 2, 3, 4].map((i) => piece(at + 2 * i * DAY, at + 2 * (i + 1) * DAY, i === 0 ? [at] : []));
     const latest = piece(NOW - 5 * HOUR, END);
-    const quiet = (answers: readonly Observation[], more: Partial<Known> = {}): boolean =>
+    const quiet = (answers: readonly Observation[], more: Partial<Prior> = {}): boolean =>
       proves(at - DAY, NOW, evidenceOf([old, ...answers], { ...known, ...more }));
 
     it('short questions cover it without a hole', () => {
@@ -321,7 +321,7 @@ describe('beginning: the oldest rows first, from well before, and the time up to
   const long = answer(shown, { start: edge - APART_MS - DAY, end: END, limit: 100 });
   const beside = answer([first], { start: first - 2 * DAY + 2 * HOUR, end: first + HOUR, limit: 50 });
   const far = answer([], { start: edge - 1, end: edge + 3 * HOUR, limit: 100 });
-  const begins = (answers: readonly Observation[], known: Partial<Known> = {}): boolean => {
+  const begins = (answers: readonly Observation[], known: Partial<Prior> = {}): boolean => {
     const evidence = evidenceOf(answers, known);
     evidence.admitBeginning(edge);
     return proves(edge, first + DAY, evidence);
@@ -369,7 +369,7 @@ describe('nothing: no question shows a row, long or short, at two polls', () => 
   const pieces = [0, 1, 2, 3].map((i) =>
     asked({ start: NOW - DAY - 1 + i * NARROW_MS, end: NOW - DAY + (i + 1) * NARROW_MS }),
   );
-  const isEmpty = (answers: readonly Observation[], known: Partial<Known> = { empty: [window] }): boolean => {
+  const isEmpty = (answers: readonly Observation[], known: Partial<Prior> = { empty: [window] }): boolean => {
     const evidence = evidenceOf(answers, known);
     evidence.admitNothing();
     return proves(window.start, window.end, evidence);

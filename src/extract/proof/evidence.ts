@@ -24,7 +24,7 @@ import {
 } from './cover.ts';
 import { Doubts } from './doubts.ts';
 import { CLOSED_MS, withInstant, withInterval } from './intervals.ts';
-import type { Admission, Known } from './known.ts';
+import type { Admission, Prior } from './prior.ts';
 import { SeenRows } from './seen-rows.ts';
 
 /** So many first pages are kept. */
@@ -33,7 +33,7 @@ const MOST_LOOKS = 200;
 /** What the answers of one run have shown, as intervals of time and a few rows at their edges: memory does not grow with pages. The
  * default is unproven: an answer that breaks a rule is evidence of nothing. */
 export class Evidence {
-  readonly #known: Known;
+  readonly #known: Prior;
   /** In order, none touching another. */
   #intervals: Interval[] = [];
   readonly #rows: SeenRows;
@@ -53,7 +53,7 @@ export class Evidence {
   /** Nothing behind this can be proven by the answers so far. */
   settledThrough = Number.POSITIVE_INFINITY;
 
-  constructor(known: Known, rows = new SeenRows(known.settleMs)) {
+  constructor(known: Prior, rows = new SeenRows(known.settleMs)) {
     this.#known = known;
     this.#rows = rows;
     this.#newestSeen = known.newestSeen;

@@ -10,7 +10,7 @@ import { withoutLeftOut } from '../../model/privacy.ts';
 import { STREAMS, type StreamName } from '../../model/streams.ts';
 import type { Sink } from '../../sinks/sink.ts';
 import { createSinkCommitter } from '../committer.ts';
-import { createEvolver, type UnknownFields } from '../evolver.ts';
+import { createSchemaEvolution, type UnknownFields } from '../schema-evolution.ts';
 
 interface RetryDeps {
   state: Database;
@@ -106,7 +106,14 @@ async function writeInto(sink: Sink, { state }: RetryDeps, job: RetryJob, writin
   if (!cursor) return false;
   const committer = createSinkCommitter({
     sink,
-    evolver: createEvolver({ state, stream: STREAMS[stream], source, runId, unknownFields, onSchemaChange: () => {} }),
+    evolver: createSchemaEvolution({
+      state,
+      stream: STREAMS[stream],
+      source,
+      runId,
+      unknownFields,
+      onSchemaChange: () => {},
+    }),
     base: () => ({ source, runId, epoch, since: cursor.since }),
     serverNow: Date.now,
     onCommit: () => {},

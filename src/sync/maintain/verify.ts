@@ -13,8 +13,8 @@ import { daysOf, describeRange, gaps, holds, type Window } from '../../model/win
 import { abilityOf, countsIn, type Difference, type Sink } from '../../sinks/sink.ts';
 import { backfillStream } from '../backfill-stream.ts';
 import { createMeter, inPhases } from '../estimate.ts';
+import { refuseExpired } from '../holdings/retain.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
-import { refuseExpired } from '../known/retain.ts';
 import { joined } from '../windows-to-read.ts';
 import {
   type Chunk,

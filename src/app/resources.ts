@@ -2,7 +2,7 @@
 export type Closers = Array<() => Promise<void> | void>;
 
 /** Closes what the work opened, in the opposite order, also when something further on fails to open. */
-export async function closing<T>(work: (closers: Closers) => Promise<T>): Promise<T> {
+export async function withClosers<T>(work: (closers: Closers) => Promise<T>): Promise<T> {
   const closers: Closers = [];
   let result: T;
   try {

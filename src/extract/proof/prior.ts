@@ -3,7 +3,7 @@ import type { Window } from '../../model/window.ts';
 import type { Stamped } from './answer.ts';
 
 /** What was known before the first answer came. */
-export interface Known {
+export interface Prior {
   /** The newest event that was ever seen, unless it was seen to be gone. */
   newestSeen?: Instant | undefined;
   /** Something was proven by an earlier run. */

@@ -19,8 +19,8 @@ import { STREAMS } from '../../model/streams.ts';
 import { DAY_MS, describeInstant, describeRange, holds, type Window } from '../../model/window.ts';
 import { type Asked, abilityOf, type Held, type Refilled, type Sink, UNSETTLED } from '../../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
+import { type Known, readKnown } from './before-run.ts';
 import { countOn, MOST_WINDOWS } from './count.ts';
-import { type Known, readKnown } from './known.ts';
 import { retain } from './retain.ts';
 
 /**

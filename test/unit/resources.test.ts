@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { closing } from '../../src/app/closing.ts';
+import { withClosers } from '../../src/app/resources.ts';
 
 /** Three things are opened; the one in the middle cannot be closed. */
 function openThree(closed: string[]) {
@@ -16,14 +16,14 @@ describe('closing', () => {
   it('closes all others, in the opposite order, when one fails to close, and says so', async () => {
     const closed: string[] = [];
     const open = openThree(closed);
-    await expect(closing(async (closers) => open(closers))).rejects.toThrow('the second does not close');
+    await expect(withClosers(async (closers) => open(closers))).rejects.toThrow('the second does not close');
     expect(closed).toEqual(['third', 'first']);
   });
 
   it('keeps the error of the work', async () => {
     const closed: string[] = [];
     const open = openThree(closed);
-    const work = closing(async (closers) => {
+    const work = withClosers(async (closers) => {
       open(closers);
       throw new Error('the work failed');
     });
@@ -32,6 +32,6 @@ describe('closing', () => {
   });
 
   it('returns what the work returned', async () => {
-    await expect(closing(async () => 7)).resolves.toBe(7);
+    await expect(withClosers(async () => 7)).resolves.toBe(7);
   });
 });

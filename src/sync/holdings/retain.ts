@@ -6,7 +6,7 @@ import { STREAMS } from '../../model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
 import { abilityOf, countsIn, type Sink } from '../../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
-import type { Known } from './known.ts';
+import type { Known } from './before-run.ts';
 
 /** `keep` of a sink: what is older is deleted on purpose, is no longer promised, and is not read again. */
 

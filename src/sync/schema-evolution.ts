@@ -17,7 +17,7 @@ import type { Stream } from '../model/streams.ts';
 export const UNKNOWN_FIELDS = ['evolve', 'extra', 'freeze'] as const;
 export type UnknownFields = (typeof UNKNOWN_FIELDS)[number];
 
-export interface Evolver {
+export interface SchemaEvolution {
   /** The stream as its table should be now, and the rows in that shape. */
   evolve(rows: readonly Row[]): Promise<{ stream: Stream; rows: Row[] }>;
   /** Records columns of the table that hold more than was known here: another process widened them, or the state was lost. */
@@ -36,7 +36,7 @@ export interface EvolverOptions {
   onSchemaChange(change: SchemaChange): void;
 }
 
-export function createEvolver(options: EvolverOptions): Evolver {
+export function createSchemaEvolution(options: EvolverOptions): SchemaEvolution {
   const { state, stream, source, runId, unknownFields, onSchemaChange } = options;
   const record = { stream: stream.name, source, runId };
   let { known } = options;
