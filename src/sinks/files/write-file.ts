@@ -11,7 +11,7 @@ import {
   type StoredGroup,
 } from '../parquet/format/index.ts';
 import { evenParts, freshLayout, type Layout, type Stretch } from './layout.ts';
-import { createReshape, jsonAsText, type LakeRow, type PartitionFile } from './partition-file.ts';
+import { createReshape, type LakeRow, type PartitionFile } from './partition-file.ts';
 import { type Staged, whileOpen } from './store/store.ts';
 
 /** A piece of a new file: sorted rows, or a row group of another file whose bytes are copied. */
@@ -64,7 +64,7 @@ export async function writeFile(
       continue;
     }
     for (const part of evenParts(piece.rows)) {
-      const { bytes, rows, length, chunks } = await encodeGroup(jsonAsText(columns), part, compression);
+      const { bytes, rows, length, chunks } = await encodeGroup(columns, part, compression);
       const start = layout.place(length);
       await staged.write(bytes, start);
       written.push({ rows, length, chunks, start });
